@@ -1,0 +1,31 @@
+"""deep: one calibrated P(consistent) from the votes of several weak judges.
+
+Names are imported on first use, so that ``import deep`` and ``deep --help`` cost next to nothing.
+"""
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "ABSTAIN": "deep.base",
+    "DeepError": "deep.exceptions",
+    "Example": "deep.base",
+    "InputError": "deep.exceptions",
+    "Judgment": "deep.base",
+    "LabelingFunction": "deep.base",
+    "VoteMatrix": "deep.base",
+}
+
+__all__ = sorted([*_HOME, "__version__"])
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'deep' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,133 @@
+"""Every check of an input, and the wording of its error, once.
+
+All messages follow `` `param` must be <allowed>. Got <value!r> at <where>. <Remedy>. ``
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from deep.exceptions import InputError
+
+__all__ = [
+    "check_choice",
+    "check_consistent_length",
+    "check_labels",
+    "check_probabilities",
+    "check_sample_weight",
+    "check_votes",
+]
+
+Votes = npt.NDArray[np.int8]
+Labels = npt.NDArray[np.int8]
+Floats = npt.NDArray[np.float64]
+
+
+def check_choice(value: str, allowed: Iterable[str], name: str) -> str:
+    """Return `value` if it is one of `allowed`, else raise an error that lists them, sorted."""
+    options = sorted(allowed)
+    if value not in options:
+        raise InputError(f"`{name}` must be one of {', '.join(options)}. Got {value!r}.")
+    return value
+
+
+def check_votes(X: Any, *, name: str = "X", voters: Sequence[str] | None = None) -> Votes:
+    """Return `X` as an int8 matrix of votes.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_examples, n_voters)
+        Votes: 1 consistent, 0 inconsistent, -1 no vote.
+    name : str
+        The caller's parameter name, for the error message.
+    voters : sequence of str, optional
+        Column names, for the error message.
+
+    Returns
+    -------
+    ndarray of int8, shape (n_examples, n_voters)
+        A view of `X` where no conversion was needed; never written to.
+
+    Raises
+    ------
+    InputError
+        `X` is not two-dimensional, has no rows or no columns, or holds anything but -1, 0 and 1.
+    """
+    raw = np.asarray(X)
+    if raw.ndim != 2:
+        raise InputError(f"`{name}` must be two-dimensional (examples x voters). Got {raw.ndim} dimension(s).")
+    if 0 in raw.shape:
+        raise InputError(f"`{name}` must have at least one row and one column. Got shape {raw.shape}.")
+    if raw.dtype != np.int8:
+        raw = _as_numbers(raw, name)
+    wrong = (raw != -1) & (raw != 0) & (raw != 1)
+    if wrong.any():
+        row, column = (int(i) for i in np.argwhere(wrong)[0])
+        label = f" ({voters[column]!r})" if voters is not None else ""
+        value = raw[row, column].item()
+        raise InputError(
+            f"`{name}` must hold only -1 (no vote), 0 and 1. Got {value!r} at row {row}, column {column}{label}."
+        )
+    return raw.astype(np.int8, copy=False)
+
+
+def _as_numbers(raw: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
+    try:
+        return raw.astype(np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"`{name}` must hold numbers. Got dtype {raw.dtype}.") from None
+
+
+def check_labels(y: Any, n: int, *, name: str = "y") -> Labels:
+    """Return labels 0/1 of length `n` as int8; both classes need not be present."""
+    if y is None:
+        raise InputError(f"`{name}` must be given: this estimator learns from labels.")
+    raw = np.asarray(y)
+    if raw.ndim != 1:
+        raise InputError(f"`{name}` must be one-dimensional. Got {raw.ndim} dimension(s).")
+    check_consistent_length(raw, n, name)
+    values = _as_numbers(raw, name)
+    wrong = (values != 0) & (values != 1)
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        raise InputError(f"`{name}` must hold only 0 and 1. Got {values[row].item()!r} at row {row}.")
+    return values.astype(np.int8)
+
+
+def check_sample_weight(sample_weight: Any, n: int) -> Floats:
+    """Return weights of length `n` as float64: finite, not negative, not all zero; ones where None."""
+    if sample_weight is None:
+        return np.ones(n)
+    raw = _as_numbers(np.asarray(sample_weight), "sample_weight").astype(np.float64)
+    if raw.ndim != 1:
+        raise InputError(f"`sample_weight` must be one-dimensional. Got {raw.ndim} dimension(s).")
+    check_consistent_length(raw, n, "sample_weight")
+    wrong = ~np.isfinite(raw) | (raw < 0)
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        raise InputError(f"`sample_weight` must be finite and not negative. Got {raw[row].item()!r} at row {row}.")
+    if not raw.any():
+        raise InputError("`sample_weight` must have a positive sum. Got only zeros.")
+    return raw
+
+
+def check_probabilities(y_prob: Any, *, name: str = "y_prob") -> Floats:
+    """Return probabilities as a one-dimensional float64 array within [0, 1]."""
+    raw = _as_numbers(np.asarray(y_prob), name).astype(np.float64)
+    if raw.ndim != 1:
+        raise InputError(f"`{name}` must be one-dimensional. Got {raw.ndim} dimension(s).")
+    if not raw.size:
+        raise InputError(f"`{name}` must have at least one value. Got none.")
+    wrong = ~((raw >= 0) & (raw <= 1))
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        raise InputError(f"`{name}` must lie in [0, 1]. Got {raw[row].item()!r} at row {row}.")
+    return raw
+
+
+def check_consistent_length(values: npt.NDArray[Any], n: int, name: str) -> None:
+    """Raise unless `values` has `n` entries."""
+    if len(values) != n:
+        raise InputError(f"`{name}` must have {n} entries, one a row. Got {len(values)}.")

@@ -1,0 +1,490 @@
+"""The records and base classes that every room of deep shares.
+
+An :class:`Example` is judged by a :class:`LabelingFunction`, which returns a :class:`Judgment`; the votes of
+many labeling functions on many examples are a :class:`VoteMatrix`. A prompt selector picks columns of it, an
+ensembler turns a row into P(consistent), and a calibrator makes that probability honest.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, Protocol, Self, get_args, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from deep._validation import (
+    check_consistent_length,
+    check_labels,
+    check_probabilities,
+    check_sample_weight,
+    check_votes,
+)
+from deep.exceptions import InputError
+
+__all__ = [
+    "ABSTAIN",
+    "BaseCalibrator",
+    "BaseEnsembler",
+    "BasePromptSelector",
+    "Example",
+    "Judgment",
+    "LabelingFunction",
+    "Reason",
+    "VoteMatrix",
+]
+
+ABSTAIN = -1
+"""The entry of a vote matrix where a voter gave no vote, whatever the reason."""
+
+P_MIN = 1e-6
+"""Calibrated probabilities lie in [P_MIN, 1 - P_MIN], so that log loss is finite."""
+
+Reason = Literal["abstained", "failed", "refused", "truncated", "unparsable"]
+"""Why there is no vote. Only 1 and 0 are votes; nothing else is ever coerced to one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One claim to be checked against one source.
+
+    Parameters
+    ----------
+    source : str
+        The document that the claim must follow from.
+    claim : str
+        The text to check.
+    example_id : str
+        Unique within `dataset`.
+    label : {0, 1, None}
+        1 consistent, 0 not, None unknown.
+    dataset : str or None
+        Where the example comes from; the unit that is held out.
+    document_id : str or None
+        Examples that share it share their source, and never straddle a fold.
+    """
+
+    source: str
+    claim: str
+    example_id: str
+    label: int | None = None
+    dataset: str | None = None
+    document_id: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.label not in (None, 0, 1):
+            raise InputError(f"`label` must be 0, 1 or None. Got {self.label!r} in example {self.example_id!r}.")
+
+
+@dataclass(frozen=True, slots=True)
+class Judgment:
+    """What one labeling function said of one example.
+
+    Parameters
+    ----------
+    vote : {1, 0, -1}
+        1 consistent, 0 inconsistent, -1 no vote.
+    reason : {'abstained', 'failed', 'refused', 'truncated', 'unparsable'}, optional
+        Why there is no vote; given exactly where `vote` is -1.
+    score : float, optional
+        A soft vote: probability or grade, in the judge's own unit.
+    raw_text : str, optional
+        The reply as it came.
+    model : str, optional
+        The model that answered, as the endpoint named it.
+    tokens : mapping of str to int
+        Usage by kind: input, cached, output, reasoning.
+    cost : float, optional
+        US dollars; None where the price is unknown, which is not 0.
+    seconds : float, optional
+        Wall time of the call.
+    rationale : str, optional
+        The judge's reasoning, where it gives one.
+    evidence : tuple of str
+        Excerpts or findings the judge refers to.
+    """
+
+    vote: int
+    reason: Reason | None = None
+    score: float | None = None
+    raw_text: str | None = None
+    model: str | None = None
+    tokens: Mapping[str, int] = field(default_factory=dict)
+    cost: float | None = None
+    seconds: float | None = None
+    rationale: str | None = None
+    evidence: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.vote not in (1, 0, ABSTAIN):
+            raise InputError(f"`vote` must be -1, 0 or 1. Got {self.vote!r}.")
+        if (self.vote == ABSTAIN) != (self.reason is not None):
+            raise InputError(f"`reason` must be given exactly where `vote` is -1. Got {self.vote!r}, {self.reason!r}.")
+        if self.reason is not None and self.reason not in get_args(Reason):
+            allowed = ", ".join(get_args(Reason))
+            raise InputError(f"`reason` must be one of {allowed}. Got {self.reason!r}.")
+
+
+@runtime_checkable
+class LabelingFunction(Protocol):
+    """Anything that judges an example: a prompt, an encoder, a lexical check, a person."""
+
+    name: str
+    version: str
+
+    def label(self, example: Example, /) -> Judgment:
+        """Judge one example."""
+        ...
+
+
+def _names(values: Iterable[Any]) -> npt.NDArray[np.object_]:
+    """Return an object array of plain strings."""
+    return np.array([str(value) for value in values], dtype=object)
+
+
+@dataclass(frozen=True, eq=False)
+class VoteMatrix:
+    """Votes of k voters on n examples, with what is needed to fit and to hold out.
+
+    Parameters
+    ----------
+    votes : array-like of shape (n_examples, n_voters)
+        1 consistent, 0 inconsistent, -1 no vote; stored as int8.
+    example_ids : sequence of str, length n_examples
+        Unique within a dataset.
+    voter_names : sequence of str, length n_voters
+        Unique, opaque, matched exactly.
+    datasets : sequence of str, length n_examples
+    labels : array-like of shape (n_examples,)
+        1, 0, or -1 where unknown; stored as int8.
+    document_ids : sequence of str, optional
+        Default: every example is its own document.
+    families : mapping of str to str, optional
+        Dataset name to the family it belongs to; a dataset not named is its own family.
+
+    Raises
+    ------
+    InputError
+        Lengths differ, a vote or label is out of range, a voter name is repeated, or an example id is
+        repeated within a dataset.
+
+    Examples
+    --------
+    >>> from deep import VoteMatrix
+    >>> m = VoteMatrix(votes=[[1, 0], [1, -1]], example_ids=["a", "b"], voter_names=["strict", "lenient"],
+    ...                datasets=["news", "news"], labels=[1, 0])
+    >>> m.shape
+    (2, 2)
+    >>> m.rows(m.labels == 1).example_ids.tolist()
+    ['a']
+    """
+
+    votes: npt.NDArray[np.int8]
+    example_ids: npt.NDArray[np.object_]
+    voter_names: tuple[str, ...]
+    datasets: npt.NDArray[np.object_]
+    labels: npt.NDArray[np.int8]
+    document_ids: npt.NDArray[np.object_] | None = None
+    families: Mapping[str, str] = field(default_factory=dict)
+
+    def __init__(
+        self,
+        votes: npt.ArrayLike,
+        example_ids: Sequence[Any] | npt.NDArray[Any],
+        voter_names: Sequence[str],
+        datasets: Sequence[Any] | npt.NDArray[Any],
+        labels: npt.ArrayLike,
+        document_ids: Sequence[Any] | npt.NDArray[Any] | None = None,
+        families: Mapping[str, str] | None = None,
+    ) -> None:
+        voters = tuple(str(name) for name in voter_names)
+        matrix = check_votes(votes, name="votes", voters=voters)
+        n = len(matrix)
+        values: dict[str, Any] = {
+            "votes": matrix,
+            "example_ids": _names(example_ids),
+            "voter_names": voters,
+            "datasets": _names(datasets),
+            "labels": _check_partial_labels(labels, n),
+            "document_ids": None if document_ids is None else _names(document_ids),
+            "families": dict(families or {}),
+        }
+        for name in ("example_ids", "datasets", "document_ids"):
+            if values[name] is not None:
+                check_consistent_length(values[name], n, name)
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        self._check_unique()
+
+    def _check_unique(self) -> None:
+        if len(self.voter_names) != self.votes.shape[1]:
+            raise InputError(
+                f"`voter_names` must have {self.votes.shape[1]} entries, one a column. Got {len(self.voter_names)}."
+            )
+        repeated = _first_repeated(self.voter_names)
+        if repeated is not None:
+            raise InputError(f"`voter_names` must be unique. Got {repeated!r} more than once.")
+        pair = _first_repeated(zip(self.datasets, self.example_ids, strict=True))
+        if pair is not None:
+            raise InputError(f"`example_ids` must be unique within a dataset. Got {pair[1]!r} twice in {pair[0]!r}.")
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Return (n_examples, n_voters)."""
+        return self.votes.shape[0], self.votes.shape[1]
+
+    @property
+    def dataset_names(self) -> tuple[str, ...]:
+        """Return the names of the datasets, sorted."""
+        return tuple(sorted(set(self.datasets)))
+
+    def rows(self, mask: npt.NDArray[Any]) -> Self:
+        """Return the examples where `mask` (bool of length n_examples, or positions) holds."""
+        documents = None if self.document_ids is None else self.document_ids[mask]
+        return type(self)(
+            self.votes[mask],
+            self.example_ids[mask],
+            self.voter_names,
+            self.datasets[mask],
+            self.labels[mask],
+            documents,
+            self.families,
+        )
+
+    def family_of(self, dataset: str) -> str:
+        """Return the family of a dataset; its own name where none is known."""
+        return self.families.get(dataset, dataset)
+
+
+def _check_partial_labels(labels: npt.ArrayLike, n: int) -> npt.NDArray[np.int8]:
+    raw = np.asarray(labels)
+    check_consistent_length(raw, n, "labels")
+    known = raw != -1
+    checked = np.full(n, -1, dtype=np.int8)
+    checked[known] = check_labels(raw[known], int(known.sum()), name="labels")
+    return checked
+
+
+def _first_repeated(values: Iterable[Any]) -> Any:
+    seen = set()
+    for value in values:
+        if value in seen:
+            return value
+        seen.add(value)
+    return None
+
+
+class BasePromptSelector(SelectorMixin, BaseEstimator):
+    """Picks columns of the vote matrix.
+
+    A subclass implements ``_rank(X, y, w)``, which returns the columns from best to worst; the first
+    ``n_prompts`` of them are selected.
+
+    Attributes
+    ----------
+    ranking_ : ndarray of int, shape (n_voters,)
+        1 for the column that would be kept last, n_voters for the one that would be dropped first.
+    support_ : ndarray of bool, shape (n_voters,)
+        True for the selected columns.
+    """
+
+    n_prompts: int
+
+    def _rank(
+        self, X: npt.NDArray[np.int8], y: npt.NDArray[np.int8], w: npt.NDArray[np.float64]
+    ) -> npt.NDArray[np.intp]:
+        """Return all column positions, best first."""
+        raise TypeError(f"{type(self).__name__} must define `_rank`.")
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Rank the columns of votes `X` by labels `y` and weights, and select the first `n_prompts`."""
+        names = column_names(X)
+        votes = check_votes(X, voters=names)
+        labels = check_labels(y, len(votes))
+        weights = check_sample_weight(sample_weight, len(votes))
+        if not 1 <= self.n_prompts <= votes.shape[1]:
+            raise InputError(f"`n_prompts` must be between 1 and {votes.shape[1]}. Got {self.n_prompts!r}.")
+        order = self._rank(votes, labels, weights)
+        self.ranking_ = np.empty(votes.shape[1], dtype=int)
+        self.ranking_[order] = np.arange(1, votes.shape[1] + 1)
+        self.support_ = self.ranking_ <= self.n_prompts
+        remember_columns(self, names, votes.shape[1])
+        return self
+
+    def _get_support_mask(self) -> npt.NDArray[np.bool_]:
+        check_is_fitted(self)
+        return self.support_
+
+
+class BaseEnsembler(ClassifierMixin, BaseEstimator):
+    """Turns a row of votes into P(consistent).
+
+    A subclass implements ``_fit(X, y, w)`` and ``_proba(X)``; checks, column names and the two-column
+    output are done here. ``(X, y, w)`` must give what the rows repeated w times give.
+
+    Attributes
+    ----------
+    classes_ : ndarray [0, 1]
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Only where `X` was a data frame; later frames are realigned by these names.
+    """
+
+    uses_labels: ClassVar[bool] = True
+    """False for an ensembler that learns from the votes alone and ignores `y`."""
+
+    min_voters: ClassVar[int] = 1
+    """The least number of columns that it can be fitted on."""
+
+    param_grid: ClassVar[Mapping[str, Sequence[Any]]] = {}
+    """The values that a grid search tries, by parameter; at most 6 points in all."""
+
+    stage_param: ClassVar[str | None] = None
+    """A parameter of `param_grid` all of whose values one fit at the largest can score (boosting rounds)."""
+
+    def _fit(self, X: npt.NDArray[np.int8], y: npt.NDArray[np.int8], w: npt.NDArray[np.float64]) -> None:
+        """Learn from checked votes, labels (all -1 where the ensembler ignores them) and weights."""
+        raise TypeError(f"{type(self).__name__} must define `_fit`.")
+
+    def _proba(self, X: npt.NDArray[np.int8]) -> npt.NDArray[np.float64]:
+        """Return P(consistent) of each row of checked votes."""
+        raise TypeError(f"{type(self).__name__} must define `_proba`.")
+
+    def _staged_proba(self, X: npt.NDArray[np.int8], stages: Sequence[int]) -> npt.NDArray[np.float64]:
+        """Return P(consistent) after each number of rounds, shape (len(stages), n_examples)."""
+        raise TypeError(f"{type(self).__name__} has no stages.")
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn to aggregate votes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_examples, n_voters)
+            Votes: 1 consistent, 0 inconsistent, -1 no vote.
+        y : array-like of shape (n_examples,), optional
+            Labels 0/1, both present. Ignored where `uses_labels` is False.
+        sample_weight : array-like of shape (n_examples,), optional
+            How often each row counts; default 1 each. Rows of weight 0 are left out.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InputError
+            Votes, labels or weights are out of range, lengths differ, a class is missing, or there are
+            fewer than `min_voters` columns.
+        """
+        names = column_names(X)
+        votes = check_votes(X, voters=names)
+        weights = check_sample_weight(sample_weight, len(votes))
+        labels = check_labels(y, len(votes)) if self.uses_labels else np.full(len(votes), -1, dtype=np.int8)
+        if votes.shape[1] < self.min_voters:
+            raise InputError(
+                f"`X` must have at least {self.min_voters} columns for {type(self).__name__}. Got {votes.shape[1]}."
+            )
+        kept = weights > 0
+        if self.uses_labels and len(np.unique(labels[kept])) < 2:
+            raise InputError(f"`y` must hold both classes, 0 and 1. Got only {labels[kept][0].item()!r}.")
+        self.classes_ = np.array([0, 1])
+        remember_columns(self, names, votes.shape[1])
+        self._fit(votes[kept], labels[kept], weights[kept])
+        return self
+
+    def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
+        """Return [P(inconsistent), P(consistent)] of each row, shape (n_examples, 2), rows summing to 1."""
+        positive = np.clip(self._proba(align_columns(self, X)), 0.0, 1.0)
+        return np.column_stack([1.0 - positive, positive])
+
+    def staged_predict_proba(self, X: Any, stages: Sequence[int]) -> npt.NDArray[np.float64]:
+        """Return P(consistent) after each of `stages` rounds, shape (len(stages), n_examples)."""
+        return np.clip(self._staged_proba(align_columns(self, X), stages), 0.0, 1.0)
+
+    def predict(self, X: Any) -> npt.NDArray[np.int64]:
+        """Return 1 where P(consistent) >= 0.5, else 0, shape (n_examples,)."""
+        return (self.predict_proba(X)[:, 1] >= 0.5).astype(np.int64)
+
+
+def column_names(X: Any) -> list[str] | None:
+    """Return the column names of a data frame, None for anything else."""
+    columns = getattr(X, "columns", None)
+    return None if columns is None else [str(name) for name in columns]
+
+
+def remember_columns(estimator: Any, names: list[str] | None, n_columns: int) -> None:
+    """Store what `align_columns` needs, forgetting what an earlier fit stored."""
+    estimator.n_features_in_ = n_columns
+    if names is not None:
+        estimator.feature_names_in_ = np.array(names, dtype=object)
+    elif hasattr(estimator, "feature_names_in_"):
+        del estimator.feature_names_in_
+
+
+def align_columns(estimator: Any, X: Any) -> npt.NDArray[np.int8]:
+    """Return checked votes with the columns in the order of the fit, by name where names are known."""
+    check_is_fitted(estimator)
+    names = column_names(X)
+    fitted = getattr(estimator, "feature_names_in_", None)
+    if names is not None and fitted is not None:
+        missing = [name for name in fitted if name not in names]
+        if missing:
+            raise InputError(f"`X` must have the columns it was fitted on. Got none named {missing[0]!r}.")
+        X = X.iloc[:, [names.index(name) for name in fitted]]
+    votes = check_votes(X, voters=None if fitted is None else list(fitted))
+    if votes.shape[1] != estimator.n_features_in_:
+        raise InputError(f"`X` must have {estimator.n_features_in_} columns, as in `fit`. Got {votes.shape[1]}.")
+    return votes
+
+
+class BaseCalibrator(BaseEstimator):
+    """Maps a probability to a better calibrated one.
+
+    A subclass implements ``_fit(p, y, w)`` and ``_transform(p)``.
+    """
+
+    def _fit(self, p: npt.NDArray[np.float64], y: npt.NDArray[np.int8], w: npt.NDArray[np.float64]) -> None:
+        """Learn the map from checked probabilities, labels and weights."""
+        raise TypeError(f"{type(self).__name__} must define `_fit`.")
+
+    def _transform(self, p: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Map checked probabilities."""
+        raise TypeError(f"{type(self).__name__} must define `_transform`.")
+
+    def fit(self, y_prob: Any, y_true: Any, sample_weight: Any = None) -> Self:
+        """Learn the map from held-out probabilities and their labels.
+
+        Parameters
+        ----------
+        y_prob : array-like of shape (n_examples,)
+            P(consistent), in [0, 1], of rows that the ensembler was not fitted on.
+        y_true : array-like of shape (n_examples,)
+            Labels 0/1, both present.
+        sample_weight : array-like of shape (n_examples,), optional
+            How often each row counts; default 1 each.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InputError
+            A value is out of range, lengths differ, or a class is missing.
+        """
+        p = check_probabilities(y_prob)
+        y = check_labels(y_true, len(p), name="y_true")
+        w = check_sample_weight(sample_weight, len(p))
+        kept = w > 0
+        if len(np.unique(y[kept])) < 2:
+            raise InputError(f"`y_true` must hold both classes, 0 and 1. Got only {y[kept][0].item()!r}.")
+        self._fit(p[kept], y[kept], w[kept])
+        self.is_fitted_ = True
+        return self
+
+    def transform(self, y_prob: Any) -> npt.NDArray[np.float64]:
+        """Return calibrated probabilities, shape (n_examples,), within [1e-6, 1 - 1e-6]."""
+        check_is_fitted(self, "is_fitted_")
+        return np.clip(self._transform(check_probabilities(y_prob)), P_MIN, 1.0 - P_MIN)
