@@ -5,6 +5,7 @@ many labeling functions on many examples are a :class:`VoteMatrix`. A prompt sel
 ensembler turns a row into P(consistent), and a calibrator makes that probability honest.
 """
 
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol, Self, get_args, runtime_checkable
@@ -33,6 +34,7 @@ __all__ = [
     "Judgment",
     "LabelingFunction",
     "Reason",
+    "StagedEnsembler",
     "VoteMatrix",
 ]
 
@@ -292,11 +294,11 @@ class BasePromptSelector(SelectorMixin, BaseEstimator):
 
     n_prompts: int
 
+    @abstractmethod
     def _rank(
         self, X: npt.NDArray[np.int8], y: npt.NDArray[np.int8], w: npt.NDArray[np.float64]
     ) -> npt.NDArray[np.intp]:
         """Return all column positions, best first."""
-        raise TypeError(f"{type(self).__name__} must define `_rank`.")
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Rank the columns of votes `X` by labels `y` and weights, and select the first `n_prompts`."""
@@ -341,20 +343,13 @@ class BaseEnsembler(ClassifierMixin, BaseEstimator):
     param_grid: ClassVar[Mapping[str, Sequence[Any]]] = {}
     """The values that a grid search tries, by parameter; at most 6 points in all."""
 
-    stage_param: ClassVar[str | None] = None
-    """A parameter of `param_grid` all of whose values one fit at the largest can score (boosting rounds)."""
-
+    @abstractmethod
     def _fit(self, X: npt.NDArray[np.int8], y: npt.NDArray[np.int8], w: npt.NDArray[np.float64]) -> None:
         """Learn from checked votes, labels (all -1 where the ensembler ignores them) and weights."""
-        raise TypeError(f"{type(self).__name__} must define `_fit`.")
 
+    @abstractmethod
     def _proba(self, X: npt.NDArray[np.int8]) -> npt.NDArray[np.float64]:
         """Return P(consistent) of each row of checked votes."""
-        raise TypeError(f"{type(self).__name__} must define `_proba`.")
-
-    def _staged_proba(self, X: npt.NDArray[np.int8], stages: Sequence[int]) -> npt.NDArray[np.float64]:
-        """Return P(consistent) after each number of rounds, shape (len(stages), n_examples)."""
-        raise TypeError(f"{type(self).__name__} has no stages.")
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn to aggregate votes.
@@ -399,13 +394,27 @@ class BaseEnsembler(ClassifierMixin, BaseEstimator):
         positive = np.clip(self._proba(align_columns(self, X)), 0.0, 1.0)
         return np.column_stack([1.0 - positive, positive])
 
-    def staged_predict_proba(self, X: Any, stages: Sequence[int]) -> npt.NDArray[np.float64]:
-        """Return P(consistent) after each of `stages` rounds, shape (len(stages), n_examples)."""
-        return np.clip(self._staged_proba(align_columns(self, X), stages), 0.0, 1.0)
-
     def predict(self, X: Any) -> npt.NDArray[np.int64]:
         """Return 1 where P(consistent) >= 0.5, else 0, shape (n_examples,)."""
         return (self.predict_proba(X)[:, 1] >= 0.5).astype(np.int64)
+
+
+class StagedEnsembler(BaseEnsembler):
+    """An ensembler built round by round, where one fit can be scored at every number of rounds.
+
+    A subclass also implements ``_staged_proba(X, stages)``, so that a grid search over `stage_param` fits once.
+    """
+
+    stage_param: ClassVar[str]
+    """The constructor's parameter that holds the number of rounds."""
+
+    @abstractmethod
+    def _staged_proba(self, X: npt.NDArray[np.int8], stages: Sequence[int]) -> npt.NDArray[np.float64]:
+        """Return P(consistent) after each number of rounds, shape (len(stages), n_examples)."""
+
+    def staged_predict_proba(self, X: Any, stages: Sequence[int]) -> npt.NDArray[np.float64]:
+        """Return P(consistent) after each of `stages` rounds, shape (len(stages), n_examples)."""
+        return np.clip(self._staged_proba(align_columns(self, X), stages), 0.0, 1.0)
 
 
 def column_names(X: Any) -> list[str] | None:
@@ -445,13 +454,13 @@ class BaseCalibrator(BaseEstimator):
     A subclass implements ``_fit(p, y, w)`` and ``_transform(p)``.
     """
 
+    @abstractmethod
     def _fit(self, p: npt.NDArray[np.float64], y: npt.NDArray[np.int8], w: npt.NDArray[np.float64]) -> None:
         """Learn the map from checked probabilities, labels and weights."""
-        raise TypeError(f"{type(self).__name__} must define `_fit`.")
 
+    @abstractmethod
     def _transform(self, p: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Map checked probabilities."""
-        raise TypeError(f"{type(self).__name__} must define `_transform`.")
 
     def fit(self, y_prob: Any, y_true: Any, sample_weight: Any = None) -> Self:
         """Learn the map from held-out probabilities and their labels.
