@@ -306,8 +306,8 @@ class BasePromptSelector(SelectorMixin, BaseEstimator):
         votes = check_votes(X, voters=names)
         labels = check_labels(y, len(votes))
         weights = check_sample_weight(sample_weight, len(votes))
-        if not 1 <= self.n_prompts <= votes.shape[1]:
-            raise InputError(f"`n_prompts` must be between 1 and {votes.shape[1]}. Got {self.n_prompts!r}.")
+        if type(self.n_prompts) is not int or not 1 <= self.n_prompts <= votes.shape[1]:
+            raise InputError(f"`n_prompts` must be a whole number from 1 to {votes.shape[1]}. Got {self.n_prompts!r}.")
         order = self._rank(votes, labels, weights)
         self.ranking_ = np.empty(votes.shape[1], dtype=int)
         self.ranking_[order] = np.arange(1, votes.shape[1] + 1)
@@ -318,6 +318,19 @@ class BasePromptSelector(SelectorMixin, BaseEstimator):
     def _get_support_mask(self) -> npt.NDArray[np.bool_]:
         check_is_fitted(self)
         return self.support_
+
+    def transform(self, X: Any) -> npt.NDArray[np.int8]:
+        """Return the selected columns of votes, shape (n_examples, n_prompts)."""
+        return align_columns(self, X)[:, self.support_]
+
+    def inverse_transform(self, X: Any) -> npt.NDArray[np.int8]:
+        """Return votes with the columns that were not selected given back as "no vote"."""
+        kept = check_votes(X)
+        if kept.shape[1] != self._get_support_mask().sum():
+            raise InputError(f"`X` must have {self.support_.sum()} columns, the selected ones. Got {kept.shape[1]}.")
+        whole = np.full((len(kept), len(self.support_)), ABSTAIN, dtype=np.int8)
+        whole[:, self.support_] = kept
+        return whole
 
 
 class BaseEnsembler(ClassifierMixin, BaseEstimator):

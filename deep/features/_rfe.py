@@ -1,0 +1,113 @@
+"""Recursive feature elimination of voters, and the signed votes that selectors rank."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn import config_context, feature_selection
+from sklearn.linear_model import LogisticRegression
+
+from deep.base import ABSTAIN, BasePromptSelector
+from deep.exceptions import InputError
+
+__all__ = ["RFE", "signed_rows"]
+
+Floats = npt.NDArray[np.float64]
+
+COEF_DECIMALS = 6
+"""Coefficients that agree this far are tied: how rows are grouped moves them by less, and must not decide."""
+
+
+def signed_rows(
+    X: npt.NDArray[np.int8], y: npt.NDArray[np.int8], w: Floats
+) -> tuple[Floats, npt.NDArray[np.int8], Floats]:
+    """Return the rows that count, as signed votes: +1 consistent, -1 inconsistent, 0 no vote.
+
+    Parameters
+    ----------
+    X : ndarray of int8, shape (n_examples, n_voters)
+        Checked votes.
+    y : ndarray of int8, shape (n_examples,)
+        Checked labels.
+    w : ndarray of float, shape (n_examples,)
+        Checked weights; rows of weight 0 are left out.
+
+    Returns
+    -------
+    tuple of ndarray
+        Signed votes, labels and weights of the rows of positive weight.
+
+    Raises
+    ------
+    InputError
+        A class has no weight.
+    """
+    kept = w > 0
+    votes, labels = X[kept], y[kept]
+    if len(np.unique(labels)) < 2:
+        raise InputError(f"`y` must hold both classes, 0 and 1. Got only {labels[0].item()!r}.")
+    return np.where(votes == ABSTAIN, 0.0, 2.0 * votes - 1.0), labels, w[kept]
+
+
+def _rounded_coef(estimator: Any) -> Floats:
+    return np.asarray(np.round(estimator.coef_, COEF_DECIMALS))
+
+
+class RFE(BasePromptSelector):
+    """Drops the voter that logistic regression needs least, and refits, until one is left.
+
+    scikit-learn's ``RFE`` around its ``LogisticRegression``, one voter a step, on signed votes (+1 consistent,
+    -1 inconsistent, 0 no vote). One fit ranks all voters, so the set of every size is a prefix of the same ranking.
+
+    Parameters
+    ----------
+    n_prompts : int, default=5
+        How many voters to select, from 1 to n_voters.
+
+    Attributes
+    ----------
+    ranking_ : ndarray of int, shape (n_voters,)
+        1 for the voter that was left, n_voters for the one dropped first.
+    support_ : ndarray of bool, shape (n_voters,)
+        True for the `n_prompts` selected voters.
+
+    Notes
+    -----
+    A voter's importance is the square of its coefficient, so one that is reliably wrong is as welcome as one that is
+    reliably right, and what counts is what a vote says, not how often it is cast. Of voters with equal coefficients
+    the later column is dropped first. The penalty is scikit-learn's default, so the scale of the weights matters as
+    the number of rows does.
+
+    References
+    ----------
+    .. [1] Guyon, Weston, Barnhill and Vapnik (2002), Gene selection for cancer classification using support vector
+       machines. https://doi.org/10.1023/A:1012487302797
+
+    Examples
+    --------
+    >>> from deep.features import RFE
+    >>> X = [[1, 1, 0], [1, 0, 1], [0, -1, 0], [0, 0, 1], [1, 1, 1]]
+    >>> rfe = RFE(2).fit(X, [1, 1, 0, 0, 1], sample_weight=[3, 1, 4, 2, 1])
+    >>> rfe.ranking_
+    array([1, 2, 3])
+    >>> rfe.get_support()
+    array([ True,  True, False])
+    """
+
+    def __init__(self, n_prompts: int = 5) -> None:
+        self.n_prompts = n_prompts
+
+    def _rank(self, X: npt.NDArray[np.int8], y: npt.NDArray[np.int8], w: Floats) -> npt.NDArray[np.intp]:
+        votes, labels, weights = signed_rows(X, y, w)
+        n_voters = votes.shape[1]
+        if n_voters == 1:  # scikit-learn's RFE refuses a single column
+            return np.zeros(1, dtype=np.intp)
+        elimination = feature_selection.RFE(
+            LogisticRegression(solver="newton-cholesky", tol=1e-8),
+            n_features_to_select=1,
+            importance_getter=_rounded_coef,
+        )
+        # Of equals scikit-learn drops the first column it sees: reversed, that is the last one.
+        with config_context(enable_metadata_routing=False):
+            elimination.fit(votes[:, ::-1], labels, sample_weight=weights)
+        return np.asarray(n_voters - 1 - np.argsort(elimination.ranking_))

@@ -1,0 +1,243 @@
+"""What sets the prompt selectors apart: their own rules, known answers, and the libraries behind them."""
+
+import sys
+import warnings
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pytest
+import sklearn
+from sklearn import feature_selection
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+
+from deep import InputError
+from deep.features import MRMR, RFE, SELECTORS, Exhaustive, _mrmr
+
+Rows = tuple[npt.NDArray[np.int8], npt.NDArray[np.int64], npt.NDArray[np.int64]]
+
+
+def correlated_votes(seed: int, n: int = 120, k: int = 8) -> Rows:
+    """Return votes of voters that share part of their errors, a tenth of them missing, labels, and weights 1 to 4."""
+    rng = np.random.default_rng(seed)
+    y = np.append(rng.integers(0, 2, n - 2), [0, 1])
+    error = 0.6 * rng.normal(size=(n, 1)) + 0.8 * rng.normal(size=(n, k))
+    X = np.where(error > rng.uniform(-0.2, 1.0, k), 1 - y[:, None], y[:, None])
+    X[rng.random((n, k)) < 0.1] = -1
+    return X.astype(np.int8), y, rng.integers(1, 5, n)
+
+
+def expand(
+    X: npt.NDArray[np.int8], y: npt.NDArray[np.int64], w: npt.NDArray[np.int64]
+) -> tuple[pd.DataFrame, pd.Series]:
+    """Return signed votes and labels with each row repeated as often as it weighs."""
+    rows = np.repeat(np.arange(len(w)), w)
+    signed = np.where(X == -1, 0.0, 2.0 * X - 1.0)
+    return pd.DataFrame(signed[rows]), pd.Series(y[rows])
+
+
+def read_votes(path: Path) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int64]]:
+    """Return the votes and labels of a table."""
+    table = pd.read_csv(path)
+    votes = table.drop(columns=["dataset", "item_id", "label"]).fillna(-1).to_numpy(dtype=np.int8)
+    return votes, table["label"].to_numpy()
+
+
+def test_selectors_are_known_by_name() -> None:
+    """The table of selectors is complete and sorted."""
+    assert list(SELECTORS.items()) == [("exhaustive", Exhaustive), ("mrmr", MRMR), ("rfe", RFE)]
+
+
+@pytest.mark.parametrize("selector", [MRMR, RFE])
+def test_one_ranking_serves_all_sizes(selector: type[MRMR] | type[RFE]) -> None:
+    """The set of each size is a prefix of one ranking."""
+    X, y, w = correlated_votes(0)
+    rankings = [selector(n).fit(X, y, w).ranking_.tolist() for n in (1, 4, 8)]
+    assert rankings[0] == rankings[1] == rankings[2]
+
+
+@pytest.mark.parametrize("selector", [MRMR, RFE])
+def test_both_classes_must_have_weight(selector: type[MRMR] | type[RFE]) -> None:
+    """A class whose rows all weigh nothing counts as missing."""
+    with pytest.raises(InputError, match=r"`y` must hold both classes, 0 and 1\. Got only 1\."):
+        selector(1).fit([[1, 0], [0, 1], [1, 1]], [1, 1, 0], sample_weight=[1, 2, 0])
+
+
+@pytest.mark.parametrize("selector", [MRMR, RFE])
+@pytest.mark.parametrize("scale", [0.3137, 1e5])
+def test_ties_do_not_hang_on_rounding(selector: type[MRMR] | type[RFE], scale: float) -> None:
+    """Copies and constants keep the order of the columns, however the rows are grouped and scaled."""
+    X, y, w = correlated_votes(3)
+    X = np.column_stack([np.ones(len(X)), X, X[:, :3], np.full(len(X), -1)]).astype(np.int8)
+    rows = np.repeat(np.arange(len(w)), w)
+    ranking = selector(3).fit(X, y, w * scale).ranking_
+    np.testing.assert_array_equal(ranking, selector(3).fit(X[rows], y[rows], np.full(len(rows), scale)).ranking_)
+    assert ranking[0] == 12
+    assert ranking[12] == 13
+    assert (ranking[1:4] < ranking[9:12]).all()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rfe_is_scikit_learns_on_the_repeated_rows(seed: int) -> None:
+    """Another solver of the same problem, on the rows themselves, eliminates in the same order."""
+    X, y, w = correlated_votes(seed)
+    signed, labels = expand(X, y, w)
+    estimator = LogisticRegression(solver="newton-cg", tol=1e-6)
+    reference = feature_selection.RFE(estimator, n_features_to_select=1).fit(signed, labels)
+    np.testing.assert_array_equal(RFE(1).fit(X, y, w).ranking_, reference.ranking_)
+
+
+def test_rfe_keeps_a_pair_that_only_works_together() -> None:
+    """A useless-looking voter that corrects a good one survives, where its own relevance is nil."""
+    rng = np.random.default_rng(0)
+    y, bias = rng.integers(0, 2, (2, 2000))
+    agree = rng.random(2000) < 0.5
+    X = np.column_stack([np.where(agree, y, bias), bias, np.where(rng.random(2000) < 0.55, y, 1 - y)])
+    assert RFE(2).fit(X, y).support_.tolist() == [True, True, False]
+    assert MRMR(2).fit(X, y).support_.tolist() == [True, False, True]
+
+
+def test_rfe_values_reliable_error() -> None:
+    """Inverting a voter's votes does not move it."""
+    X, y, w = correlated_votes(1)
+    flipped = X.copy()
+    flipped[:, 2] = np.where(X[:, 2] == -1, -1, 1 - X[:, 2])
+    np.testing.assert_array_equal(RFE(1).fit(flipped, y, w).ranking_, RFE(1).fit(X, y, w).ranking_)
+
+
+def test_rfe_weighs_rows_under_metadata_routing_too() -> None:
+    """The caller's choice of metadata routing does not reach the elimination inside."""
+    X, y, w = correlated_votes(2)
+    with sklearn.config_context(enable_metadata_routing=True):
+        routed = RFE(3).fit(X, y, sample_weight=w)
+    np.testing.assert_array_equal(routed.ranking_, RFE(3).fit(X, y, w).ranking_)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_mrmr_is_the_librarys_on_the_repeated_rows(seed: int) -> None:
+    """The library's own function, on the rows themselves, picks in the same order."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from mrmr import mrmr_classif
+    X, y, w = correlated_votes(seed)
+    signed, labels = expand(X, y, w)
+    picked = mrmr_classif(signed, labels, K=8, n_jobs=1, show_progress=False)
+    assert np.argsort(MRMR(1).fit(X, y, w).ranking_).tolist() == picked
+
+
+@pytest.mark.parametrize(
+    ("columns", "ranking"), [([0, 0, 1], [1, 3, 2]), ([0, 1, 1], [1, 2, 3]), ([1, 0, 1], [1, 2, 3])]
+)
+def test_mrmr_prefers_a_rival_to_a_copy(columns: list[int], ranking: list[int]) -> None:
+    """Of two voters exactly as good as each other, the one that repeats the picked voter is picked later."""
+    X, y, w = correlated_votes(4, k=2)
+    swapped = np.vstack([X, X[:, ::-1]])
+    assert MRMR(1).fit(swapped[:, columns], np.tile(y, 2), np.tile(w, 2)).ranking_.tolist() == ranking
+
+
+def test_mrmr_known_order() -> None:
+    """Relevance over redundancy, worked out by hand on eight weighted rows."""
+    # Patterns (a, b, c) of label 1 and, mirrored, of label 0, so that all means are 0 and r is a mean of products.
+    # r(a,y) = (6+2+1-1)/10 = 0.8, r(b,y) = (6+2-1-1)/10 = 0.6, r(c,y) = (6-2+1-1)/10 = 0.4
+    # r(a,b) = (6+2-1+1)/10 = 0.8, r(a,c) = (6-2+1+1)/10 = 0.6, r(b,c) = (6-2-1+1)/10 = 0.4
+    # F/(n-2) = r^2/(1-r^2): a 1.78, b 0.5625, c 0.19. First a; then b 0.5625/0.8 = 0.70 > c 0.19/0.6 = 0.32.
+    half = np.array([[1, 1, 1], [1, 1, 0], [1, 0, 1], [0, 0, 0]])
+    X, y, w = np.vstack([half, 1 - half]), [1] * 4 + [0] * 4, [6, 2, 1, 1] * 2
+    assert MRMR(1).fit(X, y, w).ranking_.tolist() == [1, 2, 3]
+    # A copy of a: redundancy 1, taken as infinite, so b still comes second; then 1.78/0.9 = 1.98 > c 0.19/0.5 = 0.38.
+    assert MRMR(1).fit(np.column_stack([X, X[:, 0]]), y, w).ranking_.tolist() == [1, 2, 4, 3]
+
+
+def test_mrmr_puts_voters_of_no_relevance_last_and_constants_at_the_end() -> None:
+    """What the library leaves out is ranked behind what it picks: first what varies, then what does not."""
+    X = [[1, 1, -1, 1], [1, 0, -1, 0], [1, 1, -1, 0], [1, 0, -1, 0]]
+    assert MRMR(1).fit(X, [1, 1, 0, 0]).ranking_.tolist() == [3, 2, 4, 1]
+
+
+def test_mrmr_ranks_perfect_voters() -> None:
+    """A voter without error has infinite F, which must not upset the rest."""
+    X, y, w = correlated_votes(5)
+    perfect = np.column_stack([X, y, y, 1 - y])
+    ranking = MRMR(2).fit(perfect, y, w).ranking_
+    assert ranking[8] == 1
+    assert sorted(ranking) == list(range(1, 12))
+    assert MRMR(1).fit(perfect[:, 8:], y, w).ranking_.tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e6])
+def test_mrmr_is_free_of_the_scale_of_weights(scale: float) -> None:
+    """Weights that sum to less than the number of classes rank as their multiples do."""
+    X, y, w = correlated_votes(6)
+    np.testing.assert_array_equal(MRMR(1).fit(X, y, w * scale).ranking_, MRMR(1).fit(X, y, w).ranking_)
+
+
+def test_mrmr_leaves_the_warning_filters_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library mutes all warnings when imported; nothing of that is left."""
+    for module in [m for m in sys.modules if m.split(".")[0] == "mrmr"]:
+        monkeypatch.delitem(sys.modules, module)
+    before = list(warnings.filters)
+    _mrmr._mrmr_base()
+    assert warnings.filters == before
+    assert "mrmr.main" in sys.modules
+
+
+def test_exhaustive_scores_every_subset_once_and_takes_the_best() -> None:
+    """Each subset is scored once, as ascending column positions; the ranking follows from the scores."""
+    # Mean scores of the pairs that hold a column: 0: (9+1+8)/3 = 6, 1: (9+3+8)/3 = 6.67, 2: (1+3+7)/3 = 3.67,
+    # 3: (8+8+7)/3 = 7.67. The best pair is (0, 1), 1 before 0; behind it 3, for all its worth, and 2.
+    scores = {(0, 1): 9, (0, 2): 1, (0, 3): 8, (1, 2): 3, (1, 3): 8, (2, 3): 7}
+    asked: list[tuple[int, ...]] = []
+
+    def scoring(columns: tuple[int, ...]) -> float:
+        asked.append(columns)
+        return scores[columns]
+
+    selector = Exhaustive(2, scoring=scoring).fit([[1, 0, 1, 0], [0, 1, -1, 1]], [1, 0])
+    assert asked == list(combinations(range(4), 2))
+    assert all(type(column) is int for columns in asked for column in columns)
+    assert selector.support_.tolist() == [True, True, False, False]
+    assert selector.ranking_.tolist() == [2, 1, 4, 3]
+
+
+def test_exhaustive_takes_the_first_of_equal_subsets() -> None:
+    """Of subsets with the same score the first in lexicographic order is selected."""
+    selector = Exhaustive(2, scoring=lambda columns: float(0 not in columns)).fit([[1] * 4, [0] * 4], [1, 0])
+    assert selector.get_support(indices=True).tolist() == [1, 2]
+
+
+def test_exhaustive_goes_up_to_a_thousand_subsets() -> None:
+    """A thousand subsets are scored; one more is refused with the count and the way out."""
+    X = np.tile([[1], [0]], (1, 1000))
+    assert Exhaustive(1, scoring=lambda columns: columns[0]).fit(X, [1, 0]).ranking_[-1] == 1
+    message = r"at most 1000 subsets to score\. Got 4 of 14 voters, which is 1001 subsets\. Use --selector auto\."
+    with pytest.raises(InputError, match=message):
+        Exhaustive(4, scoring=lambda _: 0.0).fit(X[:, :14], [1, 0])
+
+
+@pytest.mark.parametrize("score", [float("nan"), float("inf"), float("-inf")])
+def test_exhaustive_needs_finite_scores(score: float) -> None:
+    """A score that cannot be compared is named with its columns."""
+    with pytest.raises(InputError, match=rf"`scoring` must return a finite number\. Got {score} at columns \(1,\)\."):
+        Exhaustive(1, scoring=lambda columns: score if columns == (1,) else 0.0).fit([[1, 0], [0, 1]], [1, 0])
+
+
+@pytest.mark.parametrize("file", ["summeval_llm/votes_ge5.csv", "wrench_youtube/votes.csv"])
+@pytest.mark.parametrize("name", sorted(SELECTORS))
+def test_real_votes(data_home: Path, file: str, name: str) -> None:
+    """On real votes, abstains included, the selected voters fit better than the last ones, and rows collapse."""
+    X, y = read_votes(data_home / file)
+    cells, w = np.unique(np.column_stack([X, y]), axis=0, return_counts=True)
+
+    def fit_quality(columns: tuple[int, ...]) -> float:
+        votes = np.where(cells[:, columns] == -1, 0, 2 * cells[:, columns] - 1)
+        model = LogisticRegression(solver="newton-cholesky").fit(votes, cells[:, -1], sample_weight=w)
+        return -float(log_loss(cells[:, -1], model.predict_proba(votes), sample_weight=w))
+
+    selector = Exhaustive(2, scoring=fit_quality) if name == "exhaustive" else SELECTORS[name](n_prompts=2)
+    selector.fit(cells[:, :-1], cells[:, -1], w)
+    order = np.argsort(selector.ranking_)
+    assert fit_quality(tuple(order[:2])) > fit_quality(tuple(order[-2:])) + 0.01
+    np.testing.assert_array_equal(selector.ranking_, selector.fit(X, y).ranking_)
