@@ -1,0 +1,38 @@
+# Everything runs in .venv, made on first use. `make loo` and `make test` need Python 3.11+ and nothing else.
+PYTHON ?= python3
+# What to install torch from; the README says how to get the small CPU build on an ordinary machine.
+TORCH ?= torch==2.13.0
+VENV := .venv
+BIN := $(VENV)/bin
+JOBS ?= 2
+
+.PHONY: loo test check bench clean
+
+loo: $(VENV)/installed
+	$(BIN)/python -m deep.experiments.loo --test aggrefact
+
+test: check
+	rm -f .coverage .coverage.*
+	$(BIN)/python -m pytest -n $(JOBS) --cov --cov-report=term
+
+check: $(VENV)/test-installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/test-installed
+	$(BIN)/python benchmarks/cells.py
+
+$(VENV)/installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet $(TORCH)
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+$(VENV)/test-installed: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) build dist runs *.egg-info .coverage .coverage.*

@@ -1,0 +1,57 @@
+"""The `deep` command: one line that names a sub-command, whose own module does the rest."""
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+__all__ = ["COMMANDS", "main"]
+
+COMMANDS = {
+    "loo": ("deep.experiments.loo", "hold one dataset out; P(consistent) for each of its items, beside every baseline"),
+}
+"""Sub-command to the module whose ``main(argv)`` runs it, and what it is for."""
+
+USAGE_ERROR = 2
+
+
+def help_text() -> str:
+    """Return what `deep --help` prints."""
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name:<{width}}  {purpose}" for name, (_, purpose) in sorted(COMMANDS.items())]
+    return "\n".join(
+        [
+            "usage: deep COMMAND [options]",
+            "",
+            "One calibrated P(consistent) from the votes of several weak judges.",
+            "",
+            "commands:",
+            *lines,
+            "",
+            "deep COMMAND --help shows its options and examples, for instance:",
+            "  deep loo --test aggrefact",
+            "",
+        ]
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a sub-command; its module is imported only then, so that help is instant."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    if not words or words[0] in ("-h", "--help"):
+        sys.stdout.write(help_text())
+        return 0
+    if words[0] == "--version":
+        from deep import __version__
+
+        sys.stdout.write(f"deep {__version__}\n")
+        return 0
+    if words[0] not in COMMANDS:
+        known = ", ".join(sorted(COMMANDS))
+        sys.stderr.write(f"error: `COMMAND` must be one of {known}. Got {words[0]!r}.\n")
+        return USAGE_ERROR
+    status: int = import_module(COMMANDS[words[0]][0]).main(words[1:])
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,56 @@
+"""Write a run's folder whole or not at all."""
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from deep.exceptions import InputError
+
+__all__ = ["check_replaceable", "to_json", "whole_folder"]
+
+MARKER = "results.json"
+"""A folder that holds it was written by deep and may be replaced."""
+
+
+def check_replaceable(folder: Path) -> None:
+    """Raise unless `folder` is absent, empty or an earlier run's."""
+    if folder.is_dir():
+        if any(folder.iterdir()) and not (folder / MARKER).exists():
+            raise InputError(
+                f"`out` must be a new folder or an earlier run. Got {str(folder)!r}, which holds other files."
+            )
+    elif folder.exists():
+        raise InputError(f"`out` must be a folder. Got the file {str(folder)!r}.")
+    anchor = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not os.access(anchor, os.W_OK):
+        raise InputError(f"`out` must be in a folder that can be written to. Got {str(folder)!r}.")
+
+
+@contextmanager
+def whole_folder(folder: Path) -> Iterator[Path]:
+    """Yield an empty folder beside `folder` that takes its place if nothing goes wrong.
+
+    An earlier run in `folder` is there unchanged until the new one is complete.
+    """
+    check_replaceable(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    try:
+        fresh = scratch / "new"
+        fresh.mkdir()
+        yield fresh
+        if folder.exists():
+            folder.rename(scratch / "old")
+        fresh.rename(folder)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def to_json(results: dict[str, Any]) -> str:
+    """Return results as JSON text; a NaN in them is a bug and raises."""
+    return json.dumps(results, indent=1, ensure_ascii=False, allow_nan=False) + "\n"

@@ -1,0 +1,347 @@
+"""Leave one dataset out: choose, fit and calibrate on the others, then measure on it."""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+import pandas as pd
+from joblib import Parallel, delayed
+
+from deep.base import VoteMatrix
+from deep.datasets import ScoreTable
+from deep.ensembles import ENSEMBLERS
+from deep.experiments._baselines import Baseline, encoder_baselines, vote_baselines
+from deep.experiments._compare import compare
+from deep.experiments._holdout import HoldOut, hold_out
+from deep.experiments._score import DECISION, TestCells, null_if_nan
+from deep.experiments._settings import Settings
+from deep.features import analyze_votes, effective_votes
+from deep.model import Candidate, Recipe, Subset, TrainingSet, choose_subsets, fit_candidates, recommend, training_set
+
+__all__ = ["SCHEMA_VERSION", "LooResult", "leave_one_dataset_out"]
+
+SCHEMA_VERSION = 1
+
+Step = Callable[[], None]
+Progress = Callable[[str, int], Step]
+"""Told what is being done and in how many steps; what it returns is called after each step."""
+
+Scored = tuple[Candidate, dict[str, Any]]
+
+
+def _silent(_task: str, _steps: int) -> Step:
+    return lambda: None
+
+
+@dataclass(frozen=True, eq=False)
+class LooResult:
+    """One dataset held out.
+
+    Parameters
+    ----------
+    results : dict
+        What `results.json` holds; docs/results-schema.md describes every key.
+    scores : DataFrame
+        A row per held-out item: dataset, item_id, label, p_consistent, p_uncalibrated, n_votes.
+    """
+
+    results: dict[str, Any]
+    scores: pd.DataFrame
+
+
+@dataclass
+class _Clock:
+    """Seconds by stage, and processor seconds by ensembler."""
+
+    started: float = field(default_factory=time.perf_counter)
+    stages: dict[str, float] = field(default_factory=dict)
+    ensemblers: dict[str, float] = field(default_factory=dict)
+
+    def lap(self, stage: str) -> None:
+        """Add the time since the last lap to a stage."""
+        elapsed = time.perf_counter() - self.started - sum(self.stages.values())
+        self.stages[stage] = self.stages.get(stage, 0.0) + elapsed
+
+    def seconds(self) -> dict[str, Any]:
+        """Return what `results.json` says of time."""
+        return {
+            "total": round(sum(self.stages.values()), 3),
+            **{stage: round(value, 3) for stage, value in self.stages.items()},
+            "ensemblers": {name: round(self.ensemblers[name], 3) for name in sorted(self.ensemblers)},
+        }
+
+
+def leave_one_dataset_out(
+    votes: VoteMatrix,
+    test: str,
+    *,
+    settings: Settings | None = None,
+    scores: ScoreTable | None = None,
+    published: Sequence[dict[str, Any]] = (),
+    progress: Progress = _silent,
+) -> LooResult:
+    """Hold one dataset out, learn everything on the others, and measure on it.
+
+    Parameters
+    ----------
+    votes : VoteMatrix
+        All datasets; those trained on are labeled.
+    test : str
+        The dataset to hold out, one of ``votes.dataset_names``.
+    settings : Settings, optional
+    scores : ScoreTable, optional
+        Encoder scores aligned with the rows of `votes`, for baselines.
+    published : sequence of dict, optional
+        Baseline rows that others have published for `test`, to stand beside ours.
+    progress : callable, optional
+
+    Returns
+    -------
+    LooResult
+
+    Raises
+    ------
+    InputError
+        The votes cannot be split so; see `hold_out`.
+
+    Examples
+    --------
+    >>> from deep.datasets import simulate_votes
+    >>> from deep.experiments import Settings, leave_one_dataset_out
+    >>> settings = Settings(sizes=[3], ensemblers=["LogisticRegression"], calibrators=["platt"])
+    >>> found = leave_one_dataset_out(simulate_votes(0), "aggrefact-xsum", settings=settings)
+    >>> found.results["n_test"], found.results["recommended"]["ensembler"]
+    (558, 'LogisticRegression')
+    """
+    settings = settings or Settings()
+    clock = _Clock()
+    split = hold_out(votes, test, unit=settings.unit)
+    target = TestCells.from_votes(split.test)
+    clock.lap("split")
+    scored = {recipe.name: _run_recipe(split, target, recipe, settings, progress, clock) for recipe in settings.recipes}
+    chosen = {name: _chosen(found, name) for name, found in scored.items()}
+    baselines = [*vote_baselines(split), *encoder_baselines(split, scores)]
+    decisions = chosen["deep"]["recommended"][0].p[target.row_pattern] >= DECISION
+    comparisons = compare(
+        decisions, split.test.labels, baselines, n_boot=settings.n_boot, random_state=settings.random_state
+    )
+    results = {
+        **_header(split, settings),
+        "rows": [_row(*pair, name) for name in settings.shown for pair in scored[name]],
+        **_picks(scored, chosen),
+        "baselines": [*_baseline_rows(baselines, split, settings), *published],
+        "comparisons": comparisons,
+    }
+    results["notes"] = _notes(results)
+    clock.lap("baselines")
+    return LooResult(
+        results | {"seconds": clock.seconds()}, _score_table(split, target, scored["deep"], chosen["deep"])
+    )
+
+
+def _run_recipe(
+    split: HoldOut, target: TestCells, recipe: Recipe, settings: Settings, progress: Progress, clock: _Clock
+) -> list[Scored]:
+    """Return every candidate of one recipe with its metrics on the held-out dataset."""
+    training = training_set(
+        split.train,
+        recipe,
+        weighting=settings.weighting if recipe.name == "deep" else None,
+        by_family=settings.unit == "family",
+        random_state=settings.random_state,
+    )
+    subsets = choose_subsets(
+        training,
+        settings.sizes_for(split.train.shape[1]),
+        selector=settings.selector,
+        criterion=recipe.subset_criterion,
+    )
+    clock.lap("select")
+    tasks = [
+        (name, subset)
+        for subset in subsets
+        for name in settings.ensemblers
+        if len(subset.columns) >= ENSEMBLERS[name].min_voters
+    ]
+    step = progress(f"{split.name}, {recipe.name}", len(tasks))
+    found = _in_parallel(tasks, training, target, recipe, settings, step)
+    for (name, _), (_, seconds) in zip(tasks, found, strict=True):
+        clock.ensemblers[name] = clock.ensemblers.get(name, 0.0) + seconds
+    clock.lap("fit")
+    return [pair for pairs, _ in found for pair in pairs]
+
+
+def _in_parallel(
+    tasks: Sequence[tuple[str, Subset]],
+    training: TrainingSet,
+    target: TestCells,
+    recipe: Recipe,
+    settings: Settings,
+    step: Step,
+) -> list[tuple[list[Scored], float]]:
+    """Return the result of every task, in the order of the tasks; the costliest subsets start first."""
+    order = sorted(range(len(tasks)), key=lambda i: -len(tasks[i][1].columns))
+    calls = (delayed(_run_task)(i, *tasks[i], training, target, recipe, settings) for i in order)
+    pool = Parallel(n_jobs=min(settings.n_jobs, len(tasks)), batch_size=1, return_as="generator_unordered")
+    found: dict[int, tuple[list[Scored], float]] = {}
+    for i, pairs, seconds in pool(calls):
+        found[i] = pairs, seconds
+        step()
+    return [found[i] for i in range(len(tasks))]
+
+
+def _run_task(
+    position: int,
+    ensembler: str,
+    subset: Subset,
+    training: TrainingSet,
+    target: TestCells,
+    recipe: Recipe,
+    settings: Settings,
+) -> tuple[int, list[Scored], float]:
+    """Fit one ensembler on one subset, with every calibrator, and measure; return processor seconds too."""
+    started = time.process_time()
+    seed = crc32(f"{settings.random_state}|{recipe.name}|{ensembler}|{subset.columns}".encode()) % 2**31
+    candidates = fit_candidates(
+        ensembler,
+        subset,
+        training,
+        target.patterns,
+        calibrators=settings.calibrators,
+        recipe=recipe,
+        random_state=seed,
+    )
+    scored = [
+        (c, target.metrics(c.p, n_bins=settings.n_bins, n_boot=settings.n_boot, random_state=settings.random_state))
+        for c in candidates
+    ]
+    return position, scored, time.process_time() - started
+
+
+def _chosen(scored: Sequence[Scored], recipe: str) -> dict[str, Scored]:
+    """Return what the training data recommend, and what only the test labels could."""
+    candidates = [candidate for candidate, _ in scored]
+    metrics = {id(candidate): row for candidate, row in scored}
+    if recipe == "paper":
+        platt = [c for c in candidates if c.calibrator == "platt"] or candidates
+        picked = {"recommended_paper": recommend(platt, "accuracy")}
+    else:
+        picked = {
+            "recommended": recommend(candidates, "log_loss"),
+            "recommended_by_accuracy": recommend(candidates, "balanced_accuracy"),
+        }
+    return {name: (candidate, metrics[id(candidate)]) for name, candidate in picked.items()}
+
+
+def _picks(scored: dict[str, list[Scored]], chosen: dict[str, dict[str, Scored]]) -> dict[str, Any]:
+    """Return `recommended` and its kin, each marked with what it was chosen on."""
+    picks: dict[str, Any] = dict.fromkeys(("recommended", "recommended_by_accuracy", "recommended_paper"))
+    for recipe, found in chosen.items():
+        for name, pair in found.items():
+            picks[name] = _row(*pair, recipe) | {"chosen_on": "training"}
+    rows = [_row(*pair, recipe) for recipe, pairs in scored.items() for pair in pairs]
+    known = [row for row in rows if row["balanced_accuracy"] is not None]
+    oracle = max(known, key=lambda row: row["balanced_accuracy"], default=None)
+    picks["oracle"] = None if oracle is None else oracle | {"chosen_on": "test"}
+    return picks
+
+
+def _row(candidate: Candidate, metrics: dict[str, Any], recipe: str) -> dict[str, Any]:
+    return {
+        "recipe": recipe,
+        "ensembler": candidate.ensembler,
+        "params": candidate.params,
+        "n_prompts": len(candidate.subset.columns),
+        "selector": candidate.subset.selector,
+        "prompts": list(candidate.prompts),
+        "calibrator": candidate.calibrator,
+        **metrics,
+        "inner_log_loss": candidate.inner_log_loss,
+        "inner_balanced_accuracy": candidate.inner_balanced_accuracy,
+        "inner_accuracy": candidate.inner_accuracy,
+    }
+
+
+def _header(split: HoldOut, settings: Settings) -> dict[str, Any]:
+    labels = split.test.labels[split.test.labels >= 0]
+    names, sizes = np.unique(split.train.datasets.astype(str), return_counts=True)
+    analysis = analyze_votes(split.train.votes, split.train.labels, voter_names=split.train.voter_names)
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "test": split.name,
+        "settings": {
+            "recipe": settings.recipe,
+            "weighting": settings.weighting,
+            "selector": settings.selector,
+            "hold_out": settings.unit,
+            "n_bins": settings.n_bins,
+            "n_boot": settings.n_boot,
+            "seed": settings.random_state,
+        },
+        "n_test": split.test.shape[0],
+        "prior_test": float(labels.mean()) if labels.size else None,
+        "train": dict(zip(names.tolist(), sizes.tolist(), strict=True)),
+        "dropped": split.dropped,
+        "warnings": [*split.warnings, *_skipped(settings, split.train.shape[1])],
+        "voters": [
+            {"name": name, **{key: null_if_nan(value) for key, value in row.items()}}
+            for name, row in analysis.iterrows()
+        ],
+        "effective_votes": null_if_nan(effective_votes(split.train.votes, split.train.labels)),
+    }
+
+
+def _skipped(settings: Settings, n_voters: int) -> list[str]:
+    """Return a warning for every ensembler that cannot be fitted on a size."""
+    return [
+        f"{name} needs at least {ENSEMBLERS[name].min_voters} voters and was left out at size {size}."
+        for size in settings.sizes_for(n_voters)
+        for name in settings.ensemblers
+        if size < ENSEMBLERS[name].min_voters
+    ]
+
+
+def _baseline_rows(baselines: Iterable[Baseline], split: HoldOut, settings: Settings) -> list[dict[str, Any]]:
+    return [
+        baseline.row(split.test.labels, n_boot=settings.n_boot, random_state=settings.random_state)
+        for baseline in baselines
+    ]
+
+
+def _notes(results: dict[str, Any]) -> list[str]:
+    """Return what an honest reader should be told, in sentences."""
+    notes = []
+    against = next((c for c in results["comparisons"] if c["b"].startswith("best_prompt")), None)
+    if against is not None and not (against["significant"] and against["difference"] > 0):
+        notes.append(
+            "No ensemble beats the best single voter beyond chance: recommended minus "
+            f"{against['b']} = {100 * against['difference']:+.1f} points of balanced accuracy "
+            f"(95 % interval {100 * against['ci'][0]:+.1f} to {100 * against['ci'][1]:+.1f})."
+        )
+    effective, total = results["effective_votes"], len(results["voters"])
+    if effective is not None and effective < total / 2:
+        notes.append(f"The {total} voters err together: they are worth about {effective:.1f} independent votes.")
+    return notes
+
+
+def _score_table(
+    split: HoldOut, target: TestCells, scored: Sequence[Scored], chosen: dict[str, Scored]
+) -> pd.DataFrame:
+    """Return what `scores.parquet` holds."""
+    best = chosen["recommended"][0]
+    raw = next(c for c, _ in scored if (c.ensembler, c.subset, c.calibrator) == (best.ensembler, best.subset, None))
+    labels = pd.array(split.test.labels, dtype="Int8")
+    labels[split.test.labels == -1] = pd.NA
+    return pd.DataFrame(
+        {
+            "dataset": split.test.datasets.astype(str),
+            "item_id": split.test.example_ids.astype(str),
+            "label": labels,
+            "p_consistent": best.p[target.row_pattern],
+            "p_uncalibrated": raw.p[target.row_pattern],
+            "n_votes": (split.test.votes[:, list(best.subset.columns)] >= 0).sum(axis=1),
+        }
+    )

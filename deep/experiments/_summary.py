@@ -1,0 +1,110 @@
+"""The readable end of a run."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+__all__ = ["mean_of_runs", "summary"]
+
+Run = dict[str, Any]
+
+CHAINS = {
+    "recommended": "recommended (chosen on training data)",
+    "recommended_by_accuracy": "recommended by inner accuracy",
+    "recommended_paper": "the paper's recipe",
+    "oracle": "ORACLE: best of the table on test labels",
+}
+
+AVERAGED = ("balanced_accuracy", "ece", "ece_floor", "log_loss", "brier", "auroc")
+
+
+def summary(run: Run) -> Iterator[str]:
+    """Yield the lines that a person reads after one dataset was held out."""
+    prior = "no labels" if run["prior_test"] is None else f"{100 * run['prior_test']:.1f} % consistent"
+    yield (
+        f"{run['test']}: {run['n_test']} items ({prior}), trained on {sum(run['train'].values())} rows of "
+        + ", ".join(run["train"])
+    )
+    yield f"  {'':<46}{'bal. acc.':>10}{'95 % interval':>18}{'ECE':>8}{'floor':>8}{'log loss':>10}"
+    for key, label in CHAINS.items():
+        if run[key] is not None:
+            yield _line(label, run[key])
+            yield f"      {run[key]['ensembler']} on {_voters(run[key])}, calibrator {run[key]['calibrator'] or 'none'}"
+    for row in run["baselines"]:
+        if row["kind"] in ("best_prompt", "majority"):
+            yield _line("best single voter on training data" if row["kind"] == "best_prompt" else row["name"], row)
+    best = _best_encoder(run["baselines"])
+    if best is not None:
+        yield _line(f"ORACLE: best encoder, {best['name']}", best)
+    for warning in run["warnings"]:
+        yield f"  warning: {warning}"
+    for note in run["notes"]:
+        yield f"  {note}"
+
+
+def _best_encoder(baselines: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    """Return the encoder that does best with a threshold learned on the other datasets."""
+    known = [row for row in baselines if row["threshold_from"] == "train" and row["balanced_accuracy"] is not None]
+    realistic = [row for row in known if row["kind"] in ("encoder", "published")]
+    return max(realistic, key=lambda row: row["balanced_accuracy"], default=None)
+
+
+def _voters(row: dict[str, Any]) -> str:
+    shown = ", ".join(row["prompts"][:4]) + (", ..." if len(row["prompts"]) > 4 else "")
+    return f"{row['n_prompts']} voters ({shown})"
+
+
+def _line(label: str, row: dict[str, Any]) -> str:
+    if row["balanced_accuracy"] is None:
+        return f"  {label:<46}{'no labels':>10}"
+    interval = row["balanced_accuracy_ci"]
+    shown = f"{100 * interval[0]:.1f} to {100 * interval[1]:.1f}" if interval else ""
+    rest = "".join(
+        f"{value:>{width}}"
+        for value, width in (
+            (_percent(row.get("ece")), 8),
+            (_percent(row.get("ece_floor")), 8),
+            ("" if row.get("log_loss") is None else f"{row['log_loss']:.3f}", 10),
+        )
+    )
+    return f"  {label:<46}{100 * row['balanced_accuracy']:>10.1f}{shown:>18}{rest}"
+
+
+def _percent(value: float | None) -> str:
+    return "" if value is None else f"{100 * value:.1f}"
+
+
+def mean_of_runs(runs: Sequence[Run]) -> dict[str, Any]:
+    """Return the means over held-out datasets of every chain and of the baselines, null where nothing is labeled."""
+    means: dict[str, Any] = {"n_datasets": sum(run["prior_test"] is not None for run in runs)}
+    for key in CHAINS:
+        rows = [run[key] for run in runs if run[key] is not None]
+        means[key] = {name: _mean([row[name] for row in rows]) for name in AVERAGED} if rows else None
+    for kind in ("best_prompt", "majority"):
+        rows = [row for run in runs for row in run["baselines"] if row["kind"] == kind]
+        means[kind] = {"balanced_accuracy": _mean([row["balanced_accuracy"] for row in rows])}
+    means["encoders"] = {origin: _mean_by_encoder(runs, origin) for origin in ("test", "center", "train")}
+    return means
+
+
+def _mean_by_encoder(runs: Sequence[Run], origin: str) -> dict[str, float | None]:
+    by_name: dict[str, list[float | None]] = {}
+    for run in runs:
+        for row in run["baselines"]:
+            if row["kind"] == "encoder" and row["threshold_from"] == origin:
+                by_name.setdefault(row["name"], []).append(row["balanced_accuracy"])
+    return {name: _mean(values) for name, values in by_name.items()}
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def mean_summary(means: dict[str, Any]) -> Iterator[str]:
+    """Yield the lines that follow when every dataset was held out in turn."""
+    yield f"Mean over {means['n_datasets']} held-out datasets"
+    for key, label in CHAINS.items():
+        if means[key] is not None:
+            yield _line(label, {**means[key], "balanced_accuracy_ci": None})
+    for kind, label in (("best_prompt", "best single voter on training data"), ("majority", "majority vote")):
+        yield _line(label, {**means[kind], "balanced_accuracy_ci": None})

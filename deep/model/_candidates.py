@@ -1,0 +1,166 @@
+"""Candidate chains (voters, ensembler, calibrator), scored on training data alone."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from deep.base import P_MIN, BaseCalibrator
+from deep.calibration import CALIBRATORS
+from deep.features import distinct_patterns
+from deep.model._recipe import Recipe
+from deep.model._search import SearchResult, inner_score, search
+from deep.model._subsets import Subset
+from deep.model._training import TrainingSet
+
+__all__ = ["Candidate", "fit_candidates", "recommend"]
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """One fitted chain and what it says of the target's vote patterns.
+
+    Parameters
+    ----------
+    ensembler : str
+    params : dict
+        The grid point that won.
+    subset : Subset
+    prompts : tuple of str
+        The names of the subset's voters.
+    calibrator : str or None
+        None: the ensembler's own probabilities.
+    inner_log_loss, inner_balanced_accuracy, inner_accuracy : float
+        Of out-of-fold probabilities on the training data, the calibrator cross-fitted: fitted on the other
+        inner folds. NaN where the recipe has no out-of-fold calibration.
+    p : ndarray of float, shape (n_target_patterns,)
+        P(consistent).
+    """
+
+    ensembler: str
+    params: dict[str, Any]
+    subset: Subset
+    prompts: tuple[str, ...]
+    calibrator: str | None
+    inner_log_loss: float
+    inner_balanced_accuracy: float
+    inner_accuracy: float
+    p: Floats
+
+
+def fit_candidates(
+    ensembler: str,
+    subset: Subset,
+    training: TrainingSet,
+    target: npt.NDArray[np.int8],
+    *,
+    calibrators: Sequence[str],
+    recipe: Recipe,
+    random_state: int = 0,
+) -> list[Candidate]:
+    """Search, fit and calibrate one ensembler on one subset of voters.
+
+    Parameters
+    ----------
+    ensembler : str
+        A key of `ENSEMBLERS`.
+    subset : Subset
+    training : TrainingSet
+        Of all voters.
+    target : ndarray of int8, shape (n_target_patterns, n_voters)
+        Vote patterns to score; their labels are never seen here.
+    calibrators : sequence of str
+        Keys of `CALIBRATORS`.
+    recipe : Recipe
+    random_state : int, default=0
+
+    Returns
+    -------
+    list of Candidate
+        The uncalibrated one first, then one a calibrator.
+    """
+    chosen = training.select(subset.columns)
+    found = search(ensembler, chosen, criterion=recipe.criterion, random_state=random_state)
+    patterns, row_pattern = distinct_patterns(np.ascontiguousarray(target[:, list(subset.columns)]))
+    scores = found.ensembler.predict_proba(patterns)[:, 1]
+    weights = chosen.weights()
+    candidates = []
+    for calibrator, inner, p in _calibrated(found, chosen, scores, calibrators, recipe, weights):
+        candidates.append(
+            Candidate(
+                ensembler=ensembler,
+                params=found.params,
+                subset=subset,
+                prompts=chosen.cells.voter_names,
+                calibrator=calibrator,
+                inner_log_loss=-inner_score(inner, chosen, "log_loss", weights),
+                inner_balanced_accuracy=inner_score(inner, chosen, "balanced_accuracy", weights),
+                inner_accuracy=inner_score(inner, chosen, "accuracy", weights),
+                p=p[row_pattern],
+            )
+        )
+    return candidates
+
+
+def _calibrated(
+    found: SearchResult,
+    training: TrainingSet,
+    scores: Floats,
+    calibrators: Sequence[str],
+    recipe: Recipe,
+    weights: Floats,
+) -> Iterator[tuple[str | None, Floats, Floats]]:
+    """Yield calibrator, inner probabilities (n_patterns, n_folds) and the target's calibrated scores."""
+    yield None, found.oof, np.clip(scores, P_MIN, 1 - P_MIN)
+    for name in calibrators:
+        if recipe.calibrate_on == "training":
+            X, y, w = training.table()
+            fitted = _fit(name, found.ensembler.predict_proba(X)[:, 1], y, w)
+            yield name, found.oof, fitted.transform(scores)
+        else:
+            everything = np.ones(len(training.fold_of), dtype=bool)
+            fitted = _fit(name, *_scored(found.oof, training, weights, everything))
+            yield name, _cross_fitted(name, found.oof, training, weights), fitted.transform(scores)
+
+
+def _fit(name: str, p: Floats, y: npt.NDArray[np.int8], w: Floats) -> BaseCalibrator:
+    return CALIBRATORS[name]().fit(p, y, w)
+
+
+def _scored(
+    oof: Floats, training: TrainingSet, weights: Floats, groups: npt.NDArray[np.bool_]
+) -> tuple[Floats, npt.NDArray[np.int8], Floats]:
+    """Return out-of-fold probabilities, labels and weights of the rows in `groups`."""
+    kept = np.where(groups[None, :, None], weights, 0.0)
+    pattern, group, label = np.nonzero(kept)
+    return oof[pattern, training.fold_of[group]], label.astype(np.int8), kept[pattern, group, label]
+
+
+def _cross_fitted(name: str, oof: Floats, training: TrainingSet, weights: Floats) -> Floats:
+    """Return out-of-fold probabilities, each fold's calibrated on the other folds."""
+    columns = []
+    for fold in range(training.n_folds):
+        calibrator = _fit(name, *_scored(oof, training, weights, training.fold_of != fold))
+        columns.append(calibrator.transform(oof[:, fold]))
+    return np.column_stack(columns)
+
+
+def recommend(candidates: Sequence[Candidate], by: str) -> Candidate:
+    """Return the candidate that does best on the training data alone.
+
+    Parameters
+    ----------
+    candidates : sequence of Candidate
+    by : {'accuracy', 'balanced_accuracy', 'log_loss'}
+        An inner score. Equals are decided by log loss, then by fewer voters, then by the order given.
+    """
+    key = {
+        "accuracy": lambda c: -c.inner_accuracy,
+        "balanced_accuracy": lambda c: -c.inner_balanced_accuracy,
+        "log_loss": lambda c: c.inner_log_loss,
+    }[by]
+    return min(candidates, key=lambda c: (round(key(c), 12), round(c.inner_log_loss, 12), len(c.subset.columns)))

@@ -1,0 +1,358 @@
+"""The main command: what it writes, what it prints, and how it refuses."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+from deep.experiments.loo import main
+
+QUICK = "--sizes 3 --ensembler LogisticRegression MajorityLabelVoter --calibrator platt --n-boot 200 --jobs 1".split()
+
+ROW_KEYS = {
+    "ensembler", "n_prompts", "selector", "prompts", "calibrator", "balanced_accuracy", "balanced_accuracy_ci",
+    "precision", "recall", "auroc", "log_loss", "brier", "ece", "ece_floor", "ece_floor_95",
+}  # fmt: skip
+
+RUN_KEYS = {
+    "schema_version", "test", "votes", "n_test", "prior_test", "train", "rows", "recommended", "baselines",
+    "comparisons", "seconds", "recommended_by_accuracy", "recommended_paper", "oracle", "warnings", "notes",
+}  # fmt: skip
+
+
+@pytest.fixture
+def loo(request, tmp_path, monkeypatch, capsys):
+    """Return a function that runs the command in an empty folder and returns status, stdout and stderr.
+
+    Drawing is slow, so only tests marked ``figures`` draw.
+    """
+    monkeypatch.chdir(tmp_path)
+    if request.node.get_closest_marker("figures") is None:
+        monkeypatch.setattr("deep.experiments.loo.write_figures", lambda *args, **kwargs: None)
+
+    def run(*words):
+        status = main([*words])
+        captured = capsys.readouterr()
+        return status, captured.out, captured.err
+
+    return run
+
+
+def make_votes(path, *, n=160, datasets="abc", unlabeled="", seed=0, **changes):
+    """Write a small table of votes with four voters of falling skill, and return its frame."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({"dataset": rng.choice(list(datasets), n), "item_id": [f"i{k}" for k in range(n)]})
+    label = rng.integers(0, 2, n)
+    frame["label"] = pd.array(label, dtype="Int64")
+    for skill, voter in zip((0.9, 0.8, 0.7, 0.6), ("w", "x", "y", "z"), strict=True):
+        frame[voter] = pd.array(np.where(rng.random(n) < skill, label, 1 - label), dtype="Int64")
+    frame.loc[rng.random(n) < 0.1, "z"] = pd.NA
+    frame.loc[frame["dataset"].isin(list(unlabeled)), "label"] = pd.NA
+    for column, values in changes.items():
+        frame[column] = values
+    frame.to_csv(path, index=False)
+    return frame
+
+
+def read_results(folder):
+    """Return a run's results without the times."""
+    results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+    for run in [results, *results.get("runs", [])]:
+        run.pop("seconds")
+    return results
+
+
+@pytest.mark.figures
+def test_default_run_writes_everything_and_says_simulated(loo, tmp_path):
+    """The embedded default holds out the paper's 558 items and names its votes simulated in every output."""
+    status, out, err = loo("--test", "aggrefact", *QUICK)
+    folder = tmp_path / "runs" / "loo-aggrefact-xsum"
+    results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+    assert status == 0
+    assert err == ""
+    assert set(results) >= RUN_KEYS
+    assert (results["test"], results["votes"], results["n_test"]) == ("aggrefact-xsum", "simulated", 558)
+    assert results["prior_test"] == pytest.approx(285 / 558)
+    assert results["train"] == {"halueval-summarization": 3000, "tofueval-mediasum": 267, "tofueval-meetingbank": 267}
+    assert "SIMULATED" in out
+    assert "no LLM was called" in out
+    for table in (folder / "tables").glob("*.csv"):
+        assert set(pd.read_csv(table)["votes"]) == {"simulated"}
+        assert "Votes: simulated." in table.with_suffix(".md").read_text(encoding="utf-8")
+    assert pq.read_schema(folder / "scores.parquet").metadata[b"deep.votes"] == b'"simulated"'
+    figures = {path.name for path in (folder / "figures").iterdir()}
+    assert {"reliability-aggrefact-xsum.png", "reliability-aggrefact-xsum.svg"} <= figures
+    assert all("SIMULATED" in path.read_text(encoding="utf-8") for path in (folder / "figures").glob("*.svg"))
+
+
+def test_rows_baselines_and_comparisons(loo, tmp_path):
+    """The table has a row for each ensembler, size and calibrator; the published encoders stand beside."""
+    loo("--test", "aggrefact", *QUICK)
+    results = read_results(tmp_path / "runs" / "loo-aggrefact-xsum")
+    assert [(r["ensembler"], r["n_prompts"], r["calibrator"]) for r in results["rows"]] == [
+        (name, 3, calibrator) for name in ("LogisticRegression", "MajorityLabelVoter") for calibrator in (None, "platt")
+    ]
+    assert all(set(row) >= ROW_KEYS for row in results["rows"])
+    assert all(len(row["prompts"]) == row["n_prompts"] for row in results["rows"])
+    assert results["recommended"]["chosen_on"] == "training"
+    assert results["oracle"]["chosen_on"] == "test"
+    by_kind = pd.DataFrame(results["baselines"]).groupby("kind").size().to_dict()
+    assert by_kind == {"prompt": 10, "best_prompt": 1, "majority": 1, "published": by_kind["published"]}
+    published = {row["name"]: row["balanced_accuracy"] for row in results["baselines"] if row["kind"] == "published"}
+    assert published["AlignScore"] == 0.702
+    assert [row["a"] for row in results["comparisons"]] == ["recommended"] * 2
+    assert results["recommended"]["inner_log_loss"] == min(row["inner_log_loss"] for row in results["rows"])
+
+
+def test_scores_cover_every_held_out_item(loo, tmp_path):
+    """One row an item, probabilities strictly between 0 and 1, and the metrics can be computed from it."""
+    loo("--test", "aggrefact", *QUICK)
+    folder = tmp_path / "runs" / "loo-aggrefact-xsum"
+    scores, results = pd.read_parquet(folder / "scores.parquet"), read_results(folder)
+    assert list(scores) == ["dataset", "item_id", "label", "p_consistent", "p_uncalibrated", "n_votes"]
+    assert (len(scores), scores["item_id"].nunique()) == (558, 558)
+    assert scores["p_consistent"].between(0, 1, inclusive="neither").all()
+    decided, label = scores["p_consistent"] >= 0.5, scores["label"] == 1
+    expected = (decided[label].mean() + (~decided)[~label].mean()) / 2
+    assert results["recommended"]["balanced_accuracy"] == pytest.approx(expected)
+    assert results["recommended"]["brier"] == pytest.approx(((scores["p_consistent"] - label) ** 2).mean())
+
+
+def test_json_prints_the_results_and_nothing_else(loo, tmp_path):
+    """`--json` puts exactly results.json on stdout."""
+    status, out, err = loo("--test", "aggrefact", "--json", "--out", "here", *QUICK)
+    assert (status, err) == (0, "")
+    assert out == (tmp_path / "here" / "results.json").read_text(encoding="utf-8")
+
+
+def test_results_do_not_depend_on_the_number_of_jobs(loo, tmp_path):
+    """One process and two give the same results, forests included."""
+    options = ["--test", "aggrefact", "--sizes", "3", "--ensembler", "RandomForest,DecisionTree,XGB", "--n-boot", "200"]
+    for jobs in ("1", "2"):
+        assert loo(*options, "--jobs", jobs, "--out", jobs)[0] == 0
+    assert read_results(tmp_path / "1") == read_results(tmp_path / "2")
+    frames = [pd.read_parquet(tmp_path / jobs / "scores.parquet") for jobs in ("1", "2")]
+    pd.testing.assert_frame_equal(*frames)
+
+
+def test_seed_decides_the_simulated_votes(loo, tmp_path):
+    """The same seed gives the same results, another seed others."""
+    for name, seed in (("a", "1"), ("b", "1"), ("c", "2")):
+        loo("--test", "aggrefact", "--seed", seed, "--out", name, *QUICK)
+    assert read_results(tmp_path / "a") == read_results(tmp_path / "b")
+    assert read_results(tmp_path / "a")["rows"] != read_results(tmp_path / "c")["rows"]
+
+
+def test_own_votes_all_held_out_in_turn(loo, tmp_path):
+    """`--test all` has a run for each dataset and their means."""
+    make_votes("v.csv")
+    assert loo("--test", "all", "--votes", "v.csv", *QUICK)[0] == 0
+    results = read_results(tmp_path / "runs" / "loo-all")
+    runs = results["runs"]
+    assert [run["test"] for run in runs] == ["a", "b", "c"]
+    assert all(run["votes"] == ["v.csv"] for run in runs)
+    mean = results["mean"]["recommended"]["balanced_accuracy"]
+    assert mean == pytest.approx(np.mean([run["recommended"]["balanced_accuracy"] for run in runs]))
+    assert len(pd.read_parquet(tmp_path / "runs" / "loo-all" / "scores.parquet")) == 160
+
+
+def test_held_out_labels_change_nothing_but_the_metrics(loo, tmp_path):
+    """With the held-out labels flipped, or missing, choice and probabilities stay what they were."""
+    frame = make_votes("plain.csv")
+    held = frame["dataset"] == "b"
+    frame.assign(label=frame["label"].where(~held, 1 - frame["label"])).to_csv("flipped.csv", index=False)
+    frame.assign(label=frame["label"].where(~held)).to_csv("unlabeled.csv", index=False)
+    scores, results = {}, {}
+    for name in ("plain", "flipped", "unlabeled"):
+        assert loo("--test", "b", "--votes", f"{name}.csv", "--out", name, *QUICK)[0] == 0
+        scores[name] = pd.read_parquet(tmp_path / name / "scores.parquet")
+        results[name] = read_results(tmp_path / name)
+    for name in ("flipped", "unlabeled"):
+        for column in ("p_consistent", "p_uncalibrated", "n_votes"):
+            assert scores[name][column].tolist() == scores["plain"][column].tolist()
+        assert results[name]["recommended"]["params"] == results["plain"]["recommended"]["params"]
+    assert results["flipped"]["recommended"]["balanced_accuracy"] == pytest.approx(
+        1 - results["plain"]["recommended"]["balanced_accuracy"]
+    )
+    empty = results["unlabeled"]
+    assert empty["prior_test"] is None
+    assert empty["recommended"]["balanced_accuracy"] is None
+    assert empty["recommended"]["ece"] is None
+    assert empty["comparisons"] == []
+    assert scores["unlabeled"]["label"].isna().all()
+
+
+def test_row_order_of_the_file_does_not_matter(loo, tmp_path):
+    """A shuffled table gives the same results and the same score for each item."""
+    frame = make_votes("a.csv")
+    frame.sample(frac=1, random_state=1).to_csv("b.csv", index=False)
+    for name in ("a", "b"):
+        loo("--test", "c", "--votes", f"{name}.csv", "--out", name, *QUICK)
+    a, b = (pd.read_parquet(tmp_path / n / "scores.parquet").set_index("item_id")["p_consistent"] for n in ("a", "b"))
+    assert a.sort_index().to_numpy() == pytest.approx(b.sort_index().to_numpy(), abs=1e-12)
+
+
+def test_one_training_dataset_is_cut_into_five(loo, tmp_path):
+    """Two datasets are enough: the inner folds are five of the one that is trained on."""
+    make_votes("v.csv", datasets="ab")
+    assert loo("--test", "a", "--votes", "v.csv", *QUICK)[0] == 0
+    assert list(read_results(tmp_path / "runs" / "loo-a")["train"]) == ["b"]
+
+
+@pytest.mark.figures
+def test_scores_are_baselines_with_three_thresholds(loo, tmp_path):
+    """Encoder scores, of the same column name as a voter, stand with thresholds from three places."""
+    frame = make_votes("v.csv")
+    noise = np.random.default_rng(5).normal(size=len(frame))
+    frame[["dataset", "item_id"]].assign(w=frame["label"].to_numpy(dtype=float) + noise).to_parquet("s.parquet")
+    assert loo("--test", "b", "--votes", "v.csv", "--scores", "s.parquet", *QUICK)[0] == 0
+    folder = tmp_path / "runs" / "loo-b"
+    rows = [row for row in read_results(folder)["baselines"] if row["kind"] == "encoder"]
+    assert [row["threshold_from"] for row in rows] == ["test", "center", "train"]
+    assert rows[0]["balanced_accuracy"] >= max(row["balanced_accuracy"] for row in rows[1:])
+    assert {"thresholds.png", "threshold-transfer.svg"} <= {path.name for path in (folder / "figures").iterdir()}
+    assert [row["b"] for row in read_results(folder)["comparisons"]][-1] == "encoder: w"
+
+
+def test_both_recipes_side_by_side(loo, tmp_path):
+    """`--compare-recipes` shows both; `recommended` is deep's, the paper's has a key of its own."""
+    make_votes("v.csv")
+    loo("--test", "b", "--votes", "v.csv", "--compare-recipes", *QUICK)
+    both = read_results(tmp_path / "runs" / "loo-b")
+    loo("--test", "b", "--votes", "v.csv", "--recipe", "paper", *QUICK)
+    paper = read_results(tmp_path / "runs" / "loo-b")
+    loo("--test", "b", "--votes", "v.csv", *QUICK)
+    ours = read_results(tmp_path / "runs" / "loo-b")
+    assert [row["recipe"] for row in both["rows"]] == ["deep"] * 4 + ["paper"] * 4
+    assert both["rows"] == ours["rows"] + paper["rows"]
+    assert both["recommended"] == paper["recommended"] == ours["recommended"]
+    assert (both["recommended"]["recipe"], both["recommended_paper"]["recipe"]) == ("deep", "paper")
+    assert ours["recommended_paper"] is None
+    assert both["recommended_paper"]["calibrator"] == "platt"
+
+
+def test_sizes_accept_commas_repeats_and_all(loo, tmp_path):
+    """Sizes above the number of voters become all of them, once; `--prompts` is another name."""
+    make_votes("v.csv")
+    words = ["--prompts", "2,3", "--sizes", "9", "all", "40"]
+    quick = [word for word in QUICK if word not in ("--sizes", "3")]
+    assert loo("--test", "b", "--votes", "v.csv", *words, *quick)[0] == 0
+    rows = read_results(tmp_path / "runs" / "loo-b")["rows"]
+    assert list(dict.fromkeys((row["n_prompts"], row["selector"] == "all") for row in rows)) == [
+        (2, False),
+        (3, False),
+        (4, True),
+    ]
+
+
+def test_small_sizes_leave_out_the_label_model_with_a_warning(loo, tmp_path):
+    """LabelModel needs three voters; at size 2 it is left out aloud."""
+    make_votes("v.csv")
+    status, out, _ = loo(
+        *"--test b --votes v.csv --sizes 2 --ensembler LabelModel,LDA --calibrator platt --n-boot 200 --jobs 1".split()
+    )
+    assert status == 0
+    assert "LabelModel needs at least 3 voters and was left out at size 2" in out
+    assert {row["ensembler"] for row in read_results(tmp_path / "runs" / "loo-b")["rows"]} == {"LDA"}
+
+
+def test_families_are_held_out_together(loo, tmp_path):
+    """`--hold-out family` trains on no sibling; the column `family` names them."""
+    frame = make_votes("v.csv", datasets="abcd")
+    frame.assign(family=frame["dataset"].map({"a": "kin", "b": "kin", "c": "c", "d": "d"})).to_csv("v.csv", index=False)
+    loo("--test", "a", "--votes", "v.csv", "--hold-out", "family", *QUICK)
+    assert list(read_results(tmp_path / "runs" / "loo-a")["train"]) == ["c", "d"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--test", "nonsense"], "aggrefact-xsum, halueval-summarization, tofueval-mediasum, tofueval-meetingbank"),
+        (["--test", "aggrefact", "--ensembler", "Magic"], "`ensembler` must be one of AdaBoost, "),
+        (["--test", "aggrefact", "--calibrator", "magic"], "`calibrator` must be one of bbq, beta, histogram, "),
+        (["--test", "aggrefact", "--sizes", "0"], "`sizes` must hold positive whole numbers or 'all'. Got 0"),
+        (["--test", "aggrefact", "--sizes", "few"], "`sizes` must hold positive whole numbers or 'all'. Got 'few'"),
+        (["--test", "aggrefact", "--n-boot", "3"], "`n_boot` must be at least 100. Got 3"),
+        (["--test", "aggrefact", "--bins", "0"], "`n_bins` must be at least 1. Got 0"),
+        (["--test", "aggrefact", "--jobs", "0"], "`n_jobs` must be at least 1"),
+        (["--test", "aggrefact", "--out", "taken"], "`out` must be a new folder or an earlier run"),
+        (["--test", "aggrefact", "--selector", "exhaustive", "--sizes", "5", "--votes", "wide.csv"], "at most 1000 subsets"),
+        (["--test", "b", "--votes", "missing.csv"], "missing.csv"),
+        (["--test", "b", "--votes", "two.csv"], "two.csv, column 'x', row 2 (line 3)"),
+        (["--test", "b", "--votes", "twice.csv"], "twice.csv"),
+        (["--test", "b", "--votes", "oneclass.csv"], "both 0 and 1 in every training dataset. Got only 1 in dataset 'a'"),
+        (["--test", "b", "--votes", "unlabeled.csv"], "unlabeled.csv, column 'label', row "),
+        (["--test", "a", "--votes", "single.csv"], "at least two dataset names"),
+        (["--test", "b", "--votes", "text.csv"], "text.csv, column 'x'"),
+        (["--test", "b", "--votes", "empty.csv"], "empty.csv"),
+        (["--test", "b", "--votes", "cut.parquet"], "cut.parquet"),
+        (["--test", "b", "--votes", "good.csv", "--ignore", "nobody"], "nobody"),
+        (["--test", "b", "--votes", "good.csv", "--scores", "disagree.csv"], "label"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_run_is_one_line_and_leaves_nothing(loo, tmp_path, words, message):
+    """Every bad option or file exits 2 with one line that says where, and writes nothing."""
+    good = make_votes("good.csv")
+    good.assign(x=good["x"].where(good.index != 1, 2)).to_csv("two.csv", index=False)
+    pd.concat([good, good.head(1)]).to_csv("twice.csv", index=False)
+    good.assign(label=good["label"].where(good["dataset"] != "a", 1)).to_csv("oneclass.csv", index=False)
+    make_votes("unlabeled.csv", unlabeled="a")
+    make_votes("single.csv", datasets="a")
+    good.assign(x="yes").to_csv("text.csv", index=False)
+    make_votes("wide.csv", datasets=["aggrefact-xsum", "q", "r"], **{f"v{j}": 1 for j in range(12)})
+    good[["dataset", "item_id"]].assign(label=1 - good["label"], s=0.5).to_csv("disagree.csv", index=False)
+    (tmp_path / "empty.csv").write_text("")
+    good.to_parquet("cut.parquet")
+    (tmp_path / "cut.parquet").write_bytes((tmp_path / "cut.parquet").read_bytes()[:-40])
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "thesis.tex").write_text("")
+    before = sorted(path.name for path in tmp_path.rglob("*"))
+    quick = [word for word in QUICK if "--sizes" not in words or word not in ("--sizes", "3")]
+    quick = quick[: quick.index("--n-boot")] if "--n-boot" in words or "--jobs" in words else quick
+    if "--ensembler" in words or "--calibrator" in words:
+        quick = []
+    status, out, err = loo(*words, *quick)
+    assert status == 2
+    assert out == ""
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    assert message in err
+    assert sorted(path.name for path in tmp_path.rglob("*")) == before
+
+
+def test_interrupt_leaves_nothing_behind(tmp_path):
+    """Ctrl-C in the middle ends with one line, status 130 and no folder, not even a temporary one."""
+    command = [sys.executable, "-m", "deep.experiments.loo", "--test", "all", "--jobs", "1", "--out", str(tmp_path / "x")]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path, env=os.environ | {"COLUMNS": "80"})
+    time.sleep(6)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err == "interrupted; nothing was written\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "options"),
+    [
+        ("summeval_llm/votes_ge5.csv", ["--test", "M10"]),
+        ("wrench_youtube/votes.csv", ["--test", "youtube-test"]),
+    ],
+)
+def test_real_votes_with_abstains_run_through(loo, tmp_path, data_home, path, options):
+    """SummEval's prompt judges and YouTube's labeling functions go through every ensembler."""
+    table = data_home / path
+    datasets = pd.read_csv(table)["dataset"].unique()
+    test = options[1] if options[1] in datasets else datasets[-1]
+    words = ["--test", test, "--votes", str(table), "--sizes", "3", "--calibrator", "platt", "--n-boot", "200"]
+    assert loo(*words, "--jobs", "1", "--out", "x")[0] == 0
+    results = read_results(tmp_path / "x")
+    assert len({row["ensembler"] for row in results["rows"]}) == 17
+    assert 0.5 < results["recommended"]["balanced_accuracy"] <= 1

@@ -1,0 +1,78 @@
+"""The package as a whole: names, speed of `deep --help`, layers."""
+
+import importlib
+import pkgutil
+import subprocess
+import sys
+import time
+
+import pytest
+
+import deep
+from deep.cli import COMMANDS, main
+
+HEAVY = ("catboost", "lightgbm", "matplotlib", "netcal", "numpy", "pandas", "sklearn", "snorkel", "torch", "xgboost")
+
+
+def modules():
+    """Return the names of every module of the package."""
+    return [name for _, name, _ in pkgutil.walk_packages(deep.__path__, "deep.") if not name.endswith("__main__")]
+
+
+@pytest.mark.parametrize("name", modules())
+def test_exported_names_are_sorted_and_exist(name):
+    """`__all__` is sorted and every name in it can be imported."""
+    module = importlib.import_module(name)
+    exported = list(getattr(module, "__all__", []))
+    assert exported == sorted(exported) or exported == sorted(exported, key=lambda n: (not n.isupper(), n))
+    assert all(hasattr(module, export) for export in exported)
+
+
+def test_public_names_are_there():
+    """Every name that `deep` lists can be taken from it; another is an AttributeError."""
+    assert all(hasattr(deep, name) for name in dir(deep))
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = deep.nonsense
+
+
+def test_help_imports_nothing_heavy():
+    """`deep --help` loads none of the libraries that take time to import."""
+    code = f"import sys, deep.cli; deep.cli.main(['--help']); print([m for m in {HEAVY!r} if m in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.splitlines()[-1] == "[]"
+    assert all(name in found.stdout for name in COMMANDS)
+
+
+def test_help_costs_little_more_than_starting_python():
+    """`deep --help` takes at most ten times what an empty Python does, best of three each."""
+
+    def best_of_three(*args):
+        times = []
+        for _ in range(3):
+            started = time.perf_counter()
+            subprocess.run([sys.executable, *args], capture_output=True, check=True)
+            times.append(time.perf_counter() - started)
+        return min(times)
+
+    assert best_of_three("-m", "deep", "--help") < 10 * best_of_three("-c", "pass")
+
+
+def test_unknown_command_lists_the_known(capsys):
+    """A typo exits 2 with one line that names the commands."""
+    assert main(["lou"]) == 2
+    assert "`COMMAND` must be one of loo" in capsys.readouterr().err
+
+
+def test_version(capsys):
+    """`deep --version` prints the version."""
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"deep {deep.__version__}\n"
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_every_command_has_help_with_examples(name, capsys):
+    """`deep COMMAND --help` shows at least two examples."""
+    with pytest.raises(SystemExit) as stop:
+        main([name, "--help"])
+    assert stop.value.code == 0
+    assert "examples:" in capsys.readouterr().out
