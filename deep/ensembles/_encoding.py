@@ -1,0 +1,98 @@
+"""What the ensemblers share: votes as numbers, repeated rows as one, and the checks of their parameters."""
+
+import numpy as np
+import numpy.typing as npt
+
+from deep.base import ABSTAIN
+from deep.exceptions import InputError
+
+__all__ = ["check_above", "merge_repeats", "signed", "tokens"]
+
+Votes = npt.NDArray[np.int8]
+Floats = npt.NDArray[np.float64]
+
+
+def signed(X: Votes, abstain: float = 0.0) -> Floats:
+    """Return one column a voter: +1 for vote 1, -1 for vote 0, `abstain` for no vote.
+
+    Zero, the default, makes no vote neutral: it adds nothing to a linear score, and turning all votes round
+    turns the sign of the whole matrix.
+
+    Parameters
+    ----------
+    X : ndarray of int8, shape (n_examples, n_voters)
+        Votes: 1, 0 or -1.
+    abstain : float
+        The number that stands for no vote, in (-1, 1).
+
+    Returns
+    -------
+    ndarray of float64, shape (n_examples, n_voters)
+
+    Examples
+    --------
+    >>> signed(np.array([[1, 0, -1]], dtype=np.int8)).tolist()
+    [[1.0, -1.0, 0.0]]
+    """
+    return np.where(X == ABSTAIN, abstain, 2.0 * X - 1.0)
+
+
+def tokens(X: Votes) -> Floats:
+    """Return two columns a voter, as counts: all "voted 1", then all "voted 0"; no vote is no token.
+
+    Parameters
+    ----------
+    X : ndarray of int8, shape (n_examples, n_voters)
+        Votes: 1, 0 or -1.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_examples, 2 * n_voters)
+
+    Examples
+    --------
+    >>> tokens(np.array([[1, 0, -1]], dtype=np.int8)).tolist()
+    [[1.0, 0.0, 0.0, 0.0, 1.0, 0.0]]
+    """
+    return np.hstack([X == 1, X == 0]).astype(np.float64)
+
+
+def merge_repeats(X: Votes, y: Votes, w: Floats) -> tuple[Votes, Votes, Floats]:
+    """Merge rows of equal votes and label into one that carries their weights' sum, ordered by votes, then label.
+
+    A learner that breaks ties, or draws, by position thereby gives the same for weight 3 as for three rows,
+    and for rows in any order, to the last bit; one whose cost grows with the square of the rows sees cells.
+
+    Parameters
+    ----------
+    X : ndarray of int8, shape (n_examples, n_voters)
+        Votes: 1, 0 or -1.
+    y : ndarray of int8, shape (n_examples,)
+        Labels: 1 or 0.
+    w : ndarray of float64, shape (n_examples,)
+        How often each row counts.
+
+    Returns
+    -------
+    tuple of ndarray
+        Votes, labels and weights of the distinct rows.
+
+    Examples
+    --------
+    >>> X, y = np.array([[1], [0], [1], [0]], dtype=np.int8), np.array([0, 0, 0, 1], dtype=np.int8)
+    >>> [part.tolist() for part in merge_repeats(X, y, np.array([1.0, 1.0, 0.5, 1.0]))]
+    [[[0], [0], [1]], [0, 1, 0], [1.0, 1.0, 1.5]]
+    """
+    rows = np.column_stack([X, y])
+    # The weight is the last key, so that even the rounding of a sum does not depend on the order of rows.
+    order = np.lexsort((w, *rows.T[::-1]))
+    rows = rows[order]
+    starts = np.flatnonzero(np.r_[True, (rows[1:] != rows[:-1]).any(axis=1)])
+    return rows[starts, :-1], rows[starts, -1], np.add.reduceat(w[order], starts)
+
+
+def check_above(value: float, low: float, name: str) -> float:
+    """Return `value` if it is a finite number above `low`, else raise."""
+    if not low < value < np.inf:
+        raise InputError(f"`{name}` must be a finite number above {low:g}. Got {value!r}.")
+    return value

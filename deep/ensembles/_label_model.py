@@ -1,0 +1,188 @@
+"""Snorkel's label model, fitted to weighted rows."""
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit
+
+from deep.base import BaseEnsembler
+from deep.ensembles._encoding import check_above
+from deep.exceptions import InputError
+
+__all__ = ["LabelModel"]
+
+Votes = npt.NDArray[np.int8]
+Floats = npt.NDArray[np.float64]
+
+
+class LabelModel(BaseEnsembler):
+    """Snorkel's label model: voters' accuracies from how often they agree, without labels [1]_.
+
+    P(voter votes v | label), abstaining being one more outcome, is fitted by gradient descent so that voters who
+    err independently would overlap as often as these do. An abstain is no evidence in P(consistent), so a row
+    without votes gets `class_balance`. Voters that share their errors make P far too sure: calibrate it.
+
+    The fit is snorkel's own and sees the votes only as the share of rows on which each pair of votes meets, here
+    the weighted share: exact on weighted rows, in time that does not depend on how many there are. Snorkel
+    seeds the global generators of Python, numpy and torch; here they are left as they were.
+
+    Snorkel computes in single precision, and so votes turned round, with the class balance, give 1 - P to 6e-7 at
+    nine voters and 2e-6 at 39. A voter without votes has the same P for both labels, and so no influence; one
+    that always votes alike has little. P is finite for any finite fit.
+
+    Parameters
+    ----------
+    n_epochs : int, default=100
+        At least 1: steps of gradient descent. Snorkel's default, which stops well before convergence.
+    lr : float, default=0.01
+        Above 0: learning rate. At 0.01 the descent diverges beyond 100 to 150 voters that all vote on all rows.
+    l2 : float, default=0.0
+        At least 0: weight decay, and pull to the start, where each voter is right on 7 of 10 of its votes.
+    class_balance : tuple of two floats, default=(0.5, 0.5)
+        Assumed shares of labels 0 and 1: positive, summing to 1.
+    random_state : int, default=0
+        Snorkel's seed: scales the start.
+
+    Attributes
+    ----------
+    vote_probs_ : ndarray of float32, shape (n_voters, 2, 2)
+        ``vote_probs_[i, y, v]`` = P(voter i votes v | true label y). Within [e, 1 - e], where e is snorkel's
+        default, the power of ten at or below 1 / sum of weights, at most 0.01.
+
+    Raises
+    ------
+    InputError
+        In `fit`: the descent diverged, or a parameter is out of range.
+
+    References
+    ----------
+    .. [1] Ratner et al., "Training complex models with multi-task weak supervision", AAAI 2019.
+       https://arxiv.org/abs/1810.02840
+
+    Examples
+    --------
+    >>> X = [[1, 1, 1], [1, 1, 0], [0, 0, 1], [0, 0, 0]]
+    >>> model = LabelModel(n_epochs=1000, lr=0.1).fit(X, sample_weight=[40, 10, 10, 40])
+    >>> round(float(model.vote_probs_[2, 1, 1]), 1)
+    0.8
+    >>> model.predict_proba([[1, 1, -1], [-1, -1, 0], [-1, -1, -1]])[:, 1].round(1).tolist()
+    [1.0, 0.2, 0.5]
+    """
+
+    uses_labels: ClassVar[bool] = False
+    min_voters: ClassVar[int] = 3
+    param_grid: ClassVar[Mapping[str, Sequence[Any]]] = {"l2": (0.0, 0.1)}
+
+    def __init__(
+        self,
+        n_epochs: int = 100,
+        *,
+        lr: float = 0.01,
+        l2: float = 0.0,
+        class_balance: tuple[float, float] = (0.5, 0.5),
+        random_state: int = 0,
+    ) -> None:
+        self.n_epochs = n_epochs
+        self.lr = lr
+        self.l2 = l2
+        self.class_balance = class_balance
+        self.random_state = random_state
+
+    def _fit(self, X: Votes, y: Votes, w: Floats) -> None:  # noqa: ARG002 - learns from votes alone
+        self._check_params()
+        mu = self._descend(X, w)
+        if not np.isfinite(mu).all():
+            raise InputError(
+                f"`lr` must be small enough for the descent to converge. Got {self.lr!r} for {X.shape[1]} voters. "
+                f"Try {self.lr / 10:g}."
+            )
+        self.vote_probs_ = mu.reshape(X.shape[1], 2, 2).transpose(0, 2, 1)
+
+    def _check_params(self) -> None:
+        check_above(self.lr, 0, "lr")
+        for name, least in (("n_epochs", 1), ("l2", 0)):
+            if not getattr(self, name) >= least:
+                raise InputError(f"`{name}` must be at least {least}. Got {getattr(self, name)!r}.")
+        balance = np.asarray(self.class_balance, dtype=np.float64)
+        if balance.shape != (2,) or not (balance > 0).all() or abs(balance.sum() - 1) > 1e-9:
+            raise InputError(
+                f"`class_balance` must be two positive shares that sum to 1, of labels 0 and 1. "
+                f"Got {self.class_balance!r}."
+            )
+
+    def _descend(self, X: Votes, w: Floats) -> npt.NDArray[np.float32]:
+        """Return snorkel's mu, shape (2 * n_voters, 2), or NaN where its loss is."""
+        votes = _indicators(X)
+        overlaps = votes.T @ (w[:, None] * votes) / w.sum()
+        with _global_state_kept():
+            model = _snorkel_model(overlaps)
+            try:
+                model.fit(
+                    # One row says how many voters there are; the rest of the fit is in the overlaps.
+                    X[:1].astype(np.int64),
+                    class_balance=list(self.class_balance),
+                    progress_bar=False,
+                    n_epochs=self.n_epochs,
+                    lr=self.lr,
+                    l2=self.l2,
+                    seed=self.random_state,
+                    mu_eps=min(0.01, 10 ** -np.ceil(np.log10(w.sum()))),
+                )
+            except Exception as error:  # snorkel raises no narrower one
+                if "NaN" not in str(error):
+                    raise
+                return np.full((len(overlaps), 2), np.nan, dtype=np.float32)
+            return np.asarray(model.mu.detach().numpy())
+
+    def _proba(self, X: Votes) -> Floats:
+        # As in snorkel, the logarithms are single precision and their sums double; unlike there, the sums are
+        # not exponentiated one by one, which makes 0 / 0 of many voters.
+        log_probs = np.log(self.vote_probs_).astype(np.float64)
+        evidence = (log_probs[:, 1] - log_probs[:, 0]).ravel()
+        prior = np.log(self.class_balance[1]) - np.log(self.class_balance[0])
+        return np.asarray(expit(prior + _indicators(X) @ evidence))
+
+
+def _indicators(X: Votes) -> Floats:
+    """Return two columns a voter, "voted 0" and "voted 1", in snorkel's order."""
+    return np.stack([X == 0, X == 1], axis=2).reshape(len(X), -1).astype(np.float64)
+
+
+def _snorkel_model(overlaps: Floats) -> Any:
+    """Return snorkel's label model, set to find `overlaps` whatever rows it is given."""
+    import torch
+    from snorkel.labeling.model.label_model import LabelModel as SnorkelLabelModel
+
+    class WeightedLabelModel(SnorkelLabelModel):
+        def _generate_O(self, L: npt.NDArray[np.int64], higher_order: bool = False) -> None:  # noqa: N802 - snorkel's name
+            self._get_augmented_label_matrix(L, higher_order=higher_order)
+            self.d = len(overlaps)
+            self.O = torch.from_numpy(overlaps).float()
+
+    return WeightedLabelModel(cardinality=2, verbose=False)
+
+
+@contextmanager
+def _global_state_kept() -> Iterator[None]:
+    """Run torch on one thread, and leave threads and random states as they were.
+
+    Snorkel seeds all three generators in `fit`, and draws from numpy's when it is imported.
+    """
+    numpy_state = np.random.get_state()  # noqa: NPY002 - the global state is what is to be kept
+    python_state = random.getstate()
+    import torch
+
+    n_threads = torch.get_num_threads()
+    devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
+    try:
+        with torch.random.fork_rng(devices=devices):
+            torch.set_num_threads(1)
+            yield
+    finally:
+        torch.set_num_threads(n_threads)
+        np.random.set_state(numpy_state)  # noqa: NPY002
+        random.setstate(python_state)

@@ -1,0 +1,257 @@
+"""XGB, LGBM and CatBoost: exact on weights, symmetric, neutral to silence, scored at every round of one fit."""
+
+import itertools
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from deep.ensembles._catboost import CatBoost
+from deep.ensembles._encoding import signed
+from deep.ensembles._lightgbm import LGBM
+from deep.ensembles._xgboost import XGB
+from deep.exceptions import InputError
+
+ALL = pytest.mark.parametrize("cls", [XGB, LGBM, CatBoost])
+DEEPEST = {XGB: {"max_depth": 3}, LGBM: {"num_leaves": 6}, CatBoost: {"max_depth": 4}}
+PATTERNS = np.array(list(itertools.product((-1, 0, 1), repeat=4)), dtype=np.int8)
+
+
+def votes(n=600, *, n_voters=4, missing=0.1, seed=0):
+    """Return votes that share errors, their labels, and whole weights of which one is heavy."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n)
+    shared = rng.normal(size=(n, 1))
+    X = (1.4 * (y[:, None] - 0.5) + 0.7 * shared + rng.normal(size=(n, n_voters)) > 0).astype(np.int8)
+    X[rng.random(X.shape) < missing] = -1
+    w = rng.integers(1, 5, n)
+    w[0] = 300
+    return X, y, w
+
+
+def turned(X):
+    """Return votes of 0 as 1 and of 1 as 0."""
+    return np.where(X == -1, -1, 1 - X)
+
+
+def proba(model, X=PATTERNS):
+    """Return P(consistent)."""
+    return model.predict_proba(X)[:, 1]
+
+
+@ALL
+def test_equals_the_library_on_rows_repeated_one_by_one(cls):
+    """The cells of weight w give what the library itself gives for w rows, under the settings fixed here."""
+    X, y, w = votes()
+    model = cls(n_estimators=100, **DEEPEST[cls]).fit(X, y, w)
+    log_odds = 0.0
+    for sign, rows, labels in ((1, X, y), (-1, turned(X), 1 - y)):
+        booster = model._boost(signed(np.repeat(rows, w, axis=0)), np.repeat(labels, w), np.ones(w.sum()))
+        log_odds += sign * model._log_odds(booster, sign * signed(PATTERNS), 100) / 2
+    np.testing.assert_allclose(proba(model), expit(log_odds), atol=1e-6)
+
+
+@ALL
+def test_many_cells_of_one_row_in_a_leaf_with_a_heavy_one(cls):
+    """No limit counts cells as rows, nor rows from weights: light cells beside a heavy one are split off."""
+    X = np.array([[1, 1], [1, 0], [0, 1], [0, 0]], dtype=np.int8)
+    model = cls(n_estimators=200, **({"min_child_weight": 0.1} if cls is not CatBoost else {}))
+    model.fit(np.repeat(X, 2, axis=0), [0, 1] * 4, [2000, 2000, 1, 9, 9, 1, 2000, 2000])
+    low, high = proba(model, [[0, 1], [1, 0]])
+    assert low < 0.3 < 0.7 < high
+
+
+@ALL
+def test_a_vote_of_two_cells_is_told_apart(cls):
+    """No bin of votes needs more cells: four cells of one voter are learned from."""
+    model = cls().fit([[1], [1], [0], [0]], [1, 0, 1, 0], [3000, 1000, 1000, 3000])
+    np.testing.assert_allclose(proba(model, [[1], [0]]), [0.75, 0.25], atol=0.02)
+
+
+@pytest.mark.parametrize(("cls", "reg_lambda"), [(XGB, 1.0), (LGBM, 0.0), (CatBoost, 3.0)])
+def test_first_round_by_hand(cls, reg_lambda):
+    """One Newton step from even odds: rate times sum w (y - 1/2) over (sum w / 4 + L2), L2 in units of rows."""
+    model = cls(n_estimators=1, learning_rate=0.5).fit([[1], [1], [0], [0]], [1, 0, 1, 0], [30, 10, 10, 30])
+    step = 0.5 * (30 - 10) / 2 / ((30 + 10) / 4 + reg_lambda)
+    np.testing.assert_allclose(proba(model, [[1], [0], [-1]]), expit([step, -step, 0]), atol=1e-6)
+
+
+@ALL
+@pytest.mark.parametrize("seed", range(3))
+def test_ties_are_broken_alike_for_weighted_and_repeated_rows(cls, seed):
+    """On few rows many splits are equally good; which is taken shows in rows never seen, and is the same."""
+    X, y, w = votes(40, missing=0, seed=seed)
+    weighted, repeated = cls().fit(X, y, w), cls().fit(np.repeat(X, w, axis=0), np.repeat(y, w))
+    np.testing.assert_allclose(proba(weighted), proba(repeated), atol=1e-12)
+
+
+@ALL
+def test_order_and_splitting_of_rows_are_irrelevant(cls):
+    """Rows shuffled and cut into parts of fractional weight give the same to the last bit but rounding."""
+    X, y, w = votes()
+    order = np.random.default_rng(1).permutation(2 * len(y))
+    twice = (np.tile(X, (2, 1))[order], np.tile(y, 2)[order], (np.tile(w, 2) / 2)[order])
+    np.testing.assert_allclose(proba(cls().fit(*twice)), proba(cls().fit(X, y, w)), atol=1e-12)
+
+
+@ALL
+@pytest.mark.parametrize("missing", [0.0, 0.05])
+def test_votes_and_labels_turned_round_turn_p(cls, missing):
+    """1 - P exactly, also for rows with abstains that no training row shows."""
+    X, y, w = votes(150, missing=missing)
+    model, mirrored = cls(**DEEPEST[cls]).fit(X, y, w), cls(**DEEPEST[cls]).fit(turned(X), 1 - y, w)
+    np.testing.assert_allclose(proba(mirrored, turned(PATTERNS)), 1 - proba(model), atol=1e-14)
+
+
+@ALL
+def test_silence_is_read_as_nothing_where_no_training_row_was_silent(cls):
+    """Fitted to votes without abstains that speak for both labels alike, P of no votes is 0.5."""
+    X, y, w = votes(missing=0)
+    model = cls().fit(np.vstack([X, turned(X)]), np.r_[y, 1 - y], np.r_[w, w])
+    assert proba(model, [[-1, -1, -1, -1]])[0] == pytest.approx(0.5, abs=1e-12)
+    assert proba(model, [[-1, 1, -1, 1]])[0] > 0.55
+
+
+@ALL
+def test_learns_an_interaction(cls):
+    """Two voters that are right exactly when they disagree with the third are used together."""
+    X = PATTERNS[(PATTERNS >= 0).all(axis=1)]
+    y = X[:, 0] & X[:, 1]
+    model = cls(n_estimators=200).fit(X, y, np.full(len(X), 50))
+    assert np.abs(proba(model, X) - y).max() < 0.1
+
+
+@ALL
+def test_a_stage_is_the_fit_of_as_many_rounds(cls):
+    """Scores of one fit at any rounds, in any order, equal those of fits that stop there."""
+    X, y, w = votes()
+    staged = cls(n_estimators=60).fit(X, y, w).staged_predict_proba(PATTERNS, [60, 1, 25])
+    for row, n_rounds in zip(staged, (60, 1, 25), strict=True):
+        np.testing.assert_array_equal(row, proba(cls(n_estimators=n_rounds).fit(X, y, w)))
+
+
+@ALL
+@pytest.mark.parametrize("stage", [0, 51])
+def test_a_stage_outside_the_fit_is_refused(cls, stage):
+    """The message says how many rounds there are."""
+    X, y, w = votes(50)
+    model = cls(n_estimators=50).fit(X, y, w)
+    with pytest.raises(InputError, match=rf"`stages` must be between 1 and `n_estimators`=50. Got {stage}"):
+        model.staged_predict_proba(X, [25, stage])
+
+
+@ALL
+def test_starts_at_the_weighted_share_of_label_1(cls):
+    """With next to no learning, P is the weighted prior."""
+    X, y, w = votes()
+    model = cls(n_estimators=1, learning_rate=1e-6).fit(X, y, w)
+    np.testing.assert_allclose(proba(model), np.average(y, weights=w), atol=1e-6)
+
+
+@ALL
+def test_without_a_voter_that_varies_p_is_the_prior(cls):
+    """All columns constant: nothing to split on, at any stage."""
+    model = cls().fit([[1, -1, 0]] * 3, [1, 0, 1], [1.0, 1.0, 2.0])
+    assert model.boosters_ == ()
+    assert model.staged_predict_proba([[0, 1, 0], [1, -1, 0]], [1, 50]).tolist() == [[0.75, 0.75]] * 2
+
+
+@ALL
+def test_a_refit_forgets_the_first_fit(cls):
+    """Constant votes after varying ones leave no booster behind."""
+    X, y, _ = votes(50)
+    model = cls().fit(X, y).fit(np.ones_like(X), y)
+    assert proba(model, X[:1])[0] == pytest.approx(y.mean())
+
+
+@ALL
+def test_pickles(cls):
+    """A fitted model survives pickling to the last bit."""
+    X, y, w = votes()
+    model = cls().fit(X, y, w)
+    copy = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(proba(copy), proba(model))
+
+
+@ALL
+def test_writes_and_prints_nothing(cls, tmp_path, monkeypatch, capfd):
+    """No log files in the working directory, no line on either stream."""
+    monkeypatch.chdir(tmp_path)
+    X, y, w = votes(50)
+    proba(cls().fit(X, y, w))
+    assert list(tmp_path.iterdir()) == []
+    assert capfd.readouterr() == ("", "")
+
+
+@ALL
+def test_probabilities_are_double_precision(cls):
+    """P is float64 and strictly inside (0, 1), so that its log loss is finite."""
+    X, _, w = votes()
+    p = cls(n_estimators=300).fit(X, X[:, 0] == 1, w).predict_proba(X)
+    assert p.dtype == np.float64
+    assert 0 < p.min() < p.max() < 1
+
+
+@ALL
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"n_estimators": 0}, "`n_estimators` must be at least 1. Got 0"),
+        ({"learning_rate": 0.0}, "`learning_rate` must be a finite number above 0. Got 0.0"),
+        ({"reg_lambda": -1.0}, "`reg_lambda` must be at least 0. Got -1.0"),
+        ({"reg_lambda": float("nan")}, "`reg_lambda` must be at least 0. Got nan"),
+    ],
+)
+def test_parameters_out_of_range(cls, params, message):
+    """Parameters are checked at fit, by name."""
+    with pytest.raises(InputError, match=message):
+        cls(**params).fit([[0, 1], [1, 0]], [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (XGB(max_depth=0), "`max_depth` must be at least 1"),
+        (XGB(min_child_weight=-0.1), "`min_child_weight` must be at least 0"),
+        (LGBM(num_leaves=1), "`num_leaves` must be at least 2"),
+        (CatBoost(max_depth=0), "`max_depth` must be at least 1"),
+    ],
+)
+def test_sizes_out_of_range(model, message):
+    """XGBoost would read a depth of 0 as no limit."""
+    with pytest.raises(InputError, match=message):
+        model.fit([[0, 1], [1, 0]], [0, 1])
+
+
+@ALL
+def test_every_parameter_of_the_library_is_passed_on(cls):
+    """Each constructor argument changes the fit."""
+    X, y, w = votes(missing=0.3)
+    base = proba(cls().fit(X, y, w))
+    for name, value in cls().get_params().items():
+        other = {"max_depth": 1, "num_leaves": 2}.get(
+            name, 2 * value + 60 * (name in ("min_child_weight", "reg_lambda"))
+        )
+        assert np.abs(proba(cls(**{name: other}).fit(X, y, w)) - base).max() > 1e-4, name
+
+
+@ALL
+def test_grid_is_small_and_staged(cls):
+    """At most six points, of which only two are fits."""
+    grid = cls.param_grid
+    assert len(grid) == 2
+    assert len(grid[cls.stage_param]) * len(next(v for k, v in grid.items() if k != cls.stage_param)) <= 6
+
+
+def test_no_library_is_imported_before_a_fit():
+    """Importing the modules loads none of the heavy libraries."""
+    code = (
+        "import sys, deep.ensembles._xgboost, deep.ensembles._lightgbm, deep.ensembles._catboost, "
+        "deep.ensembles._label_model, deep.ensembles._dawid_skene\n"
+        "print({'xgboost', 'lightgbm', 'catboost', 'snorkel', 'torch', 'crowdkit'} & set(sys.modules))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "set()"

@@ -1,0 +1,190 @@
+"""DawidSkene: the EM of the paper, step for step crowd-kit's, run to convergence on weighted rows."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from deep.ensembles._dawid_skene import DawidSkene
+from deep.exceptions import InputError
+
+RTE, BLUEBIRDS = "votes_RTE.csv", "votes_bluebirds_duck.csv"
+
+
+def read_crowd(data_home, file):
+    """Return votes and labels of a table of the crowd folder."""
+    table = pd.read_csv(data_home / "crowd" / file)
+    voters = table.columns.drop(["dataset", "item_id", "label"])
+    return table[voters].fillna(-1).to_numpy().astype(np.int8), table["label"].to_numpy()
+
+
+def crowd_kit(X, n_iter):
+    """Return P(label 1) by row, prior and confusion of crowd-kit after `n_iter` steps."""
+    rows, voters = np.nonzero(X >= 0)
+    data = pd.DataFrame({"task": rows, "worker": voters, "label": X[rows, voters].astype(int)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # crowd-kit's calls that pandas deprecates
+        from crowdkit.aggregation import DawidSkene as CrowdKit
+
+        model = CrowdKit(n_iter=n_iter, tol=-1.0).fit(data)
+    full = pd.MultiIndex.from_product([range(X.shape[1]), [0, 1]])
+    errors = model.errors_.reindex(full, fill_value=0.0)[[0, 1]].to_numpy()
+    return model.probas_[1].sort_index().to_numpy(), model.priors_[1], errors.reshape(-1, 2, 2).transpose(0, 2, 1)
+
+
+def simulate(n=2000, *, right=(0.9, 0.8, 0.7, 0.6), missing=0.2, seed=0):
+    """Return votes of voters that err independently, and the labels."""
+    rng = np.random.default_rng(seed)
+    y = (rng.random(n) < 0.6).astype(int)
+    X = np.where(rng.random((n, len(right))) < right, y[:, None], 1 - y[:, None]).astype(np.int8)
+    X[rng.random(X.shape) < missing] = -1
+    return X, y
+
+
+@pytest.mark.parametrize("file", [RTE, BLUEBIRDS])
+@pytest.mark.parametrize("n_iter", [1, 2, 12])
+def test_equals_crowd_kit_step_for_step(data_home, file, n_iter):
+    """Prior and error rates after n steps, and the posterior of the step before, agree to 1e-8."""
+    X, _ = read_crowd(data_home, file)
+    posterior, prior, confusion = crowd_kit(X, n_iter)
+    model = DawidSkene(n_iter, tol=0.0).fit(X)
+    assert model.n_iter_ == n_iter
+    assert model.prior_ == pytest.approx(prior, abs=1e-8)
+    np.testing.assert_allclose(model.confusion_, confusion, atol=1e-8)
+    before = DawidSkene(n_iter - 1, tol=0.0).fit(X).predict_proba(X)[:, 1]
+    np.testing.assert_allclose(before, posterior, atol=1e-8)
+
+
+@pytest.mark.parametrize(("file", "majority", "accuracy"), [(RTE, 0.8750, 0.9275), (BLUEBIRDS, 0.7593, 0.8981)])
+def test_accuracy_on_real_crowds(data_home, file, majority, accuracy):
+    """At convergence it beats the majority vote by as much as is published."""
+    X, y = read_crowd(data_home, file)
+    ones, cast = (X == 1).sum(axis=1), (X >= 0).sum(axis=1)
+    model = DawidSkene().fit(X)
+    assert np.mean((2 * ones >= cast) == y) == pytest.approx(majority, abs=1e-4)
+    assert model.converged_
+    assert np.mean(model.predict(X) == y) == pytest.approx(accuracy, abs=1e-4)
+
+
+def test_more_steps_change_nothing_after_convergence():
+    """The result is a fixed point of EM."""
+    X, _ = simulate()
+    model = DawidSkene().fit(X)
+    longer = DawidSkene(model.n_iter_ + 50, tol=0.0).fit(X)
+    np.testing.assert_allclose(longer.confusion_, model.confusion_, atol=1e-8)
+
+
+def test_likelihood_never_falls():
+    """Each step of EM raises the likelihood of the votes."""
+    X, _ = simulate(300)
+
+    def log_likelihood(model):
+        cast = np.where(X[:, :, None] >= 0, model.confusion_[np.arange(4), :, np.maximum(X, 0)], 1.0)
+        return np.log(cast.prod(axis=1) @ [1 - model.prior_, model.prior_]).sum()
+
+    path = [log_likelihood(DawidSkene(n, tol=0.0).fit(X)) for n in range(15)]
+    assert (np.diff(path) > -1e-9).all()
+    assert path[-1] > path[0] + 1
+
+
+def test_recovers_the_rates_behind_the_votes():
+    """Prior and error rates that made 20,000 rows come back within sampling error."""
+    X, _ = simulate(20_000)
+    model = DawidSkene().fit(X)
+    assert model.prior_ == pytest.approx(0.6, abs=0.03)
+    np.testing.assert_allclose(model.confusion_[:, 1, 1], [0.9, 0.8, 0.7, 0.6], atol=0.03)
+    np.testing.assert_allclose(model.confusion_[:, 0, 0], [0.9, 0.8, 0.7, 0.6], atol=0.03)
+    np.testing.assert_allclose(model.confusion_.sum(axis=2), 1.0)
+
+
+def test_first_rates_by_hand():
+    """Before any step, rates are counted against each row's share of votes for 1."""
+    model = DawidSkene(0).fit([[1, 1], [1, 0], [0, -1]], sample_weight=[1, 2, 1])
+    # Shares 1, 1/2, 0: the first voter votes 1 on label-1 weight 1 + 1 of 2, on label-0 weight 1 of 2.
+    assert (model.prior_, model.n_iter_, model.converged_) == (0.5, 0, False)
+    assert model.confusion_[0].round(6).tolist() == [[0.5, 0.5], [0.0, 1.0]]
+    assert model.confusion_[1].round(6).tolist() == [[1.0, 0.0], [0.5, 0.5]]
+
+
+def test_weight_is_repetition():
+    """Weighted, repeated and shuffled rows give the same."""
+    X, _ = simulate(200)
+    w = np.random.default_rng(1).integers(1, 6, len(X))
+    rows = np.random.default_rng(2).permutation(np.repeat(X, w, axis=0))
+    weighted, repeated = DawidSkene().fit(X, sample_weight=w), DawidSkene().fit(rows)
+    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-9)
+
+
+def test_votes_turned_round_turn_p():
+    """No label is preferred: 1 - P."""
+    X, _ = simulate(500)
+    X[:, 3] = np.where(X[:, 3] == 1, 1, -1)
+    turned = np.where(X == -1, -1, 1 - X)
+    flipped = DawidSkene().fit(turned).predict_proba(turned)
+    np.testing.assert_allclose(flipped[:, ::-1], DawidSkene().fit(X).predict_proba(X), atol=1e-12)
+
+
+def test_labels_are_ignored():
+    """The fit needs none, and is not moved by any."""
+    X, y = simulate(200)
+    np.testing.assert_array_equal(DawidSkene().fit(X, 1 - y).predict_proba(X), DawidSkene().fit(X).predict_proba(X))
+
+
+def test_silent_rows_and_voters():
+    """Rows without votes do not enter the fit and get the prior; a voter that never votes says nothing."""
+    X, _ = simulate(400)
+    silent = np.full((100, 4), -1)
+    model = DawidSkene().fit(np.vstack([X, silent]))
+    assert model.prior_ == DawidSkene().fit(X).prior_
+    np.testing.assert_allclose(model.predict_proba(silent)[:, 1], model.prior_)
+    wide = DawidSkene().fit(np.column_stack([X, np.full(len(X), -1)]))
+    assert wide.confusion_[4].tolist() == [[0.5, 0.5], [0.5, 0.5]]
+    with_vote = np.column_stack([X, np.ones(len(X), dtype=np.int8)])
+    np.testing.assert_allclose(wide.predict_proba(with_vote), model.predict_proba(X), atol=1e-9)
+
+
+def test_a_voter_of_one_vote_only_has_no_influence():
+    """Its vote is equally probable under both labels, and so is the vote it never gave."""
+    X, _ = simulate(400)
+    keyword = np.where(X[:, 0] == 1, 1, -1)
+    model = DawidSkene().fit(np.column_stack([X, keyword]))
+    assert model.confusion_[4].tolist() == [[0.0, 1.0], [0.0, 1.0]]
+    p = [model.predict_proba(np.column_stack([X, np.full(len(X), vote)])) for vote in (-1, 0, 1)]
+    np.testing.assert_array_equal(p[0], p[1])
+    np.testing.assert_array_equal(p[0], p[2])
+
+
+@pytest.mark.parametrize("vote", [0, 1])
+def test_unanimity_is_finite(vote):
+    """All voters agree everywhere: P is certain, and a vote never seen gives no NaN."""
+    p = DawidSkene().fit(np.full((20, 3), vote)).predict_proba([[vote] * 3, [1 - vote] * 3, [-1] * 3])[:, 1]
+    assert np.isfinite(p).all()
+    assert p[0] == pytest.approx(vote, abs=1e-9)
+
+
+def test_many_voters_do_not_underflow():
+    """3,000 votes on a row multiply to nothing in double precision; their logarithms add up."""
+    X, y = simulate(50, right=np.full(3000, 0.6), missing=0.0)
+    p = DawidSkene().fit(X).predict_proba(X)[:, 1]
+    np.testing.assert_allclose(p, y, atol=1e-6)
+
+
+def test_no_votes_at_all_is_an_error():
+    """There is nothing to learn from."""
+    with pytest.raises(InputError, match=r"`X` must hold at least one vote. Got only -1"):
+        DawidSkene().fit([[-1, -1]])
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"max_iter": -1}, "`max_iter` must be at least 0. Got -1"),
+        ({"tol": -1e-9}, "`tol` must be at least 0. Got -1e-09"),
+        ({"tol": float("nan")}, "`tol` must be at least 0. Got nan"),
+    ],
+)
+def test_parameters_out_of_range(params, message):
+    """Parameters are checked at fit, by name."""
+    with pytest.raises(InputError, match=message):
+        DawidSkene(**params).fit([[1, 0]])

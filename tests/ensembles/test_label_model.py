@@ -1,0 +1,245 @@
+"""LabelModel: snorkel's own fit, on weighted rows, without a trace in the global state."""
+
+import logging
+import random
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from deep.ensembles._label_model import LabelModel
+from deep.exceptions import InputError
+
+
+def simulate(n=500, *, n_voters=5, missing=0.2, seed=0):
+    """Return votes of voters that are right on three of four."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, (n, 1))
+    X = np.where(rng.random((n, n_voters)) < 0.75, y, 1 - y).astype(np.int8)
+    X[rng.random(X.shape) < missing] = -1
+    return X
+
+
+def snorkel_proba(X, rows=None, *, class_balance=(0.5, 0.5), seed=0, **settings):
+    """Return P(label 1) of `rows` by snorkel itself, fitted to `X`."""
+    from snorkel.labeling.model.label_model import LabelModel as SnorkelLabelModel
+
+    model = SnorkelLabelModel(cardinality=2, verbose=False)
+    model.fit(X.astype(int), class_balance=list(class_balance), progress_bar=False, seed=seed, **settings)
+    return model.predict_proba((X if rows is None else rows).astype(int))[:, 1]
+
+
+def cells(X):
+    """Return the distinct rows and how often each occurs."""
+    return np.unique(X, axis=0, return_counts=True)
+
+
+@pytest.mark.parametrize("file", ["wrench_youtube/votes.csv", "summeval_llm/votes_ge5.csv"])
+def test_equals_snorkel_on_real_votes(data_home, file):
+    """Cells with counts give what snorkel gives on all rows, abstains included."""
+    table = pd.read_csv(data_home / file)
+    voters = table.columns.drop(["dataset", "item_id", "label", "document_id"], errors="ignore")
+    X = table[voters].fillna(-1).to_numpy().astype(np.int8)
+    patterns, counts = cells(X)
+    assert (X == -1).any()
+    ours = LabelModel().fit(patterns, sample_weight=counts).predict_proba(X)[:, 1]
+    np.testing.assert_allclose(ours, snorkel_proba(X), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"n_epochs": 20},
+        {"lr": 0.05},
+        {"l2": 0.1},
+        {"class_balance": (0.7, 0.3)},
+        {"random_state": 3},
+    ],
+)
+def test_every_parameter_is_snorkels(params):
+    """Each moves P, and to where snorkel moves it."""
+    X = simulate()
+    short = {"n_epochs": 10, **params}
+    ours = LabelModel(**short).fit(X).predict_proba(X)[:, 1]
+    as_snorkel = {"seed" if name == "random_state" else name: value for name, value in short.items()}
+    np.testing.assert_allclose(ours, snorkel_proba(X, **as_snorkel), atol=1e-6)
+    assert np.abs(ours - LabelModel(10).fit(X).predict_proba(X)[:, 1]).max() > 1e-4
+
+
+@pytest.mark.parametrize("total", [30, 100, 101, 5000])
+def test_bounds_come_from_the_sum_of_weights(total):
+    """Unanimous voters are held off certainty by as much as on `total` rows."""
+    X, w = np.array([[1, 1, 1], [0, 0, 0]], dtype=np.int8), np.array([total - 10, 10])
+    model = LabelModel(lr=0.1).fit(X, sample_weight=w)
+    ours = model.predict_proba(X)[:, 1]
+    np.testing.assert_allclose(ours, snorkel_proba(np.repeat(X, w, axis=0), X, lr=0.1), atol=1e-6)
+    assert model.vote_probs_.min() == np.float32({30: 0.01, 100: 0.01, 101: 0.001, 5000: 0.0001}[total])
+
+
+def test_weight_is_repetition():
+    """Weighted, repeated and shuffled rows give the same."""
+    X = simulate(200)
+    w = np.random.default_rng(1).integers(1, 6, len(X))
+    rows = np.random.default_rng(2).permutation(np.repeat(X, w, axis=0))
+    weighted, repeated = LabelModel().fit(X, sample_weight=w), LabelModel().fit(rows)
+    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-6)
+
+
+@pytest.mark.parametrize("balance", [(0.5, 0.5), (0.3, 0.7)])
+def test_votes_turned_round_turn_p(balance):
+    """With the class balance turned too, 1 - P, to single precision."""
+    X = simulate(n_voters=9)
+    turned = np.where(X == -1, -1, 1 - X)
+    p = LabelModel(class_balance=balance).fit(X).predict_proba(X)
+    flipped = LabelModel(class_balance=balance[::-1]).fit(turned).predict_proba(turned)
+    np.testing.assert_allclose(flipped[:, ::-1], p, atol=2e-6)
+
+
+@pytest.mark.parametrize("column", [-1, 0, 1])
+def test_a_constant_voter_is_finite(column):
+    """A voter that never votes changes nothing in P; one that always votes alike leaves it finite."""
+    X = simulate()
+    wide = np.column_stack([X, np.full(len(X), column)])
+    model = LabelModel().fit(wide)
+    p = model.predict_proba(wide)[:, 1]
+    assert np.isfinite(p).all()
+    if column == -1:
+        assert (model.vote_probs_[-1] == model.vote_probs_[-1, 0]).all()
+        np.testing.assert_array_equal(p, model.predict_proba(np.column_stack([X, np.ones(len(X))]))[:, 1])
+
+
+@pytest.mark.parametrize("vote", [-1, 0, 1])
+def test_constant_votes_are_finite(vote):
+    """Where all voters say the same everywhere, P leans their way, and is the class balance in silence."""
+    p = LabelModel().fit(np.full((50, 4), vote)).predict_proba([[vote] * 4, [-1] * 4])[:, 1]
+    assert p[1] == 0.5
+    assert p[0] == pytest.approx({-1: 0.5, 0: 0.193, 1: 0.807}[vote], abs=1e-3)
+
+
+def test_silence_gets_the_class_balance():
+    """A row without votes has no evidence."""
+    model = LabelModel(class_balance=(0.2, 0.8)).fit(simulate())
+    assert model.predict_proba([[-1] * 5])[0, 1] == pytest.approx(0.8)
+
+
+def test_many_voters_do_not_underflow():
+    """Where snorkel's product of probabilities is 0 / 0, the sum of their logarithms is not."""
+    X = simulate(100, n_voters=100, missing=0.0)
+    X = np.vstack([X, 1 - X[:1]])
+    model = LabelModel().fit(X)
+    model.vote_probs_ = np.full_like(model.vote_probs_, 1e-4)
+    assert model.predict_proba(X)[:, 1].tolist() == [0.5] * len(X)
+
+
+def test_divergence_is_an_error_with_a_remedy():
+    """Snorkel's bare exception becomes a line that says what to change."""
+    X = simulate(200, n_voters=9, missing=0.0)
+    with pytest.raises(InputError, match=r"`lr` must be small enough .* Got 2.0 for 9 voters. Try 0.2"):
+        LabelModel(lr=2.0).fit(X)
+
+
+def test_other_errors_of_snorkel_pass(monkeypatch):
+    """Only the loss that is not a number is translated."""
+    from snorkel.labeling.model.label_model import LabelModel as SnorkelLabelModel
+
+    def fail(*_, **__):
+        raise RuntimeError("out of order")
+
+    monkeypatch.setattr(SnorkelLabelModel, "_loss_mu", fail)
+    with pytest.raises(RuntimeError, match="out of order"):
+        LabelModel().fit(simulate())
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_global_state_is_left_as_it_was(fails, monkeypatch):
+    """Three generators and torch's threads, after a fit and after a failed one, snorkel's import included."""
+    import torch
+
+    def state():
+        _, keys, position, *gauss = np.random.get_state()  # noqa: NPY002
+        return (
+            random.getstate(),
+            keys.tolist(),
+            position,
+            gauss,
+            torch.get_rng_state().tolist(),
+            torch.get_num_threads(),
+        )
+
+    monkeypatch.delitem(sys.modules, "snorkel.labeling.model.label_model", raising=False)
+    X, n_threads = simulate(200, missing=0.0), torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        before = state()
+        if fails:
+            with pytest.raises(InputError):
+                LabelModel(lr=100.0).fit(X)
+        else:
+            LabelModel(random_state=9).fit(X)
+        assert state() == before
+    finally:
+        torch.set_num_threads(n_threads)
+
+
+def test_torch_runs_on_one_thread(monkeypatch):
+    """While snorkel fits, torch uses one thread."""
+    import torch
+    from snorkel.labeling.model.label_model import LabelModel as SnorkelLabelModel
+
+    seen = []
+    clamp = SnorkelLabelModel._clamp_params
+
+    def note_threads(self):
+        seen.append(torch.get_num_threads())
+        clamp(self)
+
+    monkeypatch.setattr(SnorkelLabelModel, "_clamp_params", note_threads)
+    n_threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        LabelModel().fit(simulate())
+    finally:
+        torch.set_num_threads(n_threads)
+    assert seen == [1]
+
+
+def test_fit_does_not_depend_on_the_global_state():
+    """Two fits under different global seeds are one."""
+    X = simulate()
+    p = []
+    for seed in (1, 2):
+        random.seed(seed)
+        p.append(LabelModel().fit(X).predict_proba(X))
+    np.testing.assert_array_equal(p[0], p[1])
+
+
+def test_prints_and_logs_nothing(capfd, caplog):
+    """No progress bar, no log record."""
+    with caplog.at_level(logging.DEBUG):
+        LabelModel().fit(simulate())
+    assert caplog.records == []
+    assert capfd.readouterr() == ("", "")
+
+
+def test_needs_three_voters():
+    """Accuracies of two cannot be told apart."""
+    with pytest.raises(InputError, match=r"`X` must have at least 3 columns for LabelModel. Got 2"):
+        LabelModel().fit([[1, 0], [0, 1]])
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"n_epochs": 0}, "`n_epochs` must be at least 1. Got 0"),
+        ({"lr": 0.0}, "`lr` must be a finite number above 0. Got 0.0"),
+        ({"l2": -0.1}, "`l2` must be at least 0. Got -0.1"),
+        ({"class_balance": (0.5, 0.6)}, r"`class_balance` must be two positive shares .* Got \(0.5, 0.6\)"),
+        ({"class_balance": (0.0, 1.0)}, "`class_balance` must be two positive shares"),
+        ({"class_balance": (0.2, 0.3, 0.5)}, "`class_balance` must be two positive shares"),
+    ],
+)
+def test_parameters_out_of_range(params, message):
+    """Parameters are checked at fit, by name."""
+    with pytest.raises(InputError, match=message):
+        LabelModel(**params).fit(simulate(20))

@@ -1,0 +1,80 @@
+"""Naive Bayes: parity with scikit-learn, and what an abstain means."""
+
+import numpy as np
+import pytest
+from sklearn import naive_bayes
+
+from deep import InputError
+from deep.base import BaseEnsembler
+from deep.ensembles import BernoulliNB, MultinomialNB
+from deep.ensembles._encoding import tokens
+from tests.contract.test_ensemblers import make_votes, make_weights, patterns
+
+ALPHAS = [0.01, 1.0, 500.0]
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_bernoulli_equals_scikit_learns_on_complete_votes(alpha: float) -> None:
+    """Weighted P of every complete pattern is scikit-learn's."""
+    (X, y), w = make_votes(abstains=0.0), make_weights()
+    complete = np.unique(X, axis=0)
+    theirs = naive_bayes.BernoulliNB(alpha=alpha).fit(X, y, sample_weight=w)
+    got = BernoulliNB(alpha=alpha).fit(X, y, w).predict_proba(complete)
+    np.testing.assert_allclose(got, theirs.predict_proba(complete), rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_multinomial_equals_scikit_learns_on_repeated_tokens(alpha: float) -> None:
+    """P of every pattern is scikit-learn's on the rows repeated by weight."""
+    X, y = make_votes()
+    w = np.random.default_rng(0).integers(1, 6, len(y))
+    bags = np.repeat(np.hstack([X == 1, X == 0]), w, axis=0)
+    theirs = naive_bayes.MultinomialNB(alpha=alpha).fit(bags, np.repeat(y, w))
+    got = MultinomialNB(alpha=alpha).fit(X, y, w).predict_proba(patterns())
+    np.testing.assert_allclose(got, theirs.predict_proba(tokens(patterns())), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_the_two_are_one_on_complete_votes(alpha: float) -> None:
+    """Bags of one size make token shares and vote shares the same."""
+    X, y = make_votes(abstains=0.0)
+    bernoulli, multinomial = (kind(alpha=alpha).fit(X, y) for kind in (BernoulliNB, MultinomialNB))
+    np.testing.assert_allclose(bernoulli.predict_proba(X), multinomial.predict_proba(X), rtol=0, atol=1e-12)
+
+
+def test_bernoulli_learns_from_votes_cast_alone() -> None:
+    """Of label 1 the voter said 1 on 5 of 6 votes, of label 0 on 1 of 2: (6/8) / (2/4) = 1.5, prior odds 9 / 3."""
+    model = BernoulliNB().fit([[1], [0], [-1], [1], [0], [-1]], [1, 1, 1, 0, 0, 0], [5, 1, 3, 1, 1, 1])
+    odds = np.array([3 * 1.5, 3 * (2 / 8) / (2 / 4), 3])
+    np.testing.assert_allclose(model.predict_proba([[1], [0], [-1]])[:, 1], odds / (1 + odds), atol=1e-12)
+
+
+def test_bernoulli_ignores_a_voter_that_abstains() -> None:
+    """A row in which a voter is silent has the P that it has without that voter."""
+    X, y = make_votes()
+    row = np.array([[1, 0, -1, 1, 1]])
+    without = BernoulliNB().fit(np.delete(X, 2, axis=1), y).predict_proba(np.delete(row, 2, axis=1))
+    np.testing.assert_allclose(BernoulliNB().fit(X, y).predict_proba(row), without, rtol=0, atol=1e-12)
+
+
+def test_multinomial_hears_who_speaks_in_which_class() -> None:
+    """Among voters of equal votes, the one that is heard mostly on label 1 speaks for label 1 with either vote."""
+    X = [[1, -1], [0, -1], [-1, 1], [-1, 0]]
+    model = MultinomialNB().fit(X, [1, 1, 0, 0], [50] * 4)
+    assert model.predict([[1, -1], [0, -1], [-1, 1], [-1, 0]]).tolist() == [1, 1, 0, 0]
+
+
+@pytest.mark.parametrize("kind", [BernoulliNB, MultinomialNB])
+def test_credit_draws_probabilities_to_the_prior(kind: type[BaseEnsembler]) -> None:
+    """With ever more credited votes all that is left is the share of the labels."""
+    X, y = make_votes()
+    p = kind(alpha=1e9).fit(X, y).predict_proba(X)[:, 1]
+    np.testing.assert_allclose(p, y.mean(), atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [BernoulliNB, MultinomialNB])
+@pytest.mark.parametrize("alpha", [0, -2.0])
+def test_alpha_must_be_positive(kind: type[BaseEnsembler], alpha: float) -> None:
+    """Without credit a voter never wrong would make P 0 or 1."""
+    with pytest.raises(InputError, match=rf"`alpha` must be a finite number above 0. Got {alpha!r}"):
+        kind(alpha=alpha).fit([[1], [0]], [1, 0])
