@@ -1,0 +1,183 @@
+"""Several files of votes or scores, joined into one row per item."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from deep.datasets._registry import family_of
+from deep.datasets._source import Source, shown
+from deep.exceptions import InputError
+
+__all__ = ["Joined", "Labels", "Part", "Rows", "Texts", "join_parts", "number_items"]
+
+Texts = npt.NDArray[np.object_]
+Labels = npt.NDArray[np.int8]
+Rows = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """What one file holds; a column that it lacks is None."""
+
+    source: Source
+    dataset: Texts
+    item_id: Texts
+    label: Labels | None
+    document_id: Texts | None
+    family: Texts | None
+    names: tuple[str, ...]
+    values: npt.NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Joined:
+    """All files, one row per item in the order of first appearance."""
+
+    datasets: Texts
+    example_ids: Texts
+    labels: Labels
+    document_ids: Texts | None
+    families: Mapping[str, str]
+    names: tuple[str, ...]
+    values: npt.NDArray[Any]
+
+
+def number_items(datasets: Sequence[Texts], item_ids: Sequence[Texts]) -> tuple[list[Rows], Rows]:
+    """Give each item of several tables a number, by first appearance.
+
+    Return the number of each row, one array a table, and where each item first stands in all rows stacked.
+    """
+    items, n_items = _codes(np.concatenate(item_ids))
+    keys = _codes(np.concatenate(datasets))[0] * n_items + items
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    number = np.empty(len(first), dtype=np.intp)
+    order = np.argsort(first)
+    number[order] = np.arange(len(first))
+    ends = np.cumsum([len(ids) for ids in item_ids])[:-1]
+    return np.split(number[inverse], ends), first[order]
+
+
+def _codes(texts: Texts) -> tuple[npt.NDArray[np.int64], int]:
+    """Return a whole number for each string, equal where the strings are, and how many there are."""
+    import pyarrow as pa
+
+    encoded = pa.array(texts, pa.string()).dictionary_encode()
+    return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
+
+
+def join_parts(parts: list[Part], empty: np.generic) -> Joined:
+    rows, first = number_items([part.dataset for part in parts], [part.item_id for part in parts])
+    for part, own in zip(parts, rows, strict=True):
+        _check_repeated(part, own)
+    datasets = np.concatenate([part.dataset for part in parts])[first]
+    example_ids = np.concatenate([part.item_id for part in parts])[first]
+    labels = _merge(parts, rows, "label", np.full(len(first), -1, dtype=np.int8))
+    documents = _merge(parts, rows, "document_id", np.full(len(first), "", dtype=object))
+    names, values = _merge_values(parts, rows, len(first), empty)
+    return Joined(
+        datasets,
+        example_ids,
+        np.full(len(first), -1, dtype=np.int8) if labels is None else labels,
+        None if documents is None else np.where(documents == "", datasets + "/" + example_ids, documents),
+        _merge_families(parts, datasets),
+        names,
+        values,
+    )
+
+
+def _check_repeated(part: Part, rows: Rows) -> None:
+    _, first = np.unique(rows, return_index=True)
+    if len(first) == len(rows):
+        return
+    again = int(np.setdiff1d(np.arange(len(rows)), first)[0])
+    before = int(np.flatnonzero(rows == rows[again])[0])
+    raise InputError(
+        f"`item_id` must be unique within a dataset. Got {shown(part.item_id[again])} of dataset "
+        f"{shown(part.dataset[again])} at {part.source.where(again, 'item_id')}, and before at row {before + 1}."
+    )
+
+
+def _merge(parts: list[Part], rows: list[Rows], role: str, merged: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
+    """Fill `merged`, which holds only the empty value, from the files that have the column; None if none has."""
+    empty, origin = merged[0], np.zeros(len(merged), dtype=np.intp)
+    given = [(k, getattr(part, role)) for k, part in enumerate(parts) if getattr(part, role) is not None]
+    for k, values in given:
+        known = np.flatnonzero(values != empty)
+        at = rows[k][known]
+        clash = np.flatnonzero((merged[at] != empty) & (merged[at] != values[known]))
+        if len(clash):
+            row = int(known[clash[0]])
+            item = rows[k][row]
+            raise _disagreement(role, parts[k], row, values[row], parts[origin[item]], merged[item])
+        merged[at], origin[at] = values[known], k
+    return merged if given else None
+
+
+def _disagreement(role: str, part: Part, row: int, value: Any, other: Part, before: Any) -> InputError:
+    return InputError(
+        f"`{role}` must be the same in all files. Got {shown(_plain(value))} at {part.source.where(row, role)}, but "
+        f"{shown(_plain(before))} in {other.source.path}, for item {shown(part.item_id[row])} of dataset "
+        f"{shown(part.dataset[row])}."
+    )
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _merge_families(parts: list[Part], datasets: Texts) -> dict[str, str]:
+    """Return the families that differ from the dataset's own name: given by a file, else registered."""
+    given: dict[str, tuple[Part, int]] = {}
+    for part in parts:
+        for dataset, row in _given_families(part):
+            other, before = given.setdefault(dataset, (part, row))
+            if _family(other, before) != _family(part, row):
+                raise InputError(
+                    f"`family` must be the same throughout a dataset. Got {shown(_family(part, row))} at "
+                    f"{part.source.where(row, 'family')}, but {shown(_family(other, before))} at "
+                    f"{other.source.where(before, 'family')}, for dataset {shown(dataset)}."
+                )
+    families = {name: _family(*given[name]) if name in given else family_of(name) for name in sorted(set(datasets))}
+    return {name: family for name, family in families.items() if family != name}
+
+
+def _family(part: Part, row: int) -> str:
+    return "" if part.family is None else str(part.family[row])
+
+
+def _given_families(part: Part) -> list[tuple[str, int]]:
+    """Return the dataset and the first row of each pair of dataset and family in a file, in order."""
+    if part.family is None:
+        return []
+    known = np.flatnonzero(part.family != "")
+    families, n_families = _codes(part.family[known])
+    _, first = np.unique(_codes(part.dataset[known])[0] * n_families + families, return_index=True)
+    return [(part.dataset[row], int(row)) for row in np.sort(known[first])]
+
+
+def _merge_values(
+    parts: list[Part], rows: list[Rows], n: int, empty: np.generic
+) -> tuple[tuple[str, ...], npt.NDArray[Any]]:
+    """Put the columns of all files side by side, those of one name below each other."""
+    names = tuple(dict.fromkeys(name for part in parts for name in part.names))
+    merged = np.full((n, len(names)), empty)
+    for k, part in enumerate(parts):
+        for j in range(k):
+            _check_disjoint(part, rows[k], parts[j], rows[j])
+        columns = np.array([names.index(name) for name in part.names], dtype=np.intp)
+        merged[np.ix_(rows[k], columns)] = part.values
+    return names, merged
+
+
+def _check_disjoint(part: Part, rows: Rows, other: Part, other_rows: Rows) -> None:
+    shared = [name for name in part.names if name in other.names]
+    both = np.flatnonzero(np.isin(rows, other_rows))
+    if shared and len(both):
+        item = f"item {shown(part.item_id[both[0]])} of dataset {shown(part.dataset[both[0]])}"
+        raise InputError(
+            f"`paths` must give each voter once for an item. Got column {shown(shared[0])} for {item} "
+            f"in {other.source.path} and in {part.source.path}."
+        )

@@ -1,0 +1,102 @@
+"""The embedded default: votes simulated from the paper's published operating points. No LLM is called."""
+
+from numbers import Integral
+
+import numpy as np
+import numpy.typing as npt
+
+from deep.base import VoteMatrix
+from deep.datasets._published import PublishedDataset, published_datasets, published_points, recover_counts
+from deep.datasets._registry import family_of
+from deep.exceptions import InputError
+
+__all__ = ["simulate_votes"]
+
+
+def simulate_votes(random_state: int = 0) -> VoteMatrix:
+    """Simulate the votes of the paper's ten voters on its four test sets.
+
+    How many consistent and how many inconsistent items each voter accepts is the whole count behind its
+    published figures, the same for every seed; which items they are is drawn, with the dependence between
+    voters that reproduces the paper's five-prompt majority vote.
+
+    Parameters
+    ----------
+    random_state : int, default=0
+        Not negative. The global generators are neither read nor written.
+
+    Returns
+    -------
+    VoteMatrix
+        4,092 items of four datasets, in random order within each; ten voters, the five prompts asked of
+        GPT-4 and then of GPT-3.5, named like ``"prompt-1/gpt-4"``; every label known, no vote missing.
+
+    Raises
+    ------
+    InputError
+        `random_state` is not a whole number from 0 up.
+
+    Notes
+    -----
+    Within a dataset and class, item i and voter j have a latent value sqrt(rho) c_i + sqrt(1 - rho) e_ij
+    with standard normal c and e (a one-factor Gaussian copula). The votes for consistent of voter j are the
+    items with its highest latent values, as many as its count says.
+
+    References
+    ----------
+    .. [1] Chandler, Surve and Su (2024), Tables 1 and 2. https://arxiv.org/abs/2406.13009
+
+    Examples
+    --------
+    >>> from deep.datasets import simulate_votes
+    >>> votes = simulate_votes(random_state=0)
+    >>> votes.shape, votes.dataset_names[0], votes.voter_names[0]
+    ((4092, 10), 'aggrefact-xsum', 'prompt-1/gpt-4')
+    >>> xsum = votes.rows(votes.datasets == "aggrefact-xsum")
+    >>> int(xsum.votes[xsum.labels == 1, 0].sum())  # recall 82.8 % of 285
+    236
+    """
+    if isinstance(random_state, bool) or not isinstance(random_state, Integral) or random_state < 0:
+        raise InputError(f"`random_state` must be a whole number from 0 up. Got {random_state!r}.")
+    datasets, voters = published_datasets(), _voters()
+    drawn = [
+        _simulate_dataset(dataset, voters, np.random.default_rng([int(random_state), position]))
+        for position, dataset in enumerate(datasets)
+    ]
+    return VoteMatrix(
+        votes=np.concatenate([votes for votes, _ in drawn]),
+        example_ids=[f"{dataset.name}-{i:04d}" for dataset in datasets for i in range(1, dataset.n_items + 1)],
+        voter_names=voters,
+        datasets=np.repeat([dataset.name for dataset in datasets], [dataset.n_items for dataset in datasets]),
+        labels=np.concatenate([labels for _, labels in drawn]),
+        families={dataset.name: family_of(dataset.name) for dataset in datasets},
+    )
+
+
+def _voters() -> tuple[str, ...]:
+    """Return the voters' names: GPT-4 first, as in the paper's sets of five, then by prompt."""
+    names = {(point.model != "gpt-4", point.prompt): point.voter for point in published_points()}
+    return tuple(names[key] for key in sorted(names))
+
+
+def _simulate_dataset(
+    dataset: PublishedDataset, voters: tuple[str, ...], rng: np.random.Generator
+) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int8]]:
+    """Draw the votes and labels of one dataset, its rows shuffled so that their order tells nothing."""
+    points = {point.voter: point for point in published_points() if point.dataset == dataset.name}
+    counts = [recover_counts(points[voter], dataset) for voter in voters]
+    rho = dataset.copula_correlation
+    consistent = _draw_class(dataset.n_consistent, [c.true_positives for c in counts], rho, rng)
+    inconsistent = _draw_class(dataset.n_inconsistent, [c.false_positives for c in counts], rho, rng)
+    labels = np.repeat(np.array([1, 0], dtype=np.int8), [dataset.n_consistent, dataset.n_inconsistent])
+    order = rng.permutation(dataset.n_items)
+    return np.concatenate([consistent, inconsistent])[order], labels[order]
+
+
+def _draw_class(n_items: int, n_positive: list[int], rho: float, rng: np.random.Generator) -> npt.NDArray[np.int8]:
+    """Draw votes of one class, shape (n_items, n_voters), with exactly `n_positive` ones in each column."""
+    common = rng.standard_normal((n_items, 1))
+    own = rng.standard_normal((n_items, len(n_positive)))
+    latent = np.sqrt(rho) * common + np.sqrt(1.0 - rho) * own
+    rank = np.argsort(np.argsort(-latent, axis=0), axis=0)
+    return (rank < np.array(n_positive)).astype(np.int8)

@@ -1,0 +1,277 @@
+"""Votes and scores from tidy wide tables: a row per item, a column per voter."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from deep.base import VoteMatrix
+from deep.datasets._cells import label_cells, score_cells, text_cells, vote_cells
+from deep.datasets._join import Joined, Labels, Part, Rows, Texts, join_parts, number_items
+from deep.datasets._source import Source, open_source, shown
+from deep.exceptions import InputError
+
+__all__ = ["ScoreTable", "join_scores", "read_scores", "read_votes", "table_columns"]
+
+KEYS = ("dataset", "item_id")
+ROLES = (*KEYS, "label", "document_id", "family")
+
+Paths = str | Path | Sequence[str | Path]
+CellReader = Callable[[Source, str, Any], npt.NDArray[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreTable:
+    """Scores of k scorers on n examples, for example of encoders.
+
+    Parameters
+    ----------
+    scores : ndarray of float64, shape (n_examples, n_scorers)
+        In each scorer's own unit; nan where there is none.
+    example_ids : ndarray of str, shape (n_examples,)
+        Unique within a dataset.
+    score_names : tuple of str
+    datasets : ndarray of str, shape (n_examples,)
+    labels : ndarray of int8, shape (n_examples,)
+        1, 0, or -1 where unknown.
+    document_ids : ndarray of str, shape (n_examples,), optional
+    n_unmatched : int
+        Rows left out by `join_scores` since the votes have no such item.
+    """
+
+    scores: npt.NDArray[np.float64]
+    example_ids: Texts
+    score_names: tuple[str, ...]
+    datasets: Texts
+    labels: Labels
+    document_ids: Texts | None = None
+    n_unmatched: int = 0
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Return (n_examples, n_scorers)."""
+        return self.scores.shape[0], self.scores.shape[1]
+
+
+def read_votes(paths: Paths, *, ignore: Iterable[str] = ()) -> VoteMatrix:
+    r"""Read votes from one or more tables.
+
+    Parameters
+    ----------
+    paths : path or sequence of paths
+        CSV (also ``.csv.gz``; UTF-8, comma-separated) or Parquet, by suffix. Columns ``dataset`` and
+        ``item_id`` are required; ``label``, ``document_id`` and ``family`` are optional; every other column
+        is a voter. Ids are text, kept to the letter. Votes and labels are 1, 0 or empty, also written 1.0
+        and 0.0, and booleans in Parquet. The row index that pandas stores in Parquet is skipped.
+    ignore : iterable of str
+        Columns to leave out, of whichever files have them; also ``label``, ``document_id`` or ``family``.
+
+    Returns
+    -------
+    VoteMatrix
+        Files are joined on (dataset, item_id): the items of any file, in order of first appearance, with no
+        vote where a file lacks an item. Families are those of the ``family`` column, else the registered
+        ones. An item without a document id, in a table that has some, is a document of its own.
+
+    Raises
+    ------
+    InputError
+        On the first fault, in one line with file, column and row; data rows count from 1, and for CSV the
+        line is the one that an editor shows. Among the faults: a cell that is neither vote nor empty, an
+        item given twice in a file, a voter given for one item by two files, labels that disagree, a file
+        that cannot be read, an `ignore` that no file has.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from deep.datasets import read_votes
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = Path(folder.name, "votes.csv")
+    >>> _ = path.write_text("dataset,item_id,label,strict,lenient\nnews,007,1,,1\nnews,008,0,0,1\n")
+    >>> votes = read_votes(path)
+    >>> votes.voter_names, votes.votes.tolist(), votes.example_ids.tolist()
+    (('strict', 'lenient'), [[-1, 1], [0, 1]], ['007', '008'])
+    >>> folder.cleanup()
+    """
+    joined = _read(paths, ignore, vote_cells, np.int8(-1), "voter")
+    return VoteMatrix(
+        votes=joined.values,
+        example_ids=joined.example_ids,
+        voter_names=joined.names,
+        datasets=joined.datasets,
+        labels=joined.labels,
+        document_ids=joined.document_ids,
+        families=joined.families,
+    )
+
+
+def read_scores(paths: Paths, *, ignore: Iterable[str] = ()) -> ScoreTable:
+    r"""Read scores from one or more tables.
+
+    Parameters
+    ----------
+    paths : path or sequence of paths
+        As for `read_votes`, with a finite number, ``nan`` or nothing in each cell of a scorer.
+    ignore : iterable of str
+        As for `read_votes`.
+
+    Returns
+    -------
+    ScoreTable
+        Files are joined as by `read_votes`, with nan where a file lacks an item.
+
+    Raises
+    ------
+    InputError
+        As for `read_votes`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from deep.datasets import read_scores
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = Path(folder.name, "scores.csv")
+    >>> _ = path.write_text("dataset,item_id,align,summac\nnews,a,0.9,-0.2\nnews,b,,0.4\n")
+    >>> read_scores(path).scores.tolist()
+    [[0.9, -0.2], [nan, 0.4]]
+    >>> folder.cleanup()
+    """
+    joined = _read(paths, ignore, score_cells, np.float64(np.nan), "score")
+    return ScoreTable(
+        joined.values, joined.example_ids, joined.names, joined.datasets, joined.labels, joined.document_ids
+    )
+
+
+def table_columns(paths: Paths) -> tuple[str, ...]:
+    """Return the columns of one or more tables, each once, in order of first appearance; no cell is read."""
+    return _all_columns(_open_all(paths))
+
+
+def join_scores(votes: VoteMatrix, scores: ScoreTable) -> ScoreTable:
+    """Align scores to the rows of a vote matrix.
+
+    Parameters
+    ----------
+    votes : VoteMatrix
+    scores : ScoreTable
+
+    Returns
+    -------
+    ScoreTable
+        A row for each row of `votes`, with nan where `scores` lacks the item; `n_unmatched` counts the rows
+        of `scores` that are left out. A label known in either is known here; documents are those of `votes`.
+
+    Raises
+    ------
+    InputError
+        A label is 1 in one and 0 in the other, or they have no item in common.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from deep import VoteMatrix
+    >>> from deep.datasets import ScoreTable, join_scores
+    >>> votes = VoteMatrix([[1], [0]], ["a", "b"], ["strict"], ["news", "news"], [1, -1])
+    >>> scores = ScoreTable(np.array([[0.3], [0.7]]), np.array(["b", "c"], object), ("align",),
+    ...                     np.array(["news", "news"], object), np.array([0, 1], np.int8))
+    >>> joined = join_scores(votes, scores)
+    >>> joined.scores.tolist(), joined.labels.tolist(), joined.n_unmatched
+    ([[nan], [0.3]], [1, 0], 1)
+    """
+    rows, _ = number_items([votes.datasets, scores.datasets], [votes.example_ids, scores.example_ids])
+    n = len(votes.votes)
+    matched = rows[1] < n
+    if not matched.any():
+        item = f"{shown(scores.example_ids[0])} of {shown(scores.datasets[0])}"
+        raise InputError(
+            f"`scores` must share items with `votes`. Got none in common; the first in `scores` is {item}."
+        )
+    at = rows[1][matched]
+    labels, given = votes.labels.copy(), scores.labels[matched]
+    _check_joined_labels(votes, at, given)
+    labels[at] = np.where(labels[at] == -1, given, labels[at])
+    aligned = np.full((n, len(scores.score_names)), np.nan)
+    aligned[at] = scores.scores[matched]
+    return replace(
+        scores,
+        scores=aligned,
+        example_ids=votes.example_ids,
+        datasets=votes.datasets,
+        labels=labels,
+        document_ids=votes.document_ids,
+        n_unmatched=int((~matched).sum()),
+    )
+
+
+def _check_joined_labels(votes: VoteMatrix, at: Rows, given: Labels) -> None:
+    clash = (given != -1) & (votes.labels[at] != -1) & (given != votes.labels[at])
+    if clash.any():
+        first = int(np.flatnonzero(clash)[0])
+        row = at[first]
+        raise InputError(
+            f"`label` must be the same in votes and scores. Got {votes.labels[row]} in votes and {given[first]} in "
+            f"scores for item {shown(votes.example_ids[row])} of dataset {shown(votes.datasets[row])}."
+        )
+
+
+def _read(paths: Paths, ignore: Iterable[str], cells: CellReader, empty: np.generic, what: str) -> Joined:
+    """Read files and join them; `cells` reads a column, `empty` stands where a file lacks an item."""
+    sources = _open_all(paths)
+    ignored = _check_ignored(ignore, sources)
+    voters = [tuple(name for name in source.columns if name not in ROLES and name not in ignored) for source in sources]
+    if not any(voters):
+        raise InputError(
+            f"`paths` must have at least one {what} column beside {', '.join(ROLES)} and the ignored ones. "
+            f"Got {_quoted(_all_columns(sources))} in {', '.join(str(source.path) for source in sources)}."
+        )
+    return join_parts([_read_part(*pair, ignored, cells) for pair in zip(sources, voters, strict=True)], empty)
+
+
+def _open_all(paths: Paths) -> list[Source]:
+    listed = [paths] if isinstance(paths, (str, Path)) else list(paths)
+    if not listed:
+        raise InputError("`paths` must name at least one file. Got none.")
+    return [open_source(path) for path in listed]
+
+
+def _all_columns(sources: Iterable[Source]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for source in sources for name in source.columns))
+
+
+def _quoted(names: Iterable[str]) -> str:
+    return ", ".join(shown(name) for name in names)
+
+
+def _check_ignored(ignore: Iterable[str], sources: list[Source]) -> frozenset[str]:
+    ignored = frozenset([ignore] if isinstance(ignore, str) else ignore)
+    columns = _all_columns(sources)
+    for name in sorted(ignored):
+        if name in KEYS:
+            raise InputError(f"`ignore` must not name dataset or item_id, which every table needs. Got {name!r}.")
+        if name not in columns:
+            raise InputError(f"`ignore` must name columns of the files: {_quoted(columns)}. Got {name!r}.")
+    return ignored
+
+
+def _read_part(source: Source, names: tuple[str, ...], ignored: frozenset[str], cells: CellReader) -> Part:
+    for key in KEYS:
+        if key not in source.columns:
+            raise InputError(f"`paths` must have a column {key}. Got {_quoted(source.columns)} in {source.path}.")
+    roles = [role for role in ROLES if role in source.columns and role not in ignored]
+    data = source.read([*roles, *names])
+    values = [cells(source, name, data[name]) for name in names]
+    return Part(
+        source,
+        dataset=text_cells(source, "dataset", data["dataset"], required=True),
+        item_id=text_cells(source, "item_id", data["item_id"], required=True),
+        label=label_cells(source, "label", data["label"]) if "label" in data else None,
+        document_id=text_cells(source, "document_id", data["document_id"]) if "document_id" in data else None,
+        family=text_cells(source, "family", data["family"]) if "family" in data else None,
+        names=names,
+        values=np.column_stack(values) if values else np.empty((len(data["item_id"]), 0)),
+    )

@@ -1,0 +1,140 @@
+"""The paper's figures and the counts behind them."""
+
+import json
+from importlib.resources import files
+
+import numpy as np
+import pytest
+
+from deep.datasets import (
+    OperatingPoint,
+    contradicting_points,
+    published_baselines,
+    published_dataset,
+    published_datasets,
+    published_ensembles,
+    published_points,
+    published_source,
+    recover_counts,
+)
+from tests.datasets.tables import fault
+
+BY_CELL = {(point.voter, point.dataset): point for point in published_points()}
+
+
+@pytest.mark.parametrize(
+    ("voter", "dataset", "figures"),
+    [
+        ("prompt-1/gpt-3.5", "aggrefact-xsum", (67.4, 64.5, 81.8)),
+        ("prompt-3/gpt-4", "halueval-summarization", (72.7, 69.3, 81.3)),
+        ("prompt-4/gpt-4", "tofueval-mediasum", (66.6, 71.1, 70.2)),
+        ("prompt-5/gpt-4", "tofueval-meetingbank", (67.6, 74.2, 83.2)),
+    ],
+)
+def test_cells_of_table_1(voter, dataset, figures):
+    """Cells from each corner of Table 1 stand where the paper has them."""
+    point = BY_CELL[voter, dataset]
+    assert (point.balanced_accuracy, point.precision, point.recall) == pytest.approx(tuple(f / 100 for f in figures))
+
+
+def test_table_1_is_complete():
+    """Five prompts, two models and four datasets, each once."""
+    assert len(BY_CELL) == len(published_points()) == 5 * 2 * 4
+
+
+def test_gpt_4_gains_what_the_paper_says():
+    """The mean gain of GPT-4 over GPT-3.5 is the 2.71 points that the 20 printed differences give."""
+    gains = [
+        point.balanced_accuracy - BY_CELL[f"{point.prompt}/gpt-3.5", point.dataset].balanced_accuracy
+        for point in published_points()
+        if point.model == "gpt-4"
+    ]
+    assert 100 * np.mean(gains) == pytest.approx(2.71, abs=0.005)
+
+
+def test_best_single_prompts_are_those_of_table_6():
+    """The best balanced accuracy per dataset is the first column of the paper's Table 6."""
+    best = [max(p.balanced_accuracy for p in published_points() if p.dataset == d.name) for d in published_datasets()]
+    assert best == pytest.approx([0.691, 0.727, 0.666, 0.732])
+
+
+def test_the_prior_behind_every_cell():
+    """Every cell that is consistent implies the class shares of its dataset."""
+    contradicting = contradicting_points()
+    for point in published_points():
+        dataset = published_dataset(point.dataset)
+        if point not in contradicting:
+            assert point.prior == pytest.approx(dataset.n_consistent / dataset.n_items, abs=0.003)
+
+
+def test_contradicting_cells_are_those_listed():
+    """The cells found by arithmetic are the two that the data file lists."""
+    listed = json.loads(files("deep.datasets").joinpath("operating_points.json").read_text())["prompts"][
+        "contradicting"
+    ]
+    found = [{"prompt": p.prompt, "model": p.model, "dataset": p.dataset} for p in contradicting_points()]
+    assert found == listed
+    assert len(found) == 2
+
+
+def test_recovered_counts_print_as_the_paper_does():
+    """Rounding the rates of the recovered counts gives the printed figures, in 38 of 40 cells."""
+    agree = 0
+    for point in published_points():
+        dataset = published_dataset(point.dataset)
+        tp, fp, reproduces = recover_counts(point, dataset)
+        rates = np.array([(tp / dataset.n_consistent + 1 - fp / dataset.n_inconsistent) / 2, tp / (tp + fp)])
+        gaps = np.abs(
+            [*rates, tp / dataset.n_consistent] - np.array([point.balanced_accuracy, point.precision, point.recall])
+        )
+        agree += reproduces
+        assert (gaps.max() <= 0.0005 + 1e-9) == reproduces
+    assert agree == 38
+
+
+def test_counts_of_a_contradicting_cell_are_the_nearest_whole_ones():
+    """0.832 of 169 is 140.6 and 2 x 0.676 - 0.832 of 98 is 51.0, so 141 and 98 - 51."""
+    point = BY_CELL["prompt-5/gpt-4", "tofueval-meetingbank"]
+    assert recover_counts(point, published_dataset(point.dataset)) == (141, 47, False)
+
+
+def test_a_recall_that_no_count_has():
+    """Where not even the recall is a share of whole items, the nearest counts are given."""
+    point = OperatingPoint("p", "m", "tofueval-meetingbank", 0.5, 0.5, 0.003)
+    assert recover_counts(point, published_dataset("tofueval-meetingbank")) == (1, 0, False)
+
+
+def test_cells_of_table_3():
+    """Encoders, prompts of others and the paper's ensembles, with their margins, on four datasets each."""
+    cells = {(row.method, row.dataset): (row.kind, row.balanced_accuracy, row.margin) for row in published_baselines()}
+    assert len(cells) == 14 * 4
+    assert cells["SummaC-ZS", "tofueval-mediasum"] == ("encoder", 0.486, 0.06)
+    assert cells["Tang2024-Summary (GPT-4)", "tofueval-meetingbank"] == ("llm", 0.729, 0.031)
+    assert cells["Ensemble-Top-5 (GPT-4)", "aggrefact-xsum"] == ("ensemble", 0.719, 0.038)
+    assert {row.method for row in published_baselines() if row.kind == "encoder"} == {
+        "AlignScore",
+        "QAFactEval",
+        "QuestEval",
+        "SummaC-Cv",
+        "SummaC-ZS",
+    }
+
+
+def test_tables_2_and_3_agree():
+    """The best of Table 2, rounded, is the ensemble row of Table 3 in all twelve cells."""
+    table_3 = {(row.dataset, row.method.split()[0]): row.balanced_accuracy for row in published_baselines()}
+    for row in published_ensembles():
+        assert row.best == pytest.approx(table_3[row.dataset, f"Ensemble-Top-{row.n_prompts}"], abs=0.00051)
+        assert row.majority_vote <= row.best
+
+
+def test_unknown_dataset_lists_the_known():
+    """Another name lists the four."""
+    message = fault(published_dataset, "wice")
+    assert message.startswith("`name` must be one of aggrefact-xsum, halueval-summarization, tofueval-mediasum,")
+
+
+def test_the_source_is_named():
+    """The figures carry their reference."""
+    assert "DEEP" in published_source()
+    assert "2406.13009" in published_source()

@@ -1,0 +1,263 @@
+"""Reading tables of votes and scores, and joining them."""
+
+import gzip
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from deep import VoteMatrix
+from deep.datasets import ScoreTable, join_scores, read_scores, read_votes, table_columns
+from tests.datasets.tables import fault, write_rows, write_text
+
+HEADER = ["dataset", "item_id", "label", "a", "b"]
+ROWS = [["news", "007", 1, 1, 0], ["news", "1", 0, 0, 1], ["talk", "007", 1, 1, 1]]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_every_part_of_a_table_is_read(tmp_path, suffix):
+    """Names, ids with leading zeros, labels and votes come out as they stand in the file."""
+    votes = read_votes(write_rows(tmp_path / f"v.{suffix}", HEADER, ROWS))
+    assert votes.votes.tolist() == [[1, 0], [0, 1], [1, 1]]
+    assert votes.votes.dtype == np.int8
+    assert votes.voter_names == ("a", "b")
+    assert votes.example_ids.tolist() == ["007", "1", "007"]
+    assert votes.datasets.tolist() == ["news", "news", "talk"]
+    assert votes.labels.tolist() == [1, 0, 1]
+    assert votes.document_ids is None
+
+
+def test_gzip_reads_like_plain(tmp_path):
+    """A compressed CSV gives the same votes as the plain one."""
+    plain = write_rows(tmp_path / "v.csv", HEADER, ROWS)
+    packed = tmp_path / "V.CSV.GZ"
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    assert read_votes(packed).votes.tolist() == read_votes(str(plain)).votes.tolist()
+
+
+def test_all_spellings_of_a_vote_in_csv(tmp_path):
+    """1, 0, 1.0 and 0.0 are votes and an empty cell is none, quoted or not, for labels too."""
+    path = write_text(
+        tmp_path / "v.csv", 'dataset,item_id,label,a\nd,1,1.0,1\nd,2,0.0,0.0\nd,3,,\nd,4,"1","1.0"\nd,5,"",""\n'
+    )
+    votes = read_votes(path)
+    assert votes.votes[:, 0].tolist() == [1, 0, -1, 1, -1]
+    assert votes.labels.tolist() == [1, 0, -1, 1, -1]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([True, False, None]),
+        pa.array([1, 0, None], pa.int8()),
+        pa.array([1, 0, None], pa.uint64()),
+        pa.array([1.0, 0.0, None], pa.float32()),
+        pa.array([1.0, 0.0, float("nan")], pa.float64()),
+        pa.array([Decimal(1), Decimal(0), None], pa.decimal128(3, 1)),
+        pa.array(["1", "0.0", ""], pa.string()),
+        pa.array(["1", "0", None], pa.large_string()),
+        pa.array(["1", "0", None]).dictionary_encode(),
+    ],
+    ids=str,
+)
+def test_all_types_of_a_vote_in_parquet(tmp_path, column):
+    """Votes may be of any type that holds them; null and nan are no vote."""
+    table = pa.table({"dataset": ["d"] * 3, "item_id": [1, 2, 3], "label": column, "a": column})
+    parquet.write_table(table, tmp_path / "v.parquet")
+    votes = read_votes(tmp_path / "v.parquet")
+    assert votes.votes[:, 0].tolist() == [1, 0, -1]
+    assert votes.labels.tolist() == [1, 0, -1]
+    assert votes.example_ids.tolist() == ["1", "2", "3"]
+
+
+def test_a_voter_that_never_votes(tmp_path):
+    """A column of nulls without a type is a voter without votes."""
+    table = pa.table({"dataset": ["d"], "item_id": ["x"], "a": pa.nulls(1), "b": [1]})
+    parquet.write_table(table, tmp_path / "v.parquet")
+    assert read_votes(tmp_path / "v.parquet").votes.tolist() == [[-1, 1]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\ufeffdataset,item_id,a\nd,x,1\nd,y,0\n",
+        "dataset,item_id,a\r\nd,x,1\r\nd,y,0",
+        "dataset,item_id,a\rd,x,1\rd,y,0\r",
+        "\n\ndataset,item_id,a\n\nd,x,1\n\n\nd,y,0\n\n",
+        'a,"item_id",dataset\n1,"x",d\n0,y,"d"\n',
+    ],
+    ids=["byte order mark", "crlf", "cr", "blank lines", "quotes and order"],
+)
+def test_forms_of_csv(tmp_path, text):
+    """Line ends, blank lines, a byte order mark, quotes and the order of columns change nothing."""
+    votes = read_votes(write_text(tmp_path / "v.csv", text))
+    assert votes.votes[:, 0].tolist() == [1, 0]
+    assert votes.example_ids.tolist() == ["x", "y"]
+    assert votes.labels.tolist() == [-1, -1]
+
+
+def test_words_that_look_like_missing_are_ids(tmp_path):
+    """NA, null and nan are names like any other."""
+    path = write_text(tmp_path / "v.csv", "dataset,item_id,a\nNA,null,1\nNA,nan,0\nnan,1e5,0\n")
+    votes = read_votes(path)
+    assert votes.datasets.tolist() == ["NA", "NA", "nan"]
+    assert votes.example_ids.tolist() == ["null", "nan", "1e5"]
+
+
+def test_the_index_of_pandas_is_no_voter(tmp_path):
+    """The unnamed index of a filtered data frame is skipped."""
+    frame = pd.DataFrame(ROWS, columns=HEADER).iloc[[0, 2, 1]]
+    frame.to_parquet(tmp_path / "v.parquet")
+    assert "__index_level_0__" in parquet.read_schema(tmp_path / "v.parquet").names
+    assert read_votes(tmp_path / "v.parquet").voter_names == ("a", "b")
+
+
+def test_a_voter_named_like_the_start_of_an_ignored_column(tmp_path):
+    """Columns are matched by their whole name, dots included."""
+    rows = [["d", "x", 1, "some text"]]
+    path = write_rows(tmp_path / "v.parquet", ["dataset", "item_id", "gpt", "gpt.reason"], rows)
+    assert read_votes(path, ignore=["gpt.reason"]).voter_names == ("gpt",)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_ignored_columns_are_no_voters(tmp_path, suffix):
+    """A column of text can be ignored, and so can the label."""
+    path = write_rows(tmp_path / f"v.{suffix}", [*HEADER, "text"], [[*row, "some, text\n"] for row in ROWS])
+    votes = read_votes(path, ignore=("text", "label", "b"))
+    assert votes.voter_names == ("a",)
+    assert votes.labels.tolist() == [-1, -1, -1]
+
+
+def test_a_name_to_ignore_need_not_be_in_every_file(tmp_path):
+    """One file that has the ignored column is enough."""
+    first = write_rows(tmp_path / "1.csv", HEADER, ROWS)
+    second = write_rows(tmp_path / "2.csv", ["dataset", "item_id", "note"], [["news", "1", "hm"]])
+    assert read_votes([first, second], ignore="note").voter_names == ("a", "b")
+
+
+def test_documents_are_read_and_filled(tmp_path):
+    """An item without a document, in a table that has some, is its own document."""
+    path = write_text(tmp_path / "v.csv", "dataset,item_id,document_id,a\nd,x,09,1\nd,y,,1\nd,z,09,1\n")
+    assert read_votes(path).document_ids.tolist() == ["09", "d/y", "09"]
+
+
+def test_families_of_the_file_stand_before_the_registry(tmp_path):
+    """A family column names siblings; a dataset without an entry keeps its registered family."""
+    header = ["dataset", "item_id", "family", "a"]
+    rows = [["m1", "x", "models", 1], ["m1", "y", "", 1], ["aggrefact-cnn", "x", "", 0], ["wice", "x", "wice", 0]]
+    votes = read_votes(write_rows(tmp_path / "v.csv", header, rows))
+    assert votes.families == {"aggrefact-cnn": "aggrefact", "m1": "models"}
+    assert votes.family_of("wice") == "wice"
+
+
+def test_files_side_by_side(tmp_path):
+    """Voters of two files meet at their items; a file that lacks an item gives no vote and no label."""
+    first = write_rows(tmp_path / "1.csv", HEADER, ROWS)
+    rows = [["talk", "8", "", 1, "k"], ["news", "1", 0, 0, "k"], ["talk", "007", "", 1, ""]]
+    second = write_rows(tmp_path / "2.csv", ["dataset", "item_id", "label", "c", "document_id"], rows)
+    votes = read_votes([first, second])
+    assert votes.voter_names == ("a", "b", "c")
+    assert list(zip(votes.datasets, votes.example_ids, strict=True))[-1] == ("talk", "8")
+    assert votes.votes.tolist() == [[1, 0, -1], [0, 1, 0], [1, 1, 1], [-1, -1, 1]]
+    assert votes.labels.tolist() == [1, 0, 1, -1]
+    assert votes.document_ids.tolist() == ["news/007", "k", "talk/007", "k"]
+
+
+def test_files_below_each_other(tmp_path):
+    """Files of different datasets with the same voters are concatenated, whatever the order of columns."""
+    first = write_rows(tmp_path / "1.csv", HEADER, ROWS)
+    second = write_rows(tmp_path / "2.parquet", ["b", "a", "item_id", "dataset"], [[0, 1, "007", "post"]])
+    votes = read_votes([first, second])
+    assert votes.votes.tolist() == [[1, 0], [0, 1], [1, 1], [1, 0]]
+    assert votes.labels.tolist() == [1, 0, 1, -1]
+
+
+def test_a_file_of_labels_alone(tmp_path):
+    """Labels may stand in a file of their own."""
+    labels = write_rows(tmp_path / "l.csv", ["dataset", "item_id", "label"], [["news", "x", 1]])
+    votes = write_rows(tmp_path / "v.csv", ["dataset", "item_id", "a"], [["news", "x", 0]])
+    joined = read_votes([labels, votes])
+    assert joined.labels.tolist() == [1]
+    assert joined.votes.tolist() == [[0]]
+
+
+def test_columns_without_reading_cells(tmp_path):
+    """The columns of several files are listed once each, even where the cells are no votes."""
+    first = write_rows(tmp_path / "1.csv", ["dataset", "item_id", "text"], [["d", "x", "no vote"]])
+    second = write_rows(tmp_path / "2.parquet", ["dataset", "item_id", "a"], [["d", "x", 7]])
+    assert table_columns([first, second]) == ("dataset", "item_id", "text", "a")
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_scores_are_any_finite_number(tmp_path, suffix):
+    """Scores keep their unit; empty and nan are no score."""
+    rows = [["d", "x", "0.25", "-3"], ["d", "y", "", "1e-3"], ["d", "z", "nan", "+5."]]
+    table = read_scores(write_rows(tmp_path / f"s.{suffix}", ["dataset", "item_id", "align", "grade"], rows))
+    assert table.shape == (3, 2)
+    assert table.score_names == ("align", "grade")
+    np.testing.assert_array_equal(table.scores, [[0.25, -3], [np.nan, 0.001], [np.nan, 5]])
+    assert table.labels.tolist() == [-1, -1, -1]
+
+
+def scores_of(ids: list[str], labels: list[int]) -> ScoreTable:
+    """Return one score, 0, 1, 2 and so on, for items of dataset d."""
+    names = np.array(ids, dtype=object)
+    values = np.arange(len(ids), dtype=float)[:, None]
+    return ScoreTable(values, names, ("s",), np.full(len(ids), "d", dtype=object), np.array(labels, np.int8))
+
+
+VOTES = VoteMatrix([[1], [0], [1]], ["x", "y", "z"], ["a"], ["d", "d", "e"], [1, -1, 0], ["k", "k", "l"])
+
+
+def test_scores_follow_the_rows_of_the_votes():
+    """Scores are aligned by dataset and item; what is missing is nan, what is left over is counted."""
+    joined = join_scores(VOTES, scores_of(["y", "z", "w", "x"], [0, 1, 1, -1]))
+    np.testing.assert_array_equal(joined.scores, [[3.0], [0.0], [np.nan]])
+    assert joined.n_unmatched == 2
+    assert joined.labels.tolist() == [1, 0, 0]
+    assert joined.example_ids.tolist() == ["x", "y", "z"]
+    assert joined.document_ids.tolist() == ["k", "k", "l"]
+    assert VOTES.labels.tolist() == [1, -1, 0]
+
+
+def test_labels_of_votes_and_scores_must_agree():
+    """A label that differs between votes and scores names dataset and item."""
+    message = fault(join_scores, VOTES, scores_of(["y", "x"], [0, 0]))
+    assert message == (
+        "`label` must be the same in votes and scores. Got 1 in votes and 0 in scores for item 'x' of dataset 'd'."
+    )
+
+
+def test_scores_of_other_items_are_refused():
+    """Scores that have no item in common with the votes are a mistake, not a table of nan."""
+    message = fault(join_scores, VOTES, scores_of(["z"], [-1]))
+    assert "Got none in common; the first in `scores` is 'z' of 'd'." in message
+
+
+def test_real_votes_are_thresholded_real_scores(data_home):
+    """On the 29,320 real items the votes are the scores at 0.5, and the labels agree."""
+    votes = read_votes(data_home / "llm_aggrefact" / "votes.parquet")
+    scores = join_scores(votes, read_scores(data_home / "llm_aggrefact" / "scores.parquet"))
+    assert votes.shape == (29320, 23)
+    assert scores.n_unmatched == 0
+    np.testing.assert_array_equal(scores.scores >= 0.5, votes.votes == 1)
+    assert votes.families["tofueval-mediasum"] == votes.families["tofueval-meetingbank"] == "tofueval"
+
+
+def test_real_votes_with_abstains(data_home):
+    """The crowd's sparse tables, with item ids that are numbers, read as text and concatenate."""
+    crowd = data_home / "crowd"
+    votes = read_votes([crowd / "votes_RTE.csv", crowd / "votes_bluebirds_duck.csv"])
+    assert votes.shape == (908, 203)
+    assert (votes.votes != -1).sum() == 8000 + 108 * 39
+    assert votes.example_ids[0] == "25"
+
+
+def test_real_scores_without_human_columns(data_home):
+    """SummEval's scores read once the human annotations are ignored."""
+    path = data_home / "summeval_llm" / "scores.csv"
+    human = [name for name in table_columns(path) if name.startswith(("expert_", "turker_"))]
+    assert read_scores(path, ignore=human).shape == (1200, 9)
