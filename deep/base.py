@@ -244,16 +244,14 @@ class VoteMatrix:
 
     def rows(self, mask: npt.NDArray[Any]) -> Self:
         """Return the examples where `mask` (bool of length n_examples, or positions) holds."""
-        documents = None if self.document_ids is None else self.document_ids[mask]
-        return type(self)(
-            self.votes[mask],
-            self.example_ids[mask],
-            self.voter_names,
-            self.datasets[mask],
-            self.labels[mask],
-            documents,
-            self.families,
-        )
+        # Rows of a checked matrix need no second check, which would cost more than all else on many rows.
+        chosen = object.__new__(type(self))
+        for name in ("votes", "example_ids", "datasets", "labels"):
+            object.__setattr__(chosen, name, getattr(self, name)[mask])
+        object.__setattr__(chosen, "document_ids", None if self.document_ids is None else self.document_ids[mask])
+        object.__setattr__(chosen, "voter_names", self.voter_names)
+        object.__setattr__(chosen, "families", self.families)
+        return chosen
 
     def family_of(self, dataset: str) -> str:
         """Return the family of a dataset; its own name where none is known."""

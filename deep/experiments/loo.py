@@ -27,6 +27,7 @@ from deep.datasets import (
     read_votes,
     resolve_dataset,
     simulate_votes,
+    table_columns,
 )
 from deep.ensembles import ENSEMBLERS
 from deep.exceptions import InputError
@@ -133,12 +134,19 @@ def _size(text: str) -> int | str:
 
 def load(args: argparse.Namespace) -> tuple[VoteMatrix, ScoreTable | None, str | list[str]]:
     """Return votes, aligned scores, and where the votes came from."""
-    if args.votes:
-        votes, origin = read_votes(args.votes, ignore=args.ignore), [str(path) for path in args.votes]
+    in_scores = set(table_columns(args.scores)) if args.scores else set()
+    origin: str | list[str] = SIMULATED
+    if not args.votes:
+        votes = simulate_votes(args.seed)
     else:
-        votes, origin = simulate_votes(args.seed), SIMULATED
-    scores = join_scores(votes, read_scores(args.scores, ignore=args.ignore)) if args.scores else None
-    return votes, scores, origin
+        in_votes = set(table_columns(args.votes))
+        # A name that neither has goes to the votes, whose error lists what there is.
+        ignored = [name for name in args.ignore if name in in_votes or name not in in_scores]
+        votes, origin = read_votes(args.votes, ignore=ignored), [str(path) for path in args.votes]
+    if not args.scores:
+        return votes, None, origin
+    scores = read_scores(args.scores, ignore=[name for name in args.ignore if name in in_scores])
+    return votes, join_scores(votes, scores), origin
 
 
 def published_rows(test: str) -> list[dict[str, Any]]:
@@ -220,7 +228,11 @@ def run(argv: Sequence[str] | None) -> int:
     args = parser().parse_args(argv)
     settings = settings_from(args)
     votes, scores, origin = load(args)
-    tests = list(votes.dataset_names) if args.test == "all" else [resolve_dataset(args.test, votes.dataset_names)]
+    tests = (
+        list(votes.dataset_names)
+        if args.test == "all"
+        else [resolve_dataset(args.test, votes.dataset_names, param="test")]
+    )
     folder = args.out or Path("runs") / f"loo-{'all' if args.test == 'all' else tests[0]}"
     check_replaceable(folder)
     settings.sizes_for(votes.shape[1])

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from deep._validation import check_choice
 from deep.base import P_MIN, BaseCalibrator
 from deep.calibration import CALIBRATORS
 from deep.features import distinct_patterns
@@ -158,9 +159,12 @@ def recommend(candidates: Sequence[Candidate], by: str) -> Candidate:
     by : {'accuracy', 'balanced_accuracy', 'log_loss'}
         An inner score. Equals are decided by log loss, then by fewer voters, then by the order given.
     """
-    key = {
-        "accuracy": lambda c: -c.inner_accuracy,
-        "balanced_accuracy": lambda c: -c.inner_balanced_accuracy,
-        "log_loss": lambda c: c.inner_log_loss,
-    }[by]
-    return min(candidates, key=lambda c: (round(key(c), 12), round(c.inner_log_loss, 12), len(c.subset.columns)))
+
+    def worse(c: Candidate) -> tuple[float, float, int]:
+        score = {"accuracy": -c.inner_accuracy, "balanced_accuracy": -c.inner_balanced_accuracy}.get(
+            by, c.inner_log_loss
+        )
+        return round(score, 12), round(c.inner_log_loss, 12), len(c.subset.columns)
+
+    check_choice(by, ("accuracy", "balanced_accuracy", "log_loss"), "by")
+    return min(candidates, key=worse)

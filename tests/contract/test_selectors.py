@@ -208,5 +208,5 @@ def test_dropped_columns_come_back_as_no_vote(name: str) -> None:
     selector = make(name, 2, X, y, w).fit(X, y, w)
     back = selector.inverse_transform(selector.transform(X))
     np.testing.assert_array_equal(back, np.where(selector.support_, X, -1))
-    with pytest.raises(InputError, match="`X` must have 2 columns, the selected ones. Got 5"):
+    with pytest.raises(InputError, match=r"`X` must have 2 columns, the selected ones. Got 5"):
         selector.inverse_transform(X)

@@ -43,9 +43,7 @@ def test_resamples_grow_with_the_number_of_tests(monkeypatch):
     """With m tests at least 200 m resamples are drawn, so that p can pass the corrected level."""
     asked = []
     original = _compare.paired_bootstrap
-    monkeypatch.setattr(
-        _compare, "paired_bootstrap", lambda *a, **k: (asked.append(k["n_boot"]), original(*a, **k))[1]
-    )
+    monkeypatch.setattr(_compare, "paired_bootstrap", lambda *a, **k: (asked.append(k["n_boot"]), original(*a, **k))[1])
     y = np.array([0, 1] * 20, dtype=np.int8)
     _compare.compare(y == 1, y, [baseline("encoder", y == 0, "train")] * 7, n_boot=100, random_state=0)
     assert asked == [1400] * 7
@@ -53,4 +51,7 @@ def test_resamples_grow_with_the_number_of_tests(monkeypatch):
 
 def test_no_labels_no_tests():
     """Without both classes among the labels there is nothing to test."""
-    assert _compare.compare(np.array([True]), np.array([-1]), [baseline("majority", [1])], n_boot=100, random_state=0) == []
+    assert (
+        _compare.compare(np.array([True]), np.array([-1]), [baseline("majority", [1])], n_boot=100, random_state=0)
+        == []
+    )

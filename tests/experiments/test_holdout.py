@@ -62,7 +62,12 @@ def test_shared_documents_are_kept_where_nothing_would_be_left():
     [
         ("aa", [0, 1], "dataset", "at least two dataset names.*Got only 'a'"),
         ("aabb", [0, 1, 0, 1], "family", "at least two family names.*Got only 'a'"),
-        ("aabb", [0, 1, 0, -1], "dataset", "`label` must be 0 or 1 in every training dataset. Got none for item '3' of"),
+        (
+            "aabb",
+            [0, 1, 0, -1],
+            "dataset",
+            "0 or 1 in every training dataset. Got none for item '3' of",
+        ),
         ("aabb", [0, 1, 1, 1], "dataset", "`label` must hold both 0 and 1 .* Got only 1 in dataset 'b'"),
     ],
 )

@@ -35,9 +35,9 @@ def test_new_run_replaces_the_old_one(tmp_path):
 def test_folders_of_others_are_never_replaced(tmp_path):
     """A folder with files but no results.json, or a file, is refused before anything runs."""
     (tmp_path / "thesis.tex").write_text("")
-    with pytest.raises(InputError, match="`out` must be a new folder or an earlier run"):
+    with pytest.raises(InputError, match=r"`out` must be a new folder or an earlier run"):
         check_replaceable(tmp_path)
-    with pytest.raises(InputError, match="`out` must be a folder. Got the file"):
+    with pytest.raises(InputError, match=r"`out` must be a folder. Got the file"):
         check_replaceable(tmp_path / "thesis.tex")
     check_replaceable(tmp_path / "new" / "deeper")
 
@@ -45,7 +45,7 @@ def test_folders_of_others_are_never_replaced(tmp_path):
 def test_json_refuses_nan():
     """A NaN in the results is a bug, not a value."""
     assert json.loads(to_json({"a": None})) == {"a": None}
-    with pytest.raises(ValueError, match="JSON compliant"):
+    with pytest.raises(ValueError, match=r"JSON compliant"):
         to_json({"a": float("nan")})
 
 

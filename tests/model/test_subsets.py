@@ -42,11 +42,11 @@ def test_exhaustive_refuses_too_many_subsets():
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 2, size=60)
     votes = VoteMatrix(rng.integers(0, 2, size=(60, 14)), range(60), map(str, range(14)), ["a", "b"] * 30, labels)
-    with pytest.raises(InputError, match="at most 1000 subsets.*which is 3003 subsets.*auto"):
+    with pytest.raises(InputError, match=r"at most 1000 subsets.*which is 3003 subsets.*auto"):
         choose_subsets(training_set(votes, RECIPES["deep"]), [6], selector="exhaustive")
 
 
 def test_unknown_selector(training):
     """The error lists the selectors."""
-    with pytest.raises(InputError, match="`selector` must be one of auto, exhaustive, mrmr, rfe. Got 'lasso'"):
+    with pytest.raises(InputError, match=r"`selector` must be one of auto, exhaustive, mrmr, rfe. Got 'lasso'"):
         choose_subsets(training, [2], selector="lasso")

@@ -51,7 +51,7 @@ def test_a_group_without_a_class_has_no_weight_there():
 
 def test_unknown_weighting_lists_the_known():
     """The error names the parameter and the choices."""
-    with pytest.raises(InputError, match="`weighting` must be one of dataset, dataset-class, uniform. Got 'rows'"):
+    with pytest.raises(InputError, match=r"`weighting` must be one of dataset, dataset-class, uniform. Got 'rows'"):
         group_weights(np.ones((1, 2), dtype=int), "rows")
 
 
@@ -127,12 +127,12 @@ def test_families_are_left_out_together():
 def test_too_few_rows_for_five_folds():
     """Four rows of a class cannot be cut into five folds; the error names the dataset."""
     votes = VoteMatrix([[1]] * 12, range(12), ["v"], ["tiny"] * 12, [1] * 4 + [0] * 8)
-    with pytest.raises(InputError, match="`labels` must hold each class at least 5 times .* Got 4 in tiny"):
+    with pytest.raises(InputError, match=r"`labels` must hold each class at least 5 times .* Got 4 in tiny"):
         training_set(votes, RECIPES["deep"])
 
 
 def test_fold_of_must_name_every_group():
     """A training set whose folds do not match its groups is refused."""
     cells = Cells.from_rows([[1], [0]], labels=[1, 0], groups=["a", "b"])
-    with pytest.raises(InputError, match="`fold_of` must have 2 entries. Got 1"):
+    with pytest.raises(InputError, match=r"`fold_of` must have 2 entries. Got 1"):
         TrainingSet(cells, np.array([0]))
