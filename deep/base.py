@@ -425,6 +425,10 @@ class StagedEnsembler(BaseEnsembler):
 
     def staged_predict_proba(self, X: Any, stages: Sequence[int]) -> npt.NDArray[np.float64]:
         """Return P(consistent) after each of `stages` rounds, shape (len(stages), n_examples)."""
+        rounds = getattr(self, self.stage_param)
+        for stage in stages:
+            if not 1 <= stage <= rounds:
+                raise InputError(f"`stages` must be between 1 and `{self.stage_param}`={rounds}. Got {stage!r}.")
         return np.clip(self._staged_proba(align_columns(self, X), stages), 0.0, 1.0)
 
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from deep.ensembles._xgboost import MirroredBoosting
+from deep.ensembles._boosting import MirroredBoosting
 
 __all__ = ["CatBoost"]
 
@@ -17,11 +17,12 @@ Floats = npt.NDArray[np.float64]
 class CatBoost(MirroredBoosting):
     """CatBoost: gradient boosting of symmetric trees, which ask the same question on a whole level [1]_.
 
-    CatBoost's defaults are not exact on weighted rows: it boosts on random orders of the rows, draws weights,
-    adds noise to the scores of splits, takes the learning rate from the number of rows, and scales the L2 penalty
-    by the mean weight of a row. Exact is what is fixed here: ``boosting_type="Plain"``, ``bootstrap_type="No"``,
-    ``random_strength=0``, the learning rate given, one Newton step a leaf, and the L2 penalty divided by that
-    mean weight. Trees are fitted twice, see :class:`MirroredBoosting`. No file is written.
+    CatBoost's defaults are not exact on weighted rows: it draws weights, adds noise to the scores of splits, takes
+    the learning rate from the number of rows and the Newton steps a leaf from that, and scales the L2 penalty by
+    the mean weight of a row; its ordered boosting goes by the order of rows. Exact is what is fixed here:
+    ``boosting_type="Plain"``, ``bootstrap_type="No"``, ``random_strength=0``, the learning rate given, one Newton
+    step a leaf, and the L2 penalty divided by that mean weight. Trees are fitted twice, see
+    :class:`MirroredBoosting`. No file is written.
 
     Parameters
     ----------

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from deep.ensembles._xgboost import MirroredBoosting
+from deep.ensembles._boosting import MirroredBoosting
 
 __all__ = ["LGBM"]
 

@@ -227,7 +227,6 @@ class GradientBoosting(StagedEnsembler):
         return _neutral(X, lambda votes: np.asarray(self.model_.predict_proba(votes)[:, 1]))
 
     def _staged_proba(self, X: Votes, stages: Sequence[int]) -> Floats:
-        _check_stages(stages, self.n_estimators)
         return _neutral(X, lambda votes: _at_stages(self._rounds(votes), stages))
 
     def _rounds(self, votes: Floats) -> Iterator[Floats]:
@@ -303,7 +302,6 @@ class AdaBoost(StagedEnsembler):
         return np.asarray(self._staged_proba(X, [self.n_estimators])[0])
 
     def _staged_proba(self, X: Votes, stages: Sequence[int]) -> Floats:
-        _check_stages(stages, self.n_estimators)
         if not self.stumps_:
             return np.full((len(stages), len(X)), self.prior_)
         return _neutral(X, lambda votes: _at_stages(self._rounds(votes), stages))
@@ -330,9 +328,3 @@ def _at_stages(rounds: Iterable[Floats], stages: Sequence[int]) -> Floats:
         if number in stages:
             kept[number] = proba
     return np.asarray([kept.get(stage, last) for stage in stages])
-
-
-def _check_stages(stages: Sequence[int], n_rounds: int) -> None:
-    for stage in stages:
-        if not 1 <= stage <= n_rounds:
-            raise InputError(f"`stages` must be between 1 and the {n_rounds} rounds of the fit. Got {stage!r}.")

@@ -12,7 +12,7 @@ from deep.base import P_MIN, BaseCalibrator
 from deep.calibration import CALIBRATORS
 from deep.features import distinct_patterns
 from deep.model._recipe import Recipe
-from deep.model._search import SearchResult, inner_score, search
+from deep.model._search import SearchResult, inner_score, leave_pairs_out, search
 from deep.model._subsets import Subset
 from deep.model._training import TrainingSet
 
@@ -37,7 +37,8 @@ class Candidate:
         None: the ensembler's own probabilities.
     inner_log_loss, inner_balanced_accuracy, inner_accuracy : float
         Of out-of-fold probabilities on the training data, the calibrator cross-fitted: fitted on the other
-        inner folds. NaN where the recipe has no out-of-fold calibration.
+        inner folds, by fits that saw neither. Where a recipe calibrates on training scores they are those of
+        the uncalibrated probabilities.
     p : ndarray of float, shape (n_target_patterns,)
         P(consistent).
     """
@@ -88,9 +89,13 @@ def fit_candidates(
     found = search(ensembler, chosen, criterion=recipe.criterion, random_state=random_state)
     patterns, row_pattern = distinct_patterns(np.ascontiguousarray(target[:, list(subset.columns)]))
     scores = found.ensembler.predict_proba(patterns)[:, 1]
+    if recipe.calibrate_on == "training":
+        calibrated = _on_training_scores(found, chosen, scores, calibrators)
+    else:
+        calibrated = _on_out_of_fold_scores(found, chosen, scores, calibrators, random_state)
     weights = chosen.weights()
     candidates = []
-    for calibrator, inner, p in _calibrated(found, chosen, scores, calibrators, recipe, weights):
+    for calibrator, inner, p in [(None, found.oof, np.clip(scores, P_MIN, 1 - P_MIN)), *calibrated]:
         candidates.append(
             Candidate(
                 ensembler=ensembler,
@@ -107,25 +112,30 @@ def fit_candidates(
     return candidates
 
 
-def _calibrated(
-    found: SearchResult,
-    training: TrainingSet,
-    scores: Floats,
-    calibrators: Sequence[str],
-    recipe: Recipe,
-    weights: Floats,
-) -> Iterator[tuple[str | None, Floats, Floats]]:
-    """Yield calibrator, inner probabilities (n_patterns, n_folds) and the target's calibrated scores."""
-    yield None, found.oof, np.clip(scores, P_MIN, 1 - P_MIN)
+Calibrated = Iterator[tuple[str, Floats, Floats]]
+"""Calibrator, inner probabilities (n_patterns, n_folds), and the target's calibrated scores."""
+
+
+def _on_training_scores(
+    found: SearchResult, training: TrainingSet, scores: Floats, calibrators: Sequence[str]
+) -> Calibrated:
+    """Calibrate on the rows that the ensembler was fitted on, as the paper does."""
+    X, y, w = training.table()
+    seen = found.ensembler.predict_proba(X)[:, 1]
     for name in calibrators:
-        if recipe.calibrate_on == "training":
-            X, y, w = training.table()
-            fitted = _fit(name, found.ensembler.predict_proba(X)[:, 1], y, w)
-            yield name, found.oof, fitted.transform(scores)
-        else:
-            everything = np.ones(len(training.fold_of), dtype=bool)
-            fitted = _fit(name, *_scored(found.oof, training, weights, everything))
-            yield name, _cross_fitted(name, found.oof, training, weights), fitted.transform(scores)
+        yield name, found.oof, _fit(name, seen, y, w).transform(scores)
+
+
+def _on_out_of_fold_scores(
+    found: SearchResult, training: TrainingSet, scores: Floats, calibrators: Sequence[str], random_state: int
+) -> Calibrated:
+    """Calibrate on scores of rows left out of the fit."""
+    weights = training.weights()
+    pairs = _without_the_judged_fold(found, training, random_state) if calibrators else found.oof
+    everything = np.ones(len(training.fold_of), dtype=bool)
+    for name in calibrators:
+        fitted = _fit(name, *_scored(found.oof, training, weights, everything))
+        yield name, _cross_fitted(name, found.oof, pairs, training, weights), fitted.transform(scores)
 
 
 def _fit(name: str, p: Floats, y: npt.NDArray[np.int8], w: Floats) -> BaseCalibrator:
@@ -141,11 +151,24 @@ def _scored(
     return oof[pattern, training.fold_of[group]], label.astype(np.int8), kept[pattern, group, label]
 
 
-def _cross_fitted(name: str, oof: Floats, training: TrainingSet, weights: Floats) -> Floats:
-    """Return out-of-fold probabilities, each fold's calibrated on the other folds."""
+def _without_the_judged_fold(found: SearchResult, training: TrainingSet, random_state: int) -> Floats:
+    """Return, for each fold to be judged, out-of-fold probabilities of the others that never saw it.
+
+    A score of another fold by a fit that did see the judged fold tells about its labels: where the judged
+    fold's are high, so is that score. A flexible calibrator reads this off and looks better than it is. With
+    two folds nothing would be left to fit on, and the plain out-of-fold scores have to do.
+    """
+    if training.n_folds < 3:
+        return np.stack([found.oof] * training.n_folds)
+    name = type(found.ensembler).__name__
+    return leave_pairs_out(name, found.params, training, random_state)
+
+
+def _cross_fitted(name: str, oof: Floats, pairs: Floats, training: TrainingSet, weights: Floats) -> Floats:
+    """Return out-of-fold probabilities, each fold's calibrated on the other folds' by fits without it."""
     columns = []
     for fold in range(training.n_folds):
-        calibrator = _fit(name, *_scored(oof, training, weights, training.fold_of != fold))
+        calibrator = _fit(name, *_scored(pairs[fold], training, weights, training.fold_of != fold))
         columns.append(calibrator.transform(oof[:, fold]))
     return np.column_stack(columns)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import combinations, product
 from typing import Any, Literal
 
 import numpy as np
@@ -12,7 +12,7 @@ from deep.base import P_MIN, BaseEnsembler, StagedEnsembler
 from deep.ensembles import ENSEMBLERS
 from deep.model._training import TrainingSet
 
-__all__ = ["Criterion", "SearchResult", "cross_validate", "inner_score", "make_ensembler", "search"]
+__all__ = ["Criterion", "SearchResult", "cross_validate", "inner_score", "leave_pairs_out", "make_ensembler", "search"]
 
 Criterion = Literal["accuracy", "balanced_accuracy", "log_loss"]
 
@@ -145,6 +145,34 @@ def _oof(name: str, params: dict[str, Any], training: TrainingSet, random_state:
         ensembler = make_ensembler(name, params, random_state).fit(*training.without_fold(fold))
         columns.append(ensembler.predict_proba(training.cells.patterns)[:, 1])
     return np.column_stack(columns)
+
+
+def leave_pairs_out(
+    name: str, params: Mapping[str, Any], training: TrainingSet, random_state: int
+) -> npt.NDArray[np.float64]:
+    """Return P(consistent) of each pattern by the fit that left two inner folds out.
+
+    Parameters
+    ----------
+    name : str
+        A key of `ENSEMBLERS`.
+    params : mapping
+    training : TrainingSet
+        Of three folds or more.
+    random_state : int
+
+    Returns
+    -------
+    ndarray of float, shape (n_folds, n_patterns, n_folds)
+        ``[f, :, g]`` is the fit without folds f and g; NaN where f is g.
+    """
+    n = training.n_folds
+    p = np.full((n, len(training.cells.patterns), n), np.nan)
+    for pair in combinations(range(n), 2):
+        table = training.table(~np.isin(training.fold_of, pair))
+        scores = make_ensembler(name, params, random_state).fit(*table).predict_proba(training.cells.patterns)[:, 1]
+        p[pair[0], :, pair[1]] = p[pair[1], :, pair[0]] = scores
+    return p
 
 
 def _staged_oof(

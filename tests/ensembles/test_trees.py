@@ -126,7 +126,7 @@ def test_ada_boost_passes_on_other_errors() -> None:
 def test_stages_lie_within_the_rounds(kind: type[StagedEnsembler], stage: int) -> None:
     """A stage that was never fitted is refused."""
     model = kind(n_estimators=7).fit([[1], [0], [1]], [1, 0, 0])
-    with pytest.raises(InputError, match=rf"`stages` must be between 1 and the 7 rounds of the fit. Got {stage}"):
+    with pytest.raises(InputError, match=rf"`stages` must be between 1 and `n_estimators`=7. Got {stage}"):
         model.staged_predict_proba([[1]], [stage])
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from deep import VoteMatrix
 from deep.calibration import CALIBRATORS
 from deep.model import RECIPES, Subset, fit_candidates, recommend, training_set
 from tests.model.test_training import random_votes
@@ -92,3 +93,33 @@ def test_recommendation_follows_the_criterion(votes):
     by_accuracy = recommend(found, "balanced_accuracy")
     assert by_accuracy.inner_balanced_accuracy == max(c.inner_balanced_accuracy for c in found)
     assert recommend(found, "accuracy").inner_accuracy == max(c.inner_accuracy for c in found)
+
+
+@pytest.mark.parametrize("calibrator", sorted(CALIBRATORS))
+def test_a_fold_is_judged_without_its_own_labels(votes, calibrator):
+    """Turning the labels of one dataset round changes nothing in the probabilities it is judged by."""
+    from deep.model import search
+    from deep.model._candidates import _cross_fitted, _without_the_judged_fold
+
+    def judged(matrix):
+        training = training_set(matrix, RECIPES["deep"])
+        found = search("LogisticRegression", training, grid={"C": (0.01,)})
+        pairs = _without_the_judged_fold(found, training, 0)
+        inner = _cross_fitted(calibrator, found.oof, pairs, training, training.weights())
+        return inner[:, training.cells.groups.index("b")]
+
+    held = votes.datasets == "b"
+    turned = VoteMatrix(
+        votes.votes,
+        votes.example_ids,
+        votes.voter_names,
+        votes.datasets,
+        np.where(held, 1 - votes.labels, votes.labels),
+    )
+    assert judged(turned) == pytest.approx(judged(votes), abs=1e-12)
+
+
+def test_two_training_datasets_are_judged_on_plain_out_of_fold_scores(votes):
+    """With two folds there is no third to fit on; the candidates are there all the same."""
+    found = candidates(votes.rows(votes.datasets != "c"))
+    assert np.isfinite([c.inner_log_loss for c in found]).all()
