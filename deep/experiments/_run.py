@@ -4,32 +4,27 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from zlib import crc32
 
 import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed
 
 from deep.base import VoteMatrix
 from deep.datasets import ScoreTable
-from deep.ensembles import ENSEMBLERS
 from deep.experiments._baselines import Baseline, encoder_baselines, vote_baselines
 from deep.experiments._compare import compare
 from deep.experiments._holdout import HoldOut, hold_out
 from deep.experiments._score import DECISION, TestCells, null_if_nan
 from deep.experiments._settings import Settings
+from deep.experiments._tasks import Scored, Step, Task, run_tasks
 from deep.features import analyze_votes, effective_votes
-from deep.model import Candidate, Recipe, Subset, TrainingSet, choose_subsets, fit_candidates, recommend, training_set
+from deep.model import Candidate, Recipe, choose_subsets, recommend, training_set
 
 __all__ = ["SCHEMA_VERSION", "LooResult", "leave_one_dataset_out"]
 
 SCHEMA_VERSION = 1
 
-Step = Callable[[], None]
 Progress = Callable[[str, int], Step]
 """Told what is being done and in how many steps; what it returns is called after each step."""
-
-Scored = tuple[Candidate, dict[str, Any]]
 
 
 def _silent(_task: str, _steps: int) -> Step:
@@ -160,80 +155,31 @@ def _run_recipe(
         criterion=recipe.subset_criterion,
     )
     clock.lap("select")
-    tasks = [
-        (name, subset)
-        for subset in subsets
-        for name in settings.ensemblers
-        if len(subset.columns) >= ENSEMBLERS[name].min_voters
-    ]
-    step = progress(f"{split.name}, {recipe.name}", len(tasks))
-    found = _in_parallel(tasks, training, target, recipe, settings, step)
-    for (name, _), (_, seconds) in zip(tasks, found, strict=True):
-        clock.ensemblers[name] = clock.ensemblers.get(name, 0.0) + seconds
-    clock.lap("fit")
-    return [pair for pairs, _ in found for pair in pairs]
-
-
-def _in_parallel(
-    tasks: Sequence[tuple[str, Subset]],
-    training: TrainingSet,
-    target: TestCells,
-    recipe: Recipe,
-    settings: Settings,
-    step: Step,
-) -> list[tuple[list[Scored], float]]:
-    """Return the result of every task, in the order of the tasks; the costliest subsets start first."""
-    order = sorted(range(len(tasks)), key=lambda i: -len(tasks[i][1].columns))
-    calls = (delayed(_run_task)(i, *tasks[i], training, target, recipe, settings) for i in order)
-    pool = Parallel(n_jobs=min(settings.n_jobs, len(tasks)), batch_size=1, return_as="generator_unordered")
-    found: dict[int, tuple[list[Scored], float]] = {}
-    for i, pairs, seconds in pool(calls):
-        found[i] = pairs, seconds
-        step()
-    return [found[i] for i in range(len(tasks))]
-
-
-def _run_task(
-    position: int,
-    ensembler: str,
-    subset: Subset,
-    training: TrainingSet,
-    target: TestCells,
-    recipe: Recipe,
-    settings: Settings,
-) -> tuple[int, list[Scored], float]:
-    """Fit one ensembler on one subset, with every calibrator, and measure; return processor seconds too."""
-    started = time.process_time()
-    seed = crc32(f"{settings.random_state}|{recipe.name}|{ensembler}|{subset.columns}".encode()) % 2**31
-    candidates = fit_candidates(
-        ensembler,
-        subset,
-        training,
-        target.patterns,
-        calibrators=settings.calibrators,
-        recipe=recipe,
-        random_state=seed,
+    tasks = [Task(name, subset) for subset in subsets for name in settings.ensemblers]
+    outcomes = run_tasks(
+        tasks, training, target, recipe, settings, progress(f"{split.name}, {recipe.name}", len(tasks))
     )
-    scored = [
-        (c, target.metrics(c.p, n_bins=settings.n_bins, n_boot=settings.n_boot, random_state=settings.random_state))
-        for c in candidates
-    ]
-    return position, scored, time.process_time() - started
+    for task, outcome in zip(tasks, outcomes, strict=True):
+        clock.ensemblers[task.ensembler] = clock.ensemblers.get(task.ensembler, 0.0) + outcome.seconds
+    clock.lap("fit")
+    split.warnings.extend(o.warning for o in outcomes if o.warning and o.warning not in split.warnings)
+    return [pair for outcome in outcomes for pair in outcome.scored]
 
 
 def _chosen(scored: Sequence[Scored], recipe: str) -> dict[str, Scored]:
-    """Return what the training data recommend, and what only the test labels could."""
-    candidates = [candidate for candidate, _ in scored]
-    metrics = {id(candidate): row for candidate, row in scored}
+    """Return what the training data recommend."""
     if recipe == "paper":
-        platt = [c for c in candidates if c.calibrator == "platt"] or candidates
-        picked = {"recommended_paper": recommend(platt, "accuracy")}
-    else:
-        picked = {
-            "recommended": recommend(candidates, "log_loss"),
-            "recommended_by_accuracy": recommend(candidates, "balanced_accuracy"),
-        }
-    return {name: (candidate, metrics[id(candidate)]) for name, candidate in picked.items()}
+        platt = [pair for pair in scored if pair[0].calibrator == "platt"] or scored
+        return {"recommended_paper": _best(platt, "accuracy")}
+    return {
+        "recommended": _best(scored, "log_loss"),
+        "recommended_by_accuracy": _best(scored, "balanced_accuracy"),
+    }
+
+
+def _best(scored: Sequence[Scored], by: str) -> Scored:
+    best = recommend([candidate for candidate, _ in scored], by)
+    return next(pair for pair in scored if pair[0] is best)
 
 
 def _picks(scored: dict[str, list[Scored]], chosen: dict[str, dict[str, Scored]]) -> dict[str, Any]:
@@ -285,23 +231,13 @@ def _header(split: HoldOut, settings: Settings) -> dict[str, Any]:
         "prior_test": float(labels.mean()) if labels.size else None,
         "train": dict(zip(names.tolist(), sizes.tolist(), strict=True)),
         "dropped": split.dropped,
-        "warnings": [*split.warnings, *_skipped(settings, split.train.shape[1])],
+        "warnings": split.warnings,
         "voters": [
             {"name": name, **{key: null_if_nan(value) for key, value in row.items()}}
             for name, row in analysis.iterrows()
         ],
         "effective_votes": null_if_nan(effective_votes(split.train.votes, split.train.labels)),
     }
-
-
-def _skipped(settings: Settings, n_voters: int) -> list[str]:
-    """Return a warning for every ensembler that cannot be fitted on a size."""
-    return [
-        f"{name} needs at least {ENSEMBLERS[name].min_voters} voters and was left out at size {size}."
-        for size in settings.sizes_for(n_voters)
-        for name in settings.ensemblers
-        if size < ENSEMBLERS[name].min_voters
-    ]
 
 
 def _baseline_rows(baselines: Iterable[Baseline], split: HoldOut, settings: Settings) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
+from deep import InputError
 from deep.experiments.loo import main
 
 QUICK = [
@@ -286,7 +287,7 @@ def test_small_sizes_leave_out_the_label_model_with_a_warning(loo, tmp_path):
         ]
     )
     assert status == 0
-    assert "LabelModel needs at least 3 voters and was left out at size 2" in out
+    assert "LabelModel needs at least 3 voters; left out at size 2" in out
     assert {row["ensembler"] for row in read_results(tmp_path / "runs" / "loo-b")["rows"]} == {"LDA"}
 
 
@@ -395,3 +396,28 @@ def test_real_votes_with_abstains_run_through(loo, tmp_path, data_home, path, op
     results = read_results(tmp_path / "x")
     assert len({row["ensembler"] for row in results["rows"]}) == 17
     assert 0.5 < results["recommended"]["balanced_accuracy"] <= 1
+
+
+def test_no_ensembler_that_fits_is_one_line(loo):
+    """Where the only ensembler asked for cannot be fitted, the reason is the error."""
+    make_votes("v.csv")
+    status, _, err = loo("--test", "b", "--votes", "v.csv", "--sizes", "2", "--ensembler", "LabelModel", "--jobs", "1")
+    assert status == 2
+    assert "LabelModel needs at least 3 voters" in err
+    assert err.count("\n") == 1
+
+
+def test_an_ensembler_that_fails_on_these_votes_is_left_out_aloud(loo, tmp_path, monkeypatch):
+    """One ensembler's complaint is a warning; the others run on."""
+    from deep.ensembles import ENSEMBLERS
+
+    def refuse(self, X, y, w):
+        raise InputError("`lr` must be small enough.")
+
+    monkeypatch.setattr(ENSEMBLERS["LDA"], "_fit", refuse)
+    make_votes("v.csv")
+    quick = ["--ensembler", "LDA,LogisticRegression", "--calibrator", "platt", "--n-boot", "200", "--jobs", "1"]
+    assert loo("--test", "b", "--votes", "v.csv", "--sizes", "3", *quick)[0] == 0
+    results = read_results(tmp_path / "runs" / "loo-b")
+    assert results["warnings"] == ["LDA was left out at size 3: `lr` must be small enough."]
+    assert {row["ensembler"] for row in results["rows"]} == {"LogisticRegression"}
