@@ -1,4 +1,4 @@
-"""Every check of an input, and the wording of its error, once.
+"""The types of arrays, and every check of an input with the wording of its error, once.
 
 All messages follow `` `param` must be <allowed>. Got <value!r> at <where>. <Remedy>. ``
 """
@@ -12,6 +12,9 @@ import numpy.typing as npt
 from deep.exceptions import InputError
 
 __all__ = [
+    "Floats",
+    "Labels",
+    "Votes",
     "check_choice",
     "check_consistent_length",
     "check_labels",

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from deep._validation import Labels
 from deep.datasets._registry import family_of
 from deep.datasets._source import Source, shown
 from deep.exceptions import InputError
@@ -14,7 +15,6 @@ from deep.exceptions import InputError
 __all__ = ["Joined", "Labels", "Part", "Rows", "Texts", "join_parts", "number_items"]
 
 Texts = npt.NDArray[np.object_]
-Labels = npt.NDArray[np.int8]
 Rows = npt.NDArray[np.intp]
 
 

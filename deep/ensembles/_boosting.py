@@ -5,17 +5,15 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit
 
+from deep._validation import Floats, Votes
 from deep.base import ABSTAIN, StagedEnsembler
 from deep.ensembles._encoding import check_above, merge_repeats, signed
 from deep.exceptions import InputError
 
 __all__ = ["MirroredBoosting"]
 
-Votes = npt.NDArray[np.int8]
-Floats = npt.NDArray[np.float64]
 
 LEAST = {"n_estimators": 1, "max_depth": 1, "num_leaves": 2, "min_child_weight": 0, "reg_lambda": 0}
 """The least value of each parameter that has one."""

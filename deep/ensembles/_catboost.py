@@ -4,14 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from deep._validation import Floats, Votes
 from deep.ensembles._boosting import MirroredBoosting
 
 __all__ = ["CatBoost"]
-
-Votes = npt.NDArray[np.int8]
-Floats = npt.NDArray[np.float64]
 
 
 class CatBoost(MirroredBoosting):

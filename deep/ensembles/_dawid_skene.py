@@ -3,17 +3,15 @@
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit
 
+from deep._validation import Floats, Votes
 from deep.base import ABSTAIN, BaseEnsembler
 from deep.ensembles._encoding import tokens
 from deep.exceptions import InputError
 
 __all__ = ["DawidSkene"]
 
-Votes = npt.NDArray[np.int8]
-Floats = npt.NDArray[np.float64]
 
 SMALLEST = 1e-10
 """The least expected count of a vote that occurs, the least prior and the least probability of a vote."""

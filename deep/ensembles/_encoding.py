@@ -1,15 +1,12 @@
 """What the ensemblers share: votes as numbers, repeated rows as one, and the checks of their parameters."""
 
 import numpy as np
-import numpy.typing as npt
 
+from deep._validation import Floats, Votes
 from deep.base import ABSTAIN
 from deep.exceptions import InputError
 
 __all__ = ["check_above", "merge_repeats", "signed", "tokens"]
-
-Votes = npt.NDArray[np.int8]
-Floats = npt.NDArray[np.float64]
 
 
 def signed(X: Votes, abstain: float = 0.0) -> Floats:

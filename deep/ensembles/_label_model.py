@@ -9,14 +9,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
+from deep._validation import Floats, Votes
 from deep.base import BaseEnsembler
 from deep.ensembles._encoding import check_above
 from deep.exceptions import InputError
 
 __all__ = ["LabelModel"]
-
-Votes = npt.NDArray[np.int8]
-Floats = npt.NDArray[np.float64]
 
 
 class LabelModel(BaseEnsembler):

@@ -5,19 +5,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit
 from sklearn import linear_model
 from sklearn.exceptions import ConvergenceWarning
 
+from deep._validation import Floats, Votes
 from deep.base import BaseEnsembler
 from deep.ensembles._encoding import check_above, signed
 from deep.exceptions import InputError
 
 __all__ = ["LDA", "LogisticRegression"]
-
-Votes = npt.NDArray[np.int8]
-Floats = npt.NDArray[np.float64]
 
 
 class LogisticRegression(BaseEnsembler):

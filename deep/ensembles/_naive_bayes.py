@@ -4,17 +4,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit
 from sklearn import naive_bayes
 
+from deep._validation import Floats, Votes
 from deep.base import ABSTAIN, BaseEnsembler
 from deep.ensembles._encoding import check_above, tokens
 
 __all__ = ["BernoulliNB", "MultinomialNB"]
 
-Votes = npt.NDArray[np.int8]
-Floats = npt.NDArray[np.float64]
 
 ALPHAS = {"alpha": (1.0, 300.0, 1000.0, 3000.0, 10000.0, 30000.0)}
 """Strong credit is what makes up for voters that err together, at 10,000 rows about one row each."""

@@ -6,13 +6,12 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from deep._validation import Floats, Votes
 from deep.base import BaseEnsembler
 from deep.ensembles._encoding import check_above, merge_repeats, signed
 
 __all__ = ["KNeighbors"]
 
-Votes = npt.NDArray[np.int8]
-Floats = npt.NDArray[np.float64]
 
 BLOCK = 2**22
 """Distances held at once, so that memory does not grow with the rows asked for."""

@@ -4,18 +4,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit
 from sklearn import svm
 
+from deep._validation import Floats, Votes
 from deep.base import BaseEnsembler
 from deep.ensembles._encoding import check_above, merge_repeats, signed
 from deep.ensembles._linear import fit_logistic
 
 __all__ = ["SVC"]
-
-Votes = npt.NDArray[np.int8]
-Floats = npt.NDArray[np.float64]
 
 
 class SVC(BaseEnsembler):

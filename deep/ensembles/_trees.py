@@ -13,18 +13,16 @@ from itertools import islice
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit
 from sklearn import ensemble, tree
 
+from deep._validation import Floats, Votes
 from deep.base import ABSTAIN, BaseEnsembler, StagedEnsembler
 from deep.ensembles._encoding import merge_repeats, signed
 from deep.exceptions import InputError
 
 __all__ = ["AdaBoost", "DecisionTree", "GradientBoosting", "RandomForest"]
 
-Votes = npt.NDArray[np.int8]
-Floats = npt.NDArray[np.float64]
 
 BETWEEN = 0.25
 """An abstain taken up or down: between 0, where votes 0 and 1 are split, and 0.5, where no vote and 1 are."""

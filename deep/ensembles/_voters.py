@@ -3,15 +3,12 @@
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from deep._validation import Floats, Votes
 from deep.base import ABSTAIN, BaseEnsembler
 from deep.ensembles._encoding import check_above
 
 __all__ = ["MajorityLabelVoter", "WeightedMajorityVoting"]
-
-Votes = npt.NDArray[np.int8]
-Floats = npt.NDArray[np.float64]
 
 
 class MajorityLabelVoter(BaseEnsembler):

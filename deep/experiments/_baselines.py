@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from deep._validation import Floats
 from deep.base import ABSTAIN, VoteMatrix
 from deep.calibration import bootstrap_balanced_accuracy
 from deep.datasets import ScoreTable
@@ -24,7 +25,6 @@ __all__ = [
     "vote_baselines",
 ]
 
-Floats = npt.NDArray[np.float64]
 Decisions = npt.NDArray[np.bool_]
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deep.calibration import plot_reliability
+from deep.calibration import plot_reliability, save_figure
 from deep.experiments._run import LooResult
 
 if TYPE_CHECKING:
@@ -52,8 +52,7 @@ def write_figures(
     for name, figure in figures.items():
         if simulated:
             figure.text(0.99, 0.005, CAPTION, ha="right", va="bottom", fontsize=7, color="#a33")
-        for suffix in ("png", "svg"):
-            figure.savefig(folder / f"{name}.{suffix}", dpi=150, bbox_inches="tight")
+        save_figure(figure, folder / name)
 
 
 def reliability(result: LooResult) -> "Figure":

@@ -255,7 +255,8 @@ def _notes(results: dict[str, Any]) -> list[str]:
         notes.append(
             "No ensemble beats the best single voter beyond chance: recommended minus "
             f"{against['b']} = {100 * against['difference']:+.1f} points of balanced accuracy "
-            f"(95 % interval {100 * against['ci'][0]:+.1f} to {100 * against['ci'][1]:+.1f})."
+            f"(95 % interval {100 * against['ci'][0]:+.1f} to {100 * against['ci'][1]:+.1f}, "
+            f"p = {against['p_bonferroni']:.2g} after Bonferroni, where 0.01 counts)."
         )
     effective, total = results["effective_votes"], len(results["voters"])
     if effective is not None and effective < total / 2:

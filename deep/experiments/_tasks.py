@@ -1,5 +1,6 @@
 """Every ensembler on every subset of voters, in parallel, measured on the held-out dataset."""
 
+import signal
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -86,7 +87,9 @@ def run_tasks(
     calls = (delayed(_run)(i, tasks[i], training, target, recipe, settings) for i in order)
     found: dict[int, Outcome] = {}
     n_jobs = settings.n_jobs if settings.n_jobs < 0 else max(1, min(settings.n_jobs, len(tasks)))
-    for i, outcome in Parallel(n_jobs=n_jobs, batch_size=1, return_as="generator_unordered")(calls):
+    # On Ctrl-C the main process ends its workers; a word from each of them would only hide its own.
+    pool = Parallel(n_jobs=n_jobs, batch_size=1, return_as="generator_unordered", initializer=_ignore_interrupt)
+    for i, outcome in pool(calls):
         found[i] = outcome
         step()
     outcomes = [found[i] for i in range(len(tasks))]
@@ -94,6 +97,10 @@ def run_tasks(
         reasons = " ".join(outcome.warning for outcome in outcomes if outcome.warning)
         raise InputError(f"`ensembler` must name one that can be fitted on these votes. {reasons}")
     return outcomes
+
+
+def _ignore_interrupt() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _run(

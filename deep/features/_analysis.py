@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from deep._validation import check_labels, check_sample_weight, check_votes
+from deep._validation import Floats, Votes, check_labels, check_sample_weight, check_votes
 from deep.base import ABSTAIN, column_names
 from deep.exceptions import InputError
 
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 __all__ = ["analyze_votes", "effective_votes", "error_correlation"]
 
-Floats = npt.NDArray[np.float64]
-Votes = npt.NDArray[np.int8]
 
 ROUNDING = 1e-12
 """A weight below this share of the rows it belongs to is what rounding left of 0."""

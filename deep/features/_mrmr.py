@@ -6,12 +6,12 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from deep._validation import Floats
 from deep.base import BasePromptSelector
 from deep.features._rfe import signed_rows
 
 __all__ = ["MRMR"]
 
-Floats = npt.NDArray[np.float64]
 
 CORRELATION_DECIMALS = 12
 """Correlations that agree this far are equal, so that neither rounding nor the grouping of rows breaks a tie."""

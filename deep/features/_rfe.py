@@ -7,12 +7,12 @@ import numpy.typing as npt
 from sklearn import config_context, feature_selection
 from sklearn.linear_model import LogisticRegression
 
+from deep._validation import Floats
 from deep.base import ABSTAIN, BasePromptSelector
 from deep.exceptions import InputError
 
 __all__ = ["RFE", "signed_rows"]
 
-Floats = npt.NDArray[np.float64]
 
 COEF_DECIMALS = 6
 """Coefficients that agree this far are tied: how rows are grouped moves them by less, and must not decide."""

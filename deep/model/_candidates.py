@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from deep._validation import check_choice
+from deep._validation import Floats, check_choice
 from deep.base import P_MIN, BaseCalibrator
 from deep.calibration import CALIBRATORS
 from deep.features import distinct_patterns
@@ -17,8 +17,6 @@ from deep.model._subsets import Subset
 from deep.model._training import TrainingSet
 
 __all__ = ["Candidate", "fit_candidates", "recommend"]
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

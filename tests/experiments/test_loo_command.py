@@ -355,24 +355,15 @@ def test_what_cannot_be_run_is_one_line_and_leaves_nothing(loo, tmp_path, words,
     assert sorted(path.name for path in tmp_path.rglob("*")) == before
 
 
-def test_interrupt_leaves_nothing_behind(tmp_path):
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_interrupt_leaves_nothing_behind(tmp_path, jobs):
     """Ctrl-C in the middle ends with one line, status 130 and no folder, not even a temporary one."""
-    command = [
-        sys.executable,
-        "-m",
-        "deep.experiments.loo",
-        "--test",
-        "all",
-        "--jobs",
-        "1",
-        "--out",
-        str(tmp_path / "x"),
-    ]
+    words = ["-m", "deep.experiments.loo", "--test", "all", "--jobs", jobs, "--out", str(tmp_path / "x")]
     process = subprocess.Popen(
-        command, stderr=subprocess.PIPE, text=True, cwd=tmp_path, env=os.environ | {"COLUMNS": "80"}
+        [sys.executable, *words], stderr=subprocess.PIPE, text=True, cwd=tmp_path, start_new_session=True
     )
-    time.sleep(6)
-    process.send_signal(signal.SIGINT)
+    time.sleep(8)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the workers too
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert err == "interrupted; nothing was written\n"

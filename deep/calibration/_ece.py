@@ -1,0 +1,231 @@
+"""Expected calibration error, what a perfect predictor would score, and the error beyond that."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from deep._validation import Floats, check_probabilities
+from deep.calibration._scores import (
+    Scores,
+    bin_edges,
+    bin_sums,
+    check_bins,
+    check_counts,
+    check_whole,
+    checked_scores,
+)
+
+__all__ = ["NoiseFloor", "debiased_ece", "ece_noise_floor", "expected_calibration_error"]
+
+
+REACH = 9.0
+SLACK = 20
+"""A count is followed REACH standard deviations and SLACK rows to either side of its mean: beyond lies < 1e-18."""
+
+NEGLIGIBLE = 40.0
+"""Frequencies whose weight is below exp(-40) are left out of a characteristic function."""
+
+
+class NoiseFloor(NamedTuple):
+    """The expected calibration error of a predictor without error, on a sample of this size.
+
+    Parameters
+    ----------
+    mean : float
+        Its expectation, in [0, 1].
+    q95 : float
+        Its 95 % quantile, in [0, 1]: a perfect predictor stays below in 19 of 20 samples.
+    """
+
+    mean: float
+    q95: float
+
+
+def expected_calibration_error(y_true: Any, y_prob: Any, *, n_bins: int = 8, sample_weight: Any = None) -> float:
+    """Return the weighted mean gap between the share of label 1 and the mean P, over bins of P.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_examples,)
+        Labels 0/1.
+    y_prob : array-like of shape (n_examples,)
+        P(consistent), in [0, 1].
+    n_bins : int, default=8
+        Equal-width bins over [0, 1]; each holds its left edge, the last one both.
+    sample_weight : array-like of shape (n_examples,), optional
+        How often each row counts; default 1 each.
+
+    Returns
+    -------
+    float
+        In [0, 1]; 0 is perfect. **Never expected to be 0**: see :func:`ece_noise_floor`.
+
+    Raises
+    ------
+    InputError
+        A value is out of range, or lengths differ.
+
+    Notes
+    -----
+    sum_b (n_b / n) |share of label 1 in b - mean P in b|: equation 1 of the paper on DEEP [1]_, with P(consistent)
+    as the confidence. Empty bins add nothing.
+
+    References
+    ----------
+    .. [1] A. Chandler, D. Surve and H. Su, "Detecting errors through ensembling prompts (DEEP)", 2024.
+       https://arxiv.org/abs/2406.13009
+    .. [2] M. P. Naeini, G. F. Cooper and M. Hauskrecht, AAAI 2015. https://doi.org/10.1609/aaai.v29i1.9602
+
+    Examples
+    --------
+    >>> from deep.calibration import expected_calibration_error
+    >>> expected_calibration_error([0, 1, 1, 1], [0.25, 0.25, 0.75, 0.75])
+    0.25
+    """
+    return plain_ece(checked_scores(y_true, y_prob, sample_weight), check_bins(n_bins))
+
+
+def debiased_ece(y_true: Any, y_prob: Any, *, n_bins: int = 8, sample_weight: Any = None) -> float:
+    """Return the expected calibration error with its noise floor taken off, near 0 for a perfect predictor.
+
+    Parameters
+    ----------
+    y_true, y_prob, n_bins, sample_weight
+        As in :func:`expected_calibration_error`; the weights are counts, and so whole numbers.
+
+    Returns
+    -------
+    float
+        In the unit of the expected calibration error, and never above it. **Negative** where the sample is
+        closer to perfect than a perfect predictor is on average.
+
+    Raises
+    ------
+    InputError
+        A value is out of range, lengths differ, or a weight is not a whole number.
+
+    Notes
+    -----
+    sign(ece - floor) * sqrt(|ece^2 - floor^2|), with the exact mean of :func:`ece_noise_floor`. Noise and true
+    gap add up in squares within a bin, so that the floor counts in full where P is right and hardly at all
+    where it is far off; plain ece - floor would take it off in full everywhere. In simulations (8 bins,
+    n = 268, 558 and 3,000; labels from tempered P) its mean is 0.001, 0.003 and 0.000 for a perfect
+    predictor, and 0.077, 0.077 and 0.077 where the true error is 0.077 and the plain one 0.095, 0.086
+    and 0.079.
+
+    Examples
+    --------
+    >>> from deep.calibration import debiased_ece
+    >>> y_prob, y_true, counts = [0.3, 0.3, 0.8, 0.8], [0, 1, 0, 1], [50, 50, 30, 70]
+    >>> round(debiased_ece(y_true, y_prob, sample_weight=counts), 3)
+    0.146
+    """
+    scores = checked_scores(y_true, y_prob, sample_weight)
+    floor, _ = floor_of(scores, check_bins(n_bins), n_draws=0)
+    return beyond_floor(plain_ece(scores, n_bins), floor)
+
+
+def ece_noise_floor(
+    y_prob: Any, *, n_bins: int = 8, sample_weight: Any = None, n_draws: int = 1000, random_state: Any = 0
+) -> NoiseFloor:
+    """Return what a perfect predictor with these P would score as expected calibration error.
+
+    Parameters
+    ----------
+    y_prob : array-like of shape (n_examples,)
+        P(consistent), in [0, 1]. Every label is drawn from its row's own P.
+    n_bins : int, default=8
+        As in :func:`expected_calibration_error`.
+    sample_weight : array-like of shape (n_examples,), optional
+        How often each row occurs, a whole number; default 1 each.
+    n_draws : int, default=1000
+        Samples of labels for the quantile; 0 leaves it nan. The mean needs none.
+    random_state : int, Generator or None, default=0
+        Seeds the samples.
+
+    Returns
+    -------
+    NoiseFloor
+        Mean and 95 % quantile.
+
+    Raises
+    ------
+    InputError
+        A value is out of range, lengths differ, or a weight is not a whole number.
+
+    Notes
+    -----
+    The number of consistent rows in a bin is a sum of binomials, one a distinct P; its law is computed from
+    its characteristic function (to 1e-12), the mean floor follows without a draw, and draws for the quantile
+    come from that law. The time grows with the distinct P and hardly with the rows.
+
+    Examples
+    --------
+    >>> from deep.calibration import ece_noise_floor
+    >>> floor = ece_noise_floor([0.1, 0.3, 0.5, 0.7, 0.9], sample_weight=[60, 50, 50, 50, 58])
+    >>> round(floor.mean, 3), round(floor.q95, 2)
+    (0.043, 0.07)
+    """
+    p = check_probabilities(y_prob)
+    scores = checked_scores(np.zeros(len(p)), p, sample_weight)
+    return floor_of(scores, check_bins(n_bins), n_draws=n_draws, random_state=random_state)
+
+
+def plain_ece(scores: Scores, n_bins: int) -> float:
+    """Return the expected calibration error of checked scores."""
+    n, expected, n1 = bin_sums(scores, bin_edges(n_bins))
+    return float(np.abs(n1 - expected).sum() / n.sum())
+
+
+def beyond_floor(ece: float, floor: float) -> float:
+    """Take the floor off the error in quadrature, keeping the sign of their difference."""
+    return float(np.sign(ece - floor) * np.sqrt(abs(ece**2 - floor**2)))
+
+
+def floor_of(scores: Scores, n_bins: int, *, n_draws: int, random_state: Any = 0) -> NoiseFloor:
+    """Return the noise floor of checked scores; its quantile is nan where `n_draws` is 0."""
+    counts, total = check_counts(scores.n), scores.n.sum()
+    bounds = np.unique(np.searchsorted(scores.p, bin_edges(n_bins)[:-1]))
+    parts = [slice(start, stop) for start, stop in zip(bounds, [*bounds[1:], None], strict=True)]
+    laws = [_gap_law(scores.p[part], counts[part]) for part in parts if len(scores.p[part])]
+    mean = sum(float(gaps @ law) for gaps, law in laws) / float(total)
+    if not check_whole(n_draws, least=0, name="n_draws"):
+        return NoiseFloor(mean, float("nan"))
+    uniform = np.random.default_rng(random_state).random((len(laws), n_draws))
+    drawn = sum(_draw(*law, u) for law, u in zip(laws, uniform, strict=True))
+    return NoiseFloor(mean, float(np.quantile(drawn / total, 0.95)))
+
+
+def _draw(gaps: Floats, law: Floats, uniform: Floats) -> Floats:
+    return gaps[np.minimum(np.searchsorted(np.cumsum(law), uniform), len(gaps) - 1)]
+
+
+def _gap_law(p: Floats, n: Floats) -> tuple[Floats, Floats]:
+    """Return |count of label 1 - its mean| at each possible count of one bin, and the probability of each.
+
+    The law of a sum of independent binomials is the Fourier transform of the product of their characteristic
+    functions, taken on a window of odd length (so that no frequency is pi, where a factor can be 0).
+    """
+    mean, variance = float(n @ p), float(n @ (p * (1.0 - p)))
+    reach = int(np.ceil(REACH * np.sqrt(variance))) + SLACK
+    first = max(0, int(mean) - reach)
+    length = (min(int(n.sum()), int(mean) + reach) - first) // 2 * 2 + 3
+    highest = length // 2 if variance <= NEGLIGIBLE / 2.0 else _highest_frequency(variance, length)
+    angles = np.linspace(0.0, 2.0 * np.pi * highest / length, highest + 1)
+    log_size, phase = _log_characteristic(p, n, angles, first)
+    law = np.clip(np.fft.irfft(np.exp(log_size - 1j * phase), length), 0.0, None)
+    return np.abs(first + np.arange(length) - mean), law / law.sum()
+
+
+def _log_characteristic(p: Floats, n: Floats, angles: Floats, first: int) -> tuple[Floats, Floats]:
+    """Return log modulus and phase of E[exp(i angle (count - first))], in real arithmetic, 10 times as fast."""
+    cosine_less_1 = -2.0 * np.sin(angles / 2.0) ** 2
+    log_size = np.log1p(np.outer(cosine_less_1, 2.0 * p * (1.0 - p))) @ n / 2.0
+    phase = np.arctan2(np.outer(np.sin(angles), p), 1.0 + np.outer(cosine_less_1, p)) @ n
+    return log_size, phase - angles * first
+
+
+def _highest_frequency(variance: float, length: int) -> int:
+    """Return the last frequency that matters: |factor| <= exp(-p (1 - p) (1 - cos angle)) a row."""
+    angle = np.arccos(1.0 - NEGLIGIBLE / variance)
+    return min(length // 2, int(np.ceil(angle * length / (2.0 * np.pi))))

@@ -1,0 +1,325 @@
+"""Metrics of decisions and probabilities, all from one sorted pass over distinct scores."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import xlogy
+
+from deep._validation import Floats, check_labels, check_probabilities, check_sample_weight
+from deep.base import P_MIN
+from deep.calibration._ece import beyond_floor, floor_of, plain_ece
+from deep.calibration._scores import Scores, bin_edges, bin_sums, check_bins, checked_scores, collapse, weigh
+from deep.exceptions import InputError
+
+__all__ = [
+    "BrierDecomposition",
+    "auroc",
+    "balanced_accuracy",
+    "brier_decomposition",
+    "evaluate",
+    "log_loss",
+    "precision",
+    "recall",
+]
+
+
+class BrierDecomposition(NamedTuple):
+    """The Brier score and its three parts: brier = reliability - resolution + uncertainty.
+
+    Parameters
+    ----------
+    brier : float
+        Mean squared gap between P and the label, in [0, 1].
+    reliability : float
+        Mean squared gap between P and the share of label 1 where P is that; 0 is perfect.
+    resolution : float
+        How far those shares lie from the overall share, squared; the more the better.
+    uncertainty : float
+        Variance of the label: the Brier score of the overall share.
+    """
+
+    brier: float
+    reliability: float
+    resolution: float
+    uncertainty: float
+
+
+def log_loss(y_true: Any, y_prob: Any, *, sample_weight: Any = None) -> float:
+    """Return the mean negative log-likelihood of the labels, in nats.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_examples,)
+        Labels 0/1; one class may be missing.
+    y_prob : array-like of shape (n_examples,)
+        P(consistent), in [0, 1]; held within [1e-6, 1 - 1e-6], so that a hard vote costs at most 13.8.
+    sample_weight : array-like of shape (n_examples,), optional
+        How often each row counts; default 1 each.
+
+    Examples
+    --------
+    >>> from deep.calibration import log_loss
+    >>> round(log_loss([1, 0], [0.5, 0.5]), 4)
+    0.6931
+    """
+    return _log_loss(checked_scores(y_true, y_prob, sample_weight))
+
+
+def brier_decomposition(
+    y_true: Any, y_prob: Any, *, n_bins: int | None = None, sample_weight: Any = None
+) -> BrierDecomposition:
+    """Split the Brier score into reliability, resolution and uncertainty.
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight
+        As in :func:`log_loss`.
+    n_bins : int, optional
+        Equal-width bins over [0, 1] within which rows are pooled. Default: rows with equal P are pooled,
+        which needs few distinct P to mean anything: with one row a P, reliability is all of the Brier score.
+
+    Returns
+    -------
+    BrierDecomposition
+        Its identity holds with bins too: resolution then takes in what P varies, and varies with the label,
+        within bins [2]_, and may come out slightly below 0.
+
+    References
+    ----------
+    .. [1] A. H. Murphy, "A new vector partition of the probability score", 1973.
+       https://doi.org/10.1175/1520-0450(1973)012<0595:ANVPOT>2.0.CO;2
+    .. [2] D. B. Stephenson, C. A. S. Coelho and I. T. Jolliffe, "Two extra components in the Brier score
+       decomposition", 2008. https://doi.org/10.1175/2007WAF2006116.1
+
+    Examples
+    --------
+    >>> from deep.calibration import brier_decomposition
+    >>> parts = brier_decomposition([0, 1, 1, 1], [0.25, 0.25, 0.75, 0.75])
+    >>> parts
+    BrierDecomposition(brier=0.1875, reliability=0.0625, resolution=0.0625, uncertainty=0.1875)
+    """
+    return _brier(checked_scores(y_true, y_prob, sample_weight), n_bins if n_bins is None else check_bins(n_bins))
+
+
+def auroc(y_true: Any, y_prob: Any, *, sample_weight: Any = None) -> float:
+    """Return the chance that a consistent row has the higher P than an inconsistent one, ties counting half.
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight
+        As in :func:`log_loss`.
+
+    Returns
+    -------
+    float
+        In [0, 1]; nan where a class is missing.
+
+    Examples
+    --------
+    >>> from deep.calibration import auroc
+    >>> auroc([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.8])
+    0.875
+    """
+    return _auroc(checked_scores(y_true, y_prob, sample_weight))
+
+
+def balanced_accuracy(y_true: Any, y_prob: Any, *, threshold: float = 0.5, sample_weight: Any = None) -> float:
+    """Return the mean of the shares of consistent and of inconsistent rows that are decided rightly.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_examples,)
+        Labels 0/1.
+    y_prob : array-like of shape (n_examples,)
+        P(consistent), or decisions 0/1.
+    threshold : float, default=0.5
+        Rows with P >= threshold are decided consistent.
+    sample_weight : array-like of shape (n_examples,), optional
+        How often each row counts; default 1 each.
+
+    Returns
+    -------
+    float
+        In [0, 1]; nan where a class is missing.
+
+    Examples
+    --------
+    >>> from deep.calibration import balanced_accuracy
+    >>> balanced_accuracy([0, 1, 1, 1, 1], [0.2, 0.4, 0.5, 0.7, 0.9])
+    0.875
+    """
+    return _balanced_accuracy(_confusion_at(y_true, y_prob, threshold, sample_weight))
+
+
+def precision(y_true: Any, y_prob: Any, *, threshold: float = 0.5, sample_weight: Any = None) -> float:
+    """Return the share of rows decided consistent that are; nan where none is decided so.
+
+    Parameters
+    ----------
+    y_true, y_prob, threshold, sample_weight
+        As in :func:`balanced_accuracy`.
+
+    Examples
+    --------
+    >>> from deep.calibration import precision
+    >>> precision([0, 0, 1, 1], [0.2, 0.6, 0.7, 0.4])
+    0.5
+    """
+    return _precision(_confusion_at(y_true, y_prob, threshold, sample_weight))
+
+
+def recall(y_true: Any, y_prob: Any, *, threshold: float = 0.5, sample_weight: Any = None) -> float:
+    """Return the share of consistent rows that are decided so; nan where there is none.
+
+    Parameters
+    ----------
+    y_true, y_prob, threshold, sample_weight
+        As in :func:`balanced_accuracy`.
+
+    Examples
+    --------
+    >>> from deep.calibration import recall
+    >>> recall([1, 1, 1, 1], [0.2, 0.6, 0.7, 0.9])
+    0.75
+    """
+    return _recall(_confusion_at(y_true, y_prob, threshold, sample_weight))
+
+
+def evaluate(
+    y_true: Any,
+    y_prob: Any,
+    *,
+    sample_weight: Any = None,
+    n_bins: int = 8,
+    threshold: float = 0.5,
+    y_decision: Any = None,
+    n_draws: int = 1000,
+    random_state: Any = 0,
+) -> dict[str, float]:
+    """Return every metric of probabilities and their decisions at once.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_examples,)
+        Labels 0/1; one class may be missing.
+    y_prob : array-like of shape (n_examples,)
+        P(consistent), in [0, 1].
+    sample_weight : array-like of shape (n_examples,), optional
+        How often each row counts; default 1 each. Whole numbers, unless `n_draws` is 0.
+    n_bins : int, default=8
+        Equal-width bins of the calibration errors and of the parts of the Brier score.
+    threshold : float, default=0.5
+        Rows with P >= threshold are decided consistent.
+    y_decision : array-like of shape (n_examples,), optional
+        Decisions 0/1 that were made otherwise; `threshold` is then not used.
+    n_draws : int, default=1000
+        Samples behind `ece_floor_95`. 0 leaves out the three keys that need whole weights, as nan.
+    random_state : int, Generator or None, default=0
+        Seeds those samples.
+
+    Returns
+    -------
+    dict of str to float
+        balanced_accuracy, precision, recall, auroc, log_loss (nats), brier, brier_reliability,
+        brier_resolution (over bins), ece, ece_debiased, ece_floor, ece_floor_95: fractions in [0, 1] but for
+        the log loss, and for ece_debiased, which may be negative. A figure that is undefined, for want of a
+        class or of a positive decision, is nan.
+
+    Raises
+    ------
+    InputError
+        A value is out of range, lengths differ, or a weight is not a whole number.
+
+    Examples
+    --------
+    >>> from deep.calibration import evaluate
+    >>> result = evaluate([0, 1, 0, 1], [0.3, 0.3, 0.8, 0.8], sample_weight=[70, 30, 40, 60])
+    >>> {name: round(result[name], 3) for name in ("balanced_accuracy", "auroc", "ece", "ece_floor")}
+    {'balanced_accuracy': 0.652, 'auroc': 0.652, 'ece': 0.1, 'ece_floor': 0.034}
+    """
+    p = check_probabilities(y_prob)
+    y = check_labels(y_true, len(p), name="y_true")
+    w = check_sample_weight(sample_weight, len(p))
+    decided = _decide(p, threshold) if y_decision is None else check_labels(y_decision, len(p), name="y_decision")
+    kept = w > 0
+    scores = collapse(p[kept], y[kept], w[kept])
+    confusion = _confusion(y, decided, w)
+    brier = _brier(scores, check_bins(n_bins))
+    return {
+        "balanced_accuracy": _balanced_accuracy(confusion),
+        "precision": _precision(confusion),
+        "recall": _recall(confusion),
+        "auroc": _auroc(scores),
+        "log_loss": _log_loss(scores),
+        "brier": brier.brier,
+        "brier_reliability": brier.reliability,
+        "brier_resolution": brier.resolution,
+        **_calibration_errors(scores, n_bins, n_draws, random_state),
+    }
+
+
+def _calibration_errors(scores: Scores, n_bins: int, n_draws: int, random_state: Any) -> dict[str, float]:
+    ece, mean, q95 = plain_ece(scores, n_bins), float("nan"), float("nan")
+    if n_draws != 0:
+        mean, q95 = floor_of(scores, n_bins, n_draws=n_draws, random_state=random_state)
+    return {"ece": ece, "ece_debiased": beyond_floor(ece, mean), "ece_floor": mean, "ece_floor_95": q95}
+
+
+def _log_loss(scores: Scores) -> float:
+    p = np.clip(scores.p, P_MIN, 1.0 - P_MIN)
+    loss = xlogy(scores.n1, p) + xlogy(scores.n - scores.n1, 1.0 - p)
+    return float(-loss.sum() / scores.n.sum())
+
+
+def _brier(scores: Scores, n_bins: int | None) -> BrierDecomposition:
+    p, n, n1 = scores
+    total = n.sum()
+    share = float(n1.sum() / total)
+    brier = float((n1 * (1.0 - p) ** 2 + (n - n1) * p**2).sum() / total)
+    mass, expected, observed = (n, n * p, n1) if n_bins is None else bin_sums(scores, bin_edges(n_bins))
+    squared = np.divide((observed - expected) ** 2, mass, out=np.zeros_like(mass), where=mass > 0)
+    reliability = float(squared.sum() / total)
+    uncertainty = share * (1.0 - share)
+    return BrierDecomposition(brier, reliability, reliability + uncertainty - brier, uncertainty)
+
+
+def _auroc(scores: Scores) -> float:
+    n0 = scores.n - scores.n1
+    pairs = float(scores.n1.sum() * n0.sum())
+    below = np.cumsum(n0) - n0 / 2.0
+    return _ratio(float(scores.n1 @ below), pairs)
+
+
+def _decide(p: Floats, threshold: float) -> npt.NDArray[np.int8]:
+    if not 0.0 <= threshold <= 1.0:
+        raise InputError(f"`threshold` must lie in [0, 1]. Got {threshold!r}.")
+    return (p >= threshold).astype(np.int8)
+
+
+def _confusion(y: npt.NDArray[np.int8], decided: npt.NDArray[np.int8], w: Floats) -> Floats:
+    """Return the weight of each (label, decision), shape (2, 2)."""
+    return weigh(2 * y + decided, w, 4).reshape(2, 2)
+
+
+def _confusion_at(y_true: Any, y_prob: Any, threshold: float, sample_weight: Any) -> Floats:
+    p = check_probabilities(y_prob)
+    y = check_labels(y_true, len(p), name="y_true")
+    return _confusion(y, _decide(p, threshold), check_sample_weight(sample_weight, len(p)))
+
+
+def _balanced_accuracy(confusion: Floats) -> float:
+    right0, right1 = (_ratio(confusion[label, label], confusion[label].sum()) for label in (0, 1))
+    return (right0 + right1) / 2.0
+
+
+def _precision(confusion: Floats) -> float:
+    return _ratio(confusion[1, 1], confusion[:, 1].sum())
+
+
+def _recall(confusion: Floats) -> float:
+    return _ratio(confusion[1, 1], confusion[1].sum())
+
+
+def _ratio(part: float, whole: float) -> float:
+    return float(part / whole) if whole > 0 else float("nan")

@@ -1,0 +1,104 @@
+"""Equal probabilities collapsed to one weighted score, which is all that calibrators and metrics look at."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from deep._validation import Floats, Labels, check_labels, check_probabilities, check_sample_weight
+from deep.base import P_MIN
+from deep.exceptions import InputError
+
+__all__ = [
+    "Scores",
+    "bin_edges",
+    "bin_sums",
+    "check_bins",
+    "check_counts",
+    "check_whole",
+    "checked_scores",
+    "collapse",
+    "log_odds",
+    "weigh",
+]
+
+
+class Scores(NamedTuple):
+    """The distinct probabilities, ascending, with the weight of their rows.
+
+    Parameters
+    ----------
+    p : ndarray of shape (n_scores,)
+        Distinct probabilities of the rows of positive weight.
+    n : ndarray of shape (n_scores,)
+        Total weight of the rows with that probability; positive.
+    n1 : ndarray of shape (n_scores,)
+        Weight of those of them with label 1.
+    """
+
+    p: Floats
+    n: Floats
+    n1: Floats
+
+
+def weigh(codes: npt.NDArray[Any], weights: Floats, size: int) -> Floats:
+    """Return the sum of weights of each code 0 ... size - 1; float also where there are none."""
+    return np.bincount(codes, weights=weights, minlength=size).astype(np.float64)
+
+
+def collapse(p: Floats, y: Labels, w: Floats) -> Scores:
+    """Sum the weights of rows with exactly equal probability, by label."""
+    distinct, where = np.unique(p, return_inverse=True)
+    by_label = weigh(2 * where + y, w, 2 * len(distinct)).reshape(-1, 2)
+    return Scores(distinct, by_label.sum(axis=1), by_label[:, 1])
+
+
+def checked_scores(y_true: Any, y_prob: Any, sample_weight: Any) -> Scores:
+    """Check labels, probabilities and weights of a metric, drop rows of weight 0, and collapse the rest."""
+    p = check_probabilities(y_prob)
+    y = check_labels(y_true, len(p), name="y_true")
+    w = check_sample_weight(sample_weight, len(p))
+    kept = w > 0
+    return collapse(p[kept], y[kept], w[kept])
+
+
+def log_odds(p: Floats) -> Floats:
+    """Return log(p / (1 - p)), with p held within [1e-6, 1 - 1e-6] so that hard 0 and 1 stay finite."""
+    clipped = np.clip(p, P_MIN, 1.0 - P_MIN)
+    odds: Floats = np.log(clipped) - np.log1p(-clipped)
+    return odds
+
+
+def check_whole(number: Any, *, least: int, name: str) -> int:
+    """Return `number` if it is a whole number of at least `least`."""
+    if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < least:
+        raise InputError(f"`{name}` must be a whole number of at least {least}. Got {number!r}.")
+    return int(number)
+
+
+def check_bins(n_bins: Any) -> int:
+    """Return `n_bins` if it is a whole number of at least 1."""
+    return check_whole(n_bins, least=1, name="n_bins")
+
+
+def check_counts(n: Floats) -> Floats:
+    """Return the weights if all are whole numbers, for what draws rows at random."""
+    if not np.array_equal(n, np.rint(n)):
+        wrong = n[n != np.rint(n)][0].item()
+        raise InputError(
+            f"`sample_weight` must hold whole numbers, how often each row occurs. Got a sum of {wrong!r} in one cell."
+        )
+    return n
+
+
+def bin_edges(n_bins: int) -> Floats:
+    """Return the n_bins + 1 edges of equal-width bins over [0, 1]; each holds its left edge, the last both."""
+    return np.linspace(0.0, 1.0, n_bins + 1)
+
+
+def bin_sums(scores: Scores, edges: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return by bin the weight, the weighted sum of P, and the weight of label 1, each of shape (n_bins,)."""
+    n_bins = len(edges) - 1
+    where = np.minimum(np.searchsorted(edges, scores.p, side="right") - 1, n_bins - 1)
+    n, expected, n1 = (weigh(where, part, n_bins) for part in (scores.n, scores.n * scores.p, scores.n1))
+    return n, expected, n1

@@ -1,0 +1,82 @@
+"""Temperature scaling: one scale on the log-odds."""
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit
+
+from deep._validation import Floats
+from deep.base import BaseCalibrator
+from deep.calibration._scores import Scores, collapse, log_odds
+
+__all__ = ["Temperature"]
+
+
+COLDEST, HOTTEST = 0.01, 100.0
+"""The temperatures searched; separable scores reach the first, uninformative ones the second."""
+
+
+class Temperature(BaseCalibrator):
+    """Divide the log-odds of P by one temperature: 0.5 stays 0.5, so decisions at 0.5 never change.
+
+    P(calibrated) = sigmoid(log-odds(P) / temperature_), with P held within [1e-6, 1 - 1e-6] first.
+
+    Attributes
+    ----------
+    temperature_ : float
+        Within [0.01, 100]; above 1 where P was overconfident.
+
+    Notes
+    -----
+    The temperature maximises the weighted likelihood. It is never negative: scores that point the wrong way,
+    or say nothing, get temperature 100 and P close to 0.5. Perfectly separable scores get 0.01; where all
+    scores are 0.5 the temperature stays 1. Rising always. Only the ratio of weights matters.
+
+    Flipping labels and probabilities together (y to 1 - y, P to 1 - P) flips the output.
+
+    References
+    ----------
+    .. [1] C. Guo, G. Pleiss, Y. Sun and K. Q. Weinberger, "On calibration of modern neural networks",
+       ICML 2017. https://arxiv.org/abs/1706.04599
+
+    Examples
+    --------
+    >>> from deep.calibration import Temperature
+    >>> overconfident = Temperature().fit([0.1] * 10 + [0.9] * 10, [1] * 3 + [0] * 7 + [0] * 3 + [1] * 7)
+    >>> overconfident.transform([0.1, 0.5, 0.9]).round(3)
+    array([0.3, 0.5, 0.7])
+    """
+
+    temperature_: float
+
+    def _fit(self, p: Floats, y: npt.NDArray[np.int8], w: Floats) -> None:
+        scores = collapse(p, y, w)
+        x = log_odds(scores.p)
+        self.temperature_ = 1.0 / _best_scale(x, scores) if x.any() else 1.0
+
+    def _transform(self, p: Floats) -> Floats:
+        return np.asarray(expit(log_odds(p) / self.temperature_))
+
+
+def _best_scale(x: Floats, scores: Scores) -> float:
+    """Find where the loss in the scale has slope 0, by Newton steps that fall back on halving the bracket."""
+    low, high = 1.0 / HOTTEST, 1.0 / COLDEST
+    slope_at_low, _ = _derivatives(low, x, scores)
+    slope_at_high, _ = _derivatives(high, x, scores)
+    if slope_at_low >= 0.0 or slope_at_high <= 0.0:
+        return low if slope_at_low >= 0.0 else high
+    scale = 1.0
+    for _ in range(200):
+        slope, curvature = _derivatives(scale, x, scores)
+        low, high = (scale, high) if slope < 0.0 else (low, scale)
+        proposed = scale - slope / curvature if curvature > 0.0 else low
+        trial = proposed if low < proposed < high else (low + high) / 2.0
+        if abs(trial - scale) <= 1e-14 * scale:
+            break
+        scale = trial
+    return scale
+
+
+def _derivatives(scale: float, x: Floats, scores: Scores) -> tuple[float, float]:
+    """Return first and second derivative of the negative log-likelihood in the scale."""
+    fitted = expit(scale * x)
+    return float(x @ (scores.n * fitted - scores.n1)), float(x**2 @ (scores.n * fitted * (1.0 - fitted)))
