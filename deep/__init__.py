@@ -4,7 +4,11 @@ Names are imported on first use, so that ``import deep`` and ``deep --help`` cos
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from deep.base import ABSTAIN, Example, Judgment, LabelingFunction, VoteMatrix
+    from deep.exceptions import DeepError, InputError
 
 __version__ = "0.1.0"
 
@@ -18,7 +22,16 @@ _HOME = {
     "VoteMatrix": "deep.base",
 }
 
-__all__ = sorted([*_HOME, "__version__"])
+__all__ = [
+    "ABSTAIN",
+    "DeepError",
+    "Example",
+    "InputError",
+    "Judgment",
+    "LabelingFunction",
+    "VoteMatrix",
+    "__version__",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -16,7 +16,7 @@ from deep.experiments._holdout import HoldOut, hold_out
 from deep.experiments._score import DECISION, TestCells, null_if_nan
 from deep.experiments._settings import Settings
 from deep.experiments._tasks import Scored, Step, Task, run_tasks
-from deep.features import analyze_votes, effective_votes
+from deep.features import analyze_votes, effective_votes, error_correlation
 from deep.model import Candidate, Recipe, choose_subsets, recommend, training_set
 
 __all__ = ["SCHEMA_VERSION", "LooResult", "leave_one_dataset_out"]
@@ -236,6 +236,7 @@ def _header(split: HoldOut, settings: Settings) -> dict[str, Any]:
             {"name": name, **{key: null_if_nan(value) for key, value in row.items()}}
             for name, row in analysis.iterrows()
         ],
+        "error_correlation": error_correlation(split.train.votes, split.train.labels).round(4).tolist(),
         "effective_votes": null_if_nan(effective_votes(split.train.votes, split.train.labels)),
     }
 

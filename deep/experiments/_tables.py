@@ -1,4 +1,4 @@
-"""The paper's Tables 1 to 6 from our own runs."""
+"""The paper's Tables 1 to 6 from our own runs, and what is known of the voters."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -89,6 +89,44 @@ def gains(runs: Sequence[Run]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def threshold_transfer(runs: Sequence[Run]) -> pd.DataFrame:
+    """Figure 2: balanced accuracy of each encoder by the origin of its threshold, and the loss against the test set."""
+    rows = [
+        {
+            "dataset": run["test"],
+            "encoder": row["name"],
+            "from": row["threshold_from"],
+            "value": row["balanced_accuracy"],
+        }
+        for run in runs
+        for row in run["baselines"]
+        if row["kind"] == "encoder"
+    ]
+    if not rows:
+        return pd.DataFrame()
+    wide = pd.DataFrame(rows).pivot(index=["dataset", "encoder"], columns="from", values="value")
+    wide = wide.reindex(columns=["test", "center", "train"]).astype(float)
+    losses = {f"loss_{origin}": wide["test"] - wide[origin] for origin in ("center", "train")}
+    return wide.assign(**losses).rename_axis(columns=None).reset_index()
+
+
+def voters(runs: Sequence[Run]) -> pd.DataFrame:
+    """Labeling-function analysis of every voter on the training rows of each run."""
+    return pd.DataFrame([{"dataset": run["test"], **row} for run in runs for row in run["voters"]])
+
+
+def error_correlations(runs: Sequence[Run]) -> pd.DataFrame:
+    """Correlation of the voters' errors, by pair, on the training rows of each run."""
+    frames = []
+    for run in runs:
+        names = [row["name"] for row in run["voters"]]
+        frame = pd.DataFrame(run["error_correlation"], columns=names)
+        frame.insert(0, "voter", names)
+        frame.insert(0, "dataset", run["test"])
+        frames.append(frame)
+    return pd.concat(frames, ignore_index=True)
+
+
 def _errors(runs: Sequence[Run], calibrators: Sequence[str] | None, columns: list[str]) -> pd.DataFrame:
     rows = [
         {**row, "dataset": run["test"], "calibrator": row["calibrator"] or "uncalibrated"}
@@ -115,14 +153,19 @@ TABLES: dict[str, Callable[[Sequence[Run]], pd.DataFrame]] = {
     "table4-platt": calibration_by_size,
     "table5-calibrators": calibration_by_calibrator,
     "table6-gains": gains,
+    "figure2-threshold-transfer": threshold_transfer,
+    "voters": voters,
+    "error-correlation": error_correlations,
 }
 
 
 def write_tables(runs: Sequence[Run], folder: Path, *, votes: str) -> None:
-    """Write every table as CSV and Markdown; `votes` says where the votes came from, in each of them."""
+    """Write every table that has rows as CSV and Markdown; `votes` says where the votes came from, in each of them."""
     folder.mkdir()
     for name, build in TABLES.items():
         frame = build(runs)
+        if frame.empty:
+            continue
         frame.assign(votes=votes).to_csv(folder / f"{name}.csv", index=False, lineterminator="\n")
         title = (build.__doc__ or "").splitlines()[0]
         text = "\n".join([f"# {title}", "", *markdown(frame), "", f"Votes: {votes}.", ""])

@@ -232,6 +232,11 @@ def test_scores_are_baselines_with_three_thresholds(loo, tmp_path):
     assert rows[0]["balanced_accuracy"] >= max(row["balanced_accuracy"] for row in rows[1:])
     assert {"thresholds.png", "threshold-transfer.svg"} <= {path.name for path in (folder / "figures").iterdir()}
     assert [row["b"] for row in read_results(folder)["comparisons"]][-1] == "encoder: w"
+    (transfer,) = pd.read_csv(folder / "tables" / "figure2-threshold-transfer.csv").to_dict("records")
+    assert transfer["loss_train"] == pytest.approx(rows[0]["balanced_accuracy"] - rows[2]["balanced_accuracy"])
+    correlation = pd.read_csv(folder / "tables" / "error-correlation.csv").set_index("voter")[list("wxyz")].to_numpy()
+    assert correlation == pytest.approx(correlation.T)
+    assert np.diag(correlation) == pytest.approx(np.ones(4))
 
 
 def test_both_recipes_side_by_side(loo, tmp_path):
