@@ -16,17 +16,20 @@ from deep.datasets._published import (
     published_source,
     recover_counts,
 )
+from deep.datasets._reasons import Failures, check_failures, read_reasons, reasons_path
 from deep.datasets._registry import family_of, resolve_dataset
 from deep.datasets._simulate import simulate_votes
 from deep.datasets._tables import ScoreTable, join_scores, read_scores, read_votes, table_columns
 
 __all__ = [
+    "Failures",
     "OperatingPoint",
     "PublishedBaseline",
     "PublishedDataset",
     "PublishedEnsemble",
     "ScoreTable",
     "WholeCounts",
+    "check_failures",
     "contradicting_points",
     "family_of",
     "join_scores",
@@ -37,8 +40,10 @@ __all__ = [
     "published_ensembles",
     "published_points",
     "published_source",
+    "read_reasons",
     "read_scores",
     "read_votes",
+    "reasons_path",
     "recover_counts",
     "resolve_dataset",
     "simulate_votes",

@@ -20,9 +20,11 @@ from deep.base import VoteMatrix
 from deep.calibration import CALIBRATORS
 from deep.datasets import (
     ScoreTable,
+    check_failures,
     join_scores,
     locate_row,
     published_baselines,
+    read_reasons,
     read_scores,
     read_votes,
     resolve_dataset,
@@ -97,6 +99,13 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--recipe", default="deep", choices=tuple(RECIPES), help="whose choices the table shows")
     p.add_argument("--compare-recipes", action="store_true", help="show both recipes side by side")
     p.add_argument("--hold-out", default="dataset", choices=("dataset", "family"), help="leave out siblings too")
+    p.add_argument(
+        "--max-failure-rate",
+        type=float,
+        default=0.05,
+        metavar="SHARE",
+        help="refuse voters that failed on more of a dataset, by the reasons beside the votes",
+    )
     p.add_argument("--bins", type=int, default=8, metavar="N", help="bins of the calibration error")
     p.add_argument("--n-boot", type=int, default=10_000, metavar="N", help="resamples of every interval and test")
     p.add_argument("--seed", type=int, default=0, metavar="N", help="of everything that draws")
@@ -133,16 +142,20 @@ def _size(text: str) -> int | str:
 
 
 def load(args: argparse.Namespace) -> tuple[VoteMatrix, ScoreTable | None, str | list[str]]:
-    """Return votes, aligned scores, and where the votes came from."""
+    """Return votes, aligned scores, and where the votes came from; refuse voters that failed too often."""
     in_scores = set(table_columns(args.scores)) if args.scores else set()
     origin: str | list[str] = SIMULATED
     if not args.votes:
         votes = simulate_votes(args.seed)
+        unknown = [name for name in args.ignore if name not in in_scores]
+        if unknown:
+            raise InputError(f"`ignore` must name columns of --votes or --scores. Got {unknown[0]!r}, and no --votes.")
     else:
         in_votes = set(table_columns(args.votes))
         # A name that neither has goes to the votes, whose error lists what there is.
         ignored = [name for name in args.ignore if name in in_votes or name not in in_scores]
         votes, origin = read_votes(args.votes, ignore=ignored), [str(path) for path in args.votes]
+        check_failures(read_reasons(args.votes, votes), args.max_failure_rate)
     if not args.scores:
         return votes, None, origin
     scores = read_scores(args.scores, ignore=[name for name in args.ignore if name in in_scores])

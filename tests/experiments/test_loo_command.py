@@ -327,6 +327,8 @@ def test_families_are_held_out_together(loo, tmp_path):
         (["--test", "b", "--votes", "empty.csv"], "empty.csv"),
         (["--test", "b", "--votes", "cut.parquet"], "cut.parquet"),
         (["--test", "b", "--votes", "good.csv", "--ignore", "nobody"], "nobody"),
+        (["--test", "aggrefact", "--ignore", "prompt-1/gpt-4"], "Got 'prompt-1/gpt-4', and no --votes"),
+        (["--test", "b", "--votes", "failing.csv"], "for 'z' on 'b'"),
         (["--test", "b", "--votes", "good.csv", "--scores", "disagree.csv"], "label"),
     ],
 )  # fmt: skip
@@ -341,6 +343,9 @@ def test_what_cannot_be_run_is_one_line_and_leaves_nothing(loo, tmp_path, words,
     good.assign(x="yes").to_csv("text.csv", index=False)
     make_votes("wide.csv", datasets=["aggrefact-xsum", "q", "r"], **{f"v{j}": 1 for j in range(12)})
     good[["dataset", "item_id"]].assign(label=1 - good["label"], s=0.5).to_csv("disagree.csv", index=False)
+    good.to_csv("failing.csv", index=False)
+    failed = good.loc[good["z"].isna() & (good["dataset"] == "b"), ["dataset", "item_id"]]
+    failed.assign(voter="z", reason="unparsable").to_parquet("failing.reasons.parquet")
     (tmp_path / "empty.csv").write_text("")
     good.to_parquet("cut.parquet")
     (tmp_path / "cut.parquet").write_bytes((tmp_path / "cut.parquet").read_bytes()[:-40])
