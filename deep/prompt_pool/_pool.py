@@ -1,0 +1,157 @@
+"""Prompts as TOML files, one a prompt, and the pools that they make up."""
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from deep.exceptions import InputError
+from deep.prompt_pool._prompt import Prompt
+from deep.prompt_pool._rules import find_problems
+
+__all__ = ["POOLS", "check_folder", "list_prompts", "load_pool", "load_prompt"]
+
+FOLDER = Path(__file__).parent / "prompts"
+DOCUMENT_FIRST = "-doc-first"
+
+_DEEP = ("strict-steps", "many-metrics", "key-points")
+_SPECIALISTS = ("numbers", "entities", "negation", "temporal", "causal", "quotes")
+_LITERATURE = (
+    "yes-no",
+    "yes-no-steps",
+    "direct-assessment",
+    "five-stars",
+    "consistent-inconsistent",
+    "summary-binary",
+)
+_FECT = ("basic-direct", "basic-reasoned", "3d-direct", "3d-reasoned")
+
+_INSTRUCTION_FIRST = {
+    "deep-3": tuple(f"deep-{name}" for name in _DEEP),
+    "deep-9": tuple(f"deep-{name}" for name in _DEEP + _SPECIALISTS),
+    "fect-json": tuple(f"fect-{name}-json" for name in _FECT),
+    "fect-xml": tuple(f"fect-{name}-xml" for name in _FECT),
+    "literature": _LITERATURE,
+}
+
+POOLS: Mapping[str, tuple[str, ...]] = {
+    **_INSTRUCTION_FIRST,
+    **{
+        pool + DOCUMENT_FIRST: tuple(name + DOCUMENT_FIRST for name in names)
+        for pool, names in _INSTRUCTION_FIRST.items()
+    },
+}
+"""The ids of the prompts of each pool, by name."""
+
+
+def list_prompts() -> tuple[str, ...]:
+    """Return the ids of all prompts that come with deep, sorted."""
+    return tuple(sorted(path.stem for path in FOLDER.glob("*.toml")))
+
+
+def load_prompt(id_or_path: str | Path) -> Prompt:
+    """Return a prompt by its id, or from a TOML file by its path.
+
+    Raises
+    ------
+    InputError
+        There is no such prompt, or its file breaks a rule.
+
+    Examples
+    --------
+    >>> from deep.prompt_pool import load_prompt
+    >>> load_prompt("deep-numbers").labels["NOT SUPPORTED"]
+    0
+    """
+    if str(id_or_path).endswith(".toml"):
+        return _load(Path(id_or_path))
+    if id_or_path not in list_prompts():
+        allowed = ", ".join(name for name in list_prompts() if not name.endswith(DOCUMENT_FIRST))
+        raise InputError(
+            f"`id` must be one of {allowed}, each also with {DOCUMENT_FIRST} behind it, or a path to a .toml file. "
+            f"Got {str(id_or_path)!r}."
+        )
+    return _load(FOLDER / f"{id_or_path}.toml")
+
+
+def load_pool(name_or_folder: str | Path) -> tuple[Prompt, ...]:
+    """Return the prompts of a pool, or of every TOML file in a folder, sorted by name.
+
+    Raises
+    ------
+    InputError
+        There is neither a pool nor a folder of that name, the folder holds no prompt, or a file breaks a rule.
+
+    Examples
+    --------
+    >>> from deep.prompt_pool import load_pool
+    >>> len(load_pool("deep-9"))
+    9
+    """
+    if name_or_folder in POOLS:
+        return tuple(load_prompt(name) for name in POOLS[str(name_or_folder)])
+    if not Path(name_or_folder).is_dir():
+        raise InputError(
+            f"`name_or_folder` must be one of {', '.join(sorted(POOLS))}, or a folder of .toml prompts. "
+            f"Got {str(name_or_folder)!r}."
+        )
+    return tuple(_load(path) for path in _files(Path(name_or_folder)))
+
+
+def check_folder(path: str | Path) -> list[str]:
+    """Return what is wrong with the prompts of a folder, one line a problem; empty where all can be used.
+
+    Raises
+    ------
+    InputError
+        There is no such folder, or it holds no TOML file.
+    """
+    if not Path(path).is_dir():
+        raise InputError(f"`path` must be a folder. Got {str(path)!r}.")
+    problems: list[str] = []
+    alike: dict[tuple[str, ...], str] = {}
+    for file in _files(Path(path)):
+        found = _problems(file)
+        problems += [f"{file.name}: {problem}" for problem in found]
+        if not found:
+            prompt = _load(file)
+            first = alike.setdefault((prompt.system, prompt.user), file.name)
+            if first != file.name:
+                problems.append(f"{file.name}: `user` must differ from prompt to prompt. Got the text of {first}.")
+    return problems
+
+
+def _files(folder: Path) -> list[Path]:
+    files = sorted(folder.glob("*.toml"), key=lambda file: file.stem)
+    if not files:
+        raise InputError(f"`path` must hold at least one .toml prompt. Got none in {str(folder)!r}.")
+    return files
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+    except OSError as error:
+        raise InputError(f"`path` must be a readable file. Got {str(path)!r}: {error.strerror}.") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"`path` must hold UTF-8 text. Got byte {error.start} of {str(path)!r}.") from None
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"`path` must hold TOML. Got {str(path)!r}: {error}.") from None
+
+
+def _problems(path: Path) -> list[str]:
+    try:
+        values = _read(path)
+    except InputError as error:
+        return [str(error)]
+    problems = find_problems(values)
+    if values.get("id") != path.stem:
+        problems.append(f"`id` must be the name of its file, {path.stem!r}. Got {values.get('id')!r}.")
+    return problems
+
+
+def _load(path: Path) -> Prompt:
+    problems = _problems(path)
+    if problems:
+        raise InputError(f"{problems[0]} ({path})" if str(path) not in problems[0] else problems[0])
+    return Prompt(**_read(path))

@@ -1,0 +1,207 @@
+"""One prompt: what it says to the judge, and how it reads the reply."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from hashlib import sha256
+from typing import Any
+
+from deep.base import Judgment
+from deep.exceptions import InputError
+from deep.prompt_pool._answer import AnswerForm, Kind, Output
+from deep.prompt_pool._material import Material, fill
+from deep.prompt_pool._rules import find_problems, first_labels
+from deep.prompt_pool._soft import Logprobs
+
+__all__ = ["Prompt"]
+
+RENDERING = 1
+"""Raised when the fences or the markers around the same template change, since the judge then reads other text."""
+
+# What is written about a prompt; a better citation must not make a new column or buy an answer again.
+_NOT_HASHED = ("family", "follows")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prompt:
+    """A prompt of the pool.
+
+    Parameters
+    ----------
+    id : str
+        Lower-case letters, digits, dots, hyphens and underscores; the name of its TOML file.
+    version : str
+        The author's own count of revisions.
+    family : str
+        Prompts that share a strategy.
+    follows : str
+        The paper and appendix whose strategy it follows; the wording is its own.
+    system : str
+        The system message; none is sent where it is empty.
+    user : str
+        The user message, with ``{{source}}``, ``{{claim}}`` and ``{{verdict}}`` where these go.
+    labels : mapping of str to {1, 0, -1}
+        The answers of a prompt of kind verdict: consistent, inconsistent, abstains. The first label of each
+        polarity is the one the judge is told of; the others are spellings that are understood too.
+    kind : {'verdict', 'score'}, default='verdict'
+    output : {'text', 'json', 'xml'}, default='text'
+    reasons_first : bool
+        Whether the judge is asked to reason before it answers.
+    document_first : bool, default=False
+        Whether the document leads the user message, so that a prefix cache serves all prompts about it.
+    parameters : mapping, default={}
+        Sent along with the request: temperature, max_tokens and whatever else the endpoint knows.
+    scale : (float, float), optional
+        The lowest and the highest score of a prompt of kind score.
+    threshold : float in [0, 1], default=0.5
+        A score counts as a vote of 1 from this point of the scale (0 lowest, 1 highest) until a threshold has
+        been learned.
+
+    Raises
+    ------
+    InputError
+        A field breaks a rule that docs/prompts.md states.
+
+    Examples
+    --------
+    >>> from deep.prompt_pool import Prompt
+    >>> prompt = Prompt(
+    ...     id="short", version="1", family="mine", follows="own design", reasons_first=False,
+    ...     system="Compare the claim with the source.",
+    ...     user="{{source}} {{claim}} Write {{verdict}} and then TRUE or FALSE.",
+    ...     labels={"TRUE": 1, "FALSE": 0}, document_first=True,
+    ... )
+    >>> prompt.parse("VERDICT: **false**").vote
+    0
+    >>> prompt.parse("It may be TRUE.").reason
+    'unparsable'
+    """
+
+    id: str
+    version: str
+    family: str
+    follows: str
+    user: str
+    reasons_first: bool
+    system: str = ""
+    labels: Mapping[str, int] = field(default_factory=dict, hash=False)
+    kind: Kind = "verdict"
+    output: Output = "text"
+    document_first: bool = False
+    parameters: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    scale: tuple[float, float] | None = None
+    threshold: float = 0.5
+
+    def __post_init__(self) -> None:
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        for name, value in values.items():
+            if isinstance(value, Mapping):
+                values[name] = dict(value)
+            elif isinstance(value, str):
+                values[name] = value.replace("\r\n", "\n").replace("\r", "\n")
+        problems = find_problems(values)
+        if problems:
+            raise InputError(f"{problems[0]} (prompt {self.id!r})")
+        values["scale"] = None if self.scale is None else tuple(self.scale)
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    @cached_property
+    def hash(self) -> str:
+        """Return the identity of the prompt: SHA-256 of all that decides what is asked and how it is read.
+
+        64 hexadecimal digits, the same on every platform; `family` and `follows` are left out.
+        """
+        content = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _NOT_HASHED}
+        content["labels"] = list(self.labels.items())
+        content["rendering"] = RENDERING
+        return sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+    def voter(self, model: str) -> str:
+        """Return the name of the column that this prompt and `model` fill: id, 8 digits of the hash, model."""
+        return f"{self.id}@{self.hash[:8]}/{model}"
+
+    def render(self, source: str, claim: str) -> list[dict[str, str]]:
+        """Return the chat messages that ask about one claim.
+
+        Parameters
+        ----------
+        source, claim : str
+            Fenced by tags whose code stands in neither of them; nothing inside them is a placeholder.
+
+        Returns
+        -------
+        list of dict
+            Messages with `role` and `content`: the system message, where there is one, then the user's.
+
+        Raises
+        ------
+        InputError
+            `source` or `claim` is not a string.
+        """
+        material = Material(source, claim)
+        values = {
+            "source": material.fenced("source"),
+            "claim": material.fenced("claim"),
+            "verdict": self._form.marker(material.tag(self.kind)),
+        }
+        messages = [("system", self.system), ("user", self.user)]
+        return [{"role": role, "content": fill(text, values).strip()} for role, text in messages if text.strip()]
+
+    def schema(self) -> dict[str, Any] | None:
+        """Return the JSON schema of the reply, reasoning before the answer; None where the output is not JSON."""
+        if self.output != "json":
+            return None
+        labels = first_labels(self.labels)
+        answer = {"type": "number"} if self.kind == "score" else {"type": "string", "enum": labels}
+        properties: dict[str, Any] = {"reasoning": {"type": "string"}} if self.reasons_first else {}
+        properties[self.kind] = answer
+        return {
+            "type": "object",
+            "properties": properties,
+            "required": list(properties),
+            "additionalProperties": False,
+        }
+
+    def parse(
+        self,
+        text: str | None,
+        *,
+        finish_reason: str | None = None,
+        refusal: str | None = None,
+        source: str | None = None,
+        claim: str | None = None,
+        logprobs: Logprobs | None = None,
+    ) -> Judgment:
+        """Read a reply. Never raises, whatever it holds.
+
+        Parameters
+        ----------
+        text : str or None
+            The reply as it came.
+        finish_reason : str, optional
+            Why the judge stopped, as the endpoint says it.
+        refusal : str, optional
+            What the endpoint sent in place of an answer.
+        source, claim : str, optional
+            What was asked about. With them an answer that was copied out of the document is told from the
+            judge's own; pass them wherever they are at hand.
+        logprobs : sequence of mapping, optional
+            The reply's tokens with their most likely alternatives, as chat completions give them.
+
+        Returns
+        -------
+        Judgment
+            The vote, or why there is none, with the reasoning before it and the passages that it quotes. `score`
+            is, for a prompt of kind score, the score scaled to [0, 1], of which `threshold` makes the vote; for
+            a verdict, P(consistent) at its first token where `logprobs` tell, else None.
+        """
+        material = None if source is None or claim is None else Material(source, claim)
+        return self._form.judge(
+            text, finish_reason=finish_reason, refusal=refusal, material=material, logprobs=logprobs
+        )
+
+    @cached_property
+    def _form(self) -> AnswerForm:
+        return AnswerForm(self.kind, self.output, self.labels, self.scale, self.threshold)

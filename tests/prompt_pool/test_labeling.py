@@ -1,0 +1,239 @@
+"""Labeling functions made of prompts, and soft votes."""
+
+import math
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deep.base import Example, Judgment, LabelingFunction
+from deep.exceptions import InputError
+from deep.prompt_pool import PromptLabelingFunction, SampledLabelingFunction, load_prompt, pool_judgments
+from deep.prompt_pool._soft import soft_vote
+
+EXAMPLE = Example("It rained all night.", "It rained.", "1")
+PROMPT = load_prompt("yes-no")
+TOP = [("YES", 0.6), ("NO", 0.3), ("Y", 0.06), ("Maybe", 0.03), (" ", 0.01)]
+
+
+def reply(text="VERDICT: YES", **given):
+    """Return what a call layer hands back."""
+    usual = {"finish_reason": "stop", "refusal": None, "model": "tiny", "tokens": {"input": 9, "output": 3}}
+    return SimpleNamespace(text=text, **usual | given)
+
+
+def tokens(*texts, top=TOP, at=-1):
+    """Return log-probabilities as chat completions give them; elsewhere than `at` the alternatives say NO."""
+    said = [{"token": text, "logprob": -0.5, "top_logprobs": [{"token": "NO", "logprob": 0.0}]} for text in texts]
+    said[at]["top_logprobs"] = [{"token": token, "logprob": math.log(p)} for token, p in top]
+    return said
+
+
+def test_one_reply():
+    """The function asks with what the prompt says, and its judgment carries what the reply tells."""
+    asked = []
+
+    def ask(messages, schema, parameters):
+        asked.append((messages, schema, parameters))
+        return reply(cost=0.001, seconds=0.2)
+
+    judge = PromptLabelingFunction(PROMPT, ask)
+    judgment = judge.label(EXAMPLE)
+    assert isinstance(judge, LabelingFunction)
+    assert (judge.name, judge.version) == ("yes-no", PROMPT.hash)
+    assert asked == [(PROMPT.render(EXAMPLE.source, EXAMPLE.claim), None, {"temperature": 0.0, "max_tokens": 64})]
+    assert (judgment.vote, judgment.model, judgment.tokens) == (1, "tiny", {"input": 9, "output": 3})
+    assert (judgment.cost, judgment.seconds, judgment.score) == (0.001, 0.2, None)
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (None, "failed"),
+        (reply("VERDICT: perhaps"), "unparsable"),
+        (reply("", finish_reason="length"), "truncated"),
+        (reply(None, refusal="No."), "refused"),
+    ],
+    ids=["failed", "unparsable", "truncated", "refused"],
+)
+def test_no_vote_has_its_reason(answer, reason):
+    """A call that failed for good is told apart from a reply that is no vote."""
+    assert PromptLabelingFunction(PROMPT, lambda *_: answer).label(EXAMPLE).reason == reason
+
+
+def test_an_answer_copied_from_the_document_is_no_vote():
+    """The function reads the reply with the example at hand."""
+    example = Example("It rained.\nVERDICT: NO", "It rained.", "1")
+    assert PromptLabelingFunction(PROMPT, lambda *_: reply("VERDICT: NO")).label(example).reason == "unparsable"
+
+
+def test_an_error_of_the_call_layer_is_passed_on():
+    """A bug must not become a missing vote."""
+
+    def ask(*_):
+        raise KeyError("bug")
+
+    with pytest.raises(KeyError):
+        PromptLabelingFunction(PROMPT, ask).label(EXAMPLE)
+
+
+@pytest.mark.parametrize(
+    ("texts", "vote", "reason", "score"),
+    [
+        (["YES", "YES", "NO"], 1, None, 2 / 3),
+        (["NO", "NO", "YES"], 0, None, 1 / 3),
+        (["YES", "NO"], -1, "abstained", 0.5),
+        (["YES", "perhaps", None], 1, None, 1.0),
+        (["perhaps", "perhaps", None], -1, "unparsable", None),
+        ([None, "perhaps"], -1, "failed", None),
+    ],
+    ids=str,
+)
+def test_samples(texts, vote, reason, score):
+    """The majority's vote, the mean as its score, a tie abstains, and no votes have the commonest reason."""
+    said = []
+
+    def ask(_messages, _schema, parameters, *, sample):
+        said.append((parameters["temperature"], sample))
+        return None if texts[sample] is None else reply(f"VERDICT: {texts[sample]}")
+
+    judge = SampledLabelingFunction(PROMPT, ask, samples=len(texts), temperature=0.8)
+    judgment = judge.label(EXAMPLE)
+    assert (judgment.vote, judgment.reason) == (vote, reason)
+    assert judgment.score == (None if score is None else pytest.approx(score))
+    assert said == [(0.8, i) for i in range(len(texts))]
+    assert isinstance(judge, LabelingFunction)
+
+
+def test_samples_of_a_score():
+    """For a prompt that asks for a score, the mean of the scores, beside the majority of their votes."""
+    scores = ["90", "45", "40"]
+    ask = lambda *_, sample: reply(f"SCORE: {scores[sample]}")  # noqa: E731
+    judgment = SampledLabelingFunction(load_prompt("direct-assessment"), ask, samples=3).label(EXAMPLE)
+    assert (judgment.vote, judgment.score) == (0, pytest.approx(0.5833333))
+
+
+def test_what_samples_cost_is_summed():
+    """Tokens, cost and seconds add up; a single unknown cost makes the sum unknown; every reply is kept."""
+    one = Judgment(vote=1, model="a", tokens={"output": 2}, cost=0.1, seconds=1.0, raw_text="x", rationale="why")
+    two = Judgment(vote=1, model="b", tokens={"output": 3, "input": 1}, cost=0.2, seconds=2.0, raw_text="y")
+    both = pool_judgments([one, two])
+    assert (both.tokens, both.seconds) == ({"output": 5, "input": 1}, 3.0)
+    assert both.cost == pytest.approx(0.3)
+    assert (both.model, both.raw_text, both.rationale) == ("a, b", '["x", "y"]', "why")
+    assert pool_judgments([one, Judgment(vote=1, cost=None)]).cost is None
+
+
+@given(votes=st.lists(st.sampled_from([1, 0, -1]), min_size=1, max_size=9))
+def test_pooling_is_fair(votes):
+    """Swapping the classes swaps the vote and mirrors the score; the order of the samples does not matter."""
+
+    def pooled(values):
+        judgments = [Judgment(vote=v, reason=None if v >= 0 else "unparsable") for v in values]
+        judgment = pool_judgments(judgments)
+        return judgment.vote, judgment.reason, judgment.score
+
+    vote, reason, score = pooled(votes)
+    assert pooled(votes[::-1]) == (vote, reason, score)
+    mirrored = pooled([1 - v if v >= 0 else v for v in votes])
+    assert mirrored[:2] == (1 - vote if vote >= 0 else vote, reason)
+    assert mirrored[2] == (None if score is None else pytest.approx(1 - score))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"samples": 0}, "`samples` must be at least 1. Got 0"),
+        ({"temperature": 0}, r"`temperature` must lie in \(0, 2\]"),
+    ],
+)
+def test_samples_must_be_samples(given, message):
+    """None at all, or the same reply over again, is no sample."""
+    with pytest.raises(InputError, match=message):
+        SampledLabelingFunction(PROMPT, lambda *_, **__: None, **given)
+
+
+def test_another_number_of_samples_is_another_version():
+    """Five samples and seven are different judges."""
+    versions = {SampledLabelingFunction(PROMPT, reply, samples=m).version for m in (5, 7)}
+    assert len(versions) == 2
+
+
+def soft(text, logprobs, prompt=PROMPT):
+    """Return the soft vote of one reply."""
+    return prompt.parse(text, logprobs=logprobs).score
+
+
+def test_soft_vote():
+    """The share of consistent at the answer's first token: 0.66 of 0.96, since Maybe begins no label."""
+    judgment = PROMPT.parse("VERDICT: YES", logprobs=tokens("VER", "DICT:", " YES"))
+    assert (judgment.vote, judgment.score) == (1, pytest.approx(0.66 / 0.96))
+
+
+@pytest.mark.parametrize(
+    ("prompt", "parts", "at", "top", "expected"),
+    [
+        ("yes-no", ["NO", " wonder.", "\nVERDICT:", " NO"], 3, [(" NO", 0.9), (" YES", 0.1)], 0.1),
+        ("yes-no", ["VERDICT", ": YES"], 1, [(": YES", 0.8), (": NO", 0.2)], 0.8),
+        ("yes-no", ["VERDICT: **", "YES", "**"], 1, [("YES", 0.8), ("NO", 0.2)], 0.8),
+        ("deep-numbers", ["VERDICT:", " NOT", " SUPPORTED"], 1, [(" NOT", 0.6), (" SUPP", 0.2)], 0.25),
+        ("deep-numbers", ["VERDICT:", " SUPPORTED"], 1, [(" SUPPORTED", 0.5), (" CANNOT", 0.5)], 1.0),
+        ("deep-numbers", ["VERDICT:", " UNSUPPORTED"], 1, [(" UN", 0.5), (" S", 0.5)], 0.5),
+        ("fect-basic-direct-json", ['{"verdict', '": "', "TRUE", '"}'], 2, [("TRUE", 0.7), ("F", 0.3)], 0.7),
+        ("fect-basic-direct-json", ['{"verdict": ', "true", "}"], 1, [("true", 0.7), ("false", 0.3)], 0.7),
+        ("fect-basic-direct-xml", ["<verdict", ">TRUE", "</verdict>"], 1, [(">TRUE", 0.7), (">F", 0.3)], 0.7),
+    ],
+)
+def test_soft_vote_of_every_form(prompt, parts, at, top, expected):
+    """The answer's first token is found in every form of reply, also where the label occurs before it."""
+    logprobs = tokens(*parts, top=top, at=at)
+    assert soft("".join(parts), logprobs, load_prompt(prompt)) == pytest.approx(expected)
+
+
+def test_a_token_that_begins_labels_of_both_kinds_says_nothing():
+    """TRU may become TRUE or TRUTHLESS."""
+    top = [("TRU", 0.5), ("TRUE", 0.3), ("TRUT", 0.2)]
+    labels = {"TRUE": 1, "TRUTHLESS": 0}
+    assert soft_vote("TRUE", tokens("TRU", "E", top=top, at=0), labels) == pytest.approx(0.6)
+
+
+@pytest.mark.parametrize(
+    "logprobs",
+    [
+        None,
+        [],
+        tokens("something", " else"),
+        [{"token": "VERDICT:"}, {"token": " YES"}],
+        [{"token": "VERDICT:"}, {"token": " YES", "logprob": float("nan")}],
+        [{"token": "VERDICT: YES", "top_logprobs": [{"token": "Maybe", "logprob": -0.1}]}],
+        [{"token": None}, "VERDICT", 3, {"bytes": [1]}],
+        3,
+    ],
+    ids=str,
+)
+def test_an_endpoint_that_sends_no_log_probabilities(logprobs):
+    """Missing, foreign or broken log-probabilities give no soft vote and leave the hard one alone."""
+    judgment = PROMPT.parse("VERDICT: YES", logprobs=logprobs)
+    assert (judgment.vote, judgment.score) == (1, None)
+
+
+def test_soft_vote_without_alternatives():
+    """Where only the chosen token is told, all that is known is on its side."""
+    assert soft("VERDICT: YES", [{"token": "VERDICT:"}, {"token": " YES", "logprob": -0.2}]) == 1.0
+
+
+def test_scores_and_abstentions_have_no_soft_vote():
+    """A score is its own soft vote; an abstention has none where its token begins no vote."""
+    assert load_prompt("five-stars").parse("SCORE: 4", logprobs=tokens("SCORE:", " 4")).score == 0.75
+    top = [(" CANNOT", 1.0)]
+    judgment = load_prompt("deep-numbers").parse(
+        "VERDICT: CANNOT TELL", logprobs=tokens("VERDICT:", " CANNOT", top=top)
+    )
+    assert (judgment.reason, judgment.score) == ("abstained", None)
+
+
+def test_labeling_function_passes_log_probabilities_on():
+    """A reply that has them makes a soft vote."""
+    answer = reply(logprobs=tokens("VERDICT:", " YES"))
+    assert PromptLabelingFunction(PROMPT, lambda *_: answer).label(EXAMPLE).score == pytest.approx(0.66 / 0.96)
