@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from deep.exceptions import InputError
+from deep.experiments._options import guarded
 from deep.prompt_pool import POOLS, Prompt, check_folder, list_prompts, load_pool, load_prompt
 
 __all__ = ["main"]
@@ -28,7 +29,7 @@ EXAMPLES = """examples:
 """
 
 
-def main(argv: list[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Run ``deep prompts``.
 
     Parameters
@@ -41,12 +42,12 @@ def main(argv: list[str] | None = None) -> int:
     int
         0; 1 where ``check`` found a problem; 2 where an argument or a file cannot be used.
     """
+    return guarded(_run, argv)
+
+
+def _run(argv: Sequence[str] | None) -> int:
     arguments = _parser().parse_args(argv)
-    try:
-        return int(arguments.run(arguments))
-    except InputError as error:
-        sys.stderr.write(f"deep prompts: {error}\n")
-        return 2
+    return int(arguments.run(arguments))
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -126,7 +126,7 @@ def test_what_cannot_be_done(argv, message, capsys, tmp_path, monkeypatch):
     assert main(argv) == 2
     printed = capsys.readouterr()
     assert printed.out == ""
-    assert printed.err.startswith(f"deep prompts: {message}")
+    assert printed.err.startswith(f"error: {message}")
     assert printed.err.count("\n") == 1
 
 
