@@ -6,6 +6,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from deep._validation import check_choice
 from deep.base import VoteMatrix
 from deep.exceptions import InputError
 
@@ -59,8 +60,9 @@ def hold_out(votes: VoteMatrix, name: str, *, unit: HoldOutUnit = "dataset") -> 
     Raises
     ------
     InputError
-        No other dataset is there, a training row has no label, or a training dataset has one class only.
+        `name` is no dataset of the votes, no other is there, a training row has no label, or a training dataset has one class only.
     """
+    check_choice(name, votes.dataset_names, "test")
     is_test = votes.datasets == name
     kin = [
         other for other in votes.dataset_names if unit == "family" and votes.family_of(other) == votes.family_of(name)

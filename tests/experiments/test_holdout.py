@@ -86,3 +86,9 @@ def test_split_is_disjoint_and_complete():
     assert not set(split.test_rows) & set(split.train_rows)
     assert len(split.test_rows) + len(split.train_rows) + split.dropped == 400
     assert not set(split.test.document_ids) & set(split.train.document_ids)
+
+
+def test_unknown_dataset_lists_the_known():
+    """A dataset that the votes lack is an error that names those they have."""
+    with pytest.raises(InputError, match=r"`test` must be one of a, b. Got 'z'"):
+        hold_out(votes_of(list("aabb"), [0, 1, 0, 1]), "z")
