@@ -60,7 +60,8 @@ def hold_out(votes: VoteMatrix, name: str, *, unit: HoldOutUnit = "dataset") -> 
     Raises
     ------
     InputError
-        `name` is no dataset of the votes, no other is there, a training row has no label, or a training dataset has one class only.
+        `name` is no dataset of the votes, no other is there, a training row has no label, or a training dataset
+        has one class only.
     """
     check_choice(name, votes.dataset_names, "test")
     is_test = votes.datasets == name
