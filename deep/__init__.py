@@ -7,19 +7,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from deep.base import ABSTAIN, Example, Judgment, LabelingFunction, VoteMatrix
+    from deep._records import ABSTAIN, Example, Judgment, LabelingFunction, VoteMatrix
     from deep.exceptions import DeepError, InputError
 
 __version__ = "0.1.0"
 
 _HOME = {
-    "ABSTAIN": "deep.base",
+    "ABSTAIN": "deep._records",
     "DeepError": "deep.exceptions",
-    "Example": "deep.base",
+    "Example": "deep._records",
     "InputError": "deep.exceptions",
-    "Judgment": "deep.base",
-    "LabelingFunction": "deep.base",
-    "VoteMatrix": "deep.base",
+    "Judgment": "deep._records",
+    "LabelingFunction": "deep._records",
+    "VoteMatrix": "deep._records",
 }
 
 __all__ = [

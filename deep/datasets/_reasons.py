@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
-from deep.base import Reason, VoteMatrix
+from deep._records import Reason, VoteMatrix
 from deep.datasets._cells import text_cells
 from deep.datasets._source import open_source, shown
 from deep.exceptions import InputError

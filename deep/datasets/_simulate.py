@@ -5,7 +5,7 @@ from numbers import Integral
 import numpy as np
 import numpy.typing as npt
 
-from deep.base import VoteMatrix
+from deep._records import VoteMatrix
 from deep.datasets._published import PublishedDataset, published_datasets, published_points, recover_counts
 from deep.datasets._registry import family_of
 from deep.exceptions import InputError

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from deep.base import VoteMatrix
+from deep._records import VoteMatrix
 from deep.datasets._cells import label_cells, score_cells, text_cells, vote_cells
 from deep.datasets._join import Joined, Labels, Part, Rows, Texts, join_parts, number_items
 from deep.datasets._source import Source, open_source, shown

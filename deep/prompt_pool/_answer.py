@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from deep.base import Judgment, Reason
+from deep._records import Judgment, Reason
 from deep.prompt_pool._material import CODE_LENGTH, Material
 from deep.prompt_pool._soft import Logprobs, soft_vote
 from deep.prompt_pool._values import LONGEST_VALUE, normalise_label, read_label, read_score

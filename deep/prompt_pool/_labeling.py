@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from deep.base import ABSTAIN, Example, Judgment
+from deep._records import ABSTAIN, Example, Judgment
 from deep.exceptions import InputError
 from deep.prompt_pool._prompt import Prompt
 

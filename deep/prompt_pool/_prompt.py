@@ -7,7 +7,7 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
-from deep.base import Judgment
+from deep._records import Judgment
 from deep.exceptions import InputError
 from deep.prompt_pool._answer import AnswerForm, Kind, Output
 from deep.prompt_pool._material import Material, fill
