@@ -9,6 +9,7 @@ __all__ = ["COMMANDS", "main"]
 COMMANDS = {
     "loo": ("deep.experiments.loo", "hold one dataset out; P(consistent) for each of its items, beside every baseline"),
     "prompts": ("deep.experiments.prompts", "list, show, render and check the prompts that judge"),
+    "votes": ("deep.experiments.votes", "ask LLMs; a vote or a reason for every example, prompt and model"),
 }
 """Sub-command to the module whose ``main(argv)`` runs it, and what it is for."""
 

@@ -87,12 +87,16 @@ def read_reasons(paths: Sequence[str | Path], votes: VoteMatrix) -> list[Failure
 
 
 def _rows(path: Path) -> list[tuple[str, str, str]]:
+    from pyarrow import parquet
+
     source = open_source(path)
     missing = [name for name in COLUMNS if name not in source.columns]
     if missing:
         raise InputError(
             f"`reasons` must have the columns {', '.join(COLUMNS)}. Got none named {missing[0]!r} in {path}."
         )
+    if not parquet.read_metadata(path).num_rows:
+        return []
     cells = {name: text_cells(source, name, column) for name, column in source.read(COLUMNS).items()}
     allowed = get_args(Reason)
     for row, reason in enumerate(cells["reason"]):

@@ -58,3 +58,8 @@ def test_unusable_reasons(tmp_path, frame, message):
     pd.DataFrame(frame).to_parquet(tmp_path / "v.reasons.parquet")
     with pytest.raises(InputError, match=message):
         read_reasons([tmp_path / "v.csv"], VOTES)
+
+
+def test_votes_without_a_gap_have_no_failures(tmp_path):
+    """An empty table of reasons, as a run without any missing vote leaves it, is no fault."""
+    assert read_reasons([write(tmp_path / "v.parquet", [])], VOTES) == []

@@ -1,0 +1,163 @@
+"""What the ledger costs: the call layer against a bare loop over the same client, in one run, as a ratio.
+
+::
+
+    python benchmarks/call_layer.py            # speed: three rounds of each, in turn
+    python benchmarks/call_layer.py --memory   # growth over 100,000 calls
+
+A server with 50 ms latency runs in a process of its own. The bare loop is 64 workers that call
+``client.chat.completions.create`` and read the text: no ledger, no retries, no resuming.
+"""
+
+import argparse
+import asyncio
+import multiprocessing
+import os
+import platform
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+DOCUMENT = "The council met on Tuesday and voted on the budget for roads and schools. " * 60
+WORKERS = 64
+
+
+def body_of(number: int, words: str = DOCUMENT) -> dict[str, Any]:
+    """Return one request about an 800-word document."""
+    system = {"role": "system", "content": "Check the claim against the source."}
+    return {"model": "tiny", "messages": [system, {"role": "user", "content": f"{number} {words}"}], "temperature": 0}
+
+
+def serve(port: int, latency: float) -> None:
+    """Answer every request after `latency` seconds."""
+    import json
+
+    from aiohttp import web
+
+    message = {"role": "assistant", "content": "VERDICT: SUPPORTED"}
+    usage = {"prompt_tokens": 1000, "completion_tokens": 5, "total_tokens": 1005}
+    choice = {"index": 0, "finish_reason": "stop", "message": message}
+    answer = {
+        "id": "x",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "tiny",
+        "choices": [choice],
+        "usage": usage,
+    }
+    text = json.dumps(answer)
+
+    async def reply(request: web.Request) -> web.Response:
+        await request.read()
+        await asyncio.sleep(latency)
+        return web.Response(text=text, content_type="application/json")
+
+    app = web.Application(client_max_size=2**30)
+    app.router.add_post("/v1/chat/completions", reply)
+    web.run_app(app, host="127.0.0.1", port=port, access_log=None, print=None, backlog=1024)
+
+
+async def bare(url: str, n: int) -> float:
+    """Return the requests a second of a loop that keeps nothing."""
+    from openai import AsyncOpenAI
+
+    async with AsyncOpenAI(api_key="none", base_url=url, max_retries=0) as client:
+        numbers = iter(range(n))
+
+        async def work() -> None:
+            for number in numbers:
+                completion = await client.chat.completions.create(**body_of(number))
+                assert completion.choices[0].message.content
+
+        start = time.perf_counter()
+        await asyncio.gather(*(work() for _ in range(WORKERS)))
+        return n / (time.perf_counter() - start)
+
+
+async def ours(url: str, n: int, ledger: str, words: str = DOCUMENT, growth: list[float] | None = None) -> float:
+    """Return the requests a second of the call layer, every answer on disk."""
+    from deep.base import Judgment
+    from deep.llm import Caller, Client, ConcurrencyLimit, Ledger, PriceBook, Quirks, Request, Runner, Tally, Terms
+
+    row = {"endpoint": "bench", "prompt": "p", "prompt_hash": "0", "voter": "p@0/tiny", "dataset": "d"}
+
+    def requests() -> Iterator[Request]:
+        for number in range(n):
+            if growth is not None and number % 1000 == 0:
+                growth.append(resident())
+            yield Request(body=body_of(number, words), item=str(number), **row)
+
+    client, tally = Client(url, max_connections=WORKERS), Tally(n)
+    limit = ConcurrencyLimit(WORKERS, WORKERS, WORKERS)
+    async with Ledger(ledger) as book:
+        caller = Caller(book, client, lambda *_: Judgment(1), Terms(PriceBook(url), limit), Quirks(), tally)
+        start = time.perf_counter()
+        await Runner(book, caller, tally, workers=WORKERS).run(requests)
+        seconds = time.perf_counter() - start
+    await client.close()
+    assert tally.answered == n
+    return n / seconds
+
+
+def say(line: str) -> None:
+    """Print a line at once."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def resident() -> float:
+    """Return the memory in use, in MB."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def speed(url: str, n: int, rounds: int, folder: Path) -> None:
+    """Print the rates in turn, and the median of their ratios."""
+    asyncio.run(bare(url, 200))
+    asyncio.run(ours(url, 200, str(folder / "warm-up")))
+    ratios = []
+    for i in range(rounds):
+        loop, layer = asyncio.run(bare(url, n)), asyncio.run(ours(url, n, str(folder / f"ledger-{i}")))
+        ratios.append(layer / loop)
+        say(f"bare loop {loop:6.0f}/s   call layer {layer:6.0f}/s   ratio {ratios[-1]:.2f}")
+    say(f"median ratio {statistics.median(ratios):.2f} over {rounds} rounds of {n:,} calls, {WORKERS} workers")
+
+
+def memory(url: str, n: int, folder: Path) -> None:
+    """Print how much memory the call layer takes from the two thousandth call to the last."""
+    growth: list[float] = []
+    rate = asyncio.run(ours(url, n, str(folder / "ledger"), "a short document", growth))
+    say(f"{n:,} calls at {rate:.0f}/s: {growth[2]:.0f} MB after 2,000 calls, {growth[-1]:.0f} MB at the end")
+    say(f"growth {growth[-1] - growth[2]:+.1f} MB, at most {max(growth) - growth[2]:+.1f} MB")
+
+
+def main() -> None:
+    """Measure, and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--memory", action="store_true", help="measure memory instead of speed")
+    parser.add_argument("--calls", type=int, help="default 3,000, or 100,000 with --memory")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--port", type=int, default=18763)
+    args = parser.parse_args()
+    latency = 0.0 if args.memory else 0.05
+    server = multiprocessing.get_context("spawn").Process(target=serve, args=(args.port, latency), daemon=True)
+    server.start()
+    time.sleep(3)
+    say(f"Python {platform.python_version()}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}")
+    url = f"http://127.0.0.1:{args.port}/v1"
+    with tempfile.TemporaryDirectory() as folder:
+        if args.memory:
+            memory(url, args.calls or 100_000, Path(folder))
+        else:
+            speed(url, args.calls or 3000, args.rounds, Path(folder))
+    server.terminate()
+
+
+if __name__ == "__main__":
+    main()

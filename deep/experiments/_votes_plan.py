@@ -1,0 +1,218 @@
+"""What a `deep votes` command is going to ask: every prompt of every model about every example."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from itertools import groupby, islice, product
+from typing import Any
+
+from deep._records import Example, Judgment
+from deep.exceptions import InputError
+from deep.experiments._votes_io import ExampleFile, chunks
+from deep.llm import History, PriceBook, Reply, Request, json_text, output_limit, worst_case
+from deep.prompt_pool import Prompt
+
+__all__ = ["Estimate", "Plan", "read_answer"]
+
+LOGPROBS = {"logprobs": True, "top_logprobs": 5}
+"""Five alternatives are what every server that has log-probabilities allows."""
+
+CLAIMS_AT_ONCE = 50
+"""Claims about one document that are asked about together, so that no document fills the memory."""
+
+CHARACTERS_A_TOKEN = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """All requests of a command.
+
+    Parameters
+    ----------
+    examples : ExampleFile
+    prompts : tuple of Prompt
+    models : tuple of str
+    endpoint : str
+        The endpoint's name in the ledger.
+    samples : int
+        Answers to every question; above 1 they are drawn at `temperature`, 1.0 where none is given.
+    soft : bool
+        Ask for the log-probabilities of the verdict.
+    temperature : float, optional
+    max_tokens : int, optional
+        In place of the prompts' own.
+    """
+
+    examples: ExampleFile
+    prompts: tuple[Prompt, ...]
+    models: tuple[str, ...]
+    endpoint: str
+    samples: int = 1
+    soft: bool = False
+    temperature: float | None = None
+    max_tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        repeated = next((v for i, v in enumerate(self.voters) if v in self.voters[:i]), None)
+        if repeated is not None:
+            raise InputError(f"`prompt` and `model` must name each voter once. Got {repeated!r} twice.")
+
+    @property
+    def voters(self) -> list[str]:
+        """The columns of the vote matrix, prompts first."""
+        return [prompt.voter(model) for prompt in self.prompts for model in self.models]
+
+    @property
+    def soft_voters(self) -> list[str]:
+        """The voters that give more than a vote."""
+        everyone = self.soft or self.samples > 1
+        return [p.voter(model) for p in self.prompts for model in self.models if everyone or p.kind == "score"]
+
+    @cached_property
+    def n_examples(self) -> int:
+        """The number of examples; the file is read once to check it."""
+        return self.examples.check()
+
+    @property
+    def n_requests(self) -> int:
+        """The number of requests in all."""
+        return self.n_examples * len(self.voters) * self.samples
+
+    def parameters(self, prompt: Prompt) -> dict[str, Any]:
+        """Return what goes along with a prompt's messages."""
+        temperature = 1.0 if self.samples > 1 and self.temperature is None else self.temperature
+        own = {"temperature": temperature, "max_tokens": self.max_tokens}
+        chosen = {**prompt.parameters, **{name: value for name, value in own.items() if value is not None}}
+        schema = prompt.schema()
+        if schema is not None:
+            layout = {"name": prompt.kind, "strict": True, "schema": schema}
+            chosen["response_format"] = {"type": "json_schema", "json_schema": layout}
+        return {**chosen, **(LOGPROBS if self.soft else {})}
+
+    def requests(self) -> Iterator[Request]:
+        """Yield all requests, all that concern one document together, without holding more than that document."""
+        parameters = {prompt.id: self.parameters(prompt) for prompt in self.prompts}
+        for _, examples in groupby(self.examples, key=lambda example: example.source):
+            while some := list(islice(examples, CLAIMS_AT_ONCE)):
+                yield from self._of_document(some, parameters)
+
+    def _of_document(
+        self, examples: Sequence[Example], parameters: Mapping[str, Mapping[str, Any]]
+    ) -> Iterator[Request]:
+        document = sha256(examples[0].source.encode(errors="replace")).hexdigest()[:16]
+        for model, first in product(self.models, (True, False)):
+            prompts = [prompt for prompt in self.prompts if prompt.document_first is first]
+            for example, prompt in product(examples, prompts):
+                yield from self._samples(prompt, example, model, parameters[prompt.id], document)
+
+    def _samples(
+        self, prompt: Prompt, example: Example, model: str, parameters: Mapping[str, Any], document: str
+    ) -> Iterator[Request]:
+        messages = prompt.render(example.source, example.claim)
+        for sample in range(self.samples):
+            yield Request(
+                body={"model": model, "messages": messages, **parameters},
+                endpoint=self.endpoint,
+                prompt=prompt.id,
+                prompt_hash=prompt.hash,
+                voter=prompt.voter(model),
+                dataset=str(example.dataset),
+                item=example.example_id,
+                sample=sample,
+                group=f"{model} {document}" if prompt.document_first else None,
+                context=(prompt, example),
+            )
+
+    def metadata(self, base_url: str) -> dict[str, Any]:
+        """Return what the vote files say about how they came to be."""
+        voters = {
+            prompt.voter(model): {
+                "prompt": prompt.id,
+                "prompt_hash": prompt.hash,
+                "model": model,
+                "parameters": self.parameters(prompt),
+            }
+            for prompt in self.prompts
+            for model in self.models
+        }
+        common = {"schema_version": 1, "base_url": base_url, "endpoint": self.endpoint, "samples": self.samples}
+        return {**common, "soft": self.soft, "voters": voters}
+
+    def estimate(self, prices: PriceBook, history: History | None, *, batch: bool = False) -> "Estimate":
+        """Count what is still to be asked and bound what it costs, without sending anything."""
+        estimate = Estimate()
+        for chunk in chunks(self.requests()):
+            keys = [request.key for request in chunk]
+            states = {} if history is None else history.states(keys)
+            for key, request in zip(keys, chunk, strict=True):
+                estimate.add(request, prices, settled=states.get(key) in ("done", "failed"), batch=batch)
+        return estimate
+
+
+def read_answer(request: Request, reply: Reply) -> Judgment:
+    """Return what a reply says, read by the prompt that asked for it."""
+    prompt, example = request.context
+    judgment: Judgment = prompt.parse(
+        reply.text,
+        finish_reason=reply.finish_reason,
+        refusal=reply.refusal,
+        source=example.source,
+        claim=example.claim,
+        logprobs=reply.logprobs,
+    )
+    return judgment
+
+
+class Estimate:
+    """What a command would ask and pay.
+
+    Attributes
+    ----------
+    calls, settled : int
+        Requests to send, and those that the ledger has settled already.
+    input_tokens : int
+        About four characters a token.
+    output_tokens : int or None
+        The most that the answers may have; None where a request sets no limit.
+    dollars, dollars_at_most : float or None
+        With answers of a tenth of their limit, and the most that it can be; None where a price is not known.
+    priced_models, unpriced_models : set of str
+    """
+
+    def __init__(self) -> None:
+        self.calls = self.settled = self.input_tokens = 0
+        self.output_tokens: int | None = 0
+        self.dollars: float | None = 0.0
+        self.dollars_at_most: float | None = 0.0
+        self.unpriced_models: set[str] = set()
+        self.priced_models: set[str] = set()
+
+    def add(self, request: Request, prices: PriceBook, *, settled: bool, batch: bool) -> None:
+        """Count one request."""
+        if settled:
+            self.settled += 1
+            return
+        text = json_text(request.body)
+        limit = output_limit(request.body)
+        n_input = len(text) // CHARACTERS_A_TOKEN + 1
+        self.calls += 1
+        self.input_tokens += n_input
+        self.output_tokens = _plus(self.output_tokens, limit)
+        likely = None if limit is None else {"input": n_input, "output": limit // 10 + 1}
+        dollars = None if likely is None else prices.cost([request.model], likely, batch=batch)
+        self.dollars = _plus(self.dollars, dollars)
+        self.dollars_at_most = _plus(self.dollars_at_most, worst_case(prices, request.body, text, batch=batch))
+        if request.model not in self.priced_models | self.unpriced_models:
+            unknown = prices.cost([request.model], {"input": 1, "output": 1}) is None
+            (self.unpriced_models if unknown else self.priced_models).add(request.model)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the estimate for `--json`."""
+        models = {"priced_models": sorted(self.priced_models), "unpriced_models": sorted(self.unpriced_models)}
+        return {**vars(self), **models}
+
+
+def _plus(total: Any, amount: Any) -> Any:
+    """Return the sum, unknown where either is."""
+    return None if total is None or amount is None else total + amount

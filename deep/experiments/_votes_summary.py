@@ -1,0 +1,70 @@
+"""What `deep votes` says at its end."""
+
+from pathlib import Path
+from typing import Any
+
+from deep.experiments._votes_io import output_paths
+from deep.experiments._votes_progress import money
+from deep.experiments._votes_report import REASONS, called_out
+from deep.experiments._votes_run import unknown_line
+from deep.llm import describe_ledger
+
+__all__ = ["summary", "summary_text"]
+
+
+def summary(
+    outcome: Any, settings: Any, out: Path | None, failing: dict[str, float], n_examples: int
+) -> dict[str, Any]:
+    """Return the summary that `--json` prints; `out` is None where no votes were written."""
+    tally = outcome.tally
+    voters = [
+        {
+            "voter": voter,
+            **{kind: counts[kind] for kind in ("done", "votes", *REASONS)},
+            "failure_rate": tally.failure_rate(voter),
+            "failing": voter in failing,
+        }
+        for voter, counts in sorted(tally.by_voter.items())
+    ]
+    paths = {} if out is None else {kind: str(p) for kind, p in output_paths(out).items() if p.exists()}
+    return {
+        "schema_version": 1,
+        "examples": n_examples,
+        "requests": tally.total,
+        "found": tally.found,
+        "answered": tally.answered,
+        "failed": tally.failed,
+        "attempts": tally.attempts,
+        "unknown": outcome.unknown,
+        "asked_again": 0 if settings.at_most_once else outcome.unknown,
+        "cost": None if tally.unpriced and not tally.cost else tally.cost,
+        "unpriced": tally.unpriced,
+        "seconds": tally.seconds,
+        "stopped": outcome.stopped,
+        "voters": voters,
+        "ledger": describe_ledger(settings.ledger),
+        "outputs": paths,
+    }
+
+
+def summary_text(values: dict[str, Any]) -> str:
+    """Return the summary for people."""
+    lines = [_voter_line(voter) for voter in values["voters"]]
+    lines.append(
+        f"{values['answered']} answered, {values['failed']} failed, {values['found']} settled before, "
+        f"in {values['attempts']} attempts and {values['seconds']:.1f} s"
+    )
+    lines.append(f"cost of this run: {money(values['cost'], values['unpriced'])}")
+    if values["unknown"]:
+        lines.append(unknown_line(values["unknown"], asked_again=bool(values["asked_again"])))
+    lines += [called_out(voter["voter"], voter["failure_rate"]) for voter in values["voters"] if voter["failing"]]
+    if values["stopped"]:
+        why = "the budget is reached" if values["stopped"] == "budget" else "interrupted"
+        lines.append(f"stopped: {why}. No votes were written; the same command again asks what is missing.")
+    lines += [f"{kind}: {path}" for kind, path in sorted(values["outputs"].items())]
+    return "\n".join([*lines, f"ledger: {values['ledger']}", ""])
+
+
+def _voter_line(voter: dict[str, Any]) -> str:
+    reasons = ", ".join(f"{voter[reason]} {reason}" for reason in REASONS if voter[reason])
+    return f"{voter['voter']}: {voter['votes']} votes" + (f", {reasons}" if reasons else "")

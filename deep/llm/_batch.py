@@ -1,0 +1,357 @@
+"""The Batch API: half the price where it is offered, hours of waiting, and the same ledger."""
+
+import asyncio
+import json
+import tempfile
+import uuid
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+from deep._records import ABSTAIN, Judgment
+from deep.llm import _batch_table as table
+from deep.llm._batch_table import Batch
+from deep.llm._budget import worst_case
+from deep.llm._caller import Parser, Terms, read_safely
+from deep.llm._client import Client, call_error, reply_error
+from deep.llm._errors import CallError, EndpointError
+from deep.llm._ledger import Job, Ledger
+from deep.llm._quirks import Quirks
+from deep.llm._reply import reply_of
+from deep.llm._request import Request, json_text
+from deep.llm._tally import Tally
+
+__all__ = ["BatchRunner"]
+
+T = TypeVar("T")
+
+MAX_REQUESTS = 50_000
+MAX_BYTES = 190 * 1024**2
+"""Below the 200 MB that a file may have."""
+
+ROUNDS = 3
+"""How often a request may go into a batch in one run."""
+
+CHUNK = 500
+ENDED = frozenset({"cancelled", "completed", "expired", "failed"})
+
+
+@dataclass(slots=True)
+class _Spool:
+    """A batch file in the making."""
+
+    batch_id: str
+    file: IO[bytes]
+    size: int = 0
+
+    @property
+    def full(self) -> bool:
+        return self.size >= MAX_REQUESTS - CHUNK or self.file.tell() >= MAX_BYTES
+
+
+class BatchRunner:
+    """Runs requests through the Batch API.
+
+    Parameters
+    ----------
+    ledger : Ledger
+    client : Client
+    parse : callable
+        Turns a request and its reply into a Judgment.
+    terms : Terms
+        Prices, budget and retries; concurrency and limits a minute do not apply.
+    quirks : Quirks
+    tally : Tally
+    endpoint : str
+        The endpoint's name.
+    poll : float
+        Seconds between two looks at a batch.
+
+    Attributes
+    ----------
+    stopped : str or None
+        Why the run ended before its end: ``budget`` or ``interrupted``.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        client: Client,
+        parse: Parser,
+        terms: Terms,
+        quirks: Quirks,
+        tally: Tally,
+        *,
+        endpoint: str,
+        poll: float = 30.0,
+    ) -> None:
+        self._ledger = ledger
+        self._client = client
+        self._parse = parse
+        self._terms = terms
+        self._quirks = quirks
+        self._tally = tally
+        self._endpoint = endpoint
+        self._poll = poll
+        self._halt = asyncio.Event()
+        self.stopped: str | None = None
+
+    def stop(self, why: str) -> None:
+        """Leave at the next moment; batches go on by themselves, and the next run finds them."""
+        self.stopped = self.stopped or why
+        self._halt.set()
+
+    async def run(self, requests: Callable[[], Iterable[Request]]) -> None:
+        """Collect what earlier runs have submitted, and submit and collect whatever is missing.
+
+        Parameters
+        ----------
+        requests : callable
+            Returns all requests, lazily; called once to submit and once for every batch.
+
+        Raises
+        ------
+        EndpointError
+            A batch was refused as a whole.
+        """
+        await self._attach()
+        for round_number in range(ROUNDS):
+            await self._collect_all(requests, last=False)
+            submitted = await self._submit_missing(requests(), first=round_number == 0)
+            await self._collect_all(requests, last=round_number == ROUNDS - 1)
+            if not submitted or self.stopped is not None:
+                return
+
+    async def _api(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Make a call about files or batches, again after faults that pass."""
+        try:
+            async for attempt in self._terms.retry.context(self._terms.retry.backoff):
+                with attempt:
+                    return await self._translated(call)
+        except CallError as error:
+            raise EndpointError(f"`batch` must be something the endpoint offers. Got {error}.") from None
+        raise AssertionError("stamina ends with a result or an error")
+
+    async def _translated(self, call: Callable[[], Awaitable[T]]) -> T:
+        try:
+            return await call()
+        except Exception as error:
+            raise call_error(error, self._client.redact) from None
+
+    async def _attach(self) -> None:
+        """Find the endpoint's name for batches whose making was interrupted; release those it never got."""
+        for batch in await self._ledger.open_batches(self._endpoint):
+            if batch.remote is not None:
+                continue
+            remote = await self._find(batch.id)
+            if remote is None:
+                await self._ledger.call(partial(table.release, batch_id=batch.id, run=self._ledger.run))
+            else:
+                await self._ledger.call(partial(table.set_batch, batch_id=batch.id, remote=remote))
+
+    async def _find(self, batch_id: str) -> str | None:
+        """Return the endpoint's name for the batch that carries ours, if it has one."""
+
+        async def search() -> str | None:
+            async for remote in self._client.openai.batches.list(limit=100):
+                if (remote.metadata or {}).get("deep_batch") == batch_id:
+                    return remote.id
+            return None
+
+        return await self._api(search)
+
+    async def _submit_missing(self, requests: Iterable[Request], *, first: bool) -> int:
+        """Put all that is to be asked into batches, and return how many requests that were."""
+        stream = iter(requests)
+        total = 0
+        while not self._halt.is_set():
+            with tempfile.NamedTemporaryFile(suffix=".jsonl") as file:
+                spool = _Spool(uuid.uuid4().hex, file)
+                await self._ledger.call(
+                    partial(
+                        table.add_batch,
+                        batch=Batch(spool.batch_id, None, 0),
+                        endpoint=self._endpoint,
+                        run=self._ledger.run,
+                    )
+                )
+                exhausted = await self._fill(spool, stream, first=first)
+                if spool.size:
+                    await self._submit(spool)
+                else:
+                    await self._ledger.call(partial(table.set_batch, batch_id=spool.batch_id, state="released"))
+            total += spool.size
+            if exhausted:
+                break
+        return total
+
+    async def _fill(self, spool: _Spool, stream: Iterator[Request], *, first: bool) -> bool:
+        """Write requests to a batch file until it is full; return whether that was all of them."""
+        while chunk := list(islice(stream, CHUNK)):
+            claim = await self._ledger.claim(chunk, again=True)
+            for request, row in claim.settled if first else ():
+                self._tally.find(request.voter, row)
+            started = [future for job in claim.jobs if (future := await self._spool(spool, job)) is not None]
+            await asyncio.gather(*started)
+            if len(started) < len(claim.jobs):
+                self.stopped = "budget"
+                return True
+            if spool.full:
+                return False
+        return True
+
+    async def _spool(self, spool: _Spool, job: Job) -> "asyncio.Future[None] | None":
+        """Add one line to a batch file; None where the budget has no room for it."""
+        body = self._quirks.apply(job.request.endpoint, job.request.body)
+        worst = worst_case(self._terms.prices, body, job.text, batch=True)
+        if not self._terms.budget.fits(worst):
+            return None
+        await self._terms.budget.admit(worst)
+        changed = None if body is job.request.body else json_text(body)
+        line = {"custom_id": job.key, "method": "POST", "url": "/v1/chat/completions", "body": body}
+        spool.file.write(json_text(line).encode() + b"\n")
+        spool.size += 1
+        self._tally.attempts += 1
+        return self._ledger.start(job, changed_body=changed, worst_case=worst, batch=spool.batch_id)
+
+    async def _submit(self, spool: _Spool) -> None:
+        """Upload a batch file and make the batch, which may have been made though the answer was lost."""
+        spool.file.flush()
+        await self._ledger.call(partial(table.set_batch, batch_id=spool.batch_id, size=spool.size))
+        path = Path(spool.file.name)
+        file = await self._api(lambda: self._client.openai.files.create(file=path, purpose="batch"))
+
+        async def create() -> str:
+            try:
+                made = await self._client.openai.batches.create(
+                    input_file_id=file.id,
+                    endpoint="/v1/chat/completions",
+                    completion_window="24h",
+                    metadata={"deep_batch": spool.batch_id},
+                )
+            except Exception:
+                remote = await self._find(spool.batch_id)
+                if remote is None:
+                    raise
+                return remote
+            return made.id
+
+        remote = await self._api(create)
+        await self._ledger.call(partial(table.set_batch, batch_id=spool.batch_id, remote=remote))
+
+    async def _collect_all(self, requests: Callable[[], Iterable[Request]], *, last: bool) -> None:
+        """Wait for every open batch and enter what it brought."""
+        for batch in await self._ledger.open_batches(self._endpoint):
+            state = await self._wait_for(batch)
+            if state is None:
+                return
+            await self._collect(batch, state, requests(), last=last)
+
+    async def _wait_for(self, batch: Batch) -> Any:
+        """Return a batch that has ended; None where the run is stopped first."""
+        remote = str(batch.remote)
+        while not self._halt.is_set():
+            state = await self._api(lambda: self._client.openai.batches.retrieve(remote))
+            if state.status in ENDED:
+                return state
+            try:
+                await asyncio.wait_for(self._halt.wait(), self._poll)
+            except TimeoutError:
+                continue
+        return None
+
+    async def _collect(self, batch: Batch, state: Any, requests: Iterable[Request], *, last: bool) -> None:
+        if state.status == "failed":
+            await self._ledger.call(partial(table.release, batch_id=batch.id, run=self._ledger.run))
+            raise EndpointError(f"`batch` was refused: {self._client.redact.line(_first_error(state))}.")
+        with tempfile.TemporaryDirectory() as folder:
+            lines = _Lines([await self._download(name, Path(folder)) for name in _files_of(state)])
+            stream = iter(requests)
+            while chunk := list(islice(stream, CHUNK)):
+                await self._enter(batch, lines, {request.key: request for request in chunk}, last=last)
+        if not await self._ledger.call(partial(table.still_in, batch_id=batch.id)):
+            await self._ledger.call(partial(table.set_batch, batch_id=batch.id, state="collected"))
+
+    async def _download(self, name: str, folder: Path) -> Path:
+        path = folder / f"{len(list(folder.iterdir()))}.jsonl"
+
+        async def fetch() -> None:
+            async with self._client.openai.files.with_streaming_response.content(name) as response:
+                await response.stream_to_file(path)
+
+        await self._api(fetch)
+        return path
+
+    async def _enter(self, batch: Batch, lines: "_Lines", requests: Mapping[str, Request], *, last: bool) -> None:
+        """Enter the results of those of `requests` that were in the batch."""
+        numbers = await self._ledger.call(partial(table.numbers_in, batch_id=batch.id, keys=list(requests)))
+        written = []
+        for key, number in numbers.items():
+            job = Job(requests[key], key, "", number)
+            try:
+                written.append(self._answer(job, lines.get(key)))
+            except CallError as error:
+                written.append(self._fail(job, error, last=last))
+        await asyncio.gather(*written)
+
+    def _answer(self, job: Job, entry: Mapping[str, Any] | None) -> "asyncio.Future[None]":
+        if entry is None:
+            raise CallError("expired", "the batch ended without this request", reached=False)
+        response = entry.get("response") or {}
+        raw = self._client.redact(json_text(response.get("body")))
+        if response.get("status_code") != 200:
+            raise reply_error(response.get("status_code"), raw, entry.get("error") or {})
+        reply = reply_of(json.loads(raw), raw)
+        judgment, message = read_safely(self._parse, job.request, reply)
+        models = [name for name in (reply.model, job.request.model) if name]
+        cost = self._terms.prices.cost(models, reply.tokens, batch=True)
+        self._tally.answer(job.request.voter, judgment, cost)
+        return self._ledger.answer(job, reply, judgment, cost=cost, message=message)
+
+    def _fail(self, job: Job, error: CallError, *, last: bool) -> "asyncio.Future[None]":
+        quirks = self._quirks.learn(job.request.endpoint, job.request.body, error)
+        known = self._quirks.apply(job.request.endpoint, job.request.body) is not job.request.body
+        again = not last and (self._terms.retry.retries(error) or (error.kind == "rejected" and known))
+        state = "queued" if again else "done" if error.kind == "refused" else "failed"
+        if state == "done":
+            self._tally.answer(job.request.voter, Judgment(vote=ABSTAIN, reason="refused"), 0.0)
+        elif state == "failed":
+            self._tally.fail(job.request.voter)
+        return self._ledger.fail(job, error, state=state, quirks=quirks)
+
+
+class _Lines:
+    """The lines of result files by custom id; only their places are held in memory."""
+
+    def __init__(self, paths: Iterable[Path]) -> None:
+        self._places: dict[str, tuple[Path, int]] = {}
+        for path in paths:
+            with path.open("rb") as file:
+                at = file.tell()
+                while line := file.readline():
+                    if line.strip():
+                        self._places[json.loads(line)["custom_id"]] = (path, at)
+                    at = file.tell()
+
+    def get(self, key: str) -> Mapping[str, Any] | None:
+        """Return the result of one request; None where there is none."""
+        if key not in self._places:
+            return None
+        path, at = self._places[key]
+        with path.open("rb") as file:
+            file.seek(at)
+            entry: Mapping[str, Any] = json.loads(file.readline())
+            return entry
+
+
+def _files_of(state: Any) -> list[str]:
+    """Return the names of the result files; answers and errors come apart, and either may be missing."""
+    return [name for name in (state.output_file_id, state.error_file_id) if name]
+
+
+def _first_error(state: Any) -> str:
+    errors = state.errors.data if state.errors and state.errors.data else []
+    return errors[0].message or errors[0].code if errors else "no reason given"

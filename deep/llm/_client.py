@@ -1,0 +1,196 @@
+"""One attempt over HTTP: the openai client without its own retries, and its errors in our words."""
+
+import asyncio
+import email.utils
+import itertools
+import json
+import math
+import re
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from deep.llm._errors import CallError
+from deep.llm._secrets import Redactor
+
+__all__ = ["Client"]
+
+PLACEHOLDER_KEY = "none"
+"""What a server that needs no key is sent, since the client insists on one."""
+
+CONNECTIONS_A_POOL = 8
+"""The transport looks at every connection of a pool for every request, so several small pools are quicker than one."""
+
+_NO_CREDIT = frozenset({"billing_hard_limit_reached", "insufficient_quota"})
+_NO_MODEL = re.compile(
+    r"invalid model|unknown model|model\b.{0,200}\b(?:not exist|not found|not available|cannot be found)",
+    re.IGNORECASE,
+)
+_TOO_LONG = ("context_length_exceeded", "context length", "context window", "too long")
+
+
+class Client:
+    """Sends chat completions to one OpenAI-compatible endpoint.
+
+    Parameters
+    ----------
+    base_url : str
+        Such as ``http://localhost:8000/v1``.
+    api_key : str, optional
+        From the environment; servers that need none are sent a placeholder.
+    timeout : float
+        Seconds that one attempt may take in all.
+    max_connections : int
+        At least the number of requests in flight; waiting for a connection would count against the timeout.
+    """
+
+    def __init__(
+        self, base_url: str, api_key: str | None = None, *, timeout: float = 120.0, max_connections: int = 128
+    ) -> None:
+        import httpx2
+        from openai import AsyncOpenAI, DefaultAsyncHttpxClient
+
+        self.timeout = timeout
+        self.redact = Redactor(api_key)
+        limits = httpx2.Limits(max_connections=max_connections, max_keepalive_connections=max_connections)
+        context = httpx2.create_ssl_context()
+        clients = [
+            AsyncOpenAI(
+                api_key=api_key or PLACEHOLDER_KEY,
+                base_url=base_url,
+                timeout=httpx2.Timeout(None, connect=timeout),  # the rest is timed as a whole, by `send`
+                max_retries=0,
+                http_client=DefaultAsyncHttpxClient(limits=limits, verify=context),
+            )
+            for _ in range(1 + max_connections // CONNECTIONS_A_POOL)
+        ]
+        self.openai = clients[0]
+        self._clients = clients
+        self._turn = itertools.cycle(clients)
+        self._cast_to = httpx2.Response
+
+    async def send(self, content: bytes) -> str:
+        """Return the body of the reply to one chat completion request.
+
+        Raises
+        ------
+        CallError
+            There was no reply with status 200.
+        """
+        try:
+            async with asyncio.timeout(self.timeout):
+                response = await next(self._turn).post("/chat/completions", cast_to=self._cast_to, content=content)
+        except TimeoutError:
+            raise CallError("timeout", f"no answer within {self.timeout:g} s") from None
+        except Exception as error:
+            raise call_error(error, self.redact) from None
+        return self.redact(response.text)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        for client in self._clients:
+            await client.close()
+
+
+def call_error(error: Exception, redact: Redactor) -> CallError:
+    """Return what an exception of the openai client means for the request."""
+    import openai
+
+    if isinstance(error, openai.APIStatusError):
+        return _status_error(error, redact)
+    if isinstance(error, openai.APIConnectionError):
+        return _connection_error(error, redact)
+    raise error
+
+
+def _connection_error(error: Exception, redact: Redactor) -> CallError:
+    import httpx2
+
+    cause = error.__cause__ or error
+    message = redact.line(f"{type(cause).__name__}: {cause}")
+    if isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout):
+        return CallError("unreachable", message, reached=False)
+    if isinstance(cause, httpx2.TimeoutException):
+        return CallError("timeout", message)
+    return CallError("dropped", message)
+
+
+def _status_error(error: Any, redact: Redactor) -> CallError:
+    failure = reply_error(int(error.status_code), redact(error.response.text))
+    failure.retry_after = retry_after(error.response.headers)
+    return failure
+
+
+def reply_error(status: int | None, body: str, also: Mapping[str, Any] | None = None) -> CallError:
+    """Return what an error reply means.
+
+    Parameters
+    ----------
+    status : int, optional
+        None where a batch ended without asking.
+    body : str
+        Without secrets.
+    also : mapping, optional
+        An error object that came outside the body.
+    """
+    detail = {**_detail(body), **(also or {})}
+    message = " ".join(str(detail.get("message") or body or f"HTTP {status}").split())[:300]
+    parameter = detail.get("param")
+    return CallError(
+        _kind(status or 0, detail, message),
+        message,
+        status=status,
+        reached=status is not None,
+        body=body,
+        parameter=parameter if isinstance(parameter, str) else None,
+    )
+
+
+def _detail(body: str) -> dict[str, Any]:
+    """Return the error object of an error reply; several servers have their own layout."""
+    try:
+        answer = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    if isinstance(answer, list) and answer:
+        answer = answer[0]
+    if not isinstance(answer, dict):
+        return {}
+    error = answer.get("error", answer)
+    if isinstance(error, dict):
+        return {"message": error.get("detail"), **error}
+    return {"message": error}
+
+
+def _kind(status: int, detail: Mapping[str, Any], message: str) -> str:
+    code = str(detail.get("code") or detail.get("type") or "")
+    if not status:
+        return "expired"
+    if status == 429:
+        return "fatal" if code in _NO_CREDIT else "rate_limited"
+    if status in (401, 402):
+        return "fatal"
+    if status >= 500 or status in (408, 409, 425):
+        return "server_error"
+    if code == "content_filter":
+        return "refused"
+    if status == 404 or code == "model_not_found" or _NO_MODEL.search(message):
+        return "no_model"
+    if status == 413 or any(sign in f"{code} {message}".lower() for sign in _TOO_LONG):
+        return "too_long"
+    return "rejected"
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds a reply asks to wait, from Retry-After in seconds, milliseconds or as a date."""
+    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        try:
+            seconds = float(headers[name]) / unit
+        except (KeyError, ValueError):
+            continue
+        return max(seconds, 0.0) if math.isfinite(seconds) else None
+    try:
+        date = email.utils.parsedate_to_datetime(headers["retry-after"])
+        return max(date.timestamp() - time.time(), 0.0)
+    except (KeyError, ValueError, OverflowError):
+        return None

@@ -1,0 +1,140 @@
+"""Opening a ledger's database: a SQLite file for one process, PostgreSQL for several machines."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url
+from sqlalchemy import text as sql
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy.pool import NullPool
+
+from deep.exceptions import InputError, MissingDependencyError
+from deep.llm import _schema
+from deep.llm._errors import LedgerError
+
+__all__ = ["connect", "describe_ledger", "engine_for", "is_shared"]
+
+LOCK_CLASS = 0x64656570
+"""The first half of the advisory locks that live runs hold in PostgreSQL."""
+
+
+def is_shared(target: str) -> bool:
+    """Return whether `target` is a database URL rather than a file."""
+    return "://" in target
+
+
+def describe_ledger(target: str) -> str:
+    """Return the ledger's name for people, without a password."""
+    if not is_shared(target):
+        return target
+    try:
+        return make_url(target).render_as_string(hide_password=True)
+    except (ArgumentError, ValueError):
+        return "at a URL that cannot be read"
+
+
+def one_line(error: Exception) -> str:
+    """Return the driver's message on one line, without the statement and its values."""
+    return " ".join(str(getattr(error, "orig", None) or error).split())[:300]
+
+
+def engine_for(target: str, *, create: bool) -> Engine:
+    """Return an engine for the ledger at `target`, its tables in place.
+
+    Raises
+    ------
+    InputError
+        `target` is no ledger, or `create` is False and there is none.
+    LedgerError
+        The database cannot be opened.
+    """
+    url = _url(target)
+    if not is_shared(target) and not create and not Path(target).is_file():
+        raise InputError(f"`ledger` must be an existing ledger. Got {target!r}, which is no file.")
+    try:
+        engine = create_engine(url, poolclass=NullPool, hide_parameters=True)
+        if not is_shared(target):
+            event.listen(engine, "connect", _set_pragmas)
+        _prepare(engine, describe_ledger(target), create=create)
+    except ModuleNotFoundError:
+        raise MissingDependencyError(
+            f"`ledger` {describe_ledger(target)} needs a driver that is not installed. Install deep[postgresql]."
+        ) from None
+    except SQLAlchemyError as error:
+        raise LedgerError(f"`ledger` {describe_ledger(target)} cannot be opened: {one_line(error)}.") from None
+    return engine
+
+
+def _url(target: str) -> URL:
+    if not is_shared(target):
+        return URL.create("sqlite", database=target)
+    try:
+        url = make_url(target)
+    except (ArgumentError, ValueError):
+        raise InputError("`ledger` must be a file or a database URL. Got a URL that cannot be read.") from None
+    if url.get_backend_name() != "postgresql":
+        raise InputError(f"`ledger` must be a file or a postgresql+psycopg:// URL. Got the scheme {url.drivername!r}.")
+    return url
+
+
+def _set_pragmas(connection: Any, _: Any) -> None:
+    """Make every commit survive a power cut, and let reports read while a run writes."""
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA busy_timeout = 30000")
+    cursor.execute("PRAGMA journal_mode = WAL")
+    cursor.execute("PRAGMA synchronous = FULL")
+    cursor.close()
+
+
+def _prepare(engine: Engine, name: str, *, create: bool) -> None:
+    with engine.begin() as connection:
+        if engine.dialect.name == "postgresql":
+            connection.execute(sql("SELECT pg_advisory_xact_lock(:lock, 0)"), {"lock": LOCK_CLASS})
+        tables = set(inspect(connection).get_table_names())
+        if not tables >= {"deep_meta"} and ((tables and engine.dialect.name == "sqlite") or not create):
+            raise InputError(f"`ledger` must be a ledger of deep. Got {name!r}, which holds something else.")
+        _schema.metadata.create_all(connection)
+        found = connection.execute(_schema.meta.select()).scalar()
+        if found is None:
+            connection.execute(_schema.meta.insert(), {"version": _schema.VERSION})
+        elif found != _schema.VERSION:
+            raise InputError(f"`ledger` must have schema version {_schema.VERSION}. Got {found} in {name!r}.")
+
+
+def connect(engine: Engine, name: str) -> Connection:
+    """Return a connection, or raise a LedgerError."""
+    try:
+        return engine.connect()
+    except SQLAlchemyError as error:
+        raise LedgerError(f"`ledger` {name} cannot be opened: {one_line(error)}.") from None
+
+
+class FileLock:
+    """Keeps a second process from writing to a SQLite ledger; the system frees it when the process dies.
+
+    Parameters
+    ----------
+    path : str
+        The ledger; the lock is an empty SQLite file beside it.
+    """
+
+    def __init__(self, path: str) -> None:
+        try:
+            self._connection = sqlite3.connect(f"{path}.lock", timeout=0, isolation_level=None, check_same_thread=False)
+        except sqlite3.OperationalError as error:
+            raise LedgerError(f"`ledger` {path} cannot be opened: {error}.") from None
+        try:
+            self._connection.execute("BEGIN EXCLUSIVE")
+        except sqlite3.OperationalError as error:
+            self._connection.close()
+            raise InputError(
+                f"`ledger` must not be in use by another process. Got {path!r}: {error}. "
+                "Share a ledger between processes with a postgresql+psycopg:// URL."
+            ) from None
+
+    def release(self) -> None:
+        """Let the next process in."""
+        with closing(self._connection):
+            self._connection.execute("ROLLBACK")

@@ -1,0 +1,80 @@
+"""What can go wrong between a request and its answer."""
+
+from deep.exceptions import DeepError
+
+__all__ = ["AMBIGUOUS", "FAILURES", "RETRIED", "CallError", "EndpointError", "LedgerError"]
+
+FAILURES = frozenset(
+    {
+        "broken",
+        "dropped",
+        "expired",
+        "no_model",
+        "rate_limited",
+        "rejected",
+        "server_error",
+        "timeout",
+        "too_long",
+        "unreachable",
+    }
+)
+"""Why a request has no answer. A reply that holds no verdict is an answer, and no failure."""
+
+RETRIED = frozenset({"broken", "dropped", "rate_limited", "server_error", "timeout", "unreachable"})
+"""Failures that another attempt may mend."""
+
+AMBIGUOUS = frozenset({"broken", "dropped", "timeout", "unknown"})
+"""Outcomes after which the endpoint may have answered, and may send a bill."""
+
+
+class LedgerError(DeepError):
+    """The ledger cannot be read or written. Nothing is asked without it, so the run stops."""
+
+
+class EndpointError(DeepError):
+    """The endpoint would refuse every request: a wrong key, an unknown model, no credit left."""
+
+
+class CallError(Exception):
+    """One attempt that brought no usable answer.
+
+    Parameters
+    ----------
+    kind : str
+        One of `FAILURES`, or ``refused`` where the endpoint's content filter refused the request, ``fatal`` where
+        no other request would fare better.
+    message : str
+        One line without secrets.
+    status : int, optional
+        HTTP status, where there was a reply.
+    retry_after : float, optional
+        Seconds that the endpoint asked to wait.
+    reached : bool
+        False where no request can have left this machine.
+    body : str, optional
+        The reply as it came, without secrets.
+    parameter : str, optional
+        The field of the request that the endpoint complained of.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        message: str,
+        *,
+        status: int | None = None,
+        retry_after: float | None = None,
+        reached: bool = True,
+        body: str | None = None,
+        parameter: str | None = None,
+    ) -> None:
+        super().__init__(f"{kind}: {message}")
+        self.kind = kind
+        self.message = message
+        self.status = status
+        self.retry_after = retry_after
+        self.reached = reached
+        self.body = body
+        self.parameter = parameter
+        self.seconds: float | None = None
+        self.state = "failed"

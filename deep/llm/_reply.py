@@ -1,0 +1,118 @@
+"""Reading a chat completion: the text, who wrote it, what it used."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from deep.llm._errors import CallError
+
+__all__ = ["Reply", "read_reply"]
+
+_USAGE = {
+    "input": ("prompt_tokens",),
+    "cached": ("prompt_tokens_details", "cached_tokens"),
+    "output": ("completion_tokens",),
+    "reasoning": ("completion_tokens_details", "reasoning_tokens"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A model's answer.
+
+    Parameters
+    ----------
+    text : str
+        What the model said; empty where it said nothing.
+    finish_reason : str, optional
+        Why it stopped, in the endpoint's words: ``stop``, ``length``, ``content_filter``.
+    refusal : str, optional
+        The refusal, where the endpoint keeps it apart from the text.
+    model : str, optional
+        The model that answered, which need not be the one asked.
+    tokens : mapping of str to int
+        Usage by kind: input, cached, output, reasoning; only those the endpoint reported.
+    logprobs : sequence of mappings, optional
+        Per token of the text: ``token``, ``logprob``, ``top_logprobs``. None where the endpoint sent none.
+    raw : str
+        The whole JSON reply.
+    """
+
+    text: str
+    finish_reason: str | None = None
+    refusal: str | None = None
+    model: str | None = None
+    tokens: Mapping[str, int] = field(default_factory=dict)
+    logprobs: Sequence[Mapping[str, Any]] | None = None
+    raw: str = ""
+
+
+def read_reply(raw: str) -> Reply:
+    """Return the first choice of a chat completion.
+
+    Parameters
+    ----------
+    raw : str
+        The body of an HTTP reply.
+
+    Raises
+    ------
+    CallError
+        Of kind ``broken``: the body is not JSON, or not a chat completion.
+
+    Examples
+    --------
+    >>> from deep.llm import read_reply
+    >>> reply = read_reply('{"model": "m-1", "choices": [{"finish_reason": "stop", "message": {"content": "yes"}}]}')
+    >>> reply.text, reply.model
+    ('yes', 'm-1')
+    """
+    try:
+        answer = json.loads(raw)
+    except (ValueError, RecursionError):
+        raise CallError("broken", "the reply is not JSON", body=raw) from None
+    return reply_of(answer, raw)
+
+
+def reply_of(answer: Any, raw: str) -> Reply:
+    """Return the first choice of a chat completion that is parsed already."""
+    choice = _at(answer, "choices", 0)
+    message = _at(choice, "message")
+    if not isinstance(message, dict):
+        raise CallError("broken", "the reply is no chat completion", body=raw)
+    logprobs = _at(choice, "logprobs", "content")
+    return Reply(
+        text=_text(message.get("content")),
+        finish_reason=_optional_text(choice.get("finish_reason")),
+        refusal=_optional_text(message.get("refusal")),
+        model=_optional_text(answer.get("model")),
+        tokens=_tokens(answer.get("usage")),
+        logprobs=logprobs if isinstance(logprobs, list) and logprobs else None,
+        raw=raw,
+    )
+
+
+def _at(value: Any, *path: str | int) -> Any:
+    for step in path:
+        try:
+            value = value[step]
+        except (IndexError, KeyError, TypeError):
+            return None
+    return value
+
+
+def _text(content: Any) -> str:
+    """Return the content as text; some servers send a list of parts."""
+    if isinstance(content, list):
+        return "".join(part["text"] for part in content if isinstance(_at(part, "text"), str))
+    return content if isinstance(content, str) else ""
+
+
+def _optional_text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _tokens(usage: Any) -> dict[str, int]:
+    found = {kind: _at(usage, *path) for kind, path in _USAGE.items()}
+    return {kind: n for kind, n in found.items() if isinstance(n, int) and not isinstance(n, bool) and n >= 0}

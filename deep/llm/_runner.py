@@ -1,0 +1,200 @@
+"""A fixed pool of workers over a lazy stream of requests, which can be stopped at any moment and resumed."""
+
+import asyncio
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from deep.llm._budget import BudgetReachedError
+from deep.llm._caller import Caller
+from deep.llm._errors import LedgerError
+from deep.llm._ledger import Job, Ledger
+from deep.llm._request import Request
+from deep.llm._tally import Tally
+
+__all__ = ["Runner"]
+
+CHUNK = 64
+"""Requests that are looked up in the ledger, and entered, in one transaction."""
+
+LOOK_AHEAD = 128
+"""Jobs that may wait for a worker."""
+
+POLL_SECONDS = 1.0
+"""How often to look whether another machine has finished what it is asking."""
+
+FOLLOWER, LEADER = 0, 1
+
+
+@dataclass(slots=True)
+class _Turn:
+    """A job, and the jobs of its group that go after it."""
+
+    job: Job
+    followers: list[Job]
+
+
+class Runner:
+    """Runs requests through a caller.
+
+    Parameters
+    ----------
+    ledger : Ledger
+    caller : Caller
+    tally : Tally
+    workers : int
+        The most requests in flight.
+
+    Attributes
+    ----------
+    stopped : str or None
+        Why the run ended before its end: ``budget`` or ``interrupted``.
+    """
+
+    def __init__(self, ledger: Ledger, caller: Caller, tally: Tally, *, workers: int) -> None:
+        self._ledger = ledger
+        self._caller = caller
+        self._tally = tally
+        self._n_workers = workers
+        self.stopped: str | None = None
+        self._error: BaseException | None = None
+        self._halt = asyncio.Event()
+        self._tasks: list[asyncio.Task[int] | asyncio.Task[None]] = []
+        self._order = itertools.count()
+        self._queue: asyncio.PriorityQueue[tuple[int, int, _Turn]] = asyncio.PriorityQueue()
+        self._room = asyncio.Semaphore(LOOK_AHEAD)
+
+    async def run(self, requests: Callable[[], Iterable[Request]]) -> None:
+        """Ask whatever is missing.
+
+        Parameters
+        ----------
+        requests : callable
+            Returns all requests, lazily; called again only where another machine was asking some of them.
+
+        Raises
+        ------
+        EndpointError, InputError, LedgerError
+            After what was in flight has been written down.
+        """
+        elsewhere = await self._pass(requests(), first=True)
+        while elsewhere and not self._halt.is_set():
+            await asyncio.sleep(POLL_SECONDS)
+            await self._ledger.recover()
+            elsewhere = await self._pass(requests(), first=False)
+        if self._error is not None:
+            raise self._error
+
+    async def _pass(self, requests: Iterable[Request], *, first: bool) -> int:
+        """Go through all requests once, and return how many another machine is asking."""
+        feeder = asyncio.create_task(self._feed(requests, first=first))
+        workers = [asyncio.create_task(self._work()) for _ in range(self._n_workers)]
+        self._tasks = [feeder, *workers]
+        ends = [asyncio.create_task(self._drain(feeder)), asyncio.create_task(self._halt.wait())]
+        try:
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            for task in self._idle() if self._halt.is_set() else self._tasks:
+                task.cancel()
+            await asyncio.wait(self._tasks)
+        finally:
+            self._cancel_all()
+            for end in ends:
+                end.cancel()
+            await asyncio.gather(*ends, *self._tasks, return_exceptions=True)
+        try:
+            await self._caller.flush()
+        except LedgerError as error:
+            self._end(error)
+        return 0 if feeder.cancelled() or feeder.exception() else feeder.result()
+
+    async def _drain(self, feeder: "asyncio.Task[int]") -> None:
+        """Wait until every job has been worked on."""
+        try:
+            await feeder
+        except Exception as error:
+            self._end(error)
+        await self._queue.join()
+
+    def _idle(self) -> "list[asyncio.Task[int] | asyncio.Task[None]]":
+        return [task for task in self._tasks if task not in self._caller.in_flight]
+
+    def stop(self, why: str) -> None:
+        """Ask nothing more, but wait for what is in flight; called again, do not even wait."""
+        if self._halt.is_set():
+            self._cancel_all()
+            return
+        self.stopped = why
+        self._caller.stopping = True
+        self._halt.set()
+
+    def _cancel_all(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+
+    def _end(self, error: BaseException) -> None:
+        """Stop for an error; where it is the ledger's, no answer in flight could be kept."""
+        self._error = self._error or error
+        self._stop_once("error")
+        if isinstance(error, LedgerError):
+            self._cancel_all()
+
+    async def _feed(self, requests: Iterable[Request], *, first: bool) -> int:
+        elsewhere = 0
+        for chunk in _chunks(iter(requests)):
+            claim = await self._ledger.claim(chunk)
+            await self._caller.refresh_budget()
+            elsewhere += claim.elsewhere
+            for request, row in claim.settled if first else ():
+                self._tally.find(request.voter, row)
+            self._tally.found += claim.repeated
+            for turn in _turns(claim.jobs):
+                await self._room.acquire()
+                self._queue.put_nowait((LEADER, next(self._order), turn))
+        return elsewhere
+
+    async def _work(self) -> None:
+        while not self._halt.is_set():
+            rank, _, turn = await self._queue.get()
+            if rank == LEADER:
+                self._room.release()
+            try:
+                await self._caller.ask(turn.job)
+            except BudgetReachedError:
+                self._stop_once("budget")
+            except Exception as error:
+                self._end(error)
+            for job in turn.followers:
+                self._queue.put_nowait((FOLLOWER, next(self._order), _Turn(job, [])))
+            self._queue.task_done()
+
+    def _stop_once(self, why: str) -> None:
+        if not self._halt.is_set():
+            self.stop(why)
+
+
+def _chunks(requests: Iterator[Request]) -> Iterator[list[Request]]:
+    """Yield lists of about `CHUNK` requests that do not cut a group in two."""
+    chunk: list[Request] = []
+    for request in requests:
+        same_group = chunk and request.group is not None and request.group == chunk[-1].group
+        if len(chunk) >= CHUNK and not same_group:
+            yield chunk
+            chunk = []
+        chunk.append(request)
+    if chunk:
+        yield chunk
+
+
+def _turns(jobs: Iterable[Job]) -> Iterator[_Turn]:
+    """Yield the first job of each group with the others behind it, and jobs without a group on their own."""
+    turn: _Turn | None = None
+    for job in jobs:
+        group = job.request.group
+        if turn is not None and group is not None and group == turn.job.request.group:
+            turn.followers.append(job)
+            continue
+        if turn is not None:
+            yield turn
+        turn = _Turn(job, [])
+    if turn is not None:
+        yield turn

@@ -1,0 +1,86 @@
+"""Counting what happens, for the live line and the summary."""
+
+import time
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from deep._records import Judgment
+
+__all__ = ["Tally"]
+
+
+class Tally:
+    """Counts by voter, and what the run has cost.
+
+    Parameters
+    ----------
+    total : int, optional
+        Requests in all, where that is known.
+
+    Attributes
+    ----------
+    by_voter : dict of str to Counter
+        Per voter: ``done`` (settled now or before), ``votes``, each reason without a vote, and ``failed``.
+    answered, failed, attempts : int
+        Of this run: requests answered and given up; attempts in all.
+    found : int
+        Requests that were settled before, or were asked already about another item.
+    cost : float
+        Dollars of the answers of this run with a known price.
+    unpriced : int
+        Answers of this run without one.
+    """
+
+    def __init__(self, total: int | None = None) -> None:
+        self.total = total
+        self.by_voter: dict[str, Counter[str]] = {}
+        self.answered = self.failed = self.attempts = self.found = self.unpriced = 0
+        self.cost = 0.0
+        self._started = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the tally began."""
+        return time.monotonic() - self._started
+
+    @property
+    def rate(self) -> float:
+        """Settled requests a second in this run."""
+        return (self.answered + self.failed) / max(self.seconds, 1e-9)
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Seconds to go at this rate; None where that cannot be said."""
+        settled = self.answered + self.failed
+        if self.total is None or not settled:
+            return None
+        return max(self.total - self.found - settled, 0) / self.rate
+
+    def find(self, voter: str, row: Mapping[str, Any]) -> None:
+        """Count a request that the ledger has settled already."""
+        self.found += 1
+        self._count(voter, row["reason"] if row["state"] == "done" else "failed")
+
+    def answer(self, voter: str, judgment: Judgment, cost: float | None) -> None:
+        """Count an answer."""
+        self.answered += 1
+        self.cost += cost or 0.0
+        self.unpriced += cost is None
+        self._count(voter, judgment.reason)
+
+    def fail(self, voter: str) -> None:
+        """Count a request that was given up."""
+        self.failed += 1
+        self._count(voter, "failed")
+
+    def _count(self, voter: str, reason: str | None) -> None:
+        counts = self.by_voter.setdefault(voter, Counter())
+        counts["done"] += 1
+        counts[reason or "votes"] += 1
+
+    def failure_rate(self, voter: str) -> float:
+        """Return the share of a voter's requests without a usable answer; an abstention is usable."""
+        counts = self.by_voter[voter]
+        lost = sum(counts[kind] for kind in ("failed", "refused", "truncated", "unparsable"))
+        return lost / counts["done"]

@@ -1,0 +1,148 @@
+"""One thread that owns the ledger's connection and commits whatever has gathered, together."""
+
+import asyncio
+import queue
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import SQLAlchemyError
+
+from deep.llm._database import one_line
+from deep.llm._errors import LedgerError
+from deep.llm._statements import run
+
+__all__ = ["Writer"]
+
+T = TypeVar("T")
+Rows = Sequence[tuple[str, Mapping[str, Any]]]
+_Work = Rows | Callable[[Connection], Any]
+_Entry = tuple[_Work, "asyncio.Future[Any]"]
+
+MAX_GROUP = 500
+"""Rows that share a commit at most; a group holds what came in while the last one was being committed."""
+
+
+class Writer:
+    """Group commit: every write waits for one flush to disk, and many share it.
+
+    Parameters
+    ----------
+    connection : Connection
+        From now on used by the writer's thread alone.
+    name : str
+        The ledger's, for error messages.
+    order : sequence of str
+        The statements that `write` accepts, in the order they run within a group. No two writes of a group
+        concern the same row, since whoever writes waits for the first before the second.
+    """
+
+    def __init__(self, connection: Connection, name: str, order: Sequence[str]) -> None:
+        self._connection = connection
+        self._name = name
+        self._order = order
+        self._queue: queue.SimpleQueue[list[_Entry] | None] = queue.SimpleQueue()
+        self._gathering: list[_Entry] = []
+        self._error: LedgerError | None = None
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.Thread(target=self._run, name="deep-ledger", daemon=True)
+        self._thread.start()
+
+    def write(self, rows: Rows) -> "asyncio.Future[None]":
+        """Return a future that is done once `rows` are on disk."""
+        return self._submit(rows)
+
+    async def call(self, function: Callable[[Connection], T]) -> T:
+        """Run `function` in a transaction of its own, after all earlier writes, and return its result."""
+        result: T = await self._submit(function)
+        return result
+
+    def _submit(self, work: _Work) -> "asyncio.Future[Any]":
+        if self._error is not None:
+            raise self._error
+        done = self._loop.create_future()
+        self._gathering.append((work, done))
+        if len(self._gathering) == 1:
+            self._loop.call_soon(self._hand_over)
+        return done
+
+    def _hand_over(self) -> None:
+        """Give the thread what one turn of the event loop has gathered: each hand-over costs a thread switch."""
+        if self._gathering:
+            self._queue.put(self._gathering)
+            self._gathering = []
+
+    async def close(self) -> None:
+        """Commit what is left and close the connection."""
+        self._hand_over()
+        self._queue.put(None)
+        await asyncio.to_thread(self._thread.join)
+
+    def _run(self) -> None:
+        stop = False
+        while not stop:
+            group, stop = self._gather()
+            for part in _parts(group):
+                self._commit(part)
+        self._connection.close()
+
+    def _gather(self) -> tuple[list[_Entry], bool]:
+        """Return all that waits, at least one piece of work, and whether to stop after it."""
+        group: list[_Entry] = []
+        entries = self._queue.get()
+        while entries is not None:
+            group += entries
+            if len(group) >= MAX_GROUP or self._queue.empty():
+                return group, False
+            entries = self._queue.get()
+        return group, True
+
+    def _commit(self, part: list[_Entry]) -> None:
+        result: Any = None
+        try:
+            if self._error is None:
+                with self._connection.begin():
+                    result = self._execute([work for work, _ in part])
+        except SQLAlchemyError as error:
+            self._error = LedgerError(
+                f"`ledger` {self._name} cannot be written: {one_line(error)}. The run stops; nothing more is asked."
+            )
+        except Exception as error:
+            self._report(part, None, error)
+            return
+        self._report(part, result, self._error)
+
+    def _execute(self, works: list[_Work]) -> Any:
+        if callable(works[0]):
+            return works[0](self._connection)
+        rows = [row for work in works if not callable(work) for row in work]
+        for statement in self._order:
+            run(self._connection, statement, [value for chosen, value in rows if chosen is statement])
+        return None
+
+    def _report(self, part: list[_Entry], result: Any, error: Exception | None) -> None:
+        """Wake the waiting tasks; once for the whole group, since each wake-up of the loop costs a system call."""
+        futures = [done for _, done in part]
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(_settle, futures, result, error)
+
+
+def _settle(futures: "list[asyncio.Future[Any]]", result: Any, error: Exception | None) -> None:
+    for future in futures:
+        if future.cancelled():
+            continue
+        if error is None:
+            future.set_result(result)
+        else:
+            future.set_exception(error)
+
+
+def _parts(group: list[_Entry]) -> list[list[_Entry]]:
+    """Return runs of row writes, and each function on its own, in order."""
+    parts: list[list[_Entry]] = []
+    for entry in group:
+        if not parts or callable(entry[0]) or callable(parts[-1][0][0]):
+            parts.append([])
+        parts[-1].append(entry)
+    return parts

@@ -1,0 +1,188 @@
+"""One attempt: what each failure is called, what Retry-After says, and what never leaves the client."""
+
+import asyncio
+import contextlib
+import email.utils
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deep.exceptions import InputError
+from deep.llm import CallError, Client, Redactor, check_base_url, read_reply
+from deep.llm._client import reply_error, retry_after
+from tests.fault_server import FaultServer
+from tests.llm.calls import KEY
+
+BODY = b'{"model": "tiny", "messages": [{"role": "user", "content": "?"}]}'
+
+
+def send(url, *, timeout=2.0, key=KEY):
+    """Send one request, and return the reply."""
+
+    async def once():
+        client = Client(url, key, timeout=timeout)
+        try:
+            return await client.send(BODY)
+        finally:
+            await client.close()
+
+    return asyncio.run(once())
+
+
+def test_the_reply_comes_back_as_it_was_sent():
+    """The client adds nothing and takes nothing away."""
+    with FaultServer(reply=lambda _: "VERDICT: SUPPORTED") as server:
+        assert read_reply(send(server.url)).text == "VERDICT: SUPPORTED"
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "status"),
+    [
+        ("rate_limited", "rate_limited", 429),
+        ("server_error", "server_error", 500),
+        ("unauthorized", "fatal", 401),
+        ("no_credit", "fatal", 429),
+        ("filtered", "refused", 400),
+        ("dropped", "dropped", None),
+        ("broken_http", "dropped", None),
+        ("cut", "dropped", None),
+        ("hang", "timeout", None),
+    ],
+)
+def test_every_failure_has_a_name(fault, kind, status):
+    """One attempt is one request, whatever happens to it, and the failure is of our own kinds."""
+    with FaultServer(script=[fault]) as server, pytest.raises(CallError) as caught:
+        send(server.url, timeout=0.5)
+    assert (caught.value.kind, caught.value.status) == (kind, status)
+    assert caught.value.reached
+    assert server.count == 1
+    assert KEY not in str(caught.value)
+    assert KEY not in (caught.value.body or "")
+
+
+def test_a_server_that_is_not_there_was_not_reached():
+    """A refused connection cannot have cost anything."""
+    with FaultServer() as server:
+        url = server.url
+    with pytest.raises(CallError, match="unreachable") as caught:
+        send(url)
+    assert not caught.value.reached
+
+
+def test_a_reply_that_drips_is_cut_off():
+    """The timeout is for the whole attempt, not for each piece of the reply."""
+    start = time.monotonic()
+    with FaultServer(script=["drip"]) as server, pytest.raises(CallError, match="timeout"):
+        send(server.url, timeout=0.5)
+    assert time.monotonic() - start < 5
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"retry-after": "1"}, 1.0),
+        ({"retry-after": "0.25"}, 0.25),
+        ({"retry-after": "130"}, 130.0),
+        ({"retry-after": "86400"}, 86400.0),
+        ({"retry-after": "-5"}, 0.0),
+        ({"retry-after": "30x"}, None),
+        ({"retry-after": ""}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "1e999"}, None),
+        ({"retry-after-ms": "500", "retry-after": "9"}, 0.5),
+        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
+    ],
+)
+def test_retry_after_is_read(headers, seconds):
+    """Seconds of any length, milliseconds, dates; anything else is as if it were not there."""
+    assert retry_after(headers) == seconds
+
+
+def test_retry_after_may_be_a_date():
+    """A date in an hour is about an hour."""
+    date = email.utils.formatdate(time.time() + 3600, usegmt=True)
+    assert retry_after({"retry-after": date}) == pytest.approx(3600, abs=5)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ('{"error": {"message": "two\\nlines"}}', "two lines"),
+        ('{"error": "plain"}', "plain"),
+        ('{"detail": "from FastAPI"}', "from FastAPI"),
+        ('{"message": "flat"}', "flat"),
+        ('[{"error": {"message": "a list"}}]', "a list"),
+        ("<html>oops</html>", "<html>oops</html>"),
+        ("", "HTTP 418"),
+        ("null", "null"),
+        ("[]", "[]"),
+    ],
+)
+def test_error_bodies_of_all_sorts_are_read(body, message):
+    """Each server has its own layout; the message is found, and is one line."""
+    error = reply_error(418, body)
+    assert (error.kind, error.message) == ("rejected", message)
+
+
+@given(st.text())
+def test_any_reply_is_a_completion_or_broken(raw):
+    """No body makes the reader raise anything else."""
+    with contextlib.suppress(CallError):
+        assert isinstance(read_reply(raw).text, str)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(json_values, json_values, json_values)
+def test_any_part_of_a_completion_may_be_odd(content, usage, logprobs):
+    """Whatever stands where text, usage and log-probabilities should, the reader copes."""
+    import json
+
+    choice = {"message": {"content": content, "refusal": usage}, "finish_reason": usage, "logprobs": logprobs}
+    reply = read_reply(json.dumps({"choices": [choice], "usage": usage, "model": logprobs}))
+    assert isinstance(reply.text, str)
+    assert all(isinstance(n, int) and n >= 0 for n in reply.tokens.values())
+
+
+@pytest.mark.parametrize(
+    "raw", ["", "{", "[]", "{}", '{"choices": []}', '{"choices": [{}]}', '{"error": {"message": "x"}}', "[" * 10**5]
+)
+def test_what_is_no_completion_is_broken(raw):
+    """Among it are errors that come with HTTP 200."""
+    with pytest.raises(CallError, match="broken"):
+        read_reply(raw)
+
+
+def test_the_parts_of_a_content_list_are_joined():
+    """Some servers send text in parts."""
+    raw = '{"choices": [{"message": {"content": [{"type": "text", "text": "a"}, {"type": "x"}, {"text": "b"}]}}]}'
+    assert read_reply(raw).text == "ab"
+
+
+def test_a_placeholder_is_no_secret():
+    """Short keys that local servers ask for are not cut out of every reply."""
+    assert Redactor("none", None)("none of it") == "none of it"
+    assert Redactor("sk-12345678").line("a\n  sk-12345678 b") == "a [key] b"
+
+
+@pytest.mark.parametrize("url", ["localhost:8000", "ftp://host/v1", "http://", "http://host:port/v1", "http://[/v1"])
+def test_a_base_url_is_a_url(url):
+    """Anything else is refused without being repeated."""
+    with pytest.raises(InputError, match=r"`base_url` must be an http\(s\) URL"):
+        check_base_url(url)
+
+
+@pytest.mark.parametrize("url", ["http://me:s3cret@h/v1", "http://h/v1?api_key=s3cret", "http://h/v1?sig=s3cret"])
+def test_a_base_url_holds_no_secret(url):
+    """Keys come from the environment only."""
+    with pytest.raises(InputError, match="keys come from the environment only") as caught:
+        check_base_url(url)
+    assert "s3cret" not in str(caught.value)

@@ -1,0 +1,241 @@
+"""The ledger in PostgreSQL, against a real server that the test starts: sharing, crashes, passwords."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+import sqlalchemy
+
+from deep.exceptions import InputError
+from deep.llm import History, LedgerError, RetryPolicy, describe_ledger
+from tests.fault_server import FaultServer
+from tests.llm.calls import KEY, question, questions, run
+from tests.llm.crash import PROMPTS, kill_and_resume, write_examples
+
+psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed; it comes with deep[postgresql]")
+
+
+def _find(program):
+    """Return the path of one of PostgreSQL's programs; Debian keeps them out of PATH."""
+    places = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{program}"), reverse=True)
+    return str(places[0]) if places else shutil.which(program)
+
+
+@pytest.fixture(scope="module")
+def server_url(tmp_path_factory):
+    """Start PostgreSQL in a temporary folder; skip where it is not installed or will not start."""
+    initdb, postgres = _find("initdb"), _find("postgres")
+    if initdb is None or postgres is None:
+        pytest.skip("PostgreSQL is not installed (initdb and postgres not found)")
+    account = {}
+    folder = tmp_path_factory.mktemp("postgresql")
+    if os.geteuid() == 0:
+        account = {"user": "postgres", "group": "postgres"}
+        folder = Path("/tmp") / f"deep-postgresql-{os.getpid()}"
+        folder.mkdir(mode=0o755)
+        shutil.chown(folder, "postgres", "postgres")
+    (folder / "password").write_text("s3cret-word")
+    data = folder / "data"
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": folder, **account}
+    init = [initdb, "-D", data, "-U", "deep", "-A", "scram-sha-256", f"--pwfile={folder / 'password'}"]
+    try:
+        subprocess.run([*init, "-E", "UTF8", "--locale=C"], check=True, **quiet)
+        process = subprocess.Popen(
+            [postgres, "-D", data, "-p", str(port), "-c", f"unix_socket_directories={folder}", "-c", "fsync=off"],
+            **quiet,
+        )
+    except (OSError, KeyError, PermissionError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"PostgreSQL does not start here: {error}")
+    url = f"postgresql+psycopg://deep:s3cret-word@127.0.0.1:{port}"
+    try:
+        _wait_until_up(url)
+        yield url
+    finally:
+        process.send_signal(signal.SIGQUIT)
+        process.wait(20)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _wait_until_up(url):
+    for _ in range(150):
+        try:
+            psycopg.connect(f"{url.replace('+psycopg', '')}/postgres").close()
+        except psycopg.OperationalError:
+            time.sleep(0.1)
+        else:
+            return
+    pytest.skip("PostgreSQL did not come up within 15 s")
+
+
+@pytest.fixture
+def ledger(server_url, request):
+    """Return the URL of a fresh database."""
+    name = f"d{abs(hash(request.node.nodeid)) % 10**12}"
+    engine = sqlalchemy.create_engine(f"{server_url}/postgres", isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(sqlalchemy.text(f"CREATE DATABASE {name}"))
+    engine.dispose()
+    return f"{server_url}/{name}"
+
+
+def query(url, text):
+    """Return all rows of a query."""
+    engine = sqlalchemy.create_engine(url, poolclass=sqlalchemy.NullPool)
+    with engine.connect() as connection:
+        return connection.execute(sqlalchemy.text(text)).all()
+
+
+def test_it_holds_what_sqlite_holds(ledger, tmp_path):
+    """Faults, resuming, votes, attempts and effective bodies are the same in both."""
+    faults = {"rate_limited": 0.1, "server_error": 0.05, "dropped": 0.05, "no_verdict": 0.1}
+    with FaultServer(faults=faults, unsupported={"temperature": "unsupported_value"}) as server:
+        run(server.url, ledger, questions(60, temperature=0.0))
+        asked = server.count
+        again = run(server.url, ledger, questions(60, temperature=0.0))
+        assert (server.count, again.tally.found) == (asked, 60)
+        assert query(ledger, "SELECT count(*) FROM attempts") == [(asked,)]
+        run(server.url, tmp_path / "l", questions(60, temperature=0.0))
+    assert query(ledger, "SELECT count(*) FROM requests WHERE effective_body LIKE '%temperature%'") == [(0,)]
+    with History(ledger) as ours, History(str(tmp_path / "l")) as sqlite:
+        kept = ("voter", "asked", "votes", "supported", "reasons", "failures", "waiting", "unknown")
+        both = [[{name: getattr(row, name) for name in kept} for row in h.report()] for h in (ours, sqlite)]
+    assert both[0] == both[1]
+
+
+def test_nul_and_surrogates_fit(ledger):
+    """PostgreSQL has no NUL in text; JSON escapes it."""
+    with FaultServer() as server:
+        run(server.url, ledger, questions(1, user="a\x00b\ud800"))
+    assert query(ledger, "SELECT state FROM requests") == [("done",)]
+
+
+def test_two_machines_share_the_work(ledger):
+    """Two runs at once over the same requests ask each once, and both end with all of them settled."""
+    with FaultServer(latency=0.02) as server:
+        rans = []
+        threads = [
+            threading.Thread(target=lambda: rans.append(run(server.url, ledger, questions(300), workers=8)))
+            for _ in range(2)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert server.count == 300
+        assert server.duplicates == 0
+    assert query(ledger, "SELECT count(*) FROM requests WHERE state = 'done'") == [(300,)]
+    assert all(ran.tally.answered > 30 for ran in rans)
+
+
+def test_what_a_killed_machine_had_in_flight_is_asked_again(ledger):
+    """Its lock dies with it; the requests it had sent are unknown, and are counted aloud."""
+    with FaultServer(script=["ok", *["hang"] * 6]) as server:
+        code = f"from tests.llm.calls import *; run({server.url!r}, {ledger!r}, questions(7), workers=6, timeout=60)"
+        process = subprocess.Popen([sys.executable, "-c", code])
+        while server.in_flight < 6:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        again = run(server.url, ledger, questions(7))
+        assert server.count == 13
+    assert again.unknown <= 6
+    assert query(ledger, "SELECT outcome, count(*) FROM attempts GROUP BY 1 ORDER BY 1") == [
+        ("answered", 7),
+        ("unknown", 6),
+    ]
+
+
+def test_a_live_machine_is_waited_for(ledger):
+    """What another run is asking is not asked here, but this run ends only when it is settled."""
+    with FaultServer(latency=1.0) as server:
+        other = threading.Thread(target=run, args=(server.url, ledger, questions(1)))
+        other.start()
+        while server.in_flight < 1:
+            time.sleep(0.02)
+        ran = run(server.url, ledger, questions(1))
+        other.join()
+        assert server.count == 1
+    assert ran.tally.attempts == 0
+    assert query(ledger, "SELECT state FROM requests") == [("done",)]
+
+
+def test_a_lost_database_stops_the_run(ledger):
+    """When the connection goes, nothing more is asked."""
+    with FaultServer(latency=0.05) as server:
+
+        def cut(_):
+            threading.Timer(0.6, _terminate, args=(ledger,)).start()
+
+        with pytest.raises(LedgerError, match="cannot be written"):
+            run(server.url, ledger, questions(5000), workers=4, started=cut)
+        assert server.count < 1000
+
+
+def _terminate(url):
+    database = url.rpartition("/")[2]
+    engine = sqlalchemy.create_engine(f"{url.rpartition('/')[0]}/postgres", isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        kill = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = :name"
+        connection.execute(sqlalchemy.text(kill), {"name": database})
+    engine.dispose()
+
+
+def test_no_password_is_shown(server_url):
+    """A database that cannot be opened is named without its password."""
+    with pytest.raises(LedgerError, match="cannot be opened") as caught:
+        History(f"{server_url}/nowhere")
+    assert "s3cret" not in str(caught.value)
+    assert "s3cret" not in describe_ledger(server_url)
+
+
+def test_a_database_without_a_ledger_is_no_ledger(ledger):
+    """Reports do not make tables."""
+    with pytest.raises(InputError, match="`ledger` must be a ledger of deep"):
+        History(ledger)
+
+
+def test_killed_at_twenty_random_moments(ledger, tmp_path, monkeypatch):
+    """What holds for the file holds for PostgreSQL: nothing lost, nothing bought again, and the doubt is told."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    n = 600 if os.environ.get("DEEP_LONG") else 150
+    examples = write_examples(tmp_path / "news.csv", n)
+
+    def fetch(text):
+        try:
+            return [tuple(row) for row in query(ledger, text)]
+        except sqlalchemy.exc.ProgrammingError:
+            return []  # killed before it had made its tables
+
+    with FaultServer(latency=0.05) as server:
+        out = ["--out", str(tmp_path / "votes.parquet"), "--ledger", ledger, "--concurrency", "16"]
+        where = ["--model", "tiny", "--base-url", server.url]
+        toll = kill_and_resume([str(examples), "--prompt", *PROMPTS, *where, *out], tmp_path, server, fetch)
+    sys.stderr.write(f"{toll}\n")
+    assert (toll.lost, toll.bought_again) == (0, 0)
+    assert 0 < toll.duplicates <= toll.unknown <= min(toll.told, 20 * 16)
+    assert "s3cret" not in (tmp_path / "errors").read_text()
+
+
+def test_at_most_once_over_a_crash(ledger):
+    """What a dead machine had in flight stays without a vote."""
+    with FaultServer(script=["hang"]) as server:
+        code = f"from tests.llm.calls import *; run({server.url!r}, {ledger!r}, questions(1), timeout=60)"
+        process = subprocess.Popen([sys.executable, "-c", code])
+        while server.in_flight < 1:
+            time.sleep(0.05)
+        process.kill()
+        process.wait()
+        time.sleep(0.3)
+        run(server.url, ledger, questions(1), retry=RetryPolicy(at_most_once=True))
+        assert server.count == 1
+    assert query(ledger, "SELECT state FROM requests WHERE key = '" + question(0).key + "'") == [("unknown",)]
