@@ -91,6 +91,7 @@ class FaultServer:
         self.log: list[tuple[float, str, str]] = []
         self.bodies: list[dict[str, Any]] = []
         self.keep_bodies = False
+        self.suffix = "-2026"
         self.authorization: set[str] = set()
         self.in_flight = self.most_in_flight = 0
         self.files: dict[str, bytes] = {}
@@ -239,7 +240,8 @@ class FaultServer:
             "prompt_tokens_details": {"cached_tokens": n_in // 2},
             "completion_tokens_details": {"reasoning_tokens": 0},
         }
-        answer = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": f"{body['model']}-2026"}
+        model = f"{body['model']}{self.suffix}"
+        answer = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": model}
         return {**answer, "choices": [choice], "usage": usage}
 
     async def _upload(self, request: web.Request) -> web.Response:

@@ -12,7 +12,7 @@ from typing import Any
 from deep._records import Example
 from deep.exceptions import InputError
 
-__all__ = ["ExampleFile", "Outputs", "Row", "chunks", "output_paths"]
+__all__ = ["ExampleFile", "Outputs", "Row", "chunks", "is_storable", "output_paths"]
 
 REQUIRED = ("source", "claim")
 OPTIONAL = ("example_id", "label", "dataset", "document_id")
@@ -69,7 +69,7 @@ class ExampleFile:
             if not isinstance(row[name], str) or not row[name].strip():
                 raise InputError(f"`{name}` must be text. Got {row[name]!r} {self._at(number)}.")
         for name in ("example_id", "dataset", "document_id"):
-            if not _is_storable(_text(row.get(name)) or ""):
+            if not is_storable(_text(row.get(name)) or ""):
                 raise InputError(f"`{name}` must be text without NUL. Got {row[name]!r} {self._at(number)}.")
         return Example(
             source=row["source"],
@@ -121,7 +121,7 @@ def _text(value: Any) -> str | None:
     return str(value).strip() or None
 
 
-def _is_storable(text: str) -> bool:
+def is_storable(text: str) -> bool:
     """Return whether files and databases can hold a name."""
     return "\0" not in text and text == text.encode(errors="replace").decode()
 

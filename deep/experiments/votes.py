@@ -90,7 +90,7 @@ def _split(values: Sequence[str] | None) -> list[str]:
 
 
 def _plan(args: argparse.Namespace) -> Any:
-    from deep.experiments._votes_io import ExampleFile
+    from deep.experiments._votes_io import ExampleFile, is_storable
     from deep.experiments._votes_plan import Plan
     from deep.prompt_pool import load_pool, load_prompt
 
@@ -101,6 +101,9 @@ def _plan(args: argparse.Namespace) -> Any:
         raise InputError("`pool` or `prompt` must be given. Got neither.")
     if not models:
         raise InputError("`model` must be given. Got none.")
+    wrong = [name for name in (*models, args.endpoint_name or "") if not is_storable(name)]
+    if wrong:
+        raise InputError(f"`model` and `endpoint_name` must be text without NUL. Got {wrong[0]!r}.")
     if args.samples < 1:
         raise InputError(f"`samples` must be 1 or more. Got {args.samples}.")
     return Plan(

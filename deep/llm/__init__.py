@@ -7,11 +7,12 @@ remembers what was asked, answered and paid, so that the same command again asks
 from deep.llm._batch import BatchRunner
 from deep.llm._budget import Budget, output_limit, worst_case
 from deep.llm._caller import Caller, Terms
+from deep.llm._claims import Job
 from deep.llm._client import Client
 from deep.llm._database import describe_ledger
 from deep.llm._errors import FAILURES, CallError, EndpointError, LedgerError
 from deep.llm._history import History, ReportRow
-from deep.llm._ledger import Job, Ledger
+from deep.llm._ledger import Ledger
 from deep.llm._limits import ConcurrencyLimit, Throttle
 from deep.llm._price import PriceBook
 from deep.llm._quirks import Quirk, Quirks

@@ -16,9 +16,10 @@ from deep.llm import _batch_table as table
 from deep.llm._batch_table import Batch
 from deep.llm._budget import worst_case
 from deep.llm._caller import Parser, Terms, read_safely
+from deep.llm._claims import Job
 from deep.llm._client import Client, call_error, reply_error
 from deep.llm._errors import CallError, EndpointError
-from deep.llm._ledger import Job, Ledger
+from deep.llm._ledger import Ledger
 from deep.llm._quirks import Quirks
 from deep.llm._reply import reply_of
 from deep.llm._request import Request, json_text
@@ -34,6 +35,9 @@ MAX_BYTES = 190 * 1024**2
 
 ROUNDS = 3
 """How often a request may go into a batch in one run."""
+
+FILE_SECONDS = 1800
+"""The longest that moving one file may take."""
 
 CHUNK = 500
 ENDED = frozenset({"cancelled", "completed", "expired", "failed"})
@@ -137,7 +141,10 @@ class BatchRunner:
 
     async def _translated(self, call: Callable[[], Awaitable[T]]) -> T:
         try:
-            return await call()
+            async with asyncio.timeout(FILE_SECONDS):
+                return await call()
+        except TimeoutError:
+            raise CallError("timeout", f"no answer within {FILE_SECONDS} s") from None
         except Exception as error:
             raise call_error(error, self._client.redact) from None
 

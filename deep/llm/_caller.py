@@ -10,8 +10,9 @@ from typing import Any, Protocol
 
 from deep._records import ABSTAIN, Judgment
 from deep.llm._budget import Budget, output_limit, worst_case
+from deep.llm._claims import Job
 from deep.llm._errors import CallError, EndpointError
-from deep.llm._ledger import Job, Ledger
+from deep.llm._ledger import Ledger
 from deep.llm._limits import ConcurrencyLimit, Throttle
 from deep.llm._price import PriceBook
 from deep.llm._quirks import Quirk, Quirks

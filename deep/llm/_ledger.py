@@ -2,8 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, func, select, update
@@ -13,6 +13,7 @@ from deep._records import Judgment
 from deep.llm import _schema
 from deep.llm import _statements as statements
 from deep.llm._batch_table import Batch, open_batches
+from deep.llm._claims import Claim, Claims, Job, live_runs
 from deep.llm._database import LOCK_CLASS, FileLock, connect, describe_ledger, engine_for, is_shared
 from deep.llm._errors import AMBIGUOUS, CallError
 from deep.llm._quirks import Quirk
@@ -23,48 +24,6 @@ from deep.llm._writer import Writer
 __all__ = ["Claim", "Job", "Ledger"]
 
 T = TypeVar("T")
-
-
-@dataclass(slots=True)
-class Job:
-    """A request that this run has to ask.
-
-    Parameters
-    ----------
-    request : Request
-    key : str
-    text : str
-        The requested body as JSON.
-    number : int
-        Attempts so far.
-    """
-
-    request: Request
-    key: str
-    text: str
-    number: int
-
-
-@dataclass(slots=True)
-class Claim:
-    """What the ledger says of a handful of requests.
-
-    Parameters
-    ----------
-    jobs : list of Job
-        To be asked by this run.
-    settled : list of (Request, mapping)
-        Answered, failed or left unknown already; the mapping holds `state`, `vote`, `reason` and `failure`.
-    elsewhere : int
-        Requests that another live run is asking.
-    repeated : int
-        Requests with the key of one that this run is asking: the same question about two items.
-    """
-
-    jobs: list[Job] = field(default_factory=list)
-    settled: list[tuple[Request, Mapping[str, Any]]] = field(default_factory=list)
-    elsewhere: int = 0
-    repeated: int = 0
 
 
 class Ledger:
@@ -147,19 +106,9 @@ class Ledger:
         runs = _schema.runs
         connection.execute(update(runs).where(runs.c.id == self.run).values(ended=time.time()))
 
-    def _live_runs(self, connection: Connection) -> set[int]:
-        """Return the runs whose process holds its advisory lock; a dead process holds none."""
-        if connection.dialect.name != "postgresql":
-            return {self.run}
-        held = sql(
-            "SELECT objid FROM pg_locks JOIN pg_database ON pg_database.oid = database "
-            "WHERE locktype = 'advisory' AND granted AND classid = :lock AND datname = current_database()"
-        )
-        return {self.run, *connection.execute(held, {"lock": LOCK_CLASS}).scalars()}
-
     def _recover(self, connection: Connection) -> int:
         """Mark what dead runs had in flight as unknown, and return how many requests that leaves."""
-        _mark_unknown(connection, _schema.requests.c.owner.not_in(self._live_runs(connection)) & _in_flight())
+        _mark_unknown(connection, _schema.requests.c.owner.not_in(live_runs(connection, self.run)) & _in_flight())
         unknown = select(func.count()).where(_schema.OPEN, _schema.requests.c.state == "unknown")
         return int(connection.execute(unknown).scalar_one())
 
@@ -173,90 +122,8 @@ class Ledger:
         With `again`, what this run has put back into the queue is handed out once more.
         """
         items = [(request.key, request) for request in requests]
-        return await self.call(lambda connection: self._claim(connection, items, again))
-
-    def _claim(self, connection: Connection, items: Sequence[tuple[str, Request]], again: bool) -> Claim:
-        keyed = dict(items)
-        statements.run(connection, statements.INSERT_ITEM, sorted(_item_rows(items), key=_item_order))
-        before = _rows_of(connection, keyed)
-        mine = {key for key, row in before.items() if row["owner"] == self.run}
-        mine_before = {key for key in mine if before[key]["state"] != "queued" or not again}
-        texts = {key: json_text(keyed[key].body) for key in sorted(keyed.keys() - before.keys())}
-        self._insert(connection, keyed, texts)
-        taken = self._take(connection, before)
-        after = self._after(connection, keyed, before, taken)
-        return self._sort(keyed, items, after, mine_before, texts)
-
-    def _after(
-        self, connection: Connection, keyed: Mapping[str, Request], before: Mapping[str, Any], taken: Collection[str]
-    ) -> Mapping[str, Mapping[str, Any]]:
-        """Return the rows as they are now; where nobody else can have changed them, without looking."""
-        if self.shared:
-            return _rows_of(connection, keyed)
-        ours = {"state": "queued", "owner": self.run}
-        fresh = {key: {**ours, "attempts": 0} for key in keyed if key not in before}
-        return {**before, **fresh, **{key: {**before[key], **ours} for key in taken}}
-
-    def _insert(self, connection: Connection, keyed: Mapping[str, Request], texts: Mapping[str, str]) -> None:
-        now = time.time()
-        rows = [
-            {
-                "key": key,
-                "owner": self.run,
-                "endpoint": keyed[key].endpoint,
-                "prompt": keyed[key].prompt,
-                "prompt_hash": keyed[key].prompt_hash,
-                "model": keyed[key].model,
-                "sample": keyed[key].sample,
-                "requested_body": text,
-                "queued": now,
-            }
-            for key, text in texts.items()
-        ]
-        statements.run(connection, statements.INSERT_REQUEST, rows)
-
-    def _take(self, connection: Connection, before: Mapping[str, Mapping[str, Any]]) -> list[str]:
-        """Take over what dead runs left open, and the failures that are to be asked again."""
-        open_keys = {key: row for key, row in before.items() if row["owner"] != self.run and self._is_open(row)}
-        if not open_keys:
-            return []
-        live = self._live_runs(connection)
-        rows = [
-            {"key": key, "owner": self.run, "old_owner": row["owner"], "old_state": row["state"]}
-            for key, row in sorted(open_keys.items())
-            if row["owner"] not in live or row["state"] in ("done", "failed")
-        ]
-        statements.run(connection, statements.TAKE_REQUEST, rows)
-        return [row["key"] for row in rows]
-
-    def _is_open(self, row: Mapping[str, Any]) -> bool:
-        if row["state"] == "unknown":
-            return not self.at_most_once
-        if row["state"] in ("done", "failed"):
-            return (row["failure"] or row["reason"]) in self._retry
-        return row["batch"] is None
-
-    def _sort(
-        self,
-        keyed: Mapping[str, Request],
-        items: Sequence[tuple[str, Request]],
-        rows: Mapping[str, Mapping[str, Any]],
-        mine_before: Collection[str],
-        texts: Mapping[str, str],
-    ) -> Claim:
-        claim = Claim()
-        for key, request in items:
-            row = rows[key]
-            if row["state"] in ("done", "failed", "unknown"):
-                claim.settled.append((request, row))
-            elif row["owner"] != self.run:
-                claim.elsewhere += 1
-            elif key in mine_before or keyed[key] is not request:
-                claim.repeated += 1
-            else:
-                text = texts[key] if key in texts else json_text(request.body)
-                claim.jobs.append(Job(request, key, text, row["attempts"]))
-        return claim
+        claims = Claims(self.run, shared=self.shared, at_most_once=self.at_most_once, retry=self._retry)
+        return await self.call(lambda connection: claims.claim(connection, items, again=again))
 
     def start(
         self, job: Job, *, changed_body: str | None = None, worst_case: float | None = None, batch: str | None = None
@@ -350,38 +217,6 @@ def _mark_unknown(connection: Connection, condition: Any) -> None:
         open_attempts = attempts.c.key.in_(some) & attempts.c.outcome.is_(None)
         connection.execute(update(attempts).where(open_attempts).values(outcome="unknown"))
         connection.execute(update(requests).where(requests.c.key.in_(some)).values(state="unknown", failure="unknown"))
-
-
-def _rows_of(connection: Connection, keys: Collection[str]) -> dict[str, Mapping[str, Any]]:
-    table = _schema.requests
-    chosen = select(
-        table.c.key,
-        table.c.state,
-        table.c.owner,
-        table.c.attempts,
-        table.c.failure,
-        table.c.vote,
-        table.c.reason,
-        table.c.batch,
-    ).where(table.c.key.in_(list(keys)))
-    return {row["key"]: dict(row) for row in connection.execute(chosen).mappings()}
-
-
-def _item_rows(items: Sequence[tuple[str, Request]]) -> Iterator[dict[str, Any]]:
-    for key, request in items:
-        yield {
-            "endpoint": request.endpoint,
-            "dataset": request.dataset,
-            "item": request.item,
-            "voter": request.voter,
-            "sample": request.sample,
-            "key": key,
-        }
-
-
-def _item_order(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return what to sort by: machines that lock the same rows in the same order never wait for each other's."""
-    return row["endpoint"], row["dataset"], row["item"], row["voter"], row["sample"]
 
 
 def _quirk_row(quirk: Quirk) -> dict[str, Any]:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from deep.llm._budget import BudgetReachedError
 from deep.llm._caller import Caller
+from deep.llm._claims import Job
 from deep.llm._errors import LedgerError
-from deep.llm._ledger import Job, Ledger
+from deep.llm._ledger import Ledger
 from deep.llm._request import Request
 from deep.llm._tally import Tally
 

@@ -336,6 +336,8 @@ def test_a_bad_table_is_one_clear_line(tmp_path, capsys, rows_, complaint):
     [
         ("x.jsonl", b'{"source": "a", "claim": "b"}\n[1]\n', "a JSON object a line. Got line 2"),
         ("x.jsonl", b"\x80\x81", "must be UTF-8"),
+        ("x.jsonl", b'{"source": "a", "claim": "b", "example_id": "\\ud800"}', "`example_id` must be text without NUL"),
+        ("x.jsonl", b'{"source": "a", "claim": "b", "dataset": "\\u0000x"}', "`dataset` must be text without NUL"),
         ("x.parquet", b"not parquet", "must be Parquet"),
         ("x.txt", b"", "must be a file that ends in one of .csv, .jsonl, .ndjson, .parquet"),
     ],
@@ -383,6 +385,7 @@ def test_every_format_is_read_alike(tmp_path, kind):
         (["--samples", "0"], "`samples` must be 1 or more"),
         (["--prices", "no-such-file"], "`prices` must be a readable TOML file"),
         (["--prompt", "deep-strict-steps"], "must name each voter once"),
+        (["--model", "m\udc80"], "`model` and `endpoint_name` must be text without NUL"),
         (["--prompt", "nonsense"], "`id` must be one of"),
         (["--out", "votes.csv"], "`out` must end in .parquet"),
         (["--out", "nowhere/votes.parquet"], "`out` must lie in an existing folder"),

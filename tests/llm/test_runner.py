@@ -498,3 +498,14 @@ def test_lone_surrogates_and_nul_survive(tmp_path):
     with FaultServer() as server:
         run(server.url, tmp_path / "l", questions(1, user="a\x00b\ud800"))
     assert states(tmp_path / "l") == {"done": 1}
+
+
+@pytest.mark.parametrize("odd", ["\ud800", "a\0b", "\udfff\0", "é" * 10])
+def test_odd_text_from_the_server_is_kept(tmp_path, odd):
+    """No model name, error or reply is so strange that the ledger could not hold it."""
+    with FaultServer(reply=lambda _: f"{odd} SUPPORTED") as server:
+        server.suffix = odd
+        run(server.url, tmp_path / "l", questions(2))
+        server.accept = lambda _: (400, {"message": f"bad {odd}"})
+        run(server.url, tmp_path / "l", questions(2, seed=1, model="m"))
+    assert states(tmp_path / "l") == {"done": 2, "failed": 2}
