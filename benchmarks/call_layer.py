@@ -14,6 +14,7 @@ import asyncio
 import multiprocessing
 import os
 import platform
+import socket
 import statistics
 import sys
 import tempfile
@@ -105,6 +106,13 @@ async def ours(url: str, n: int, ledger: str, words: str = DOCUMENT, growth: lis
     return n / seconds
 
 
+def free_port() -> int:
+    """Return a port that nothing listens on."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
 def say(line: str) -> None:
     """Print a line at once."""
     sys.stdout.write(f"{line}\n")
@@ -143,14 +151,13 @@ def main() -> None:
     parser.add_argument("--memory", action="store_true", help="measure memory instead of speed")
     parser.add_argument("--calls", type=int, help="default 3,000, or 100,000 with --memory")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--port", type=int, default=18763)
     args = parser.parse_args()
-    latency = 0.0 if args.memory else 0.05
-    server = multiprocessing.get_context("spawn").Process(target=serve, args=(args.port, latency), daemon=True)
+    latency, port = 0.0 if args.memory else 0.05, free_port()
+    server = multiprocessing.get_context("spawn").Process(target=serve, args=(port, latency), daemon=True)
     server.start()
     time.sleep(3)
     say(f"Python {platform.python_version()}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}")
-    url = f"http://127.0.0.1:{args.port}/v1"
+    url = f"http://127.0.0.1:{port}/v1"
     with tempfile.TemporaryDirectory() as folder:
         if args.memory:
             memory(url, args.calls or 100_000, Path(folder))
