@@ -13,11 +13,11 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from deep.exceptions import DeepError, InputError
+from deep.experiments._options import Values
 
 __all__ = ["main"]
 
@@ -46,7 +46,7 @@ def main(argv: list[str] | None = None) -> int:
             return report(words[1:])
         return _votes(_parser().parse_args(words))
     except DeepError as error:
-        sys.stderr.write(f"{error}\n")
+        sys.stderr.write(f"error: {error}\n")
         return ERROR
     except KeyboardInterrupt:
         sys.stderr.write("interrupted; the same command again asks what is missing\n")
@@ -84,19 +84,14 @@ def _check_out(out: Path) -> Path:
     return out
 
 
-def _split(values: Sequence[str] | None) -> list[str]:
-    """Return the values of an option that repeats and takes commas."""
-    return [part.strip() for value in values or () for part in value.split(",") if part.strip()]
-
-
 def _plan(args: argparse.Namespace) -> Any:
     from deep.experiments._votes_io import ExampleFile, is_storable
     from deep.experiments._votes_plan import Plan
     from deep.prompt_pool import load_pool, load_prompt
 
-    prompts = [prompt for name in _split(args.pool) for prompt in load_pool(name)]
-    prompts += [load_prompt(name) for name in _split(args.prompt)]
-    models = _split(args.model)
+    prompts = [prompt for name in args.pool for prompt in load_pool(name)]
+    prompts += [load_prompt(name) for name in args.prompt]
+    models = args.model
     if not prompts:
         raise InputError("`pool` or `prompt` must be given. Got neither.")
     if not models:
@@ -130,7 +125,7 @@ def _settings(args: argparse.Namespace) -> Any:
     from deep.llm import FAILURES, PriceBook, describe_ledger
 
     base_url = _base_url(args)
-    retry = _split(args.retry_failed)
+    retry = args.retry_failed
     allowed = sorted({*FAILURES, "refused", "truncated", "unparsable"})
     wrong = [name for name in retry if name not in allowed]
     if wrong:
@@ -199,7 +194,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    several: Any = {"action": "extend", "nargs": "+"}
+    several: Any = {"action": Values, "nargs": "+", "default": []}
     add = parser.add_argument
     add("examples", metavar="EXAMPLES", help="CSV, JSONL or Parquet with the columns source and claim")
     add("--pool", **several, metavar="NAME", help="pools of prompts, or folders of TOML prompts")
