@@ -14,7 +14,7 @@ import pytest
 import sqlalchemy
 
 from deep.exceptions import InputError
-from deep.llm import History, LedgerError, RetryPolicy, describe_ledger
+from deep.llm import History, LedgerError, RetryPolicy, _caller, describe_ledger
 from tests.fault_server import FaultServer
 from tests.llm.calls import KEY, question, questions, run
 from tests.llm.crash import PROMPTS, kill_and_resume, write_examples
@@ -167,6 +167,25 @@ def test_a_live_machine_is_waited_for(ledger):
         assert server.count == 1
     assert ran.tally.attempts == 0
     assert query(ledger, "SELECT state FROM requests") == [("done",)]
+
+
+def test_a_budget_counts_what_other_machines_spend(ledger, monkeypatch):
+    """Both look at the ledger while they run, so together they stay within what one of them may spend."""
+    monkeypatch.setattr(_caller, "REFRESH_SECONDS", -1.0)
+    rans = []
+    with FaultServer(latency=0.02) as server:
+        threads = [
+            threading.Thread(
+                target=lambda n=n: rans.append(run(server.url, ledger, questions(n), workers=4, budget=0.03))
+            )
+            for n in (600, 601)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert [ran.stopped for ran in rans] == ["budget", "budget"]
+    assert query(ledger, "SELECT sum(cost) FROM attempts")[0][0] <= 0.03 + 128 * 1e-4
 
 
 def test_a_lost_database_stops_the_run(ledger):

@@ -434,7 +434,7 @@ def test_the_first_request_to_a_model_goes_alone(tmp_path):
         run(server.url, tmp_path / "l", questions(10))
         times = [at for at, _, _ in server.log]
     assert times[1] - times[0] >= 0.15
-    assert times[-1] - times[1] < 0.5
+    assert times[-1] - times[1] < 1.2
 
 
 def test_a_group_goes_together_and_its_first_alone(tmp_path):
