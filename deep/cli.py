@@ -14,6 +14,7 @@ COMMANDS = {
 """Sub-command to the module whose ``main(argv)`` runs it, and what it is for."""
 
 USAGE_ERROR = 2
+INTERRUPTED = 130
 
 
 def help_text() -> str:
@@ -51,7 +52,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         known = ", ".join(sorted(COMMANDS))
         sys.stderr.write(f"error: `COMMAND` must be one of {known}. Got {words[0]!r}.\n")
         return USAGE_ERROR
-    status: int = import_module(COMMANDS[words[0]][0]).main(words[1:])
+    try:
+        status: int = import_module(COMMANDS[words[0]][0]).main(words[1:])
+    except KeyboardInterrupt:  # while libraries were loading; a running command answers for itself
+        sys.stderr.write("interrupted; nothing was written\n")
+        return INTERRUPTED
     return status
 
 

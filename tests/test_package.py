@@ -76,3 +76,14 @@ def test_every_command_has_help_with_examples(name, capsys):
         main([name, "--help"])
     assert stop.value.code == 0
     assert "examples:" in capsys.readouterr().out
+
+
+def test_interrupt_while_loading_is_one_line(monkeypatch, capsys):
+    """Ctrl-C before the command has started is a line and status 130, not a traceback."""
+
+    def interrupted(name):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("deep.cli.import_module", interrupted)
+    assert main(["loo", "--test", "all"]) == 130
+    assert capsys.readouterr().err == "interrupted; nothing was written\n"

@@ -368,11 +368,23 @@ def test_what_cannot_be_run_is_one_line_and_leaves_nothing(loo, tmp_path, words,
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_interrupt_leaves_nothing_behind(tmp_path, jobs):
     """Ctrl-C in the middle ends with one line, status 130 and no folder, not even a temporary one."""
-    words = ["-m", "deep.experiments.loo", "--test", "all", "--jobs", jobs, "--out", str(tmp_path / "x")]
+    code = f"""
+import sys
+from deep.experiments.loo import main
+print("ready", flush=True)
+sys.exit(main(["--test", "all", "--jobs", "{jobs}", "--out", "x"]))
+"""
     process = subprocess.Popen(
-        [sys.executable, *words], stderr=subprocess.PIPE, text=True, cwd=tmp_path, start_new_session=True
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        start_new_session=True,
     )
-    time.sleep(8)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(3)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the workers too
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
