@@ -2,6 +2,7 @@
 
 import signal
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -89,9 +90,12 @@ def run_tasks(
     n_jobs = settings.n_jobs if settings.n_jobs < 0 else max(1, min(settings.n_jobs, len(tasks)))
     # On Ctrl-C the main process ends its workers; a word from each of them would only hide its own.
     pool = Parallel(n_jobs=n_jobs, batch_size=1, return_as="generator_unordered", initializer=_ignore_interrupt)
-    for i, outcome in pool(calls):
-        found[i] = outcome
-        step()
+    with warnings.catch_warnings():
+        # A worker that has grown, as one does when it loads torch, is replaced by a fresh one between two tasks.
+        warnings.filterwarnings("ignore", message="A worker stopped while some jobs", category=UserWarning)
+        for i, outcome in pool(calls):
+            found[i] = outcome
+            step()
     outcomes = [found[i] for i in range(len(tasks))]
     if not any(outcome.scored for outcome in outcomes):
         reasons = " ".join(outcome.warning for outcome in outcomes if outcome.warning)
