@@ -36,10 +36,9 @@ class Values(argparse.Action):
     ) -> None:
         """Add the values to those given before."""
         parts = [part for value in values for part in ([value] if Path(value).exists() else value.split(","))]
-        seen = getattr(namespace, f"_{self.dest}_seen", [])
-        collected = [*seen, *(part.strip() for part in parts if part.strip())]
-        setattr(namespace, f"_{self.dest}_seen", collected)
-        setattr(namespace, self.dest, collected)
+        seen = getattr(namespace, self.dest)
+        before = [] if seen is self.default else seen
+        setattr(namespace, self.dest, [*before, *(part.strip() for part in parts if part.strip())])
 
 
 def guarded(run: Callable[[Sequence[str] | None], int], argv: Sequence[str] | None) -> int:

@@ -59,6 +59,7 @@ def test_values_repeat_split_and_keep_file_names(tmp_path, monkeypatch):
     parser.add_argument("--votes", action=Values, nargs="+", default=["unset"])
     given = parser.parse_args(["--votes", "x,y", "a,b.csv", "--votes", "z"])
     assert given.votes == ["x", "y", "a,b.csv", "z"]
+    assert vars(given) == {"votes": given.votes}
     assert parser.parse_args([]).votes == ["unset"]
 
 
