@@ -1,6 +1,11 @@
-"""Sentences of a text, with their places in it."""
+"""Sentences of a text, with their places in it; and what text can be stored."""
 
-__all__ = ["sentence_spans"]
+__all__ = ["is_storable", "sentence_spans"]
+
+
+def is_storable(text: str) -> bool:
+    """Return whether files and databases can hold a text: no NUL, no lone surrogate."""
+    return "\0" not in text and (text.isascii() or text == text.encode(errors="replace").decode())
 
 
 def sentence_spans(text: str, language: str = "en") -> list[tuple[int, int]]:

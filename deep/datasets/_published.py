@@ -1,6 +1,6 @@
 """The figures that the DEEP paper prints, and the whole counts behind them.
 
-The data file beside this module holds Tables 1 to 3 in percent, as printed; here they are fractions in [0, 1].
+The data file beside this module holds Tables 1 and 3 in percent, as printed; here they are fractions in [0, 1].
 """
 
 import json
@@ -19,13 +19,11 @@ __all__ = [
     "OperatingPoint",
     "PublishedBaseline",
     "PublishedDataset",
-    "PublishedEnsemble",
     "WholeCounts",
     "contradicting_points",
     "published_baselines",
     "published_dataset",
     "published_datasets",
-    "published_ensembles",
     "published_points",
     "published_source",
     "recover_counts",
@@ -142,29 +140,6 @@ class PublishedBaseline:
     margin: float
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedEnsemble:
-    """The majority vote and the best method of the paper's Table 2, for one dataset and number of prompts.
-
-    Parameters
-    ----------
-    dataset : str
-    n_prompts : {3, 5, 9}
-    majority_vote : float
-        Balanced accuracy of MajorityLabelVoter, in [0, 1].
-    best : float
-        Balanced accuracy of the best of the 16 methods, chosen on the test set.
-    best_methods : tuple of str
-        The methods that reach it.
-    """
-
-    dataset: str
-    n_prompts: int
-    majority_vote: float
-    best: float
-    best_methods: tuple[str, ...]
-
-
 class WholeCounts(NamedTuple):
     """Votes for consistent behind a cell of Table 1, in whole items."""
 
@@ -249,22 +224,6 @@ def published_baselines() -> tuple[PublishedBaseline, ...]:
     """
     cells = _cells(_figures()["baselines"]["rows"])
     return tuple(PublishedBaseline(row["kind"], row["method"], dataset, *figures) for row, dataset, figures in cells)
-
-
-@cache
-def published_ensembles() -> tuple[PublishedEnsemble, ...]:
-    """Return the majority vote and the best method of Table 2, for 3, 5 and 9 prompts.
-
-    Examples
-    --------
-    >>> from deep.datasets import published_ensembles
-    >>> [e.majority_vote for e in published_ensembles() if e.n_prompts == 5]
-    [0.6962, 0.7037, 0.6433, 0.737]
-    """
-    return tuple(
-        PublishedEnsemble(dataset, n_prompts, round(majority / 100.0, 6), round(best / 100.0, 6), tuple(methods))
-        for dataset, n_prompts, majority, best, methods in _figures()["ensembles"]["rows"]
-    )
 
 
 def _whole_within(rate: float, half: float, n: int) -> npt.NDArray[np.intp]:

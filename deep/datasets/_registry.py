@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 
 from deep.exceptions import InputError
 
-__all__ = ["family_of", "resolve_dataset"]
+__all__ = ["canonical_name", "family_of", "resolve_dataset"]
 
 _SPELLINGS = {
     "aggrefact-cnn-dm": "aggrefact-cnn",
@@ -41,7 +41,7 @@ _FAMILIES = {
 }
 
 
-def _canonical(name: str) -> str:
+def canonical_name(name: str) -> str:
     """Return the registered spelling of a dataset's name, in lower case with hyphens."""
     plain = re.sub(r"[\s_/.-]+", "-", name.strip().casefold())
     return _SPELLINGS.get(plain, plain)
@@ -66,7 +66,7 @@ def family_of(dataset: str) -> str:
     >>> family_of("tofueval-mediasum"), family_of("TofuEval-MeetB"), family_of("ragtruth")
     ('tofueval', 'tofueval', 'ragtruth')
     """
-    return _FAMILIES.get(_canonical(dataset), dataset)
+    return _FAMILIES.get(canonical_name(dataset), dataset)
 
 
 def resolve_dataset(name: str, known: Iterable[str], *, param: str = "dataset") -> str:
@@ -115,7 +115,7 @@ def resolve_dataset(name: str, known: Iterable[str], *, param: str = "dataset") 
 
 def _readings(name: str) -> list[Callable[[str], bool]]:
     """Return the ways to read a name, the strictest first."""
-    plain = _canonical(name)
+    plain = canonical_name(name)
     short = _SHORT_NAMES.get(plain, plain)
     letters: list[Callable[[str], bool]] = [
         lambda candidate: candidate == name,
@@ -125,8 +125,8 @@ def _readings(name: str) -> list[Callable[[str], bool]]:
         return letters
     return [
         *letters,
-        lambda candidate: _canonical(candidate) == plain,
-        lambda candidate: _canonical(candidate) == short,
-        lambda candidate: _canonical(candidate).startswith(plain),
-        lambda candidate: plain in _canonical(candidate),
+        lambda candidate: canonical_name(candidate) == plain,
+        lambda candidate: canonical_name(candidate) == short,
+        lambda candidate: canonical_name(candidate).startswith(plain),
+        lambda candidate: plain in canonical_name(candidate),
     ]

@@ -1,0 +1,287 @@
+"""Examples from files, from Hugging Face datasets and from anything that yields mappings; never all in memory."""
+
+from abc import ABC, abstractmethod
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from deep._records import Example
+from deep._text import is_storable
+from deep.datasets._rows import ENDINGS, ending_of, read_rows
+from deep.exceptions import InputError
+
+__all__ = ["FIELDS", "ExampleFile", "Examples", "examples_from_dataset"]
+
+REQUIRED = ("source", "claim")
+NAMES = ("example_id", "dataset", "document_id")
+FIELDS = (*REQUIRED, "label", *NAMES)
+"""What a row may say of an example; each is a column of that name unless it is mapped to another."""
+
+_LABELS = {"": None, "0": 0, "0.0": 0, "1": 1, "1.0": 1, "false": 0, "nan": None, "none": None, "null": None, "true": 1}
+
+
+class Examples(ABC):
+    """Examples that can be gone through again and again.
+
+    Attributes
+    ----------
+    name : str
+        The dataset of examples that name none themselves.
+    """
+
+    name: str
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[Example]:
+        """Yield the examples, from the first on."""
+
+    @property
+    @abstractmethod
+    def origin(self) -> str:
+        """Where the examples come from, for an error message."""
+
+    def at(self, number: int) -> str:
+        """Return the place of an example, counted from 1, for an error message."""
+        return f"in row {number} of {self.origin}"
+
+    def check(self) -> int:
+        """Read everything once, and return the number of examples.
+
+        Of each example eight bytes are kept, so ten million need 80 MB; a file is read again only to say where an
+        id comes twice.
+
+        Raises
+        ------
+        InputError
+            There is none, a row is not usable, or an id comes twice within a dataset.
+        """
+        identities = array("q", (hash((example.dataset, example.example_id)) for example in self))
+        if not identities:
+            raise InputError(f"`examples` must hold at least one row. Got none in {self.origin}. Add one, or leave it.")
+        ordered = np.frombuffer(identities, dtype=np.int64)
+        ordered.sort()  # in place: the array is ours
+        repeated = ordered[1:][ordered[1:] == ordered[:-1]]
+        if repeated.size:
+            self._raise_repeated(set(repeated.tolist()))
+        return len(identities)
+
+    def _raise_repeated(self, hashes: set[int]) -> None:
+        """Raise where an id truly comes twice; two ids may share a hash, though hardly ever do."""
+        seen: set[tuple[str | None, str]] = set()
+        for number, example in enumerate(self, start=1):
+            identity = (example.dataset, example.example_id)
+            if identity in seen:
+                raise InputError(
+                    f"`example_id` must be unique within a dataset. Got {example.example_id!r} twice in "
+                    f"{example.dataset!r}, the second time {self.at(number)}. Number the rows, or leave the column out."
+                )
+            if hash(identity) in hashes:
+                seen.add(identity)
+
+
+class _Rows(Examples):
+    """Examples made of rows that are mappings.
+
+    Parameters
+    ----------
+    name : str
+    columns : mapping of str to str, optional
+        Field of an example to the column that holds it, where that has another name.
+    """
+
+    def __init__(self, name: str, columns: Mapping[str, str] | None) -> None:
+        self.name = name
+        self.mapped = check_columns(columns)
+        self.columns = {field: self.mapped.get(field, field) for field in FIELDS}
+        self.needed = [field for field in FIELDS if field in REQUIRED or field in self.mapped]
+
+    @abstractmethod
+    def _rows(self) -> Iterator[tuple[int | None, Mapping[str, Any]]]:
+        """Yield the rows, each with its line."""
+
+    def __iter__(self) -> Iterator[Example]:
+        for number, (line, row) in enumerate(self._rows(), start=1):
+            yield self._example(row, number, line)
+
+    def _example(self, row: Mapping[str, Any], number: int, line: int | None) -> Example:
+        for field in self.needed:
+            if self.columns[field] not in row:
+                raise self._missing(field, row, number, line)
+        values = {field: row.get(column) for field, column in self.columns.items()}
+        texts: dict[str, str] = {}
+        for field in REQUIRED:
+            text = values[field]
+            if not isinstance(text, str) or not text.strip():
+                raise self._wrong(field, "text", "Fill it in, or drop the row", values, number, line)
+            if "\0" in text:
+                raise self._wrong(field, "text without NUL", "Take the NUL out", values, number, line)
+            texts[field] = text
+        names = {field: _text(values[field]) for field in NAMES}
+        for field, name in names.items():
+            if name is not None and not is_storable(name):
+                raise self._wrong(field, "text without NUL", "Use plain Unicode text", values, number, line)
+        label = _text(values["label"]) or ""
+        if label.lower() not in _LABELS:
+            remedy = "Write 1 for consistent, 0 for not, nothing where unknown"
+            raise self._wrong("label", "0, 1 or empty", remedy, values, number, line)
+        return Example(
+            source=texts["source"],
+            claim=texts["claim"],
+            example_id=names["example_id"] or str(number),
+            label=_LABELS[label.lower()],
+            dataset=names["dataset"] or self.name,
+            document_id=names["document_id"],
+        )
+
+    def _missing(self, field: str, row: Mapping[str, Any], number: int, line: int | None) -> InputError:
+        wanted = " and ".join(self.columns[name] for name in self.needed)
+        present = ", ".join(sorted(map(str, row))) or "nothing else"
+        flag = f"--{field.replace('_', '-')}-column"
+        return InputError(
+            f"`examples` must have the columns {wanted}. Got none named {self.columns[field]!r} "
+            f"{self._place(number, line)}, which has {_short(present)}. Rename it, or map it ({flag}, or `columns`)."
+        )
+
+    def _wrong(
+        self, field: str, allowed: str, remedy: str, values: Mapping[str, Any], number: int, line: int | None
+    ) -> InputError:
+        place = f"{self._place(number, line)}, column {self.columns[field]!r}"
+        return InputError(f"`{field}` must be {allowed}. Got {_short(repr(values[field]))} {place}. {remedy}.")
+
+    def _place(self, number: int, line: int | None) -> str:
+        place = self.at(number)
+        return place if line is None else place.replace(f"row {number}", f"row {number} (line {line})", 1)
+
+
+class ExampleFile(_Rows):
+    r"""The examples of a file, read anew each time and never all in memory.
+
+    Parameters
+    ----------
+    path : str or Path
+        ``.csv`` (UTF-8, with a header), ``.jsonl`` or ``.ndjson``, each also with ``.gz``, or ``.parquet``, with the
+        columns `source` and `claim`, and as wanted `example_id` (default: the row's number, from 1), `label` (1, 0,
+        true, false or empty), `dataset` and `document_id`.
+    columns : mapping of str to str, optional
+        Field to column, where a column has another name.
+    dataset : str, optional
+        The dataset of rows that name none; default: the file's name without its ending.
+
+    Raises
+    ------
+    InputError
+        There is no such file, or its ending says nothing. Going through it raises where a row is not usable.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from deep.datasets import ExampleFile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "news.csv")
+    ...     _ = path.write_text("article,claim,label\nIt rained.,It was wet.,1\n")
+    ...     file = ExampleFile(path, columns={"source": "article"})
+    ...     [(e.dataset, e.example_id, e.source, e.label) for e in file], file.check()
+    ([('news', '1', 'It rained.', 1)], 1)
+    """
+
+    def __init__(
+        self, path: str | Path, *, columns: Mapping[str, str] | None = None, dataset: str | None = None
+    ) -> None:
+        self.path = Path(path)
+        ending = ending_of(self.path)
+        if ending is None or not self.path.is_file():
+            raise InputError(
+                f"`examples` must be a file that ends in one of {', '.join(ENDINGS)}. Got {str(path)!r}"
+                f"{', which is not there' if ending else ''}. Check the name."
+            )
+        super().__init__(dataset or self.path.name[: -len(ending)] or "examples", columns)
+
+    @property
+    def origin(self) -> str:
+        """The path."""
+        return repr(str(self.path))
+
+    def _rows(self) -> Iterator[tuple[int | None, Mapping[str, Any]]]:
+        return read_rows(self.path, self.columns.values())
+
+
+class _MappedExamples(_Rows):
+    """The rows of an iterable of mappings that can be gone through again and again."""
+
+    def __init__(self, rows: Iterable[Mapping[str, Any]], name: str, columns: Mapping[str, str] | None) -> None:
+        super().__init__(name, columns)
+        self.rows = rows
+
+    @property
+    def origin(self) -> str:
+        """The dataset's name."""
+        return f"dataset {self.name!r}"
+
+    def _rows(self) -> Iterator[tuple[int | None, Mapping[str, Any]]]:
+        for number, row in enumerate(self.rows, start=1):
+            if not isinstance(row, Mapping):
+                raise InputError(f"`dataset` must hold mappings. Got a {type(row).__name__} {self.at(number)}.")
+            yield None, row
+
+
+def examples_from_dataset(
+    dataset: Iterable[Mapping[str, Any]], columns: Mapping[str, str] | None = None, name: str | None = None
+) -> Examples:
+    """Return the examples of a Hugging Face ``Dataset`` or ``IterableDataset``, or of any mappings.
+
+    Parameters
+    ----------
+    dataset : iterable of mapping
+        It must begin anew each time it is iterated, as a list does; a generator does not. Rows are read as they
+        are needed.
+    columns : mapping of str to str, optional
+        Field to column, where a column has another name.
+    name : str, optional
+        The dataset of rows that name none; default: the dataset's own ``info.dataset_name``, else ``examples``.
+
+    Raises
+    ------
+    InputError
+        `dataset` is an iterator, a table of several splits, or not iterable.
+
+    Examples
+    --------
+    >>> from deep.datasets import examples_from_dataset
+    >>> rows = [{"doc": "It rained.", "claim": "It was wet.", "label": True}]
+    >>> [(e.dataset, e.source, e.label) for e in examples_from_dataset(rows, {"source": "doc"}, "weather")]
+    [('weather', 'It rained.', 1)]
+    """
+    if isinstance(dataset, Mapping):
+        splits = ", ".join(sorted(map(str, dataset)))
+        raise InputError(f"`dataset` must be one split. Got a mapping of {splits}. Choose one, as in dataset['test'].")
+    if isinstance(dataset, Iterator) or not isinstance(dataset, Iterable):
+        raise InputError(
+            f"`dataset` must be an iterable that begins anew each time. Got a {type(dataset).__name__}. "
+            "Make a list of it, or a datasets.IterableDataset."
+        )
+    known = getattr(getattr(dataset, "info", None), "dataset_name", None)
+    return _MappedExamples(dataset, name or known or "examples", columns)
+
+
+def check_columns(columns: Mapping[str, str] | None) -> dict[str, str]:
+    """Return the mapping of fields to columns, all of them known."""
+    for field in columns or {}:
+        if field not in FIELDS:
+            raise InputError(f"`columns` must map {', '.join(sorted(FIELDS))}. Got {field!r}.")
+    return dict(columns or {})
+
+
+def _text(value: Any) -> str | None:
+    """Return an id, name or label as text; None where it is empty."""
+    if value is None or value != value:
+        return None
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return str(value).strip() or None
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 80 else f"{text[:76]}..."

@@ -1,0 +1,48 @@
+"""Reading the published files: rows of CSV, JSON lines and Parquet, and whole JSON documents."""
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from deep.datasets._rows import read_rows
+from deep.exceptions import InputError
+
+__all__ = ["read_document", "rows_of"]
+
+
+def rows_of(path: Path, columns: Collection[str], ending: str | None = None) -> Iterator[Mapping[str, Any]]:
+    """Yield the rows of a file with the given columns; `ending` says how to read it where its name does not.
+
+    Raises
+    ------
+    InputError
+        A column is not there, or the file cannot be read.
+    """
+    for number, (_, row) in enumerate(read_rows(path, columns, ending), start=1):
+        absent = [name for name in columns if name not in row]
+        if absent:
+            raise InputError(
+                f"`{absent[0]}` must be a column of {str(path)!r}, as its authors publish it. Got none in row "
+                f"{number}. Download the file again."
+            )
+        yield row
+
+
+def read_document(path: Path) -> Any:
+    """Return what a JSON file holds.
+
+    Raises
+    ------
+    InputError
+        It is not UTF-8, not JSON, or cannot be read.
+    """
+    try:
+        return json.loads(path.read_bytes().decode("utf-8-sig"))
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+    except RecursionError:
+        reason = "nested too deeply"
+    except ValueError as error:
+        reason = str(error)
+    raise InputError(f"`examples` must be JSON. Got {str(path)!r}: {reason}. Download the file again.")

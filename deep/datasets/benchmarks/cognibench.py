@@ -1,0 +1,157 @@
+"""CogniBench: turns of knowledge-grounded dialogues with a label for every sentence (Tang et al., ACL 2025)."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from deep._records import Example
+from deep.datasets.benchmarks._read import read_document
+from deep.datasets.benchmarks._record import Benchmark, BenchmarkFile
+from deep.exceptions import InputError
+
+__all__ = ["COGNIBENCH", "CogniBenchTurn", "load_turns"]
+
+DIALOGUES, LABELS = "dialogues.json", "labels.json"
+ASSISTANT = "<assistant>"
+RAW = "https://raw.githubusercontent.com/FUTUREEEEEE/CogniBench"
+
+
+@dataclass(frozen=True, slots=True)
+class CogniBenchTurn:
+    """One turn of a dialogue that is grounded in a text.
+
+    Parameters
+    ----------
+    turn_id : str
+        As published: number of the dialogue, language, number of the turn.
+    knowledge : str
+        The text that the answers must follow from.
+    history : str
+        The turns before this one; empty at the first.
+    question : str
+        What the user says in this turn.
+    response : str
+        The assistant's answer, which is judged.
+    turn_index : int
+        From 0.
+    labels : mapping or None
+        The published record of this turn; None where it has none. Its ``sentence_label_dict`` maps a sentence in
+        lower case to ``[labels, position]``.
+    """
+
+    turn_id: str
+    knowledge: str
+    history: str
+    question: str
+    response: str
+    turn_index: int
+    labels: Mapping[str, Any] | None
+
+    @property
+    def sentences(self) -> Mapping[str, Any]:
+        """The published sentence dictionary, as it comes; empty where the turn has no labels."""
+        return {} if self.labels is None else self.labels["sentence_label_dict"]
+
+    @property
+    def dialogue(self) -> str:
+        """What was said before the response, the user's question last."""
+        return f"{self.history}\n\n{self.question}".strip()
+
+    @property
+    def dialogue_id(self) -> str:
+        """What the turns of one dialogue share."""
+        return self.turn_id.rsplit("_", 1)[0]
+
+
+def load_turns(folder: str | Path) -> list[CogniBenchTurn]:
+    """Return all published turns, labeled or not, in the order of ``dialogues.json``.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Holds ``dialogues.json`` and ``labels.json`` of FUTUREEEEEE/CogniBench.
+
+    Raises
+    ------
+    InputError
+        A file is not there, or not in the published layout.
+    """
+    dialogues, labels = (read_document(Path(folder) / name) for name in (DIALOGUES, LABELS))
+    try:
+        return [_turn(row, labels.get(row["id"])) for row in dialogues]
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        reason = f"{type(error).__name__} {error}"
+        raise InputError(
+            f"`folder` must hold {DIALOGUES} and {LABELS} as their authors publish them. Got {str(folder)!r}: "
+            f"{reason}. Download both again."
+        ) from None
+
+
+def _turn(row: Mapping[str, Any], labels: Mapping[str, Any] | None) -> CogniBenchTurn:
+    turn = row["current_turn"]
+    before = row["dialogue"][: row["dialogue"].index(turn)]
+    question, response = turn.split(ASSISTANT, 1)
+    if labels is not None and not isinstance(labels["sentence_label_dict"], dict):
+        raise TypeError("sentence_label_dict")
+    return CogniBenchTurn(
+        turn_id=row["id"],
+        knowledge=row["reference"],
+        history=before.strip(),
+        question=question.strip(),
+        response=response.strip(),
+        turn_index=row["turn_index"],
+        labels=labels,
+    )
+
+
+def read(folder: Path) -> Iterator[Example]:
+    """Yield the labeled turns: the source is knowledge and dialogue, the claim the response.
+
+    A response is consistent if the authors list no hallucinated sentence of it (``hallu_list``).
+    """
+    for turn in load_turns(folder):
+        if turn.labels is not None:
+            source = f"{turn.knowledge.strip()}\n\n{turn.dialogue}"
+            label = int(not turn.labels["hallu_list"])
+            yield Example(source, turn.response, turn.turn_id, label, "cognibench", turn.dialogue_id)
+
+
+def count(folder: Path) -> dict[str, int]:
+    """Return what else the files hold: turns, and sentences by the lists and dictionaries that name them."""
+    turns = load_turns(folder)
+    labels = [turn.labels for turn in turns if turn.labels is not None]
+    return {
+        "dialogues": len(turns),
+        "labeled turns": len(labels),
+        "keys in sentence dictionaries": sum(len(record["sentence_label_dict"]) for record in labels),
+        "factual sentences": sum(len(record["factual_list"]) for record in labels),
+        "cognitive sentences": sum(len(record["cognitive_list"]) for record in labels),
+    }
+
+
+COGNIBENCH = Benchmark(
+    name="cognibench",
+    title="an answer in a knowledge-grounded dialogue",
+    licence="no licence file",
+    commercial=None,
+    url="https://github.com/FUTUREEEEEE/CogniBench",
+    citation="arXiv:2505.20767",
+    folder="cognibench",
+    files=(
+        BenchmarkFile(
+            name=DIALOGUES,
+            url=f"{RAW}/5885fb74811aced41096e7e1324c7682910796fb/data/{DIALOGUES}",
+            sha256="c51d9d7e41037f009dcf2c31c9795e1a2e0967a32e1ea7ff125d299c5eb1fe24",
+        ),
+        BenchmarkFile(
+            name=LABELS,
+            url=f"{RAW}/d17b81d4cead72123e88396a2123ebbe3c8ab396/data/{LABELS}",
+            sha256="f04ce4f9c53a6e4e116a47c12060f8a2f6acd162fcb49f09bf58d07644ce9f87",
+        ),
+    ),
+    read=read,
+    count=count,
+    note="Of the published dialogues, each cut at one turn, those with labels. A turn is consistent if none of its "
+    "sentences is hallucinated.",
+)

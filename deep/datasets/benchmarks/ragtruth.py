@@ -1,0 +1,52 @@
+"""RAGTruth: answers of retrieval-augmented models with hallucinated spans (Niu et al., 2024, arXiv:2401.00396).
+
+The repository ParticleMedia/RAGTruth publishes ``dataset/response.jsonl`` and ``dataset/source_info.jsonl`` (its
+README.md). As in the authors' ``baseline/prepare_dataset.py``, the test split without responses of poor quality is
+taken, and the reference is the article, the passages, or the data.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from deep._records import Example
+from deep.datasets.benchmarks._read import rows_of
+from deep.datasets.benchmarks._record import Benchmark, BenchmarkFile
+
+__all__ = ["RAGTRUTH"]
+
+RAW = "https://raw.githubusercontent.com/ParticleMedia/RAGTruth/f767afd0b3c222c30e2058a13ea7a645edbd14c9/dataset"
+RESPONSES, SOURCES = "response.jsonl", "source_info.jsonl"
+
+
+def read(folder: Path) -> Iterator[Example]:
+    """Yield the responses of the test split; one without a hallucinated span is consistent."""
+    sources = {str(row["source_id"]): row for row in rows_of(folder / SOURCES, ("source_id", "source_info"))}
+    columns = ("id", "source_id", "labels", "split", "quality", "response")
+    for row in rows_of(folder / RESPONSES, columns):
+        if (row["split"], row["quality"]) == ("test", "good"):
+            document = str(row["source_id"])
+            source = _reference(sources[document])
+            yield Example(source, row["response"], str(row["id"]), int(not row["labels"]), "ragtruth", document)
+
+
+def _reference(row: Mapping[str, Any]) -> str:
+    info = row["source_info"]
+    if isinstance(info, str):
+        return info
+    return str(info["passages"]) if "passages" in info else json.dumps(info, ensure_ascii=False)
+
+
+RAGTRUTH = Benchmark(
+    name="ragtruth",
+    title="an answer, a summary or a description of data by a language model",
+    licence="MIT",
+    commercial=True,
+    url="https://github.com/ParticleMedia/RAGTruth",
+    citation="arXiv:2401.00396",
+    folder="ragtruth",
+    files=tuple(BenchmarkFile(name=name, url=f"{RAW}/{name}") for name in (RESPONSES, SOURCES)),
+    read=read,
+    note="The test split, response level: consistent without a hallucinated span.",
+)

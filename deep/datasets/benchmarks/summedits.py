@@ -1,0 +1,74 @@
+"""SummEdits: edited summaries in several domains (Laban et al., 2023, arXiv:2305.14540).
+
+The repository salesforce/factualNLG publishes a JSON file a domain, ``data/summedits/summedits_{domain}.json``: a list
+of objects with `id`, `doc`, `summary`, `label`. Read as well is one table of eight of the ten domains,
+``texts.csv.gz``, with `item_id` (``domain|id``), `document`, `claim` and `label`.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from deep._records import Example
+from deep.datasets.benchmarks._read import read_document, rows_of
+from deep.datasets.benchmarks._record import Benchmark, BenchmarkFile
+
+__all__ = ["SUMMEDITS"]
+
+RAW = "https://raw.githubusercontent.com/salesforce/factualNLG/0da1dfa62c783218d26208c1796d3a2605bec745/data/summedits"
+DOMAINS = (
+    "billsum",
+    "ectsum",
+    "news",
+    "podcast",
+    "qmsumm",
+    "sales_call",
+    "sales_email",
+    "samsum",
+    "scitldr",
+    "shakespeare",
+)
+TABLE = "texts.csv.gz"
+
+
+def read(folder: Path) -> Iterator[Example]:
+    """Yield the pairs of every domain whose file is there; where none is, those of the table."""
+    documents: dict[tuple[str, str], str] = {}
+    for domain, identifier, source, claim, label in _pairs(folder):
+        # One text comes under two identifiers; it is one document, and must not straddle a fold.
+        document = documents.setdefault((domain, source), identifier.rsplit("_", 1)[0])
+        yield Example(source, claim, identifier, label, f"summedits-{domain.replace('_', '-')}", document)
+
+
+def _pairs(folder: Path) -> Iterator[tuple[str, str, str, str, int]]:
+    published = [(domain, folder / _name(domain)) for domain in DOMAINS]
+    found = [(domain, path) for domain, path in published if path.is_file()]
+    for domain, path in found:
+        for row in read_document(path):
+            yield domain, str(row["id"]), row["doc"], row["summary"], int(row["label"])
+    if not found:
+        for row in rows_of(folder / TABLE, ("item_id", "document", "claim", "label")):
+            domain, identifier = row["item_id"].split("|", 1)
+            yield domain, identifier, row["document"], row["claim"], int(row["label"])
+
+
+def _name(domain: str) -> str:
+    return f"summedits_{domain}.json"
+
+
+SUMMEDITS = Benchmark(
+    name="summedits",
+    title="a summary with one edit, consistent with its document or not",
+    licence="Apache-2.0",
+    commercial=True,
+    url="https://github.com/salesforce/factualNLG",
+    citation="arXiv:2305.14540",
+    folder="summedits",
+    files=(
+        *(BenchmarkFile(name=_name(domain), url=f"{RAW}/{_name(domain)}") for domain in DOMAINS),
+        BenchmarkFile(name=TABLE, by_hand="A re-export of eight domains; the authors' JSON files serve as well"),
+    ),
+    read=read,
+    datasets=tuple(f"summedits-{domain.replace('_', '-')}" for domain in DOMAINS),
+    any_file=True,
+    note="A domain is a dataset, and only the domains whose files are there are read.",
+)

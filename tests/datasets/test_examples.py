@@ -1,0 +1,337 @@
+"""Examples from files and from datasets: what is read, what is refused, and how little is held."""
+
+import csv
+import gzip
+import json
+import os
+import subprocess
+import sys
+import tracemalloc
+from dataclasses import asdict
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from deep import Example
+from deep.datasets import ExampleFile, describe_examples, examples_from_dataset, load_examples
+from deep.datasets import _rows as rows_module
+from deep.exceptions import InputError
+
+GOOD = b"source,claim,label\nIt rained.,Wet.,1\nIt snowed.,Green.,0\n"
+COLUMNS = ["source", "claim", "label", "dataset", "document_id", "example_id"]
+
+
+def write(path, examples):
+    """Write examples in the format that the path's name says."""
+    table = [{column: getattr(example, column) for column in COLUMNS} for example in examples]
+    opened = gzip.open if path.name.endswith(".gz") else open
+    if ".parquet" in path.name:
+        pq.write_table(
+            pa.Table.from_pylist(
+                table, pa.schema([(c, pa.string()) for c in COLUMNS]).set(2, pa.field("label", pa.int8()))
+            ),
+            path,
+        )
+    elif ".csv" in path.name:
+        with opened(path, "wt", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, COLUMNS)
+            writer.writeheader()
+            writer.writerows(table)
+    else:
+        with opened(path, "wt", encoding="utf-8") as file:
+            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in table)
+    return path
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1).filter(str.strip)
+ids = texts.map(str.strip)
+some_examples = st.lists(
+    st.builds(
+        Example,
+        source=texts,
+        claim=texts,
+        example_id=ids,
+        label=st.sampled_from([0, 1, None]),
+        dataset=ids,
+        document_id=st.none() | ids,
+    ),
+    min_size=1,
+    max_size=8,
+    unique_by=lambda example: (example.dataset, example.example_id),
+)
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.csv.gz", "x.jsonl", "x.jsonl.gz", "x.ndjson", "x.parquet"])
+@settings(max_examples=25, deadline=None)
+@given(examples=some_examples)
+def test_what_is_written_is_read_back(tmp_path_factory, name, examples):
+    """Any text that is not blank comes back as it was, in every format, as often as it is asked for."""
+    file = load_examples(write(tmp_path_factory.mktemp("round") / name, examples))
+    assert list(file) == examples
+    assert list(file) == examples
+    assert file.check() == len(examples)
+
+
+def test_columns_and_dataset_may_have_other_names(tmp_path):
+    """A mapping says which column holds what; ids default to row numbers."""
+    path = tmp_path / "mine.csv.gz"
+    path.write_bytes(gzip.compress(b"article,summary,ok,doc\nIt rained.,Wet.,TRUE,7\nIt snowed.,Dry.,,8.0\n"))
+    columns = {"source": "article", "claim": "summary", "label": "ok", "document_id": "doc"}
+    file = ExampleFile(path, columns=columns)
+    assert file.name == "mine"
+    assert list(file) == [
+        Example("It rained.", "Wet.", "1", 1, "mine", "7"),
+        Example("It snowed.", "Dry.", "2", None, "mine", "8.0"),
+    ]
+    assert {example.dataset for example in ExampleFile(path, columns=columns, dataset="other")} == {"other"}
+    with pytest.raises(InputError, match=r"`columns` must map claim, dataset, .*Got 'text'"):
+        ExampleFile(path, columns={"text": "article"})
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "complaint"),
+    [
+        ("x.csv", b"", r"at least one row. Got none in '.*x.csv'"),
+        ("x.csv", b"source,claim\n", r"at least one row"),
+        ("x.csv", b"\xff\xfes\0o\0u\0", r"must be UTF-8. Got byte 0xff in line 1 of '.*x.csv'. Save the file as UTF-8"),
+        ("x.csv", GOOD + b"caf\xe9,b,1\n", r"must be UTF-8. Got byte 0xe9 in line 4"),
+        ("x.csv", GOOD + b"a\0b,c,1\n", r"must be text. Got a NUL byte in line 4"),
+        ("x.csv", GOOD + b'"a,b,1\n', r"must be CSV. .*in the record that begins on line 4. Close its quotes"),
+        ("x.csv", b'source,claim\n"a\nb",c\nd\n', r"as many cells as columns. Got row 2 \(line 4\).* 1 cells under 2"),
+        ("x.csv", b"source,source\na,b\n", r"unique column names. Got 'source' twice"),
+        ("x.csv", b"source\na\n", r"Got none named 'claim' in row 1 \(line 2\).*which has source. .*--claim-column"),
+        ("x.csv", b"source,claim\n ,b\n", r"`source` must be text. Got ' ' in row 1 \(line 2\).*column 'source'. Fill"),
+        (
+            "x.csv",
+            GOOD + b"a,b,yes\n",
+            r"`label` must be 0, 1 or empty. Got 'yes' in row 3 \(line 4\).*'label'. Write 1",
+        ),
+        ("x.csv", b"source,claim,example_id\na,b,x\n\na,b,x\n", r"Got 'x' twice in 'x', the second time in row 2 of"),
+        ("x.jsonl", b'{"source": "a", "claim": "b"}\n{"source": \n', r"object a line. Got line 2 .*: Expecting value"),
+        ("x.jsonl", b'{"source": "a", "claim": "b"}\n\n[1]\n', r"object a line. Got line 3 of .*: a list"),
+        ("x.jsonl", b"[" * 200_000, r"object a line. Got line 1 of .*: nested too deeply"),
+        ("x.jsonl", b'{"source": "a", "claim": 3}\n', r"`claim` must be text. Got 3 in row 1 \(line 1\)"),
+        (
+            "x.jsonl",
+            b'{"source": "a\\u0000", "claim": "b"}\n',
+            r"`source` must be text without NUL. .*Take the NUL out",
+        ),
+        ("x.jsonl", b'{"source": "a", "claim": "b", "document_id": "\\ud800"}', r"`document_id` must be text without"),
+        ("x.jsonl.gz", GOOD, r"must be a whole gzip file. Got .*x.jsonl.gz'.*Compress or download it again"),
+        ("x.csv.gz", gzip.compress(GOOD * 50)[:-30], r"must be a whole gzip file"),
+        ("x.parquet", GOOD, r"must be Parquet. Got '.*x.parquet'"),
+        ("x.xlsx", b"PK", r"must be a file that ends in one of .csv, .csv.gz, .jsonl.*Got '.*x.xlsx'"),
+    ],
+)
+def test_a_bad_file_is_one_clear_line(tmp_path, name, content, complaint):
+    """File, row or line, column and remedy; never a traceback from inside."""
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=complaint) as caught:
+        load_examples(path).check()
+    assert "\n" not in str(caught.value)
+    assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.csv.gz", "x.jsonl", "x.jsonl.gz", "x.parquet"])
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_whatever_the_bytes_there_is_no_other_error(tmp_path_factory, name, data):
+    """Random bytes, and a good file with some of its bytes changed, are read or refused with one line."""
+    path = tmp_path_factory.mktemp("bytes") / name
+    good = write(path, [Example("It rained.", "Wet.", "1", 1, "d"), Example("é", "b", "2", None, "d")]).read_bytes()
+    start = data.draw(st.integers(0, len(good) - 1))
+    patch = data.draw(st.binary(max_size=12))
+    path.write_bytes(
+        data.draw(st.sampled_from([patch, good[:start] + patch, good[:start] + patch + good[start + 3 :]]))
+    )
+    try:
+        outcome = load_examples(path).check()
+    except InputError as error:
+        outcome = str(error)
+    assert "\n" not in outcome if isinstance(outcome, str) else outcome > 0
+
+
+def test_a_file_that_is_not_there_or_is_a_folder_is_refused(tmp_path):
+    """The reason is in the message."""
+    with pytest.raises(InputError, match=r"which is not there"):
+        load_examples(tmp_path / "absent.csv")
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(InputError, match=r"must be a file that ends in"):
+        load_examples(tmp_path / "folder.csv")
+
+
+def test_a_parquet_without_a_column_is_refused(tmp_path):
+    """As a CSV is."""
+    pq.write_table(pa.table({"source": ["a"], "text": ["b"]}), tmp_path / "x.parquet")
+    with pytest.raises(
+        InputError, match=r"must have the columns source and claim. Got none named 'claim' in row 1 .*source, text"
+    ):
+        load_examples(tmp_path / "x.parquet").check()
+    with pytest.raises(InputError, match=r"columns source and text and ok. Got none named 'ok'"):
+        load_examples(tmp_path / "x.parquet", columns={"claim": "text", "label": "ok"}).check()
+    pq.write_table(pa.table({"text": ["b"]}), tmp_path / "y.parquet")
+    with pytest.raises(InputError, match=r"Got none named 'source' in row 1"):
+        load_examples(tmp_path / "y.parquet").check()
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("x.jsonl", b'{"source": "' + b"a" * 2000 + b'", "claim": "b"}'),
+        ("x.csv", b"source,claim\n" + b"a" * 2000 + b",b\n"),
+        ("x.csv", b'source,claim\n"' + b"a\n" * 1000 + b'",b\n'),
+    ],
+)
+def test_a_huge_line_is_refused_before_it_fills_the_memory(tmp_path, monkeypatch, name, content):
+    """Of a line no more than the limit is ever read; a cell that runs over many lines is limited alike."""
+    monkeypatch.setattr(rows_module, "LONGEST", 1000)
+    (tmp_path / name).write_bytes(content)
+    limit = csv.field_size_limit()
+    with pytest.raises(InputError, match=r"(lines of at most 1,000 characters|field larger than field limit \(1000\))"):
+        load_examples(tmp_path / name).check()
+    assert csv.field_size_limit() == limit
+
+
+def test_the_same_id_in_two_datasets_is_no_repetition(tmp_path):
+    """Ids are unique within a dataset; and the check finds one repetition among many rows."""
+    lines = [{"source": "a", "claim": "b", "example_id": str(i), "dataset": name} for i in range(500) for name in "xy"]
+    path = tmp_path / "x.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert load_examples(path).check() == 1000
+    path.write_text("".join(json.dumps(line) + "\n" for line in [*lines, lines[301]]))
+    with pytest.raises(InputError, match=r"Got '150' twice in 'y', the second time in row 1001"):
+        load_examples(path).check()
+
+
+def test_two_ids_that_share_a_hash_are_not_taken_for_one(tmp_path):
+    """-1 and -2 have the same hash in Python; so may two texts, once in a long while."""
+
+    class Colliding(str):
+        __slots__ = ()
+
+        def __hash__(self):
+            return 7
+
+    rows = [{"source": "a", "claim": "b", "example_id": Colliding(name)} for name in ("x", "y")]
+    examples = examples_from_dataset(rows)
+    found = [Example(e.source, e.claim, Colliding(e.example_id), dataset="d") for e in examples]
+
+    class Listed(type(examples)):
+        def __iter__(self):
+            return iter(found)
+
+    assert Listed(rows, "d", None).check() == 2
+
+
+def test_a_long_file_never_sits_in_memory(tmp_path):
+    """Twenty thousand lines, 40 MB, are checked with a few megabytes."""
+    path = tmp_path / "long.jsonl"
+    with path.open("w") as file:
+        for i in range(20_000):
+            file.write(f'{{"source": "{"It rained all day. " * 100}", "claim": "Wet {i}.", "label": {i % 2}}}\n')
+    tracemalloc.start()
+    try:
+        assert load_examples(path).check() == 20_000
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 3e6
+    assert path.stat().st_size > 10 * peak
+
+
+@pytest.mark.skipif("DEEP_LONG" not in os.environ, reason="ten million lines take minutes; set DEEP_LONG=1")
+def test_ten_million_lines_never_sit_in_memory(tmp_path):
+    """A process that checks 1.5 GB of them stays below 200 MB, of which it needs about 60 before it begins."""
+    path = tmp_path / "long.jsonl"
+    with path.open("w") as file:
+        for i in range(10_000_000):
+            text = f"It rained all day in the town of number {i // 3} and the river rose."
+            file.write(
+                f'{{"source": "{text}", "claim": "It was wet {i}.", "label": {i % 2}, "document_id": "d{i // 3}"}}\n'
+            )
+    program = (
+        "import resource, sys; from deep.datasets import load_examples; print(load_examples(sys.argv[1]).check(), "
+        "resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+    done = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True, check=True)
+    n, kibibytes = map(int, done.stdout.split())
+    assert n == 10_000_000
+    assert kibibytes < 200_000
+
+
+def test_a_parquet_is_read_in_small_batches(tmp_path):
+    """A row group of many rows is not decoded at once."""
+    n = 40_000
+    table = pa.table({"source": [f"{i} " * 200 for i in range(n)], "claim": ["b"] * n})
+    pq.write_table(table, tmp_path / "x.parquet", row_group_size=n)
+    held = pa.total_allocated_bytes()
+    examples = iter(load_examples(tmp_path / "x.parquet"))
+    assert next(examples).example_id == "1"
+    assert pa.total_allocated_bytes() - held < table.nbytes / 4
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_hugging_face_dataset_is_examples(streamed):
+    """The real library's datasets, in memory and streamed; integers and booleans serve as labels."""
+    datasets = pytest.importorskip("datasets")
+    data = datasets.Dataset.from_dict(
+        {"document": ["It rained.", "It snowed."], "claim": ["Wet.", "Green."], "label": [True, False], "n": [1, 2]}
+    )
+    data = data.to_iterable_dataset() if streamed else data
+    examples = examples_from_dataset(data, {"source": "document", "example_id": "n"}, "weather")
+    expected = [Example("It rained.", "Wet.", "1", 1, "weather"), Example("It snowed.", "Green.", "2", 0, "weather")]
+    assert list(examples) == list(examples) == expected
+    assert examples.check() == 2
+
+
+@pytest.mark.parametrize(
+    ("data", "complaint"),
+    [
+        (iter([]), "must be an iterable that begins anew each time. Got a list_iterator"),
+        (3, "must be an iterable that begins anew each time. Got a int"),
+        ({"test": [], "train": []}, "must be one split. Got a mapping of test, train"),
+    ],
+)
+def test_what_cannot_be_iterated_again_is_refused(data, complaint):
+    """A generator would be empty the second time."""
+    with pytest.raises(InputError, match=complaint):
+        examples_from_dataset(data)
+
+
+def test_rows_that_are_no_mappings_are_refused():
+    """The row is named, and an empty dataset too."""
+    with pytest.raises(InputError, match=r"must hold mappings. Got a str in row 2 of dataset 'examples'"):
+        examples_from_dataset([{"source": "a", "claim": "b"}, "c"]).check()
+    with pytest.raises(InputError, match=r"at least one row. Got none in dataset 'none'"):
+        examples_from_dataset([], name="none").check()
+
+
+def test_a_card_counts_classes_documents_and_words():
+    """Documents are told apart by id, and without one by their text."""
+    examples = [
+        Example("one two three", "a b", "1", 1, "x", "d"),
+        Example("one two three four", "a b c", "2", 0, "x", "d"),
+        Example("one", "a", "3", None, "x", "e"),
+        Example("One  two", "a", "1", 1, "y"),
+        Example("one two", "a", "2", 1, "y"),
+        Example("", "a", "3", 1, "y", "f"),
+    ]
+    x, y = describe_examples(examples)
+    assert asdict(x) == {
+        "dataset": "x",
+        "n": 3,
+        "consistent": 1,
+        "inconsistent": 1,
+        "unlabeled": 1,
+        "documents": 2,
+        "without_source": 0,
+        "source_words": {"median": 3.0, "p90": pytest.approx(3.8)},
+        "claim_words": {"median": 2.0, "p90": pytest.approx(2.8)},
+    }
+    assert (y.documents, y.without_source, y.share_consistent, x.share_consistent) == (2, 1, 1.0, 0.5)
+    assert describe_examples(examples[2:3])[0].share_consistent is None
+    assert describe_examples(examples[5:])[0].source_words is None
