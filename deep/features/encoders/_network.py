@@ -1,0 +1,230 @@
+"""A tokenizer and a network, loaded quietly and asked in batches."""
+
+import inspect
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from deep._validation import Floats
+from deep.exceptions import InputError
+from deep.features.encoders._locate import fingerprint, model_folder, model_name, one_line, require_libraries
+
+__all__ = ["Network", "load_network", "read_settings"]
+
+_USUAL_LIMIT = 512
+_NO_LIMIT = 10**6
+"""Tokenizers that know no limit give an astronomic one."""
+
+_FAIRSEQ_PAD = 1
+"""Models of fairseq's family number their positions from the padding token's id plus one, and so lose two."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Network:
+    """A loaded model.
+
+    Parameters
+    ----------
+    tokenizer, model : object
+        Of transformers; the model is in evaluation mode, in 32-bit floats.
+    model_id : str
+        The hub id, or the folder's name.
+    folder : Path
+    fingerprint : str
+        SHA-256 of configuration, tokenizer and weights.
+    max_tokens : int
+        The longest input, special tokens counted.
+    batch_size : int
+    """
+
+    tokenizer: Any
+    model: Any
+    model_id: str
+    folder: Path
+    fingerprint: str
+    max_tokens: int
+    batch_size: int
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        """Return the number of tokens of each text, without special ones."""
+        if not texts:
+            return []
+        encoded = self.tokenizer(list(texts), add_special_tokens=False, return_attention_mask=False, verbose=False)
+        return [len(ids) for ids in encoded["input_ids"]]
+
+    def special_tokens(self, *, pair: bool) -> int:
+        """Return how many tokens are added to one text or to a pair."""
+        return int(self.tokenizer.num_special_tokens_to_add(pair=pair))
+
+    def batches(self, *texts: Sequence[str]) -> Iterator[tuple[list[int], Any, Any]]:
+        """Yield (positions, the model's output, the attention mask) of batches of like length.
+
+        `texts` is one sequence, or two of equal length for pairs. The longest come first, so that a batch too
+        large for the memory fails at once.
+        """
+        import torch
+
+        lengths = np.sum([self.count(column) for column in texts], axis=0)
+        order = np.argsort(-lengths, kind="stable").tolist()
+        known = inspect.signature(self.model.forward).parameters
+        for start in range(0, len(order), self.batch_size):
+            at = order[start : start + self.batch_size]
+            columns = [[column[i] for i in at] for column in texts]
+            encoded = self.tokenizer(*columns, padding=True, return_tensors="pt", verbose=False)
+            inputs = {name: value.to(self.model.device) for name, value in encoded.items() if name in known}
+            with torch.inference_mode():
+                yield at, self.model(**inputs), encoded["attention_mask"].to(self.model.device)
+
+    def logits(self, premises: Sequence[str], hypotheses: Sequence[str]) -> Floats:
+        """Return the logits of each pair, shape (n_pairs, n_labels)."""
+        found = np.empty((len(premises), int(self.model.config.num_labels)))
+        for at, output, _ in self.batches(premises, hypotheses):
+            found[at] = output.logits.float().cpu().numpy()
+        return found
+
+
+def load_network(
+    id_or_path: str | Path,
+    kind: Literal["classifier", "embedding"],
+    *,
+    batch_size: int,
+    device: str | None,
+    revision: str | None,
+    max_tokens: int | None,
+    model_id: str | None,
+) -> Network:
+    """Load a sequence classifier or the body of a sentence-embedding model, refusing what would answer at random."""
+    require_libraries()
+    if type(batch_size) is not int or batch_size < 1:
+        raise InputError(f"`batch_size` must be a whole number of at least 1. Got {batch_size!r}.")
+    folder = model_folder(id_or_path, revision)
+    with _quiet():
+        config, tokenizer = _settings(folder, str(id_or_path))
+        if kind == "classifier":
+            _check_classifier(config, str(id_or_path))
+        model = _weights(folder, kind, str(id_or_path))
+    _pad(tokenizer, model, str(id_or_path))
+    return Network(
+        tokenizer=tokenizer,
+        model=_place(model.eval(), device),
+        model_id=model_id or model_name(id_or_path, folder),
+        folder=folder,
+        fingerprint=fingerprint(folder),
+        max_tokens=_limit([*_config_limits(config), *_tokenizer_limits(folder, tokenizer)], max_tokens),
+        batch_size=batch_size,
+    )
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep transformers from drawing bars and reports; what matters in them is raised as an error here."""
+    from transformers.utils import logging
+
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()
+
+
+def _settings(folder: Path, given: str) -> tuple[Any, Any]:
+    from transformers import AutoConfig, AutoTokenizer
+
+    try:
+        return AutoConfig.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+    except Exception as error:  # transformers raises whatever the damaged file makes it raise
+        raise InputError(
+            f"`id_or_path` must hold a configuration and a tokenizer that transformers reads without running the "
+            f"model's own code. Got {given!r}: {one_line(error)}"
+        ) from None
+
+
+def _check_classifier(config: Any, given: str) -> None:
+    built = list(config.architectures or [])
+    if not any(name.endswith("ForSequenceClassification") for name in built):
+        raise InputError(
+            f"`id_or_path` must hold a sequence-classification model. Got {given!r}, a "
+            f"{', '.join(built) or 'model that does not say what it is'}. For sentence embeddings use load_embedding."
+        )
+
+
+def _weights(folder: Path, kind: str, given: str) -> Any:
+    import torch
+    from transformers import AutoModel, AutoModelForSequenceClassification
+
+    maker = AutoModelForSequenceClassification if kind == "classifier" else AutoModel
+    try:
+        model, report = maker.from_pretrained(folder, output_loading_info=True, dtype=torch.float32)
+    except Exception as error:  # as above
+        raise InputError(
+            f"`id_or_path` must hold weights that transformers reads. Got {given!r}: {one_line(error)}"
+        ) from None
+    lost = sorted(name for name in report["missing_keys"] if not name.startswith("pooler."))
+    if lost:
+        raise InputError(f"`id_or_path` must hold every weight of the model. Got {given!r}, which lacks {lost[0]!r}.")
+    return model
+
+
+def _pad(tokenizer: Any, model: Any, given: str) -> None:
+    """Give a tokenizer of a decoder something to pad with, and tell the model of it."""
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    if tokenizer.pad_token is None:
+        raise InputError(f"`id_or_path` must hold a tokenizer with a padding token. Got {given!r}, which has none.")
+    if getattr(model.config, "pad_token_id", None) is None:
+        model.config.pad_token_id = tokenizer.pad_token_id
+
+
+def _place(model: Any, device: str | None) -> Any:
+    import torch
+
+    chosen = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        return model.to(chosen)
+    except (AssertionError, RuntimeError) as error:
+        raise InputError(
+            f"`device` must be a device that PyTorch can use here, such as cpu or cuda:0. Got {device!r}: "
+            f"{one_line(error)}"
+        ) from None
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """Return the JSON object in a file of settings; an empty one where there is no such file."""
+    try:
+        said = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    except ValueError as error:
+        raise InputError(f"`id_or_path` must hold settings in JSON. Got {path}: {one_line(error)}") from None
+    if not isinstance(said, dict):
+        raise InputError(
+            f"`id_or_path` must hold settings that are a JSON object. Got {path}, a {type(said).__name__}."
+        )
+    return said
+
+
+def _config_limits(config: Any) -> list[int]:
+    positions = getattr(config, "max_position_embeddings", None)
+    if not isinstance(positions, int) or positions < 1:
+        return [_USUAL_LIMIT]
+    return [positions - 2 if config.pad_token_id == _FAIRSEQ_PAD else positions]
+
+
+def _tokenizer_limits(folder: Path, tokenizer: Any) -> list[int]:
+    """Return what the tokenizer and the settings of sentence-transformers say, where they say anything."""
+    said = read_settings(folder / "sentence_bert_config.json").get("max_seq_length")
+    return [value for value in (said, tokenizer.model_max_length) if value and value < _NO_LIMIT]
+
+
+def _limit(known: list[int], asked: int | None) -> int:
+    """Return the longest input that the model can read; `asked` can only lower it."""
+    if asked is not None and (type(asked) is not int or not 1 <= asked <= min(known)):
+        raise InputError(f"`max_tokens` must be a whole number from 1 to {min(known)}. Got {asked!r}.")
+    return asked or min(known)
