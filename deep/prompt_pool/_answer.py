@@ -6,7 +6,7 @@ passed over, because they are not last, not delimited, or do not carry the code 
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -39,13 +39,14 @@ _DECLINES = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """One readable answer: where it stands, its words, what they mean, and the reasoning an object holds beside it."""
+    """One readable answer: where it stands, its words, what they mean, and what an object holds beside it."""
 
     start: int
     end: int
     said: str
     reading: float
     reasoning: str | None = None
+    parts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,8 @@ class AnswerForm:
         The lowest and the highest score. None for a verdict.
     threshold : float
         The scaled score from which the vote is 1.
+    parts : tuple of str
+        What is listed before the answer.
     """
 
     kind: Kind
@@ -69,6 +72,7 @@ class AnswerForm:
     labels: Mapping[str, int]
     scale: tuple[float, float] | None
     threshold: float
+    parts: tuple[str, ...] = ()
 
     def marker(self, tag: str) -> str:
         """Return what announces the answer: a line's beginning, an element's name, or a key."""
@@ -95,7 +99,7 @@ class AnswerForm:
         answers = self._final_answers(reply, cut=cut, material=material)
         if len({answer.reading for answer in answers}) == 1:
             return self._judgment(answers, reply, logprobs)
-        return Judgment(vote=-1, reason="unparsable" if answers else _why_none(reply, cut), raw_text=reply)
+        return Judgment(vote=-1, reason="unparsable" if answers else why_none(reply, cut), raw_text=reply)
 
     def _final_answers(self, text: str, *, cut: bool, material: Material | None) -> list[_Answer]:
         """Return the answers that close the reply, last first; several where it repeats or contradicts itself."""
@@ -147,16 +151,19 @@ class AnswerForm:
             if not (material and material.holds(text[start:end])):
                 reasoning = fields.get("reasoning")
                 said = reasoning if isinstance(reasoning, str) else None
-                yield from self._read(fields.get(self.kind), start, end, said)
+                parts = tuple(_entries((part, fields.get(part)) for part in self.parts))
+                yield from self._read(fields.get(self.kind), start, end, said, parts)
 
-    def _read(self, value: Any, start: int, end: int, reasoning: str | None = None) -> Iterator[_Answer]:
+    def _read(
+        self, value: Any, start: int, end: int, reasoning: str | None = None, parts: tuple[str, ...] = ()
+    ) -> Iterator[_Answer]:
         """Yield an answer where `value` is a label, or a number on the scale."""
         said = json.dumps(value) if isinstance(value, bool | int | float) else value
         if not isinstance(said, str):
             return
         reading = read_score(said, *self.scale) if self.scale else read_label(said, self.labels)
         if reading is not None:
-            yield _Answer(start, end, said, reading, reasoning)
+            yield _Answer(start, end, said, reading, reasoning, parts)
 
     def _judgment(self, answers: Sequence[_Answer], text: str, logprobs: Logprobs | None) -> Judgment:
         """Return the judgment of answers that agree, last first."""
@@ -172,11 +179,33 @@ class AnswerForm:
             score=score,
             raw_text=text,
             rationale=rationale or None,
-            evidence=tuple(dict.fromkeys(straight or curly for straight, curly in _QUOTATION.findall(rationale))),
+            evidence=self._evidence(last, before, rationale),
         )
 
+    def _evidence(self, last: _Answer, before: str, rationale: str) -> tuple[str, ...]:
+        """Return what the judge lists, where it is asked to and does, or else the passages that it quotes."""
+        listed = tuple(_entries((part, _lines_of(part, before)) for part in self.parts))
+        found = last.parts if self.output == "json" else listed
+        return found or tuple(dict.fromkeys(straight or curly for straight, curly in _QUOTATION.findall(rationale)))
 
-def _why_none(text: str, cut: bool) -> Reason:
+
+def _entries(lists: Iterable[tuple[str, Any]]) -> Iterator[str]:
+    """Yield ``<name>: <entry>`` for each entry of some lists that has text; whatever else came in place is left out."""
+    for name, entries in lists:
+        for entry in entries if isinstance(entries, list) else ():
+            if isinstance(entry, str) and entry.strip():
+                yield f"{name}: {entry.strip()}"
+
+
+def _lines_of(part: str, text: str) -> list[str]:
+    """Return the lines of the last element of a name, without the signs that make a list of them."""
+    inside = text.rpartition(f"</{part}>")[0].rpartition(f"<{part}>")[2]
+    found = f"<{part}>" in text and f"</{part}>" in text
+    return [line.strip().lstrip("-*\u2022").strip() for line in inside.splitlines()] if found else []
+
+
+def why_none(text: str, cut: bool) -> Reason:
+    """Return why a reply without an answer has none; `cut` where it reached its length limit."""
     if cut:
         return "truncated"
     return "refused" if _DECLINES.match(text[:200].replace("\u2019", "'")) else "unparsable"

@@ -4,9 +4,11 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from deep._records import Reason
+from deep.prompt_pool._answer import CUT_OFF, WITHHELD
 from deep.prompt_pool._labeling import Reply
 
-__all__ = ["Program", "Question", "run_program"]
+__all__ = ["Program", "Question", "run_program", "why_unusable"]
 
 T = TypeVar("T")
 
@@ -25,7 +27,7 @@ class Question:
     schema : mapping, optional
         JSON schema of the reply.
     parameters : mapping, default={}
-        Sent along with the request.
+        Sent along with the request; `model` among them asks another model than the program's own.
     sample : int, default=0
         Which of several draws of the same question.
     """
@@ -76,3 +78,26 @@ def run_program(program: Program[T], ask: Callable[[Question], Reply | None]) ->
     except StopIteration as end:
         value: T = end.value
         return value
+
+
+def why_unusable(reply: Reply | None) -> Reason | None:
+    """Return why a reply cannot be read, whatever it was to say; None where it can.
+
+    Returns
+    -------
+    {'failed', 'refused', 'truncated', None}
+        There is no reply; the endpoint or the model withheld it; it was cut off.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> from deep.prompt_pool import why_unusable
+    >>> why_unusable(None), why_unusable(SimpleNamespace(text="The", finish_reason="length", refusal=None))
+    ('failed', 'truncated')
+    """
+    if reply is None:
+        return "failed"
+    finish = str(reply.finish_reason or "").casefold()
+    if reply.refusal or finish in WITHHELD:
+        return "refused"
+    return "truncated" if finish in CUT_OFF else None

@@ -57,6 +57,9 @@ class Prompt:
     threshold : float in [0, 1], default=0.5
         A score counts as a vote of 1 from this point of the scale (0 lowest, 1 highest) until a threshold has
         been learned.
+    parts : tuple of str, default=()
+        What the judge lists before its verdict, one list a name: keys of a JSON reply, elements of an XML reply with
+        one entry a line. The entries become the judgment's evidence, as ``<name>: <entry>``.
 
     Raises
     ------
@@ -92,6 +95,7 @@ class Prompt:
     parameters: Mapping[str, Any] = field(default_factory=dict, hash=False)
     scale: tuple[float, float] | None = None
     threshold: float = 0.5
+    parts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         values = {f.name: getattr(self, f.name) for f in fields(self)}
@@ -104,6 +108,7 @@ class Prompt:
         if problems:
             raise InputError(f"{problems[0]} (prompt {self.id!r})")
         values["scale"] = None if self.scale is None else tuple(self.scale)
+        values["parts"] = tuple(self.parts)
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
@@ -116,6 +121,8 @@ class Prompt:
         content = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _NOT_HASHED}
         content["labels"] = list(self.labels.items())
         content["rendering"] = RENDERING
+        if not self.parts:
+            del content["parts"]  # a prompt that was written before there were any keeps its columns and its answers
         return sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
     def voter(self, model: str) -> str:
@@ -155,7 +162,10 @@ class Prompt:
             return None
         labels = first_labels(self.labels)
         answer = {"type": "number"} if self.kind == "score" else {"type": "string", "enum": labels}
-        properties: dict[str, Any] = {"reasoning": {"type": "string"}} if self.reasons_first else {}
+        lists = {"type": "array", "items": {"type": "string"}}
+        properties: dict[str, Any] = dict.fromkeys(self.parts, lists)
+        if self.reasons_first:
+            properties["reasoning"] = {"type": "string"}
         properties[self.kind] = answer
         return {
             "type": "object",
@@ -193,7 +203,8 @@ class Prompt:
         Returns
         -------
         Judgment
-            The vote, or why there is none, with the reasoning before it and the passages that it quotes. `score`
+            The vote, or why there is none, with the reasoning before it and the passages that it quotes, or the
+            entries of `parts` where the prompt asks for them. `score`
             is, for a prompt of kind score, the score scaled to [0, 1], of which `threshold` makes the vote; for
             a verdict, P(consistent) at its first token where `logprobs` tell, else None.
         """
@@ -204,4 +215,4 @@ class Prompt:
 
     @cached_property
     def _form(self) -> AnswerForm:
-        return AnswerForm(self.kind, self.output, self.labels, self.scale, self.threshold)
+        return AnswerForm(self.kind, self.output, self.labels, self.scale, self.threshold, self.parts)

@@ -25,10 +25,14 @@ FIELDS: dict[str, tuple[type, ...]] = {
     "parameters": (dict,),
     "scale": (list, tuple, type(None)),
     "threshold": (float, int),
+    "parts": (list, tuple),
 }
-DEFAULTS = frozenset({"system", "labels", "kind", "output", "document_first", "parameters", "scale", "threshold"})
+DEFAULTS = frozenset(
+    {"system", "labels", "kind", "output", "document_first", "parameters", "scale", "threshold", "parts"}
+)
 """The fields that a prompt may leave out."""
 
+_PART = re.compile(r"[a-z][a-z_]{0,39}")
 _IDENTIFIER = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")
 _OURS = ("messages", "model", "n", "response_format", "stream", "logprobs", "top_logprobs")
 
@@ -38,7 +42,7 @@ def find_problems(values: Mapping[str, Any]) -> list[str]:
     problems = list(_shape(values))
     if problems:
         return problems
-    rules = (_names, _placeholders, _order, _labels, _scale, _parameters)
+    rules = (_names, _placeholders, _order, _labels, _scale, _parameters, _parts)
     return [problem for rule in rules for problem in rule(values)]
 
 
@@ -134,6 +138,19 @@ def _scale(values: Mapping[str, Any]) -> Iterator[str]:
         yield f"`scale` must be two numbers, the lower one first. Got {scale!r}."
     if not 0 <= threshold <= 1:
         yield f"`threshold` must lie in [0, 1], where 0 is the lowest score and 1 the highest. Got {threshold!r}."
+
+
+def _parts(values: Mapping[str, Any]) -> Iterator[str]:
+    parts = values.get("parts", ())
+    if parts and values.get("output", "text") == "text":
+        yield "`parts` must be empty where `output` is text, which has no place for them."
+    if not all(isinstance(part, str) and _PART.fullmatch(part) for part in parts) or len(set(parts)) < len(parts):
+        yield f"`parts` must be different names of lower-case letters and underscores. Got {list(parts)!r}."
+    elif set(parts) & {"reasoning", "score", "verdict"}:
+        yield f"`parts` must not be named reasoning, score or verdict, which are there already. Got {list(parts)!r}."
+    for part in parts:
+        if str(part) not in values["user"]:
+            yield f"`user` must tell the judge of each of `parts`. Got none of {part!r}."
 
 
 def _is_scale(scale: Any) -> bool:

@@ -1,0 +1,190 @@
+"""Direct prompting for hallucinated sentences: one question, answered with a list of them."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from typing import Any
+
+from deep._records import Example, Judgment, Reason
+from deep._text import sentence_spans
+from deep.exceptions import InputError
+from deep.prompt_pool._labeling import Reply
+from deep.prompt_pool._material import Material
+from deep.prompt_pool._program import Program, Question, why_unusable
+from deep.prompt_pool._tags import closest, plain
+from deep.prompt_pool._tiered_reading import SentenceVerdict, Tally, TurnReading, majority_of
+from deep.prompt_pool._tiered_wording import messages_of, wording
+
+__all__ = ["ListJudge", "list_text"]
+
+KEY = "hallucinated"
+
+SCHEMA = {
+    "type": "object",
+    "properties": {KEY: {"type": "array", "items": {"type": "string"}}},
+    "required": [KEY],
+    "additionalProperties": False,
+}
+
+_OBJECT = re.compile(rf'\{{\s*"{KEY}"\s*:')
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListJudge:
+    """Judges a reply by asking for the list of its hallucinated sentences, without labels, steps or examples.
+
+    The baseline of the tiered judge, and the form of answer that a fine-tuned detector is trained to give.
+
+    Parameters
+    ----------
+    samples : int, default=1
+        Replies to the question; above 1 they are drawn at temperature 1.
+    threshold : int, optional
+        A sentence is hallucinated where so many samples list it. Default: the majority.
+
+    Attributes
+    ----------
+    name : str
+        ``listed``.
+    version : str
+        SHA-256 of all that decides what is asked and how it is read, 64 hexadecimal digits.
+
+    Raises
+    ------
+    InputError
+        A parameter is out of range.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> from deep import Example
+    >>> from deep.prompt_pool import ListJudge, run_program
+    >>> def ask(question):
+    ...     return SimpleNamespace(text='{"hallucinated": ["Snow fell."]}', finish_reason="stop", refusal=None,
+    ...                            model="tiny", tokens={})
+    >>> run_program(ListJudge().program(Example("It rained.", "It rained. Snow fell.", "1")), ask).evidence
+    ('consistent: It rained.', 'hallucinated: Snow fell.')
+    """
+
+    samples: int = 1
+    threshold: int | None = None
+
+    def __post_init__(self) -> None:
+        if type(self.samples) is not int or self.samples < 1:
+            raise InputError(f"`samples` must be a whole number of at least 1. Got {self.samples!r}.")
+        if self.threshold is not None and self.threshold not in range(1, self.samples + 1):
+            raise InputError(f"`threshold` must be a whole number from 1 to {self.samples}. Got {self.threshold!r}.")
+
+    @property
+    def name(self) -> str:
+        """``listed``."""
+        return "listed"
+
+    @cached_property
+    def version(self) -> str:
+        """SHA-256 of all that decides what is asked and how it is read."""
+        texts = wording()
+        asked = [texts["system"], texts["tasks"]["list"]]
+        content = {"reading": 1, "samples": self.samples, "threshold": self._threshold, "texts": asked}
+        return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def _threshold(self) -> int:
+        return majority_of(self.samples) if self.threshold is None else self.threshold
+
+    def voter(self, model: str) -> str:
+        """Return the name of the column that this judge and `model` fill: name, 8 digits of the version, model."""
+        return f"{self.name}@{self.version[:8]}/{model}"
+
+    def most_calls(self, example: Example) -> int:  # noqa: ARG002  the bound holds for every example
+        """Return the most calls that one example can take."""
+        return self.samples
+
+    def program(self, example: Example) -> Program[Judgment]:
+        """Return the question about one example, as a program that ends with a judgment."""
+        reading = yield from self.read(example.source, example.claim)
+        return reading.judgment()
+
+    def messages(self, source: str, claim: str) -> list[dict[str, str]]:
+        """Return the chat messages that ask about one reply."""
+        return messages_of("list", Material(source, claim), {}, (), "")
+
+    def read(self, source: str, claim: str, sentences: Sequence[str] | None = None) -> Program[TurnReading]:
+        """Return the question about one reply, as a program that ends with a verdict for each sentence.
+
+        Parameters
+        ----------
+        source : str
+            The material that the reply was written from.
+        claim : str
+            The reply.
+        sentences : sequence of str, optional
+            Its sentences; default: those that its text is split into.
+        """
+        parts = [claim[start:end] for start, end in sentence_spans(claim)] if sentences is None else list(sentences)
+        if not parts:
+            return TurnReading(())
+        parameters = {"temperature": float(self.samples > 1), "max_tokens": 256 + len(claim) // 2}
+        messages = self.messages(source, claim)
+        replies = yield [
+            Question(step="list", messages=messages, schema=SCHEMA, parameters=parameters, sample=sample)
+            for sample in range(self.samples)
+        ]
+        tallies = [Tally(self.samples) for _ in parts]
+        unaligned: list[str] = []
+        for sample, reply in enumerate(replies):
+            unaligned += [f"list, sample {sample + 1}, {text}" for text in _count(reply, parts, tallies)]
+        verdicts = (self._verdict(text, tally) for text, tally in zip(parts, tallies, strict=True))
+        return TurnReading(tuple(verdicts), tuple(unaligned), tuple(replies))
+
+    def _verdict(self, text: str, tally: Tally) -> SentenceVerdict:
+        consistent = tally.passes("left out", "listed", self._threshold)
+        reason = tally.reason if consistent is None else None
+        return SentenceVerdict(text, consistent=consistent, votes=dict(sorted(tally.labels.items())), reason=reason)
+
+
+def list_text(sentences: Sequence[str]) -> str:
+    """Return the answer that lists some sentences."""
+    return json.dumps({KEY: list(sentences)}, ensure_ascii=False)
+
+
+def _count(reply: Reply | None, sentences: Sequence[str], tallies: Sequence[Tally]) -> list[str]:
+    """Count one reply, and return what it lists that is none of the sentences."""
+    reason: Reason | None = why_unusable(reply)
+    listed = None if reason or reply is None else _listed(reply.text or "")
+    texts = [plain(sentence) for sentence in sentences]
+    found: Counter[int] = Counter()
+    unaligned = []
+    for item in listed or []:
+        position = closest(plain(item), texts)
+        if position is None:
+            unaligned.append(" ".join(item.split())[:200])
+        else:
+            found.update({position, *(i for i, text in enumerate(texts) if text and text in plain(item))})
+    for i, tally in enumerate(tallies):
+        if i in found:
+            tally.labels["listed"] += 1
+        elif listed is None or unaligned:
+            # What could not be found again may have meant any of the others.
+            tally.reasons[reason or "unparsable"] += 1
+        else:
+            tally.labels["left out"] += 1
+    return unaligned
+
+
+def _listed(text: str) -> list[str] | None:
+    """Return the list that closes a reply; None where there is none."""
+    starts = [match.start() for match in _OBJECT.finditer(text)]
+    if not starts:
+        return None
+    try:
+        value, end = json.JSONDecoder().raw_decode(text, starts[-1])
+    except (ValueError, RecursionError):
+        return None
+    items: Any = value[KEY]
+    closed = not text[end:].strip().strip("`")
+    return items if closed and isinstance(items, list) and all(isinstance(item, str) for item in items) else None
