@@ -1,0 +1,157 @@
+"""Claims of a response with their evidence, by the union of several models' finds and their vote."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from deep.experiments.probe._content import Rejected, ask_again, write_sample
+from deep.experiments.probe._records import Article, Candidate, GoldClaim, Sample
+from deep.prompt_pool import Program, Question, Reply
+from deep.prompt_pool.stepwise import (
+    Claim,
+    Excerpt,
+    Span,
+    Text,
+    covered,
+    decomposition_question,
+    evaluation_question,
+    finding_question,
+    read_claims,
+    read_evidence,
+    read_verdict,
+)
+
+__all__ = ["Recipe", "Result", "build_sample"]
+
+MIXED_BELOW = 0.5
+"""A claim whose segment lies in insertions by at least this share is hallucinated, by less it is mixed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """How samples are built.
+
+    Parameters
+    ----------
+    models : tuple of str
+        All of them look for evidence and vote on it; the first also writes and decomposes.
+    consensus : float
+        The share of the models that must let an excerpt pass.
+    attempts : int
+        How often each step is asked before its sample is given up.
+    """
+
+    models: tuple[str, ...]
+    consensus: float = 0.75
+    attempts: int = 5
+
+
+@dataclass(slots=True)
+class Result:
+    """What became of one sample.
+
+    Parameters
+    ----------
+    sample : Sample or None
+        None where a step gave nothing usable.
+    rejected : list of Rejected
+        Every answer that could not be used.
+    counts : Counter
+        Claims and excerpts that were left out, by cause.
+    """
+
+    sample: Sample | None = None
+    rejected: list[Rejected] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+
+
+def build_sample(article: Article, task: str, style: str, complexity: int, recipe: Recipe) -> Program[Result]:
+    """Build one sample of the benchmark, whole."""
+    result = Result()
+    attempts, log = recipe.attempts, result.rejected
+    sample = yield from write_sample(article, task, style, complexity, attempts=attempts, log=log)
+    if sample is None:
+        return result
+    claims = yield from _decompose(sample, attempts, log)
+    if claims is None:
+        return result
+    gold = _label(sample, claims, result.counts)
+    gold = yield from _with_candidates(sample.source, gold, recipe, result.counts)
+    gold = yield from _with_votes(sample.source, gold, recipe)
+    result.sample = replace(sample, claims=tuple(_named(claim) for claim in gold))
+    return result
+
+
+def _decompose(sample: Sample, attempts: int, log: list[Rejected]) -> Program[list[Claim] | None]:
+    text = Text(sample.response)
+
+    def read(reply: Reply | None) -> list[Claim] | Rejected:
+        claims = read_claims(reply, text)
+        if isinstance(claims, str):
+            return Rejected("decompose", claims)
+        located = any(claim.span is not None for claim in claims)
+        return claims if located else Rejected("decompose", "no segment stands in the response")
+
+    return (yield from ask_again(decomposition_question(sample.response), read, attempts, log))
+
+
+def _label(sample: Sample, claims: Sequence[Claim], counts: Counter[str]) -> list[GoldClaim]:
+    """Tell by their segments which claims come from insertions; those of the base content are unverified so far."""
+    inserted = [insertion.span for insertion in sample.insertions]
+    gold: list[GoldClaim] = []
+    for claim in claims:
+        if claim.span is None:
+            counts["claims whose segment is not in the response"] += 1
+            continue
+        share = covered(claim.span, by=inserted) / (claim.span[1] - claim.span[0])
+        label = "unverified" if not share else "hallucinated" if share >= MIXED_BELOW else "mixed"
+        gold.append(GoldClaim(claim.text, sample.response[slice(*claim.span)], claim.span, label))
+    return gold
+
+
+def _with_candidates(
+    source: str, gold: Sequence[GoldClaim], recipe: Recipe, counts: Counter[str]
+) -> Program[list[GoldClaim]]:
+    """Give each claim the union of the verbatim excerpts that the models find for it, in the order of the source."""
+    texts = list(dict.fromkeys(claim.text for claim in gold))
+    asked = [(text, finding_question(source, text, model=model)) for text in texts for model in recipe.models]
+    replies = yield [question for _, question in asked]
+    document = Text(source)
+    union: dict[str, set[Span]] = {text: set() for text in texts}
+    for (text, _), reply in zip(asked, replies, strict=True):
+        found = read_evidence(reply, text, document)
+        if isinstance(found, str):
+            counts["evidence replies without an answer"] += 1
+            continue
+        counts["excerpts not verbatim in the article"] += sum(excerpt.span is None for excerpt in found)
+        union[text] |= {excerpt.span for excerpt in found if excerpt.span is not None}
+    candidates = {
+        text: tuple(Candidate(Excerpt(source[slice(*span)], span), None, accepted=False) for span in sorted(spans))
+        for text, spans in union.items()
+    }
+    return [replace(claim, candidates=candidates[claim.text]) for claim in gold]
+
+
+def _with_votes(source: str, gold: Sequence[GoldClaim], recipe: Recipe) -> Program[list[GoldClaim]]:
+    """Let all models vote on each excerpt for a claim of the base content; those without a verdict do not pass it."""
+    pairs = [(c.text, each.excerpt) for c in gold if c.label == "unverified" for each in c.candidates]
+    asked = [(pair, model) for pair in dict.fromkeys(pairs) for model in recipe.models]
+    questions: list[Question] = [evaluation_question(source, *pair, model=model) for pair, model in asked]
+    replies = yield questions
+    passes: Counter[tuple[str, Excerpt]] = Counter()
+    for (pair, _), reply in zip(asked, replies, strict=True):
+        passes[pair] += read_verdict(reply, source, pair[0]).vote == 1
+    needed = recipe.consensus * len(recipe.models) - 1e-9
+    return [
+        claim if claim.label != "unverified" else replace(claim, candidates=_voted(claim, passes, needed))
+        for claim in gold
+    ]
+
+
+def _voted(claim: GoldClaim, passes: Counter[tuple[str, Excerpt]], needed: float) -> tuple[Candidate, ...]:
+    counted = [(each.excerpt, passes[claim.text, each.excerpt]) for each in claim.candidates]
+    return tuple(Candidate(excerpt, n, accepted=n >= needed) for excerpt, n in counted)
+
+
+def _named(claim: GoldClaim) -> GoldClaim:
+    return replace(claim, label="truth") if claim.label == "unverified" and claim.evidence else claim

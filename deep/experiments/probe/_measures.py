@@ -1,0 +1,231 @@
+"""The measures of every step, as counts: how many of how many."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from deep.experiments.probe._observe import Observed, known_excerpts, normalise
+from deep.experiments.probe._records import TASKS, GoldClaim, Sample
+from deep.prompt_pool.stepwise import Claim, Excerpt, Span, covered
+
+__all__ = ["MATCHES", "Measure", "match_claims", "measure"]
+
+MATCHES = ("exact", "normalised", "semantic")
+COVERED = 0.5
+"""A passage counts as found where at least this share of its characters is covered."""
+
+Same = Callable[[str, str], bool]
+Counted = tuple[str, str, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A share of one step on one task.
+
+    Parameters
+    ----------
+    step, name, task : str
+    hits, total : int
+    """
+
+    step: str
+    name: str
+    task: str
+    hits: int
+    total: int
+
+    @property
+    def value(self) -> float | None:
+        """The share; None of nothing."""
+        return self.hits / self.total if self.total else None
+
+
+def match_claims(predicted: Sequence[str], gold: Sequence[str], same: Same) -> list[tuple[int, int]]:
+    """Pair predicted with gold claims, each used once, so that as many as possible are paired.
+
+    Returns
+    -------
+    list of (int, int)
+        Positions in `predicted` and in `gold`.
+
+    Examples
+    --------
+    >>> from deep.experiments.probe._measures import match_claims
+    >>> match_claims(["b", "a", "a"], ["a", "b", "c"], str.__eq__)
+    [(0, 1), (1, 0)]
+    """
+    import numpy as np
+    from scipy.sparse import csr_matrix
+    from scipy.sparse.csgraph import maximum_bipartite_matching
+
+    if not (predicted and gold):
+        return []
+    alike = csr_matrix(np.array([[same(p, g) for g in gold] for p in predicted], dtype=np.int8))
+    return [(i, int(j)) for i, j in enumerate(maximum_bipartite_matching(alike, perm_type="column")) if j >= 0]
+
+
+def _rule(match: str, observed: Observed) -> Same:
+    if match == "exact":
+        return str.__eq__
+
+    def same(predicted: str, gold: str) -> bool:
+        return normalise(predicted) == normalise(gold) or (predicted, gold) in observed.equivalent
+
+    return same
+
+
+def measure(pairs: Sequence[tuple[Sample, Observed]], stage: str, match: str) -> list[Measure]:
+    """Return all measures of a stage by task and overall, in the order of the steps.
+
+    Parameters
+    ----------
+    pairs : sequence of (Sample, Observed)
+    stage : str
+        The one that was run; ``all`` gives the measures of every step.
+    match : {'exact', 'normalised', 'semantic'}
+        When a predicted claim is a gold claim.
+    """
+    counts: dict[tuple[str, str, str], list[int]] = {}
+    for sample, observed in pairs:
+        for step, name, hits, total in _counted(sample, observed, stage, match):
+            for task in (sample.task, "overall"):
+                cell = counts.setdefault((step, name, task), [0, 0])
+                cell[0] += hits
+                cell[1] += total
+    order = [*TASKS, "overall"]
+    names = list(dict.fromkeys((step, name) for step, name, _ in counts))
+    return [
+        Measure(step, name, task, *counts[step, name, task])
+        for step, name in names
+        for task in order
+        if (step, name, task) in counts
+    ]
+
+
+def _counted(sample: Sample, observed: Observed, stage: str, match: str) -> Iterator[Counted]:
+    claims = [] if isinstance(observed.claims, str) else observed.claims
+    rule = _rule(match if stage in ("decompose", "all") else "exact", observed)
+    matched = match_claims([claim.text for claim in claims], [gold.text for gold in sample.claims], rule)
+    if stage not in ("decompose", "all"):
+        matched = [(i, i) for i in range(len(claims))]
+    if stage in ("decompose", "all"):
+        yield from _decomposition(sample, observed, len(matched))
+    gold_of = {i: sample.claims[j] for i, j in matched}
+    known = [(claims[i], gold) for i, gold in gold_of.items()]
+    if stage in ("find", "all"):
+        yield from _finding(known, observed)
+    if stage in ("evaluate", "all"):
+        yield from _evaluation(known, observed)
+    if stage in ("locate", "all"):
+        yield from _localization(sample, observed, gold_of)
+    if stage == "all":
+        yield from _undecided(observed)
+        yield from _detection(sample, observed)
+
+
+def _decomposition(sample: Sample, observed: Observed, matched: int) -> Iterator[Counted]:
+    failed = isinstance(observed.claims, str)
+    predicted = 0 if isinstance(observed.claims, str) else len(observed.claims)
+    yield "decompose", "precision", matched, predicted
+    yield "decompose", "recall", matched, 0 if failed else len(sample.claims)
+    yield "decompose", "no_answer", int(failed), 1
+
+
+def _finding(known: Sequence[tuple[Claim, GoldClaim]], observed: Observed) -> Iterator[Counted]:
+    """Count the truth claims with some, and with all, of their evidence; those without an answer leave both."""
+    partial = complete = answered = 0
+    truths = [(claim, gold) for claim, gold in known if gold.label == "truth"]
+    for claim, gold in truths:
+        excerpts = observed.found.get(claim.text, "unparsable")
+        if isinstance(excerpts, str):
+            continue
+        hits = [_is_found(wanted, excerpts) for wanted in gold.evidence]
+        answered += 1
+        partial += any(hits)
+        complete += all(hits)
+    yield "find", "partial", partial, answered
+    yield "find", "complete", complete, answered
+    yield "find", "no_answer", len(truths) - answered, len(truths)
+
+
+def _is_found(wanted: Excerpt, excerpts: Iterable[Excerpt]) -> bool:
+    return _is_covered(wanted.span, (excerpt.span for excerpt in excerpts))
+
+
+def _is_covered(span: Span | None, by: Iterable[Span | None]) -> bool:
+    if span is None:
+        return False
+    return covered(span, [other for other in by if other is not None]) >= COVERED * (span[1] - span[0])
+
+
+def _evaluation(known: Sequence[tuple[Claim, GoldClaim]], observed: Observed) -> Iterator[Counted]:
+    """Count verdicts that are right: PASS on true evidence of truth claims, FAIL on any of hallucinated claims."""
+    right = {"truth": 0, "hallucinated": 0}
+    total = {"truth": 0, "hallucinated": 0}
+    missing = asked = 0
+    for claim, gold in known:
+        if gold.label not in right:
+            continue
+        for (text, excerpt), judgment in observed.verdicts.items():
+            if text != claim.text or not _is_known(excerpt, gold):
+                continue
+            asked += 1
+            missing += judgment.vote < 0
+            total[gold.label] += judgment.vote >= 0
+            right[gold.label] += judgment.vote == int(gold.label == "truth")
+    yield "evaluate", "accuracy", sum(right.values()), sum(total.values())
+    yield "evaluate", "accuracy_truth", right["truth"], total["truth"]
+    yield "evaluate", "accuracy_hallucinated", right["hallucinated"], total["hallucinated"]
+    yield "evaluate", "no_answer", missing, asked
+
+
+def _is_known(excerpt: Excerpt, gold: GoldClaim) -> bool:
+    """Return whether the right verdict is known: nothing backs a hallucinated claim, accepted evidence a true one."""
+    if gold.label == "hallucinated":
+        return True
+    return any(_is_covered(wanted.span, [excerpt.span]) for wanted in known_excerpts(gold))
+
+
+def _localization(sample: Sample, observed: Observed, gold_of: Mapping[int, GoldClaim]) -> Iterator[Counted]:
+    """Count claims and characters that are called unsupported, and those that are hallucinated.
+
+    Claims that are mixed or unverified leave the count, with their characters.
+    """
+    unsupported = [i for i, checked in enumerate(observed.checked) if checked.state == "unsupported"]
+    labels = [gold_of[i].label if i in gold_of else None for i in unsupported]
+    right = labels.count("hallucinated")
+    called = sum(label not in ("mixed", "unverified") for label in labels)
+    yield from _scores("claim", right, called, len(sample.labeled("hallucinated")))
+    inserted = _characters(insertion.span for insertion in sample.insertions)
+    unclear = _characters(claim.span for claim in sample.labeled("mixed", "unverified")) - inserted
+    predicted = _characters(observed.located) - unclear
+    yield from _scores("character", len(predicted & inserted), len(predicted), len(inserted))
+
+
+def _undecided(observed: Observed) -> Iterator[Counted]:
+    undecided = sum(checked.state == "undecided" for checked in observed.checked)
+    yield "locate", "no_answer", undecided, len(observed.checked)
+
+
+def _scores(unit: str, right: int, called: int, true: int) -> Iterator[Counted]:
+    yield "locate", f"{unit}_precision", right, called
+    yield "locate", f"{unit}_recall", right, true
+    yield "locate", f"{unit}_f1", 2 * right, called + true
+
+
+def _characters(spans: Iterable[Span]) -> set[int]:
+    return set().union(*(range(*span) for span in spans))
+
+
+def _detection(sample: Sample, observed: Observed) -> Iterator[Counted]:
+    """Count hallucinated claims that the spans of each method cover, and responses that it calls unsupported.
+
+    A method that gave no answer has found nothing.
+    """
+    direct = [] if observed.direct is None or isinstance(observed.direct, str) else observed.direct
+    hallucinated = sample.labeled("hallucinated")
+    kind = "false_alarms" if sample.complexity == 0 else "response_recall"
+    for method, spans in (("direct", direct), ("stepwise", observed.located)):
+        caught = sum(_is_covered(claim.span, spans) for claim in hallucinated)
+        yield "detect", f"{method}_recall", caught, len(hallucinated)
+        yield "detect", f"{method}_{kind}", int(bool(spans)), 1
+    yield "detect", "direct_no_answer", int(isinstance(observed.direct, str)), 1

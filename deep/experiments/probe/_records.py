@@ -1,0 +1,254 @@
+"""The benchmark on disk: one JSON object a line, which `deep votes` reads as an example too."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from deep._text import is_storable
+from deep.datasets._rows import ending_of, read_rows
+from deep.exceptions import InputError
+from deep.prompt_pool.stepwise import Excerpt, Span
+
+__all__ = [
+    "COMPLEXITIES",
+    "LABELS",
+    "TASKS",
+    "Article",
+    "Candidate",
+    "GoldClaim",
+    "Insertion",
+    "Sample",
+    "read_articles",
+    "read_samples",
+    "write_samples",
+]
+
+TASKS = ("summarization", "question_answering", "style_transfer")
+COMPLEXITIES = (0, 1, 2, 3)
+LABELS = ("hallucinated", "mixed", "truth", "unverified")
+"""What a claim is: out of an insertion; in part; backed by accepted evidence; of the base content but not backed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Article:
+    """A source document."""
+
+    article_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Insertion:
+    """An invented fact, and the span of the response that states it."""
+
+    fact: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An excerpt that a model found for a claim.
+
+    Parameters
+    ----------
+    excerpt : Excerpt
+        Verbatim, with its span in the source.
+    passes : int or None
+        How many models judged that it establishes the claim; None where they were not asked.
+    accepted : bool
+        Whether they were enough.
+    """
+
+    excerpt: Excerpt
+    passes: int | None
+    accepted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GoldClaim:
+    """A claim of a response with its label, one of `LABELS`, and the excerpts that were found for it."""
+
+    text: str
+    segment: str
+    span: Span
+    label: str
+    candidates: tuple[Candidate, ...] = ()
+
+    @property
+    def evidence(self) -> list[Excerpt]:
+        """The accepted excerpts."""
+        return [candidate.excerpt for candidate in self.candidates if candidate.accepted]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """One response of the benchmark.
+
+    Parameters
+    ----------
+    article_id, source : str
+    task : str
+        One of `TASKS`.
+    complexity : int
+        0 for clean base content, else the number of invented facts worked in.
+    response : str
+    style, question : str, optional
+        Of style transfer, and of question answering.
+    insertions : tuple of Insertion
+    claims : tuple of GoldClaim
+    """
+
+    article_id: str
+    source: str
+    task: str
+    complexity: int
+    response: str
+    style: str | None = None
+    question: str | None = None
+    insertions: tuple[Insertion, ...] = ()
+    claims: tuple[GoldClaim, ...] = ()
+
+    @property
+    def example_id(self) -> str:
+        """The sample's name, unique within its task."""
+        return f"{self.article_id}/{self.complexity}"
+
+    def labeled(self, *labels: str) -> list[GoldClaim]:
+        """Return the claims with one of some labels."""
+        return [claim for claim in self.claims if claim.label in labels]
+
+    def to_row(self) -> dict[str, Any]:
+        """Return the sample as it is written; the keys of an example come first."""
+        return {
+            "source": self.source,
+            "claim": self.response,
+            "example_id": self.example_id,
+            "label": int(self.complexity == 0),
+            "dataset": f"probe-{self.task}",
+            "document_id": self.article_id,
+            "task": self.task,
+            "complexity": self.complexity,
+            "style": self.style,
+            "question": self.question,
+            "insertions": [
+                {"fact": insertion.fact, **_located(self.response, insertion.span)} for insertion in self.insertions
+            ],
+            "claims": [self._claim_row(claim) for claim in self.claims],
+        }
+
+    def _claim_row(self, claim: GoldClaim) -> dict[str, Any]:
+        excerpts = [
+            {**_located(self.source, c.excerpt.span), "passes": c.passes, "accepted": c.accepted}
+            for c in claim.candidates
+        ]
+        place = {"start": claim.span[0], "end": claim.span[1]}
+        return {"claim": claim.text, "segment": claim.segment, **place, "label": claim.label, "evidence": excerpts}
+
+
+def _located(text: str, span: Span | None) -> dict[str, Any]:
+    start, end = span or (0, 0)
+    return {"text": text[start:end], "start": start, "end": end}
+
+
+def write_samples(path: Path, samples: Iterable[Sample]) -> None:
+    """Write samples, one a line."""
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        for sample in samples:
+            file.write(json.dumps(sample.to_row(), ensure_ascii=False) + "\n")
+
+
+def read_samples(path: Path) -> list[Sample]:
+    """Read a file of samples; every span must hold the text that is recorded with it.
+
+    Raises
+    ------
+    InputError
+        There is no such file, a row lacks something, or a span does not fit; the message names the place.
+    """
+    if path.suffix.lower() != ".jsonl":
+        raise InputError(f"`data` must end in .jsonl. Got {str(path)!r}.")
+    samples = []
+    for at, row in _rows(path, "data"):
+        try:
+            samples.append(_sample(row, at))
+        except (KeyError, TypeError) as error:
+            raise InputError(
+                f"`data` must hold samples of the benchmark. Got {error!r} {at}. Build it again."
+            ) from None
+    if not samples:
+        raise InputError(f"`data` must hold at least one sample. Got none in {str(path)!r}.")
+    return samples
+
+
+def _rows(path: Path, name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    if ending_of(path) is None or not path.is_file():
+        raise InputError(f"`{name}` must be a CSV, JSONL or Parquet file. Got {str(path)!r}.")
+    for number, (_, row) in enumerate(read_rows(path, ("article_id", "text")), start=1):
+        yield f"in row {number} of {str(path)!r}", row
+
+
+def _sample(row: Mapping[str, Any], at: str) -> Sample:
+    if row["task"] not in TASKS:
+        raise InputError(f"`task` must be one of {', '.join(sorted(TASKS))}. Got {row['task']!r} {at}.")
+    if row["complexity"] not in COMPLEXITIES:
+        raise InputError(f"`complexity` must be 0, 1, 2 or 3. Got {row['complexity']!r} {at}.")
+    return Sample(
+        article_id=row["document_id"],
+        source=row["source"],
+        task=row["task"],
+        complexity=row["complexity"],
+        response=row["claim"],
+        style=row["style"],
+        question=row["question"],
+        insertions=tuple(Insertion(i["fact"], _span(i, row["claim"], i["text"], at)) for i in row["insertions"]),
+        claims=tuple(_gold_claim(claim, row, at) for claim in row["claims"]),
+    )
+
+
+def _gold_claim(claim: Mapping[str, Any], row: Mapping[str, Any], at: str) -> GoldClaim:
+    if claim["label"] not in LABELS:
+        raise InputError(f"`label` must be one of {', '.join(LABELS)}. Got {claim['label']!r} {at}.")
+    candidates = [
+        Candidate(Excerpt(c["text"], _span(c, row["source"], c["text"], at)), c["passes"], c["accepted"])
+        for c in claim["evidence"]
+    ]
+    span = _span(claim, row["claim"], claim["segment"], at)
+    return GoldClaim(claim["claim"], claim["segment"], span, claim["label"], tuple(candidates))
+
+
+def _span(record: Mapping[str, Any], text: str, wanted: str, at: str) -> Span:
+    start, end = record["start"], record["end"]
+    if text[start:end] != wanted or not wanted:
+        raise InputError(
+            f"`start` and `end` must enclose the text beside them. Got {start}, {end} for {wanted!r} {at}."
+        )
+    return start, end
+
+
+def read_articles(path: Path) -> list[Article]:
+    """Read articles: the column `text`, and as wanted `article_id` (default: the row's number).
+
+    Raises
+    ------
+    InputError
+        There is none, one is blank, or an id or a text comes twice, which would let a split share an article.
+    """
+    articles: list[Article] = []
+    seen: dict[str, str] = {}
+    for number, (at, row) in enumerate(_rows(path, "articles"), start=1):
+        text, name = row.get("text"), row.get("article_id")
+        if not isinstance(text, str) or not text.strip():
+            raise InputError(f"`text` must be text. Got {text!r} {at}. Fill it in, or drop the row.")
+        article = Article(str(number) if name in (None, "") else str(name), text)
+        if not (is_storable(text) and is_storable(article.article_id)):
+            raise InputError(f"`articles` must be text without NUL. Got something else {at}. Use plain Unicode text.")
+        for key, what in ((f"id {article.article_id}", "article_id"), (" ".join(text.split()), "text")):
+            if key in seen:
+                raise InputError(f"`{what}` must be given once. Got that of {seen[key]} again {at}. Drop the row.")
+            seen[key] = at.removeprefix("in ")
+        articles.append(article)
+    if not articles:
+        raise InputError(f"`articles` must hold at least one row. Got none in {str(path)!r}.")
+    return articles

@@ -1,0 +1,151 @@
+"""The tables and figures of an evaluation."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from deep.experiments._tables import markdown
+from deep.experiments.probe._measures import Measure
+from deep.experiments.probe._records import TASKS
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["TITLES", "build_tables", "write_report", "write_table"]
+
+Measures = Mapping[str, Sequence[Measure]]
+"""By model."""
+
+TITLES = {
+    "steps": "Every measure of every step, with its counts",
+    "table2-evidence": "Table 2: evidence finding, partial and complete, and evidence evaluation",
+    "figure3-decomposition": "Figure 3: claim decomposition",
+    "figure4a-localization": "Figure 4a: hallucination localization by claim and by character",
+    "figure4b-detection": "Figure 4b: hallucination detection, direct against stepwise",
+}
+
+WIDE = {
+    "figure3-decomposition": ("decompose", ("precision", "recall", "no_answer")),
+    "figure4a-localization": (
+        "locate",
+        (
+            *(f"{unit}_{score}" for unit in ("claim", "character") for score in ("precision", "recall", "f1")),
+            "no_answer",
+        ),
+    ),
+    "figure4b-detection": (
+        "detect",
+        (*(f"{m}_{k}" for k in ("recall", "response_recall", "false_alarms") for m in ("direct", "stepwise")),),
+    ),
+}
+
+
+def build_tables(found: Measures) -> dict[str, pd.DataFrame]:
+    """Return the tables that the measures fill, by name; a share of nothing is empty."""
+    tables = {"steps": _steps(found), "table2-evidence": _evidence(found)}
+    for name, (step, columns) in WIDE.items():
+        tables[name] = _wide(found, step, columns)
+    return {name: table for name, table in tables.items() if not table.empty}
+
+
+def _steps(found: Measures) -> pd.DataFrame:
+    return pd.DataFrame(
+        [
+            {"model": model, "step": m.step, "measure": m.name, "task": m.task}
+            | {"hits": m.hits, "total": m.total, "value": m.value}
+            for model, measures in found.items()
+            for m in measures
+        ]
+    )
+
+
+def _evidence(found: Measures) -> pd.DataFrame:
+    """Return a row a model and a column per measure and task."""
+    wanted = [("find", "partial"), ("find", "complete"), ("evaluate", "accuracy")]
+    rows = []
+    for model, measures in found.items():
+        known = {(m.step, m.name, m.task): m.value for m in measures}
+        cells = {
+            f"{'evaluation' if step == 'evaluate' else name}_{task}": known[step, name, task]
+            for step, name in wanted
+            for task in TASKS
+            if (step, name, task) in known
+        }
+        if cells:
+            rows.append({"model": model, **cells})
+    return pd.DataFrame(rows).astype({column: float for row in rows[:1] for column in row if column != "model"})
+
+
+def _wide(found: Measures, step: str, columns: Sequence[str]) -> pd.DataFrame:
+    """Return a row per model and task, and a column a measure."""
+    rows = []
+    for model, measures in found.items():
+        known = {(m.task, m.name): m.value for m in measures if m.step == step}
+        tasks = dict.fromkeys(task for task, _ in known)
+        rows += [{"model": model, "task": t} | {name: known.get((t, name)) for name in columns} for t in tasks]
+    return pd.DataFrame(rows).astype({name: float for name in columns if rows})
+
+
+def write_table(folder: Path, name: str, table: pd.DataFrame, title: str) -> None:
+    """Write a table as CSV and as Markdown."""
+    table.to_csv(folder / f"{name}.csv", index=False, lineterminator="\n")
+    text = "\n".join([f"# {title}", "", *markdown(table), ""])
+    (folder / f"{name}.md").write_text(text, encoding="utf-8")
+
+
+def write_report(tables: Mapping[str, pd.DataFrame], folder: Path) -> None:
+    """Write every table, and the figures for those that have one as PNG and SVG."""
+    from deep.calibration import save_figure
+
+    for name, table in tables.items():
+        write_table(folder, name, table, TITLES[name])
+    for name, draw in FIGURES.items():
+        if name in tables:
+            save_figure(draw(tables[name]), folder / name)
+
+
+def _bars(table: pd.DataFrame, panels: Mapping[str, Mapping[str, str]], title: str) -> "Figure":
+    """Draw a panel per group of measures, with a cluster of bars per model and task."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(1.8 + 0.9 * len(table) * len(panels), 3.6))
+    drawn = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    names = ["\n".join([str(row.model), *str(row.task).split("_")]) for row in table.itertuples()]
+    for axes, (panel, columns) in zip(drawn, panels.items(), strict=True):
+        width = 0.8 / len(columns)
+        for i, (column, label) in enumerate(columns.items()):
+            places = [x - 0.4 + (i + 0.5) * width for x in range(len(table))]
+            bars = axes.bar(places, table[column].fillna(0.0), width=width, label=label)
+            texts = ["" if value != value else f"{100 * value:.0f}" for value in table[column]]
+            axes.bar_label(bars, labels=texts, fontsize=6, padding=1)
+        axes.set_xticks(range(len(table)), names, fontsize=6)
+        axes.set(xlabel=panel, ylim=(0.0, 1.1))
+        axes.legend(fontsize=7, ncols=len(columns), loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False)
+    figure.suptitle(title, fontsize=10)
+    figure.subplots_adjust(wspace=0.05, top=0.83)
+    return figure
+
+
+def _decomposition_figure(table: pd.DataFrame) -> "Figure":
+    panels = {"matched claims": {"precision": "precision", "recall": "recall"}}
+    return _bars(table, panels, TITLES["figure3-decomposition"])
+
+
+def _localization_figure(table: pd.DataFrame) -> "Figure":
+    scores = ("precision", "recall", "f1")
+    panels = {f"by {unit}": {f"{unit}_{score}": score for score in scores} for unit in ("claim", "character")}
+    return _bars(table, panels, TITLES["figure4a-localization"])
+
+
+def _detection_figure(table: pd.DataFrame) -> "Figure":
+    panels = {"recall of hallucinated claims": {"direct_recall": "direct", "stepwise_recall": "stepwise"}}
+    return _bars(table, panels, TITLES["figure4b-detection"])
+
+
+FIGURES: dict[str, Callable[[pd.DataFrame], "Figure"]] = {
+    "figure3-decomposition": _decomposition_figure,
+    "figure4a-localization": _localization_figure,
+    "figure4b-detection": _detection_figure,
+}

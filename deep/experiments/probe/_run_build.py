@@ -1,0 +1,158 @@
+"""Building the benchmark: the samples of every article, their split, and what is written."""
+
+import argparse
+import math
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from deep.exceptions import InputError
+from deep.experiments._call_options import call_settings, check_models, endpoint_of
+from deep.experiments._output import check_replaceable, to_json, whole_folder
+from deep.experiments._replay import Entry
+from deep.experiments._tables import markdown
+from deep.experiments._waves import ProgramId, run_programs
+from deep.experiments.probe._build import Recipe, Result, build_sample
+from deep.experiments.probe._content import STYLES
+from deep.experiments.probe._records import COMPLEXITIES, TASKS, Article, Sample, read_articles, write_samples
+from deep.experiments.probe._report import write_table
+from deep.experiments.probe._statistics import statistics
+
+__all__ = ["STOPPED", "build", "ordered", "plan_programs", "split_articles", "stopped_line"]
+
+STOPPED = {"budget": 3, "interrupted": 130}
+SPLITS = ("train", "evaluation")
+
+
+def ordered(articles: Sequence[Article], random_state: int) -> list[Article]:
+    """Return the articles in an order that only their ids and the seed decide."""
+    return sorted(articles, key=lambda article: sha256(f"{random_state} {article.article_id}".encode()).digest())
+
+
+def split_articles(articles: Sequence[Article], share: float, random_state: int) -> dict[str, str]:
+    """Return the split of each article by id; with two articles or more neither split is empty."""
+    n = min(max(1, round(share * len(articles))), max(1, len(articles) - 1))
+    names = [article.article_id for article in ordered(articles, random_state)]
+    return {name: "evaluation" if i < n else "train" for i, name in enumerate(names)}
+
+
+def plan_programs(
+    articles: Sequence[Article], tasks: Sequence[str], recipe: Recipe, random_state: int
+) -> Callable[[], Iterator[Entry]]:
+    """Return what makes the program of every sample; the four styles take turns over the shuffled articles."""
+    turns = {article.article_id: i for i, article in enumerate(ordered(articles, random_state))}
+
+    def programs() -> Iterator[Entry]:
+        for article in articles:
+            style = STYLES[turns[article.article_id] % len(STYLES)]
+            for task in tasks:
+                for complexity in COMPLEXITIES:
+                    identity = ProgramId("probe-build", f"probe-{task}", f"{article.article_id}/{complexity}")
+                    yield identity, recipe.models[0], build_sample(article, task, style, complexity, recipe)
+
+    return programs
+
+
+def build(args: argparse.Namespace) -> int:
+    """Run ``deep probe build``."""
+    _check(args)
+    articles = read_articles(args.articles)
+    recipe = Recipe(models=check_models(args), consensus=args.consensus, attempts=args.attempts)
+    check_replaceable(args.out)
+    tasks = [task for task in TASKS if task in args.tasks]
+    programs = plan_programs(articles, tasks, recipe, args.random_state)
+    outcome, values = run_programs(programs, call_settings(args, args.out), endpoint=endpoint_of(args))
+    if outcome.stopped is not None:
+        sys.stderr.write(stopped_line(outcome.stopped))
+        return STOPPED[outcome.stopped]
+    splits = split_articles(articles, args.evaluation_share, args.random_state)
+    results = _write(args.out, list(values.values()), splits, _settings(args, recipe, tasks, len(articles)))
+    sys.stdout.write(to_json(results) if args.json else _text(results, args.out))
+    return 0
+
+
+def stopped_line(stopped: str) -> str:
+    """Return what is said of a run that ended before its end."""
+    why = "the budget is reached" if stopped == "budget" else "interrupted"
+    return f"stopped: {why}. Nothing was written; the same command again asks what is missing.\n"
+
+
+def _check(args: argparse.Namespace) -> None:
+    for name, low in (("consensus", 0.0), ("evaluation_share", 0.0)):
+        value = getattr(args, name)
+        if not low < value <= 1 or math.isnan(value):
+            raise InputError(f"`{name}` must lie in (0, 1]. Got {value!r}.")
+    if args.attempts < 1:
+        raise InputError(f"`attempts` must be 1 or more. Got {args.attempts!r}.")
+    wrong = [task for task in args.tasks if task not in TASKS]
+    if wrong:
+        raise InputError(f"`tasks` must be one of {', '.join(sorted(TASKS))}. Got {wrong[0]!r}.")
+
+
+def _settings(args: argparse.Namespace, recipe: Recipe, tasks: Sequence[str], n_articles: int) -> dict[str, Any]:
+    return {
+        "models": list(recipe.models),
+        "consensus": recipe.consensus,
+        "attempts": recipe.attempts,
+        "tasks": list(tasks),
+        "evaluation_share": args.evaluation_share,
+        "random_state": args.random_state,
+        "articles": n_articles,
+    }
+
+
+def _write(
+    out: Path, found: Sequence[Result], splits: Mapping[str, str], settings: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Write both splits, Table 1 and the results, and return these."""
+    samples = [result.sample for result in found if result.sample is not None]
+    rejected = Counter(f"{each.step}: {each.why}" for result in found for each in result.rejected)
+    if not samples:
+        raise InputError(f"`model` must give usable answers. Got none; {_counted(rejected)}.")
+    by_split = {name: [s for s in samples if splits[s.article_id] == name] for name in SPLITS}
+    left_out: Counter[str] = Counter()
+    for result in found:
+        left_out += result.counts
+    table = statistics(samples)
+    results = {
+        "schema_version": 1,
+        "settings": dict(settings),
+        "samples": len(samples),
+        "given_up": len(found) - len(samples),
+        "splits": {name: _split_counts(some) for name, some in by_split.items()},
+        "rejected_answers": dict(sorted(rejected.items())),
+        "left_out": dict(sorted(left_out.items())),
+        "table1": [{k: None if v != v else v for k, v in row.items()} for row in table.to_dict("records")],
+    }
+    with whole_folder(out) as folder:
+        for name, some in by_split.items():
+            write_samples(folder / f"{name}.jsonl", some)
+        write_table(folder, "table1-statistics", table, "Table 1: what the benchmark holds")
+        (folder / "results.json").write_text(to_json(results), encoding="utf-8")
+    return results
+
+
+def _split_counts(samples: Sequence[Sample]) -> dict[str, int]:
+    return {"articles": len({sample.article_id for sample in samples}), "samples": len(samples)}
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{n} {what}" for what, n in sorted(counts.items())) or "nothing"
+
+
+def _text(results: Mapping[str, Any], out: Path) -> str:
+    import pandas as pd
+
+    splits = ", ".join(f"{name} {c['samples']} of {c['articles']} articles" for name, c in results["splits"].items())
+    lines = [
+        *markdown(pd.DataFrame(results["table1"])),
+        "",
+        f"{results['samples']} samples ({splits}), {results['given_up']} given up",
+        f"answers rejected, by the samples that met them: {_counted(results['rejected_answers'])}",
+        f"left out: {_counted(results['left_out'])}",
+        f"written to {out}",
+    ]
+    return "\n".join([*lines, ""])

@@ -1,0 +1,144 @@
+"""Measuring models on the benchmark."""
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from deep.exceptions import InputError
+from deep.experiments._call_options import call_settings, check_models, endpoint_of
+from deep.experiments._output import check_replaceable, to_json, whole_folder
+from deep.experiments._replay import Entry
+from deep.experiments._tables import markdown
+from deep.experiments._waves import ProgramId, run_programs
+from deep.experiments.probe._measures import Measure, measure
+from deep.experiments.probe._observe import Observed, direct_program, equivalence_program, stage_program
+from deep.experiments.probe._records import Sample, read_samples
+from deep.experiments.probe._report import TITLES, build_tables, write_report
+from deep.experiments.probe._run_build import STOPPED, stopped_line
+from deep.experiments.probe._run_votes import measure_votes
+
+__all__ = ["data_file", "evaluate", "evaluate_votes"]
+
+By = dict[ProgramId, Any]
+
+
+class _StoppedError(Exception):
+    """The run ended before its end; the reason is its argument."""
+
+
+def data_file(data: Path, split: str) -> Path:
+    """Return the file of a split where `data` is a build, else `data` itself."""
+    path = data / f"{split}.jsonl" if data.is_dir() else data
+    if not path.is_file():
+        raise InputError(f"`data` must be what `deep probe build` wrote, or a file of it. Got {str(data)!r}.")
+    return path
+
+
+def evaluate(args: argparse.Namespace) -> int:
+    """Run ``deep probe eval``."""
+    if (args.match == "semantic") != (args.match_model is not None):
+        raise InputError(f"`match_model` must be given exactly where `match` is semantic. Got {args.match_model!r}.")
+    samples = read_samples(data_file(args.data, "evaluation"))
+    models = check_models(args)
+    check_replaceable(args.out)
+    try:
+        observed = _observe(args, samples, models)
+    except _StoppedError as stop:
+        sys.stderr.write(stopped_line(str(stop)))
+        return STOPPED[str(stop)]
+    found = {
+        model: measure([(s, observed[_identity(args.stage, model, s)]) for s in samples], args.stage, args.match)
+        for model in models
+    }
+    results = _results(args, samples, found)
+    tables = build_tables(found)
+    with whole_folder(args.out) as folder:
+        write_report(tables, folder)
+        (folder / "results.json").write_text(to_json(results), encoding="utf-8")
+    sys.stdout.write(to_json(results) if args.json else _text(tables, args.out))
+    return 0
+
+
+def evaluate_votes(args: argparse.Namespace) -> int:
+    """Run ``deep probe eval --votes``."""
+    if args.model:
+        raise InputError(f"`votes` must be given without `model`. Got {args.model[0]!r} too.")
+    return measure_votes(args, read_samples(data_file(args.data, "evaluation")))
+
+
+def _identity(step: str, model: str, sample: Sample) -> ProgramId:
+    return ProgramId(f"probe-{step}/{model}", f"probe-{sample.task}", sample.example_id)
+
+
+def _observe(args: argparse.Namespace, samples: Sequence[Sample], models: Sequence[str]) -> dict[ProgramId, Observed]:
+    def programs() -> Iterator[Entry]:
+        for sample in samples:
+            for model in models:
+                yield _identity(args.stage, model, sample), model, stage_program(args.stage, sample)
+                if args.stage == "all":
+                    yield _identity("direct", model, sample), model, direct_program(sample)
+
+    values = _ask(args, programs)
+    if args.stage == "all":
+        for sample in samples:
+            for model in models:
+                values[_identity("all", model, sample)].direct = values.pop(_identity("direct", model, sample))
+    if args.match == "semantic" and args.stage in ("decompose", "all"):
+        return _with_equivalents(args, samples, models, values)
+    return values
+
+
+def _with_equivalents(
+    args: argparse.Namespace, samples: Sequence[Sample], models: Sequence[str], values: By
+) -> dict[ProgramId, Observed]:
+    """Ask the match model which predicted claims restate which of the benchmark's."""
+
+    def programs() -> Iterator[Entry]:
+        for sample in samples:
+            for model in models:
+                observed = values[_identity(args.stage, model, sample)]
+                yield _identity("match", model, sample), args.match_model, equivalence_program(observed, sample)
+
+    matched = _ask(args, programs)
+    return {
+        _identity(args.stage, model, sample): matched[_identity("match", model, sample)]
+        for sample in samples
+        for model in models
+    }
+
+
+def _ask(args: argparse.Namespace, programs: Callable[[], Iterator[Entry]]) -> By:
+    outcome, values = run_programs(programs, call_settings(args, args.out), endpoint=endpoint_of(args))
+    if outcome.stopped is not None:
+        raise _StoppedError(outcome.stopped)
+    return values
+
+
+def _results(
+    args: argparse.Namespace, samples: Sequence[Sample], found: Mapping[str, Sequence[Measure]]
+) -> dict[str, Any]:
+    return {
+        "schema_version": 1,
+        "settings": {"stage": args.stage, "match": args.match, "match_model": args.match_model},
+        "samples": len(samples),
+        "claims": sum(len(sample.claims) for sample in samples),
+        "models": {
+            model: [
+                {"step": m.step, "measure": m.name, "task": m.task, "hits": m.hits, "total": m.total, "value": m.value}
+                for m in measures
+            ]
+            for model, measures in found.items()
+        },
+    }
+
+
+def _text(tables: Mapping[str, pd.DataFrame], out: Path) -> str:
+    lines: list[str] = []
+    shown = {name: table for name, table in tables.items() if name != "steps"} or tables
+    for name, table in shown.items():
+        lines += [TITLES[name], "", *markdown(table), ""]
+    return "\n".join([*lines, f"written to {out}", ""])

@@ -1,0 +1,409 @@
+"""The builder of the benchmark against a scripted LLM, and what it makes of answers that cannot be used."""
+
+import json
+from collections import Counter
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deep.datasets import load_examples
+from deep.exceptions import InputError
+from deep.experiments.probe import main
+from deep.experiments.probe._build import Recipe
+from deep.experiments.probe._content import Rejected, read_insertions
+from deep.experiments.probe._records import TASKS, Article, Sample, read_articles, read_samples
+from deep.experiments.probe._run_build import plan_programs, split_articles
+from deep.experiments.probe._run_votes import voter_table
+from deep.experiments.votes import main as votes_main
+from deep.prompt_pool.stepwise import read_list, read_verdict
+from tests.experiments.probe_world import INVENTED, MODELS, answer, article, parts, sentences, step_of, write_articles
+from tests.scripted_llm import Fault, ScriptedLLM
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch):
+    """Give every command the test's key."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+
+
+def words(folder, server, *more, models=MODELS, out="bench"):
+    """Return the command line of a build."""
+    base = ["build", "--articles", str(folder / "articles.jsonl"), "--out", str(folder / out), "--backoff", "0.01"]
+    common = ["--endpoint-name", "here", "--ledger", str(folder / "ledger.sqlite"), "--base-url", server.url]
+    return [*base, "--model", *models, *common, *map(str, more)]
+
+
+def every_sample(folder, out="bench"):
+    """Return the samples of both splits."""
+    return [s for name in ("train", "evaluation") for s in read_samples(folder / out / f"{name}.jsonl")]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """Build twelve articles once."""
+    folder = tmp_path_factory.mktemp("probe")
+    write_articles(folder / "articles.jsonl")
+    with pytest.MonkeyPatch.context() as patch, ScriptedLLM(answer) as server:
+        patch.setenv("OPENAI_API_KEY", "sk-test")
+        assert main(words(folder, server)) == 0
+        return folder, server.count, [(asked.model, step_of(asked)) for asked in server.asked]
+
+
+def test_twelve_articles_make_every_task_and_complexity(built):
+    """144 samples, each span found in its text at its offsets."""
+    folder, _, _ = built
+    samples = every_sample(folder)
+    assert Counter((s.task, s.complexity) for s in samples) == {(task, c): 12 for task in TASKS for c in range(4)}
+    for sample in samples:
+        name = sample.source.split()[3]
+        facts = [f"The town of {name} holds {what}." for what in INVENTED[: sample.complexity]]
+        assert [i.fact for i in sample.insertions] == facts
+        assert [sample.response[slice(*i.span)] for i in sample.insertions] == facts
+        assert not any(fact in sample.source for fact in facts)
+        for claim in sample.claims:
+            assert sample.response[slice(*claim.span)] == claim.segment
+            for candidate in claim.candidates:
+                assert sample.source[slice(*candidate.excerpt.span)] == candidate.excerpt.text
+        assert [claim.text for claim in sample.labeled("hallucinated")] == facts
+
+
+def test_the_rest_of_a_poisoned_response_is_its_base(built):
+    """Taking the insertions out gives the clean response back, but for white space."""
+    samples = every_sample(built[0])
+    clean = {(s.article_id, s.task): s.response for s in samples if s.complexity == 0}
+    for sample in samples:
+        rest = sample.response
+        for start, end in sorted((i.span for i in sample.insertions), reverse=True):
+            rest = rest[:start] + rest[end:]
+        assert "".join(rest.split()) == "".join(clean[sample.article_id, sample.task].split())
+
+
+def test_evidence_is_a_union_and_three_votes_in_four(built):
+    """The doubter lets nothing pass: three passes are enough; the keeper's sentence gets two."""
+    for sample in every_sample(built[0]):
+        for claim in sample.claims:
+            keeper = "keeper" in claim.text
+            expected = "hallucinated" if claim.text not in sample.source else "unverified" if keeper else "truth"
+            assert claim.label == expected
+            passes = {"hallucinated": None, "unverified": 2, "truth": 3}[expected]
+            assert [(c.passes, c.accepted) for c in claim.candidates] == [(passes, expected == "truth")]
+
+
+def test_the_splits_share_no_article(built):
+    """A fifth of the articles is kept for evaluation."""
+    folder, _, _ = built
+    train, evaluation = (read_samples(folder / "bench" / f"{name}.jsonl") for name in ("train", "evaluation"))
+    assert not {s.article_id for s in train} & {s.article_id for s in evaluation}
+    assert not {s.source for s in train} & {s.source for s in evaluation}
+    assert (len(train), len(evaluation)) == (120, 24)
+    assert len(list(load_examples(str(folder / "bench" / "train.jsonl")))) == 120
+
+
+def test_the_styles_take_turns(built):
+    """Twelve articles in four styles: three each; only style transfer has one."""
+    styled = {s.article_id: s.style for s in every_sample(built[0]) if s.task == "style_transfer"}
+    assert Counter(styled.values()) == {"blog": 3, "lecture_notes": 3, "faq": 3, "textbook": 3}
+    assert {s.style for s in every_sample(built[0]) if s.task != "style_transfer"} == {None}
+    assert {bool(s.question) for s in every_sample(built[0]) if s.task == "question_answering"} == {True}
+
+
+def test_table_1_of_the_build(built):
+    """Every count follows from the script: 4 + 2 + 4 base claims, of which the keeper's two are unverified."""
+    table = pd.read_csv(built[0] / "bench" / "table1-statistics.csv").set_index("task")
+    assert table["instances"].tolist() == [48, 48, 48, 144]
+    assert table["hallucinated"].tolist() == [72, 72, 72, 216]
+    assert table["truth"].tolist() == [144, 96, 144, 384]
+    assert table["unverified"].tolist() == [48, 0, 48, 96]
+    assert (table["claims"] == table["hallucinated"] + table["truth"]).all()
+    samples = every_sample(built[0])
+    lengths = [sum(len(i.fact) for i in s.insertions) for s in samples if s.insertions]
+    assert table.loc["overall", "hallucination_length_mean"] == pytest.approx(sum(lengths) / len(lengths), abs=1e-12)
+    assert table.loc["overall", "hallucination_length_max"] == max(lengths)
+    assert table.loc["overall", "response_length_max"] == max(len(s.response) for s in samples)
+
+
+def test_what_a_build_costs(built):
+    """Questions that are the same are asked once: base content once, claims about one source once."""
+    _, count, asked = built
+    steps = Counter(step for _, step in asked)
+    per_article = {"summarize": 1, "ask": 1, "answer": 1, "restyle": 1, "invent": 3}
+    assert {step: steps[step] for step in per_article} == {step: 12 * n for step, n in per_article.items()}
+    # three blog posts of the script are their summaries; four base and three invented claims, four models
+    assert steps["insert"] == 12 * 9 - 3 * 3
+    assert steps["decompose"] == 12 * 12 - 3 * 4
+    assert steps["find"] == 12 * (4 + 3) * 4
+    assert steps["evaluate"] == 12 * 4 * 4
+    assert {model for model, step in asked if step not in ("find", "evaluate")} == {"writer"}
+    assert sum(steps.values()) == count
+
+
+def test_a_build_that_was_stopped_goes_on(tmp_path, capsys):
+    """The budget ends it with status 3 and nothing written; again, it asks only what is missing."""
+    write_articles(tmp_path / "articles.jsonl", 2)
+    prices = tmp_path / "prices.toml"
+    prices.write_text("".join(f"[{model}]\ninput = 100.0\noutput = 100.0\n" for model in MODELS))
+    with ScriptedLLM(answer) as server:
+        assert main(words(tmp_path, server, "--prices", prices, "--budget", "2")) == 3
+        assert "nothing was written" in capsys.readouterr().err.lower()
+        assert not (tmp_path / "bench").exists()
+        part = server.count
+        assert main(words(tmp_path, server)) == 0
+        whole = server.count
+        assert 0 < part < whole
+        first = {path.name: path.read_bytes() for path in (tmp_path / "bench").iterdir()}
+        assert main(words(tmp_path, server)) == 0
+        assert server.count == whole
+    assert {path.name: path.read_bytes() for path in (tmp_path / "bench").iterdir()} == first
+    bodies = [json.dumps(asked.body, sort_keys=True) for asked in server.asked]
+    assert len(bodies) == len(set(bodies)), "nothing was asked twice"
+
+
+def spoiled(asked):
+    """Spoil first answers of article 0, all insertions of article 1, and all decompositions of article 2's answers."""
+    said, step = answer(asked), step_of(asked)
+    first = asked.body["temperature"] == 0.0 if step == "decompose" else asked.times == 0
+    if "Arvo" in asked.user and first and step in SPOILERS:
+        return SPOILERS[step](said)
+    if "Belko" in asked.user and step == "insert":
+        return said.replace("The ", "A ", 1)
+    if "Cirta" in asked.user and step == "decompose" and len(sentences(parts(asked)["response"])) == 2:
+        return {"claims": []}
+    return said
+
+
+SPOILERS = {
+    "summarize": lambda said: Fault("truncated"),
+    "ask": lambda said: Fault("refused"),
+    "invent": lambda said: {"facts": [*said["facts"], "One too many."]},
+    "insert": lambda said: said.replace("<added-1", "<added-9"),
+    "decompose": lambda said: "no JSON",
+}
+
+
+def test_unusable_answers_are_asked_again_and_bounded(tmp_path, capsys):
+    """Each rejection is counted by its cause; a sample whose step never succeeds is given up, the others stand."""
+    write_articles(tmp_path / "articles.jsonl", 3)
+    with ScriptedLLM(spoiled) as server:
+        assert main(words(tmp_path, server, "--attempts", 2, models=["writer"])) == 0
+    results = json.loads((tmp_path / "bench" / "results.json").read_text())
+    rejected = results["rejected_answers"]
+    assert rejected["insert: the rest was altered"] == 9 * 2
+    assert rejected["insert: an addition cannot be located"] == 9
+    assert rejected["decompose: unparsable"] == 12 + 2
+    assert rejected["summarize: truncated"] == 4
+    assert rejected["ask: refused"] == 4
+    assert rejected["invent: not as many facts as asked for"] == 9
+    assert results["given_up"] == 9 + 1
+    kept = Counter((s.article_id, s.complexity > 0) for s in every_sample(tmp_path))
+    assert kept == {("a0", False): 3, ("a0", True): 9, ("a1", False): 3, ("a2", False): 2, ("a2", True): 9}
+    assert "10 given up" in capsys.readouterr().out
+
+
+def test_nothing_usable_is_an_error(tmp_path, capsys):
+    """One line, status 2, nothing written."""
+    write_articles(tmp_path / "articles.jsonl", 1)
+    with ScriptedLLM(lambda asked: Fault("refused")) as server:
+        assert main(words(tmp_path, server, "--attempts", 1, models=["writer"])) == 2
+    said = capsys.readouterr().err
+    assert said == (
+        "error: `model` must give usable answers. Got none; 4 ask: refused, 4 restyle: refused, 4 summarize: refused.\n"
+    )
+    assert not (tmp_path / "bench").exists()
+
+
+def test_evidence_and_votes_that_fail_leave_claims_unverified(tmp_path):
+    """A model that finds nothing or votes nothing is no pass; two models of two have to agree."""
+    write_articles(tmp_path / "articles.jsonl", 1)
+
+    def script(asked):
+        broken = asked.model == "broken" and step_of(asked) in ("find", "evaluate")
+        return "I do not know." if broken else answer(asked)
+
+    with ScriptedLLM(script) as server:
+        assert main(words(tmp_path, server, "--tasks", "summarization", models=["writer", "broken"])) == 0
+    results = json.loads((tmp_path / "bench" / "results.json").read_text())
+    assert results["table1"][0]["truth"] == 0
+    assert results["table1"][0]["unverified"] == 16
+    assert results["left_out"]["evidence replies without an answer"] == 4 + 5 + 6 + 7
+
+
+def test_export_for_training(built, tmp_path, capsys):
+    """Chats whose answers our own readers read; PASS and FAIL both occur, and no sample of the evaluation split."""
+    out = tmp_path / "sft.jsonl"
+    assert main(["export-sft", "--data", str(built[0] / "bench"), "--out", str(out)]) == 0
+    chats = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+    # ten articles: three true claims with an excerpt each, three invented with one each
+    assert Counter(chat["step"] for chat in chats) == {"find": 10 * 3, "evaluate": 10 * (3 + 3)}
+    assert capsys.readouterr().out.startswith("30 finding and 60 evaluation examples")
+    held_out = {s.source for s in read_samples(built[0] / "bench" / "evaluation.jsonl")}
+    verdicts: Counter[int] = Counter()
+    for chat in chats:
+        assert [said["role"] for said in chat["messages"]] == ["system", "user", "assistant"]
+        assert not any(source in chat["messages"][1]["content"] for source in held_out)
+        reply = as_reply(chat["messages"][2]["content"])
+        if chat["step"] == "find":
+            assert len(read_list(reply, "evidence")) == 1
+        else:
+            verdicts[read_verdict(reply).vote] += 1
+    assert verdicts == {1: 30, 0: 30}
+
+
+def test_any_judge_is_measured_on_the_benchmark(built, tmp_path, capsys):
+    """The staged judges vote on the file as it is; the script's writer is always right, and so are its votes."""
+    data = built[0] / "bench"
+    with ScriptedLLM(answer) as server:
+        out = tmp_path / "votes.parquet"
+        common = ["--model", "writer", "--base-url", server.url, "--out", str(out)]
+        assert votes_main([str(data / "evaluation.jsonl"), "--judge", "stepwise", "direct", *common]) == 0
+        assert Counter(map(step_of, server.asked))["find"] == 2 * (4 + 3), "asked once for each claim about a source"
+    votes = pd.read_parquet(out)
+    assert [name.partition("@")[0] for name in votes.columns[4:]] == ["stepwise", "direct"]
+    assert all((votes[name] == votes["label"]).all() for name in votes.columns[4:])
+    capsys.readouterr()
+    words = ["eval", "--data", str(data), "--votes", str(out), "--out", str(tmp_path / "voters")]
+    assert main(words) == 0
+    assert "| stepwise@" in capsys.readouterr().out
+    table = pd.read_csv(tmp_path / "voters" / "voters.csv")
+    assert len(table) == 2 * 4 * 4
+    assert (table["called"] == (table["complexity"] > 0)).all()
+    assert table["no_vote"].sum() == 0
+    votes.iloc[1:].to_parquet(out)
+    assert main(words) == 2
+    assert "`votes` must have a row for every sample. Got none for 'a" in capsys.readouterr().err
+    assert main([*words, "--model", "m"]) == 2
+    assert main(["eval", "--data", str(data), "--votes", __file__, "--out", str(tmp_path / "voters")]) == 2
+
+
+def test_a_response_without_a_vote_is_not_called():
+    """Neither consistent nor inconsistent; it stays in the denominator and is counted."""
+    votes = pd.DataFrame({"dataset": ["probe-summarization"] * 3, "item_id": ["a/0", "b/1", "c/1"], "v": [1, 0, None]})
+    rows = voter_table(votes, SMALL).set_index(["task", "complexity"])
+    assert rows.loc[("overall", 1), ["responses", "no_vote", "called"]].tolist() == [2, 1, 0.5]
+    assert rows.loc[("summarization", 0), ["responses", "no_vote", "called"]].tolist() == [1, 0, 0.0]
+
+
+SMALL = [
+    Sample(article_id=name, source="s", task="summarization", complexity=complexity, response="r")
+    for name, complexity in (("a", 0), ("b", 1), ("c", 1))
+]
+
+
+def as_reply(text):
+    """Return a reply that says `text`."""
+    from types import SimpleNamespace
+
+    return SimpleNamespace(text=text, finish_reason="stop", refusal=None, model="m", tokens={})
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--consensus", "1.5", "`consensus` must lie in"),
+        ("--evaluation-share", "0", "`evaluation_share` must lie in"),
+        ("--attempts", "0", "`attempts` must be 1 or more"),
+        ("--tasks", "poetry", "`tasks` must be one of question_answering, style_transfer, summarization"),
+    ],
+)
+def test_wrong_options(tmp_path, capsys, option, value, message):
+    """One line, status 2."""
+    write_articles(tmp_path / "articles.jsonl", 1)
+    base = ["build", "--articles", str(tmp_path / "articles.jsonl"), "--out", str(tmp_path / "b"), "--model", "m"]
+    assert main([*base, option, value]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([], "at least one row"),
+        ([{"text": " "}], "`text` must be text"),
+        ([{"body": "x"}], "`text` must be text. Got None in row 1"),
+        ([{"text": "a", "article_id": "x"}, {"text": "b", "article_id": "x"}], "`article_id` must be given once"),
+        ([{"text": "a  b"}, {"text": "a b"}], "`text` must be given once. Got that of row 1"),
+        ([{"text": "a\0"}], "without NUL"),
+    ],
+)
+def test_wrong_articles(tmp_path, rows, message):
+    """The place is named."""
+    path = tmp_path / "articles.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(InputError, match=message.replace("(", r"\(")):
+        read_articles(path)
+
+
+def test_articles_from_csv(tmp_path):
+    """Without ids, rows are numbered."""
+    path = tmp_path / "articles.csv"
+    path.write_text("text\nIt rained.\nIt snowed.\n")
+    assert read_articles(path) == [Article("1", "It rained."), Article("2", "It snowed.")]
+
+
+@given(st.integers(1, 60), st.floats(0.01, 1.0), st.integers(0, 5))
+def test_a_split_depends_on_ids_and_the_seed_only(n, share, seed):
+    """Neither split is empty where there are two articles; the order of the file does not matter."""
+    articles = [Article(str(i), str(i)) for i in range(n)]
+    split = split_articles(articles, share, seed)
+    assert split == split_articles(articles[::-1], share, seed)
+    counts = Counter(split.values())
+    assert counts["evaluation"] >= 1
+    assert counts["train"] >= (n > 1)
+
+
+def test_programs_are_the_same_every_time():
+    """A replay asks what the run asked."""
+    articles = [Article(f"a{i}", article(i)) for i in range(3)]
+    programs = plan_programs(articles, TASKS, Recipe(models=("m",)), 0)
+    first, second = ([(identity, next(program)) for identity, _, program in programs()] for _ in range(2))
+    assert first == second
+    assert len({identity for identity, _ in first}) == 36
+
+
+pieces = st.text("abc .,\n", min_size=0, max_size=12)
+
+
+@given(
+    st.lists(st.tuples(pieces, st.text("xyz ", min_size=1, max_size=8).filter(str.strip)), min_size=1, max_size=4),
+    pieces,
+)
+def test_tags_come_out_and_leave_their_places(some, last):
+    """Whatever is tagged is found at its span, and the rest is what it was."""
+    edited = (
+        "".join(f"{before}<added-{n}-0a1b>{added}</added-{n}-0a1b>" for n, (before, added) in enumerate(some, 1)) + last
+    )
+    base = "".join(before for before, _ in some) + last
+    read = read_insertions(edited, base, "0a1b", len(some))
+    assert not isinstance(read, Rejected)
+    text, spans = read
+    assert [text[slice(*span)] for span in spans] == [added.strip() for _, added in some]
+    assert read_insertions(edited + " more", base, "0a1b", len(some)) == Rejected("insert", "the rest was altered")
+    assert read_insertions(edited, base, "0a1b", len(some) + 1) == Rejected("insert", "an addition cannot be located")
+
+
+@pytest.mark.parametrize(
+    ("edited", "why"),
+    [
+        ("It fell.", "an addition cannot be located"),
+        ("It fell<added-1-0a> hard.", "an addition cannot be located"),
+        ("It fell<added-2-0a> hard</added-2-0a>.", "an addition cannot be located"),
+        ("It fell<added-1-0b> hard</added-1-0b>.", "an addition cannot be located"),
+        ("It <added-1-0a>a<added-1-0a>b</added-1-0a></added-1-0a>fell.", "an addition cannot be located"),
+        ("It<added-1-0a> a</added-1-0a> fell<added-1-0a> b</added-1-0a>.", "an addition cannot be located"),
+        ("It fell<added-1-0a>, </added-1-0a>.", "an addition is empty"),
+        ("It sank<added-1-0a> hard</added-1-0a>.", "the rest was altered"),
+        ("<added-1-0a>It fell.</added-1-0a>", "the rest was altered"),
+        ("Sure! It fell<added-1-0a> hard</added-1-0a>.", "the rest was altered"),
+    ],
+)
+def test_insertions_that_are_rejected(edited, why):
+    """Each with its cause."""
+    assert read_insertions(edited, "It fell.", "0a", 1) == Rejected("insert", why)
+
+
+@given(st.text("<>/added-10 a.\n", max_size=120))
+def test_reading_insertions_never_raises(edited):
+    """Any text is a response with its spans, or a rejection."""
+    read = read_insertions(edited, "a", "0", 1)
+    assert isinstance(read, Rejected | tuple)

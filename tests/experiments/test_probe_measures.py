@@ -1,0 +1,293 @@
+"""The measures of every step on a case whose every figure is worked out by hand."""
+
+import json
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deep.experiments.probe import main
+from deep.experiments.probe._measures import match_claims
+from deep.experiments.probe._records import Candidate, GoldClaim, Insertion, Sample, read_samples, write_samples
+from deep.experiments.probe._statistics import statistics
+from deep.prompt_pool.stepwise import Excerpt
+from tests.experiments.probe_world import parts, step_of
+from tests.scripted_llm import Fault, ScriptedLLM
+
+SOURCE = "Ann wrote the book in 1990. It sold 500 copies. Bob drew the cover. The book won a prize."
+WRITTEN, SOLD, DREW, PRIZE = (
+    "Ann wrote the book in 1990.",
+    "It sold 500 copies.",
+    "Bob drew the cover.",
+    "The book won a prize.",
+)
+PRINTED = "Eve printed it in Rome."
+RESPONSE = f"{WRITTEN} {SOLD} {DREW} {PRINTED}"
+EXTRA = "There is a book."
+
+
+def place(text, words):
+    """Return the span of some words."""
+    return text.index(words), text.index(words) + len(words)
+
+
+def claim(response, words, label, *evidence):
+    """Return a gold claim whose evidence is accepted where the claim is true."""
+    found = [Excerpt(e, place(SOURCE, e)) for e in evidence]
+    kept = tuple(Candidate(e, 3 if label == "truth" else None, accepted=label == "truth") for e in found)
+    return GoldClaim(words, words, place(response, words), label, kept)
+
+
+def samples():
+    """Return one poisoned summary and one clean answer."""
+    poisoned = Sample(
+        article_id="a",
+        source=SOURCE,
+        task="summarization",
+        complexity=1,
+        response=RESPONSE,
+        insertions=(Insertion("Eve printed the book in Rome.", place(RESPONSE, PRINTED)),),
+        claims=(
+            claim(RESPONSE, WRITTEN, "truth", WRITTEN),
+            claim(RESPONSE, SOLD, "truth", SOLD, PRIZE),
+            claim(RESPONSE, DREW, "unverified"),
+            claim(RESPONSE, PRINTED, "hallucinated", WRITTEN),
+        ),
+    )
+    clean = Sample(
+        article_id="a",
+        source=SOURCE,
+        task="question_answering",
+        complexity=0,
+        response=DREW,
+        question="Who drew the cover?",
+        claims=(claim(DREW, DREW, "truth", DREW),),
+    )
+    return [poisoned, clean]
+
+
+def script(asked):
+    """Answer as the hand calculation says."""
+    texts = parts(asked)
+    return ANSWERS[step_of(asked)](texts)
+
+
+def _decompose(texts):
+    if texts["response"] == DREW:
+        return {"claims": [{"segment": DREW, "claim": DREW}]}
+    said = [(WRITTEN, WRITTEN.upper()), (SOLD, SOLD), (DREW, DREW), (PRINTED, "Eve was the printer in Rome.")]
+    return {"claims": [{"segment": s, "claim": c} for s, c in [*said, ("the book", EXTRA)]]}
+
+
+def _find(texts):
+    if texts["claim"] == EXTRA:
+        return Fault("refused")
+    quoted = {
+        WRITTEN.upper(): [WRITTEN],
+        WRITTEN: [WRITTEN],
+        SOLD: [SOLD, "It sold half a thousand."],
+        DREW: [DREW],
+    }
+    return {"reasoning": "", "evidence": quoted.get(texts["claim"], [WRITTEN])}
+
+
+def _evaluate(texts):
+    passes = texts["claim"] in (SOLD, DREW, PRIZE) and texts["excerpt"] != PRIZE
+    return {"reasoning": "", "verdict": "PASS" if passes else "FAIL"}
+
+
+def _direct(texts):
+    return Fault("refused") if texts["response"] == DREW else {"reasoning": "", "unsupported": ["Rome"]}
+
+
+def _match(texts):
+    return {"same": [1] if "printer" in texts["claim"] else []}
+
+
+ANSWERS = {"decompose": _decompose, "find": _find, "evaluate": _evaluate, "direct": _direct, "match": _match}
+
+
+@pytest.fixture
+def measured(tmp_path, monkeypatch):
+    """Return what runs an evaluation against the script and reads the value of every measure."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    data = tmp_path / "evaluation.jsonl"
+    write_samples(data, samples())
+
+    def run(*more):
+        with ScriptedLLM(script) as server:
+            out = tmp_path / "out"
+            words = ["eval", "--data", str(tmp_path), "--model", "m", "--out", str(out), "--base-url", server.url]
+            assert main([*words, "--endpoint-name", "here", "--ledger", str(tmp_path / "l.sqlite"), *more]) == 0
+        steps = pd.read_csv(out / "steps.csv")
+        return {(r.step, r.measure, r.task): (r.hits, r.total) for r in steps.itertuples()}, out
+
+    return run
+
+
+SUMMARY, ANSWER, ALL = "summarization", "question_answering", "overall"
+PIPELINE = {
+    # five claims are found, of which three are the benchmark's but for case; of its own there are four and one
+    ("decompose", "precision", SUMMARY): (3, 5),
+    ("decompose", "recall", SUMMARY): (3, 4),
+    ("decompose", "precision", ALL): (4, 6),
+    ("decompose", "recall", ALL): (4, 5),
+    ("decompose", "no_answer", ALL): (0, 2),
+    # two matched claims are true; the second lacks one of its two excerpts
+    ("find", "partial", SUMMARY): (2, 2),
+    ("find", "complete", SUMMARY): (1, 2),
+    ("find", "complete", ANSWER): (1, 1),
+    ("find", "complete", ALL): (2, 3),
+    ("find", "no_answer", ALL): (0, 3),
+    # the capitals fail on their own evidence, the sales pass
+    ("evaluate", "accuracy", SUMMARY): (1, 2),
+    ("evaluate", "accuracy", ALL): (2, 3),
+    ("evaluate", "accuracy_truth", ALL): (2, 3),
+    ("evaluate", "accuracy_hallucinated", ALL): (0, 0),
+    # unsupported: the capitals, wrongly, and the printer, which is matched to nothing
+    ("locate", "claim_precision", ALL): (0, 2),
+    ("locate", "claim_recall", ALL): (0, 1),
+    ("locate", "claim_f1", ALL): (0, 3),
+    # 27 characters of the capitals and 23 of the printer, of which 23 are inserted
+    ("locate", "character_precision", ALL): (23, 50),
+    ("locate", "character_recall", ALL): (23, 23),
+    ("locate", "character_f1", ALL): (46, 73),
+    # the search for the extra claim was refused
+    ("locate", "no_answer", ALL): (1, 6),
+    # the direct prompt quotes 4 of 23 characters
+    ("detect", "direct_recall", ALL): (0, 1),
+    ("detect", "stepwise_recall", ALL): (1, 1),
+    ("detect", "direct_response_recall", ALL): (1, 1),
+    ("detect", "stepwise_response_recall", ALL): (1, 1),
+    ("detect", "direct_false_alarms", ALL): (0, 1),
+    ("detect", "stepwise_false_alarms", ALL): (0, 1),
+    ("detect", "direct_no_answer", ALL): (1, 2),
+}
+
+
+def test_every_figure_of_the_pipeline(measured, capsys):
+    """All steps on the model's own input, by counts; and the tables hold nothing else."""
+    found, out = measured()
+    assert {key: found[key] for key in PIPELINE} == PIPELINE
+    wide = pd.read_csv(out / "table2-evidence.csv")
+    assert wide.iloc[0].to_dict() == {
+        "model": "m",
+        **{f"partial_{task}": 1.0 for task in (SUMMARY, ANSWER)},
+        f"complete_{SUMMARY}": 0.5,
+        f"complete_{ANSWER}": 1.0,
+        f"evaluation_{SUMMARY}": 0.5,
+        f"evaluation_{ANSWER}": 1.0,
+    }
+    rows = pd.read_csv(out / "figure4a-localization.csv").set_index("task")
+    assert rows.loc[ALL, "character_f1"] == 46 / 73
+    assert pd.isna(rows.loc[ANSWER, "claim_recall"]), "a share of nothing is empty, not 0"
+    figure3 = pd.read_csv(out / "figure3-decomposition.csv").set_index("task")
+    assert figure3.loc[SUMMARY, ["precision", "recall"]].tolist() == [0.6, 0.75]
+    figure4b = pd.read_csv(out / "figure4b-detection.csv").set_index("task")
+    assert figure4b.loc[ALL, ["direct_recall", "stepwise_recall"]].tolist() == [0.0, 1.0]
+    pictures = {path.name for path in out.glob("*.png")}
+    assert pictures == {"figure3-decomposition.png", "figure4a-localization.png", "figure4b-detection.png"}
+    assert "| m | overall | 0.6667 | 0.8000 | 0.0000 |" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("match", "hits"), [("exact", 2), ("normalised", 3), ("semantic", 4)])
+def test_the_matching_rule_decides_what_is_the_same_claim(measured, match, hits):
+    """Equal strings; equal but for case and punctuation; or equal in a judge's eyes."""
+    judge = ["--match-model", "judge"] if match == "semantic" else []
+    found, _ = measured("--stage", "decompose", "--match", match, *judge)
+    assert found["decompose", "precision", SUMMARY] == (hits, 5)
+    assert found["decompose", "recall", SUMMARY] == (hits, 4)
+    assert {step for step, *_ in found} == {"decompose"}
+
+
+def test_a_semantic_match_reaches_the_later_steps(measured):
+    """The printer is now the hallucinated claim: found, rightly failed, located."""
+    found, _ = measured("--match", "semantic", "--match-model", "judge")
+    assert found["evaluate", "accuracy_hallucinated", ALL] == (1, 1)
+    assert found["evaluate", "accuracy", SUMMARY] == (2, 3)
+    assert found["locate", "claim_precision", ALL] == (1, 2)
+    assert found["locate", "claim_f1", ALL] == (2, 3)
+
+
+def test_stages_on_gold_input(measured):
+    """Each step alone: a fault of an earlier step is none of its business."""
+    find, _ = measured("--stage", "find")
+    assert find["find", "partial", ALL] == (3, 3)
+    assert find["find", "complete", ALL] == (2, 3)
+    evaluate, _ = measured("--stage", "evaluate")
+    assert evaluate["evaluate", "accuracy_truth", ALL] == (2, 4)
+    assert evaluate["evaluate", "accuracy_hallucinated", ALL] == (1, 1)
+    assert evaluate["evaluate", "accuracy", SUMMARY] == (2, 4)
+    locate, out = measured("--stage", "locate")
+    assert locate["locate", "claim_f1", ALL] == (2, 2)
+    assert locate["locate", "character_f1", ALL] == (46, 46)
+    assert {path.stem for path in out.glob("*.csv")} == {"figure4a-localization", "steps"}
+
+
+def test_table_1_by_hand():
+    """Counts and lengths of the two samples; the clean one has no hallucination to average."""
+    table = statistics(samples()).set_index("task")
+    overall = table.loc["overall"]
+    assert overall[["instances", "claims", "hallucinated", "truth", "unverified", "mixed"]].tolist() == [
+        2,
+        4,
+        1,
+        3,
+        1,
+        0,
+    ]
+    assert (overall["response_length_mean"], overall["response_length_max"]) == ((91 + 19) / 2, 91)
+    assert (overall["hallucination_length_mean"], overall["hallucination_length_max"]) == (23, 23)
+    assert overall["hallucination_share_of_response"] == 23 / 91
+    assert pd.isna(table.loc[ANSWER, "hallucination_length_mean"])
+
+
+@given(st.lists(st.sampled_from("abc"), max_size=6), st.lists(st.sampled_from("abcd"), max_size=6))
+def test_matching_is_one_to_one_and_as_large_as_can_be(predicted, gold):
+    """Under equality the most pairs there can be is what the two share, copies counted."""
+    pairs = match_claims(predicted, gold, str.__eq__)
+    assert all(predicted[i] == gold[j] for i, j in pairs)
+    assert len({i for i, _ in pairs}) == len({j for _, j in pairs}) == len(pairs)
+    assert len(pairs) == sum(min(predicted.count(x), gold.count(x)) for x in set(predicted))
+
+
+def test_samples_survive_the_file(tmp_path):
+    """What is written is read back the same, and is an example file too."""
+    from deep.datasets import load_examples
+
+    path = tmp_path / "evaluation.jsonl"
+    write_samples(path, samples())
+    assert read_samples(path) == samples()
+    examples = list(load_examples(str(path)))
+    assert [(e.dataset, e.example_id, e.label, e.document_id) for e in examples] == [
+        ("probe-summarization", "a/1", 0, "a"),
+        ("probe-question_answering", "a/0", 1, "a"),
+    ]
+    assert examples[0].claim == RESPONSE
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"task": "poetry"}, "`task` must be one of"),
+        ({"complexity": 4}, "`complexity` must be 0, 1, 2 or 3"),
+        ({"claims": [{"claim": "x"}]}, "`data` must hold samples"),
+        (
+            {"claims": [{"claim": "x", "segment": "Ann", "start": 1, "end": 4, "label": "truth", "evidence": []}]},
+            "enclose",
+        ),
+        ({"insertions": [{"fact": "x", "text": "", "start": 0, "end": 0}]}, "enclose"),
+        ({"source": None, "insertions": 3}, "`data` must hold samples"),
+    ],
+)
+def test_a_wrong_row_is_named(tmp_path, capsys, change, message):
+    """One line with the place, status 2, nothing written."""
+    path = tmp_path / "evaluation.jsonl"
+    path.write_text(json.dumps({**samples()[0].to_row(), **change}) + "\n", encoding="utf-8")
+    assert main(["eval", "--data", str(path), "--model", "m", "--out", str(tmp_path / "out")]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert "in row 1 of" in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "out").exists()
