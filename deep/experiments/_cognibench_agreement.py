@@ -1,0 +1,105 @@
+"""How far annotators agree under each of several protocols, and the protocols with one another."""
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from deep.exceptions import InputError
+from deep.features import agreement_interval, cohen_kappa, krippendorff_alpha
+
+__all__ = ["agreement_tables", "read_annotations"]
+
+COLUMNS = ("item", "protocol", "annotator", "label")
+
+Ratings = npt.NDArray[np.int64]
+
+
+def read_annotations(path: Path) -> pd.DataFrame:
+    """Return a CSV file of annotations: a label for each item, protocol and annotator.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, a column is not there, a cell is empty, or a label is given twice.
+    """
+    try:
+        frame = pd.read_csv(path, dtype=str, keep_default_na=False)
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        reason = str(error).partition("\n")[0].rstrip(".")
+        raise InputError(f"`annotations` must be a CSV file. Got {str(path)!r}: {reason}.") from None
+    absent = [name for name in COLUMNS if name not in frame]
+    if absent:
+        raise InputError(f"`annotations` must have the columns {', '.join(COLUMNS)}. Got none named {absent[0]!r}.")
+    frame = frame[list(COLUMNS)]
+    for name in COLUMNS:
+        empty = np.flatnonzero(frame[name].str.strip() == "")
+        if len(empty):
+            raise InputError(f"`{name}` must not be empty. Got an empty cell in row {empty[0] + 1} of {str(path)!r}.")
+    repeated = np.flatnonzero(frame.duplicated(list(COLUMNS[:3])))
+    if len(repeated):
+        raise InputError(
+            f"`label` must be given once for each item. Got another in row {repeated[0] + 1} of {str(path)!r}."
+        )
+    if frame.empty:
+        raise InputError(f"`annotations` must hold at least one row. Got none in {str(path)!r}.")
+    return frame
+
+
+def agreement_tables(frame: pd.DataFrame, *, n_boot: int = 2000, random_state: int = 0) -> dict[str, pd.DataFrame]:
+    """Return the agreement within each protocol, and between each two.
+
+    Within: the share of pairs of annotators that give an item the same label, as Table 1 of the paper has it, and
+    Krippendorff's alpha with its interval. Between: the same share of items, and Cohen's kappa, of the commonest
+    label that each protocol gives; an item without a commonest one is left out.
+    """
+    codes = {label: code for code, label in enumerate(sorted(set(frame["label"])))}
+    within, majority = [], {}
+    for protocol, part in frame.groupby("protocol", sort=True):
+        ratings = _ratings(part, codes)
+        low, high = agreement_interval(krippendorff_alpha, ratings, n_boot=n_boot, random_state=random_state)
+        within.append(
+            {
+                "protocol": protocol,
+                "items": len(ratings),
+                "annotators": ratings.shape[1],
+                "agreement": _pairwise(ratings),
+                "alpha": krippendorff_alpha(ratings),
+                "alpha low": low,
+                "alpha high": high,
+            }
+        )
+        majority[str(protocol)] = {
+            str(item): _commonest(list(labels)) for item, labels in part.groupby("item")["label"]
+        }
+    between = [_between(a, b, majority[a], majority[b], codes) for a, b in combinations(majority, 2)]
+    return {"within": pd.DataFrame(within), "between": pd.DataFrame(between)}
+
+
+def _ratings(part: pd.DataFrame, codes: dict[str, int]) -> Ratings:
+    """Return the codes of labels, of shape (n_items, n_annotators); -1 where there is none."""
+    wide = part.pivot(index="item", columns="annotator", values="label")
+    return wide.map(lambda label: codes.get(label, -1)).to_numpy(dtype=np.int64)
+
+
+def _pairwise(ratings: Ratings) -> float:
+    pairs = [(a, b) for row in ratings for a, b in combinations(row[row >= 0], 2)]
+    return sum(a == b for a, b in pairs) / len(pairs) if pairs else float("nan")
+
+
+def _commonest(labels: Sequence[str]) -> str | None:
+    (first, n), *others = Counter(labels).most_common(2)
+    return None if others and others[0][1] == n else first
+
+
+def _between(a: str, b: str, of_a: dict[str, Any], of_b: dict[str, Any], codes: dict[str, int]) -> dict[str, Any]:
+    items = [item for item in of_a if of_a[item] is not None and of_b.get(item) is not None]
+    both = np.array([[codes[of_a[item]], codes[of_b[item]]] for item in items], dtype=np.int64).reshape(-1, 2)
+    same = float((both[:, 0] == both[:, 1]).mean()) if items else float("nan")
+    kappa = cohen_kappa(both) if items else float("nan")
+    return {"protocols": f"{a} / {b}", "items": len(items), "agreement": same, "kappa": kappa}

@@ -1,0 +1,103 @@
+"""Precision, recall and F1 of the detection of hallucinated sentences, weighted by their words."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from deep.experiments._cognibench_turns import Turn
+
+__all__ = ["PARTS", "Found", "Score", "macro", "score_turns"]
+
+PARTS = ("overall", "factual", "cognitive")
+
+Found = Sequence[Sequence[bool | None]]
+"""For each turn, whether each of its sentences was found hallucinated; None where that was left open."""
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """What a method got right, counted in words.
+
+    Parameters
+    ----------
+    words : int
+        Of all sentences that it decided.
+    labeled : int
+        Of those that are hallucinated.
+    detected : int
+        Of those that it found hallucinated.
+    right : int
+        Of those that are both.
+    open_words : int
+        Of the sentences that it left undecided, which enter nothing else.
+    """
+
+    words: int = 0
+    labeled: int = 0
+    detected: int = 0
+    right: int = 0
+    open_words: int = 0
+
+    @property
+    def recall(self) -> float | None:
+        """Share of the hallucinated words that are detected; None where there are none."""
+        return self.right / self.labeled if self.labeled else None
+
+    @property
+    def precision(self) -> float | None:
+        """Share of the detected words that are hallucinated; None where nothing is detected."""
+        return self.right / self.detected if self.detected else None
+
+    @property
+    def f1(self) -> float | None:
+        """Harmonic mean of both; 0 where something is hallucinated and nothing detected."""
+        both = self.labeled + self.detected
+        return 2 * self.right / both if both else None
+
+    @property
+    def coverage(self) -> float | None:
+        """Share of the words that lie in decided sentences."""
+        every = self.words + self.open_words
+        return self.words / every if every else None
+
+
+def score_turns(turns: Sequence[Turn], found: Found, level: str) -> dict[str, Score]:
+    """Return the scores of a method overall and for factual and cognitive statements.
+
+    Examples
+    --------
+    >>> from deep.experiments._cognibench_metric import score_turns
+    >>> from deep.experiments._cognibench_turns import GoldSentence, Turn
+    >>> sentences = (GoldSentence("It opened in 1871.", "factual", "invented"),
+    ...              GoldSentence("It was loved.", "cognitive", "reliable"))
+    >>> turn = Turn("1_en_0", "1_en", 0, "", "", "", sentences, 2, 0)
+    >>> score = score_turns([turn], [[True, True]], "grounded")["overall"]
+    >>> score.recall, score.precision
+    (1.0, 0.5714285714285714)
+    """
+    rows = [
+        (sentence.kind, sentence.words, sentence.hallucinated(level), said)
+        for turn, sayings in zip(turns, found, strict=True)
+        for sentence, said in zip(turn.sentences, sayings, strict=True)
+        if sentence.kind != "irrelevant"
+    ]
+    return {part: _score(row[1:] for row in rows if part in ("overall", row[0])) for part in PARTS}
+
+
+def _score(rows: Iterable[tuple[int, bool, bool | None]]) -> Score:
+    words = labeled = detected = right = open_words = 0
+    for n, gold, said in rows:
+        if said is None:
+            open_words += n
+            continue
+        words += n
+        labeled += n * gold
+        detected += n * said
+        right += n * (gold and said)
+    return Score(words, labeled, detected, right, open_words)
+
+
+def macro(scores: dict[str, Score]) -> float | None:
+    """Return the mean of the F1 of factual and of cognitive statements; None where one is not defined."""
+    values = [scores[part].f1 for part in ("factual", "cognitive")]
+    known = [value for value in values if value is not None]
+    return sum(known) / 2 if len(known) == 2 else None

@@ -1,0 +1,21 @@
+"""Training data of a detector, as chats."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from deep.experiments._cognibench_turns import Turn
+from deep.prompt_pool import ListJudge, list_text
+
+__all__ = ["chats"]
+
+
+def chats(turns: Sequence[Turn], level: str) -> Iterator[dict[str, Any]]:
+    """Yield one chat a turn: what :class:`ListJudge` asks, and the list of hallucinated sentences as the answer.
+
+    A model tuned on them can be asked by that judge. Sentences stand in the answer as they are published.
+    """
+    judge = ListJudge()
+    for turn in turns:
+        bad = [sentence.text for sentence in turn.sentences if sentence.hallucinated(level)]
+        messages = judge.messages(turn.source, turn.response)
+        yield {"messages": [*messages, {"role": "assistant", "content": list_text(bad)}]}

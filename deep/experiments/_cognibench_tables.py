@@ -1,0 +1,289 @@
+"""Tables 2, 3 and 5 of the paper from a run, and rates of statements by turn and by position in the turn."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from deep.experiments._cognibench_methods import Method
+from deep.experiments._cognibench_metric import PARTS, Score, macro, score_turns
+from deep.experiments._cognibench_turns import Turn, counts_of
+from deep.experiments._tables import markdown
+from deep.prompt_pool import TIERS
+
+__all__ = [
+    "N_POSITIONS",
+    "PUBLISHED",
+    "TITLES",
+    "percentages",
+    "results_of",
+    "scores_of",
+    "sentences",
+    "summary_text",
+    "tables",
+    "verdict_shares",
+]
+
+TITLES = {
+    "table2-statistics": "Table 2: the labeled turns",
+    "table3-detection": "Table 3: F1 of the detection of hallucinated sentences, weighted by words, in percent",
+    "table5-ablation": "Table 5: recall and precision of the tiered judge, weighted by words, in percent",
+    "metrics": "All measures in percent, and the words that they are made of",
+    "tiers": "Sentences by published verdict and the tiered judges' verdict",
+    "rates-by-turn": "Statements and hallucinations by turn of the dialogue (Figures 5 and 7)",
+    "rates-by-position": "Statements and hallucinations by position in the turn (Figure 7)",
+    "figure8-shares": "Types of statement and hallucinations by whose labels they are (Figure 8)",
+}
+
+N_POSITIONS = 5
+"""Equal parts of a turn, in sentences, by which positions are told; a sentence lies where its middle lies."""
+
+PUBLISHED = "published labels"
+
+Scored = Sequence[tuple[Method, dict[str, Score]]]
+
+
+def scores_of(turns: Sequence[Turn], methods: Sequence[Method], level: str) -> list[tuple[Method, dict[str, Score]]]:
+    """Return each method with its scores."""
+    return [(method, score_turns(turns, method.found, level)) for method in methods]
+
+
+def tables(turns: Sequence[Turn], scored: Scored, level: str) -> dict[str, pd.DataFrame]:
+    """Return all tables by file name; those without a row are left out."""
+    methods = [method for method, _ in scored]
+    found = {
+        "table2-statistics": statistics(turns),
+        "table3-detection": detection(scored),
+        "table5-ablation": ablation(scored),
+        "metrics": metrics(scored),
+        "tiers": tier_table(turns, methods),
+        "rates-by-turn": rates(turns, methods, "turn", level),
+        "rates-by-position": rates(turns, methods, "position", level),
+        "figure8-shares": shares(turns, methods, level),
+    }
+    return {name: frame for name, frame in found.items() if not frame.empty}
+
+
+def statistics(turns: Sequence[Turn]) -> pd.DataFrame:
+    """Table 2: the basic statistics of the labeled turns."""
+    row = {
+        "dataset": "CogniBench",
+        "responses": len(turns),
+        "conversations": len({turn.dialogue_id for turn in turns}),
+        "labeled sentences": sum(s.kind != "irrelevant" for turn in turns for s in turn.sentences),
+        "context words": _spread([len(turn.knowledge.split()) for turn in turns]),
+        "words per response": _spread([len(turn.response.split()) for turn in turns]),
+    }
+    return pd.DataFrame([row])
+
+
+def _spread(values: Sequence[int]) -> str:
+    return f"{min(values)}-{max(values)} ({sum(values) / len(values):.2f})"
+
+
+def detection(scored: Scored) -> pd.DataFrame:
+    """Table 3: F1 of every method, overall, for factual and for cognitive statements."""
+    return pd.DataFrame(
+        [
+            {
+                "group": method.group,
+                "method": method.title,
+                **{part: scores[part].f1 for part in PARTS},
+                "macro mean": macro(scores),
+                "coverage": scores["overall"].coverage,
+            }
+            for method, scores in scored
+        ]
+    )
+
+
+def ablation(scored: Scored) -> pd.DataFrame:
+    """Table 5: recall and precision of the tiered judge by threshold, and without parts of it."""
+    return pd.DataFrame(
+        [
+            {
+                "method": f"{method.ablation} ({method.model})",
+                **{f"{part} {name}": getattr(scores[part], name) for part in PARTS for name in ("recall", "precision")},
+            }
+            for method, scores in scored
+            if method.ablation
+        ]
+    )
+
+
+def metrics(scored: Scored) -> pd.DataFrame:
+    """All measures of every method, with the words that they are made of."""
+    return pd.DataFrame(
+        [
+            {
+                "group": method.group,
+                "method": method.title,
+                "part": part,
+                **{name: getattr(score, name) for name in ("precision", "recall", "f1", "coverage")},
+                **asdict(score),
+            }
+            for method, scores in scored
+            for part, score in scores.items()
+        ]
+    )
+
+
+def tier_table(turns: Sequence[Turn], methods: Sequence[Method]) -> pd.DataFrame:
+    """Verdicts of the tiered judges by published verdict: a row for each pair that occurs, with its sentences."""
+    rows = [
+        {"method": method.title, "published": gold.verdict, "judged": said.verdict or "undecided"}
+        for method in methods
+        if method.verdicts is not None
+        for turn, verdicts in zip(turns, method.verdicts, strict=True)
+        for gold, said in zip(turn.sentences, verdicts, strict=True)
+    ]
+    if not rows:
+        return pd.DataFrame()
+    return pd.DataFrame(rows).value_counts(sort=False).rename("sentences").reset_index()
+
+
+Labeled = tuple[str | None, bool | None]
+"""Type of a statement, and whether it is hallucinated."""
+
+
+def _labels(turns: Sequence[Turn], methods: Sequence[Method], level: str) -> Iterator[tuple[str, list[list[Labeled]]]]:
+    """Yield the types and hallucinations that are published, and those that each tiered judge found."""
+    yield PUBLISHED, [[(s.kind, s.hallucinated(level)) for s in turn.sentences] for turn in turns]
+    for method in methods:
+        if method.verdicts is not None:
+            kinds = [[said.kind for said in verdicts] for verdicts in method.verdicts]
+            pairs = zip(kinds, method.found, strict=True)
+            yield method.title, [list(zip(kind, found, strict=True)) for kind, found in pairs]
+
+
+def rates(turns: Sequence[Turn], methods: Sequence[Method], by: str, level: str) -> pd.DataFrame:
+    """Statements and hallucinations by turn of the dialogue, or by position in the turn.
+
+    Parameters
+    ----------
+    turns : sequence of Turn
+    methods : sequence of Method
+    by : {'position', 'turn'}
+        The number of the turn, from 0; or the part of the turn, of `N_POSITIONS`, from 0.
+    level : str
+        From which level on a cognitive statement is no hallucination, in the published labels.
+    """
+    rows = []
+    for name, labeled in _labels(turns, methods, level):
+        places: dict[int, list[Labeled]] = {}
+        sizes: dict[int, int] = {}
+        for turn, sentences_of_turn in zip(turns, labeled, strict=True):
+            for i, sentence in enumerate(sentences_of_turn):
+                place = turn.index if by == "turn" else (2 * i + 1) * N_POSITIONS // (2 * len(sentences_of_turn))
+                places.setdefault(place, []).append(sentence)
+            for place in {turn.index} if by == "turn" else range(N_POSITIONS):
+                sizes[place] = sizes.get(place, 0) + 1
+        rows += [
+            {"labels": name, by: p, "turns": sizes[p], **_rate(places.get(p, []), sizes[p])} for p in sorted(sizes)
+        ]
+    return pd.DataFrame(rows)
+
+
+def _rate(statements: Sequence[Labeled], n_turns: int) -> dict[str, Any]:
+    row: dict[str, Any] = {}
+    for kind in ("factual", "cognitive"):
+        found = [bad for named, bad in statements if named == kind and bad is not None]
+        row[kind] = sum(named == kind for named, _ in statements)
+        row[f"{kind} per turn"] = row[kind] / n_turns
+        row[f"{kind} hallucinated"] = sum(found)
+        row[f"{kind} hallucination rate"] = sum(found) / len(found) if found else None
+    return row
+
+
+def shares(turns: Sequence[Turn], methods: Sequence[Method], level: str) -> pd.DataFrame:
+    """Share of factual and cognitive statements, and of hallucinations among them, by whose labels they are."""
+    rows = []
+    for name, labeled in _labels(turns, methods, level):
+        every = [sentence for sentences_of_turn in labeled for sentence in sentences_of_turn]
+        row = _rate(every, len(turns))
+        typed = row["factual"] + row["cognitive"]
+        parts = {f"{kind} share": row[kind] / typed if typed else None for kind in ("factual", "cognitive")}
+        rows.append({"labels": name, **row, **parts})
+    return pd.DataFrame(rows)
+
+
+def sentences(turns: Sequence[Turn], methods: Sequence[Method], level: str) -> pd.DataFrame:
+    """Every sentence with its published labels and what each method found: 1 hallucinated, 0 not, empty undecided."""
+    frame = pd.DataFrame(
+        [
+            {
+                "turn_id": turn.turn_id,
+                "position": i,
+                "text": s.text,
+                "words": s.words,
+                "kind": s.kind,
+                "verdict": s.verdict,
+                "hallucinated": int(s.hallucinated(level)),
+            }
+            for turn in turns
+            for i, s in enumerate(turn.sentences)
+        ]
+    )
+    for method in methods:
+        said = [value for found in method.found for value in found]
+        frame[method.title] = pd.array([None if value is None else int(value) for value in said], dtype="Int8")
+        if method.verdicts is not None:
+            frame[f"{method.title}: verdict"] = [v.verdict for verdicts in method.verdicts for v in verdicts]
+    return frame
+
+
+def percentages(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table whose shares are percentages, with two decimals, and with a dash where there is no number."""
+    shown = frame.astype(object)
+    for column in frame:
+        if frame[column].dtype.kind == "f" or frame[column].isna().all():
+            scale = 1 if str(column).endswith("per turn") else 100
+            values = pd.to_numeric(frame[column])
+            shown[column] = ["-" if value != value else f"{scale * value:.2f}" for value in values]
+    return shown
+
+
+def verdict_shares(turns: Sequence[Turn]) -> dict[str, dict[str, int]]:
+    """Return the number of sentences by verdict, for factual and for cognitive statements."""
+    every = [sentence.verdict for turn in turns for sentence in turn.sentences]
+    kinds = {"factual": ("faithful", "invented"), "cognitive": TIERS}
+    return {kind: {verdict: every.count(verdict) for verdict in verdicts} for kind, verdicts in kinds.items()}
+
+
+def results_of(turns: Sequence[Turn], scored: Scored) -> dict[str, Any]:
+    """Return counts and scores as plain values."""
+    methods = [
+        {
+            "group": method.group,
+            "method": method.title,
+            "macro_f1": macro(scores),
+            "unaligned": len(method.unaligned),
+            "parts": {
+                part: {
+                    **{name: getattr(score, name) for name in ("precision", "recall", "f1", "coverage")},
+                    **asdict(score),
+                }
+                for part, score in scores.items()
+            },
+        }
+        for method, scores in scored
+    ]
+    return {"schema_version": 1, "counts": counts_of(turns), "methods": methods}
+
+
+def summary_text(results: Mapping[str, Any], frames: Mapping[str, pd.DataFrame], out: Path) -> str:
+    """Return what a person wants to see at the end of a run."""
+    counts = results["counts"]
+    lost = sum(method["unaligned"] for method in results["methods"])
+    lines = [
+        ", ".join(f"{n:,} {name}" for name, n in counts.items()),
+        "",
+        *markdown(percentages(frames["table3-detection"])),
+        "",
+        "F1 in percent, weighted by words; coverage: words in sentences with a verdict.",
+        f"{counts['untyped']:,} sentences without a type are left out.",
+    ]
+    lines += [f"{lost:,} labels stood at text that is no sentence of its turn."] if lost else []
+    return "\n".join([*lines, f"tables, figures and sentences.csv: in {out}", ""])

@@ -1,0 +1,176 @@
+"""The published turns of CogniBench as sentences, each with its type and its verdict."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from deep.datasets.benchmarks import BENCHMARKS, require_folder
+from deep.datasets.benchmarks.cognibench import CogniBenchTurn, load_turns
+from deep.exceptions import InputError
+from deep.prompt_pool import CRITERIA, TIERS
+
+__all__ = ["GoldSentence", "Turn", "counts_of", "read_turns"]
+
+_TIER_LISTS = ("misleading_list", "speculative_list", "realiable_list", "unequivocal_list")
+"""The published names, as they are spelled there, in the order of `TIERS`."""
+
+
+@dataclass(frozen=True, slots=True)
+class GoldSentence:
+    """A sentence as published.
+
+    Parameters
+    ----------
+    text : str
+    kind : {'cognitive', 'factual', 'irrelevant'}
+    verdict : str
+        faithful, invented, irrelevant, misleading, speculative, reliable or irrefutable.
+    """
+
+    text: str
+    kind: str
+    verdict: str
+
+    @property
+    def words(self) -> int:
+        """Words, as white space parts them."""
+        return len(self.text.split())
+
+    def hallucinated(self, level: str) -> bool:
+        """Tell whether it is invented, or a cognitive statement below a level."""
+        if self.kind == "cognitive":
+            return TIERS.index(self.verdict) <= CRITERIA.index(level)
+        return self.verdict == "invented"
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A labeled turn.
+
+    Parameters
+    ----------
+    turn_id, dialogue_id : str
+    index : int
+        Of the turn in its dialogue, from 0.
+    knowledge : str
+        The text that the dialogue is about.
+    source : str
+        That text, and what was said before the response.
+    response : str
+    sentences : tuple of GoldSentence
+        Those with a type, in the order of the response.
+    n_keys : int
+        Sentences in the published dictionary.
+    n_untyped : int
+        Those of them that have no type.
+    """
+
+    turn_id: str
+    dialogue_id: str
+    index: int
+    knowledge: str
+    source: str
+    response: str
+    sentences: tuple[GoldSentence, ...]
+    n_keys: int
+    n_untyped: int
+
+    @property
+    def texts(self) -> list[str]:
+        """The sentences' texts."""
+        return [sentence.text for sentence in self.sentences]
+
+
+def read_turns(data: str) -> list[Turn]:
+    """Return the labeled turns of a folder, or of the published release where `data` is ``cognibench``.
+
+    A sentence of the release is an entry of its lists of factual, cognitive and irrelevant sentences; the counts that
+    the paper gives are those of the lists. A key of its sentence dictionary has no type where its list of labels is
+    empty and the list of misleading sentences does not hold it.
+
+    Raises
+    ------
+    InputError
+        There is no such folder, a file is not in the published layout, or no turn has labels.
+    """
+    folder = Path(data)
+    if not folder.is_dir():
+        if data != "cognibench":
+            raise InputError(f"`data` must be a folder or cognibench. Got {data!r}. Check the name.")
+        folder = require_folder(BENCHMARKS["cognibench"])
+    turns = [_turn(turn, turn.labels, folder) for turn in load_turns(folder) if turn.labels is not None]
+    if not turns:
+        raise InputError(f"`data` must hold at least one labeled turn. Got none in {str(folder)!r}.")
+    return turns
+
+
+def _turn(turn: CogniBenchTurn, labels: Mapping[str, Any], folder: Path) -> Turn:
+    try:
+        sentences = [
+            *(GoldSentence(text, "irrelevant", "irrelevant") for text in labels["irrelevant_list"]),
+            *(GoldSentence(text, "factual", _factual(text, labels)) for text in labels["factual_list"]),
+            *(GoldSentence(text, "cognitive", _tier(text, labels)) for text in labels["cognitive_list"]),
+        ]
+        misleading = {text.casefold() for text in labels["misleading_list"]}
+        keys = turn.sentences.items()
+        untyped = sum(not value[0] and text.casefold() not in misleading for text, value in keys)
+    except (AttributeError, IndexError, KeyError, TypeError) as error:
+        raise InputError(
+            f"`data` must have the published lists of sentences. Got {type(error).__name__} {error} at turn "
+            f"{turn.turn_id!r} of {str(folder)!r}. Download labels.json again."
+        ) from None
+    return Turn(
+        turn_id=turn.turn_id,
+        dialogue_id=turn.dialogue_id,
+        index=turn.turn_index,
+        knowledge=turn.knowledge,
+        source=f"{turn.knowledge.strip()}\n\n{turn.dialogue}",
+        response=turn.response,
+        sentences=tuple(sorted(sentences, key=_places(turn.response, sentences))),
+        n_keys=len(keys),
+        n_untyped=untyped,
+    )
+
+
+def _factual(text: str, labels: Mapping[str, Any]) -> str:
+    return "invented" if text in labels["factual_hallu_list"] else "faithful"
+
+
+def _tier(text: str, labels: Mapping[str, Any]) -> str:
+    found = [tier for name, tier in zip(_TIER_LISTS, TIERS, strict=True) if text in labels[name]]
+    if len(found) != 1:
+        raise KeyError(f"{len(found)} tiers for {text[:60]!r}")
+    return found[0]
+
+
+def _places(response: str, sentences: Sequence[GoldSentence]) -> Any:
+    """Return a sort key: where a sentence begins in the response, which may be spaced and cased otherwise."""
+    whole = _letters(response)
+    found = {}
+    for sentence in sentences:
+        letters = _letters(sentence.text)
+        # A few published sentences hold a slip of the pen, so that only their beginning stands in the response.
+        places = (whole.find(letters[:n]) for n in (len(letters), 30, 12))
+        found[sentence.text] = next((place for place in places if place >= 0), len(whole))
+    return lambda sentence: found[sentence.text]
+
+
+def _letters(text: str) -> str:
+    return re.sub(r"\W+", "", text.casefold())
+
+
+def counts_of(turns: Sequence[Turn]) -> dict[str, int]:
+    """Return how many turns, keys and sentences of each kind and verdict there are."""
+    every = [sentence for turn in turns for sentence in turn.sentences]
+    verdicts = ("faithful", "invented", *TIERS)
+    return {
+        "turns": len(turns),
+        "keys": sum(turn.n_keys for turn in turns),
+        "factual": sum(sentence.kind == "factual" for sentence in every),
+        "cognitive": sum(sentence.kind == "cognitive" for sentence in every),
+        **{verdict: sum(sentence.verdict == verdict for sentence in every) for verdict in verdicts},
+        "irrelevant": sum(sentence.kind == "irrelevant" for sentence in every),
+        "untyped": sum(turn.n_untyped for turn in turns),
+    }

@@ -1,0 +1,98 @@
+"""Agreement of annotators by protocol, and of protocols with one another."""
+
+import json
+import math
+
+import pytest
+
+from deep.experiments.cognibench import main
+
+HEADER = "item,protocol,annotator,label"
+
+# Under "steps", a and b agree on three of four items; of the eight labels five are x and three y, so that
+# alpha = 1 - 7 * 2 / 30. Under "classes" three annotators give 2 of 4, 3 of 3 and 1 of 3 equal pairs.
+ROWS = [
+    "1,steps,a,x", "1,steps,b,x",
+    "2,steps,a,x", "2,steps,b,x",
+    "3,steps,a,y", "3,steps,b,y",
+    "4,steps,a,x", "4,steps,b,y",
+    "1,classes,c,x", "1,classes,d,x", "1,classes,e,x",
+    "2,classes,c,x", "2,classes,d,y", "2,classes,e,y",
+    "3,classes,c,y", "3,classes,d,y",
+    "4,classes,c,x", "4,classes,d,x", "4,classes,e,y",
+]  # fmt: skip
+
+
+def run(tmp_path, capsys, lines, *more):
+    """Return what the command prints as JSON."""
+    path = tmp_path / "annotations.csv"
+    path.write_text("\n".join([HEADER, *lines]), encoding="utf-8")
+    assert main(["agreement", str(path), "--json", "--n-boot", "100", *more]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_two_protocols(tmp_path, capsys):
+    """Shares of equal pairs and alpha within, shares and kappa between, all by hand."""
+    found = run(tmp_path, capsys, ROWS)
+    classes, steps = found["within"]
+    assert (steps["protocol"], steps["items"], steps["annotators"], steps["agreement"]) == ("steps", 4, 2, 3 / 4)
+    assert steps["alpha"] == pytest.approx(1 - 7 * 2 / 30)
+    assert steps["alpha low"] <= steps["alpha"] <= steps["alpha high"]
+    # Pairs: 3 of 3, 1 of 3, 1 of 1, 1 of 3.
+    assert (classes["items"], classes["annotators"], classes["agreement"]) == (4, 3, 6 / 10)
+    # Item 4 has no commonest label under steps; of items 1, 2 and 3 the commonest are x x y and x y y.
+    (between,) = found["between"]
+    assert (between["protocols"], between["items"]) == ("classes / steps", 3)
+    assert between["agreement"] == pytest.approx(2 / 3)
+    assert between["kappa"] == pytest.approx((2 / 3 - 4 / 9) / (1 - 4 / 9))
+
+
+def test_one_protocol(tmp_path, capsys):
+    """Nothing to compare it with; perfect agreement on one label leaves alpha undefined."""
+    found = run(tmp_path, capsys, ["1,steps,a,x", "1,steps,b,x"])
+    assert found["between"] == []
+    assert (found["within"][0]["agreement"], found["within"][0]["alpha"]) == (1, None)
+
+
+def test_protocols_without_a_common_item(tmp_path, capsys):
+    """There is no agreement to tell."""
+    found = run(tmp_path, capsys, ["1,steps,a,x", "2,classes,a,x"])
+    assert found["between"] == [{"protocols": "classes / steps", "items": 0, "agreement": None, "kappa": None}]
+    assert all(row["agreement"] is None for row in found["within"])
+
+
+def test_tables(tmp_path, capsys):
+    """Without --json, a Markdown table within protocols and one between them."""
+    path = tmp_path / "annotations.csv"
+    path.write_text("\n".join([HEADER, *ROWS]), encoding="utf-8")
+    assert main(["agreement", str(path), "--n-boot", "10"]) == 0
+    text = capsys.readouterr().out
+    assert "| steps | 4 | 2 | 0.7500 |" in text
+    assert "| classes / steps | 3 | 0.6667 |" in text
+    assert not math.isnan(float(text.split("|")[-2]))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("item,protocol,annotator\n1,steps,a", "Got none named 'label'"),
+        (HEADER, "`annotations` must hold at least one row"),
+        (f"{HEADER}\n1,steps,a,x\n1,,b,x", "`protocol` must not be empty. Got an empty cell in row 2"),
+        (f"{HEADER}\n1,steps,a,x\n1,steps,a,y", "`label` must be given once for each item. Got another in row 2"),
+        ("", "`annotations` must be a CSV file"),
+    ],
+)
+def test_wrong_files(tmp_path, capsys, text, message):
+    """One line, exit status 2."""
+    path = tmp_path / "annotations.csv"
+    path.write_text(text, encoding="utf-8")
+    assert main(["agreement", str(path)]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_resamples_are_checked(tmp_path, capsys):
+    """At least one."""
+    path = tmp_path / "annotations.csv"
+    path.write_text("\n".join([HEADER, *ROWS]), encoding="utf-8")
+    assert main(["agreement", str(path), "--n-boot", "0"]) == 2
+    assert "`n_boot` must be at least 1. Got 0." in capsys.readouterr().err

@@ -1,0 +1,529 @@
+"""`deep cognibench` against a scripted LLM, with every figure worked out by hand; and on the published release."""
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from deep import Judgment
+from deep.cli import main as deep
+from deep.experiments._cognibench_methods import constants, read_encoder
+from deep.experiments._cognibench_metric import score_turns
+from deep.experiments._cognibench_turns import read_turns
+from deep.experiments.cognibench import main
+from deep.experiments.votes import main as votes_main
+from deep.prompt_pool import ListJudge
+from tests.experiments.cognibench_case import (
+    COAL,
+    CORN,
+    HELLO,
+    KNOWLEDGE,
+    LONG,
+    LOVED,
+    MATTERED,
+    MILL,
+    NOBODY,
+    VERDICTS,
+    script,
+    write_case,
+)
+from tests.prompt_pool.tiered_script import task_of
+from tests.scripted_llm import Fault, ScriptedLLM
+
+RUN = ["--model", "tiny", "--threshold", "2", "3", "5", "--ablation"]
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+
+
+@pytest.fixture(scope="module")
+def case(tmp_path_factory):
+    """Run the whole command once; return its folder, the requests and the results."""
+    home = tmp_path_factory.mktemp("cognibench")
+    data = write_case(home / "data")
+    with pytest.MonkeyPatch.context() as patch, ScriptedLLM(script) as server:
+        patch.setenv("OPENAI_API_KEY", "sk-test")
+        command = ["--data", str(data), *RUN, *options(server.url), "--out", str(home / "run")]
+        assert main(command) == 0
+        asked, count = list(server.asked), server.count
+        assert main(command) == 0
+        again = server.count - count
+    return {"home": home, "data": data, "run": home / "run", "asked": asked, "count": count, "again": again}
+
+
+def options(url):
+    """Return where to ask; one request at a time, so that samples come in order."""
+    return ["--base-url", url, "--endpoint-name", "here", "--backoff", "0.01", "--concurrency", "1"]
+
+
+def table(case, name):
+    """Return a table of the run."""
+    return pd.read_csv(case["run"] / f"{name}.csv")
+
+
+def row(case, name, method):
+    """Return the row of a method."""
+    frame = table(case, name)
+    (found,) = frame[frame["method"] == method].to_dict("records")
+    return found
+
+
+def same(value, expected):
+    """Tell whether a cell is exactly a value; an empty cell is None."""
+    return value == expected if expected is not None else value != value
+
+
+# Words: factual 5 + 6 + 3 = 14, of which invented 6; cognitive 5 + 7 + 4 + 6 = 22, of which hallucinated 7 + 6 = 13.
+# Threshold 3 finds LOVED, MATTERED and NOBODY (17 words, 13 right); 2 finds COAL too (6, right); 5 finds LOVED and
+# NOBODY (13, right), the latter because the criterion after the one that it slipped through stops it.
+MEASURES = {
+    "always faithful": {"overall": (None, 0, 0), "factual": (None, 0, 0), "cognitive": (None, 0, 0)},
+    "always hallucinated": {
+        "overall": (19 / 36, 1, 38 / 55),
+        "factual": (6 / 14, 1, 12 / 20),
+        "cognitive": (13 / 22, 1, 26 / 35),
+    },
+    "Direct prompting (tiny)": {"overall": (6 / 10, 6 / 19, 12 / 29), "factual": (1, 1, 1), "cognitive": (0, 0, 0)},
+    "Tiered (threshold = 2) (tiny)": {
+        "overall": (19 / 23, 1, 38 / 42),
+        "factual": (1, 1, 1),
+        "cognitive": (13 / 17, 1, 26 / 30),
+    },
+    "Tiered (threshold = 3) (tiny)": {
+        "overall": (13 / 17, 13 / 19, 26 / 36),
+        "factual": (None, 0, 0),
+        "cognitive": (13 / 17, 1, 26 / 30),
+    },
+    "Tiered (threshold = 5) (tiny)": {
+        "overall": (1, 13 / 19, 26 / 32),
+        "factual": (None, 0, 0),
+        "cognitive": (1, 1, 1),
+    },
+}
+MEASURES["Tiered, one sample (tiny)"] = MEASURES["Tiered (threshold = 3) (tiny)"]
+MEASURES["Direct prompting, 5 samples (tiny)"] = MEASURES["Direct prompting (tiny)"]
+
+
+@pytest.mark.parametrize("method", MEASURES)
+def test_every_measure_is_what_the_words_say(case, method):
+    """Precision, recall and F1, overall, factual and cognitive."""
+    frame = table(case, "metrics")
+    for part, expected in MEASURES[method].items():
+        (found,) = frame[(frame["method"] == method) & (frame["part"] == part)].to_dict("records")
+        for name, value in zip(("precision", "recall", "f1"), expected, strict=True):
+            assert same(found[name], value), (part, name, found[name])
+        assert (found["coverage"], found["open_words"]) == (1, 0)
+    assert set(frame["method"]) == set(MEASURES)
+
+
+@pytest.mark.parametrize("method", MEASURES)
+def test_table_3(case, method):
+    """F1 overall and by kind, and the mean of both kinds."""
+    found = row(case, "table3-detection", method)
+    f1 = {part: values[2] for part, values in MEASURES[method].items()}
+    assert {part: found[part] for part in f1} == f1
+    assert found["macro mean"] == (f1["factual"] + f1["cognitive"]) / 2
+
+
+def test_table_5(case):
+    """Recall and precision by threshold, and without samples, examples and tags."""
+    rows = {
+        "Tiered (threshold = 2) (tiny)": "Tiered (threshold = 2) (tiny)",
+        "Tiered (threshold = 3) (tiny)": "Tiered (threshold = 3) (tiny)",
+        "Tiered (threshold = 5) (tiny)": "Tiered (threshold = 5) (tiny)",
+        "- Sampling (tiny)": "Tiered, one sample (tiny)",
+        "- CFP (tiny)": "Direct prompting, 5 samples (tiny)",
+    }
+    assert list(table(case, "table5-ablation")["method"]) == list(rows)
+    for name, method in rows.items():
+        found = row(case, "table5-ablation", name)
+        for part, (precision, recall, _) in MEASURES[method].items():
+            assert same(found[f"{part} precision"], precision)
+            assert same(found[f"{part} recall"], recall)
+
+
+def test_table_2(case):
+    """Counts, and the span and the mean of words."""
+    assert table(case, "table2-statistics").to_dict("records") == [
+        {
+            "dataset": "CogniBench",
+            "responses": 2,
+            "conversations": 1,
+            "labeled sentences": 7,
+            "context words": "11-11 (11.00)",
+            "words per response": "18-20 (19.00)",
+        }
+    ]
+
+
+def test_tiers(case):
+    """The judge's verdict beside the published one."""
+    frame = table(case, "tiers")
+    found = {
+        (r["published"], r["judged"]): r["sentences"]
+        for r in frame[frame["method"] == "Tiered (threshold = 3) (tiny)"].to_dict("records")
+    }
+    assert found == {
+        ("faithful", "faithful"): 2,
+        ("invented", "faithful"): 1,
+        ("irrefutable", "irrefutable"): 1,
+        ("irrelevant", "irrelevant"): 1,
+        ("misleading", "misleading"): 1,
+        ("reliable", "speculative"): 1,
+        ("speculative", "speculative"): 1,
+    }
+    strict = frame[frame["method"] == "Tiered (threshold = 5) (tiny)"]
+    assert list(strict[strict["published"] == "misleading"]["judged"]) == ["speculative"]
+
+
+def rates_of(case, name, labels="published labels"):
+    """Return (statements, hallucinated) of each kind by place."""
+    frame = table(case, name)
+    frame = frame[frame["labels"] == labels]
+    kinds = ("factual", "cognitive")
+    return {r[frame.columns[1]]: tuple((r[k], r[f"{k} hallucinated"]) for k in kinds) for r in frame.to_dict("records")}
+
+
+def test_rates(case):
+    """By turn, and by the fifth of the turn that a sentence's middle lies in."""
+    assert rates_of(case, "rates-by-turn") == {0: ((2, 1), (1, 0)), 1: ((1, 0), (3, 2))}
+    assert rates_of(case, "rates-by-position") == {
+        0: ((1, 0), (1, 1)),
+        1: ((1, 1), (1, 0)),
+        2: ((0, 0), (0, 0)),
+        3: ((0, 0), (2, 1)),
+        4: ((1, 0), (0, 0)),
+    }
+    judged = "Tiered (threshold = 3) (tiny)"
+    assert rates_of(case, "rates-by-turn", judged) == {0: ((2, 0), (1, 0)), 1: ((1, 0), (3, 3))}
+    first, second = table(case, "rates-by-turn")[:2].to_dict("records")
+    assert (first["factual per turn"], first["factual hallucination rate"]) == (2, 1 / 2)
+    assert (second["turns"], second["cognitive hallucination rate"]) == (1, 2 / 3)
+    middle = table(case, "rates-by-position").iloc[2]
+    assert middle["turns"] == 2
+    assert pd.isna(middle["factual hallucination rate"])
+
+
+def test_figure_8(case):
+    """Types and hallucinations by whose labels they are."""
+    rows = {r["labels"]: r for r in table(case, "figure8-shares").to_dict("records")}
+    assert rows["published labels"]["factual share"] == 3 / 7
+    found = {name: (r["factual hallucinated"], r["cognitive hallucinated"]) for name, r in rows.items()}
+    assert found["published labels"] == (1, 2)
+    assert found["Tiered (threshold = 2) (tiny)"] == (1, 3)
+    assert found["Tiered (threshold = 3) (tiny)"] == (0, 3)
+    assert len(found) == 5
+
+
+@pytest.mark.parametrize("number", [5, 6, 7, 8])
+def test_figures_are_drawn(case, number):
+    """Each as PNG and SVG."""
+    (png,) = case["run"].glob(f"figure{number}-*.png")
+    assert png.read_bytes().startswith(b"\x89PNG")
+    assert png.with_suffix(".svg").read_text(encoding="utf-8").startswith("<?xml")
+
+
+def test_sentences(case):
+    """Every sentence in its place, with what is published and what each method found."""
+    frame = table(case, "sentences")
+    assert list(frame["text"]) == [MILL, COAL, LONG, HELLO, LOVED, MATTERED, NOBODY, CORN]
+    assert list(frame["verdict"]) == list(VERDICTS.values())
+    assert list(frame["hallucinated"]) == [0, 1, 0, 0, 1, 0, 1, 0]
+    assert list(frame["Tiered (threshold = 2) (tiny)"]) == [0, 1, 0, 0, 1, 1, 1, 0]
+    assert list(frame["Direct prompting (tiny)"]) == [0, 1, 0, 0, 0, 1, 0, 0]
+
+
+def test_calls(case):
+    """Each question once, whichever judges share it, and nothing more in a second run."""
+    assert case["again"] == 0
+    tasks = Counter(task_of(asked.user) for asked in case["asked"])
+    # One sample adds two questions of each of the first three tasks, and one of the last.
+    assert tasks == {"type": 10 + 2, "check": 10 + 2, "grounded": 15 + 2, "irrefutable": 10 + 1, "list": 2 + 10}
+    assert case["count"] == 64
+
+
+def test_counts_and_texts(case):
+    """results.json holds the counts; the Markdown tables show percentages, and a dash where there is no number."""
+    results = json.loads((case["run"] / "results.json").read_text(encoding="utf-8"))
+    assert results["counts"] == {
+        "turns": 2,
+        "keys": 9,
+        "factual": 3,
+        "cognitive": 4,
+        "faithful": 2,
+        "invented": 1,
+        "misleading": 1,
+        "speculative": 1,
+        "reliable": 1,
+        "irrefutable": 1,
+        "irrelevant": 1,
+        "untyped": 1,
+    }
+    text = (case["run"] / "table3-detection.md").read_text(encoding="utf-8")
+    assert "| constant | always hallucinated | 69.09 | 60.00 | 74.29 | 67.14 | 100.00 |" in text
+    text = (case["run"] / "table5-ablation.md").read_text(encoding="utf-8")
+    assert "| Tiered (threshold = 3) (tiny) | 68.42 | 76.47 | 0.00 | - | 100.00 | 76.47 |" in text
+
+
+def test_what_stays_open_leaves_the_metric(tmp_path, capsys):
+    """A turn whose replies are cut off is neither faithful nor hallucinated: the coverage says how much is left."""
+    data = write_case(tmp_path / "data")
+    out = tmp_path / "run"
+    second = lambda asked: Fault("truncated") if LOVED in asked.user else script(asked)  # noqa: E731
+    with ScriptedLLM(second) as server:
+        assert main(["--data", str(data), "--model", "tiny", *options(server.url), "--out", str(out), "--json"]) == 0
+    results = json.loads(capsys.readouterr().out)
+    parts = {m["method"]: m["parts"] for m in results["methods"]}
+    for method in ("Direct prompting (tiny)", "Tiered (threshold = 3) (tiny)"):
+        overall = parts[method]["overall"]
+        assert (overall["words"], overall["open_words"], overall["labeled"]) == (16, 20, 6)
+        assert overall["coverage"] == 16 / 36
+    assert parts["Direct prompting (tiny)"]["overall"]["f1"] == 1
+    assert results == json.loads((out / "results.json").read_text(encoding="utf-8"))
+    frame = pd.read_csv(out / "sentences.csv")
+    assert frame["Direct prompting (tiny)"].isna().tolist() == [False] * 4 + [True] * 4
+
+
+@pytest.mark.parametrize(
+    ("level", "bad"),
+    [
+        ("rational", {COAL, NOBODY}),
+        ("grounded", {COAL, NOBODY, LOVED}),
+        ("irrefutable", {COAL, NOBODY, LOVED, MATTERED}),
+    ],
+)
+def test_the_level_says_what_a_hallucination_is(tmp_path, level, bad):
+    """In the labels of the metric and in the exported training data alike."""
+    data = write_case(tmp_path / "data")
+    turns = read_turns(str(data))
+    overall = score_turns(turns, constants(turns)[1].found, level)["overall"]
+    assert (overall.labeled, overall.words) == (sum(len(text.split()) for text in bad), 36)
+    out = tmp_path / "sft.jsonl"
+    assert main(["export-sft", "--data", str(data), "--level", level, "--out", str(out)]) == 0
+    listed = [json.loads(json.loads(line)["messages"][-1]["content"]) for line in out.read_text().splitlines()]
+    assert {text for answer in listed for text in answer["hallucinated"]} == bad
+
+
+def test_exported_chats_are_what_the_list_judge_asks(tmp_path, capsys):
+    """Knowledge, dialogue and response go in, the list of hallucinated sentences comes out."""
+    data = write_case(tmp_path / "data")
+    out = tmp_path / "sft.jsonl"
+    assert main(["export-sft", "--data", str(data), "--out", str(out)]) == 0
+    assert capsys.readouterr().out == f"2 chats: in {out}\n"
+    chats = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+    assert [[message["role"] for message in chat["messages"]] for chat in chats] == [
+        ["system", "user", "assistant"]
+    ] * 2
+    second = chats[1]["messages"][1]["content"]
+    assert all(text in second for text in ("ground corn for the town", "Question 0?", MILL, "Question 1?", NOBODY))
+    assert chats[1]["messages"][2]["content"] == json.dumps({"hallucinated": [LOVED, NOBODY]})
+    turns = read_turns(str(data))
+    asked = [next(ListJudge().read(turn.source, turn.response))[0].messages for turn in turns]
+    assert [chat["messages"][:2] for chat in chats] == asked
+
+
+def test_an_encoder_is_a_baseline(tmp_path, capsys):
+    """Each sentence is paired with the knowledge; what is not entailed is hallucinated."""
+    from tests.features.tiny_encoders import save_classifier
+
+    data = write_case(tmp_path / "data")
+    model = save_classifier(tmp_path / "nli")
+    assert main(["--data", str(data), "--encoder", str(model), "--out", str(tmp_path / "run"), "--json"]) == 0
+    (found,) = [m for m in json.loads(capsys.readouterr().out)["methods"] if m["group"] == "NLI"]
+    assert re.fullmatch(r"Pairwise NLI \(nli-max@[0-9a-f]{8}/nli\)", found["method"])
+    assert found["parts"]["overall"]["coverage"] == 1
+
+
+def test_an_encoder_reads_sentence_by_sentence(tmp_path):
+    """What it votes down is hallucinated, what it gives no vote is left open."""
+    turns = read_turns(str(write_case(tmp_path / "data")))
+    votes = {COAL: Judgment(vote=0), LOVED: Judgment(vote=-1, reason="truncated")}
+    pairs = []
+
+    def label_many(examples):
+        pairs.extend((example.source, example.claim) for example in examples)
+        return [votes.get(example.claim, Judgment(vote=1)) for example in examples]
+
+    method = read_encoder("nli", turns, label_many)
+    assert pairs == [(KNOWLEDGE, text) for text in VERDICTS]
+    assert method.found == [[False, True, False, False], [None, False, False, False]]
+
+
+def test_a_dry_run_sends_nothing(tmp_path, capsys):
+    """The most calls by judge, and their sum."""
+    data = write_case(tmp_path / "data")
+    assert main(["--data", str(data), *RUN, "--dry-run", "--out", str(tmp_path / "run")]) == 0
+    text = capsys.readouterr().out
+    assert "Tiered (threshold = 2) (tiny)       at most 40 calls" in text
+    assert "140 calls at most" in text
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_budget_stops_it(tmp_path, capsys):
+    """Nothing is written; with more money it goes on."""
+    data = write_case(tmp_path / "data")
+    prices = tmp_path / "prices.toml"
+    prices.write_text("[tiny]\ninput = 1000.0\noutput = 0.0\n")
+    with ScriptedLLM(script) as server:
+        more = ["--model", "tiny", *options(server.url), "--prices", str(prices), "--out", str(tmp_path / "run")]
+        assert main(["--data", str(data), *more, "--budget", "3"]) == 3
+        assert "stopped: the budget is reached. Nothing was written" in capsys.readouterr().err
+        assert not (tmp_path / "run").exists()
+        assert main(["--data", str(data), *more, "--budget", "1000"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--data", "no-such-folder"], "`data` must be a folder or cognibench. Got 'no-such-folder'."),
+        (["--data", "EMPTY"], "dialogues.json"),
+        (["--data", "DATA", "--samples", "0"], "`samples` must be at least 1. Got 0."),
+        (["--data", "DATA", "--threshold", "6"], "`threshold` must be a whole number from 1 to 5. Got '6'."),
+        (["--data", "DATA", "--threshold", "two"], "`threshold` must be a whole number from 1 to 5. Got 'two'."),
+        (["--data", "DATA", "--examples", "absent.toml"], "`examples` must be a TOML file. Got 'absent.toml'"),
+        (["--data", "DATA", "--encoder", "no/such/model"], "no/such/model"),
+        (["--data", "DATA", "--out", "EMPTY/.."], "`out` must be"),
+        (["export-sft", "--data", "DATA", "--out", "x.csv"], "`out` must end in .jsonl. Got 'x.csv'."),
+        (["agreement", "absent.csv"], "`annotations` must be a CSV file. Got 'absent.csv'"),
+    ],
+)
+def test_wrong_input_is_one_line(tmp_path, capsys, words, message):
+    """Exit status 2, and nothing is written."""
+    (tmp_path / "empty").mkdir()
+    places = {"DATA": str(write_case(tmp_path / "data")), "EMPTY": str(tmp_path / "empty")}
+    places["EMPTY/.."] = str(tmp_path)
+    words = [places.get(word, word) for word in words]
+    if "--out" not in words and words[0] != "agreement":
+        words += ["--out", str(tmp_path / "run")]
+    assert main(words) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: ")
+    assert message in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda record: record.pop("speculative_list"), "KeyError"),
+        (lambda record: record["speculative_list"].clear(), "0 tiers for"),
+        (lambda record: record["misleading_list"].append(LOVED), "2 tiers for"),
+        (lambda record: record.update(factual_list=None), "TypeError"),
+    ],
+)
+def test_labels_in_another_layout(tmp_path, capsys, change, message):
+    """The turn is named."""
+    data = write_case(tmp_path / "data")
+    labels = json.loads((data / "labels.json").read_text(encoding="utf-8"))
+    change(labels["7_en_1"])
+    (data / "labels.json").write_text(json.dumps(labels), encoding="utf-8")
+    assert main(["--data", str(data), "--out", str(tmp_path / "run")]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert "turn '7_en_1'" in error
+    (data / "labels.json").write_text("{}", encoding="utf-8")
+    assert main(["--data", str(data), "--out", str(tmp_path / "run")]) == 2
+    assert "at least one labeled turn" in capsys.readouterr().err
+
+
+def test_help_has_examples(capsys):
+    """Of the command and of both that go with it, through `deep` too."""
+    for words in (["cognibench"], ["cognibench", "export-sft"], ["cognibench", "agreement"]):
+        with pytest.raises(SystemExit) as stop:
+            deep([*words, "--help"])
+        assert stop.value.code == 0
+        assert "examples:\n  deep cognibench" in capsys.readouterr().out
+
+
+def test_as_a_voter(tmp_path):
+    """`deep votes --judge tiered:LEVEL`: a response is consistent if every sentence meets the level."""
+    data = write_case(tmp_path / "data")
+    examples = tmp_path / "turns.jsonl"
+    lines = [
+        {"source": turn.source, "claim": turn.response, "example_id": turn.turn_id} for turn in read_turns(str(data))
+    ]
+    lines.append({"source": "A mill.", "claim": f"{MILL} {MATTERED} {LONG}", "example_id": "good"})
+    lines.append({"source": "A mill.", "claim": f"{MILL} {LONG}", "example_id": "best"})
+    examples.write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
+    honest = lambda asked: script(asked).replace("ungrounded", "grounded")  # noqa: E731
+    judges = ["--judge", "tiered", "tiered:rational", "tiered:irrefutable", "--model", "tiny"]
+    with ScriptedLLM(honest) as server:
+        out = tmp_path / "votes.parquet"
+        assert votes_main([str(examples), *judges, *options(server.url), "--out", str(out)]) == 0
+        n_calls = server.count
+    frame = pd.read_parquet(out).set_index("item_id")
+    columns = {name.split("@")[0]: frame[name] for name in frame.columns[2:]}
+    assert columns["tiered:rational"].to_dict() == {"7_en_0": 1, "7_en_1": 0, "good": 1, "best": 1}
+    assert columns["tiered:grounded"].to_dict() == {"7_en_0": 1, "7_en_1": 0, "good": 1, "best": 1}
+    assert columns["tiered:irrefutable"].to_dict() == {"7_en_0": 1, "7_en_1": 0, "good": 0, "best": 1}
+    assert n_calls == 4 * 20  # the three levels ask the same
+
+
+def test_the_published_release(data_home, tmp_path, capsys):
+    """Its counts are those of the release; judges that look at nothing get what its words imply."""
+    folder = data_home / "cognibench"
+    assert main(["--data", str(folder), "--out", str(tmp_path / "run"), "--json"]) == 0
+    results = json.loads(capsys.readouterr().out)
+    assert results["counts"] == {
+        "turns": 136,
+        "keys": 1281,
+        "factual": 783,
+        "cognitive": 454,
+        "faithful": 783 - 136,
+        "invented": 136,
+        "misleading": 10,
+        "speculative": 255,
+        "reliable": 146,
+        "irrefutable": 43,
+        "irrelevant": 4,
+        "untyped": 33,
+    }
+    labels = json.loads((folder / "labels.json").read_text(encoding="utf-8")).values()
+    words = Counter()
+    for record in labels:
+        for name in ("factual_list", "factual_hallu_list", "cognitive_list", "cognitive_hallu_list"):
+            words[name] += sum(len(text.split()) for text in record[name])
+    expected = {
+        "factual": (words["factual_list"], words["factual_hallu_list"]),
+        "cognitive": (words["cognitive_list"], words["cognitive_hallu_list"]),
+    }
+    expected["overall"] = tuple(map(sum, zip(*expected.values(), strict=True)))
+    faithful, hallucinated = (method["parts"] for method in results["methods"])
+    for part, (every, bad) in expected.items():
+        assert (faithful[part]["precision"], faithful[part]["recall"], faithful[part]["f1"]) == (None, 0, 0)
+        assert hallucinated[part]["precision"] == bad / every
+        assert hallucinated[part]["recall"] == 1
+        assert hallucinated[part]["f1"] == pytest.approx(2 * (bad / every) / (bad / every + 1), abs=1e-15)
+
+
+def test_the_guide_shows_what_is_printed(data_home, tmp_path, capsys):
+    """Every line about the release in docs/cognibench.md is the command's own."""
+    folder = data_home / "cognibench"
+    assert main(["--data", str(folder), "--out", str(tmp_path / "run")]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    guide = (Path(__file__).parents[2] / "docs" / "cognibench.md").read_text(encoding="utf-8")
+    for line in printed[:6]:
+        assert line in guide
+    assert main(["--data", str(folder), "--model", "m", "--dry-run"]) == 0
+    calls = re.findall(r"at most ([\d,]+) calls", capsys.readouterr().out)
+    assert calls == ["136", "2,720"]
+    assert "at most 2,720 calls" in guide
+    for name in ("table2-statistics", "table3-detection", "metrics", "rates-by-turn", "figure8-shares"):
+        assert f"`{name}`" in guide
+        assert (tmp_path / "run" / f"{name}.csv").is_file()
+
+
+def test_sentences_of_the_release_are_in_order(data_home):
+    """Whole sentences that stand in the response follow each other as they do there."""
+    for turn in read_turns(str(data_home / "cognibench")):
+        spaced = " ".join(turn.response.casefold().split())
+        places = [spaced.find(" ".join(text.casefold().split())) for text in turn.texts]
+        found = [place for place in places if place >= 0]
+        assert found == sorted(found), turn.turn_id
