@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["write_figures"]
+__all__ = ["draw_optimal_thresholds", "draw_threshold_transfer", "write_figures"]
 
 Run = dict[str, Any]
 
@@ -47,8 +47,8 @@ def write_figures(
         if run["recommended"]["ece"] is not None:
             figures[f"reliability-{run['test']}"] = reliability(result)
     if thresholds:
-        figures["thresholds"] = optimal_thresholds(thresholds)
-        figures["threshold-transfer"] = threshold_transfer([result.results for result in found])
+        figures["thresholds"] = draw_optimal_thresholds(thresholds)
+        figures["threshold-transfer"] = draw_threshold_transfer([result.results for result in found])
     for name, figure in figures.items():
         if simulated:
             figure.text(0.99, 0.005, CAPTION, ha="right", va="bottom", fontsize=7, color="#a33")
@@ -107,7 +107,7 @@ def _best_sizes(run: Run) -> list[dict[str, Any]]:
     return list(best.values())
 
 
-def optimal_thresholds(thresholds: dict[str, dict[str, float]]) -> "Figure":
+def draw_optimal_thresholds(thresholds: dict[str, dict[str, float]]) -> "Figure":
     """Draw where each encoder's best threshold lies on each dataset: the paper's Figure 1."""
     figure, axes = _figure(len(thresholds))
     datasets = sorted({name for by_dataset in thresholds.values() for name in by_dataset})
@@ -121,7 +121,7 @@ def optimal_thresholds(thresholds: dict[str, dict[str, float]]) -> "Figure":
     return figure
 
 
-def threshold_transfer(runs: Sequence[Run]) -> "Figure":
+def draw_threshold_transfer(runs: Sequence[Run]) -> "Figure":
     """Draw what an encoder loses when its threshold is not set on the test labels: the paper's Figure 2."""
     means = _transfer_means(runs)
     figure, axes = _figure(3 * len(means))

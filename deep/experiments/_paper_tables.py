@@ -1,0 +1,205 @@
+"""The DEEP paper's Tables 1 to 6: its printed figures beside those of a run, in percent."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pandas as pd
+
+from deep.datasets import PublishedFigure, published_baselines, published_points, published_table
+
+__all__ = ["PUBLISHED", "TABLES", "THIS_RUN", "paper_tables", "side_by_side"]
+
+PUBLISHED, THIS_RUN = "published", "this run"
+
+Run = dict[str, Any]
+Row = dict[str, Any]
+
+TABLES = {
+    "1": "Every prompt alone",
+    "2": "Balanced accuracy before calibration, by ensembler and number of prompts",
+    "3": "Encoders with thresholds from the other datasets, single prompts, and ensembles",
+    "4": "ECE before and after Platt scaling, by ensembler and number of prompts",
+    "5": "ECE of every calibrator on the smallest panel, by ensembler",
+    "6": "What ensembling gains over the best single prompt, both chosen on the test labels",
+}
+
+
+def paper_tables(runs: Sequence[Run]) -> pd.DataFrame:
+    """Return every figure of Tables 1 to 6, one a row.
+
+    Parameters
+    ----------
+    runs : sequence of dict
+        `results.json` of each held-out dataset, under the paper's recipe.
+
+    Returns
+    -------
+    DataFrame
+        ``table, dataset, method, n_prompts, calibrator, metric, origin, value, low, high``: percent; `origin` is
+        'published' or 'this run'; `low` and `high` are a 95 % interval where there is one.
+    """
+    columns = ["table", "dataset", "method", "n_prompts", "calibrator", "metric", "origin", "value", "low", "high"]
+    rows = [row for build in _BUILDERS for row in build(runs)]
+    frame = pd.DataFrame(rows, columns=columns)
+    frame[["value", "low", "high"]] = frame[["value", "low", "high"]].astype(float).mul(100).round(4)
+    return frame[frame["value"].notna()].astype({"n_prompts": "Int64"}).reset_index(drop=True)
+
+
+def side_by_side(figures: pd.DataFrame, table: str) -> pd.DataFrame:
+    """Return one table in the paper's layout: a row a method and origin, a column a dataset and what varies."""
+    chosen = figures[figures["table"] == table].copy()
+    varying = [name for name in ("n_prompts", "calibrator", "metric") if chosen[name].nunique() > 1]
+    chosen["column"] = chosen["dataset"]
+    for name in varying:
+        chosen["column"] += ", " + _words(chosen[name], name)
+    margin = (chosen["high"] - chosen["low"]) / 2
+    chosen["text"] = chosen["value"].map("{:.1f}".format) + margin.map(lambda m: "" if m != m else f" ± {m:.1f}")
+    wide = chosen.drop_duplicates(["method", "origin", "column"]).pivot(
+        index=["method", "origin"], columns="column", values="text"
+    )
+    order = pd.MultiIndex.from_tuples(dict.fromkeys(_paired(chosen)), names=["method", "origin"])
+    wide = wide.reindex(index=order, columns=pd.unique(chosen["column"])).fillna("")
+    return wide.rename_axis(columns=None).reset_index()
+
+
+def _paired(chosen: pd.DataFrame) -> Iterator[tuple[str, str]]:
+    """Yield methods in the order of appearance, the published figures of each before our own."""
+    there = set(zip(chosen["method"], chosen["origin"], strict=True))
+    for method in pd.unique(chosen["method"]):
+        yield from ((method, origin) for origin in (PUBLISHED, THIS_RUN) if (method, origin) in there)
+
+
+def _words(values: "pd.Series[Any]", name: str) -> "pd.Series[str]":
+    if name == "n_prompts":
+        return values.map(lambda n: "" if n is pd.NA else f"{n} prompts")
+    return values.fillna("uncalibrated").str.replace("_", " ")
+
+
+def _row(table: str, dataset: str, method: str, origin: str, value: Any, **more: Any) -> Row:
+    return {"table": table, "dataset": dataset, "method": method, "origin": origin, "value": value, **more}
+
+
+def single_prompts(runs: Sequence[Run]) -> Iterator[Row]:
+    """Table 1."""
+    metrics = ("balanced_accuracy", "precision", "recall")
+    for point in published_points():
+        for name in metrics:
+            yield _row("1", point.dataset, point.voter, PUBLISHED, getattr(point, name), metric=name)
+    for run in runs:
+        for row in run["baselines"]:
+            if row["kind"] == "prompt":
+                for name in metrics:
+                    yield _row("1", run["test"], row["name"], THIS_RUN, row[name], metric=name)
+
+
+def _published(number: str) -> Iterator[Row]:
+    for figure in published_table(number):
+        yield _of(figure)
+
+
+def _of(figure: PublishedFigure) -> Row:
+    more = {"n_prompts": figure.n_prompts, "calibrator": figure.calibrator, "metric": figure.metric}
+    return _row(figure.table, figure.dataset, figure.ensembler, PUBLISHED, figure.value, **more)
+
+
+def _measured(table: str, run: Run, metric: str, keep: Callable[[Row], bool]) -> Iterator[Row]:
+    for row in run["rows"]:
+        if row["recipe"] == "paper" and keep(row):
+            more = {"n_prompts": row["n_prompts"], "calibrator": row["calibrator"], "metric": metric}
+            yield _row(table, run["test"], row["ensembler"], THIS_RUN, row[metric], **more)
+
+
+def ensemblers(runs: Sequence[Run]) -> Iterator[Row]:
+    """Table 2."""
+    yield from _published("2")
+    for run in runs:
+        yield from _uncalibrated(run)
+
+
+def _uncalibrated(run: Run) -> Iterator[Row]:
+    return _measured("2", run, "balanced_accuracy", lambda row: row["calibrator"] is None)
+
+
+def methods(runs: Sequence[Run]) -> Iterator[Row]:
+    """Table 3. The paper picks the ensemble of each size on the test labels; so do these rows, and say so."""
+    for cell in published_baselines():
+        low, high = cell.balanced_accuracy - cell.margin, cell.balanced_accuracy + cell.margin
+        yield _row("3", cell.dataset, cell.method, PUBLISHED, cell.balanced_accuracy, low=low, high=high)
+    for run in runs:
+        for row in run["baselines"]:
+            name = _method(row)
+            if name:
+                yield _interval("3", run["test"], name, row)
+        for size, best in _best_by_size(run).items():
+            yield _interval("3", run["test"], f"best ensemble of {size}, chosen on the test labels", best)
+        yield _interval("3", run["test"], "ensemble chosen on training data", run["recommended_paper"])
+        yield _interval("3", run["test"], "deep's own recipe, chosen on training data", run["recommended"])
+
+
+def _method(row: Row) -> str | None:
+    """Return what Table 3 calls a baseline of ours; None for one that it does not show."""
+    if row["kind"] == "encoder":
+        return str(row["name"]) if row["threshold_from"] == "train" else None
+    return {"best_prompt": "best prompt, chosen on training data", "majority": "majority of all prompts"}.get(
+        row["kind"]
+    )
+
+
+def _interval(table: str, dataset: str, method: str, row: Row) -> Row:
+    low, high = row["balanced_accuracy_ci"] or (None, None)
+    return _row(table, dataset, method, THIS_RUN, row["balanced_accuracy"], low=low, high=high)
+
+
+def _best_by_size(run: Run) -> dict[int, Row]:
+    """Return, by number of prompts, the uncalibrated row that is best on the test labels."""
+    best: dict[int, Row] = {}
+    for row in run["rows"]:
+        if row["recipe"] != "paper" or row["calibrator"] is not None or row["balanced_accuracy"] is None:
+            continue
+        size = row["n_prompts"]
+        if size not in best or row["balanced_accuracy"] > best[size]["balanced_accuracy"]:
+            best[size] = row
+    return best
+
+
+def platt_errors(runs: Sequence[Run]) -> Iterator[Row]:
+    """Table 4."""
+    yield from _published("4")
+    for run in runs:
+        yield from _measured("4", run, "ece", lambda row: row["calibrator"] in (None, "platt"))
+
+
+def calibrator_errors(runs: Sequence[Run]) -> Iterator[Row]:
+    """Table 5."""
+    yield from _published("5")
+    for run in runs:
+        smallest = min(row["n_prompts"] for row in run["rows"])
+        yield from _measured("5", run, "ece", lambda row, n=smallest: row["n_prompts"] == n)  # type: ignore[misc]
+
+
+def gains(runs: Sequence[Run]) -> Iterator[Row]:
+    """Table 6."""
+    prompts: dict[str, float] = {}
+    for point in published_points():
+        prompts[point.dataset] = max(prompts.get(point.dataset, 0.0), point.balanced_accuracy)
+    published = published_table("2")
+    for dataset, alone in prompts.items():
+        cells = [figure for figure in published if figure.dataset == dataset]
+        majority = max(figure.value for figure in cells if figure.ensembler == "MajorityLabelVoter")
+        yield from _gain(dataset, PUBLISHED, alone, majority, max(figure.value for figure in cells))
+    for run in runs:
+        alone_here = [row["balanced_accuracy"] for row in run["baselines"] if row["kind"] == "prompt"]
+        best = [row["balanced_accuracy"] for row in _best_by_size(run).values()]
+        if best:
+            votes = max((r["value"] for r in _uncalibrated(run) if r["method"] == "MajorityLabelVoter"), default=None)
+            yield from _gain(run["test"], THIS_RUN, max(alone_here), votes, max(best))
+
+
+def _gain(dataset: str, origin: str, alone: float, majority: float | None, best: float) -> Iterator[Row]:
+    yield _row("6", dataset, "best prompt", origin, alone)
+    yield _row("6", dataset, "majority vote, best size", origin, majority)
+    yield _row("6", dataset, "best ensemble", origin, best)
+    yield _row("6", dataset, "gain of the best ensemble", origin, best - alone)
+
+
+_BUILDERS = (single_prompts, ensemblers, methods, platt_errors, calibrator_errors, gains)

@@ -1,0 +1,122 @@
+"""The paper's tables and figures beside a run's own, each figure marked."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from deep.datasets import published_points, published_table
+from deep.experiments._paper_tables import side_by_side
+from deep.experiments.paper import main
+
+QUICK = ["--ensembler", "LabelModel", "LogisticRegression", "MajorityLabelVoter", "--n-boot", "100", "--jobs", "1"]
+
+
+def make_tables(folder, *, label=True):
+    """Write votes of four voters and scores of two encoders on three datasets; return their paths."""
+    rng = np.random.default_rng(5)
+    votes, scores = [], []
+    for dataset in ("aggrefact-xsum", "mine", "tofueval-mediasum"):
+        y = rng.integers(0, 2, 90)
+        index = pd.DataFrame({"dataset": dataset, "item_id": np.arange(90), "label": y if label else pd.NA})
+        right = rng.random((90, 4)) < [0.8, 0.75, 0.7, 0.65]
+        voted = pd.DataFrame(np.where(right, y[:, None], 1 - y[:, None]), columns=list("abcd"))
+        votes.append(pd.concat([index, voted], axis=1))
+        soft = 0.5 * y[:, None] + 0.5 * rng.random((90, 2))
+        scores.append(pd.concat([index, pd.DataFrame(soft, columns=["enc1", "enc2"])], axis=1))
+    pd.concat(votes).to_csv(folder / "votes.csv", index=False)
+    pd.concat(scores).to_csv(folder / "scores.csv", index=False)
+    return folder / "votes.csv", folder / "scores.csv"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Return the folder of one run on three invented datasets, two of them named as the paper's."""
+    home = tmp_path_factory.mktemp("paper")
+    votes, scores = make_tables(home)
+    assert main(["--votes", str(votes), "--scores", str(scores), "--out", str(home / "out"), *QUICK]) == 0
+    return home / "out"
+
+
+@pytest.fixture(scope="module")
+def figures(folder):
+    """Return every figure of the run."""
+    return pd.read_csv(folder / "figures.csv", dtype={"table": str})
+
+
+@pytest.mark.figures
+def test_everything_is_there(folder):
+    """Six tables, three figures in two formats, and the run itself."""
+    drawn = [f"figure{name}" for name in ("1-optimal-thresholds", "2-threshold-transfer", "4-reliability")]
+    expected = {"figures.csv", "results.json", *(f"table{i}.md" for i in range(1, 7))}
+    assert {path.name for path in folder.iterdir()} == expected | {
+        f"{name}.{suffix}" for name in drawn for suffix in ("png", "svg")
+    }
+
+
+@pytest.mark.figures
+def test_every_figure_is_marked(figures):
+    """Each is published or this run, and only this run's name their votes."""
+    assert set(figures["origin"]) == {"published", "this run"}
+    ours = figures["origin"] == "this run"
+    assert figures["votes"].notna().equals(ours)
+    assert figures[ours].groupby("table").size().index.tolist() == list("123456")
+
+
+@pytest.mark.figures
+def test_published_figures_are_whole(figures):
+    """Tables 1, 2, 4 and 5 hold every printed figure, in percent."""
+    printed = figures[figures["origin"] == "published"]
+    assert printed["table"].value_counts().to_dict() == {
+        "1": 3 * len(published_points()),
+        "2": len(published_table("2")),
+        "3": 56,
+        "4": len(published_table("4")),
+        "5": len(published_table("5")),
+        "6": 16,
+    }
+    cell = printed[(printed["table"] == "2") & (printed["method"] == "LabelModel") & (printed["n_prompts"] == 9)]
+    assert cell.set_index("dataset")["value"]["tofueval-meetingbank"] == 79.74
+
+
+@pytest.mark.figures
+def test_own_figures_are_the_runs(folder, figures):
+    """Table 2 repeats the uncalibrated rows of the paper's recipe; Table 6 their best minus the best prompt."""
+    runs = {run["test"]: run for run in json.loads((folder / "results.json").read_text())["runs"]}
+    ours = figures[figures["origin"] == "this run"]
+    for name, run in runs.items():
+        rows = [r for r in run["rows"] if r["calibrator"] is None and r["recipe"] == "paper"]
+        table = ours[(ours["table"] == "2") & (ours["dataset"] == name)]
+        assert table["value"].tolist() == pytest.approx([100 * row["balanced_accuracy"] for row in rows], abs=1e-3)
+        prompts = [row["balanced_accuracy"] for row in run["baselines"] if row["kind"] == "prompt"]
+        best = max(row["balanced_accuracy"] for row in rows) - max(prompts)
+        gains = ours[(ours["table"] == "6") & (ours["dataset"] == name)].set_index("method")["value"]
+        assert gains["gain of the best ensemble"] == pytest.approx(100 * best, abs=1e-3)
+
+
+@pytest.mark.figures
+def test_layout_puts_published_above_this_run(figures):
+    """A method that both have takes two rows, the printed one first; what a dataset lacks stays empty."""
+    table = side_by_side(figures.assign(n_prompts=figures["n_prompts"].astype("Int64")), "2")
+    mine = table[table["method"] == "LabelModel"]
+    assert mine["origin"].tolist() == ["published", "this run"]
+    assert mine["aggrefact-xsum, 3 prompts"].iloc[0] == "69.4"
+    assert mine["halueval-summarization, 3 prompts"].tolist() == ["73.9", ""]
+
+
+def test_unlabeled_votes_are_refused(tmp_path, capsys):
+    """No table can be filled without labels: one line, exit 2, nothing written."""
+    votes, _ = make_tables(tmp_path, label=False)
+    assert main(["--votes", str(votes), "--out", str(tmp_path / "out"), *QUICK]) == 2
+    assert "`label` must be 0 or 1 in every row. Got a row without in dataset 'aggrefact-xsum'." in (
+        capsys.readouterr().err
+    )
+    assert not (tmp_path / "out").exists()
+
+
+def test_unknown_figure_dataset_is_refused(tmp_path, capsys):
+    """The dataset of Figure 4 must be one of the votes'."""
+    votes, _ = make_tables(tmp_path)
+    assert main(["--votes", str(votes), "--figure-dataset", "nowhere", "--out", str(tmp_path / "out")]) == 2
+    assert capsys.readouterr().err.startswith("error: `figure_dataset` must be one of aggrefact-xsum, mine, ")
