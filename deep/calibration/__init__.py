@@ -4,6 +4,7 @@ from deep.base import BaseCalibrator
 from deep.calibration._bbq import BBQ
 from deep.calibration._beta import Beta
 from deep.calibration._bootstrap import PairedComparison, bootstrap_balanced_accuracy, paired_bootstrap
+from deep.calibration._corp import CorpDisplay
 from deep.calibration._ece import NoiseFloor, debiased_ece, ece_noise_floor, expected_calibration_error
 from deep.calibration._figures import plot_reliability, save_figure
 from deep.calibration._histogram import Histogram
@@ -20,20 +21,25 @@ from deep.calibration._metrics import (
 )
 from deep.calibration._platt import Platt
 from deep.calibration._reliability import ReliabilityDisplay
+from deep.calibration._selective import SelectiveThreshold, risk_coverage, selective_threshold
 from deep.calibration._temperature import Temperature
+from deep.calibration._venn_abers import VennAbers
 
 __all__ = [
     "BBQ",
     "CALIBRATORS",
     "Beta",
     "BrierDecomposition",
+    "CorpDisplay",
     "Histogram",
     "Isotonic",
     "NoiseFloor",
     "PairedComparison",
     "Platt",
     "ReliabilityDisplay",
+    "SelectiveThreshold",
     "Temperature",
+    "VennAbers",
     "auroc",
     "balanced_accuracy",
     "bootstrap_balanced_accuracy",
@@ -47,7 +53,9 @@ __all__ = [
     "plot_reliability",
     "precision",
     "recall",
+    "risk_coverage",
     "save_figure",
+    "selective_threshold",
 ]
 
 CALIBRATORS: dict[str, type[BaseCalibrator]] = {
