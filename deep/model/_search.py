@@ -12,7 +12,16 @@ from deep.base import P_MIN, BaseEnsembler, StagedEnsembler
 from deep.ensembles import ENSEMBLERS
 from deep.model._training import TrainingSet
 
-__all__ = ["Criterion", "SearchResult", "cross_validate", "inner_score", "leave_pairs_out", "make_ensembler", "search"]
+__all__ = [
+    "Criterion",
+    "SearchResult",
+    "cross_validate",
+    "inner_score",
+    "leave_pairs_out",
+    "make_ensembler",
+    "out_of_fold",
+    "search",
+]
 
 Criterion = Literal["accuracy", "balanced_accuracy", "log_loss"]
 
@@ -117,9 +126,17 @@ def search(
     return best
 
 
+def out_of_fold(name: str, training: TrainingSet) -> npt.NDArray[np.float64]:
+    """Return P(consistent) of each pattern by the fit that left a fold out, shape (n_patterns, n_folds).
+
+    The ensembler has its default parameters.
+    """
+    return _oof(name, {}, training, 0)
+
+
 def cross_validate(name: str, training: TrainingSet, criterion: Criterion) -> float:
     """Return the inner score of an ensembler with its default parameters."""
-    return inner_score(_oof(name, {}, training, 0), training, criterion, training.weights())
+    return inner_score(out_of_fold(name, training), training, criterion, training.weights())
 
 
 def _grid_scores(
