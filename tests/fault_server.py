@@ -369,6 +369,8 @@ def _label(last: str, share: float) -> str:
 def _fill(name: str, rule: Mapping[str, Any], share: float) -> Any:
     if "enum" in rule:
         return _label(" ".join(rule["enum"]), share)
+    if rule["type"] == "array":
+        return [f"{name} of the claim"]
     return round(100 * share) if rule["type"] in ("number", "integer") else f"{name} of the claim"
 
 

@@ -11,7 +11,7 @@ from deep.llm._claims import Job
 from deep.llm._client import Client
 from deep.llm._database import describe_ledger
 from deep.llm._errors import FAILURES, CallError, EndpointError, LedgerError
-from deep.llm._history import History, ReportRow
+from deep.llm._history import Answer, History, ReportRow
 from deep.llm._ledger import Ledger
 from deep.llm._limits import ConcurrencyLimit, Throttle
 from deep.llm._price import PriceBook
@@ -25,6 +25,7 @@ from deep.llm._tally import Tally
 
 __all__ = [
     "FAILURES",
+    "Answer",
     "BatchRunner",
     "Budget",
     "CallError",

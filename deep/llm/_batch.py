@@ -64,7 +64,7 @@ class BatchRunner:
     ledger : Ledger
     client : Client
     parse : callable
-        Turns a request and its reply into a Judgment.
+        Turns a request and its reply into a Judgment; None where it has no vote of its own.
     terms : Terms
         Prices, budget and retries; concurrency and limits a minute do not apply.
     quirks : Quirks

@@ -38,7 +38,8 @@ REFRESH_SECONDS = 2.0
 BREAK_AFTER = 20
 """Requests given up in a row, with no answer between them, after which the endpoint is taken to be down."""
 
-Parser = Callable[[Request, Reply], Judgment]
+Parser = Callable[[Request, Reply], Judgment | None]
+"""Returns None where a reply is one of several that make up a judgment, and has no vote of its own."""
 
 
 class Sender(Protocol):
@@ -78,7 +79,7 @@ class Caller:
     ledger : Ledger
     client : Sender
     parse : callable
-        Turns a request and its reply into a Judgment.
+        Turns a request and its reply into a Judgment; None where it has no vote of its own.
     terms : Terms
     quirks : Quirks
     tally : Tally
@@ -256,7 +257,9 @@ class Caller:
         self._terms.concurrency.answered()
         return worst if cost is None else cost
 
-    def _acknowledge(self, voter: str, judgment: Judgment, cost: float | None, written: "asyncio.Future[None]") -> None:
+    def _acknowledge(
+        self, voter: str, judgment: Judgment | None, cost: float | None, written: "asyncio.Future[None]"
+    ) -> None:
         """Count an answer once it is on disk.
 
         The worker does not wait for that: it goes on to the next request, whose own entry, which it does wait
@@ -346,7 +349,7 @@ class Caller:
         return "queued" if retry.retries(error) and not last else "failed"
 
 
-def read_safely(parse: Parser, request: Request, reply: Reply) -> tuple[Judgment, str | None]:
+def read_safely(parse: Parser, request: Request, reply: Reply) -> tuple[Judgment | None, str | None]:
     """Return what a reply says; it is paid for, so a parser that breaks on it must not lose it."""
     try:
         return parse(request, reply), None

@@ -4,7 +4,7 @@ import statistics
 from array import array
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from sqlalchemy import Connection, case, func, select
@@ -12,8 +12,9 @@ from sqlalchemy import Connection, case, func, select
 from deep._records import Judgment
 from deep.llm import _schema
 from deep.llm._database import connect, describe_ledger, engine_for
+from deep.llm._reply import Reply, read_reply
 
-__all__ = ["History", "ReportRow"]
+__all__ = ["Answer", "History", "ReportRow"]
 
 WITHOUT_ANSWER = ("failed", "refused", "truncated", "unparsable")
 """What counts towards a prompt's failure rate; an abstention is an answer."""
@@ -32,6 +33,8 @@ class ReportRow:
         Requests in the ledger, all samples counted.
     votes, supported : int
         Requests that gave a vote, and those of them that were 1.
+    answers : int
+        Requests that gave an answer of which a judgment is made, and no vote of their own.
     reasons : dict of str to int
         Requests without a vote, by reason.
     failures : dict of str to int
@@ -64,6 +67,7 @@ class ReportRow:
     unpriced: int = 0
     seconds_median: float | None = None
     seconds_p95: float | None = None
+    answers: int = 0
 
     @property
     def settled(self) -> int:
@@ -83,6 +87,28 @@ class ReportRow:
     def as_dict(self) -> dict[str, Any]:
         """Return all fields and the failure rate."""
         return {**asdict(self), "failure_rate": self.failure_rate}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What has become of one request.
+
+    Parameters
+    ----------
+    state : str
+        ``queued``, ``sent``, ``done``, ``failed`` or ``unknown``.
+    owner : int
+        The run that asked it last.
+    failure : str or None
+        The class of the failure, or why a reply has no vote.
+    reply : Reply or None
+        Of a request that is done.
+    """
+
+    state: str
+    owner: int
+    failure: str | None
+    reply: Reply | None
 
 
 class History:
@@ -111,6 +137,21 @@ class History:
         for at in range(0, len(keys), AT_ONCE):
             chosen = select(table.c.key, table.c.state).where(table.c.key.in_(keys[at : at + AT_ONCE]))
             found |= {row.key: row.state for row in self._connection.execute(chosen)}
+        return found
+
+    def answers(self, keys: Sequence[str]) -> dict[str, Answer]:
+        """Return what has become of those of `keys` that are in the ledger, with their replies as they are now."""
+        request, attempt = _schema.requests, _schema.attempts
+        last = (attempt.c.key == request.c.key) & (attempt.c.number == request.c.attempts)
+        columns = (*_STATE_COLUMNS, attempt.c.reply, attempt.c.outcome, attempt.c.message, attempt.c.cost)
+        found: dict[str, Answer] = {}
+        for at in range(0, len(keys), AT_ONCE):
+            some = request.c.key.in_(keys[at : at + AT_ONCE])
+            chosen = select(*columns, attempt.c.seconds).join(attempt, last, isouter=True).where(some)
+            for row in self._connection.execute(chosen):
+                reply = _reply(row) if row.state == "done" else None
+                found[row.key] = Answer(row.state, row.owner, row.failure or row.reason, reply)
+        self._connection.rollback()  # a transaction left open would show later calls the ledger of today
         return found
 
     def judgments(
@@ -206,6 +247,16 @@ class History:
         return found
 
 
+_STATE_COLUMNS = tuple(_schema.requests.c[name] for name in ("key", "state", "owner", "failure", "reason"))
+
+
+def _reply(row: Any) -> Reply:
+    """Return the reply of a request that is done; a refusal that came as an error has no text."""
+    if row.outcome != "answered":
+        return Reply("", finish_reason="content_filter", refusal=row.message or "refused", seconds=row.seconds)
+    return replace(read_reply(row.reply), cost=row.cost, seconds=row.seconds)
+
+
 def _judgment(state: str, vote: int | None, reason: Any, score: float | None) -> Judgment:
     if state != "done" or vote is None:
         return Judgment(vote=-1, reason="failed")
@@ -225,6 +276,8 @@ def _add(row: ReportRow, counted: Mapping[str, Any]) -> None:
     row.unpriced += counted["unpriced"] or 0
     if state in ("queued", "sent"):
         row.waiting += n
+    elif state == "done" and counted["vote"] is None:
+        row.answers += n
     elif state == "done" and counted["reason"] is None:
         row.votes += n
         row.supported += n * counted["vote"]

@@ -140,24 +140,21 @@ class Ledger:
         self,
         job: Job,
         reply: Reply,
-        judgment: Judgment,
+        judgment: Judgment | None,
         *,
         seconds: float | None = None,
         cost: float | None = None,
         message: str | None = None,
         quirks: Sequence[Quirk] = (),
     ) -> "asyncio.Future[None]":
-        """Write down the answer to the attempt in flight, and what it says."""
+        """Write down the answer to the attempt in flight, and what it says; None where it has no vote of its own."""
         attempt = _attempt_row(job, "answered", seconds)
         attempt |= {"status": 200, "reply": storable(reply.raw), "answered_by": storable(reply.model), "cost": cost}
         attempt |= {"finish_reason": storable(reply.finish_reason), **reply.tokens}
         request = _request_row(job, "done")
-        request |= {
-            "vote": judgment.vote,
-            "reason": judgment.reason,
-            "score": judgment.score,
-            "message": storable(message),
-        }
+        request["message"] = storable(message)
+        if judgment is not None:
+            request |= {"vote": judgment.vote, "reason": judgment.reason, "score": judgment.score}
         return self._end(attempt, request, quirks)
 
     def fail(

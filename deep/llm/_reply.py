@@ -37,6 +37,8 @@ class Reply:
         Per token of the text: ``token``, ``logprob``, ``top_logprobs``. None where the endpoint sent none.
     raw : str
         The whole JSON reply.
+    cost, seconds : float, optional
+        US dollars and wall time, known once the reply is read back from a ledger.
     """
 
     text: str
@@ -46,6 +48,8 @@ class Reply:
     tokens: Mapping[str, int] = field(default_factory=dict)
     logprobs: Sequence[Mapping[str, Any]] | None = None
     raw: str = ""
+    cost: float | None = None
+    seconds: float | None = None
 
 
 def read_reply(raw: str) -> Reply:

@@ -21,7 +21,8 @@ class Tally:
     Attributes
     ----------
     by_voter : dict of str to Counter
-        Per voter: ``done`` (settled now or before), ``votes``, each reason without a vote, and ``failed``.
+        Per voter: ``done`` (settled now or before), ``votes``, ``answers`` that are no votes, each reason without
+        a vote, and ``failed``.
     answered, failed, attempts : int
         Of this run: requests answered and given up; attempts in all.
     found : int
@@ -60,13 +61,20 @@ class Tally:
     def find(self, voter: str, row: Mapping[str, Any]) -> None:
         """Count a request that the ledger has settled already."""
         self.found += 1
-        self._count(voter, row["reason"] if row["state"] == "done" else "failed")
+        if row["state"] != "done":
+            self._count(voter, "failed")
+        else:
+            self._count(voter, "answers" if row["vote"] is None else row["reason"])
 
-    def answer(self, voter: str, judgment: Judgment, cost: float | None) -> None:
-        """Count an answer."""
+    def answer(self, voter: str, judgment: Judgment | None, cost: float | None) -> None:
+        """Count an answer; its judgment is None where it has no vote of its own."""
         self.answered += 1
         self.cost += cost or 0.0
         self.unpriced += cost is None
+        self._count(voter, "answers" if judgment is None else judgment.reason)
+
+    def judge(self, voter: str, judgment: Judgment) -> None:
+        """Count a judgment that was made of several answers, each counted already."""
         self._count(voter, judgment.reason)
 
     def fail(self, voter: str) -> None:

@@ -375,6 +375,12 @@ def test_the_tally_counts_by_voter():
     assert (tally.cost, tally.unpriced, tally.answered, tally.failed, tally.found) == (0.75, 1, 3, 1, 1)
     assert tally.failure_rate("v") == 3 / 5
     assert tally.seconds_left == pytest.approx(5 / tally.rate, rel=0.2)
+    tally.answer("j#step", None, 0.0)
+    tally.find("j#step", {"state": "done", "vote": None, "reason": None})
+    tally.find("j#step", {"state": "done", "vote": -1, "reason": "refused"})
+    tally.judge("j", Judgment(1))
+    assert dict(tally.by_voter["j#step"]) == {"done": 3, "answers": 2, "refused": 1}
+    assert dict(tally.by_voter["j"]) == {"done": 1, "votes": 1}
 
 
 def test_the_key_is_of_everything_that_was_asked():

@@ -86,7 +86,10 @@ def test_no_list_changes_the_verdict(lists, verdict):
     assert all(entry.partition(": ")[0] in JSON.parts for entry in judgment.evidence)
 
 
-@given(text=st.text(alphabet="<>/unitsfaled \n-") | st.lists(st.sampled_from(["<units>", "</units>", "a", "\n"])).map("".join))
+soup = st.lists(st.sampled_from(["<units>", "</units>", "<failed>", "</failed>", "a", "\n"])).map("".join)
+
+
+@given(text=st.text(alphabet="<>/unitsfaled \n-") | soup)
 def test_any_xml_is_read_without_an_error(text):
     """Unclosed, nested and repeated elements give what can be read of them."""
     assert XML.parse(f"{text}<verdict>TRUE</verdict>").vote == 1

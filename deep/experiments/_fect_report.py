@@ -1,0 +1,121 @@
+"""FECT's tables and figures: its Tables 2, 4 and 5, its Figures 5, 7 and 8, and self-consistency beside them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from deep.calibration import save_figure
+from deep.experiments._fect_scores import METRICS, pick_best
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["FIGURES", "TABLES", "cells", "draw", "report"]
+
+TABLES = {"f1": 2, "precision": 4, "recall": 5}
+"""The paper's table of each metric."""
+
+FIGURES = {"f1": 5, "precision": 7, "recall": 8}
+
+COLORS = ("#9aa5b1", "#2f6690", "#e0a458", "#c8553d")
+
+TITLES = {"f1": "F1", "precision": "Precision", "recall": "Recall"}
+
+
+def cells(summary: pd.DataFrame, metric: str, *, bold: bool = True) -> pd.DataFrame:
+    """Return one table in the paper's layout: a row a model, a column a prompt, mean ± standard deviation."""
+    chosen = summary[summary["metric"] == metric]
+    text = [_cell(mean, sd) for mean, sd in zip(chosen["mean"], chosen["sd"], strict=True)]
+    wide = chosen.assign(text=text).pivot(index="model", columns="prompt", values="text")
+    wide = wide.loc[list(dict.fromkeys(chosen["model"])), list(dict.fromkeys(chosen["prompt"]))]
+    for prompt, model in pick_best(summary, metric).items() if bold else ():
+        wide.loc[model, prompt] = f"**{wide.loc[model, prompt]}**"
+    return wide
+
+
+def _cell(mean: float, sd: float) -> str:
+    """Return a figure to two decimals as the paper prints it; a dash where there is none."""
+    if np.isnan(mean):
+        return "-"
+    return f"{mean:.2f}" if np.isnan(sd) else f"{mean:.2f} ± {sd:.2f}"
+
+
+def report(summary: pd.DataFrame, runs: pd.DataFrame, repeats: pd.DataFrame, counts: dict[str, int]) -> str:
+    """Return everything that is printed, as Markdown."""
+    lines = [
+        f"{counts['items']} claims: {counts['factual']} factual, {counts['nonfactual']} non-factual. "
+        "The non-factual class is the positive one.",
+        "",
+    ]
+    for metric in METRICS:
+        lines += [f"Table {TABLES[metric]}. {TITLES[metric]}, mean ± standard deviation over runs", ""]
+        lines += [_markdown(cells(summary, metric).reset_index(names="model")), ""]
+    lines += ["Self-consistency over runs", "", _markdown(_consistency_cells(repeats)), ""]
+    return "\n".join([*lines, _without_a_vote(runs), ""])
+
+
+def _consistency_cells(repeats: pd.DataFrame) -> pd.DataFrame:
+    shown = repeats[["model", "prompt"]].copy()
+    flips = zip(repeats["n_flipped"], repeats["n_repeated"], repeats["flipped"], strict=True)
+    shown["items that flip"] = [f"{n} of {of} ({share:.1%})" if of else "-" for n, of, share in flips]
+    shown["Krippendorff's alpha"] = [_cell(alpha, np.nan) for alpha in repeats["alpha"]]
+    shown["verdicts without a vote"] = repeats["no_vote"].astype(str)
+    return shown
+
+
+def _without_a_vote(runs: pd.DataFrame) -> str:
+    lost, lost_nonfactual = int(runs["no_vote"].sum()), int(runs["no_vote_nonfactual"].sum())
+    if not lost:
+        return "Every item has a vote in every run."
+    return f"{lost} verdicts are without a vote ({lost_nonfactual} on non-factual claims); they are in no score above."
+
+
+def _markdown(table: pd.DataFrame) -> str:
+    rows = [[str(name) for name in table.columns], *table.to_numpy().tolist()]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = [
+        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in rows
+    ]
+    return "\n".join([lines[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *lines[1:]])
+
+
+def draw(summary: pd.DataFrame, folder: Path, *, reasoning: Sequence[str] = ()) -> None:
+    """Draw Figures 5, 7 and 8: means and 95 % intervals, reasoning models above the others where they are named."""
+    for metric, number in FIGURES.items():
+        chosen = summary[summary["metric"] == metric]
+        if chosen["mean"].notna().any():
+            save_figure(_figure(chosen, metric, reasoning), folder / f"figure-{number}-{metric}")
+
+
+def _figure(chosen: pd.DataFrame, metric: str, reasoning: Sequence[str]) -> "Figure":
+    from matplotlib.figure import Figure
+
+    models = list(dict.fromkeys(chosen["model"]))
+    groups = {"reasoning models": [m for m in models if m in reasoning]}
+    groups["other models" if groups["reasoning models"] else ""] = [m for m in models if m not in reasoning]
+    groups = {title: names for title, names in groups.items() if names}
+    figure = Figure(figsize=(max(4.0, 1.5 * len(models) + 2), 3.2 * len(groups)), layout="constrained")
+    for ax, (title, names) in zip(np.atleast_1d(figure.subplots(len(groups), 1)), groups.items(), strict=True):
+        _panel(ax, chosen, names)
+        ax.axhline(chosen["mean"].max(), ls="--", lw=1, color="#666")
+        ax.set(ylabel=TITLES[metric], ylim=(-0.02, 1.02), title=title)
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
+    return figure
+
+
+def _panel(ax: "Axes", chosen: pd.DataFrame, models: Sequence[str]) -> None:
+    prompts = list(dict.fromkeys(chosen["prompt"]))
+    for i, prompt in enumerate(prompts):
+        found = chosen[chosen["prompt"] == prompt].set_index("model").reindex(models)
+        half = (found["high"] - found["mean"]).fillna(0.0)
+        style: dict[str, Any] = {"fmt": "o", "ms": 4, "capsize": 3, "color": COLORS[i % len(COLORS)]}
+        ax.errorbar(
+            np.arange(len(models)) + 0.12 * (i - (len(prompts) - 1) / 2), found["mean"], half, label=prompt, **style
+        )
+    ax.set_xticks(range(len(models)), models)
+    ax.set_xlim(-0.6, len(models) - 0.4)

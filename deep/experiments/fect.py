@@ -1,0 +1,204 @@
+"""FECT: judges of interpretive claims under four prompts, several models and repeated runs (arXiv:2508.00889).
+
+::
+
+    python -m deep.experiments.fect --data fect --model gpt-4o --runs 10 --out fect
+
+Exit status: 0 done, 2 an error, 3 the budget is reached, 130 interrupted.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from deep.exceptions import InputError
+from deep.experiments._call_options import add_call_options, call_settings, check_models, endpoint_of
+from deep.experiments._example_options import add_example_options, examples_from
+from deep.experiments._options import Values, guarded
+from deep.experiments._output import check_replaceable, to_json, whole_folder
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from deep.experiments._votes_plan import Plan
+    from deep.experiments._votes_run import Settings
+
+__all__ = ["main"]
+
+PROMPTS = {"basic": "basic-direct", "basic-ttc": "basic-reasoned", "3d": "3d-direct", "3d-ttc": "3d-reasoned"}
+"""The paper's four prompts, and ours that follow their strategies; ttc: test-time compute, reasoning first."""
+
+EXAMPLES = """\
+examples:
+  python -m deep.experiments.fect --data fect --model gpt-4o --runs 10 --dry-run
+      how many calls and dollars it would take; nothing is sent
+  python -m deep.experiments.fect --data fect --model gpt-4o o1 --reasoning o1 --budget 50 --out fect
+      Tables 2, 4 and 5, Figures 5, 7 and 8, and self-consistency over ten runs
+  python -m deep.experiments.fect --data claims.csv --model tiny --prompt 3d-ttc --runs 3 --output xml
+      one prompt on claims of your own, each with a label
+"""
+
+BUDGET, INTERRUPTED = 3, 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command, and return its exit status."""
+    return guarded(_fect, argv)
+
+
+def _fect(argv: Sequence[str] | None) -> int:
+    args = parser().parse_args(argv)
+    from deep.experiments._votes_estimate import print_estimate
+    from deep.experiments._votes_run import run_plan
+
+    plan, settings = _plan(args), call_settings(args, args.out)
+    if args.dry_run:
+        print_estimate(plan, settings, as_json=args.json)
+        return 0
+    check_replaceable(args.out)
+    counts = _counts(plan)
+    args.out.absolute().parent.mkdir(parents=True, exist_ok=True)
+    outcome = run_plan(plan, settings)
+    if outcome.stopped is not None:
+        sys.stderr.write(f"stopped: {outcome.stopped}; nothing was written; the same command again goes on from here\n")
+        return BUDGET if outcome.stopped == "budget" else INTERRUPTED
+    _write(args, plan, settings, counts)
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the options of the command."""
+    p = argparse.ArgumentParser(
+        prog="python -m deep.experiments.fect",
+        description="Precision, recall and F1 of judges on the non-factual claims, over repeated runs.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    several: dict[str, Any] = {"action": Values, "nargs": "+", "default": []}
+    p.add_argument("--data", required=True, metavar="NAME|FILE", help="fect, or labeled examples of your own")
+    p.add_argument("--prompt", **several, metavar="NAME", help=f"of: {', '.join(PROMPTS)} (default: all)")
+    p.add_argument("--runs", type=int, default=10, metavar="N", help="answers to every question (default 10)")
+    p.add_argument("--output", choices=("json", "xml"), default="json", help="the form of the answers (default json)")
+    p.add_argument("--temperature", type=float, metavar="T", help="default: 1 where runs are repeated, else 0")
+    p.add_argument("--reasoning", **several, metavar="MODEL", help="models drawn apart, as the paper does")
+    p.add_argument(
+        "--out", type=Path, default=Path("fect"), metavar="FOLDER", help="made, or an earlier run's (default fect)"
+    )
+    p.add_argument("--dry-run", action="store_true", help="print calls, tokens and cost, and send nothing")
+    p.add_argument("--json", action="store_true", help="print the results as JSON and nothing else")
+    add_call_options(p)
+    add_example_options(p)
+    return p
+
+
+def _plan(args: argparse.Namespace) -> "Plan":
+    from deep.experiments._votes_plan import Plan
+    from deep.prompt_pool import load_prompt
+
+    names = args.prompt or list(PROMPTS)
+    unknown = [name for name in names if name not in PROMPTS]
+    if unknown:
+        raise InputError(f"`prompt` must be one of {', '.join(sorted(PROMPTS))}. Got {unknown[0]!r}.")
+    if args.runs < 1:
+        raise InputError(f"`runs` must be 1 or more. Got {args.runs}.")
+    models = check_models(args)
+    apart = [name for name in args.reasoning if name not in models]
+    if apart:
+        raise InputError(f"`reasoning` must be among `model`. Got {apart[0]!r}.")
+    return Plan(
+        examples=examples_from(args, args.data),
+        prompts=tuple(load_prompt(f"fect-{PROMPTS[name]}-{args.output}") for name in names),
+        models=models,
+        endpoint=endpoint_of(args),
+        samples=args.runs,
+        temperature=args.temperature,
+    )
+
+
+def _counts(plan: "Plan") -> dict[str, int]:
+    """Return the number of claims by label."""
+    labels = [example.label for example in plan.examples]
+    if None in labels:
+        raise InputError(
+            f"`data` must have a label, 0 or 1, in every row. Got {labels.count(None)} rows without. Leave them out."
+        )
+    return {"items": len(labels), "factual": labels.count(1), "nonfactual": labels.count(0)}
+
+
+def read_verdicts(plan: "Plan", settings: "Settings") -> "pd.DataFrame":
+    """Return every verdict of a plan from the ledger, with what the judge lists in support of it."""
+    import pandas as pd
+
+    from deep.llm import History
+
+    with History(settings.ledger) as history:
+        return pd.DataFrame(_rows(plan, history))
+
+
+def _rows(plan: "Plan", history: Any) -> Iterator[dict[str, Any]]:
+    from deep.base import Judgment
+    from deep.experiments._votes_io import chunks
+    from deep.experiments._votes_plan import read_verdict
+
+    names = {ours: name for name, ours in PROMPTS.items()}
+    for requests in chunks(plan.requests()):
+        answers = history.answers([request.key for request in requests])
+        for request in requests:
+            answer = answers.get(request.key)
+            reply = None if answer is None else answer.reply
+            said = Judgment(vote=-1, reason="failed") if reply is None else read_verdict(request, reply)
+            example = request.context[1]
+            yield {
+                "dataset": request.dataset,
+                "item": f"{request.dataset}/{request.item}",
+                "item_id": request.item,
+                "label": example.label,
+                "model": request.model,
+                "prompt": names["-".join(request.prompt.split("-")[1:3])],
+                "run": request.sample + 1,
+                "vote": said.vote,
+                "reason": said.reason,
+                "evidence": json.dumps(said.evidence, ensure_ascii=False) if said.evidence else "",
+            }
+
+
+def _write(args: argparse.Namespace, plan: "Plan", settings: "Settings", counts: dict[str, int]) -> None:
+    from deep.experiments._fect_report import TABLES, cells, draw, report
+    from deep.experiments._fect_scores import METRICS, consistency, score_runs, summarise
+
+    verdicts = read_verdicts(plan, settings)
+    runs, repeats = score_runs(verdicts), consistency(verdicts)
+    summary = summarise(runs)
+    results = {
+        "schema_version": 1,
+        "data": args.data,
+        "runs": args.runs,
+        "output": args.output,
+        "counts": counts,
+        "summary": _records(summary),
+        "consistency": _records(repeats),
+        "scores": _records(runs),
+    }
+    text = report(summary, runs, repeats, counts)
+    with whole_folder(args.out) as folder:
+        frames = {"summary": summary, "scores": runs, "consistency": repeats, "verdicts": verdicts.drop(columns="item")}
+        frames |= {f"table-{TABLES[metric]}-{metric}": cells(summary, metric, bold=False) for metric in METRICS}
+        for name, frame in frames.items():
+            frame.to_csv(folder / f"{name}.csv", index=name.startswith("table"), lineterminator="\n")
+        (folder / "report.md").write_text(text, encoding="utf-8")
+        draw(summary, folder, reasoning=args.reasoning)
+        (folder / "results.json").write_text(to_json(results), encoding="utf-8")
+    sys.stdout.write(to_json(results) if args.json else f"{text}\nwritten to {args.out}\n")
+
+
+def _records(frame: "pd.DataFrame") -> list[dict[str, Any]]:
+    """Return the rows, what is undefined as None."""
+    rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    return [{str(name): value for name, value in row.items()} for row in rows]
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

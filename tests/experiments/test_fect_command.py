@@ -1,0 +1,257 @@
+"""FECT from its command line: figures worked out by hand, the published file, faulty replies, and what it refuses."""
+
+import csv
+import json
+import math
+import re
+
+import pandas as pd
+import pytest
+
+from deep.experiments.fect import PROMPTS, main
+from tests.scripted_llm import Fault, ScriptedLLM
+
+T_2 = 4.302652729911275
+"""The factor of a 95 % interval over three runs."""
+
+LABELS = (1, 1, 1, 1, 0, 0)
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch):
+    """Give every command a key, and nothing else of the caller's environment."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+
+
+@pytest.fixture
+def claims(tmp_path):
+    """Return a file of four factual and two non-factual claims."""
+    path = tmp_path / "claims.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        table = csv.writer(file)
+        table.writerow(["source", "claim", "label", "example_id"])
+        table.writerows([f"conversation {i}", f"claim {i}", label, i] for i, label in enumerate(LABELS, start=1))
+    return path
+
+
+def prompt_of(asked):
+    """Return which of the paper's four prompts was asked."""
+    reasoned = "reasoning" in (asked.properties or asked.user.rpartition("Reply in XML")[2])
+    return ("3d" if "take it apart" in asked.user else "basic") + ("-ttc" if reasoned else "")
+
+
+def item_of(asked):
+    """Return the number of the item."""
+    return int(re.findall(r"conversation (\d)", asked.user)[0])
+
+
+def say(asked, vote):
+    """Reply in the form that is asked for."""
+    verdict = "TRUE" if vote else "FALSE"
+    if asked.properties:
+        parts = {"units": ["a unit"], "concrete": ["unit"], "interpretive": [], "failed": [] if vote else ["a tie"]}
+        return {**{name: parts.get(name, "because") for name in asked.properties}, "verdict": verdict}
+    return f"<reasoning>because</reasoning>\n<verdict>{verdict}</verdict>"
+
+
+def alpha(asked):
+    """Judge: factual always, never, rightly, and rightly but for one slip in each of the last two runs."""
+    item, run, prompt = item_of(asked), asked.times + 1, prompt_of(asked)
+    if prompt in ("basic", "basic-ttc"):
+        return say(asked, prompt == "basic")
+    slip = prompt == "3d-ttc" and (item, run) in ((5, 2), (1, 3))
+    return say(asked, bool(LABELS[item - 1]) != slip)
+
+
+def beta(asked):
+    """Judge rightly, where a reply can be read at all."""
+    faults = {(6, 2): Fault("truncated"), (1, 3): '{"reasoning": "hm"}', (2, 1): Fault("refused"), (2, 2): "No idea."}
+    if prompt_of(asked) == "3d-ttc" and (item_of(asked), asked.times + 1) in faults:
+        return faults[item_of(asked), asked.times + 1]
+    return say(asked, LABELS[item_of(asked) - 1])
+
+
+def script(asked):
+    """Answer for either model."""
+    return (alpha if asked.model == "alpha" else beta)(asked)
+
+
+def command(data, url, *more):
+    """Return a command line; one request after another, so that the n-th answer to a question is its n-th run's."""
+    out = data.with_name("fect")
+    common = ["--data", str(data), "--base-url", url, "--out", str(out), "--concurrency", "1", "--backoff", "0.01"]
+    return [*common, *map(str, more)]
+
+
+def close(value):
+    """Return a value to compare with, equal but for rounding in the last place."""
+    return pytest.approx(value, rel=1e-12)
+
+
+def test_every_figure_is_the_one_worked_out_by_hand(claims, capsys):
+    """Six claims, two models, four prompts, three runs: counts, means, deviations, intervals, flips, alpha."""
+    models = ["--model", "alpha", "--model", "beta", "--reasoning", "alpha", "--runs", "3"]
+    with ScriptedLLM(script) as server:
+        assert main(command(claims, server.url, *models)) == 0
+        assert server.count == 6 * 2 * 4 * 3
+    out = claims.with_name("fect")
+    results = json.loads((out / "results.json").read_text(encoding="utf-8"))
+    assert results["counts"] == {"items": 6, "factual": 4, "nonfactual": 2}
+    summary = {(s["model"], s["prompt"], s["metric"]): s for s in results["summary"]}
+
+    always, never, right, slips = (("alpha", prompt) for prompt in ("basic", "basic-ttc", "3d", "3d-ttc"))
+    assert summary[*always, "precision"]["mean"] is None
+    assert [summary[*always, m]["mean"] for m in ("recall", "f1")] == [0.0, 0.0]
+    assert [summary[*never, m]["mean"] for m in ("precision", "recall", "f1")] == [close(1 / 3), 1.0, 0.5]
+    assert [summary[*right, m]["mean"] for m in ("precision", "recall", "f1")] == [1.0, 1.0, 1.0]
+    assert summary[*right, "f1"]["sd"] == 0.0
+    by_run = {"precision": (1, 1, 2 / 3), "recall": (1, 1 / 2, 1), "f1": (1, 2 / 3, 4 / 5)}
+    for metric, values in by_run.items():
+        mean = sum(values) / 3
+        sd = math.sqrt(sum((value - mean) ** 2 for value in values) / 2)
+        found = summary[*slips, metric]
+        assert (found["n_runs"], found["mean"], found["sd"]) == (3, close(mean), close(sd))
+        assert found["high"] == pytest.approx(mean + T_2 * sd / math.sqrt(3), rel=1e-9)
+        assert found["low"] == pytest.approx(mean - T_2 * sd / math.sqrt(3), rel=1e-9)
+
+    repeats = {(c["model"], c["prompt"]): c for c in results["consistency"]}
+    assert (repeats[slips]["n_flipped"], repeats[slips]["n_repeated"]) == (2, 6)
+    assert repeats[slips]["alpha"] == close(19 / 36)
+    assert (repeats[right]["n_flipped"], repeats[right]["alpha"]) == (0, 1.0)
+    assert repeats[always]["alpha"] is None
+
+    scores = {(s["model"], s["prompt"], s["run"]): s for s in results["scores"]}
+    names = ("tp", "fp", "fn", "tn", "no_vote")
+    counted = [[scores["beta", "3d-ttc", run][name] for name in names] for run in (1, 2, 3)]
+    assert counted == [[2, 0, 0, 3, 1], [1, 0, 0, 3, 2], [2, 0, 0, 3, 1]]
+    assert [scores["beta", "3d-ttc", run]["no_vote_nonfactual"] for run in (1, 2, 3)] == [0, 1, 0]
+    lossy = repeats["beta", "3d-ttc"]
+    assert [lossy[name] for name in ("n_items", "n_repeated", "n_flipped", "no_vote", "alpha")] == [6, 5, 0, 4, 1.0]
+
+    said = re.sub(" +", " ", capsys.readouterr().out)
+    assert "| alpha | - | 0.33 ± 0.00 | **1.00 ± 0.00** | 0.89 ± 0.19 |" in said
+    assert "4 verdicts are without a vote (1 on non-factual claims)" in said
+    assert "2 of 6 (33.3%)" in said
+    verdicts = pd.read_csv(out / "verdicts.csv")
+    lost = verdicts[verdicts["vote"] == -1]
+    assert sorted(lost["reason"]) == ["refused", "truncated", "unparsable", "unparsable"]
+    assert len(verdicts) == 144
+
+
+def test_xml_gives_the_same_verdicts(claims):
+    """The form of the answers changes neither votes nor parts."""
+    found = []
+    for output in ("json", "xml"):
+        with ScriptedLLM(script) as server:
+            assert main(command(claims, server.url, "--model", "alpha", "--runs", "1", "--output", output)) == 0
+        verdicts = pd.read_csv(claims.with_name("fect") / "verdicts.csv")
+        found.append(verdicts.set_index(["prompt", "item_id"])["vote"])
+    pd.testing.assert_series_equal(*found)
+    assert found[0].groupby("prompt").sum().to_dict() == {"3d": 4, "3d-ttc": 4, "basic": 6, "basic-ttc": 0}
+
+
+def test_the_tables_are_laid_out_as_the_papers(claims):
+    """A row a model, a column a prompt, mean ± deviation; the best of each column is marked in the report."""
+    with ScriptedLLM(script) as server:
+        models = ["--model", "alpha,beta", "--prompt", "3d-ttc,3d,basic-ttc,basic", "--runs", "3"]
+        assert main(command(claims, server.url, *models)) == 0
+    out = claims.with_name("fect")
+    table = pd.read_csv(out / "table-2-f1.csv", index_col="model", dtype=str)
+    assert list(table.columns) == ["3d-ttc", "3d", "basic-ttc", "basic"]
+    assert table.loc["alpha"].tolist() == ["0.82 ± 0.17", "1.00 ± 0.00", "0.50 ± 0.00", "0.00 ± 0.00"]
+    assert table.loc["beta"].tolist() == ["1.00 ± 0.00"] * 4
+    report = (out / "report.md").read_text(encoding="utf-8")
+    assert "| beta  | **1.00 ± 0.00** |" in report
+    for title in ("Table 2. F1", "Table 4. Precision", "Table 5. Recall", "Self-consistency"):
+        assert title in report
+    for figure in ("figure-5-f1", "figure-7-precision", "figure-8-recall"):
+        assert (out / f"{figure}.png").stat().st_size > 5000
+
+
+def test_a_3d_verdict_keeps_its_parts(claims):
+    """Units, what is concrete, what interpretive, and what failed lie beside every 3d-ttc verdict."""
+    with ScriptedLLM(script) as server:
+        assert main(command(claims, server.url, "--model", "beta", "--runs", "1", "--prompt", "3d-ttc,basic")) == 0
+    verdicts = pd.read_csv(claims.with_name("fect") / "verdicts.csv").set_index(["prompt", "item_id"])
+    assert json.loads(verdicts.loc[("3d-ttc", 5), "evidence"]) == ["units: a unit", "concrete: unit", "failed: a tie"]
+    assert json.loads(verdicts.loc[("3d-ttc", 3), "evidence"]) == ["units: a unit", "concrete: unit"]
+    assert verdicts.loc["basic", "evidence"].isna().all()
+
+
+def test_the_published_file_and_the_judges_of_one_answer(tmp_path, data_home, monkeypatch, capsys):
+    """345 factual and 65 not; always factual and never factual get what these counts imply."""
+    monkeypatch.setenv("DEEP_DATA_HOME", str(data_home))
+    out = tmp_path / "fect"
+    judges = ["--model", "always", "never", "--prompt", "basic", "--runs", "1", "--json"]
+    with ScriptedLLM(lambda asked: {"verdict": "TRUE" if asked.model == "always" else "FALSE"}) as server:
+        words = ["--data", "fect", "--base-url", server.url, "--out", str(out), *judges]
+        assert main(words) == 0
+        assert server.count == 410 * 2
+        assert main(words) == 0
+        assert server.count == 410 * 2
+    results = json.loads(capsys.readouterr().out.partition("\n}\n")[0] + "\n}")
+    assert results["counts"] == {"items": 410, "factual": 345, "nonfactual": 65}
+    summary = {(s["model"], s["metric"]): (s["mean"], s["sd"]) for s in results["summary"]}
+    assert summary["always", "precision"] == (None, None)
+    assert summary["always", "recall"] == summary["always", "f1"] == (0.0, None)
+    assert summary["never", "precision"] == (close(65 / 410), None)
+    assert summary["never", "recall"] == (1.0, None)
+    assert summary["never", "f1"] == (close(130 / 475), None)
+    counted = [[s[name] for name in ("tp", "fp", "fn", "tn")] for s in results["scores"]]
+    assert counted == [[0, 0, 65, 345], [65, 345, 0, 0]]
+
+
+def test_a_dry_run_counts_every_call(claims, capsys):
+    """Claims times prompts times models times runs, and nothing is sent or written."""
+    with ScriptedLLM(script) as server:
+        assert main(command(claims, server.url, "--model", "alpha", "--runs", "10", "--dry-run")) == 0
+        assert server.count == 0
+    assert "240 calls to make" in capsys.readouterr().out
+    assert not claims.with_name("fect").exists()
+
+
+def test_the_budget_stops_it_before_anything_is_written(claims, tmp_path, capsys):
+    """Status 3; more money goes on where it was."""
+    prices = tmp_path / "prices.toml"
+    prices.write_text("[alpha]\ninput = 10.0\noutput = 10.0\n")
+    options = ["--model", "alpha", "--prompt", "basic", "--runs", "2", "--prices", prices]
+    with ScriptedLLM(script) as server:
+        assert main(command(claims, server.url, *options, "--budget", "0.03")) == 3
+        bought = server.count
+        assert 0 < bought < 12
+        assert not claims.with_name("fect").exists()
+        assert "stopped: budget" in capsys.readouterr().err
+        assert main(command(claims, server.url, *options)) == 0
+        assert server.count == 12
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["--prompt", "4d"], "`prompt` must be one of 3d, 3d-ttc, basic, basic-ttc. Got '4d'."),
+        (["--runs", "0"], "`runs` must be 1 or more. Got 0."),
+        (["--reasoning", "o1"], "`reasoning` must be among `model`. Got 'o1'."),
+        (["--label-column", "none"], "none"),
+    ],
+)
+def test_what_it_refuses_is_one_line(claims, capsys, words, complaint):
+    """Status 2, nothing sent, nothing written."""
+    assert main(command(claims, "http://127.0.0.1:9/v1", "--model", "alpha", *words)) == 2
+    said = capsys.readouterr().err
+    assert complaint in said
+    assert said.count("\n") == 1
+    assert not claims.with_name("fect").exists()
+
+
+def test_labels_are_needed(tmp_path, capsys):
+    """A claim without a label cannot be scored."""
+    data = tmp_path / "claims.csv"
+    data.write_text("source,claim,label\na,b,1\nc,d,\n", encoding="utf-8")
+    assert main(command(data, "http://127.0.0.1:9/v1", "--model", "alpha")) == 2
+    assert "must have a label, 0 or 1, in every row. Got 1 rows without" in capsys.readouterr().err
+
+
+def test_the_four_prompts_are_in_the_pool():
+    """By the paper's names."""
+    assert list(PROMPTS) == ["basic", "basic-ttc", "3d", "3d-ttc"]
