@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
-from zlib import crc32
 
 from joblib import Parallel, delayed
 
@@ -14,7 +13,7 @@ from deep.ensembles import ENSEMBLERS
 from deep.exceptions import InputError
 from deep.experiments._score import TestCells
 from deep.experiments._settings import Settings
-from deep.model import Candidate, Recipe, Subset, TrainingSet, fit_candidates
+from deep.model import Candidate, Recipe, Subset, TrainingSet, fit_candidates, task_seed
 
 __all__ = ["Outcome", "Scored", "Step", "Task", "run_tasks"]
 
@@ -38,7 +37,7 @@ class Task:
 
     def seed(self, recipe: str, random_state: int) -> int:
         """Return a seed that depends on what is fitted and not on when or where."""
-        return crc32(f"{random_state}|{recipe}|{self.ensembler}|{self.subset.columns}".encode()) % 2**31
+        return task_seed(self.ensembler, self.subset.columns, recipe, random_state)
 
 
 @dataclass(frozen=True)

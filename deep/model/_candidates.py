@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,7 @@ from deep.model._search import SearchResult, inner_score, leave_pairs_out, searc
 from deep.model._subsets import Subset
 from deep.model._training import TrainingSet
 
-__all__ = ["Candidate", "fit_candidates", "recommend"]
+__all__ = ["Candidate", "fit_calibrator", "fit_candidates", "recommend", "scored_rows", "task_seed"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +51,11 @@ class Candidate:
     inner_balanced_accuracy: float
     inner_accuracy: float
     p: Floats
+
+
+def task_seed(ensembler: str, columns: tuple[int, ...], recipe: str, random_state: int) -> int:
+    """Return a seed that depends on what is fitted and not on when or where."""
+    return crc32(f"{random_state}|{recipe}|{ensembler}|{columns}".encode()) % 2**31
 
 
 def fit_candidates(
@@ -121,7 +127,7 @@ def _on_training_scores(
     X, y, w = training.table()
     seen = found.ensembler.predict_proba(X)[:, 1]
     for name in calibrators:
-        yield name, found.oof, _fit(name, seen, y, w).transform(scores)
+        yield name, found.oof, fit_calibrator(name, seen, y, w).transform(scores)
 
 
 def _on_out_of_fold_scores(
@@ -132,15 +138,16 @@ def _on_out_of_fold_scores(
     pairs = _without_the_judged_fold(found, training, random_state) if calibrators else found.oof
     everything = np.ones(len(training.fold_of), dtype=bool)
     for name in calibrators:
-        fitted = _fit(name, *_scored(found.oof, training, weights, everything))
+        fitted = fit_calibrator(name, *scored_rows(found.oof, training, weights, everything))
         yield name, _cross_fitted(name, found.oof, pairs, training, weights), fitted.transform(scores)
 
 
-def _fit(name: str, p: Floats, y: npt.NDArray[np.int8], w: Floats) -> BaseCalibrator:
+def fit_calibrator(name: str, p: Floats, y: npt.NDArray[np.int8], w: Floats) -> BaseCalibrator:
+    """Return a calibrator by its name, fitted."""
     return CALIBRATORS[name]().fit(p, y, w)
 
 
-def _scored(
+def scored_rows(
     oof: Floats, training: TrainingSet, weights: Floats, groups: npt.NDArray[np.bool_]
 ) -> tuple[Floats, npt.NDArray[np.int8], Floats]:
     """Return out-of-fold probabilities, labels and weights of the rows in `groups`."""
@@ -166,7 +173,7 @@ def _cross_fitted(name: str, oof: Floats, pairs: Floats, training: TrainingSet, 
     """Return out-of-fold probabilities, each fold's calibrated on the other folds' by fits without it."""
     columns = []
     for fold in range(training.n_folds):
-        calibrator = _fit(name, *_scored(pairs[fold], training, weights, training.fold_of != fold))
+        calibrator = fit_calibrator(name, *scored_rows(pairs[fold], training, weights, training.fold_of != fold))
         columns.append(calibrator.transform(oof[:, fold]))
     return np.column_stack(columns)
 

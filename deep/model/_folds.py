@@ -12,7 +12,7 @@ from deep.features import Cells
 from deep.model._recipe import Recipe
 from deep.model._training import TrainingSet, Weighting
 
-__all__ = ["N_FOLDS", "training_set"]
+__all__ = ["N_FOLDS", "row_folds", "training_set"]
 
 N_FOLDS = 5
 """Inner folds where the training datasets cannot be the folds."""
@@ -51,7 +51,7 @@ def training_set(
     weighting = weighting or recipe.weighting
     datasets = votes.dataset_names
     if recipe.inner_folds == "rows" or len(datasets) == 1:
-        fold_of_row = _row_folds(votes, random_state)
+        fold_of_row = row_folds(votes, random_state)
         return TrainingSet(_cells(votes, fold_of_row), np.arange(fold_of_row.max() + 1), weighting)
     keys = {name: votes.family_of(name) if by_family else name for name in datasets}
     fold_of = _joined(keys, votes)
@@ -64,7 +64,7 @@ def _cells(votes: VoteMatrix, groups: npt.NDArray[Any]) -> Cells:
     return Cells.from_rows(votes.votes, labels=votes.labels, groups=groups, voter_names=votes.voter_names)
 
 
-def _row_folds(votes: VoteMatrix, random_state: int) -> npt.NDArray[np.intp]:
+def row_folds(votes: VoteMatrix, random_state: int) -> npt.NDArray[np.intp]:
     """Return a fold for every row, stratified by label; rows of one document share it."""
     smallest = int(np.bincount(votes.labels, minlength=2).min())
     if smallest < N_FOLDS:

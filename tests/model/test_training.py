@@ -77,21 +77,21 @@ def test_one_dataset_is_cut_into_five_stratified_folds():
 
 
 @pytest.mark.parametrize("recipe", ["deep", "paper"])
-def test_row_folds_never_split_a_document(recipe):
+def testrow_folds_never_split_a_document(recipe):
     """All rows of a document lie in one of the five folds."""
     votes = random_votes()
     one = votes.rows(votes.datasets == "a")
     documents = [f"d{i // 4}" for i in range(len(one.labels))]
     # Each row its own pattern would hide nothing: group by document, count folds per document.
     grouped = VoteMatrix(one.votes, one.example_ids, one.voter_names, one.datasets, one.labels, documents)
-    from deep.model._folds import _row_folds
+    from deep.model._folds import row_folds
 
-    folds = _row_folds(grouped, 0)
+    folds = row_folds(grouped, 0)
     assert all(len(set(folds[grouped.document_ids == d])) == 1 for d in set(documents))
     assert training_set(grouped, RECIPES[recipe]).n_folds == 5
 
 
-def test_row_folds_do_not_depend_on_row_order():
+def testrow_folds_do_not_depend_on_row_order():
     """A shuffled table gives the same training set."""
     votes = random_votes()
     one = votes.rows(votes.datasets == "a")

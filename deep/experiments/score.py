@@ -1,0 +1,185 @@
+"""`deep score`: P(consistent) by a fitted model, of votes or of text that its judges read first."""
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from deep.exceptions import InputError
+from deep.experiments._call_options import add_call_options, call_settings, endpoint_of
+from deep.experiments._example_options import add_example_options, examples_from
+from deep.experiments._judges import Finder
+from deep.experiments._model_io import check_out
+from deep.experiments._options import HelpFormatter, Values, guarded
+from deep.experiments._score_text import Scored, ask_panel, plans_of, score_examples, write_scored
+from deep.experiments._score_votes import ScoreOptions, score_file
+from deep.model import Model, check_prior, load_model
+
+if TYPE_CHECKING:
+    from deep.datasets import Examples
+
+__all__ = ["main"]
+
+BUDGET, INTERRUPTED = 3, 130
+
+LARGEST_TEXT = 1 << 26
+"""Bytes of a source or a claim in a file of its own."""
+
+EXAMPLES = """\
+examples:
+  deep score model.json --votes votes.parquet --out scores.parquet
+      P(consistent) and its interval for every row of votes; .csv likewise
+  deep score model.json --source article.txt --claim summary.txt
+      run the judges that the model names on one pair; what each said, and why
+  deep score model.json --input claims.csv --out scores.jsonl
+      the same for a file of examples; asked again, it asks LLMs only what is missing
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the options of the command."""
+    p = argparse.ArgumentParser(
+        prog="deep score",
+        description="Give a calibrated P(consistent) by a model that `deep fit` wrote.",
+        epilog=EXAMPLES,
+        formatter_class=HelpFormatter,
+    )
+    several: dict[str, Any] = {"action": Values, "nargs": "+", "default": []}
+    p.add_argument("model_file", metavar="MODEL.json", help="a model file")
+    what = p.add_argument_group("what to score")
+    what.add_argument("--votes", metavar="FILE", **several, help="tables of votes")
+    what.add_argument("--input", metavar="EXAMPLES", help="a benchmark, or a file with the columns source and claim")
+    what.add_argument("--source", metavar="FILE", help="a text file; - for standard input")
+    what.add_argument("--claim", metavar="FILE", help="a text file; - for standard input")
+    what.add_argument("--source-text", metavar="TEXT", help="in place of --source")
+    what.add_argument("--claim-text", metavar="TEXT", help="in place of --claim")
+    p.add_argument("--out", type=Path, metavar="FILE", help="scores: .csv, .parquet, or of text .jsonl with rationales")
+    p.add_argument("--prior", type=float, metavar="P", help="expected share of consistent rows; default: 0.5")
+    p.add_argument("--allow-mismatch", action="store_true", help="take votes of another prompt version or model")
+    p.add_argument("--allow-missing", action="store_true", help="of --votes: a voter without a column has no vote")
+    p.add_argument("--json", action="store_true", help="print JSON and nothing else")
+    judges = p.add_argument_group("judges of text")
+    judges.add_argument("--prompt", metavar="FILE", **several, help="TOML prompts besides those of deep, or folders")
+    judges.add_argument("--encoder", metavar="DIR", **several, help="folders of models that the hub does not have")
+    add_call_options(p)
+    add_example_options(p)
+    return p
+
+
+def text_of(args: argparse.Namespace, name: str) -> str:
+    """Return the source or the claim."""
+    path, text = getattr(args, name), getattr(args, f"{name}_text")
+    if (path is None) == (text is None):
+        raise InputError(f"`{name}` or `{name}_text` must be given. Got {'neither' if path is None else 'both'}.")
+    if text is None:
+        text = _read(path, name)
+    if not text.strip() or "\0" in text:
+        raise InputError(f"`{name}` must be text. Got {'a NUL byte' if text.strip() else 'nothing'}.")
+    return str(text)
+
+
+def _read(path: str, name: str) -> str:
+    try:
+        raw = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+        if len(raw) > LARGEST_TEXT:
+            raise InputError(f"`{name}` must have at most {LARGEST_TEXT:,} bytes. Got {len(raw):,} in {path!r}.")
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"`{name}` must be UTF-8. Got byte {error.start} of {path!r}.") from None
+    except OSError as error:
+        raise InputError(f"`{name}` must be a readable file. Got {path!r}: {error.strerror}.") from None
+
+
+def score_votes(model: Model, args: argparse.Namespace, options: ScoreOptions) -> int:
+    """Score tables of votes."""
+    if args.out is None:
+        raise InputError("`out` must be given with `votes`. Got none.")
+    n = score_file(model, args.votes, check_out(args.out, [".csv", ".parquet"]), options)
+    _say(args, {"rows": n, "out": str(args.out)}, f"{n} rows scored: {args.out}")
+    return 0
+
+
+def _say(args: argparse.Namespace, values: dict[str, Any], text: str) -> None:
+    sys.stdout.write((json.dumps({"schema_version": 1, **values}, indent=2) if args.json else text) + "\n")
+
+
+def score_texts(model: Model, args: argparse.Namespace, options: ScoreOptions) -> int:
+    """Run the model's judges on text, and score what they say."""
+    if len(args.model) > 1:
+        raise InputError(f"`model` must name one model to ask in place of the fitted ones. Got {len(args.model)}.")
+    if args.allow_missing:
+        raise InputError("`allow_missing` must be given with `votes`. Got it with text, whose judges are all run.")
+    out, examples = args.out, _examples(args)
+    if args.input is not None and out is None:
+        raise InputError("`out` must be given with `input`. Got none.")
+    if out is not None:
+        check_out(out, [".csv", ".jsonl", ".parquet"])
+    examples.check()
+    panel = Finder(args.prompt, args.encoder, args.model[0] if args.model else None, args.allow_mismatch).panel(model)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        plans, ledger = [], None
+        if panel.asked:
+            plans = plans_of(panel, examples, endpoint_of(args))
+            settings = call_settings(args, out or folder / "one")
+            ledger = settings.ledger
+            stopped = ask_panel(plans, settings)
+            if stopped is not None:
+                sys.stderr.write(f"stopped: {stopped}; nothing was scored. The same command asks what is missing.\n")
+                return BUDGET if stopped == "budget" else INTERRUPTED
+        scored = score_examples(model, panel, examples, plans, ledger, options)
+        if args.input is None:
+            (one,) = next(scored)
+            if out is not None:
+                write_scored(iter([[one]]), out)
+            _say(args, one.as_dict(), "\n".join(pair_lines(one)))
+        else:
+            n = write_scored(scored, out)
+            _say(args, {"rows": n, "out": str(out)}, f"{n} examples scored: {out}")
+    return 0
+
+
+def _examples(args: argparse.Namespace) -> "Examples":
+    if args.input is not None:
+        return examples_from(args, args.input)
+    from deep.datasets import examples_from_dataset
+
+    return examples_from_dataset([{"source": text_of(args, "source"), "claim": text_of(args, "claim")}], name="text")
+
+
+def pair_lines(scored: Scored) -> list[str]:
+    """Return what is to be said of one pair, for people."""
+    row = scored.columns
+    bounds = "no interval" if row["p_low"] is None else f"90 % interval {row['p_low']:.3f} to {row['p_high']:.3f}"
+    lines = [f"P(consistent) = {row['p_consistent']:.4f} ({bounds})"]
+    for name, judgment in scored.judgments.items():
+        vote = judgment.reason if judgment.reason else str(judgment.vote)
+        why = " ".join((judgment.rationale or "").split())
+        lines.append(f"  {name}: {vote}{f'. {why}' if why else ''}")
+    return lines
+
+
+def run(argv: Sequence[str] | None) -> int:
+    """Read the options, score and report."""
+    args = parser().parse_args(argv)
+    pair = [name for name in ("source", "claim", "source_text", "claim_text") if getattr(args, name) is not None]
+    if bool(args.votes) + (args.input is not None) + bool(pair) != 1:
+        raise InputError("`votes`, `input`, or `source` and `claim` must be given. Got none or more than one of them.")
+    if args.prior is not None:
+        check_prior(args.prior)
+    options = ScoreOptions(args.allow_mismatch, args.allow_missing, args.prior)
+    model = load_model(args.model_file)
+    return score_votes(model, args, options) if args.votes else score_texts(model, args, options)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit status."""
+    return guarded(run, argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,23 @@
+"""Small vote matrices and models for tests."""
+
+import numpy as np
+
+from deep.base import VoteMatrix
+
+LEANINGS = (0.85, 0.75, 0.8, 0.7, 0.9, 0.65)
+
+
+def small_votes(datasets=("a", "b", "c", "d"), n_voters=3, n=120, seed=0, prefix="judge"):
+    """Return votes of judges that are right more often than not, a tenth of them missing."""
+    rng = np.random.default_rng(seed)
+    names = np.repeat(list(datasets), n)
+    labels = rng.integers(0, 2, len(names))
+    right = rng.random((len(names), n_voters)) < np.resize(LEANINGS, n_voters)
+    votes = np.where(right, labels[:, None], 1 - labels[:, None])
+    votes[rng.random(votes.shape) < 0.1] = -1
+    ids = [f"i{i}" for i in range(len(names))]
+    return VoteMatrix(votes, ids, [f"{prefix}-{j}" for j in range(n_voters)], names, labels)
+
+
+QUICK = {"sizes": [3], "ensembler": "LogisticRegression", "calibrator": "platt"}
+"""A chain that is fitted in a moment."""
