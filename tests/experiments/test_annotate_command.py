@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from deep.experiments._annotations import STEPS, read_annotations
 from deep.experiments.annotate import main
+from deep.experiments.annotate._annotations import STEPS, read_annotations
 
 COLUMNS = ["item_id", "annotator", "label", *STEPS, "ambiguous"]
 

@@ -10,10 +10,10 @@ import pytest
 
 from deep import Judgment
 from deep.cli import main as deep
-from deep.experiments._cognibench_methods import constants, read_encoder
-from deep.experiments._cognibench_metric import score_turns
-from deep.experiments._cognibench_turns import read_turns
 from deep.experiments.cognibench import main
+from deep.experiments.cognibench._methods import constants, read_encoder
+from deep.experiments.cognibench._metric import score_turns
+from deep.experiments.cognibench._turns import read_turns
 from deep.experiments.votes import main as votes_main
 from deep.prompt_pool import ListJudge
 from tests.experiments.cognibench_case import (

@@ -8,7 +8,7 @@ import re
 import pandas as pd
 import pytest
 
-from deep.experiments.fect import PROMPTS, main
+from deep.experiments.fect._command import PROMPTS, main
 from tests.scripted_llm import Fault, ScriptedLLM
 
 T_2 = 4.302652729911275

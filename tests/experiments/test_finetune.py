@@ -23,9 +23,9 @@ from trl import SFTTrainer
 from deep.cli import main as deep_main
 from deep.exceptions import InputError, MissingDependencyError
 from deep.experiments import votes
-from deep.experiments._finetune_data import Chat, read_chats, turns_of
-from deep.experiments._finetune_settings import TrainSettings, settings_for
 from deep.experiments.finetune import main
+from deep.experiments.finetune._data import Chat, read_chats, turns_of
+from deep.experiments.finetune._settings import TrainSettings, settings_for
 from deep.prompt_pool import load_prompt
 from tests.experiments.tiny_models import save_causal
 from tests.model_server import serving

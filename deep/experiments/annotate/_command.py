@@ -20,7 +20,7 @@ from deep.exceptions import InputError
 from deep.experiments._options import HelpFormatter, guarded
 
 if TYPE_CHECKING:
-    from deep.experiments._annotations import Annotations
+    from deep.experiments.annotate._annotations import Annotations
 
 __all__ = ["main"]
 
@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _annotate(argv: Sequence[str] | None) -> int:
     args = parser().parse_args(argv)
     if args.command == "guideline":
-        from deep.experiments._worksheet import WORKSHEET
+        from deep.experiments.annotate._worksheet import WORKSHEET
 
         sys.stdout.write(WORKSHEET)
         return 0
@@ -69,8 +69,8 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _agreement(args: argparse.Namespace) -> int:
-    from deep.experiments._annotations import read_annotations
     from deep.experiments._output import to_json
+    from deep.experiments.annotate._annotations import read_annotations
 
     for name in ("min_marks", "n_boot"):
         if getattr(args, name) < 1:
@@ -126,7 +126,7 @@ def _known(value: float) -> float | None:
 
 def _table_1(found: "Annotations", kinds: dict[str, str | None]) -> dict[str, int]:
     """Return the counts of the paper's Table 1; a tied majority is neither factual nor not."""
-    from deep.experiments._annotations import AMBIGUITIES
+    from deep.experiments.annotate._annotations import AMBIGUITIES
 
     labels = [found.majority(item) for item, kind in kinds.items() if kind is None]
     ambiguous = {kind: sum(given == kind for given in kinds.values()) for kind in AMBIGUITIES}
@@ -187,7 +187,3 @@ def _disagreement_line(one: dict[str, Any]) -> str:
     labels = ", ".join(f"{annotator} {label}" for annotator, label in one["labels"].items())
     on = [*(["the label"] if one["on_label"] else []), *one["steps"]]
     return f"{one['item']}: {' and '.join(on)} ({labels or 'no label'})"
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

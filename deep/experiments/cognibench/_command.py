@@ -22,8 +22,8 @@ from deep.experiments._options import HelpFormatter, Values, guarded
 from deep.experiments._output import check_replaceable, to_json, whole_folder
 
 if TYPE_CHECKING:
-    from deep.experiments._cognibench_methods import Asked, Method
-    from deep.experiments._cognibench_turns import Turn
+    from deep.experiments.cognibench._methods import Asked, Method
+    from deep.experiments.cognibench._turns import Turn
 
 __all__ = ["main"]
 
@@ -87,8 +87,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _evaluate(words: Sequence[str] | None) -> int:
-    from deep.experiments._cognibench_methods import constants
-    from deep.experiments._cognibench_turns import read_turns
+    from deep.experiments.cognibench._methods import constants
+    from deep.experiments.cognibench._turns import read_turns
 
     args = _parser().parse_args(words)
     turns = read_turns(args.data)
@@ -108,7 +108,7 @@ def _evaluate(words: Sequence[str] | None) -> int:
 
 def _asked(args: argparse.Namespace) -> "list[Asked]":
     """Return the judges to ask; none without a model."""
-    from deep.experiments._cognibench_methods import asked_judges
+    from deep.experiments.cognibench._methods import asked_judges
     from deep.prompt_pool import load_contrasts
 
     if args.samples < 1:
@@ -143,7 +143,7 @@ def _dry_run(turns: "Sequence[Turn]", asked: "Sequence[Asked]") -> int:
 def _encoders(args: argparse.Namespace, turns: "Sequence[Turn]") -> "list[Method]":
     if not args.encoder:
         return []
-    from deep.experiments._cognibench_methods import read_encoder
+    from deep.experiments.cognibench._methods import read_encoder
     from deep.features.encoders import load_encoder
 
     label = args.entailment_label
@@ -155,7 +155,7 @@ def _encoders(args: argparse.Namespace, turns: "Sequence[Turn]") -> "list[Method
 def _ask(args: argparse.Namespace, turns: "Sequence[Turn]", asked: "Sequence[Asked]") -> "list[Method]":
     if not asked:
         return []
-    from deep.experiments._cognibench_methods import ask_judges
+    from deep.experiments.cognibench._methods import ask_judges
 
     settings = call_settings(args, args.out)
     args.out.parent.mkdir(parents=True, exist_ok=True)
@@ -168,9 +168,9 @@ def _ask(args: argparse.Namespace, turns: "Sequence[Turn]", asked: "Sequence[Ask
 def _write(args: argparse.Namespace, turns: "Sequence[Turn]", methods: "Sequence[Method]") -> None:
     """Write tables, figures and every sentence, and print what matters."""
     from deep.calibration import save_figure
-    from deep.experiments import _cognibench_tables as build
-    from deep.experiments._cognibench_figures import draw_figures
     from deep.experiments._tables import markdown
+    from deep.experiments.cognibench import _tables as build
+    from deep.experiments.cognibench._figures import draw_figures
 
     scored = build.scores_of(turns, methods, args.level)
     frames = build.tables(turns, scored, args.level)
@@ -194,9 +194,9 @@ def _write(args: argparse.Namespace, turns: "Sequence[Turn]", methods: "Sequence
 
 
 def _export(words: Sequence[str] | None) -> int:
-    from deep.experiments._cognibench_sft import chats
-    from deep.experiments._cognibench_turns import read_turns
     from deep.experiments._model_io import check_out, whole_file
+    from deep.experiments.cognibench._sft import chats
+    from deep.experiments.cognibench._turns import read_turns
 
     parser = argparse.ArgumentParser(
         prog="deep cognibench export-sft",
@@ -218,8 +218,8 @@ def _export(words: Sequence[str] | None) -> int:
 
 
 def _agreement(words: Sequence[str] | None) -> int:
-    from deep.experiments._cognibench_agreement import agreement_tables, read_annotations
     from deep.experiments._tables import markdown
+    from deep.experiments.cognibench._agreement import agreement_tables, read_annotations
 
     parser = argparse.ArgumentParser(
         prog="deep cognibench agreement",
@@ -242,7 +242,3 @@ def _agreement(words: Sequence[str] | None) -> int:
     texts = ["\n".join(markdown(frame)) for frame in found.values() if not frame.empty]
     sys.stdout.write("\n\n".join(texts) + "\n")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from deep.experiments._cognibench_tables import N_POSITIONS, PUBLISHED
+from deep.experiments.cognibench._tables import N_POSITIONS, PUBLISHED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from deep._records import Example, Judgment
-from deep.experiments._cognibench_metric import Found
-from deep.experiments._cognibench_turns import Turn
+from deep.experiments.cognibench._metric import Found
+from deep.experiments.cognibench._turns import Turn
 from deep.prompt_pool import Contrast, ListJudge, SentenceVerdict, TieredJudge, TurnReading
 
 if TYPE_CHECKING:

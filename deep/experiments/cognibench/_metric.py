@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from deep.experiments._cognibench_turns import Turn
+from deep.experiments.cognibench._turns import Turn
 
 __all__ = ["PARTS", "Found", "Score", "macro", "score_turns"]
 
@@ -65,8 +65,8 @@ def score_turns(turns: Sequence[Turn], found: Found, level: str) -> dict[str, Sc
 
     Examples
     --------
-    >>> from deep.experiments._cognibench_metric import score_turns
-    >>> from deep.experiments._cognibench_turns import GoldSentence, Turn
+    >>> from deep.experiments.cognibench._metric import score_turns
+    >>> from deep.experiments.cognibench._turns import GoldSentence, Turn
     >>> sentences = (GoldSentence("It opened in 1871.", "factual", "invented"),
     ...              GoldSentence("It was loved.", "cognitive", "reliable"))
     >>> turn = Turn("1_en_0", "1_en", 0, "", "", "", sentences, 2, 0)

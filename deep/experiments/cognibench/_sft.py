@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from deep.experiments._cognibench_turns import Turn
+from deep.experiments.cognibench._turns import Turn
 from deep.prompt_pool import ListJudge, list_text
 
 __all__ = ["chats"]

@@ -7,10 +7,10 @@ from typing import Any
 
 import pandas as pd
 
-from deep.experiments._cognibench_methods import Method
-from deep.experiments._cognibench_metric import PARTS, Score, macro, score_turns
-from deep.experiments._cognibench_turns import Turn, counts_of
 from deep.experiments._tables import markdown
+from deep.experiments.cognibench._methods import Method
+from deep.experiments.cognibench._metric import PARTS, Score, macro, score_turns
+from deep.experiments.cognibench._turns import Turn, counts_of
 from deep.prompt_pool import TIERS
 
 __all__ = [

@@ -166,8 +166,8 @@ def _rows(plan: "Plan", history: Any) -> Iterator[dict[str, Any]]:
 
 
 def _write(args: argparse.Namespace, plan: "Plan", settings: "Settings", counts: dict[str, int]) -> None:
-    from deep.experiments._fect_report import TABLES, cells, draw, report
-    from deep.experiments._fect_scores import METRICS, consistency, score_runs, summarise
+    from deep.experiments.fect._report import TABLES, cells, draw, report
+    from deep.experiments.fect._scores import METRICS, consistency, score_runs, summarise
 
     verdicts = read_verdicts(plan, settings)
     runs, repeats = score_runs(verdicts), consistency(verdicts)
@@ -198,7 +198,3 @@ def _records(frame: "pd.DataFrame") -> list[dict[str, Any]]:
     """Return the rows, what is undefined as None."""
     rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
     return [{str(name): value for name, value in row.items()} for row in rows]
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

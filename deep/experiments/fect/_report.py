@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from deep.calibration import save_figure
-from deep.experiments._fect_scores import METRICS, pick_best
+from deep.experiments.fect._scores import METRICS, pick_best
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

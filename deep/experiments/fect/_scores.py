@@ -35,7 +35,7 @@ def score_runs(verdicts: pd.DataFrame) -> pd.DataFrame:
     Examples
     --------
     >>> import pandas as pd
-    >>> from deep.experiments._fect_scores import score_runs
+    >>> from deep.experiments.fect._scores import score_runs
     >>> judge = {"model": "m", "prompt": "3d", "run": 1}
     >>> said = [(0, 0), (0, 1), (1, 0), (1, 1), (1, -1)]
     >>> rows = [{"item": i, "label": label, "vote": vote, **judge} for i, (label, vote) in enumerate(said)]
@@ -75,7 +75,7 @@ def t_quantile(n_runs: int) -> float:
 
     Examples
     --------
-    >>> from deep.experiments._fect_scores import t_quantile
+    >>> from deep.experiments.fect._scores import t_quantile
     >>> round(t_quantile(10), 3)
     2.262
     """

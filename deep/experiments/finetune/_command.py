@@ -18,9 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from deep.exceptions import InputError
-from deep.experiments._finetune_data import Turn, file_hash, read_chats, turns_of
-from deep.experiments._finetune_settings import PRESETS, SCHEDULES, TrainSettings, as_record, settings_for
-from deep.experiments._finetune_train import (
+from deep.experiments._options import INTERRUPTED, HelpFormatter, guarded
+from deep.experiments._output import check_replaceable, to_json, whole_folder
+from deep.experiments._progress import progress_bars
+from deep.experiments.finetune._data import Turn, file_hash, read_chats, turns_of
+from deep.experiments.finetune._settings import PRESETS, SCHEDULES, TrainSettings, as_record, settings_for
+from deep.experiments.finetune._train import (
     Base,
     fitting_turns,
     load_base,
@@ -29,9 +32,6 @@ from deep.experiments._finetune_train import (
     save_model,
     train,
 )
-from deep.experiments._options import INTERRUPTED, HelpFormatter, guarded
-from deep.experiments._output import check_replaceable, to_json, whole_folder
-from deep.experiments._progress import progress_bars
 
 __all__ = ["main"]
 
@@ -242,7 +242,3 @@ def _tell(arguments: Any, record: dict[str, Any], log: list[dict[str, float]]) -
         f"loss {log[0]['loss']:.4f} to {log[-1]['loss']:.4f}\n"
         f"{arguments.out}: model, tokenizer, results.json\n"
     )
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

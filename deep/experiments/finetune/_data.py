@@ -48,7 +48,7 @@ def read_chats(path: Path) -> list[Chat]:
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from deep.experiments._finetune_data import read_chats
+    >>> from deep.experiments.finetune._data import read_chats
     >>> folder = tempfile.TemporaryDirectory()
     >>> path = Path(folder.name, "sft.jsonl")
     >>> _ = path.write_text('{"messages": [{"role": "user", "content": "1 + 1?"}, '

@@ -83,7 +83,7 @@ def settings_for(preset: str | None, asked: dict[str, Any]) -> TrainSettings:
 
     Examples
     --------
-    >>> from deep.experiments._finetune_settings import settings_for
+    >>> from deep.experiments.finetune._settings import settings_for
     >>> settings = settings_for("cognibench", {"batch_size": 8})
     >>> settings.epochs, settings.batch_size, settings.learning_rate
     (3.0, 8, 5e-05)

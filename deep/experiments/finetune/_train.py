@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from deep.exceptions import InputError, MissingDependencyError
-from deep.experiments._finetune_data import Turn
-from deep.experiments._finetune_settings import TrainSettings
+from deep.experiments.finetune._data import Turn
+from deep.experiments.finetune._settings import TrainSettings
 
 __all__ = ["Base", "fitting_turns", "load_base", "quiet", "require_training", "save_model", "train"]
 
