@@ -60,7 +60,7 @@ def test_help_costs_little_more_than_starting_python():
 def test_unknown_command_lists_the_known(capsys):
     """A typo exits 2 with one line that names the commands."""
     assert main(["lou"]) == 2
-    assert "`COMMAND` must be one of loo" in capsys.readouterr().err
+    assert f"`COMMAND` must be one of {', '.join(sorted(COMMANDS))}. Got 'lou'." in capsys.readouterr().err
 
 
 def test_version(capsys):

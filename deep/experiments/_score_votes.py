@@ -15,7 +15,7 @@ from deep.exceptions import InputError
 from deep.experiments._model_io import other_columns, whole_file
 from deep.model import Model, match_columns
 
-__all__ = ["Piece", "ScoreOptions", "score_file", "score_rows", "score_schema", "writer"]
+__all__ = ["Piece", "ScoreOptions", "score_file", "score_rows", "score_schema", "write_tables", "writer"]
 
 ROWS_AT_ONCE = 1 << 17
 
@@ -24,11 +24,12 @@ COLUMNS = ("dataset", "item_id", "label", "p_consistent", "p_uncalibrated", "n_v
 
 @dataclass(frozen=True)
 class ScoreOptions:
-    """How votes are matched to a model's voters, and at which class prior they are scored."""
+    """How votes are matched to a model's voters, and at which class prior, given or estimated, they are scored."""
 
     allow_mismatch: bool = False
     allow_missing: bool = False
     prior: float | None = None
+    estimated: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,32 +72,37 @@ def score_file(model: Model, paths: Sequence[str], out: Path, options: ScoreOpti
 
 
 def _write(model: Model, pieces: Iterator[Piece], out: Path, options: ScoreOptions) -> int:
+    return write_tables((score_rows(model, piece, options) for piece in pieces), out)
+
+
+def write_tables(tables: Iterator[Any], out: Path) -> int:
+    """Write tables of scores below each other, whole or not at all, and return the number of rows."""
     n = 0
     with whole_file(out) as scratch, ExitStack() as stack:
-        table = stack.enter_context(writer(scratch, out.suffix.lower()))
-        for piece in pieces:
-            table.write_table(score_rows(model, piece, options))
-            n += len(piece.votes)
+        file = stack.enter_context(writer(scratch, out.suffix.lower(), score_schema()))
+        for table in tables:
+            file.write_table(table)
+            n += len(table)
         stack.close()  # before the file takes its place
     return n
 
 
-def writer(path: Path, suffix: str) -> Any:
-    """Return what writes tables of scores to a Parquet or CSV file."""
+def writer(path: Path, suffix: str, schema: Any) -> Any:
+    """Return what writes tables of these columns to a Parquet or CSV file."""
     if suffix == ".parquet":
         import pyarrow.parquet as pq
 
-        return pq.ParquetWriter(path, score_schema())
+        return pq.ParquetWriter(path, schema)
     from pyarrow import csv
 
-    return csv.CSVWriter(path, score_schema())
+    return csv.CSVWriter(path, schema)
 
 
 def score_rows(model: Model, piece: Piece, options: ScoreOptions) -> Any:
     """Return the scores of some rows as an Arrow table."""
     import pyarrow as pa
 
-    bounds = model.intervals(piece.votes, prior=options.prior)
+    bounds = model.intervals(piece.votes, prior=options.prior, estimated=options.estimated)
     columns = [
         piece.dataset,
         piece.item_id,

@@ -12,7 +12,9 @@ from deep._validation import Floats
 from deep.calibration import CALIBRATORS
 from deep.ensembles import ENSEMBLERS
 from deep.features import Cells
+from deep.model._adapt import Adaptation, Correction
 from deep.model._chain import ChainSpec
+from deep.model._few_labels import Misfit
 from deep.model._interval import Transfer
 from deep.model._kept import KeptCells
 from deep.model._model import Model
@@ -62,11 +64,30 @@ def to_document(model: Model) -> dict[str, Any]:
         "ensembler": {"name": spec.ensembler, "params": dict(spec.params), "random_state": spec.random_state},
         "calibrator": {"name": spec.calibrator, "map": report["calibrator_map"]},
         "interval": None if model.transfer is None else vars(model.transfer),
+        "adaptation": None if model.adaptation is None else _adaptation_values(model.adaptation),
+        "correction": None if model.correction is None else _correction_values(model.correction),
         **{name: report[name] for name in REPORT},
         "table": None if model.table is None else _columns(model.table),
         "training_cells": _cells(model),
     }
     return {**content, "checksum": checksum(content)}
+
+
+def _adaptation_values(adaptation: Adaptation) -> dict[str, Any]:
+    return {
+        "contexts": dict(adaptation.contexts),
+        "priors": dict(adaptation.priors),
+        "misfit": _misfit_values(adaptation.misfit),
+    }
+
+
+def _correction_values(correction: Correction) -> dict[str, Any]:
+    parts = {"covariance": correction.covariance.tolist(), "misfit": _misfit_values(correction.misfit)}
+    return {**vars(correction), **parts}
+
+
+def _misfit_values(misfit: Misfit) -> dict[str, Any]:
+    return {**vars(misfit), "second_moment": misfit.second_moment.tolist()}
 
 
 def _voter(voter: Voter) -> dict[str, Any]:
@@ -120,7 +141,16 @@ def from_document(content: Mapping[str, Any]) -> Model:
     )
     kept = _kept(content["training_cells"], tuple(voter.name for voter in voters), content["weighting"])
     report = {**{name: content[name] for name in REPORT}, "calibrator_map": content["calibrator"]["map"]}
-    return Model(voters, spec, kept, _transfer(content["interval"]), _table(content["table"], len(voters)), report)
+    return Model(
+        voters=voters,
+        spec=spec,
+        kept=kept,
+        transfer=_transfer(content["interval"]),
+        adaptation=_adaptation(content["adaptation"]),
+        table=_table(content["table"], len(voters)),
+        report=report,
+        correction=_correction(content["correction"]),
+    )
 
 
 def _expect(holds: bool, rule: str) -> None:
@@ -143,6 +173,48 @@ def _transfer(values: Any) -> Transfer | None:
         return None
     shifts = {str(name): float(shift) for name, shift in values["shifts"].items()}
     return Transfer(float(values["level"]), shifts, float(values["spread"]), float(values["quantile"]))
+
+
+def _adaptation(values: Any) -> Adaptation | None:
+    if values is None:
+        return None
+    contexts, priors = (
+        {str(name): _finite(value) for name, value in values[part].items()} for part in ("contexts", "priors")
+    )
+    _expect(len(contexts) > 0 and set(contexts) == set(priors), "adaptation must have the same datasets throughout")
+    _expect(all(0 <= prior <= 1 for prior in priors.values()), "priors must lie between 0 and 1")
+    return Adaptation(contexts, priors, _misfit(values["misfit"]))
+
+
+def _correction(values: Any) -> Correction | None:
+    if values is None:
+        return None
+    numbers = {name: _finite(values[name]) for name in ("prior", "intercept", "slope")}
+    _expect(0 < numbers["prior"] < 1, "correction.prior must lie between 0 and 1")
+    return Correction(
+        prior=numbers["prior"],
+        intercept=numbers["intercept"],
+        slope=numbers["slope"],
+        covariance=_square(values["covariance"]),
+        n_labels=int(values["n_labels"]),
+        misfit=_misfit(values["misfit"]),
+    )
+
+
+def _misfit(values: Any) -> Misfit:
+    return Misfit(_square(values["second_moment"]), int(values["n_datasets"]), _finite(values["cell_spread"]))
+
+
+def _finite(value: Any) -> float:
+    number = float(value)
+    _expect(bool(np.isfinite(number)), "numbers must be finite")
+    return number
+
+
+def _square(values: Any) -> Floats:
+    found = np.array(values, dtype=np.float64)
+    _expect(found.shape == (2, 2) and bool(np.isfinite(found).all()), "a covariance must be two by two")
+    return found
 
 
 def _table(values: Any, n_voters: int) -> Table | None:

@@ -17,6 +17,7 @@ from deep.base import VoteMatrix
 from deep.calibration import CALIBRATORS, ece_noise_floor, evaluate
 from deep.ensembles import ENSEMBLERS
 from deep.exceptions import InputError
+from deep.model._adapt import Adaptation, learn_adaptation
 from deep.model._candidates import Candidate, fit_candidates, recommend, task_seed
 from deep.model._chain import Chain, ChainSpec, fit_chain
 from deep.model._folds import training_set
@@ -196,16 +197,17 @@ def _model(spec: ChainSpec, kept: KeptCells, best: Candidate, provenance: dict[s
     patterns = kept.joint.patterns if grid is None else grid
     left_out = _left_out(spec, kept, patterns, run)
     transfer: Transfer | None = None
+    adaptation: Adaptation | None = None
     by_dataset: dict[str, dict[str, float]] = {}
     table = None if grid is None else Table(chain.predict(grid), chain.uncalibrated(grid))
     if left_out is not None:
-        transfer, by_dataset = _on_left_out(left_out, kept, in_table=table is not None)
+        transfer, adaptation, by_dataset = _on_left_out(left_out, kept, in_table=table is not None)
         if table is not None:
             table = replace(table, **dict(zip(("low", "high"), interval(table.p, left_out, transfer), strict=True)))
     details = provenance.pop("voters", {})
     voters = tuple(Voter(name, details.get(name, {})) for name in names)
     report = _report(best, chain, kept, by_dataset, provenance)
-    return Model(voters, spec, kept, transfer, table, report)
+    return Model(voters, spec, kept, transfer, adaptation, table, report)
 
 
 def _left_out(spec: ChainSpec, kept: KeptCells, patterns: npt.NDArray[np.int8], run: Run) -> Floats | None:
@@ -220,13 +222,16 @@ def _predict_without(unit: int, *, spec: ChainSpec, kept: KeptCells, patterns: n
     return fit_chain(spec, kept.training(without=unit)).predict(patterns)
 
 
-def _on_left_out(left_out: Floats, kept: KeptCells, *, in_table: bool) -> tuple[Transfer, dict[str, dict[str, float]]]:
+def _on_left_out(
+    left_out: Floats, kept: KeptCells, *, in_table: bool
+) -> tuple[Transfer, Adaptation, dict[str, dict[str, float]]]:
     """Return what is learned from each dataset being left out, and how well the fits without it did there."""
     cells = kept.by_dataset
     p = np.column_stack([look_up(column, cells.patterns) for column in left_out.T]) if in_table else left_out
     p = p[:, kept.units]
     transfer = learn_transfer(p, cells.counts, cells.groups, kept.n_units)
-    return transfer, {name: _metrics(p[:, d], cells.counts[:, d]) for d, name in enumerate(cells.groups)}
+    adaptation = learn_adaptation(p, cells.counts, cells.groups)
+    return transfer, adaptation, {name: _metrics(p[:, d], cells.counts[:, d]) for d, name in enumerate(cells.groups)}
 
 
 def _metrics(p: Floats, counts: npt.NDArray[np.int64]) -> dict[str, float]:

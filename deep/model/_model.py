@@ -1,22 +1,23 @@
 """A fitted chain that scores votes: by look-up where it has few voters, else by fitting it again once."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit, logit
 
-from deep._validation import Floats, check_votes
+from deep._validation import Floats, check_labels, check_votes
 from deep.base import ABSTAIN, VoteMatrix, column_names
 from deep.exceptions import InputError
 from deep.features import Cells, distinct_patterns
+from deep.model._adapt import Adaptation, Correction, at_prior, log_odds
 from deep.model._chain import Chain, ChainSpec, fit_chain
 from deep.model._explain import Contribution, contributions
 from deep.model._interval import Transfer, interval
 from deep.model._kept import KeptCells
+from deep.model._prior import PriorEstimate
 from deep.model._table import Table, look_up
 from deep.model._voters import Voter, match_columns
 
@@ -39,10 +40,14 @@ class Model:
         The training cells of these voters.
     transfer : Transfer or None
         What leaving datasets out told; None where there were fewer than three.
+    adaptation : Adaptation or None
+        What is known of the prior of new datasets; None where there were fewer than three to learn from.
     table : Table or None
         All patterns; None above 10 voters.
     report : mapping
         What else the file says: training datasets, inner scores, calibrator knots, versions, date.
+    correction : Correction, optional
+        What labels of one dataset say of P there; the table holds it already.
 
     Examples
     --------
@@ -59,8 +64,10 @@ class Model:
     spec: ChainSpec
     kept: KeptCells
     transfer: Transfer | None
+    adaptation: Adaptation | None
     table: Table | None
     report: Mapping[str, Any]
+    correction: Correction | None = None
 
     @property
     def voter_names(self) -> tuple[str, ...]:
@@ -99,7 +106,8 @@ class Model:
         if self.table is not None:
             return look_up(self.table.p, patterns)
         distinct, inverse = distinct_patterns(check_votes(patterns, name="votes", voters=self.voter_names))
-        return self.chain.predict(distinct)[inverse]
+        p = self.chain.predict(distinct)
+        return (p if self.correction is None else self.correction.apply(p))[inverse]
 
     def uncalibrated(self, patterns: npt.NDArray[np.int8]) -> Floats:
         """Return the ensembler's own P(consistent) of rows of votes, as `predict` does the calibrated one."""
@@ -150,14 +158,19 @@ class Model:
         votes: Any,
         *,
         prior: float | None = None,
+        estimated: bool = False,
         allow_mismatch: bool = False,
         allow_missing: bool = False,
     ) -> Floats:
         """Return the 90 % interval of P(consistent) of each row on a dataset never seen, shape (n_examples, 2).
 
-        NaN where the model was fitted on too few datasets to know. Parameters as in `score`.
+        NaN where the model was fitted on too few datasets to know. With `estimated` the prior is one that the model
+        estimated, and the interval covers its error too. The other parameters are those of `score`.
         """
         matrix = self.select(votes, allow_mismatch=allow_mismatch, allow_missing=allow_missing)
+        if estimated and self.adaptation is not None:
+            z = log_odds(self._at(prior, self.predict(matrix)))
+            return np.column_stack(self.adaptation.misfit.interval(z))
         if self.transfer is None:
             self._check_width(matrix)
             return np.full((len(matrix), 2), np.nan)
@@ -165,6 +178,8 @@ class Model:
             bounds = [look_up(self._at(prior, bound), matrix) for bound in (self.table.low, self.table.high)]
             return np.column_stack(bounds)
         distinct, inverse = distinct_patterns(check_votes(matrix, name="votes", voters=self.voter_names))
+        if self.correction is not None:
+            return np.column_stack(self.correction.interval(self.chain.predict(distinct)))[inverse]
         left_out = np.column_stack([chain.predict(distinct) for chain in self.chains_left_out])
         return self._at(prior, np.column_stack(interval(self.predict(distinct), left_out, self.transfer)))[inverse]
 
@@ -172,7 +187,63 @@ class Model:
         """Return probabilities at another class prior."""
         if prior is None:
             return p
-        return np.asarray(expit(logit(p) + logit(check_prior(prior)) - logit(self.prior)))
+        if self.correction is not None:
+            raise InputError(
+                f"`prior` must not be given: the model was calibrated on labels of its target. Got {prior!r}."
+            )
+        return at_prior(p, check_prior(prior))
+
+    def estimate_prior(self, votes: Any, *, allow_mismatch: bool = False, allow_missing: bool = False) -> PriorEstimate:
+        """Estimate the share of consistent items in a whole dataset without labels.
+
+        Parameters
+        ----------
+        votes : VoteMatrix, DataFrame, or array-like of shape (n_examples, n_voters)
+            Of one dataset, the more rows the better; the rest as in `score`.
+
+        Returns
+        -------
+        PriorEstimate
+            With an interval; `refused` where the dataset lies outside what the training datasets show.
+
+        Raises
+        ------
+        InputError
+            The model was fitted on fewer than three datasets, or is calibrated on labels of its target.
+        """
+        if self.adaptation is None or self.correction is not None:
+            why = "three training datasets or more" if self.correction is None else "no labels of its target in it"
+            raise InputError(f"`model` must have {why} to estimate a prior. Give one with `prior`.")
+        matrix = self.select(votes, allow_mismatch=allow_mismatch, allow_missing=allow_missing)
+        return self.adaptation.estimate(self.predict(matrix))
+
+    def calibrated(self, votes: Any, labels: Any, *, everything: Any = None) -> "Model":
+        """Return the model corrected by labels of one dataset: a slope and an intercept, shrunk towards none.
+
+        Parameters
+        ----------
+        votes : VoteMatrix, DataFrame, or array-like of shape (n_labels, n_voters)
+            Of the labeled items.
+        labels : array-like of shape (n_labels,)
+            0 or 1; one class alone is enough.
+        everything : like `votes`, optional
+            Of the whole dataset, labeled or not, to estimate its prior from first. Default: `votes`.
+
+        Raises
+        ------
+        InputError
+            As in `estimate_prior`, or labels and votes differ in length.
+        """
+        prior = self.estimate_prior(votes if everything is None else everything).estimate
+        assert self.adaptation is not None  # checked by estimate_prior
+        matrix = self.select(votes)
+        y = check_labels(labels, len(matrix), name="labels")
+        correction = Correction.learn(self.adaptation.misfit, prior, self.predict(matrix), y)
+        table = self.table
+        if table is not None:
+            low, high = correction.interval(table.p)
+            table = replace(table, p=correction.apply(table.p), low=low, high=high)
+        return replace(self, table=table, correction=correction)
 
     def explain(self, votes: Sequence[int] | Mapping[str, int]) -> list[Contribution]:
         """Return what each vote of one row adds to the log-odds of P(consistent).

@@ -2,29 +2,11 @@
 
 import json
 
-import numpy as np
-import pandas as pd
 import pytest
 
-from deep import VoteMatrix
-from deep.datasets import simulate_votes
 from deep.experiments.drift import main
 from deep.model import fit_model, save_model
-
-NEW = "tofueval-mediasum 0"
-
-
-def simulated():
-    """Return simulated votes on twelve datasets: four of the paper's, drawn three times."""
-    drawn = [simulate_votes(seed) for seed in range(3)]
-    names = [f"{name} {seed}" for seed, votes in enumerate(drawn) for name in votes.datasets]
-    return VoteMatrix(
-        votes=np.concatenate([votes.votes for votes in drawn]),
-        example_ids=np.concatenate([votes.example_ids for votes in drawn]),
-        voter_names=drawn[0].voter_names,
-        datasets=names,
-        labels=np.concatenate([votes.labels for votes in drawn]),
-    )
+from tests.experiments.simulated_panel import NEW, simulated, table
 
 
 @pytest.fixture(scope="module")
@@ -37,14 +19,6 @@ def home(tmp_path_factory):
     save_model(model, folder / "model.json")
     table(votes.rows(new), folder / "new.csv")
     return folder
-
-
-def table(votes, path):
-    """Write votes as CSV."""
-    frame = pd.DataFrame(votes.votes, columns=list(votes.voter_names))
-    frame.insert(0, "dataset", votes.datasets)
-    frame.insert(1, "item_id", votes.example_ids)
-    frame.to_csv(path, index=False)
 
 
 def test_votes_like_the_old_ones(home, capsys):
