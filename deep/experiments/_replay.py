@@ -1,14 +1,16 @@
 """Replaying programs against a ledger: what they ask next, and what they come to."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from deep.experiments._votes_io import chunks
 from deep.llm import Answer, History, Reply, Request
 from deep.prompt_pool import Program, Question
 
-__all__ = ["STEP", "Entry", "ProgramId", "Replay"]
+__all__ = ["STEP", "Asking", "Entry", "ProgramId", "Replay", "as_requests"]
+
+T = TypeVar("T")
 
 AT_ONCE = 64
 """Programs that are replayed side by side: their questions are looked up together."""
@@ -37,8 +39,43 @@ class ProgramId:
     item: str
 
 
-Entry = tuple[ProgramId, str, Program[Any]]
+Asking = Generator[Sequence[Question | Request], Sequence[Reply | None], T]
+"""A program that may also yield requests, which are asked as they are."""
+
+Entry = tuple[ProgramId, str, Asking[Any]]
 """A program, what it works for, and the model that it asks."""
+
+
+def as_requests(program: Program[T], identity: ProgramId, model: str, endpoint: str) -> Asking[T]:
+    """Return a program whose questions are requests already, so that it can be a part of another one."""
+    number, replies = 0, None
+    while True:
+        try:
+            questions = next(program) if replies is None else program.send(replies)
+        except StopIteration as end:
+            value: T = end.value
+            return value
+        requests = [_request(question, identity, model, endpoint, number + i) for i, question in enumerate(questions)]
+        number += len(requests)
+        replies = yield requests
+
+
+def _request(question: Question, identity: ProgramId, model: str, endpoint: str, number: int) -> Request:
+    body = {"model": model, "messages": question.messages, **question.parameters}
+    if question.schema is not None:
+        layout = {"name": "answer", "strict": True, "schema": dict(question.schema)}
+        body["response_format"] = {"type": "json_schema", "json_schema": layout}
+    return Request(
+        body=body,
+        endpoint=endpoint,
+        prompt=f"{identity.voter.partition('@')[0]}#{question.step}",
+        prompt_hash=SHARED,
+        voter=f"{identity.voter}#{question.step}",
+        dataset=identity.dataset,
+        item=f"{identity.item}#{number}",
+        sample=question.sample,
+        context=STEP,
+    )
 
 
 class _Running:
@@ -68,22 +105,10 @@ class _Running:
             self.pending, self.ended, self.error = [], True, error
         self.asked += self.pending
 
-    def _request(self, question: Question, number: int) -> Request:
-        body = {"model": self._model, "messages": question.messages, **question.parameters}
-        if question.schema is not None:
-            layout = {"name": "answer", "strict": True, "schema": dict(question.schema)}
-            body["response_format"] = {"type": "json_schema", "json_schema": layout}
-        return Request(
-            body=body,
-            endpoint=self._endpoint,
-            prompt=f"{self.id.voter.partition('@')[0]}#{question.step}",
-            prompt_hash=SHARED,
-            voter=f"{self.id.voter}#{question.step}",
-            dataset=self.id.dataset,
-            item=f"{self.id.item}#{number}",
-            sample=question.sample,
-            context=STEP,
-        )
+    def _request(self, question: Question | Request, number: int) -> Request:
+        if isinstance(question, Request):
+            return question
+        return _request(question, self.id, self._model, self._endpoint, number)
 
 
 class Replay:

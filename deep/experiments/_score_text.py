@@ -11,7 +11,7 @@ import numpy as np
 
 from deep.base import ABSTAIN, Example, Judgment
 from deep.experiments._judges import Asked, Panel
-from deep.experiments._model_io import whole_file
+from deep.experiments._output import whole_file
 from deep.experiments._score_votes import Piece, ScoreOptions, score_rows, writer
 from deep.experiments._votes_io import chunks
 from deep.model import Model, match_columns
@@ -37,11 +37,14 @@ class Scored:
         By the judge's own name.
     columns : dict
         A row of the scores.
+    not_asked : sequence of str, optional
+        Judges that were not needed, where they are asked one by one.
     """
 
     example: Example
     judgments: Said
     columns: dict[str, Any]
+    not_asked: Sequence[str] | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything as JSON values."""
@@ -55,7 +58,8 @@ class Scored:
             }
             for name, judgment in self.judgments.items()
         ]
-        return {**self.columns, "judges": judges}
+        spared = {} if self.not_asked is None else {"not_asked": list(self.not_asked)}
+        return {**self.columns, "judges": judges, **spared}
 
 
 def plans_of(panel: Panel, examples: "Examples", endpoint: str) -> "list[Plan]":
@@ -154,11 +158,9 @@ def _score(model: Model, examples: Sequence[Example], said: Sequence[Said], opti
     ]
 
 
-def write_scored(scored: Iterator[list[Scored]], out: Path) -> int:
+def write_scored(scored: Iterator[list[Scored]], out: Path, schema: Any) -> int:
     """Write scored examples: rows of scores, or with ending .jsonl also what each judge said."""
     import pyarrow as pa
-
-    from deep.experiments._score_votes import score_schema
 
     n = 0
     with whole_file(out) as scratch, ExitStack() as stack:
@@ -168,9 +170,9 @@ def write_scored(scored: Iterator[list[Scored]], out: Path) -> int:
                 file.writelines(json.dumps(row.as_dict(), ensure_ascii=False) + "\n" for row in some)
                 n += len(some)
         else:
-            table = stack.enter_context(writer(scratch, out.suffix.lower()))
+            table = stack.enter_context(writer(scratch, out.suffix.lower(), schema))
             for some in scored:
-                table.write_table(pa.Table.from_pylist([row.columns for row in some], schema=score_schema()))
+                table.write_table(pa.Table.from_pylist([row.columns for row in some], schema=schema))
                 n += len(some)
         stack.close()  # before the file takes its place
     return n

@@ -12,7 +12,8 @@ import numpy.typing as npt
 from deep.base import ABSTAIN
 from deep.datasets import read_votes
 from deep.exceptions import InputError
-from deep.experiments._model_io import other_columns, whole_file
+from deep.experiments._model_io import other_columns
+from deep.experiments._output import whole_file
 from deep.model import Model, match_columns
 
 __all__ = ["Piece", "ScoreOptions", "score_file", "score_rows", "score_schema", "write_tables", "writer"]

@@ -14,9 +14,9 @@ from deep.base import VoteMatrix
 from deep.calibration import risk_coverage, selective_threshold
 from deep.datasets import read_votes
 from deep.exceptions import InputError
-from deep.experiments._model_io import check_out, other_columns, whole_file
+from deep.experiments._model_io import other_columns
 from deep.experiments._options import HelpFormatter, Values, guarded
-from deep.experiments._output import to_json
+from deep.experiments._output import check_out, to_json, whole_file
 from deep.experiments._score import null_if_nan
 from deep.model import Model, load_model
 
@@ -146,8 +146,7 @@ def write(votes: VoteMatrix, p: Floats, decided: npt.NDArray[np.bool_], out: Pat
     """Write the decisions; an empty cell is an abstention."""
     import pandas as pd
 
-    decision = pd.array(p >= 0.5, dtype="Int8")
-    decision[~decided] = pd.NA
+    decision = pd.Series((p >= 0.5).astype(int)).astype("Int8").where(decided)
     frame = pd.DataFrame(
         {"dataset": votes.datasets, "item_id": votes.example_ids, "decision": decision, "p_consistent": p}
     )

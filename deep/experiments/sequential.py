@@ -18,12 +18,11 @@ from deep.experiments._holdout import hold_out
 from deep.experiments._options import HelpFormatter, Values, guarded
 from deep.experiments._output import to_json
 from deep.experiments._progress import progress_bars
+from deep.experiments._sequential_policy import DECISION, training_patterns
 from deep.experiments.loo import NOTICE
 from deep.model import AskingPolicy, Model, Simulation, fit_model
 
-__all__ = ["main", "training_patterns"]
-
-DECISION = 0.5
+__all__ = ["main"]
 
 EXAMPLES = """\
 examples:
@@ -59,12 +58,6 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--seed", type=int, default=0, metavar="N", help="of everything that draws")
     p.add_argument("--json", action="store_true", help="print JSON and nothing else")
     return p
-
-
-def training_patterns(model: Model) -> tuple[Any, Any]:
-    """Return the vote patterns that a model was fitted on, and their weights: every dataset counts the same."""
-    rows = model.cells.counts.sum(axis=2)
-    return model.cells.patterns, (rows / rows.sum(axis=0)).sum(axis=1)
 
 
 def held_out_rows(

@@ -134,7 +134,7 @@ class AskingPolicy:
         chosen, value = _solve(loss_of_stopping.ravel(), mass.ravel(), price)
         return cls(chosen, p.ravel(), price, float(value[-1]))
 
-    def simulate(self, votes: Any, table: Floats) -> Simulation:
+    def simulate(self, votes: Any, table: Floats, *, heard: Sequence[int] = ()) -> Simulation:
         """Return what the policy would have done on rows whose votes are all known.
 
         Parameters
@@ -142,10 +142,14 @@ class AskingPolicy:
         votes : array-like of shape (n_examples, k)
         table : ndarray of float, shape (3**k,)
             Of the whole panel.
+        heard : sequence of int, optional
+            Columns that are known from the start; they are not counted.
         """
         matrix = check_votes(votes, name="votes").astype(np.intp)
         n, k = matrix.shape
         state = np.full(n, 4**k - 1)
+        for column in heard:
+            state -= (UNASKED - matrix[:, column]) * 4 ** (k - 1 - column)
         calls, cost = np.zeros(n, dtype=np.intp), np.zeros(n)
         for _ in range(k):
             judge = self.next_judge[state].astype(np.intp)

@@ -71,11 +71,14 @@ def test_the_file_is_json_that_says_what_it_is(model, tmp_path):
     assert '\n "prior": 0.5,\n' in text
 
 
+FREE_NAMES = ("contexts", "datasets", "details", "fitted", "params", "priors", "shifts", "versions")
+
+
 def keys_of(value):
     """Return all names of the objects within a JSON value whose names are fixed."""
     found = set(value) if isinstance(value, dict) else set()
     for name, entry in value.items() if isinstance(value, dict) else enumerate(value):
-        if name not in ("contexts", "datasets", "details", "fitted", "params", "priors", "shifts", "versions") and isinstance(entry, dict):
+        if name not in FREE_NAMES and isinstance(entry, dict):
             found |= keys_of(entry)
         elif isinstance(entry, list) and entry and isinstance(entry[0], dict):
             found |= keys_of(entry[0])
