@@ -7,8 +7,26 @@ from importlib import import_module
 __all__ = ["COMMANDS", "main"]
 
 COMMANDS = {
+    "annotate": ("deep.experiments.annotate", "a worksheet for people who judge claims, and how far they agree"),
+    "calibrate": ("deep.experiments.calibrate", "correct a model by a few labels of the dataset it is used on"),
+    "cognibench": ("deep.experiments.cognibench", "CogniBench: who finds hallucinated sentences; tables and figures"),
+    "data": ("deep.experiments.data", "benchmarks and files of examples: list, describe, fetch, check, find leakage"),
+    "drift": ("deep.experiments.drift", "are new votes like those a model was fitted on? which judge has moved"),
+    "explain": ("deep.experiments.explain", "what each vote adds to the probability that a model gives"),
+    "export": ("deep.experiments.export", "a model as a table (SQL, CSV, Parquet): every pattern and its probability"),
+    "fect": ("deep.experiments.fect", "FECT: judges of interpretive claims, four prompts, repeated runs"),
+    "finetune": ("deep.experiments.finetune", "teach a small model to judge from chat JSONL: full or LoRA"),
+    "fit": ("deep.experiments.fit", "learn a chain from labeled votes, and write its model file"),
+    "label-next": ("deep.experiments.label_next", "which items to label first, and what error to expect then"),
     "loo": ("deep.experiments.loo", "hold one dataset out; P(consistent) for each of its items, beside every baseline"),
+    "panel": ("deep.experiments.panel", "does the panel earn its cost? what each judge adds, which to drop"),
+    "paper": ("deep.experiments.paper", "the DEEP paper's tables and figures, its printed ones beside this run's"),
+    "probe": ("deep.experiments.probe", "PROBE: build the benchmark, measure every step of a detector, training data"),
     "prompts": ("deep.experiments.prompts", "list, show, render and check the prompts that judge"),
+    "score": ("deep.experiments.score", "P(consistent) by a model, of votes or of text that its judges read first"),
+    "select": ("deep.experiments.select", "decide only where confident enough to be right as often as wanted"),
+    "sequential": ("deep.experiments.sequential", "questions saved where judges are asked one by one"),
+    "transfer": ("deep.experiments.transfer", "how well P(consistent) holds on datasets never seen"),
     "votes": ("deep.experiments.votes", "ask LLMs; a vote or a reason for every example, prompt and model"),
 }
 """Sub-command to the module whose ``main(argv)`` runs it, and what it is for."""

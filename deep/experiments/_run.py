@@ -13,6 +13,7 @@ from deep.datasets import ScoreTable
 from deep.experiments._baselines import Baseline, encoder_baselines, vote_baselines
 from deep.experiments._compare import compare
 from deep.experiments._holdout import HoldOut, hold_out
+from deep.experiments._pooled import Pooled, fit_pool
 from deep.experiments._score import DECISION, TestCells, null_if_nan
 from deep.experiments._settings import Settings
 from deep.experiments._tasks import Scored, Step, Task, run_tasks
@@ -40,7 +41,8 @@ class LooResult:
     results : dict
         What `results.json` holds; docs/results-schema.md describes every key.
     scores : DataFrame
-        A row per held-out item: dataset, item_id, label, p_consistent, p_uncalibrated, n_votes.
+        A row per held-out item: dataset, item_id, label, p_consistent, p_low, p_high, p_uniform, p_uncalibrated,
+        n_votes.
     """
 
     results: dict[str, Any]
@@ -88,7 +90,7 @@ def leave_one_dataset_out(
         The dataset to hold out, one of ``votes.dataset_names``.
     settings : Settings, optional
     scores : ScoreTable, optional
-        Encoder scores aligned with the rows of `votes`, for baselines.
+        Encoder scores aligned with the rows of `votes`: soft votes of the pool, and baselines.
     published : sequence of dict, optional
         Baseline rows that others have published for `test`, to stand beside ours.
     progress : callable, optional
@@ -109,7 +111,7 @@ def leave_one_dataset_out(
     >>> settings = Settings(sizes=[3], ensemblers=["LogisticRegression"], calibrators=["platt"])
     >>> found = leave_one_dataset_out(simulate_votes(0), "aggrefact-xsum", settings=settings)
     >>> found.results["n_test"], found.results["recommended"]["ensembler"]
-    (558, 'LogisticRegression')
+    (558, 'Pool')
     """
     settings = settings or Settings()
     clock = _Clock()
@@ -118,8 +120,11 @@ def leave_one_dataset_out(
     clock.lap("split")
     scored = {recipe.name: _run_recipe(split, target, recipe, settings, progress, clock) for recipe in settings.recipes}
     chosen = {name: _chosen(found, name) for name, found in scored.items()}
+    pooled = fit_pool(split, scores, settings)
+    clock.lap("pool")
     baselines = [*vote_baselines(split), *encoder_baselines(split, scores)]
-    decisions = chosen["deep"]["recommended"][0].p[target.row_pattern] >= DECISION
+    best = chosen["deep"]["recommended"][0]
+    decisions = best.p[target.row_pattern] >= DECISION if pooled is None else pooled.decisions
     comparisons = compare(
         decisions, split.test.labels, baselines, n_boot=settings.n_boot, random_state=settings.random_state
     )
@@ -127,14 +132,13 @@ def leave_one_dataset_out(
         **_header(split, settings),
         "rows": [_row(*pair, name) for name in settings.shown for pair in scored[name]],
         **_picks(scored, chosen),
+        **({} if pooled is None else {"recommended": pooled.row(split.test, settings) | {"chosen_on": "training"}}),
         "baselines": [*_baseline_rows(baselines, split, settings), *published],
         "comparisons": comparisons,
     }
     results["notes"] = _notes(results)
     clock.lap("baselines")
-    return LooResult(
-        results | {"seconds": clock.seconds()}, _score_table(split, target, scored["deep"], chosen["deep"])
-    )
+    return LooResult(results | {"seconds": clock.seconds()}, _score_table(split, target, scored["deep"], best, pooled))
 
 
 def _run_recipe(
@@ -266,11 +270,11 @@ def _notes(results: dict[str, Any]) -> list[str]:
 
 
 def _score_table(
-    split: HoldOut, target: TestCells, scored: Sequence[Scored], chosen: dict[str, Scored]
+    split: HoldOut, target: TestCells, scored: Sequence[Scored], best: Candidate, pooled: Pooled | None
 ) -> pd.DataFrame:
     """Return what `scores.parquet` holds."""
-    best = chosen["recommended"][0]
-    raw = next(c for c, _ in scored if (c.ensembler, c.subset, c.calibrator) == (best.ensembler, best.subset, None))
+    columns = _chain_columns(target, scored, best) if pooled is None else _pool_columns(pooled)
+    voted_by = list(best.subset.columns) if pooled is None else slice(None)
     labels = pd.array(split.test.labels, dtype="Int8")
     labels[split.test.labels == -1] = pd.NA
     return pd.DataFrame(
@@ -278,8 +282,23 @@ def _score_table(
             "dataset": split.test.datasets.astype(str),
             "item_id": split.test.example_ids.astype(str),
             "label": labels,
-            "p_consistent": best.p[target.row_pattern],
-            "p_uncalibrated": raw.p[target.row_pattern],
-            "n_votes": (split.test.votes[:, list(best.subset.columns)] >= 0).sum(axis=1),
+            **columns,
+            "n_votes": (split.test.votes[:, voted_by] >= 0).sum(axis=1),
         }
     )
+
+
+def _chain_columns(target: TestCells, scored: Sequence[Scored], best: Candidate) -> dict[str, Any]:
+    """Return P by a single chain, which is at the uniform prior and has no interval."""
+    raw = next(c for c, _ in scored if (c.ensembler, c.subset, c.calibrator) == (best.ensembler, best.subset, None))
+    p, unknown = best.p[target.row_pattern], np.full(len(target.row_pattern), np.nan)
+    uncalibrated = raw.p[target.row_pattern]
+    return {"p_consistent": p, "p_low": unknown, "p_high": unknown, "p_uniform": p, "p_uncalibrated": uncalibrated}
+
+
+def _pool_columns(pooled: Pooled) -> dict[str, Any]:
+    """Return P by the pool at the learned prior with its interval, and at the uniform prior."""
+    found = pooled.found
+    low, high = found.interval()
+    p, uniform = found.p_consistent, found.p_uniform
+    return {"p_consistent": p, "p_low": low, "p_high": high, "p_uniform": uniform, "p_uncalibrated": uniform}

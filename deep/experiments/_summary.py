@@ -29,6 +29,8 @@ def summary(run: Run) -> Iterator[str]:
         if run[key] is not None:
             yield _line(label, run[key])
             yield f"      {run[key]['ensembler']} on {_voters(run[key])}, calibrator {run[key]['calibrator'] or 'none'}"
+        if run[key] is not None and "prior" in run[key]:
+            yield _prior(run[key]["prior"])
     for row in run["baselines"]:
         if row["kind"] in ("best_prompt", "majority"):
             yield _line("best single voter on training data" if row["kind"] == "best_prompt" else row["name"], row)
@@ -39,6 +41,15 @@ def summary(run: Run) -> Iterator[str]:
         yield f"  warning: {warning}"
     for note in run["notes"]:
         yield f"  {note}"
+
+
+def _prior(prior: dict[str, Any]) -> str:
+    low, high = prior["interval"]
+    told = f" {prior['why']}" if prior["refused"] else ""
+    return (
+        f"      estimated share of consistent items {100 * prior['estimate']:.0f} % "
+        f"(90 % interval {100 * low:.0f} to {100 * high:.0f}).{told}"
+    )
 
 
 def _best_encoder(baselines: Sequence[dict[str, Any]]) -> dict[str, Any] | None:

@@ -121,7 +121,11 @@ def test_rows_baselines_and_comparisons(loo, tmp_path):
     published = {row["name"]: row["balanced_accuracy"] for row in results["baselines"] if row["kind"] == "published"}
     assert published["AlignScore"] == 0.702
     assert [row["a"] for row in results["comparisons"]] == ["recommended"] * 2
-    assert results["recommended"]["inner_log_loss"] == min(row["inner_log_loss"] for row in results["rows"])
+    assert set(results["recommended"]) >= ROW_KEYS
+    assert (results["recommended"]["ensembler"], results["recommended"]["n_prompts"]) == ("Pool", 10)
+    assert sum(results["recommended"]["params"]["weights"].values()) == pytest.approx(1, abs=1e-4)
+    assert results["recommended"]["prior"]["refused"]
+    assert "3 training datasets are too few" in results["recommended"]["prior"]["why"]
 
 
 def test_scores_cover_every_held_out_item(loo, tmp_path):
@@ -129,10 +133,12 @@ def test_scores_cover_every_held_out_item(loo, tmp_path):
     loo("--test", "aggrefact", *QUICK)
     folder = tmp_path / "runs" / "loo-aggrefact-xsum"
     scores, results = pd.read_parquet(folder / "scores.parquet"), read_results(folder)
-    assert list(scores) == ["dataset", "item_id", "label", "p_consistent", "p_uncalibrated", "n_votes"]
+    p_columns = ["p_consistent", "p_low", "p_high", "p_uniform", "p_uncalibrated"]
+    assert list(scores) == ["dataset", "item_id", "label", *p_columns, "n_votes"]
     assert (len(scores), scores["item_id"].nunique()) == (558, 558)
     assert scores["p_consistent"].between(0, 1, inclusive="neither").all()
-    decided, label = scores["p_consistent"] >= 0.5, scores["label"] == 1
+    assert scores["p_consistent"].between(scores["p_low"], scores["p_high"]).all()
+    decided, label = scores["p_uniform"] >= 0.5, scores["label"] == 1
     expected = (decided[label].mean() + (~decided)[~label].mean()) / 2
     assert results["recommended"]["balanced_accuracy"] == pytest.approx(expected)
     assert results["recommended"]["brier"] == pytest.approx(((scores["p_consistent"] - label) ** 2).mean())
@@ -178,7 +184,7 @@ def test_own_votes_all_held_out_in_turn(loo, tmp_path):
 
 def test_held_out_labels_change_nothing_but_the_metrics(loo, tmp_path):
     """With the held-out labels flipped, or missing, choice and probabilities stay what they were."""
-    frame = make_votes("plain.csv")
+    frame = make_votes("plain.csv", datasets="abcd")
     held = frame["dataset"] == "b"
     frame.assign(label=frame["label"].where(~held, 1 - frame["label"])).to_csv("flipped.csv", index=False)
     frame.assign(label=frame["label"].where(~held)).to_csv("unlabeled.csv", index=False)
@@ -188,7 +194,7 @@ def test_held_out_labels_change_nothing_but_the_metrics(loo, tmp_path):
         scores[name] = pd.read_parquet(tmp_path / name / "scores.parquet")
         results[name] = read_results(tmp_path / name)
     for name in ("flipped", "unlabeled"):
-        for column in ("p_consistent", "p_uncalibrated", "n_votes"):
+        for column in ("p_consistent", "p_low", "p_high", "p_uniform", "p_uncalibrated", "n_votes"):
             assert scores[name][column].tolist() == scores["plain"][column].tolist()
         assert results[name]["recommended"]["params"] == results["plain"]["recommended"]["params"]
     assert results["flipped"]["recommended"]["balanced_accuracy"] == pytest.approx(
@@ -204,7 +210,7 @@ def test_held_out_labels_change_nothing_but_the_metrics(loo, tmp_path):
 
 def test_row_order_of_the_file_does_not_matter(loo, tmp_path):
     """A shuffled table gives the same results and the same score for each item."""
-    frame = make_votes("a.csv")
+    frame = make_votes("a.csv", datasets="abcd")
     frame.sample(frac=1, random_state=1).to_csv("b.csv", index=False)
     for name in ("a", "b"):
         loo("--test", "c", "--votes", f"{name}.csv", "--out", name, *QUICK)
@@ -216,7 +222,12 @@ def test_one_training_dataset_is_cut_into_five(loo, tmp_path):
     """Two datasets are enough: the inner folds are five of the one that is trained on."""
     make_votes("v.csv", datasets="ab")
     assert loo("--test", "a", "--votes", "v.csv", *QUICK)[0] == 0
-    assert list(read_results(tmp_path / "runs" / "loo-a")["train"]) == ["b"]
+    results = read_results(tmp_path / "runs" / "loo-a")
+    assert list(results["train"]) == ["b"]
+    assert results["recommended"]["inner_log_loss"] == min(row["inner_log_loss"] for row in results["rows"])
+    scores = pd.read_parquet(tmp_path / "runs" / "loo-a" / "scores.parquet")
+    assert scores["p_consistent"].tolist() == scores["p_uniform"].tolist()
+    assert scores["p_low"].isna().all()
 
 
 @pytest.mark.figures

@@ -1,0 +1,106 @@
+"""The pool in a leave-one-dataset-out run: what is recommended."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from deep._validation import Floats
+from deep.base import VoteMatrix
+from deep.calibration import balanced_accuracy, bootstrap_balanced_accuracy, evaluate, precision, recall
+from deep.datasets import ScoreTable
+from deep.experiments._holdout import HoldOut
+from deep.experiments._score import METRICS, null_if_nan
+from deep.experiments._settings import Settings
+from deep.model import RECIPES, Pool, PoolScores, training_set
+
+__all__ = ["MIN_FOLDS", "Pooled", "fit_pool"]
+
+MIN_FOLDS = 3
+"""Fewer training datasets, or groups of them with common documents, are too few for a pool."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pooled:
+    """The fitted pool, and what it says of every held-out row.
+
+    Parameters
+    ----------
+    pool : Pool
+    found : PoolScores
+    voters : tuple of str
+    """
+
+    pool: Pool
+    found: PoolScores
+    voters: tuple[str, ...]
+
+    @property
+    def decisions(self) -> npt.NDArray[np.bool_]:
+        """Return the decision on each held-out row, at the uniform prior."""
+        return np.asarray(self.found.log_odds >= 0)
+
+    def row(self, test: VoteMatrix, settings: Settings) -> dict[str, Any]:
+        """Return the entry of `results.json`."""
+        low, high = self.found.prior.low, self.found.prior.high
+        return {
+            "recipe": "deep",
+            "ensembler": "Pool",
+            "params": {"weights": {name: round(weight, 6) for name, weight in self.pool.weights_.items()}},
+            "n_prompts": len(self.voters),
+            "selector": "all",
+            "prompts": list(self.voters),
+            "calibrator": "learned-prior",
+            **self._metrics(test, settings),
+            "inner_log_loss": self.pool.inner_log_loss_,
+            "inner_balanced_accuracy": self.pool.inner_balanced_accuracy_,
+            "inner_accuracy": self.pool.inner_balanced_accuracy_,
+            "prior": {
+                "estimate": self.found.prior.estimate,
+                "interval": [low, high],
+                "refused": self.found.prior.refused,
+                "why": self.found.prior.why,
+                "learned_from": self.pool.prior_member_,
+            },
+        }
+
+    def _metrics(self, test: VoteMatrix, settings: Settings) -> dict[str, Any]:
+        """Return metrics of P at the learned prior, and of the decisions at the uniform one."""
+        labeled = test.labels >= 0
+        if not labeled.any():
+            return dict.fromkeys(METRICS)
+        y, p, decided = test.labels[labeled], self.found.p_consistent[labeled], self.decisions[labeled]
+        interval = bootstrap_balanced_accuracy(y, decided, n_boot=settings.n_boot, random_state=settings.random_state)
+        values: dict[str, Any] = {
+            **evaluate(y, p, n_bins=settings.n_bins, random_state=settings.random_state),
+            "balanced_accuracy": balanced_accuracy(y, decided),
+            "balanced_accuracy_ci": list(interval),
+            "precision": precision(y, decided),
+            "recall": recall(y, decided),
+        }
+        return {name: null_if_nan(values[name]) for name in METRICS}
+
+
+def fit_pool(split: HoldOut, scores: ScoreTable | None, settings: Settings) -> Pooled | None:
+    """Fit the pool on the training datasets and score the held-out one; None where they are too few.
+
+    Datasets with common documents, or of one family where families are held out, are left out together.
+    """
+    recipe = RECIPES["deep"]
+    training = training_set(
+        split.train, recipe, by_family=settings.unit == "family", random_state=settings.random_state
+    )
+    if len(split.train.dataset_names) == 1 or training.n_folds < MIN_FOLDS:
+        return None
+    fold_of = dict(zip(training.cells.groups, training.fold_of, strict=True))
+    groups = np.array([fold_of[str(name)] for name in split.train.datasets])
+    pool = Pool(random_state=settings.random_state).fit(
+        split.train.votes, split.train.labels, groups=groups, scores=_rows(scores, split.train_rows)
+    )
+    found = pool.score(split.test.votes, scores=_rows(scores, split.test_rows))
+    return Pooled(pool, found, split.test.voter_names)
+
+
+def _rows(scores: ScoreTable | None, rows: npt.NDArray[np.intp]) -> Floats | None:
+    return None if scores is None else scores.scores[rows]

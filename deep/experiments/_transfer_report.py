@@ -1,0 +1,187 @@
+"""The figures of a transfer run in one table, their means, and what was aimed at."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from scipy.stats import t as student
+
+__all__ = ["COMPARED", "markdown", "simulated_markdown", "summarize", "summarize_simulated"]
+
+COMPARED = ("pool", "paper", "platt", "best_judge", "best_judge_learned_threshold")
+
+TITLES = {
+    "pool": "pool",
+    "paper": "paper's recipe",
+    "platt": "Platt, pooled data",
+    "best_judge": "best judge",
+    "best_judge_learned_threshold": "best judge, learned threshold",
+    "pooled_logistic_regression": "logistic regression, pooled data",
+    "label_model_platt": "LabelModel on source votes, Platt",
+    "bayes": "the truth (Bayes)",
+}
+
+
+def summarize(targets: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return means over held-out datasets, and how often the pool, the prior and the intervals were right.
+
+    Parameters
+    ----------
+    targets : sequence of dict
+        Of `transfer_to`.
+
+    Returns
+    -------
+    dict
+    """
+    cells = [one["cells"]["covered"] for one in targets if one["cells"]["covered"] is not None]
+    losses = [{m: one["methods"][m]["log_loss"] for m in ("pool", "paper", "platt")} for one in targets]
+    return {
+        "n_datasets": len(targets),
+        "methods": {
+            name: {
+                metric: _mean(one["methods"][name].get(metric) for one in targets)
+                for metric in ("balanced_accuracy", "ece", "ece_floor", "log_loss")
+            }
+            for name in COMPARED
+            if all(name in one["methods"] for one in targets)
+        },
+        "log_loss_below": {m: sum(one["pool"] < one[m] for one in losses) for m in ("paper", "platt")},
+        "prior_covered": sum(one["prior"]["covered"] for one in targets),
+        "prior_error": float(
+            np.sqrt(np.mean([(one["prior"]["estimate"] - one["consistent"]) ** 2 for one in targets]))
+        ),
+        "prior_width": _mean(one["prior"]["interval"][1] - one["prior"]["interval"][0] for one in targets),
+        "prior_refused": sum(one["prior"]["refused"] for one in targets),
+        "cells_covered": _mean(cells),
+        "cells_covered_interval": _interval_of_mean(cells),
+        "few_labels": {n: _mean(one["few_labels"][n] for one in targets) for n in targets[0]["few_labels"]},
+    }
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else None
+
+
+def _interval_of_mean(values: Sequence[float]) -> list[float] | None:
+    """Return the 95 % interval of a mean over datasets, by Student's t, within [0, 1]."""
+    if len(values) < 2:
+        return None
+    reach = student.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values))
+    return [float(max(np.mean(values) - reach, 0.0)), float(min(np.mean(values) + reach, 1.0))]
+
+
+def markdown(targets: Sequence[dict[str, Any]], summary: dict[str, Any]) -> str:
+    """Return the run as Markdown tables."""
+    methods = [name for name in COMPARED if name in summary["methods"]]
+    parts = [
+        _table("Balanced accuracy, in percent", targets, summary, methods, "balanced_accuracy", _percent),
+        _table("Expected calibration error, in percent", targets, summary, methods[:3], "ece", _percent),
+        _table("Log loss", targets, summary, methods[:3], "log_loss", lambda value: f"{value:.3f}"),
+        _uncertainty(targets, summary),
+        _weights(targets),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _table(
+    title: str,
+    targets: Sequence[dict[str, Any]],
+    summary: dict[str, Any],
+    methods: Sequence[str],
+    metric: str,
+    show: Callable[[float], str],
+) -> str:
+    floor = ["floor"] if metric == "ece" else []
+    lines = [_row(["held out", *(TITLES[name] for name in methods), *floor])]
+    lines.append(_row(["---"] * (1 + len(methods) + len(floor))))
+    for one in [*targets, {"dataset": "**mean**", "methods": summary["methods"]}]:
+        cells = [show(one["methods"][name][metric]) for name in methods]
+        if floor:
+            cells.append(show(one["methods"]["pool"]["ece_floor"]))
+        lines.append(_row([one["dataset"], *cells]))
+    return "\n".join([f"### {title}", "", *lines])
+
+
+def _uncertainty(targets: Sequence[dict[str, Any]], summary: dict[str, Any]) -> str:
+    few = list(summary["few_labels"])
+    head = ["held out", "n", "consistent", "estimated", "90 % interval", "cells", "covered"]
+    lines = [_row([*head, *(f"ECE, {n} labels" for n in few)]), _row(["---"] * (len(head) + len(few)))]
+    for one in targets:
+        prior, cells = one["prior"], one["cells"]
+        low, high = prior["interval"]
+        lines.append(
+            _row(
+                [
+                    one["dataset"],
+                    str(one["n"]),
+                    _percent(one["consistent"]),
+                    _percent(prior["estimate"]) + (" (refused)" if prior["refused"] else ""),
+                    f"{_percent(low)}-{_percent(high)}" + ("" if prior["covered"] else " *missed*"),
+                    str(cells["n"]),
+                    _percent(cells["covered"]),
+                    *(_percent(one["few_labels"][n]) for n in few),
+                ]
+            )
+        )
+    mean = [f"{summary['prior_covered']} of {summary['n_datasets']} held", "", _covered(summary)]
+    lines.append(_row(["**mean**", "", "", "", *mean, *(_percent(summary["few_labels"][n]) for n in few)]))
+    below = summary["log_loss_below"]
+    return "\n".join(
+        [
+            "### Prior, intervals of P, and a few labels, in percent",
+            "",
+            *lines,
+            "",
+            f"Log loss of the pool is below that of Platt on the pooled data on {below['platt']} of "
+            f"{summary['n_datasets']} datasets, below that of the paper's recipe on {below['paper']}.",
+        ]
+    )
+
+
+def _covered(summary: dict[str, Any]) -> str:
+    interval = summary["cells_covered_interval"]
+    if interval is None:
+        return _percent(summary["cells_covered"])
+    return f"{_percent(summary['cells_covered'])} ({_percent(interval[0])}-{_percent(interval[1])})"
+
+
+def _weights(targets: Sequence[dict[str, Any]]) -> str:
+    names = list(targets[0]["weights"])
+    lines = [_row(["held out", *names]), _row(["---"] * (1 + len(names)))]
+    lines += [_row([one["dataset"], *(f"{one['weights'][name]:.2f}" for name in names)]) for one in targets]
+    return "\n".join(["### Weights of the pool's members", "", *lines])
+
+
+def summarize_simulated(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the means over draws and datasets, by world and method."""
+    worlds = list(dict.fromkeys(one["world"] for one in found))
+    return {
+        world: {
+            method: {
+                metric: _mean(one["methods"][method][metric] for one in found if one["world"] == world)
+                for metric in ("balanced_accuracy", "ece", "log_loss")
+            }
+            for method in found[0]["methods"]
+        }
+        for world in worlds
+    }
+
+
+def simulated_markdown(summary: dict[str, Any], titles: dict[str, str]) -> str:
+    """Return the simulated worlds as a Markdown table."""
+    lines = [_row(["world", "method", "balanced accuracy", "ECE", "log loss"]), _row(["---"] * 5)]
+    for world, methods in summary.items():
+        for method, m in methods.items():
+            figures = [_percent(m["balanced_accuracy"]), _percent(m["ece"]), f"{m['log_loss']:.3f}"]
+            lines.append(_row([titles[world], TITLES[method], *figures]))
+    return "\n".join(lines) + "\n"
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _percent(value: float | None) -> str:
+    return "" if value is None else f"{100 * value:.1f}"

@@ -1,0 +1,219 @@
+"""One dataset held out: the pool and its rivals, without a label of it and with a few."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from deep._validation import Floats, Labels
+from deep.base import ABSTAIN, VoteMatrix
+from deep.calibration import balanced_accuracy, ece_noise_floor, expected_calibration_error, log_loss
+from deep.datasets import ScoreTable
+from deep.experiments._baselines import balanced_accuracies, best_threshold, row_weights
+from deep.experiments._holdout import HoldOut, hold_out
+from deep.experiments._score import TestCells
+from deep.features import distinct_patterns
+from deep.model import (
+    RECIPES,
+    FewLabels,
+    Pool,
+    PoolScores,
+    Subset,
+    choose_subsets,
+    fit_candidates,
+    recommend,
+    task_seed,
+    training_set,
+)
+
+__all__ = ["FEW", "MIN_CELL", "TransferSettings", "transfer_to"]
+
+FEW = (20, 50, 100)
+"""How many labels of the target are given."""
+
+MIN_CELL = 30
+"""Rows of a vote pattern from which its observed rate is compared with the interval of P."""
+
+PAPER_ENSEMBLERS = ("GradientBoosting", "LogisticRegression", "RandomForest")
+PAPER_SIZES = (3, 5, 9)
+
+
+@dataclass(frozen=True)
+class TransferSettings:
+    """Options of a transfer run.
+
+    Parameters
+    ----------
+    n_draws : int
+        Random draws of target labels at each size.
+    n_bins : int
+        Of the calibration error.
+    random_state : int
+    """
+
+    n_draws: int = 200
+    n_bins: int = 8
+    random_state: int = 0
+
+
+def transfer_to(
+    votes: VoteMatrix, test: str, *, scores: ScoreTable | None = None, settings: TransferSettings | None = None
+) -> dict[str, Any]:
+    """Hold one labeled dataset out, learn on the others, and measure everything on it.
+
+    Parameters
+    ----------
+    votes : VoteMatrix
+        All labeled.
+    test : str
+    scores : ScoreTable, optional
+        Soft votes aligned with the rows of `votes`.
+    settings : TransferSettings, optional
+
+    Returns
+    -------
+    dict
+        Metrics of each method, the prior with its interval, coverage of the intervals of P, the calibration
+        error with a few labels, and the pool's weights.
+    """
+    settings = settings or TransferSettings()
+    split = hold_out(votes, test)
+    y = split.test.labels
+    soft = None if scores is None else scores.scores
+    pool = Pool(random_state=settings.random_state).fit(
+        split.train.votes,
+        split.train.labels,
+        groups=split.train.datasets,
+        scores=None if soft is None else soft[split.train_rows],
+    )
+    found = pool.score(split.test.votes, scores=None if soft is None else soft[split.test_rows])
+    methods = {
+        "pool": _metrics(y, found.p_consistent, found.log_odds >= 0, settings),
+        "paper": _paper(split, settings),
+        "platt": _pooled_platt(split, settings),
+        **_single_judges(split, scores),
+    }
+    return {
+        "dataset": test,
+        "n": len(y),
+        "consistent": float(y.mean()),
+        "methods": methods,
+        "prior": {
+            "estimate": found.prior.estimate,
+            "interval": [found.prior.low, found.prior.high],
+            "covered": bool(found.prior.low <= y.mean() <= found.prior.high),
+            "refused": found.prior.refused,
+            "why": found.prior.why,
+            "learned_from": pool.prior_member_,
+        },
+        "cells": _cell_coverage(split.test, found),
+        "few_labels": _few_labels(y, found, settings),
+        "weights": {name: round(weight, 4) for name, weight in pool.weights_.items()},
+    }
+
+
+def _metrics(y: Labels, p: Floats, decisions: Any, settings: TransferSettings) -> dict[str, Any]:
+    floor = ece_noise_floor(p, n_bins=settings.n_bins)
+    return {
+        "balanced_accuracy": balanced_accuracy(y, decisions),
+        "ece": expected_calibration_error(y, p, n_bins=settings.n_bins),
+        "ece_floor": floor.mean,
+        "log_loss": log_loss(y, p),
+    }
+
+
+def _paper(split: HoldOut, settings: TransferSettings) -> dict[str, Any]:
+    """Return the paper's recipe: three ensemblers x three sizes, chosen by accuracy, calibrated by Platt."""
+    recipe = RECIPES["paper"]
+    training = training_set(split.train, recipe, random_state=settings.random_state)
+    sizes = list(dict.fromkeys(min(size, split.train.shape[1]) for size in PAPER_SIZES))
+    subsets = choose_subsets(training, sizes, selector="auto", criterion=recipe.subset_criterion)
+    found = [
+        candidate
+        for subset in subsets
+        for name in PAPER_ENSEMBLERS
+        for candidate in _calibrated(name, subset, split, training, settings)
+    ]
+    best = recommend(found, "accuracy")
+    target = TestCells.from_votes(split.test)
+    p = best.p[target.row_pattern]
+    return _metrics(split.test.labels, p, p >= 0.5, settings) | {"chain": f"{best.ensembler} ({len(best.prompts)})"}
+
+
+def _pooled_platt(split: HoldOut, settings: TransferSettings) -> dict[str, Any]:
+    """Return logistic regression on the votes of all rows as they come, with Platt on the same rows."""
+    training = training_set(split.train, RECIPES["paper"], random_state=settings.random_state)
+    columns = tuple(range(split.train.shape[1]))
+    (best,) = _calibrated("LogisticRegression", Subset(columns, "all"), split, training, settings)
+    p = best.p[TestCells.from_votes(split.test).row_pattern]
+    return _metrics(split.test.labels, p, p >= 0.5, settings)
+
+
+def _calibrated(name: str, subset: Subset, split: HoldOut, training: Any, settings: TransferSettings) -> list[Any]:
+    seed = task_seed(name, subset.columns, "paper", settings.random_state)
+    target = TestCells.from_votes(split.test)
+    found = fit_candidates(
+        name, subset, training, target.patterns, calibrators=["platt"], recipe=RECIPES["paper"], random_state=seed
+    )
+    return [candidate for candidate in found if candidate.calibrator == "platt"]
+
+
+def _single_judges(split: HoldOut, scores: ScoreTable | None) -> dict[str, dict[str, Any]]:
+    """Return the best judge chosen on training data, and the best score with the threshold learned there."""
+    weights = row_weights(split.train)
+    decisions = (split.train.votes == 1) | (split.train.votes == ABSTAIN)
+    best = int(np.argmax(balanced_accuracies(decisions, split.train.labels, weights)))
+    voted = split.test.votes[:, best] != 0
+    found = {"best_judge": _judged(split, split.train.voter_names[best], voted)}
+    if scores is not None:
+        found["best_judge_learned_threshold"] = _best_threshold(split, scores, weights)
+    return found
+
+
+def _best_threshold(split: HoldOut, scores: ScoreTable, weights: Floats) -> dict[str, Any]:
+    y, train = split.train.labels, scores.scores[split.train_rows]
+    thresholds = [best_threshold(column, y, weights) for column in train.T]
+    reached = balanced_accuracies(~(train < np.array(thresholds)), y, weights)
+    best = int(np.nanargmax(reached))
+    decisions = ~(scores.scores[split.test_rows, best] < thresholds[best])
+    return _judged(split, scores.score_names[best], decisions)
+
+
+def _judged(split: HoldOut, name: str, decisions: Any) -> dict[str, Any]:
+    return {"balanced_accuracy": balanced_accuracy(split.test.labels, decisions), "judge": name}
+
+
+def _cell_coverage(test: VoteMatrix, found: PoolScores) -> dict[str, Any]:
+    """Return how many vote patterns of at least `MIN_CELL` rows have their observed rate within the interval of P."""
+    patterns, where = distinct_patterns(test.votes)
+    n = np.bincount(where, minlength=len(patterns))
+    low, high = (np.bincount(where, weights=bound, minlength=len(patterns)) / n for bound in found.interval(n[where]))
+    rate = np.bincount(where, weights=test.labels, minlength=len(patterns)) / n
+    large = n >= MIN_CELL
+    inside = (low <= rate) & (rate <= high)
+    return {
+        "n": int(large.sum()),
+        "covered": float(inside[large].mean()) if large.any() else None,
+        "mean_width": float((high - low)[large].mean()) if large.any() else None,
+    }
+
+
+def _few_labels(y: Labels, found: PoolScores, settings: TransferSettings) -> dict[str, Any]:
+    """Return the calibration error on the unlabeled rest, the mean over random draws of labels."""
+    p = found.p_consistent
+    rng = np.random.default_rng(settings.random_state)
+    errors: dict[str, Any] = {}
+    for n in FEW:
+        if n > len(y) // 2:
+            errors[str(n)] = None
+            continue
+        drawn = [_error_of_rest(y, p, rng.permutation(len(y))[:n], found, settings) for _ in range(settings.n_draws)]
+        errors[str(n)] = float(np.mean(drawn))
+    return errors
+
+
+def _error_of_rest(y: Labels, p: Floats, labeled: Any, found: PoolScores, settings: TransferSettings) -> float:
+    rest = np.ones(len(y), dtype=bool)
+    rest[labeled] = False
+    few = FewLabels(found.misfit).fit(p[labeled], y[labeled])
+    return expected_calibration_error(y[rest], few.transform(p[rest]), n_bins=settings.n_bins)

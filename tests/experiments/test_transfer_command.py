@@ -1,0 +1,145 @@
+"""The transfer command: what it measures on votes and on simulated worlds, and how it refuses."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from deep.datasets import published_datasets, published_points
+from deep.experiments._transfer_report import summarize
+from deep.experiments._transfer_simulated import PATTERNS, WORLDS, simulate_world, transfer_in, true_tables
+from deep.experiments.transfer import main
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Leave the slow members out of every pool."""
+    members = ("latent-class", "logistic-scores", "logistic-votes")
+    monkeypatch.setattr("deep.model._pool.members_for", lambda _, n_scorers: members if n_scorers else members[::2])
+    monkeypatch.setattr("deep.experiments._transfer_target.PAPER_ENSEMBLERS", ("LogisticRegression",))
+
+
+def write_votes(path, *, n=200, n_datasets=5, seed=0):
+    """Write votes and scores of datasets whose priors differ; return the frame of votes."""
+    rng = np.random.default_rng(seed)
+    frames, scores = [], []
+    for d in range(n_datasets):
+        label = (rng.random(n) < 0.25 + 0.5 * d / (n_datasets - 1)).astype(int)
+        latent = (2 * label - 1)[:, None] * [1.2, 0.9, 0.6, 0.4] + rng.normal(size=(n, 4)) + rng.normal(0, 0.2)
+        frame = pd.DataFrame({"dataset": f"d{d}", "item_id": [f"i{k}" for k in range(n)], "label": label})
+        frames.append(frame.join(pd.DataFrame((latent > 0).astype(int), columns=list("wxyz"))))
+        scores.append(frame[["dataset", "item_id"]].join(pd.DataFrame(latent, columns=list("wxyz"))))
+    votes = pd.concat(frames)
+    votes.to_csv(path / "votes.csv", index=False)
+    pd.concat(scores).to_csv(path / "scores.csv", index=False)
+    return votes.reset_index(drop=True)
+
+
+@pytest.mark.usefixtures("quick")
+def test_every_dataset_is_held_out_and_measured(tmp_path, capsys):
+    """Each method has its figures on each dataset, the files hold them, and the pool is better calibrated."""
+    write_votes(tmp_path)
+    files = ["--votes", str(tmp_path / "votes.csv"), "--scores", str(tmp_path / "scores.csv")]
+    assert main([*files, "--draws", "3", "--jobs", "1", "--out", str(tmp_path / "out")]) == 0
+    out = capsys.readouterr().out
+    results = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert [one["dataset"] for one in results["targets"]] == ["d0", "d1", "d2", "d3", "d4"]
+    assert set(results["targets"][0]["few_labels"]) == {"20", "50", "100"}
+    assert results["summary"]["methods"]["pool"]["ece"] < results["summary"]["methods"]["paper"]["ece"]
+    assert results["summary"]["methods"]["best_judge_learned_threshold"]["balanced_accuracy"] > 0.7
+    assert (tmp_path / "out" / "results.md").read_text() in out
+    assert "### Weights of the pool's members" in out
+    assert sum(results["targets"][0]["weights"].values()) == pytest.approx(1, abs=1e-3)
+
+
+@pytest.mark.usefixtures("quick")
+def test_the_held_out_labels_are_not_looked_at(tmp_path, capsys):
+    """With the labels of one dataset turned round, its estimated prior and the weights stay."""
+    votes = write_votes(tmp_path)
+    found = []
+    turned = votes["label"].where(votes["dataset"] != "d1", 1 - votes["label"])
+    for name, frame in (("a", votes), ("b", votes.assign(label=turned))):
+        frame.to_csv(tmp_path / f"{name}.csv", index=False)
+        words = ["--votes", str(tmp_path / f"{name}.csv"), "--draws", "1", "--jobs", "1", "--json"]
+        assert main([*words, "--out", str(tmp_path / name)]) == 0
+        found.append(json.loads(capsys.readouterr().out)["targets"][1])
+    assert found[0]["prior"]["estimate"] == found[1]["prior"]["estimate"]
+    assert found[0]["weights"] == found[1]["weights"]
+    assert found[0]["consistent"] == pytest.approx(1 - found[1]["consistent"])
+
+
+@pytest.mark.parametrize("name", sorted(WORLDS))
+def test_worlds_keep_the_published_rates(name):
+    """In every simulated world each voter has about its published TPR and TNR, as far as ambiguous items allow."""
+    tables = true_tables(WORLDS[name])
+    for dataset in published_datasets():
+        truth = tables[dataset.name]
+        assert truth.sum() == pytest.approx(1.0)
+        assert truth[:, 1].sum() == pytest.approx(dataset.n_consistent / dataset.n_items)
+        points = [p for p in published_points() if p.model == WORLDS[name].model and p.dataset == dataset.name]
+        for voter, point in enumerate(sorted(points, key=lambda p: p.prompt)):
+            tpr = truth[PATTERNS[:, voter] == 1, 1].sum() / truth[:, 1].sum()
+            assert tpr == pytest.approx(point.tpr, abs=0.1 if "ambiguous" in name else 1e-3)
+
+
+def test_a_world_has_the_real_sizes():
+    """A draw has as many items, and as many consistent ones, as the paper's test sets."""
+    votes = simulate_world(WORLDS["equal"], 0)
+    assert votes.shape == (4092, 5)
+    assert int(votes.labels.sum()) == sum(dataset.n_consistent for dataset in published_datasets())
+
+
+@pytest.mark.usefixtures("quick")
+def test_nothing_beats_the_truth():
+    """On the exact distribution, no method has a lower log loss or a higher balanced accuracy than the truth."""
+    for one in transfer_in("unequal", 0):
+        bayes = one["methods"]["bayes"]
+        assert bayes["ece"] == pytest.approx(0, abs=1e-9)
+        for figures in one["methods"].values():
+            assert figures["log_loss"] >= bayes["log_loss"] - 1e-12
+            assert figures["balanced_accuracy"] <= bayes["balanced_accuracy"] + 1e-12
+
+
+def test_means_leave_out_what_is_not_there():
+    """A dataset without large cells, or too small for 100 labels, does not enter those means."""
+    method = {"balanced_accuracy": 0.7, "ece": 0.1, "ece_floor": 0.02, "log_loss": 0.5}
+    prior = {"estimate": 0.5, "interval": [0.4, 0.6], "covered": True, "refused": False}
+    target = {"dataset": "a", "n": 9, "consistent": 0.5, "prior": prior, "weights": {}}
+    methods = dict.fromkeys(("pool", "paper", "platt", "best_judge"), method)
+    with_cells = target | {"methods": methods, "cells": {"n": 2, "covered": 0.5}, "few_labels": {"100": 0.04}}
+    without = target | {"methods": methods, "cells": {"n": 0, "covered": None}, "few_labels": {"100": None}}
+    found = summarize([with_cells, without])
+    assert (found["cells_covered"], found["few_labels"]["100"], found["prior_covered"]) == (0.5, 0.04, 2)
+    assert found["cells_covered_interval"] is None
+    assert "best_judge_learned_threshold" not in found["methods"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "`votes` must name at least one table, or --simulated be given. Got neither."),
+        (["--simulated", "--votes", "x.csv"], "`simulated` must be given without --votes"),
+        (["--simulated", "--draws", "0"], "`draws` must be at least 1. Got 0."),
+        (["--simulated", "--jobs", "0"], "`jobs` must be at least 1"),
+        (["--votes", "absent.csv"], "absent.csv"),
+    ],
+)
+def test_faults_are_one_line(words, message, tmp_path, monkeypatch, capsys):
+    """A fault prints one line and writes nothing."""
+    monkeypatch.chdir(tmp_path)
+    assert main(words) == 2
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert captured.err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_unlabeled_rows_are_told(tmp_path, monkeypatch, capsys):
+    """Every row needs a label: the error names the first that has none."""
+    monkeypatch.chdir(tmp_path)
+    votes = write_votes(tmp_path).astype({"label": "Int64"}).reset_index(drop=True)
+    votes.loc[3, "label"] = pd.NA
+    votes.to_csv("votes.csv", index=False)
+    assert main(["--votes", "votes.csv"]) == 2
+    assert "Got none for item 'i3' of dataset 'd0'" in capsys.readouterr().err
