@@ -7,15 +7,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from deep.experiments._run import LooResult, leave_one_dataset_out
-    from deep.experiments._settings import Settings
+    from deep.experiments.loo._run import LooResult, leave_one_dataset_out
+    from deep.experiments.loo._settings import Settings
 
 __all__ = ["LooResult", "Settings", "leave_one_dataset_out"]
 
 _HOME = {
-    "LooResult": "deep.experiments._run",
-    "Settings": "deep.experiments._settings",
-    "leave_one_dataset_out": "deep.experiments._run",
+    "LooResult": "deep.experiments.loo._run",
+    "Settings": "deep.experiments.loo._settings",
+    "leave_one_dataset_out": "deep.experiments.loo._run",
 }
 
 

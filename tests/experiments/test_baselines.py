@@ -8,7 +8,7 @@ from sklearn.metrics import balanced_accuracy_score
 
 from deep import VoteMatrix
 from deep.datasets import ScoreTable
-from deep.experiments._baselines import (
+from deep.experiments.loo._baselines import (
     balanced_accuracies,
     best_threshold,
     encoder_baselines,
@@ -16,7 +16,7 @@ from deep.experiments._baselines import (
     row_weights,
     vote_baselines,
 )
-from deep.experiments._holdout import hold_out
+from deep.experiments.loo._holdout import hold_out
 
 
 @given(

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from deep.experiments import _compare
-from deep.experiments._baselines import Baseline
+from deep.experiments.loo import _compare
+from deep.experiments.loo._baselines import Baseline
 
 
 def baseline(kind, decisions, threshold_from=None):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from deep import InputError, VoteMatrix
-from deep.experiments._holdout import hold_out
+from deep.experiments.loo._holdout import hold_out
 
 
 def votes_of(datasets, labels, documents=None, families=None):

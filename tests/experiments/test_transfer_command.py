@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from deep.datasets import published_datasets, published_points
-from deep.experiments._transfer_report import summarize
-from deep.experiments._transfer_simulated import PATTERNS, WORLDS, simulate_world, transfer_in, true_tables
 from deep.experiments.transfer import main
+from deep.experiments.transfer._report import summarize
+from deep.experiments.transfer._simulated import PATTERNS, WORLDS, simulate_world, transfer_in, true_tables
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def quick(monkeypatch):
     """Leave the slow members out of every pool."""
     members = ("latent-class", "logistic-scores", "logistic-votes")
     monkeypatch.setattr("deep.model._pool.members_for", lambda _, n_scorers: members if n_scorers else members[::2])
-    monkeypatch.setattr("deep.experiments._transfer_target.PAPER_ENSEMBLERS", ("LogisticRegression",))
+    monkeypatch.setattr("deep.experiments.transfer._target.PAPER_ENSEMBLERS", ("LogisticRegression",))
 
 
 def write_votes(path, *, n=200, n_datasets=5, seed=0):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from deep.calibration import plot_reliability, save_figure
-from deep.experiments._run import LooResult
+from deep.experiments.loo._run import LooResult
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,9 +10,9 @@ from deep._validation import Floats
 from deep.base import VoteMatrix
 from deep.calibration import balanced_accuracy, bootstrap_balanced_accuracy, evaluate, precision, recall
 from deep.datasets import ScoreTable
-from deep.experiments._holdout import HoldOut
-from deep.experiments._score import METRICS, null_if_nan
-from deep.experiments._settings import Settings
+from deep.experiments.loo._holdout import HoldOut
+from deep.experiments.loo._score import METRICS, null_if_nan
+from deep.experiments.loo._settings import Settings
 from deep.model import RECIPES, Pool, PoolScores, training_set
 
 __all__ = ["MIN_FOLDS", "Pooled", "fit_pool"]

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deep.calibration import paired_bootstrap
-from deep.experiments._baselines import Baseline
+from deep.experiments.loo._baselines import Baseline
 
 __all__ = ["ALPHA", "compare", "rivals"]
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 from deep.base import VoteMatrix
 from deep.calibration import plot_reliability
 from deep.datasets import ScoreTable
-from deep.experiments._baselines import optimal_thresholds
-from deep.experiments._figures import draw_optimal_thresholds, draw_threshold_transfer
-from deep.experiments._holdout import hold_out
-from deep.experiments._score import TestCells
+from deep.experiments.loo._baselines import optimal_thresholds
+from deep.experiments.loo._figures import draw_optimal_thresholds, draw_threshold_transfer
+from deep.experiments.loo._holdout import hold_out
+from deep.experiments.loo._score import TestCells
 from deep.model import RECIPES, choose_subsets, fit_candidates, training_set
 
 if TYPE_CHECKING:

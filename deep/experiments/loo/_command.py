@@ -33,16 +33,16 @@ from deep.datasets import (
 )
 from deep.ensembles import ENSEMBLERS
 from deep.exceptions import InputError
-from deep.experiments._baselines import optimal_thresholds
-from deep.experiments._figures import write_figures
-from deep.experiments._holdout import UnlabeledTrainingError
 from deep.experiments._options import HelpFormatter, Values, guarded
 from deep.experiments._output import check_replaceable, to_json, whole_folder
 from deep.experiments._progress import progress_bars
-from deep.experiments._run import SCHEMA_VERSION, LooResult, leave_one_dataset_out
-from deep.experiments._settings import Settings
-from deep.experiments._summary import mean_of_runs, mean_summary, summary
-from deep.experiments._tables import write_tables
+from deep.experiments.loo._baselines import optimal_thresholds
+from deep.experiments.loo._figures import write_figures
+from deep.experiments.loo._holdout import UnlabeledTrainingError
+from deep.experiments.loo._run import SCHEMA_VERSION, LooResult, leave_one_dataset_out
+from deep.experiments.loo._settings import Settings
+from deep.experiments.loo._summary import mean_of_runs, mean_summary, summary
+from deep.experiments.loo._tables import write_tables
 from deep.model import RECIPES, SELECTOR_NAMES
 
 __all__ = ["main"]
@@ -269,7 +269,3 @@ def run(argv: Sequence[str] | None) -> int:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return its exit status."""
     return guarded(run, argv)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,12 +1,14 @@
 """The paper's Tables 1 to 6 from our own runs, and what is known of the voters."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-__all__ = ["TABLES", "markdown", "write_tables"]
+from deep.experiments._markdown import markdown
+
+__all__ = ["TABLES", "write_tables"]
 
 Run = dict[str, Any]
 
@@ -170,17 +172,3 @@ def write_tables(runs: Sequence[Run], folder: Path, *, votes: str) -> None:
         title = (build.__doc__ or "").splitlines()[0]
         text = "\n".join([f"# {title}", "", *markdown(frame), "", f"Votes: {votes}.", ""])
         (folder / f"{name}.md").write_text(text, encoding="utf-8")
-
-
-def markdown(frame: pd.DataFrame) -> Iterator[str]:
-    """Yield the lines of a Markdown table; fractions with four decimals, empty where there is no value."""
-    yield "| " + " | ".join(map(str, frame.columns)) + " |"
-    yield "|" + " --- |" * len(frame.columns)
-    for row in frame.itertuples(index=False):
-        yield "| " + " | ".join(_text(value) for value in row) + " |"
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, float):
-        return "" if value != value else f"{value:.4f}"
-    return "" if value is None else str(value).replace("|", "\\|")

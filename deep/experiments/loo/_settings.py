@@ -7,7 +7,7 @@ from deep._validation import check_choice
 from deep.calibration import CALIBRATORS
 from deep.ensembles import ENSEMBLERS
 from deep.exceptions import InputError
-from deep.experiments._holdout import HoldOutUnit
+from deep.experiments.loo._holdout import HoldOutUnit
 from deep.model import RECIPES, SELECTOR_NAMES, Recipe, Weighting
 
 __all__ = ["Settings"]

@@ -15,14 +15,14 @@ from deep.calibration import save_figure
 from deep.datasets import published_source, resolve_dataset
 from deep.ensembles import ENSEMBLERS
 from deep.exceptions import InputError
-from deep.experiments._figures import CAPTION
+from deep.experiments._markdown import markdown
 from deep.experiments._options import HelpFormatter, Values, guarded
 from deep.experiments._output import check_replaceable, to_json, whole_folder
-from deep.experiments._paper_figures import paper_figures
-from deep.experiments._paper_tables import TABLES, THIS_RUN, paper_tables, side_by_side
-from deep.experiments._settings import Settings
-from deep.experiments._tables import markdown
-from deep.experiments.loo import NOTICE, SIMULATED, load, run_all
+from deep.experiments.loo._command import NOTICE, SIMULATED, load, run_all
+from deep.experiments.loo._figures import CAPTION
+from deep.experiments.loo._settings import Settings
+from deep.experiments.paper._figures import paper_figures
+from deep.experiments.paper._tables import TABLES, THIS_RUN, paper_tables, side_by_side
 
 __all__ = ["main"]
 
@@ -123,7 +123,3 @@ def run(argv: Sequence[str] | None) -> int:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return its exit status."""
     return guarded(run, argv)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

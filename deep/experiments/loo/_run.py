@@ -10,13 +10,13 @@ import pandas as pd
 
 from deep.base import VoteMatrix
 from deep.datasets import ScoreTable
-from deep.experiments._baselines import Baseline, encoder_baselines, vote_baselines
-from deep.experiments._compare import compare
-from deep.experiments._holdout import HoldOut, hold_out
-from deep.experiments._pooled import Pooled, fit_pool
-from deep.experiments._score import DECISION, TestCells, null_if_nan
-from deep.experiments._settings import Settings
-from deep.experiments._tasks import Scored, Step, Task, run_tasks
+from deep.experiments.loo._baselines import Baseline, encoder_baselines, vote_baselines
+from deep.experiments.loo._compare import compare
+from deep.experiments.loo._holdout import HoldOut, hold_out
+from deep.experiments.loo._pooled import Pooled, fit_pool
+from deep.experiments.loo._score import DECISION, TestCells, null_if_nan
+from deep.experiments.loo._settings import Settings
+from deep.experiments.loo._tasks import Scored, Step, Task, run_tasks
 from deep.features import analyze_votes, effective_votes, error_correlation
 from deep.model import Candidate, Recipe, choose_subsets, recommend, training_set
 

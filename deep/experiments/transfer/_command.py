@@ -20,9 +20,9 @@ from deep.experiments._options import HelpFormatter, Values, guarded
 from deep.experiments._output import check_replaceable, to_json, whole_folder
 from deep.experiments._parallel import check_jobs, parallel_map
 from deep.experiments._progress import progress_bars
-from deep.experiments._transfer_report import markdown, simulated_markdown, summarize, summarize_simulated
-from deep.experiments._transfer_simulated import WORLDS, transfer_in
-from deep.experiments._transfer_target import TransferSettings, transfer_to
+from deep.experiments.transfer._report import markdown, simulated_markdown, summarize, summarize_simulated
+from deep.experiments.transfer._simulated import WORLDS, transfer_in
+from deep.experiments.transfer._target import TransferSettings, transfer_to
 
 __all__ = ["main"]
 
@@ -147,7 +147,3 @@ def run(argv: Sequence[str] | None) -> int:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return its exit status."""
     return guarded(run, argv)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

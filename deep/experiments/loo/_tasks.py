@@ -11,8 +11,8 @@ from joblib import Parallel, delayed
 
 from deep.ensembles import ENSEMBLERS
 from deep.exceptions import InputError
-from deep.experiments._score import TestCells
-from deep.experiments._settings import Settings
+from deep.experiments.loo._score import TestCells
+from deep.experiments.loo._settings import Settings
 from deep.model import Candidate, Recipe, Subset, TrainingSet, fit_candidates, task_seed
 
 __all__ = ["Outcome", "Scored", "Step", "Task", "run_tasks"]

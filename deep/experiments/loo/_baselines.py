@@ -12,8 +12,8 @@ from deep.base import ABSTAIN, VoteMatrix
 from deep.calibration import bootstrap_balanced_accuracy
 from deep.datasets import ScoreTable
 from deep.ensembles import MajorityLabelVoter
-from deep.experiments._holdout import HoldOut
-from deep.experiments._score import null_if_nan
+from deep.experiments.loo._holdout import HoldOut
+from deep.experiments.loo._score import null_if_nan
 from deep.model import group_weights
 
 __all__ = [

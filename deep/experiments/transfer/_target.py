@@ -9,9 +9,9 @@ from deep._validation import Floats, Labels
 from deep.base import ABSTAIN, VoteMatrix
 from deep.calibration import balanced_accuracy, ece_noise_floor, expected_calibration_error, log_loss
 from deep.datasets import ScoreTable
-from deep.experiments._baselines import balanced_accuracies, best_threshold, row_weights
-from deep.experiments._holdout import HoldOut, hold_out
-from deep.experiments._score import TestCells
+from deep.experiments.loo._baselines import balanced_accuracies, best_threshold, row_weights
+from deep.experiments.loo._holdout import HoldOut, hold_out
+from deep.experiments.loo._score import TestCells
 from deep.features import distinct_patterns
 from deep.model import (
     RECIPES,

@@ -1,0 +1,18 @@
+"""Leave one dataset out: choose, fit and calibrate on the others, measure on it."""
+
+from collections.abc import Sequence
+
+from deep.experiments._options import guarded
+
+__all__ = ["main"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; its parts are loaded only then, so that a worker process loads little."""
+    return guarded(_run, argv)
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    from deep.experiments.loo._command import main as run
+
+    return run(argv)

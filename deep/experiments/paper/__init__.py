@@ -1,0 +1,18 @@
+"""The DEEP paper's tables and figures from any votes, beside its printed figures."""
+
+from collections.abc import Sequence
+
+from deep.experiments._options import guarded
+
+__all__ = ["main"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; its parts are loaded only then, so that a worker process loads little."""
+    return guarded(_run, argv)
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    from deep.experiments.paper._command import main as run
+
+    return run(argv)
