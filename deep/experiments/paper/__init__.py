@@ -9,10 +9,10 @@ __all__ = ["main"]
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; its parts are loaded only then, so that a worker process loads little."""
-    return guarded(_run, argv)
+    return guarded(_load_and_run, argv)
 
 
-def _run(argv: Sequence[str] | None) -> int:
+def _load_and_run(argv: Sequence[str] | None) -> int:
     from deep.experiments.paper._command import main as run
 
     return run(argv)
