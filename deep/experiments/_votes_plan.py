@@ -1,19 +1,23 @@
 """What a `deep votes` command is going to ask: every prompt of every model about every example."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
-from itertools import groupby, islice, product
+from itertools import chain, groupby, islice, product
 from typing import Any
 
 from deep._records import Example, Judgment
+from deep.datasets import Examples
 from deep.exceptions import InputError
-from deep.experiments._votes_io import ExampleFile, chunks
+from deep.experiments._offline import OfflineJudges
+from deep.experiments._replay import STEP, Entry, ProgramId, Replay
+from deep.experiments._votes_io import chunks
 from deep.llm import History, PriceBook, Reply, Request, json_text, output_limit, worst_case
-from deep.prompt_pool import Prompt
+from deep.prompt_pool import Prompt, StagedJudge, why_unusable
 
-__all__ = ["Estimate", "Plan", "read_answer"]
+__all__ = ["Estimate", "Plan", "read_answer", "read_verdict"]
 
 LOGPROBS = {"logprobs": True, "top_logprobs": 5}
 """Five alternatives are what every server that has log-probabilities allows."""
@@ -30,7 +34,7 @@ class Plan:
 
     Parameters
     ----------
-    examples : ExampleFile
+    examples : Examples
     prompts : tuple of Prompt
     models : tuple of str
     endpoint : str
@@ -42,9 +46,14 @@ class Plan:
     temperature : float, optional
     max_tokens : int, optional
         In place of the prompts' own.
+    judges : tuple of StagedJudge
+        Judges that need several calls; `samples`, `soft`, `temperature` and `max_tokens` are not for them, since
+        how often and how freely each step is asked is part of the judge.
+    offline : OfflineJudges
+        Judges that ask nobody; where there are no others, `models` and `endpoint` are empty.
     """
 
-    examples: ExampleFile
+    examples: Examples
     prompts: tuple[Prompt, ...]
     models: tuple[str, ...]
     endpoint: str
@@ -52,22 +61,40 @@ class Plan:
     soft: bool = False
     temperature: float | None = None
     max_tokens: int | None = None
+    judges: tuple[StagedJudge, ...] = ()
+    offline: OfflineJudges = field(default_factory=OfflineJudges)
 
     def __post_init__(self) -> None:
         repeated = next((v for i, v in enumerate(self.voters) if v in self.voters[:i]), None)
         if repeated is not None:
             raise InputError(f"`prompt` and `model` must name each voter once. Got {repeated!r} twice.")
+        if self.temperature is not None and not 0 <= self.temperature < math.inf:
+            raise InputError(f"`temperature` must be a number of at least 0. Got {self.temperature!r}.")
+        if self.max_tokens is not None and self.max_tokens < 1:
+            raise InputError(f"`max_tokens` must be at least 1. Got {self.max_tokens}.")
 
     @property
     def voters(self) -> list[str]:
-        """The columns of the vote matrix, prompts first."""
+        """The columns of the vote matrix: prompts, staged judges, judges that ask nobody."""
+        staged = [judge.voter(model) for judge in self.judges for model in self.models]
+        return [*self.prompt_voters, *staged, *self.offline.voters]
+
+    @property
+    def asks(self) -> bool:
+        """Whether there is anything to ask an endpoint."""
+        return bool(self.prompts or self.judges)
+
+    @property
+    def prompt_voters(self) -> list[str]:
+        """The columns that single prompts fill."""
         return [prompt.voter(model) for prompt in self.prompts for model in self.models]
 
     @property
     def soft_voters(self) -> list[str]:
         """The voters that give more than a vote."""
         everyone = self.soft or self.samples > 1
-        return [p.voter(model) for p in self.prompts for model in self.models if everyone or p.kind == "score"]
+        asked = [p.voter(model) for p in self.prompts for model in self.models if everyone or p.kind == "score"]
+        return [*asked, *self.offline.voters]
 
     @cached_property
     def n_examples(self) -> int:
@@ -76,8 +103,13 @@ class Plan:
 
     @property
     def n_requests(self) -> int:
-        """The number of requests in all."""
-        return self.n_examples * len(self.voters) * self.samples
+        """The number of requests in all, those of staged judges left out: nobody knows it."""
+        return self.n_examples * len(self.prompt_voters) * self.samples
+
+    @property
+    def n_offline(self) -> int:
+        """The number of judgments that ask nobody."""
+        return self.n_examples * len(self.offline.voters)
 
     def parameters(self, prompt: Prompt) -> dict[str, Any]:
         """Return what goes along with a prompt's messages."""
@@ -124,10 +156,18 @@ class Plan:
                 context=(prompt, example),
             )
 
-    def metadata(self, base_url: str) -> dict[str, Any]:
+    def programs(self, examples: Iterable[Example] | None = None) -> Iterator[Entry]:
+        """Yield the program of every staged judge of every model about every example, or about some examples."""
+        for example in self.examples if examples is None else examples:
+            for judge, model in product(self.judges, self.models):
+                identity = ProgramId(judge.voter(model), str(example.dataset), example.example_id)
+                yield identity, model, judge.program(example)
+
+    def metadata(self, base_url: str | None) -> dict[str, Any]:
         """Return what the vote files say about how they came to be."""
         voters = {
             prompt.voter(model): {
+                "kind": "prompt",
                 "prompt": prompt.id,
                 "prompt_hash": prompt.hash,
                 "model": model,
@@ -136,22 +176,49 @@ class Plan:
             for prompt in self.prompts
             for model in self.models
         }
+        for judge, model in product(self.judges, self.models):
+            said = {"kind": "staged", "judge": judge.name, "judge_hash": judge.version}
+            voters[judge.voter(model)] = {**said, "model": model}
+        voters |= self.offline.metadata()
         common = {"schema_version": 1, "base_url": base_url, "endpoint": self.endpoint, "samples": self.samples}
         return {**common, "soft": self.soft, "voters": voters}
 
     def estimate(self, prices: PriceBook, history: History | None, *, batch: bool = False) -> "Estimate":
         """Count what is still to be asked and bound what it costs, without sending anything."""
-        estimate = Estimate()
-        for chunk in chunks(self.requests()):
+        estimate = Estimate(self.n_offline)
+        replay = Replay(self.programs, self.endpoint, history)
+        asked: set[str] = set()
+        for chunk in chunks(chain(self.requests(), replay.requests())):
             keys = [request.key for request in chunk]
             states = {} if history is None else history.states(keys)
             for key, request in zip(keys, chunk, strict=True):
+                if request.context is STEP and key in asked:
+                    continue
+                if request.context is STEP:
+                    asked.add(key)
                 estimate.add(request, prices, settled=states.get(key) in ("done", "failed"), batch=batch)
+        estimate.more_follow = replay.n_open > 0
+        estimate.calls_at_most = self._most_calls() if self.judges else None
         return estimate
 
+    def _most_calls(self) -> int | None:
+        """Return the most calls that the staged judges can make; None where one of them cannot say."""
+        bounds: list[Callable[[Example], int]] = [j.most_calls for j in self.judges if hasattr(j, "most_calls")]
+        if len(bounds) < len(self.judges):
+            return None
+        return len(self.models) * sum(bound(example) for example in self.examples for bound in bounds)
 
-def read_answer(request: Request, reply: Reply) -> Judgment:
-    """Return what a reply says, read by the prompt that asked for it."""
+
+def read_answer(request: Request, reply: Reply) -> Judgment | None:
+    """Return what a reply says, read by the prompt that asked for it; None for a step that makes no vote alone."""
+    if request.context is STEP:
+        reason = why_unusable(reply)
+        return None if reason is None else Judgment(vote=-1, reason=reason)
+    return read_verdict(request, reply)
+
+
+def read_verdict(request: Request, reply: Reply) -> Judgment:
+    """Return what the reply to a single prompt says."""
     prompt, example = request.context
     judgment: Judgment = prompt.parse(
         reply.text,
@@ -178,15 +245,25 @@ class Estimate:
     dollars, dollars_at_most : float or None
         With answers of a tenth of their limit, and the most that it can be; None where a price is not known.
     priced_models, unpriced_models : set of str
+    more_follow : bool
+        Whether staged judges go on to ask what depends on these answers, so that all figures are of their next
+        questions only.
+    offline_judgments : int
+        Judgments that ask nobody and cost nothing.
+    calls_at_most : int or None
+        The most calls of the staged judges in all, those settled already included, where they can say.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, offline_judgments: int = 0) -> None:
+        self.offline_judgments = offline_judgments
         self.calls = self.settled = self.input_tokens = 0
         self.output_tokens: int | None = 0
         self.dollars: float | None = 0.0
         self.dollars_at_most: float | None = 0.0
         self.unpriced_models: set[str] = set()
         self.priced_models: set[str] = set()
+        self.more_follow = False
+        self.calls_at_most: int | None = None
 
     def add(self, request: Request, prices: PriceBook, *, settled: bool, batch: bool) -> None:
         """Count one request."""

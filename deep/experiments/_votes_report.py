@@ -91,7 +91,8 @@ def _cells(row: ReportRow) -> list[str]:
     seconds = ["" if value is None else f"{value:.2f}" for value in (row.seconds_median, row.seconds_p95)]
     counts = [str(n) for n in (row.waiting, row.unknown, row.attempts)]
     cost = money(row.cost, row.unpriced).partition(" ")[0]
-    return [row.voter, row.dataset, str(row.asked), str(row.votes), *reasons, *counts, cost, *seconds]
+    said = f"{row.answers} answers" if row.answers else str(row.votes)
+    return [row.voter, row.dataset, str(row.asked), said, *reasons, *counts, cost, *seconds]
 
 
 def _counts(counts: dict[str, int]) -> str:

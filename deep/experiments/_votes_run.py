@@ -6,15 +6,18 @@ import math
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from deep._records import Judgment
+from deep._records import Example, Judgment
 from deep.exceptions import InputError
+from deep.experiments._progress import progress_bars
+from deep.experiments._replay import Entry, ProgramId, Replay
 from deep.experiments._votes_io import Outputs, Row, chunks
 from deep.experiments._votes_plan import Plan, read_answer
 from deep.experiments._votes_progress import live_line
@@ -28,6 +31,7 @@ from deep.llm import (
     Ledger,
     PriceBook,
     Quirks,
+    Request,
     RetryPolicy,
     Runner,
     Tally,
@@ -113,15 +117,36 @@ def api_key(variable: str, base_url: str) -> str | None:
     return key or None
 
 
-def run_plan(plan: Plan, settings: Settings) -> Outcome:
-    """Ask what the ledger lacks of a plan."""
+def run_plan(plan: Plan, settings: Settings | None) -> Outcome:
+    """Ask what the ledger lacks of a plan; where it asks nobody, there are no settings and nothing to do."""
+    if settings is None:
+        return Outcome(Tally(0), None, 0)
+    total = None if plan.judges else plan.n_requests
+    return ask(settings, endpoint=plan.endpoint, requests=plan.requests, programs=plan.programs, total=total)
+
+
+def ask(
+    settings: Settings,
+    *,
+    endpoint: str,
+    requests: Callable[[], Iterable[Request]] = tuple,
+    programs: Callable[[], Iterable[Entry]] = tuple,
+    total: int | None = None,
+) -> Outcome:
+    """Ask what the ledger lacks of some requests, and of what programs ask, until no program asks anything more."""
     logging.getLogger("stamina").addHandler(logging.NullHandler())
-    return asyncio.run(_run_plan(plan, settings))
+    return asyncio.run(_ask(settings, endpoint, requests, programs, total))
 
 
-async def _run_plan(plan: Plan, settings: Settings) -> Outcome:
+async def _ask(
+    settings: Settings,
+    endpoint: str,
+    requests: Callable[[], Iterable[Request]],
+    programs: Callable[[], Iterable[Entry]],
+    total: int | None,
+) -> Outcome:
     concurrency = ConcurrencyLimit.parse(settings.concurrency)
-    tally = Tally(plan.n_requests)
+    tally = Tally(total)
     client = Client(
         settings.base_url,
         api_key(settings.key_variable, settings.base_url),
@@ -137,15 +162,33 @@ async def _run_plan(plan: Plan, settings: Settings) -> Outcome:
     try:
         async with ledger:
             terms = await _terms(settings, concurrency, ledger)
-            runner = await _runner(plan, settings, ledger, client, terms, tally)
+            runner = await _runner(endpoint, settings, ledger, client, terms, tally)
             unknown = ledger.unknown
             if unknown:
                 sys.stderr.write(f"{unknown_line(unknown, asked_again=not settings.at_most_once)}\n")
             with _stop_on_signal(runner), live_line(tally):
-                await runner.run(plan.requests)
+                await _run_waves(runner, settings, endpoint, ledger.run, requests, programs)
     finally:
         await client.close()
     return Outcome(tally, runner.stopped, unknown)
+
+
+async def _run_waves(
+    runner: Runner | BatchRunner,
+    settings: Settings,
+    endpoint: str,
+    run: int,
+    requests: Callable[[], Iterable[Request]],
+    programs: Callable[[], Iterable[Entry]],
+) -> None:
+    """Ask everything that can be asked at once, and again what the answers lead programs to ask."""
+    with History(settings.ledger) as history:
+        options: Any = {"run": run, "at_most_once": settings.at_most_once, "retry": settings.retry_failed}
+        replay = Replay(programs, endpoint, history, **options)
+        await runner.run(lambda: chain(requests(), replay.requests()))
+        while replay.n_open and runner.stopped is None:
+            replay.n_open = 0
+            await runner.run(replay.requests)
 
 
 def unknown_line(n: int, *, asked_again: bool) -> str:
@@ -155,13 +198,13 @@ def unknown_line(n: int, *, asked_again: bool) -> str:
 
 
 async def _runner(
-    plan: Plan, settings: Settings, ledger: Ledger, client: Client, terms: Terms, tally: Tally
+    endpoint: str, settings: Settings, ledger: Ledger, client: Client, terms: Terms, tally: Tally
 ) -> Runner | BatchRunner:
     quirks = Quirks(await ledger.known_quirks())
     if settings.batch:
-        runner = partial(BatchRunner, endpoint=plan.endpoint, poll=settings.poll)
+        runner = partial(BatchRunner, endpoint=endpoint, poll=settings.poll)
         return runner(ledger, client, read_answer, terms, quirks, tally)
-    waiting = await ledger.open_batches(plan.endpoint)
+    waiting = await ledger.open_batches(endpoint)
     if waiting:
         n = sum(batch.size for batch in waiting)
         raise InputError(f"`batch` must be given: {n} requests wait in a batch. Got a run without. Collect them first.")
@@ -204,33 +247,81 @@ def _stop_on_signal(runner: Runner | BatchRunner) -> Iterator[None]:
             loop.remove_signal_handler(number)
 
 
-def write_votes(plan: Plan, settings: Settings, out: Path) -> None:
-    """Write the votes of a plan, all of them settled, from the ledger alone."""
+def write_votes(plan: Plan, settings: Settings | None, out: Path, tally: Tally) -> None:
+    """Write the votes of a plan: those that were asked for from the ledger alone, the others as they are made.
+
+    Counts those of staged judges and of judges that ask nobody.
+    """
     documents = any(example.document_id is not None for example in plan.examples)
+    asked = {} if settings is None else {"max_failure_rate": settings.max_failure_rate}
     outputs = Outputs(
         out,
         plan.voters,
         soft=plan.soft_voters,
-        metadata={**plan.metadata(settings.base_url), "max_failure_rate": settings.max_failure_rate},
+        metadata={**plan.metadata(None if settings is None else settings.base_url), **asked},
         documents=documents,
     )
-    with History(settings.ledger) as history:
-        outputs.write(_rows(plan, history))
+    with ExitStack() as stack:
+        history = None if settings is None else stack.enter_context(History(settings.ledger))
+        rows = _rows(plan, history, tally)
+        if plan.offline:
+            step = stack.enter_context(progress_bars())("judging", plan.n_examples)
+            rows = _counted(rows, step)
+        outputs.write(rows)
 
 
-def _rows(plan: Plan, history: History) -> Iterator[Row]:
-    voters = plan.voters
+def _counted(rows: Iterable[Row], step: Callable[[], None]) -> Iterator[Row]:
+    for row in rows:
+        yield row
+        step()
+
+
+def _rows(plan: Plan, history: History | None, tally: Tally) -> Iterator[Row]:
     for examples in chunks(plan.examples):
-        found: dict[tuple[str, str, str], Any] = {}
-        for dataset in dict.fromkeys(str(example.dataset) for example in examples):
-            items = [example.example_id for example in examples if example.dataset == dataset]
-            said = history.judgments(plan.endpoint, dataset, items, voters, plan.samples)
-            found |= {(dataset, item, voter): judgments for (item, voter), judgments in said.items()}
-        for example in examples:
-            row = Row(example)
-            for voter in voters:
-                _enter(row, voter, found[str(example.dataset), example.example_id, voter])
-            yield row
+        rows = [Row(example) for example in examples]
+        if history is not None:
+            _enter_asked(plan, rows, history, tally)
+        for row, judgments in zip(rows, plan.offline.judge(examples), strict=True):
+            for voter, judgment in judgments.items():
+                tally.judge(voter, judgment)
+                _enter(row, voter, [judgment])
+        yield from rows
+
+
+def _enter_asked(plan: Plan, rows: Sequence[Row], history: History, tally: Tally) -> None:
+    """Enter what prompts and staged judges say, which is all in the ledger."""
+    voters, examples = plan.prompt_voters, [row.example for row in rows]
+    found: dict[tuple[str, str, str], Any] = {}
+    for dataset in dict.fromkeys(str(example.dataset) for example in examples):
+        items = [example.example_id for example in examples if example.dataset == dataset]
+        said = history.judgments(plan.endpoint, dataset, items, voters, plan.samples)
+        found |= {(dataset, item, voter): judgments for (item, voter), judgments in said.items()}
+    staged = _staged(plan, examples, history, tally)
+    for row in rows:
+        identity = str(row.example.dataset), row.example.example_id
+        for voter in voters:
+            _enter(row, voter, found[(*identity, voter)])
+        for voter, judgment in staged.get(identity, ()):
+            _enter(row, voter, [judgment])
+
+
+def _staged(
+    plan: Plan, examples: Sequence[Example], history: History, tally: Tally
+) -> dict[tuple[str, str], list[tuple[str, Judgment]]]:
+    """Return what the staged judges say, by dataset and item."""
+    said: dict[tuple[str, str], list[tuple[str, Judgment]]] = {}
+    replay = Replay(lambda: plan.programs(examples), plan.endpoint, history)
+    for identity, value in replay.values():
+        judgment = value if isinstance(value, Judgment) else _broken(identity, value)
+        tally.judge(identity.voter, judgment)
+        said.setdefault((identity.dataset, identity.item), []).append((identity.voter, judgment))
+    return said
+
+
+def _broken(identity: ProgramId, value: object) -> Judgment:
+    """Return that a judge came to no judgment; its answers are paid for, and those of all other examples are good."""
+    sys.stderr.write(f"{identity.voter} broke on {identity.item!r} of {identity.dataset!r}: {value!r}\n")
+    return Judgment(vote=-1, reason="unparsable")
 
 
 def _enter(row: Row, voter: str, judgments: Sequence[Judgment]) -> None:

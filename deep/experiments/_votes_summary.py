@@ -20,7 +20,7 @@ def summary(
     voters = [
         {
             "voter": voter,
-            **{kind: counts[kind] for kind in ("done", "votes", *REASONS)},
+            **{kind: counts[kind] for kind in ("done", "votes", "answers", *REASONS)},
             "failure_rate": tally.failure_rate(voter),
             "failing": voter in failing,
         }
@@ -36,13 +36,13 @@ def summary(
         "failed": tally.failed,
         "attempts": tally.attempts,
         "unknown": outcome.unknown,
-        "asked_again": 0 if settings.at_most_once else outcome.unknown,
+        "asked_again": 0 if settings is None or settings.at_most_once else outcome.unknown,
         "cost": None if tally.unpriced and not tally.cost else tally.cost,
         "unpriced": tally.unpriced,
         "seconds": tally.seconds,
         "stopped": outcome.stopped,
         "voters": voters,
-        "ledger": describe_ledger(settings.ledger),
+        "ledger": None if settings is None else describe_ledger(settings.ledger),
         "outputs": paths,
     }
 
@@ -50,10 +50,13 @@ def summary(
 def summary_text(values: dict[str, Any]) -> str:
     """Return the summary for people."""
     lines = [_voter_line(voter) for voter in values["voters"]]
-    lines.append(
-        f"{values['answered']} answered, {values['failed']} failed, {values['found']} settled before, "
-        f"in {values['attempts']} attempts and {values['seconds']:.1f} s"
-    )
+    if values["ledger"] is None:
+        lines.append(f"{values['examples']} examples judged in {values['seconds']:.1f} s; nobody was asked")
+    else:
+        lines.append(
+            f"{values['answered']} answered, {values['failed']} failed, {values['found']} settled before, "
+            f"in {values['attempts']} attempts and {values['seconds']:.1f} s"
+        )
     lines.append(f"cost of this run: {money(values['cost'], values['unpriced'])}")
     if values["unknown"]:
         lines.append(unknown_line(values["unknown"], asked_again=bool(values["asked_again"])))
@@ -62,9 +65,11 @@ def summary_text(values: dict[str, Any]) -> str:
         why = "the budget is reached" if values["stopped"] == "budget" else "interrupted"
         lines.append(f"stopped: {why}. No votes were written; the same command again asks what is missing.")
     lines += [f"{kind}: {path}" for kind, path in sorted(values["outputs"].items())]
-    return "\n".join([*lines, f"ledger: {values['ledger']}", ""])
+    lines += [f"ledger: {values['ledger']}"] if values["ledger"] else []
+    return "\n".join([*lines, ""])
 
 
 def _voter_line(voter: dict[str, Any]) -> str:
     reasons = ", ".join(f"{voter[reason]} {reason}" for reason in REASONS if voter[reason])
-    return f"{voter['voter']}: {voter['votes']} votes" + (f", {reasons}" if reasons else "")
+    said = f"{voter['answers']} answers" if voter["answers"] else f"{voter['votes']} votes"
+    return f"{voter['voter']}: {said}" + (f", {reasons}" if reasons else "")

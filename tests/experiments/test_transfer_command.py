@@ -46,6 +46,7 @@ def test_every_dataset_is_held_out_and_measured(tmp_path, capsys):
     results = json.loads((tmp_path / "out" / "results.json").read_text())
     assert [one["dataset"] for one in results["targets"]] == ["d0", "d1", "d2", "d3", "d4"]
     assert set(results["targets"][0]["few_labels"]) == {"20", "50", "100"}
+    assert set(results["summary"]["fewer_labels"]) == {"design", "random", "spread"}
     assert results["summary"]["methods"]["pool"]["ece"] < results["summary"]["methods"]["paper"]["ece"]
     assert results["summary"]["methods"]["best_judge_learned_threshold"]["balanced_accuracy"] > 0.7
     assert (tmp_path / "out" / "results.md").read_text() in out
@@ -107,8 +108,18 @@ def test_means_leave_out_what_is_not_there():
     prior = {"estimate": 0.5, "interval": [0.4, 0.6], "covered": True, "refused": False}
     target = {"dataset": "a", "n": 9, "consistent": 0.5, "prior": prior, "weights": {}}
     methods = dict.fromkeys(("pool", "paper", "platt", "best_judge"), method)
-    with_cells = target | {"methods": methods, "cells": {"n": 2, "covered": 0.5}, "few_labels": {"100": 0.04}}
-    without = target | {"methods": methods, "cells": {"n": 0, "covered": None}, "few_labels": {"100": None}}
+    with_cells = target | {
+        "methods": methods,
+        "cells": {"n": 2, "covered": 0.5},
+        "few_labels": {"100": 0.04},
+        "fewer_labels": {"spread": -0.01},
+    }
+    without = target | {
+        "methods": methods,
+        "cells": {"n": 0, "covered": None},
+        "few_labels": {"100": None},
+        "fewer_labels": {"spread": None},
+    }
     found = summarize([with_cells, without])
     assert (found["cells_covered"], found["few_labels"]["100"], found["prior_covered"]) == (0.5, 0.04, 2)
     assert found["cells_covered_interval"] is None

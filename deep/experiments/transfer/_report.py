@@ -56,7 +56,18 @@ def summarize(targets: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "cells_covered": _mean(cells),
         "cells_covered_interval": _interval_of_mean(cells),
         "few_labels": {n: _mean(one["few_labels"][n] for one in targets) for n in targets[0]["few_labels"]},
+        "fewer_labels": _fewer(targets),
     }
+
+
+def _fewer(targets: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return, by strategy, on how many datasets a quarter fewer labels do as well as random ones, and the mean."""
+    found = {}
+    for strategy in targets[0]["fewer_labels"]:
+        known = [one["fewer_labels"][strategy] for one in targets if one["fewer_labels"][strategy] is not None]
+        held = sum(value <= 0 for value in known)
+        found[strategy] = {"datasets": len(known), "held": held, "difference": _mean(known)}
+    return found
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
@@ -136,6 +147,15 @@ def _uncertainty(targets: Sequence[dict[str, Any]], summary: dict[str, Any]) -> 
             "",
             f"Log loss of the pool is below that of Platt on the pooled data on {below['platt']} of "
             f"{summary['n_datasets']} datasets, below that of the paper's recipe on {below['paper']}.",
+            "",
+            "A quarter fewer labels, ECE less that of random ones (0 or less: the strategy saves a quarter):",
+            "",
+            *(
+                f"- {strategy}: {100 * row['difference']:+.2f} points on average, 0 or less on {row['held']} of "
+                f"{row['datasets']} datasets"
+                for strategy, row in summary["fewer_labels"].items()
+                if row["datasets"]
+            ),
         ]
     )
 

@@ -12,10 +12,10 @@ from deep.datasets import ScoreTable
 from deep.experiments.loo._baselines import balanced_accuracies, best_threshold, row_weights
 from deep.experiments.loo._holdout import HoldOut, hold_out
 from deep.experiments.loo._score import TestCells
+from deep.experiments.transfer._labels import few_label_errors, fewer_labels
 from deep.features import distinct_patterns
 from deep.model import (
     RECIPES,
-    FewLabels,
     Pool,
     PoolScores,
     Subset,
@@ -26,10 +26,7 @@ from deep.model import (
     training_set,
 )
 
-__all__ = ["FEW", "MIN_CELL", "TransferSettings", "transfer_to"]
-
-FEW = (20, 50, 100)
-"""How many labels of the target are given."""
+__all__ = ["MIN_CELL", "TransferSettings", "transfer_to"]
 
 MIN_CELL = 30
 """Rows of a vote pattern from which its observed rate is compared with the interval of P."""
@@ -93,6 +90,11 @@ def transfer_to(
         "platt": _pooled_platt(split, settings),
         **_single_judges(split, scores),
     }
+    labeling = {
+        "n_draws": settings.n_draws,
+        "n_bins": settings.n_bins,
+        "random_state": settings.random_state,
+    }
     return {
         "dataset": test,
         "n": len(y),
@@ -107,7 +109,8 @@ def transfer_to(
             "learned_from": pool.prior_member_,
         },
         "cells": _cell_coverage(split.test, found),
-        "few_labels": _few_labels(y, found, settings),
+        "few_labels": few_label_errors(y, found, **labeling),
+        "fewer_labels": fewer_labels(y, found, **labeling),
         "weights": {name: round(weight, 4) for name, weight in pool.weights_.items()},
     }
 
@@ -196,24 +199,3 @@ def _cell_coverage(test: VoteMatrix, found: PoolScores) -> dict[str, Any]:
         "covered": float(inside[large].mean()) if large.any() else None,
         "mean_width": float((high - low)[large].mean()) if large.any() else None,
     }
-
-
-def _few_labels(y: Labels, found: PoolScores, settings: TransferSettings) -> dict[str, Any]:
-    """Return the calibration error on the unlabeled rest, the mean over random draws of labels."""
-    p = found.p_consistent
-    rng = np.random.default_rng(settings.random_state)
-    errors: dict[str, Any] = {}
-    for n in FEW:
-        if n > len(y) // 2:
-            errors[str(n)] = None
-            continue
-        drawn = [_error_of_rest(y, p, rng.permutation(len(y))[:n], found, settings) for _ in range(settings.n_draws)]
-        errors[str(n)] = float(np.mean(drawn))
-    return errors
-
-
-def _error_of_rest(y: Labels, p: Floats, labeled: Any, found: PoolScores, settings: TransferSettings) -> float:
-    rest = np.ones(len(y), dtype=bool)
-    rest[labeled] = False
-    few = FewLabels(found.misfit).fit(p[labeled], y[labeled])
-    return expected_calibration_error(y[rest], few.transform(p[rest]), n_bins=settings.n_bins)

@@ -1,0 +1,224 @@
+"""A source and a claim, cut up once for all checks."""
+
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Callable, Collection
+from functools import cached_property, lru_cache
+from itertools import pairwise
+from math import log
+from threading import Lock
+from typing import Any, TypeVar
+
+from deep._text import sentence_spans
+from deep.features.lexical._words import FUNCTION_STEMS, FUNCTION_WORDS, WORD, stem
+
+__all__ = ["Pair", "Text", "analysed_pair"]
+
+T = TypeVar("T")
+
+BEST = 3
+"""Sentences of a source that a sentence of the claim is held against."""
+
+MOST_PLACES = 500
+"""A word in more places tells little of where to look, and in a very long source would take long."""
+
+ALIKE = 5
+"""Letters at the start from which on two stems may be one word: develop, development."""
+
+SHORT_CLAIM = 64
+"""Words; below it pairs of neighbours are searched for, from there on looked up, which takes longer to prepare."""
+
+CHARACTERS_AT_HAND = 500_000
+"""Two hundred documents of 400 words, some 10 MB when cut up; more would not stay in the processor's cache."""
+
+
+def _lower_case(text: str) -> str:
+    """Return a text in lower case and of the same length; one capital letter has two in its place."""
+    lower = text.lower()
+    return lower if len(lower) == len(text) else "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
+
+
+class Text:
+    """One text as sentences, words and stems; the rest is worked out when a check asks for it.
+
+    Parameters
+    ----------
+    text : str
+
+    Attributes
+    ----------
+    lower, stems : list of str
+        The words in lower case, and without their endings; of one length.
+    starts : list of int
+        The position of every sentence's first word, and the number of words at the end.
+    """
+
+    def __init__(self, text: str) -> None:
+        try:
+            self._spans = sentence_spans(text)
+        except UnicodeEncodeError:  # a lone surrogate; "?" in its place keeps every position
+            text = text.encode(errors="replace").decode()
+            self._spans = sentence_spans(text)
+        self.text = text
+        self.lower: list[str] = []
+        self.starts = [0]
+        self._in_lower_case = _lower_case(text)
+        for start, end in self._spans:
+            self.lower += WORD.findall(self._in_lower_case, start, end)
+            if len(self.lower) > self.starts[-1]:
+                self.starts.append(len(self.lower))
+        self.stems = list(map(stem, self.lower))
+        self._derived: dict[str, Any] = {}
+
+    @cached_property
+    def words(self) -> list[str]:
+        """The words as written."""
+        matches = (match for span in self._spans for match in WORD.finditer(self._in_lower_case, *span))
+        return [self.text[match.start() : match.end()] for match in matches]
+
+    @property
+    def n_sentences(self) -> int:
+        """The number of sentences that hold a word."""
+        return len(self.starts) - 1
+
+    def sentence(self, number: int) -> list[str]:
+        """Return the words of a sentence in lower case."""
+        return self.lower[self.starts[number] : self.starts[number + 1]]
+
+    def sentence_stems(self, number: int) -> list[str]:
+        """Return the stems of a sentence."""
+        return self.stems[self.starts[number] : self.starts[number + 1]]
+
+    @cached_property
+    def word_set(self) -> frozenset[str]:
+        """All words, in lower case."""
+        return frozenset(self.lower)
+
+    @cached_property
+    def stem_set(self) -> frozenset[str]:
+        """All stems."""
+        return frozenset(self.stems)
+
+    @cached_property
+    def line(self) -> str:
+        """All stems on one line, a blank on either side of each."""
+        return f" {' '.join(self.stems)} "
+
+    @cached_property
+    def initials(self) -> str:
+        """The first letters of all words in order, and once more without those of function words."""
+        content = (word[0] for word in self.lower if word not in FUNCTION_WORDS)
+        return f"{''.join(word[0] for word in self.lower)} {''.join(content)}"
+
+    @cached_property
+    def content(self) -> list[str]:
+        """The stems of all words but function words, in order."""
+        return [s for s in self.stems if s not in FUNCTION_STEMS]
+
+    @cached_property
+    def bigrams(self) -> frozenset[tuple[str, str]]:
+        """All pairs of neighbours."""
+        return frozenset(pairwise(self.stems))
+
+    def has(self, s: str) -> bool:
+        """Return whether a stem occurs, or one that starts alike."""
+        return s in self.stem_set or (len(s) >= ALIKE and f" {s[:ALIKE]}" in self.line)
+
+    def neighbours_among(self, stems: list[str]) -> Collection[tuple[str, str]]:
+        """Return pairs of neighbours, among them all that are also neighbours in `stems`."""
+        if len(stems) >= SHORT_CLAIM:
+            return self.bigrams
+        return {(a, b) for a, b in pairwise(stems) if f" {a} {b} " in self.line}
+
+    def derived(self, name: str, work_out: Callable[["Text"], T]) -> T:
+        """Return what a check works out of a text, once for all claims that are held against it."""
+        if name not in self._derived:
+            self._derived[name] = work_out(self)
+        return self._derived[name]  # type: ignore[no-any-return]
+
+
+class Pair:
+    """A claim beside its source.
+
+    Parameters
+    ----------
+    source, claim : Text
+    """
+
+    def __init__(self, source: Text, claim: Text) -> None:
+        self.source = source
+        self.claim = claim
+
+    @cached_property
+    def aligned(self) -> list[tuple[float, list[int]]]:
+        """For every sentence of the claim, how much of it is in one sentence of the source, and in which ones.
+
+        The share of its content words, rare ones weighing more, that the best sentence of the source holds, in [0, 1];
+        and the best sentences, the best first. None is best where nothing is shared.
+        """
+        sentences = [set(self.claim.sentence_stems(n)) - FUNCTION_STEMS for n in range(self.claim.n_sentences)]
+        index = self._places(frozenset().union(*sentences))
+        return [_align(sorted(stems), index, self.source.n_sentences) for stems in sentences]
+
+    def _places(self, wanted: frozenset[str]) -> dict[str, set[int]]:
+        """Return the sentences of the source that hold each of some stems."""
+        places: dict[str, set[int]] = {s: set() for s in wanted}
+        stems, starts = self.source.stems, self.source.starts
+        for i in [i for i, s in enumerate(stems) if s in wanted]:
+            found = places[stems[i]]
+            if len(found) < MOST_PLACES:
+                found.add(bisect_right(starts, i) - 1)
+        return places
+
+
+def _align(stems: list[str], index: dict[str, set[int]], n_sentences: int) -> tuple[float, list[int]]:
+    shared: dict[int, float] = {}
+    whole = 0.0
+    for s in stems:
+        weight = log(1.0 + n_sentences / (1.0 + len(index[s])))
+        whole += weight
+        for number in index[s]:
+            shared[number] = shared.get(number, 0.0) + weight
+    best = sorted(shared, key=lambda number: (-shared[number], number))[:BEST]
+    return (shared[best[0]] / whole, best) if best else (0.0, [])
+
+
+class _Shelf:
+    """The texts that were cut up last.
+
+    Parameters
+    ----------
+    most : int
+        Characters of all texts together; the latest stays, whatever its length.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._texts: OrderedDict[str, Text] = OrderedDict()
+        self._size = 0
+        self._lock = Lock()
+
+    def text(self, text: str) -> Text:
+        """Return a text cut up; one on the shelf is not cut up again."""
+        with self._lock:
+            known = self._texts.get(text)
+            if known is not None:
+                self._texts.move_to_end(text)
+                return known
+        fresh = Text(text)
+        with self._lock:
+            if text not in self._texts:
+                self._size += len(text)
+            self._texts[text] = fresh
+            while self._size > self._most and len(self._texts) > 1:
+                self._size -= len(self._texts.popitem(last=False)[0])
+        return fresh
+
+
+_SHELF = _Shelf(CHARACTERS_AT_HAND)
+
+
+@lru_cache(1)
+def analysed_pair(source: str, claim: str) -> Pair:
+    """Return a claim beside its source; a source seen lately is not cut up again."""
+    return Pair(_SHELF.text(source), Text(claim))

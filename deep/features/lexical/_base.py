@@ -1,0 +1,107 @@
+"""What every lexical check is: a labeling function that looks at words and abstains where they tell nothing."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import lru_cache
+from hashlib import sha256
+from typing import ClassVar
+
+from deep._records import ABSTAIN, Example, Judgment
+from deep.features.lexical._analysis import Pair, analysed_pair
+
+__all__ = ["LexicalCheck", "abstained", "found_or_missing", "graded", "label_all"]
+
+ANALYSIS = 1
+"""Raised when what all checks share changes: how texts are cut into sentences, words and stems, and aligned."""
+
+EVIDENCE_SHOWN = 10
+
+
+class LexicalCheck(ABC):
+    """A labeling function that compares words of the claim with those of the source.
+
+    A subclass says in `look` what it looks at and in `silent` when it abstains, and implements ``_judge(pair)``.
+
+    Attributes
+    ----------
+    name : str
+    version : str
+        A hash of the name and the revision, in hex; it changes when a vote may.
+    voter : str
+        The column of a vote matrix, ``lexical-<name>@<first 8 of version>``.
+    """
+
+    name: ClassVar[str]
+    look: ClassVar[str]
+    silent: ClassVar[str]
+    revision: ClassVar[int] = 1
+
+    @property
+    def version(self) -> str:
+        """See the class."""
+        return sha256(f"lexical {self.name} {self.revision} {ANALYSIS}".encode()).hexdigest()
+
+    @property
+    def voter(self) -> str:
+        """See the class."""
+        return f"lexical-{self.name}@{self.version[:8]}"
+
+    def label(self, example: Example, /) -> Judgment:
+        """Judge one example; never fails, whatever the text."""
+        return self._judge(analysed_pair(example.source, example.claim))
+
+    def label_many(self, examples: Sequence[Example]) -> list[Judgment]:
+        """Judge examples, in order."""
+        return [self.label(example) for example in examples]
+
+    @abstractmethod
+    def _judge(self, pair: Pair) -> Judgment:
+        """Judge a claim beside its source."""
+
+
+def label_all(checks: Sequence[LexicalCheck], examples: Sequence[Example]) -> list[list[Judgment]]:
+    """Judge examples by several checks; each claim is cut up and held against its source once for all of them.
+
+    Returns
+    -------
+    list of list of Judgment
+        A row an example, an entry a check, in their order.
+
+    Examples
+    --------
+    >>> from deep import Example
+    >>> from deep.features.lexical import LEXICAL, label_all
+    >>> example = Example("Sales rose to 1,200 units.", "Sales fell to 1200 units.", "1")
+    >>> checks = [LEXICAL[name]() for name in ("numbers", "opposites", "quotes")]
+    >>> [judgment.vote for judgment in label_all(checks, [example])[0]]
+    [1, 0, -1]
+    """
+    return [[check.label(example) for check in checks] for example in examples]
+
+
+@lru_cache(maxsize=64)
+def abstained(rationale: str, score: float | None = None) -> Judgment:
+    """Return a judgment without a vote."""
+    return Judgment(ABSTAIN, reason="abstained", score=score, rationale=rationale)
+
+
+def graded(share: float, rationale: str, *, below: float, from_: float, evidence: Sequence[str] = ()) -> Judgment:
+    """Return 0 where a share is below one limit, 1 from another one on, and no vote between."""
+    if below <= share < from_:
+        return abstained(rationale, share)
+    return Judgment(int(share >= from_), score=share, rationale=rationale, evidence=tuple(evidence))
+
+
+def found_or_missing(what: str, found: Sequence[str], missing: Sequence[str]) -> Judgment:
+    """Return 0 where something is missing from the source, 1 where all is found, no vote where nothing was sought."""
+    if missing:
+        named = ", ".join(missing[:EVIDENCE_SHOWN])
+        rationale = f"The source lacks {what} of the claim: {named}."
+        return Judgment(0, score=_share(found, missing), rationale=rationale, evidence=tuple(missing))
+    if found:
+        return Judgment(1, score=1.0, rationale=f"The source has all {what} of the claim.", evidence=tuple(found))
+    return abstained(f"The claim has no {what}.")
+
+
+def _share(found: Sequence[str], missing: Sequence[str]) -> float:
+    return len(found) / (len(found) + len(missing))

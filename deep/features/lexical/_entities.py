@@ -1,0 +1,81 @@
+"""Names of the claim that the source lacks."""
+
+from typing import ClassVar
+
+from deep._records import Judgment
+from deep.features.lexical._analysis import Pair, Text
+from deep.features.lexical._base import LexicalCheck, found_or_missing
+from deep.features.lexical._quantities import NAMES
+from deep.features.lexical._words import FUNCTION_WORDS, stem
+
+__all__ = ["Entities"]
+
+HEADLINE = 0.75
+"""Where more of the content words behind a sentence's first word are capitalised, capitals tell nothing."""
+
+
+class Entities(LexicalCheck):
+    """Votes 0 where a capitalised word or an acronym inside a sentence of the claim is not in the source."""
+
+    name: ClassVar[str] = "entities"
+    look: ClassVar[str] = "capitalised words and acronyms that the source lacks"
+    silent: ClassVar[str] = "the claim has no capitals inside a sentence, or is a headline"
+
+    def _judge(self, pair: Pair) -> Judgment:
+        found: list[str] = []
+        missing: list[str] = []
+        for name, acronyms in _names(pair.claim).items():
+            (found if _is_known(name, acronyms, pair.source) else missing).append(name)
+        return found_or_missing("names", found, missing)
+
+
+def _names(text: Text) -> dict[str, set[str]]:
+    """Return the names in a text, a word each, and the acronyms of the run of capitalised words that each is in."""
+    names: dict[str, set[str]] = {}
+    for start, end in zip(text.starts, text.starts[1:], strict=False):
+        words = text.words[start:end]
+        capital = [_is_name(words, i) for i in range(len(words))]
+        content = sum(word.lower() not in FUNCTION_WORDS for word in words[1:])
+        if content > 2 and sum(capital[1:]) > HEADLINE * content:
+            continue
+        for i, word in enumerate(words):
+            # The first word of a sentence is capitalised anyway: it is a name where another follows without a comma.
+            if capital[i] and (
+                i or _stands_out(word) or (capital[1:2] == [True] and f"{word} {words[1]}" in text.text)
+            ):
+                names.setdefault(word, _acronyms(words, i))
+    return names
+
+
+def _is_name(words: list[str], i: int) -> bool:
+    word = words[i]
+    return word[0].isupper() and len(word) > 1 and word.lower() not in FUNCTION_WORDS and word.lower() not in NAMES
+
+
+def _stands_out(word: str) -> bool:
+    return sum(letter.isupper() for letter in word) > 1
+
+
+def _acronyms(words: list[str], i: int) -> set[str]:
+    """Return what the capitalised words around one may be shortened to, with and without the little words between."""
+    first = last = i
+    while first and _may_join(words[first - 1]):
+        first -= 1
+    while last + 1 < len(words) and _may_join(words[last + 1]):
+        last += 1
+    run = words[first : last + 1]
+    capitals = [place for place, word in enumerate(run) if word[0].isupper()]
+    within = run[capitals[0] : capitals[-1] + 1]
+    shortened = ("".join(word[0] for word in kept) for kept in (within, [run[place] for place in capitals]))
+    return {letters.lower() for letters in shortened if len(letters) > 2}
+
+
+def _may_join(word: str) -> bool:
+    return word[0].isupper() or word in FUNCTION_WORDS
+
+
+def _is_known(name: str, acronyms: set[str], source: Text) -> bool:
+    s = stem(name.lower())
+    if source.has(s) or (_stands_out(name) and 2 < len(name) < 7 and s in source.initials):
+        return True
+    return not acronyms.isdisjoint(source.stem_set)

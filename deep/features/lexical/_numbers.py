@@ -1,0 +1,93 @@
+"""Numbers of the claim that the source lacks, or has with another unit."""
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator
+from typing import ClassVar
+
+from deep._records import Judgment
+from deep.features.lexical._analysis import Pair, Text
+from deep.features.lexical._base import LexicalCheck, found_or_missing
+from deep.features.lexical._quantities import Quantity, quantities
+
+__all__ = ["Numbers", "Units"]
+
+SAME = 1e-14
+"""Relative; what floats lose in a multiplication."""
+
+COUNTED = 2.0
+"""Up to here, a number in words is as often a pronoun, or the writer's own count, as something that the source says."""
+
+LIST_MARK = re.compile(r"\s*\d{1,2}[.)]\s")
+
+
+class Numbers(LexicalCheck):
+    """Votes 0 where a number of the claim is not in the source, in whatever notation; 1 where all are.
+
+    1,000, 1000, 1k and one thousand are one number, and 1.8 billion is also 1,823 million: a number with decimals or
+    a magnitude, or behind a word like *about*, stands for all that round to it. Units are left to :class:`Units`,
+    times of day to ``Dates``. "One", "two" and "second" in words are not looked for, nor is the number of a list item.
+    """
+
+    name: ClassVar[str] = "numbers"
+    look: ClassVar[str] = "numbers in digits or words that the source lacks, after rounding to the claim's precision"
+    silent: ClassVar[str] = "the claim has no number but one, two and second in words"
+
+    def _judge(self, pair: Pair) -> Judgment:
+        values = sorted(value for quantity in _quantities(pair.source) for value in quantity.values)
+        found: list[str] = []
+        missing: list[str] = []
+        for quantity in _sought(pair.claim):
+            known = any(_is_among(value, values, quantity.step) for value in quantity.values)
+            (found if known else missing).append(quantity.shown)
+        return found_or_missing("numbers", found, missing)
+
+
+class Units(LexicalCheck):
+    """Votes 0 where the source has a number of the claim, but with other units or currencies only; 1 where with its."""
+
+    name: ClassVar[str] = "units"
+    look: ClassVar[str] = "numbers that the source has with another unit, currency or per cent only"
+    silent: ClassVar[str] = "the claim has no number with a unit, or the source has its numbers without any"
+
+    def _judge(self, pair: Pair) -> Judgment:
+        found: list[str] = []
+        missing: list[str] = []
+        for quantity in _sought(pair.claim):
+            if not quantity.unit:
+                continue
+            units = {other.unit for other in _quantities(pair.source) if _is_same(quantity, other)}
+            if quantity.unit in units:
+                found.append(quantity.shown_with_unit)
+            elif units - {""}:
+                missing.append(quantity.shown_with_unit)
+        return found_or_missing("units", found, missing)
+
+
+def _quantities(text: Text) -> list[Quantity]:
+    return text.derived("quantities", quantities)
+
+
+def _sought(claim: Text) -> Iterator[Quantity]:
+    for quantity in _quantities(claim):
+        if not (_is_label(quantity, claim) or (quantity.words and max(quantity.values) <= COUNTED)):
+            yield quantity
+
+
+def _is_label(quantity: Quantity, claim: Text) -> bool:
+    """Return whether a number counts nothing: that of a list item, or in a name like COVID-19."""
+    if quantity.start == 0:
+        return LIST_MARK.match(claim.text) is not None
+    before = claim.words[quantity.start - 1]
+    return before[0].isupper() and f"{before}-{claim.words[quantity.start]}" in claim.text
+
+
+def _is_among(value: float, values: list[float], step: float) -> bool:
+    tolerance = max(step / 2, SAME * max(1.0, value))
+    at = bisect_left(values, value - tolerance)
+    return at < len(values) and values[at] <= value + tolerance
+
+
+def _is_same(quantity: Quantity, other: Quantity) -> bool:
+    values = sorted(other.values)
+    return any(_is_among(value, values, quantity.step) for value in quantity.values)

@@ -1,0 +1,94 @@
+"""Words: how a text is cut into them, which of them say nothing of a topic, and which of them are one word."""
+
+import re
+from functools import lru_cache
+
+__all__ = ["FUNCTION_STEMS", "FUNCTION_WORDS", "WORD", "bag", "stem"]
+
+
+def bag(words: str) -> frozenset[str]:
+    """Return the words of a list that is easier to read without quotation marks.
+
+    Examples
+    --------
+    >>> from deep.features.lexical._words import bag
+    >>> sorted(bag("shall will"))
+    ['shall', 'will']
+    """
+    return frozenset(words.split())
+
+
+LETTER = (
+    r"A-Za-z\xaa\xb5\xba\xc0-\xd6\xd8-\xf6\xf8-\u1fff\u2c00-\u2dff\u3040-\ud7ff\uf900-\ufdff\ufe70-\uffdc"
+    r"\U00010000-\U0001efff\U00020000-\U0003ffff"
+)
+"""Blocks of letters and the marks among them; to ask each character whether it is one takes half as long again."""
+
+WORD = re.compile(rf"[{LETTER}]+(?:['\u2019][{LETTER}]+)*|[$€£¥]?\d+(?:[.,:]\d+)*(?:\s?%|(?:[kmb]|[bmt]n)\b)?")
+"""In a text in lower case: a run of letters, or a number with its currency sign and what is glued to its end."""
+
+FUNCTION_WORDS = bag(
+    """
+    a about above after again against all also am an and any are as at be because been before being below
+    between both but by can could did do does doing done down during each either else even ever every few for
+    from further had has have having he her here hers herself him himself his how however i if in into is it its
+    itself just may me might mine more most much must my myself neither no nor not now of off on once one only
+    onto or other our ours ourselves out over own per same shall she should since so some still such than that
+    the their theirs them themselves then there these they this those though through thus to too under until up
+    upon us very was we were what when where whether which while who whom whose why will with within without
+    would yet you your yours yourself ain't aren't can't cannot couldn't didn't doesn't don't hadn't hasn't
+    haven't he'd he'll he's i'd i'll i'm i've isn't it'll it's let's mustn't she'd she'll she's shouldn't that's
+    there's they'd they'll they're they've wasn't we'd we'll we're we've weren't what's who's won't wouldn't
+    you'd you'll you're you've s t re ve ll d m
+    """
+)
+"""Words that any text may use; what it speaks of is in the others."""
+
+VOWEL = re.compile("[aeiouy]")
+KNOWN_WORDS = 65_536
+
+
+@lru_cache(KNOWN_WORDS)
+def stem(word: str) -> str:
+    """Return what inflected forms of a word in lower case share: no plural, -ing, -ed, -ly, 's; no signs of a number.
+
+    Examples
+    --------
+    >>> from deep.features.lexical._words import stem
+    >>> [stem(word) for word in ("companies", "included", "including", "smith's", "$1,000", "planned")]
+    ['company', 'includ', 'includ', 'smith', '1000', 'plan']
+    """
+    word = word.replace("\u2019", "'").removesuffix("'s")
+    if not word[:1].isalpha():
+        return word.strip("$€£¥% ").replace(",", "")
+    if len(word) < 4 or not word.isascii() or not word.isalpha():
+        return word
+    return _without_e(_without_tense(_without_plural(word)))
+
+
+def _without_plural(word: str) -> str:
+    if word.endswith("ies") and len(word) > 4:
+        return f"{word[:-3]}y"
+    if word.endswith(("ses", "xes", "zes", "ches", "shes")):
+        return word[:-2]
+    return word[:-1] if word[-1] == "s" and word[-2] not in "siu" else word
+
+
+def _without_tense(word: str) -> str:
+    if word.endswith("ied") and len(word) > 4:
+        return f"{word[:-3]}y"
+    if word.endswith("ly") and len(word) > 5:
+        word = word[:-2]
+    for ending, shortest in (("ing", 6), ("ed", 5)):
+        rest = word.removesuffix(ending)
+        if rest != word and len(word) >= shortest and VOWEL.search(rest):
+            return rest[:-1] if len(rest) > 3 and rest[-1] == rest[-2] and rest[-1] not in "lsz" else rest
+    return word
+
+
+def _without_e(word: str) -> str:
+    word = word[:-1] if word[-1] == "e" and len(word) > 3 else word
+    return f"{word[:-1]}y" if word[-1] == "i" and len(word) > 3 else word
+
+
+FUNCTION_STEMS = frozenset(stem(word) for word in FUNCTION_WORDS)
