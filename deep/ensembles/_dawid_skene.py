@@ -32,8 +32,9 @@ class DawidSkene(BaseEnsembler):
 
     Parameters
     ----------
-    max_iter : int, default=10_000
-        The most rounds, each an E-step and an M-step. 0 leaves the error rates against the vote shares.
+    max_iter : int, default=1_000
+        The most rounds, each an E-step and an M-step. 0 leaves the error rates against the vote shares. Where
+        voters hardly tell the labels apart, rates creep towards 0 or 1 for ever, and more rounds change P little.
     tol : float, default=1e-10
         At least 0: converged once no row's P(consistent) changes by more.
 
@@ -67,7 +68,7 @@ class DawidSkene(BaseEnsembler):
 
     uses_labels: ClassVar[bool] = False
 
-    def __init__(self, max_iter: int = 10_000, *, tol: float = 1e-10) -> None:
+    def __init__(self, max_iter: int = 1_000, *, tol: float = 1e-10) -> None:
         self.max_iter = max_iter
         self.tol = tol
 

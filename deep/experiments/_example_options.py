@@ -13,7 +13,7 @@ HELP = "a benchmark (`deep data list`), or a CSV, JSONL or Parquet file with the
 
 def add_example_options(parser: argparse.ArgumentParser) -> None:
     """Add ``--source-column`` and its siblings, and ``--main-only``."""
-    group = parser.add_argument_group("examples")
+    group = parser.add_argument_group("columns of a file of examples")
     for field in FIELDS:
         option = f"--{field.replace('_', '-')}-column"
         group.add_argument(option, metavar="NAME", help=f"the column that holds {field}, if it has another name")

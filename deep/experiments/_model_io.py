@@ -1,42 +1,16 @@
-"""What the commands around a model file share: output paths, whole files, where votes came from."""
+"""What the commands around a model file share: where votes came from, and which columns are none."""
 
 import json
-import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 from deep.datasets import table_columns
-from deep.exceptions import InputError
 from deep.model import Model, Voter
 
-__all__ = ["ROLES", "check_out", "other_columns", "vote_details", "whole_file"]
+__all__ = ["ROLES", "other_columns", "vote_details"]
 
 ROLES = ("dataset", "item_id", "label", "document_id", "family")
 """The columns of a table of votes that are no voters."""
-
-
-def check_out(out: Path, endings: Sequence[str]) -> Path:
-    """Return a path that can be written to; raise before any work is done where it cannot."""
-    if out.suffix.lower() not in endings:
-        raise InputError(f"`out` must end in {' or '.join(sorted(endings))}. Got {str(out)!r}.")
-    if out.is_dir():
-        raise InputError(f"`out` must be a file. Got the folder {str(out)!r}.")
-    if not out.parent.is_dir() or not os.access(out.parent, os.W_OK):
-        raise InputError(f"`out` must lie in a folder that can be written to. Got {str(out)!r}.")
-    return out
-
-
-@contextmanager
-def whole_file(out: Path) -> Iterator[Path]:
-    """Yield a path beside `out` that takes its place if nothing goes wrong."""
-    partial = out.with_name(f".{out.name}.{os.getpid()}.part")
-    try:
-        yield partial
-        partial.replace(out)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def vote_details(paths: Sequence[str]) -> dict[str, dict[str, Any]]:

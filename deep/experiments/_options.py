@@ -2,23 +2,33 @@
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from deep.exceptions import DeepError
+from deep.exceptions import DeepError, InputError
 
-__all__ = ["HelpFormatter", "Values", "guarded"]
+__all__ = ["LEVELS", "HelpFormatter", "StoppedError", "Values", "check_least", "guarded", "named"]
+
+LEVELS = ("rational", "grounded", "irrefutable")
+"""What `--level` may be: the criteria of the judge tiered, here so that help needs no judge."""
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
+STOPPED = {"budget": (3, "the budget is reached"), "interrupted": (INTERRUPTED, "interrupted")}
+
+
+class StoppedError(Exception):
+    """A run that writes nothing before its end was stopped; its argument, a key of `STOPPED`, says why."""
 
 
 class HelpFormatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
-    """Keeps the layout of examples and shows defaults."""
+    """Keeps the layout of examples and shows defaults that the help does not tell itself."""
 
     def _get_help_string(self, action: argparse.Action) -> str | None:
-        return action.help if action.default in (None, False) else super()._get_help_string(action)
+        told = action.default is False or action.default in (None, []) or "default" in (action.help or "")
+        return action.help if told else super()._get_help_string(action)
 
 
 class Values(argparse.Action):
@@ -41,6 +51,22 @@ class Values(argparse.Action):
         setattr(namespace, self.dest, [*before, *(part.strip() for part in parts if part.strip())])
 
 
+def check_least(args: argparse.Namespace, **least: int) -> None:
+    """Raise where an option is below the least value that it may have."""
+    for name, low in least.items():
+        if getattr(args, name) < low:
+            raise InputError(f"`{name}` must be {low} or more. Got {getattr(args, name)}.")
+
+
+@contextmanager
+def named(option: str) -> Iterator[None]:
+    """Call by the name of the command's own option what a reader of files complains of as `examples`."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(str(error).replace("`examples`", f"`{option}`")) from None
+
+
 def guarded(run: Callable[[Sequence[str] | None], int], argv: Sequence[str] | None) -> int:
     """Run a command: an error that the user can mend becomes one line on stderr and exit status 2."""
     try:
@@ -48,6 +74,10 @@ def guarded(run: Callable[[Sequence[str] | None], int], argv: Sequence[str] | No
     except DeepError as error:
         sys.stderr.write(f"error: {error}\n")
         return USAGE_ERROR
+    except StoppedError as stop:
+        status, why = STOPPED[str(stop)]
+        sys.stderr.write(f"stopped: {why}. Nothing was written; the same command again asks what is missing.\n")
+        return status
     except KeyboardInterrupt:
         sys.stderr.write("interrupted; nothing was written\n")
         return INTERRUPTED

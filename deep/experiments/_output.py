@@ -1,20 +1,42 @@
-"""Write a run's folder whole or not at all."""
+"""Write files and folders whole or not at all."""
 
 import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from deep.exceptions import InputError
 
-__all__ = ["check_replaceable", "to_json", "whole_folder"]
+__all__ = ["check_out", "check_replaceable", "to_json", "whole_file", "whole_folder"]
 
 MARKER = "results.json"
 """A folder that holds it was written by deep and may be replaced."""
+
+
+def check_out(out: Path, endings: Sequence[str], name: str = "out") -> Path:
+    """Return a path that can be written to; raise before any work is done where it cannot."""
+    if out.suffix.lower() not in endings:
+        raise InputError(f"`{name}` must end in {' or '.join(sorted(endings))}. Got {str(out)!r}.")
+    if out.is_dir():
+        raise InputError(f"`{name}` must be a file. Got the folder {str(out)!r}.")
+    if not out.parent.is_dir() or not os.access(out.parent, os.W_OK):
+        raise InputError(f"`{name}` must lie in a folder that can be written to. Got {str(out)!r}.")
+    return out
+
+
+@contextmanager
+def whole_file(out: Path) -> Iterator[Path]:
+    """Yield a path beside `out` that takes its place if nothing goes wrong."""
+    partial = out.with_name(f".{out.name}.{os.getpid()}.part")
+    try:
+        yield partial
+        partial.replace(out)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def check_replaceable(folder: Path) -> None:
@@ -27,7 +49,7 @@ def check_replaceable(folder: Path) -> None:
     elif folder.exists():
         raise InputError(f"`out` must be a folder. Got the file {str(folder)!r}.")
     anchor = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    if not os.access(anchor, os.W_OK):
+    if not (anchor.is_dir() and os.access(anchor, os.W_OK)):
         raise InputError(f"`out` must be in a folder that can be written to. Got {str(folder)!r}.")
 
 

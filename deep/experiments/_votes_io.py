@@ -40,12 +40,15 @@ class Row:
         By voter; only those that did not.
     scores : dict of str to float
         By voter; only those with a soft vote.
+    evidence : dict of str to sequence of str
+        By voter; what the staged judges give in support of what they say.
     """
 
     example: Example
     votes: dict[str, int] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
     scores: dict[str, float] = field(default_factory=dict)
+    evidence: dict[str, Sequence[str]] = field(default_factory=dict)
 
 
 def output_paths(out: Path) -> dict[str, Path]:
@@ -59,7 +62,7 @@ def output_paths(out: Path) -> dict[str, Path]:
     'votes.reasons.parquet'
     """
     stem = out.with_suffix("") if out.suffix == ".parquet" else out
-    beside = {kind: stem.with_name(f"{stem.name}.{kind}.parquet") for kind in ("reasons", "soft")}
+    beside = {kind: stem.with_name(f"{stem.name}.{kind}.parquet") for kind in ("evidence", "reasons", "soft")}
     return {**beside, "votes": out}
 
 
@@ -69,7 +72,7 @@ class Outputs:
     Parameters
     ----------
     out : Path
-        The votes; the other two lie beside it.
+        The votes; the others lie beside it.
     voters : sequence of str
         The columns, in order.
     soft : sequence of str
@@ -78,15 +81,25 @@ class Outputs:
         Goes into the Parquet files under the key ``deep``, as JSON.
     documents : bool
         Whether there is a column `document_id`.
+    evidence : bool
+        Whether a voter gives evidence; where none does, no file of evidence is left.
     """
 
     def __init__(
-        self, out: Path, voters: Sequence[str], *, soft: Sequence[str], metadata: Mapping[str, Any], documents: bool
+        self,
+        out: Path,
+        voters: Sequence[str],
+        *,
+        soft: Sequence[str],
+        metadata: Mapping[str, Any],
+        documents: bool,
+        evidence: bool,
     ) -> None:
         self._paths = output_paths(out)
         self._columns = {"votes": list(voters), "soft": list(soft)}
         self._metadata = {"deep": json.dumps(metadata, sort_keys=True)}
         self._documents = documents
+        self._evidence = evidence
 
     def write(self, rows: Iterable[Row]) -> None:
         """Write all rows, a thousand at a time."""
@@ -102,7 +115,8 @@ class Outputs:
                 for chunk in chunks(rows):
                     for kind, writer in writers.items():
                         writer.write_table(self._table(kind, chunk, schemas[kind]))
-            self._paths["soft"].unlink(missing_ok=True)
+            for kind in self._paths.keys() - schemas.keys():
+                self._paths[kind].unlink(missing_ok=True)
             for kind in sorted(schemas):
                 partial[kind].replace(self._paths[kind])
         finally:
@@ -115,9 +129,11 @@ class Outputs:
         text = pa.string()
         index = [("dataset", text), ("item_id", text), ("label", pa.int8())]
         index += [("document_id", text)] if self._documents else []
-        reasons = [("dataset", text), ("item_id", text), ("voter", text), ("reason", text)]
+        said = [("dataset", text), ("item_id", text), ("voter", text)]
         votes = [(voter, pa.int8()) for voter in self._columns["votes"]]
-        schemas = {"reasons": pa.schema(reasons), "votes": pa.schema([*index, *votes])}
+        schemas = {"reasons": pa.schema([*said, ("reason", text)]), "votes": pa.schema([*index, *votes])}
+        if self._evidence:
+            schemas["evidence"] = pa.schema([*said, ("evidence", pa.list_(text))])
         if self._columns["soft"]:
             schemas["soft"] = pa.schema([*index, *((voter, pa.float64()) for voter in self._columns["soft"])])
         return {kind: schema.with_metadata(self._metadata) for kind, schema in schemas.items()}
@@ -125,11 +141,12 @@ class Outputs:
     def _table(self, kind: str, rows: Sequence[Row], schema: Any) -> Any:
         import pyarrow as pa
 
-        if kind == "reasons":
+        if kind in ("evidence", "reasons"):
+            column = schema.names[-1]
             records = [
-                {"dataset": row.example.dataset, "item_id": row.example.example_id, "voter": voter, "reason": reason}
+                {"dataset": row.example.dataset, "item_id": row.example.example_id, "voter": voter, column: value}
                 for row in rows
-                for voter, reason in row.reasons.items()
+                for voter, value in getattr(row, kind).items()
             ]
             return pa.Table.from_pylist(records, schema=schema)
         columns = {

@@ -260,6 +260,7 @@ def write_votes(plan: Plan, settings: Settings | None, out: Path, tally: Tally) 
         soft=plan.soft_voters,
         metadata={**plan.metadata(None if settings is None else settings.base_url), **asked},
         documents=documents,
+        evidence=bool(plan.judges),
     )
     with ExitStack() as stack:
         history = None if settings is None else stack.enter_context(History(settings.ledger))
@@ -303,6 +304,7 @@ def _enter_asked(plan: Plan, rows: Sequence[Row], history: History, tally: Tally
             _enter(row, voter, found[(*identity, voter)])
         for voter, judgment in staged.get(identity, ()):
             _enter(row, voter, [judgment])
+            row.evidence[voter] = judgment.evidence
 
 
 def _staged(

@@ -12,9 +12,9 @@ from deep.base import VoteMatrix
 from deep.calibration import CorpDisplay, VennAbers, ece_noise_floor, expected_calibration_error
 from deep.datasets import read_votes
 from deep.exceptions import InputError
-from deep.experiments._model_io import check_out, other_columns
+from deep.experiments._model_io import other_columns
 from deep.experiments._options import HelpFormatter, Values, guarded
-from deep.experiments._output import to_json
+from deep.experiments._output import check_out, to_json
 from deep.model import Model, load_model, save_model
 
 __all__ = ["main"]

@@ -127,11 +127,9 @@ def _info(arguments: argparse.Namespace) -> int:
     found = []
     for name in arguments.names:
         examples = examples_from(arguments, name, require_source=False)
-        cards = describe_examples(examples)
+        examples.check()
         about = described(examples) if isinstance(examples, BenchmarkExamples) else {"file": name}
-        if not cards:
-            raise InputError(f"`examples` must hold at least one row. Got none in {examples.origin}.")
-        found.append((about, cards))
+        found.append((about, describe_examples(examples)))
     values = [{**about, "datasets": [_as_dict(card) for card in cards]} for about, cards in found]
     texts = [f"{benchmark_text(about)}\n\n{cards_text(cards)}" for about, cards in found]
     _write(arguments, {"sets": values}, "\n\n".join(texts))
@@ -190,6 +188,8 @@ def _leakage(arguments: argparse.Namespace) -> int:
     parts: dict[str, Any] = {
         name: examples_from(arguments, name, require_source=False) for name in dict.fromkeys(arguments.names)
     }
+    for examples in parts.values():
+        examples.check()
     if arguments.votes:
         parts["votes"] = read_votes(arguments.votes)
     shared = shared_documents(parts)

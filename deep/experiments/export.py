@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from deep.base import ABSTAIN
 from deep.exceptions import InputError
-from deep.experiments._model_io import check_out, whole_file
 from deep.experiments._options import HelpFormatter, guarded
+from deep.experiments._output import check_out, whole_file
 from deep.model import MAX_TABLE_VOTERS, Model, load_model, pattern_grid
 
 __all__ = ["main"]

@@ -15,8 +15,9 @@ from deep.calibration import CALIBRATORS
 from deep.datasets import check_failures, read_reasons, read_votes, resolve_dataset, simulate_votes
 from deep.ensembles import ENSEMBLERS
 from deep.exceptions import InputError
-from deep.experiments._model_io import check_out, vote_details
+from deep.experiments._model_io import vote_details
 from deep.experiments._options import HelpFormatter, Values, guarded
+from deep.experiments._output import check_out
 from deep.experiments._parallel import check_jobs, parallel_map
 from deep.experiments._progress import progress_bars
 from deep.model import RECIPES, SELECTOR_NAMES, UNCALIBRATED, Model, fit_model, save_model

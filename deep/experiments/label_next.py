@@ -11,9 +11,9 @@ import numpy as np
 
 from deep.datasets import read_votes
 from deep.exceptions import InputError
-from deep.experiments._model_io import check_out, other_columns, whole_file
+from deep.experiments._model_io import other_columns
 from deep.experiments._options import HelpFormatter, Values, guarded
-from deep.experiments._output import to_json
+from deep.experiments._output import check_out, to_json, whole_file
 from deep.model import STRATEGIES, Model, load_model, propose_labels
 
 __all__ = ["main"]

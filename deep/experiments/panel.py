@@ -10,7 +10,7 @@ from deep.exceptions import InputError
 from deep.experiments._options import HelpFormatter, Values, guarded
 from deep.experiments._output import to_json
 from deep.experiments._progress import progress_bars
-from deep.experiments.loo import NOTICE
+from deep.experiments.loo._command import NOTICE
 from deep.features import effective_votes, error_correlation
 from deep.model import RECIPES, PanelReport, panel_worth, training_set
 

@@ -17,7 +17,7 @@ from deep.exceptions import InputError
 from deep.experiments._model_io import other_columns
 from deep.experiments._options import HelpFormatter, Values, guarded
 from deep.experiments._output import check_out, to_json, whole_file
-from deep.experiments._score import null_if_nan
+from deep.experiments.loo._score import null_if_nan
 from deep.model import Model, load_model
 
 __all__ = ["main"]

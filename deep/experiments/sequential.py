@@ -14,12 +14,12 @@ from deep.base import VoteMatrix
 from deep.datasets import read_votes, simulate_votes
 from deep.ensembles import ENSEMBLERS
 from deep.exceptions import InputError
-from deep.experiments._holdout import hold_out
 from deep.experiments._options import HelpFormatter, Values, guarded
 from deep.experiments._output import to_json
 from deep.experiments._progress import progress_bars
 from deep.experiments._sequential_policy import DECISION, training_patterns
-from deep.experiments.loo import NOTICE
+from deep.experiments.loo._command import NOTICE
+from deep.experiments.loo._holdout import hold_out
 from deep.model import AskingPolicy, Model, Simulation, fit_model
 
 __all__ = ["main"]

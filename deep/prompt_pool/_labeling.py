@@ -162,22 +162,34 @@ def pool_judgments(judgments: Sequence[Judgment]) -> Judgment:
     voted = [judgment for judgment in judgments if judgment.vote != ABSTAIN]
     vote, reason = _majority(voted, judgments)
     said = next((judgment for judgment in voted if judgment.vote == vote), judgments[0])
-    models = dict.fromkeys(judgment.model for judgment in judgments if judgment.model)
-    tokens: Counter[str] = Counter()
-    for judgment in judgments:
-        tokens.update(judgment.tokens)
     return Judgment(
         vote=vote,
         reason=reason,
         score=_mean([_soft(judgment) for judgment in voted]),
-        raw_text=json.dumps([judgment.raw_text for judgment in judgments], ensure_ascii=False),
-        model=", ".join(models) or None,
-        tokens=dict(tokens),
-        cost=_total([judgment.cost for judgment in judgments]),
-        seconds=_total([judgment.seconds for judgment in judgments]),
         rationale=said.rationale,
         evidence=said.evidence,
+        **add_up([judgment.raw_text for judgment in judgments], judgments),
     )
+
+
+def add_up(texts: Sequence[str | None], said: Sequence[Any]) -> dict[str, Any]:
+    """Return what several replies or judgments come to together: fields of a judgment.
+
+    Returns
+    -------
+    dict
+        The texts as a JSON list, models, tokens, cost and seconds; None where one is unknown.
+    """
+    tokens: Counter[str] = Counter()
+    for one in said:
+        tokens.update(one.tokens)
+    models = dict.fromkeys(one.model for one in said if one.model)
+    return {
+        "raw_text": json.dumps(list(texts), ensure_ascii=False) if texts else None,
+        "model": ", ".join(models) or None,
+        "tokens": dict(tokens),
+        **{name: _total([getattr(one, name, None) for one in said]) for name in ("cost", "seconds")},
+    }
 
 
 def _majority(voted: Sequence[Judgment], judgments: Sequence[Judgment]) -> tuple[int, Any]:
@@ -198,4 +210,4 @@ def _mean(values: Sequence[float]) -> float | None:
 
 def _total(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
-    return sum(known) if len(known) == len(values) else None
+    return sum(known) if known and len(known) == len(values) else None

@@ -12,12 +12,19 @@ from typing import Any
 from deep._records import Example, Judgment
 from deep._text import sentence_spans
 from deep._validation import check_choice
-from deep.exceptions import InputError
 from deep.prompt_pool._labeling import Reply
 from deep.prompt_pool._material import Material
 from deep.prompt_pool._program import Program, Question, why_unusable
 from deep.prompt_pool._tags import Span, read_tags
-from deep.prompt_pool._tiered_reading import CRITERIA, TIERS, SentenceVerdict, Tally, TurnReading, majority_of
+from deep.prompt_pool._tiered_reading import (
+    CRITERIA,
+    TIERS,
+    SentenceVerdict,
+    Tally,
+    TurnReading,
+    check_samples,
+    majority_of,
+)
 from deep.prompt_pool._tiered_wording import LABELS, UNMARKED, Contrast, messages_of, own_contrasts, wording
 
 __all__ = ["TieredJudge"]
@@ -94,10 +101,7 @@ class TieredJudge:
 
     def __post_init__(self) -> None:
         check_choice(self.level, CRITERIA, "level")
-        if type(self.samples) is not int or self.samples < 1:
-            raise InputError(f"`samples` must be a whole number of at least 1. Got {self.samples!r}.")
-        if self.threshold is not None and self.threshold not in range(1, self.samples + 1):
-            raise InputError(f"`threshold` must be a whole number from 1 to {self.samples}. Got {self.threshold!r}.")
+        check_samples(self.samples, self.threshold)
 
     @property
     def name(self) -> str:

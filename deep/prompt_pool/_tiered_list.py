@@ -1,23 +1,21 @@
 """Direct prompting for hallucinated sentences: one question, answered with a list of them."""
 
 import json
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
-from typing import Any
 
 from deep._records import Example, Judgment, Reason
 from deep._text import sentence_spans
-from deep.exceptions import InputError
 from deep.prompt_pool._labeling import Reply
 from deep.prompt_pool._material import Material
-from deep.prompt_pool._program import Program, Question, why_unusable
+from deep.prompt_pool._program import Program, Question
 from deep.prompt_pool._tags import closest, plain
-from deep.prompt_pool._tiered_reading import SentenceVerdict, Tally, TurnReading, majority_of
+from deep.prompt_pool._tiered_reading import SentenceVerdict, Tally, TurnReading, check_samples, majority_of
 from deep.prompt_pool._tiered_wording import messages_of, wording
+from deep.prompt_pool.stepwise._replies import read_list, strings
 
 __all__ = ["ListJudge", "list_text"]
 
@@ -29,8 +27,6 @@ SCHEMA = {
     "required": [KEY],
     "additionalProperties": False,
 }
-
-_OBJECT = re.compile(rf'\{{\s*"{KEY}"\s*:')
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,10 +70,7 @@ class ListJudge:
     threshold: int | None = None
 
     def __post_init__(self) -> None:
-        if type(self.samples) is not int or self.samples < 1:
-            raise InputError(f"`samples` must be a whole number of at least 1. Got {self.samples!r}.")
-        if self.threshold is not None and self.threshold not in range(1, self.samples + 1):
-            raise InputError(f"`threshold` must be a whole number from 1 to {self.samples}. Got {self.threshold!r}.")
+        check_samples(self.samples, self.threshold)
 
     @property
     def name(self) -> str:
@@ -89,7 +82,7 @@ class ListJudge:
         """SHA-256 of all that decides what is asked and how it is read."""
         texts = wording()
         asked = [texts["system"], texts["tasks"]["list"]]
-        content = {"reading": 1, "samples": self.samples, "threshold": self._threshold, "texts": asked}
+        content = {"reading": 2, "samples": self.samples, "threshold": self._threshold, "texts": asked}
         return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
     @property
@@ -137,7 +130,9 @@ class ListJudge:
         tallies = [Tally(self.samples) for _ in parts]
         unaligned: list[str] = []
         for sample, reply in enumerate(replies):
-            unaligned += [f"list, sample {sample + 1}, {text}" for text in _count(reply, parts, tallies)]
+            unaligned += [
+                f"list, sample {sample + 1}, {text}" for text in _count(reply, (source, claim), parts, tallies)
+            ]
         verdicts = (self._verdict(text, tally) for text, tally in zip(parts, tallies, strict=True))
         return TurnReading(tuple(verdicts), tuple(unaligned), tuple(replies))
 
@@ -152,10 +147,11 @@ def list_text(sentences: Sequence[str]) -> str:
     return json.dumps({KEY: list(sentences)}, ensure_ascii=False)
 
 
-def _count(reply: Reply | None, sentences: Sequence[str], tallies: Sequence[Tally]) -> list[str]:
-    """Count one reply, and return what it lists that is none of the sentences."""
-    reason: Reason | None = why_unusable(reply)
-    listed = None if reason or reply is None else _listed(reply.text or "")
+def _count(reply: Reply | None, shown: Sequence[str], sentences: Sequence[str], tallies: Sequence[Tally]) -> list[str]:
+    """Count one reply about the texts that were shown, and return what it lists that is none of the sentences."""
+    items = read_list(reply, KEY, *shown)
+    listed = None if isinstance(items, str) else strings(items)
+    reason: Reason = items if isinstance(items, str) else "unparsable"
     texts = [plain(sentence) for sentence in sentences]
     found: Counter[int] = Counter()
     unaligned = []
@@ -170,21 +166,7 @@ def _count(reply: Reply | None, sentences: Sequence[str], tallies: Sequence[Tall
             tally.labels["listed"] += 1
         elif listed is None or unaligned:
             # What could not be found again may have meant any of the others.
-            tally.reasons[reason or "unparsable"] += 1
+            tally.reasons[reason] += 1
         else:
             tally.labels["left out"] += 1
     return unaligned
-
-
-def _listed(text: str) -> list[str] | None:
-    """Return the list that closes a reply; None where there is none."""
-    starts = [match.start() for match in _OBJECT.finditer(text)]
-    if not starts:
-        return None
-    try:
-        value, end = json.JSONDecoder().raw_decode(text, starts[-1])
-    except (ValueError, RecursionError):
-        return None
-    items: Any = value[KEY]
-    closed = not text[end:].strip().strip("`")
-    return items if closed and isinstance(items, list) and all(isinstance(item, str) for item in items) else None

@@ -1,14 +1,15 @@
 """What several samples of a labeled turn come to: a type, criteria passed or failed, a verdict a sentence."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from deep._records import ABSTAIN, Judgment, Reason
-from deep.prompt_pool._labeling import Reply
+from deep.exceptions import InputError
+from deep.prompt_pool._labeling import Reply, add_up
 
-__all__ = ["CRITERIA", "TIERS", "SentenceVerdict", "Tally", "TurnReading", "majority_of"]
+__all__ = ["CRITERIA", "TIERS", "SentenceVerdict", "Tally", "TurnReading", "check_samples", "majority_of"]
 
 CRITERIA = ("rational", "grounded", "irrefutable")
 """The criteria of a cognitive statement, in the order in which they are asked."""
@@ -18,6 +19,14 @@ TIERS = ("misleading", "speculative", "reliable", "irrefutable")
 
 KINDS = ("cognitive", "factual", "irrelevant")
 """Types of statement; of two that as many samples name, the first, as more is asked of it."""
+
+
+def check_samples(samples: Any, threshold: Any) -> None:
+    """Raise unless both are whole numbers, the threshold no more than the samples, or None."""
+    if type(samples) is not int or samples < 1:
+        raise InputError(f"`samples` must be a whole number of at least 1. Got {samples!r}.")
+    if threshold is not None and threshold not in range(1, samples + 1):
+        raise InputError(f"`threshold` must be a whole number from 1 to {samples}. Got {threshold!r}.")
 
 
 def majority_of(samples: int) -> int:
@@ -112,25 +121,12 @@ class TurnReading:
         elif not checked:
             vote, reason = ABSTAIN, "abstained"
         rationale = "\n".join(f"not aligned: {text}" for text in self.unaligned)
-        details: dict[str, Any] = {"evidence": tuple(map(_as_evidence, self.sentences)), **_totals(self.replies)}
+        given = [reply for reply in self.replies if reply is not None]
+        totals = add_up([reply.text for reply in given], given)
+        details: dict[str, Any] = {"evidence": tuple(map(_as_evidence, self.sentences)), **totals}
         return Judgment(vote=vote, reason=reason, rationale=rationale or None, **details)  # type: ignore[arg-type]
 
 
 def _as_evidence(sentence: SentenceVerdict) -> str:
     known = {True: "consistent", False: "hallucinated", None: f"undecided ({sentence.reason})"}
     return f"{sentence.verdict or known[sentence.consistent]}: {sentence.text}"
-
-
-def _totals(replies: Sequence[Reply | None]) -> dict[str, Any]:
-    """Return texts, model, tokens, cost and seconds of all replies together; unknown where one is unknown."""
-    given = [reply for reply in replies if reply is not None]
-    tokens: Counter[str] = Counter()
-    for reply in given:
-        tokens.update(reply.tokens)
-    amounts: dict[str, list[Any]] = {
-        name: [getattr(reply, name, None) for reply in given] for name in ("cost", "seconds")
-    }
-    known = {name: sum(values) for name, values in amounts.items() if values and None not in values}
-    models = dict.fromkeys(reply.model for reply in given if reply.model)
-    texts = "\n\n".join(reply.text or "" for reply in given)
-    return {"raw_text": texts or None, "model": ", ".join(models) or None, "tokens": dict(tokens), **known}

@@ -97,7 +97,7 @@ def test_the_text_says_the_same(file, capsys):
     """For people."""
     assert main(["agreement", str(file), "--n-boot", "20"]) == 0
     said = capsys.readouterr().out
-    assert "agreement on all items (8)" in said
+    assert "agreement, all items (8)" in said
     assert "3: the label and interpretive (ann 1, bob 0)" in said
     assert "5: descriptive (ann 1, bob 1)" in said
     assert "  sentiment: 1" in said
@@ -157,7 +157,7 @@ def test_the_worksheet_holds_the_three_steps_and_the_columns(capsys):
         ("item_id,annotator,label\n1,a,2\n", "`label` must be 0, 1 or empty. Got '2' in row 1"),
         ("item_id,annotator,label,relation\n1,a,1,yes\n", "`relation` must be 0, 1 or empty. Got 'yes' in row 1"),
         ("item_id,annotator,label,ambiguous\n1,a,1,odd\n", "must be empty, relation or sentiment. Got 'odd'"),
-        ("item_id,annotator,label\n1,a,1\n1,a,0\n", "Got '1' of 'a' again in row 2"),
+        ("item_id,annotator,label\n1,a,1\n1,a,0\n", "one row for each item_id, annotator. Got 1, a again in row 2"),
         ("item_id,annotator,label\n,a,1\n", "`item_id` must not be empty"),
         ("item_id,annotator,label\n1,,1\n", "`annotator` must not be empty"),
         ("item_id,annotator,label\n1,a,1\n2,a,0\n", "two annotators or more. Got 'a' alone"),
@@ -177,12 +177,32 @@ def test_a_bad_file_is_one_line(tmp_path, capsys, content, complaint):
     assert said.count("\n") == 1
 
 
-@pytest.mark.parametrize("words", [["--min-marks", "0"], ["--n-boot", "0"], ["--filter-ambiguous", "x.txt"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--min-marks", "0"],
+        ["--n-boot", "0"],
+        ["--seed", "-1"],
+        ["--filter-ambiguous", "x.txt"],
+        ["--filter-ambiguous", "no-such-folder/x.csv"],
+    ],
+)
 def test_bad_options_write_nothing(file, capsys, words):
     """Status 2."""
     assert main(["agreement", str(file), *words]) == 2
     assert capsys.readouterr().err.startswith("error: `")
     assert list(file.parent.iterdir()) == [file]
+
+
+def test_the_annotations_are_never_overwritten(file, tmp_path, capsys):
+    """Neither of the two files may be the one that is read."""
+    before = file.read_bytes()
+    rest = file.rename(tmp_path / "a.rest.csv")
+    for out in (rest, tmp_path / "a.csv"):
+        assert main(["agreement", str(rest), "--filter-ambiguous", str(out)]) == 2
+        assert "`filter_ambiguous` must leave `file` as it is" in capsys.readouterr().err
+    assert rest.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [rest]
 
 
 def test_an_absent_file_is_one_line(tmp_path, capsys):

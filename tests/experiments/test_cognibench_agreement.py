@@ -7,7 +7,7 @@ import pytest
 
 from deep.experiments.cognibench import main
 
-HEADER = "item,protocol,annotator,label"
+HEADER = "item_id,protocol,annotator,label"
 
 # Under "steps", a and b agree on three of four items; of the eight labels five are x and three y, so that
 # alpha = 1 - 7 * 2 / 30. Under "classes" three annotators give 2 of 4, 3 of 3 and 1 of 3 equal pairs.
@@ -75,11 +75,12 @@ def test_tables(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("item,protocol,annotator\n1,steps,a", "Got none named 'label'"),
-        (HEADER, "`annotations` must hold at least one row"),
-        (f"{HEADER}\n1,steps,a,x\n1,,b,x", "`protocol` must not be empty. Got an empty cell in row 2"),
-        (f"{HEADER}\n1,steps,a,x\n1,steps,a,y", "`label` must be given once for each item. Got another in row 2"),
-        ("", "`annotations` must be a CSV file"),
+        ("item_id,protocol,annotator\n1,steps,a", "no column 'label'"),
+        (HEADER, "Got no row"),
+        (f"{HEADER}\n1,steps,a,x\n1,,b,x", "`protocol` must not be empty. Got '' in row 2"),
+        (f"{HEADER}\n1,steps,a,x\n1,steps,a,y", "Got 1, steps, a again in row 2"),
+        ("", "no column 'item_id'"),
+        (f"{HEADER}\n1,steps,a, \n", "`label` must be given at least once"),
     ],
 )
 def test_wrong_files(tmp_path, capsys, text, message):
@@ -91,8 +92,17 @@ def test_wrong_files(tmp_path, capsys, text, message):
 
 
 def test_resamples_are_checked(tmp_path, capsys):
-    """At least one."""
+    """At least one, and a seed that can be drawn from."""
     path = tmp_path / "annotations.csv"
     path.write_text("\n".join([HEADER, *ROWS]), encoding="utf-8")
     assert main(["agreement", str(path), "--n-boot", "0"]) == 2
-    assert "`n_boot` must be at least 1. Got 0." in capsys.readouterr().err
+    assert "`n_boot` must be 1 or more. Got 0." in capsys.readouterr().err
+    assert main(["agreement", str(path), "--seed", "-1"]) == 2
+    assert "`seed` must be 0 or more. Got -1." in capsys.readouterr().err
+
+
+def test_a_missing_label_stays_missing(tmp_path, capsys):
+    """An empty cell is no answer: neither a label nor a disagreement."""
+    without = [line for line in ROWS if line != "4,steps,b,y"]
+    blank = [line.replace("4,steps,b,y", "4,steps,b,") for line in ROWS]
+    assert run(tmp_path, capsys, blank) == run(tmp_path, capsys, without)

@@ -16,6 +16,7 @@ from deep.experiments.cognibench._metric import score_turns
 from deep.experiments.cognibench._turns import read_turns
 from deep.experiments.votes import main as votes_main
 from deep.prompt_pool import ListJudge
+from deep.prompt_pool._material import Material
 from tests.experiments.cognibench_case import (
     COAL,
     CORN,
@@ -30,7 +31,7 @@ from tests.experiments.cognibench_case import (
     script,
     write_case,
 )
-from tests.prompt_pool.tiered_script import task_of
+from tests.prompt_pool.tiered_script import MARKED, REPLY, task_of
 from tests.scripted_llm import Fault, ScriptedLLM
 
 RUN = ["--model", "tiny", "--threshold", "2", "3", "5", "--ablation"]
@@ -115,11 +116,22 @@ def test_every_measure_is_what_the_words_say(case, method):
     """Precision, recall and F1, overall, factual and cognitive."""
     frame = table(case, "metrics")
     for part, expected in MEASURES[method].items():
-        (found,) = frame[(frame["method"] == method) & (frame["part"] == part)].to_dict("records")
+        (found,) = frame[(frame["method"] == method) & (frame["part"] == part) & (frame["by"] == "words")].to_dict(
+            "records"
+        )
         for name, value in zip(("precision", "recall", "f1"), expected, strict=True):
             assert same(found[name], value), (part, name, found[name])
-        assert (found["coverage"], found["open_words"]) == (1, 0)
+        assert (found["coverage"], found["open"]) == (1, 0)
     assert set(frame["method"]) == set(MEASURES)
+
+
+def test_by_sentences_each_weighs_the_same(case):
+    """Seven sentences, three of them hallucinated; threshold 3 finds three, two of them rightly."""
+    frame = table(case, "metrics")
+    frame = frame[(frame["by"] == "sentences") & (frame["part"] == "overall")].set_index("method")
+    names = ["decided", "labeled", "detected", "right", "precision", "recall", "f1"]
+    assert frame.loc["always hallucinated", names].tolist() == [7, 3, 7, 3, 3 / 7, 1, 6 / 10]
+    assert frame.loc["Tiered (threshold = 3) (tiny)", names].tolist() == [7, 3, 3, 2, 2 / 3, 2 / 3, 2 / 3]
 
 
 @pytest.mark.parametrize("method", MEASURES)
@@ -282,7 +294,7 @@ def test_what_stays_open_leaves_the_metric(tmp_path, capsys):
     parts = {m["method"]: m["parts"] for m in results["methods"]}
     for method in ("Direct prompting (tiny)", "Tiered (threshold = 3) (tiny)"):
         overall = parts[method]["overall"]
-        assert (overall["words"], overall["open_words"], overall["labeled"]) == (16, 20, 6)
+        assert (overall["decided"], overall["open"], overall["labeled"]) == (16, 20, 6)
         assert overall["coverage"] == 16 / 36
     assert parts["Direct prompting (tiny)"]["overall"]["f1"] == 1
     assert results == json.loads((out / "results.json").read_text(encoding="utf-8"))
@@ -303,7 +315,7 @@ def test_the_level_says_what_a_hallucination_is(tmp_path, level, bad):
     data = write_case(tmp_path / "data")
     turns = read_turns(str(data))
     overall = score_turns(turns, constants(turns)[1].found, level)["overall"]
-    assert (overall.labeled, overall.words) == (sum(len(text.split()) for text in bad), 36)
+    assert (overall.labeled, overall.decided) == (sum(len(text.split()) for text in bad), 36)
     out = tmp_path / "sft.jsonl"
     assert main(["export-sft", "--data", str(data), "--level", level, "--out", str(out)]) == 0
     listed = [json.loads(json.loads(line)["messages"][-1]["content"]) for line in out.read_text().splitlines()]
@@ -382,15 +394,16 @@ def test_the_budget_stops_it(tmp_path, capsys):
     ("words", "message"),
     [
         (["--data", "no-such-folder"], "`data` must be a folder or cognibench. Got 'no-such-folder'."),
-        (["--data", "EMPTY"], "dialogues.json"),
-        (["--data", "DATA", "--samples", "0"], "`samples` must be at least 1. Got 0."),
+        (["--data", "EMPTY"], "`data` must be JSON. Got"),
+        (["--data", "DATA", "--model", "a", "a"], "`model` must name each model once. Got 'a' twice."),
+        (["--data", "DATA", "--samples", "0"], "`samples` must be 1 or more. Got 0."),
         (["--data", "DATA", "--threshold", "6"], "`threshold` must be a whole number from 1 to 5. Got '6'."),
         (["--data", "DATA", "--threshold", "two"], "`threshold` must be a whole number from 1 to 5. Got 'two'."),
         (["--data", "DATA", "--examples", "absent.toml"], "`examples` must be a TOML file. Got 'absent.toml'"),
         (["--data", "DATA", "--encoder", "no/such/model"], "no/such/model"),
         (["--data", "DATA", "--out", "EMPTY/.."], "`out` must be"),
         (["export-sft", "--data", "DATA", "--out", "x.csv"], "`out` must end in .jsonl. Got 'x.csv'."),
-        (["agreement", "absent.csv"], "`annotations` must be a CSV file. Got 'absent.csv'"),
+        (["agreement", "absent.csv"], "`file` must be a readable CSV file. Got 'absent.csv'"),
     ],
 )
 def test_wrong_input_is_one_line(tmp_path, capsys, words, message):
@@ -458,12 +471,18 @@ def test_as_a_voter(tmp_path):
         out = tmp_path / "votes.parquet"
         assert votes_main([str(examples), *judges, *options(server.url), "--out", str(out)]) == 0
         n_calls = server.count
-    frame = pd.read_parquet(out).set_index("item_id")
+        frame = pd.read_parquet(out).set_index("item_id")
+        common = [str(examples), "--model", "tiny", *options(server.url), "--out", str(out)]
+        assert votes_main([*common, "--judge", "tiered", "--level", "irrefutable"]) == 0
+        assert server.count == n_calls
+        by_option = pd.read_parquet(out).columns[-1]
+        assert votes_main([*common, "--judge", "listed", "--level", "irrefutable"]) == 2
     columns = {name.split("@")[0]: frame[name] for name in frame.columns[2:]}
     assert columns["tiered:rational"].to_dict() == {"7_en_0": 1, "7_en_1": 0, "good": 1, "best": 1}
     assert columns["tiered:grounded"].to_dict() == {"7_en_0": 1, "7_en_1": 0, "good": 1, "best": 1}
     assert columns["tiered:irrefutable"].to_dict() == {"7_en_0": 1, "7_en_1": 0, "good": 0, "best": 1}
     assert n_calls == 4 * 20  # the three levels ask the same
+    assert by_option == frame.columns[-1]
 
 
 def test_the_published_release(data_home, tmp_path, capsys):
@@ -501,6 +520,35 @@ def test_the_published_release(data_home, tmp_path, capsys):
         assert hallucinated[part]["precision"] == bad / every
         assert hallucinated[part]["recall"] == 1
         assert hallucinated[part]["f1"] == pytest.approx(2 * (bad / every) / (bad / every + 1), abs=1e-15)
+    faithful, hallucinated = (method["parts_by_sentences"] for method in results["methods"])
+    for part, (every, bad) in {"factual": (783, 136), "cognitive": (454, 265), "overall": (1237, 401)}.items():
+        assert (faithful[part]["precision"], faithful[part]["recall"], faithful[part]["f1"]) == (None, 0, 0)
+        found = hallucinated[part]
+        assert (found["precision"], found["recall"], found["f1"]) == (bad / every, 1, 2 * bad / (every + bad))
+
+
+def test_judges_of_one_answer_on_the_release(data_home, tmp_path, capsys):
+    """Asked about every turn, judges that find all or nothing get what the constants get: every sentence is read."""
+    folder = data_home / "cognibench"
+    kinds = {Material("", s.text).claim.strip(): s.kind for turn in read_turns(str(folder)) for s in turn.sentences}
+
+    def constant(asked):
+        task = task_of(asked.user)
+        if task == "list":
+            return json.dumps({"hallucinated": []})
+
+        def tagged(match):
+            label = kinds[match[3]] if task == "type" else {"factual": "invented", "cognitive": "misleading"}[match[1]]
+            return f"<{label}{match[2]}>{match[3]}</{label}{match[2]}>"
+
+        return MARKED.sub(tagged, REPLY.search(asked.user)[2])
+
+    with ScriptedLLM(constant) as server:
+        ask = ["--model", "tiny", "--samples", "1", "--base-url", server.url]
+        assert main(["--data", str(folder), *ask, "--out", str(tmp_path / "run"), "--json"]) == 0
+    parts = {method["method"]: method["parts"] for method in json.loads(capsys.readouterr().out)["methods"]}
+    assert parts["Tiered (threshold = 1) (tiny)"] == parts["always hallucinated"]
+    assert parts["Direct prompting (tiny)"] == parts["always faithful"]
 
 
 def test_the_guide_shows_what_is_printed(data_home, tmp_path, capsys):

@@ -141,6 +141,18 @@ def test_check_finds_nothing_or_says_what(tmp_path, capsys):
     assert "`label` must be 0, 1 or empty. Got 'maybe' in row 1 (line 2)" in refused(capsys, "check", good, bad)
 
 
+@pytest.mark.parametrize("command", ["check", "info", "leakage"])
+def test_files_that_hold_nothing_or_an_id_twice_are_refused(tmp_path, capsys, command):
+    """By every command that reads examples: no card of none, no all-clear for an empty file."""
+    empty, head, twice = (tmp_path / f"{name}.csv" for name in ("empty", "head", "twice"))
+    empty.write_text("")
+    head.write_text("source,claim\n")
+    twice.write_text("source,claim,example_id\na,b,7\nc,d,7\n")
+    for path in (empty, head):
+        assert "`examples` must hold at least one row" in refused(capsys, command, path)
+    assert "`example_id` must be unique within a dataset. Got '7' twice" in refused(capsys, command, twice)
+
+
 def test_check_of_summaries_without_transcripts_says_what_to_do(published, capsys):
     """They cannot be judged."""
     assert "writes mediasum_test_doc.csv" in refused(capsys, "check", "tofueval-mediasum")

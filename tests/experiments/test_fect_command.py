@@ -4,12 +4,15 @@ import csv
 import json
 import math
 import re
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from deep.experiments.fect._command import PROMPTS, main
 from tests.scripted_llm import Fault, ScriptedLLM
+
+GUIDE = Path(__file__).parents[2] / "docs" / "fect.md"
 
 T_2 = 4.302652729911275
 """The factor of a 95 % interval over three runs."""
@@ -133,6 +136,8 @@ def test_every_figure_is_the_one_worked_out_by_hand(claims, capsys):
     assert "| alpha | - | 0.33 ± 0.00 | **1.00 ± 0.00** | 0.89 ± 0.19 |" in said
     assert "4 verdicts are without a vote (1 on non-factual claims)" in said
     assert "2 of 6 (33.3%)" in said
+    shown = re.search(r"```\n(Table 2\. F1.*?)\n```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)[1]
+    assert all(line in said.splitlines() for line in shown.splitlines()), "the guide shows what is printed"
     verdicts = pd.read_csv(out / "verdicts.csv")
     lost = verdicts[verdicts["vote"] == -1]
     assert sorted(lost["reason"]) == ["refused", "truncated", "unparsable", "unparsable"]
@@ -162,7 +167,11 @@ def test_the_tables_are_laid_out_as_the_papers(claims):
     assert table.loc["alpha"].tolist() == ["0.82 ± 0.17", "1.00 ± 0.00", "0.50 ± 0.00", "0.00 ± 0.00"]
     assert table.loc["beta"].tolist() == ["1.00 ± 0.00"] * 4
     report = (out / "report.md").read_text(encoding="utf-8")
-    assert "| beta  | **1.00 ± 0.00** |" in report
+    assert "| beta | **1.00 ± 0.00** |" in report
+    assert "Figure 5. F1, mean and 95 % t-interval over runs" in report
+    mean, sd = (1 + 2 / 3 + 4 / 5) / 3, math.sqrt(((8 / 45) ** 2 + (7 / 45) ** 2 + (1 / 45) ** 2) / 2)
+    half = T_2 * sd / math.sqrt(3)
+    assert f"| alpha | {mean:.3f} ({mean - half:.3f} to {mean + half:.3f}) | 1.000 (1.000 to 1.000) |" in report
     for title in ("Table 2. F1", "Table 4. Precision", "Table 5. Recall", "Self-consistency"):
         assert title in report
     for figure in ("figure-5-f1", "figure-7-precision", "figure-8-recall"):
@@ -221,7 +230,7 @@ def test_the_budget_stops_it_before_anything_is_written(claims, tmp_path, capsys
         bought = server.count
         assert 0 < bought < 12
         assert not claims.with_name("fect").exists()
-        assert "stopped: budget" in capsys.readouterr().err
+        assert "stopped: the budget is reached" in capsys.readouterr().err
         assert main(command(claims, server.url, *options)) == 0
         assert server.count == 12
 
@@ -231,17 +240,41 @@ def test_the_budget_stops_it_before_anything_is_written(claims, tmp_path, capsys
     [
         (["--prompt", "4d"], "`prompt` must be one of 3d, 3d-ttc, basic, basic-ttc. Got '4d'."),
         (["--runs", "0"], "`runs` must be 1 or more. Got 0."),
+        (["--model", "alpha"], "`model` must name each model once. Got 'alpha' twice."),
+        (["--temperature", "-1"], "`temperature` must be a number of at least 0. Got -1.0."),
+        (["--out", "CLAIMS/below"], "`out` must be in a folder that can be written to"),
         (["--reasoning", "o1"], "`reasoning` must be among `model`. Got 'o1'."),
         (["--label-column", "none"], "none"),
     ],
 )
 def test_what_it_refuses_is_one_line(claims, capsys, words, complaint):
     """Status 2, nothing sent, nothing written."""
+    words = [word.replace("CLAIMS", str(claims)) for word in words]
     assert main(command(claims, "http://127.0.0.1:9/v1", "--model", "alpha", *words)) == 2
     said = capsys.readouterr().err
     assert complaint in said
     assert said.count("\n") == 1
     assert not claims.with_name("fect").exists()
+
+
+def test_the_authors_file_is_read_as_it_is(tmp_path, data_home, capsys):
+    """By its path, under their names of the columns."""
+    file = data_home / "fect" / "fect_benchmark.csv"
+    words = ["--data", str(file), "--model", "m", "--prompt", "basic", "--dry-run", "--out", str(tmp_path / "fect")]
+    assert main([*words, "--base-url", "http://127.0.0.1:9/v1"]) == 0
+    assert "4,100 calls to make" in capsys.readouterr().out
+
+
+def test_a_file_in_another_layout_is_named_by_its_option(tmp_path, capsys):
+    """The complaint is about --data."""
+    for name, content in (("a.csv", b"a,b\n1,2\n"), ("b.csv", b""), ("c.csv", b"source,claim\n\xff,x\n"), ("d", None)):
+        if content is not None:
+            (tmp_path / name).write_bytes(content)
+        assert main(command(tmp_path / name, "http://127.0.0.1:9/v1", "--model", "alpha")) == 2
+        said = capsys.readouterr().err
+        assert said.startswith("error: `data` must ")
+        assert said.count("\n") == 1
+    assert not (tmp_path / "fect").exists()
 
 
 def test_labels_are_needed(tmp_path, capsys):

@@ -195,6 +195,21 @@ def test_every_pattern_has_its_probability_in_sql(here, tmp_path, engine):
     np.testing.assert_allclose(found, model.table.p, rtol=0, atol=1e-12)
 
 
+def test_the_join_that_the_file_tells_is_one_that_works(here, tmp_path):
+    """It begins with a query; run as it stands, it finds P of every pattern, of those with no votes too."""
+    out = tmp_path / "model.sql"
+    assert export.main([str(here / "model.json"), "--to", "sql", "--out", str(out)]) == 0
+    told = [line[2:] for line in out.read_text(encoding="utf-8").splitlines() if line.startswith("--   ")]
+    model = load_model(here / "model.json")
+    rows = pd.DataFrame(pattern_grid(3), columns=list(model.voter_names)).astype(object)
+    connection = sqlite3.connect(":memory:")
+    connection.executescript(out.read_text(encoding="utf-8"))
+    rows.mask(rows == -1, None).to_sql("votes", connection, index=False)
+    found = sorted(row[-1] for row in connection.execute("\n".join(told)))
+    connection.close()
+    np.testing.assert_allclose(found, np.sort(model.table.p), rtol=0, atol=1e-12)
+
+
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_the_table_as_a_file(here, tmp_path, kind):
     """Voters, then P; an empty cell is no vote; a row a pattern."""
@@ -203,6 +218,7 @@ def test_the_table_as_a_file(here, tmp_path, kind):
     table = pd.read_csv(out) if kind == "csv" else pd.read_parquet(out)
     model = load_model(here / "model.json")
     assert list(table) == [*model.voter_names, "p_consistent"]
+    assert np.array_equal(table.iloc[:, :3].isna(), pattern_grid(3) == -1)
     assert np.array_equal(table.iloc[:, :3].fillna(-1), pattern_grid(3))
     assert np.array_equal(table["p_consistent"], model.table.p)
 

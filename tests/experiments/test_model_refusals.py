@@ -5,7 +5,7 @@ import pickle
 import pandas as pd
 import pytest
 
-from deep.experiments import explain, export, fit, score
+from deep.experiments import calibrate, drift, explain, export, fit, label_next, panel, score, select, sequential
 from deep.model import load_model
 from tests.experiments.model_case import IDS, QUICK, fit_here, frame_of, refused, scored
 from tests.model.fitted import small_votes
@@ -26,6 +26,7 @@ BROKEN = {
     "utf16.json": lambda raw: raw.decode().encode("utf-16"),
     "newer.json": lambda raw: raw.replace(b'"schema_version": 1', b'"schema_version": 99', 1),
     "other.json": lambda raw: b'{"name": "package"}',
+    "infinite.json": lambda raw: raw.replace(b'"prior": 0.5', b'"prior": 1e999', 1),
 }
 
 
@@ -43,6 +44,11 @@ def test_a_bad_model_file_is_refused_by_every_command(here, tmp_path, capsys, na
     assert "`model` must be" in refused(capsys, score, bad, "--source-text", "a", "--claim-text", "b")
     assert "`model` must be" in refused(capsys, explain, bad, "--vote", "judge-0=1")
     assert "`model` must be" in refused(capsys, export, bad, "--to", "sql", "--out", tmp_path / "m.sql")
+    words = ("--labels", votes, "--out", tmp_path / "mine.json")
+    assert "`model` must be" in refused(capsys, calibrate, bad, *words)
+    assert "`model` must be" in refused(capsys, label_next, bad, "--votes", votes, "--out", tmp_path / "l.csv")
+    assert "`model` must be" in refused(capsys, select, bad, "--votes", votes, "--out", tmp_path / "d.csv")
+    assert "`model` must be" in refused(capsys, drift, bad, "--votes", votes)
     assert sorted(tmp_path.iterdir()) == before
 
 
@@ -84,7 +90,7 @@ def bad_tables(folder, good):
 
 
 def test_bad_votes_are_refused_in_one_line_and_nothing_is_written(here, tmp_path, capsys):
-    """By score, by fit where it reads the same, and by explain."""
+    """By every command that reads votes."""
     model = load_model(here / "model.json")
     good = pd.read_parquet(here / "votes.parquet")[[*IDS, *model.voter_names]]
     reasons = bad_tables(tmp_path, good)
@@ -95,7 +101,15 @@ def test_bad_votes_are_refused_in_one_line_and_nothing_is_written(here, tmp_path
             assert reason in refused(capsys, score, *words), name
         if not name.startswith("other"):
             assert reason in refused(capsys, fit, tmp_path / name, "--out", tmp_path / "m.json", *QUICK), name
-        refused(capsys, explain, here / "model.json", "--votes", tmp_path / name, "--item", "i0")
+        bad = tmp_path / name
+        refused(capsys, explain, here / "model.json", "--votes", bad, "--item", "i0")
+        refused(capsys, calibrate, here / "model.json", "--labels", bad, "--out", tmp_path / "m.json")
+        refused(capsys, label_next, here / "model.json", "--votes", bad, "--out", tmp_path / "s.csv")
+        refused(capsys, select, here / "model.json", "--votes", bad, "--out", tmp_path / "s.csv")
+        refused(capsys, drift, here / "model.json", "--votes", bad)
+        if not name.startswith("other"):
+            refused(capsys, panel, "--votes", bad)
+            refused(capsys, sequential, "--votes", bad, "--sizes", "3")
     assert sorted(tmp_path.iterdir()) == before
 
 

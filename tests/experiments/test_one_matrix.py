@@ -6,7 +6,7 @@ import json
 import pandas as pd
 import pytest
 
-from deep.experiments.loo import main as loo
+from deep.experiments.loo._command import main as loo
 from deep.experiments.votes import main
 from deep.prompt_pool import POOLS
 from tests.experiments.probe_world import answer as probe
@@ -73,6 +73,11 @@ def test_fifteen_judges_fill_one_matrix_that_loo_ensembles(examples, capsys):
     assert len(votes) == 3 * N
     reasons = pd.read_parquet(out.with_name("votes.reasons.parquet"))
     assert votes[voters].isna().sum().sum() == len(reasons) == 0
+    evidence = pd.read_parquet(out.with_name("votes.evidence.parquet"))
+    assert evidence["voter"].tolist() == voters[-2:] * len(votes)
+    claimed = [json.loads(line) for line in evidence["evidence"][0]]
+    assert [claim["claim"] for claim in claimed] == [next(claims())[3]]
+    assert claimed[0]["evidence"][0]["found"] == "verbatim"
     for voter in voters[-2:]:
         assert votes[voter].tolist() == votes["label"].tolist()
     folder = examples.with_name("loo")

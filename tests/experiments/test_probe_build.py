@@ -1,6 +1,7 @@
 """The builder of the benchmark against a scripted LLM, and what it makes of answers that cannot be used."""
 
 import json
+import re
 from collections import Counter
 
 import pandas as pd
@@ -12,13 +13,14 @@ from deep.datasets import load_examples
 from deep.exceptions import InputError
 from deep.experiments.probe import main
 from deep.experiments.probe._build import Recipe
-from deep.experiments.probe._content import Rejected, read_insertions
+from deep.experiments.probe._content import Rejected, prompts, read_insertions
 from deep.experiments.probe._records import TASKS, Article, Sample, read_articles, read_samples
 from deep.experiments.probe._run_build import plan_programs, split_articles
 from deep.experiments.probe._run_votes import voter_table
 from deep.experiments.votes import main as votes_main
-from deep.prompt_pool.stepwise import read_list, read_verdict
+from deep.prompt_pool.stepwise import fenced_messages, read_list, read_verdict
 from tests.experiments.probe_world import INVENTED, MODELS, answer, article, parts, sentences, step_of, write_articles
+from tests.prompt_pool.injections import INJECTIONS
 from tests.scripted_llm import Fault, ScriptedLLM
 
 
@@ -251,6 +253,39 @@ def test_export_for_training(built, tmp_path, capsys):
     assert verdicts == {1: 30, 0: 30}
 
 
+@pytest.mark.parametrize("name", ["train.jsonl", "evaluation.jsonl"])
+def test_export_never_overwrites_the_benchmark(built, capsys, name):
+    """One line, and the file is what it was."""
+    file = built[0] / "bench" / name
+    before = file.read_bytes()
+    assert main(["export-sft", "--data", str(built[0] / "bench"), "--out", str(file)]) == 2
+    assert "`out` must leave the benchmark as it is" in capsys.readouterr().err
+    assert file.read_bytes() == before
+    assert main(["export-sft", "--data", str(built[0] / "bench"), "--out", str(file.with_suffix(".csv"))]) == 2
+    assert "`out` must end in .jsonl" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", INJECTIONS.values(), ids=INJECTIONS)
+def test_articles_cannot_break_the_builders_prompts(text):
+    """Whatever an article, a response, a fact or a claim says stands between tags that are not in it."""
+    texts = {"source": f"News. {text}", "response": text, "facts": text, "question": text}
+    words = {"count": "1 fact", "manner": "Plainly.", "style": "a blog post."}
+    asked = [(step, prompts()[step]) for step in ("summarize", "ask", "answer", "restyle", "invent", "insert")]
+    for step, prompt in asked:
+        names = [name for name in texts if f"{{{{{name}}}}}" in prompt["user"]]
+        fenced = fenced_messages(prompt, {name: texts[name] for name in names}, **words)
+        plain = fenced_messages(prompt, dict.fromkeys(names, "x"), **words)
+        assert outside(fenced[1]["content"]) == outside(plain[1]["content"]), step
+        assert fenced[0] == plain[0]
+
+
+def outside(content):
+    """Return a prompt without its fenced texts and its code."""
+    codes = re.findall(r"^<\w+-([0-9a-f]{8})>$", content, re.MULTILINE)
+    rest = re.sub(rf"^<(\w+)-{codes[0]}>\n.*?\n</\1-{codes[0]}>$", r"<\1>", content, flags=re.DOTALL | re.MULTILINE)
+    return rest.replace(codes[0], "CODE")
+
+
 def test_any_judge_is_measured_on_the_benchmark(built, tmp_path, capsys):
     """The staged judges vote on the file as it is; the script's writer is always right, and so are its votes."""
     data = built[0] / "bench"
@@ -274,7 +309,10 @@ def test_any_judge_is_measured_on_the_benchmark(built, tmp_path, capsys):
     assert main(words) == 2
     assert "`votes` must have a row for every sample. Got none for 'a" in capsys.readouterr().err
     assert main([*words, "--model", "m"]) == 2
-    assert main(["eval", "--data", str(data), "--votes", __file__, "--out", str(tmp_path / "voters")]) == 2
+    for wrong in (__file__, str(tmp_path), "absent.parquet"):
+        capsys.readouterr()
+        assert main(["eval", "--data", str(data), "--votes", wrong, "--out", str(tmp_path / "voters")]) == 2
+        assert "`votes` must be a file that `deep votes` wrote" in capsys.readouterr().err
 
 
 def test_a_response_without_a_vote_is_not_called():
@@ -304,6 +342,9 @@ def as_reply(text):
         ("--consensus", "1.5", "`consensus` must lie in"),
         ("--evaluation-share", "0", "`evaluation_share` must lie in"),
         ("--attempts", "0", "`attempts` must be 1 or more"),
+        ("--model", "m", "`model` must name each model once. Got 'm' twice."),
+        ("--articles", "absent.jsonl", "`articles` must be readable. Got 'absent.jsonl': No such file"),
+        ("--articles", "absent.txt", "`articles` must be a CSV, JSONL or Parquet file"),
         ("--tasks", "poetry", "`tasks` must be one of question_answering, style_transfer, summarization"),
     ],
 )

@@ -1,6 +1,7 @@
 """The measures of every step on a case whose every figure is worked out by hand."""
 
 import json
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -8,10 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deep.experiments.probe import main
-from deep.experiments.probe._measures import match_claims
+from deep.experiments.probe._measures import match_claims, measure
+from deep.experiments.probe._observe import Observed
 from deep.experiments.probe._records import Candidate, GoldClaim, Insertion, Sample, read_samples, write_samples
+from deep.experiments.probe._sft import chats
 from deep.experiments.probe._statistics import statistics
-from deep.prompt_pool.stepwise import Excerpt
+from deep.prompt_pool.stepwise import CheckedClaim, Claim, Excerpt
 from tests.experiments.probe_world import parts, step_of
 from tests.scripted_llm import Fault, ScriptedLLM
 
@@ -25,6 +28,7 @@ WRITTEN, SOLD, DREW, PRIZE = (
 PRINTED = "Eve printed it in Rome."
 RESPONSE = f"{WRITTEN} {SOLD} {DREW} {PRINTED}"
 EXTRA = "There is a book."
+GUIDE = Path(__file__).parents[2] / "docs" / "probe.md"
 
 
 def place(text, words):
@@ -188,7 +192,11 @@ def test_every_figure_of_the_pipeline(measured, capsys):
     assert figure4b.loc[ALL, ["direct_recall", "stepwise_recall"]].tolist() == [0.0, 1.0]
     pictures = {path.name for path in out.glob("*.png")}
     assert pictures == {"figure3-decomposition.png", "figure4a-localization.png", "figure4b-detection.png"}
-    assert "| m | overall | 0.6667 | 0.8000 | 0.0000 |" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "| m | overall | 0.6667 | 0.8000 | 0.0000 |" in printed
+    assert printed[: printed.index("\nwritten to")] in GUIDE.read_text(encoding="utf-8"), (
+        "the guide shows what is printed"
+    )
 
 
 @pytest.mark.parametrize(("match", "hits"), [("exact", 2), ("normalised", 3), ("semantic", 4)])
@@ -223,6 +231,48 @@ def test_stages_on_gold_input(measured):
     assert locate["locate", "claim_f1", ALL] == (2, 2)
     assert locate["locate", "character_f1", ALL] == (46, 46)
     assert {path.stem for path in out.glob("*.csv")} == {"figure4a-localization", "steps"}
+
+
+def test_what_is_unclear_leaves_localization():
+    """A mixed and an unverified claim called unsupported: neither right nor wrong, nor are their characters."""
+    response = "Ann wrote it. Bob drew it in Rome. Eve printed it."
+    spans = {words: place(response, words) for words in ("Ann wrote it.", "Bob drew it in Rome.", "Eve printed it.")}
+    labels = dict(zip(spans, ("unverified", "mixed", "hallucinated"), strict=True))
+    sample = Sample(
+        article_id="a",
+        source=SOURCE,
+        task="summarization",
+        complexity=1,
+        response=response,
+        insertions=(
+            Insertion("It was Rome.", place(response, " in Rome")),
+            Insertion("Eve.", spans["Eve printed it."]),
+        ),
+        claims=tuple(GoldClaim(words, words, span, labels[words]) for words, span in spans.items()),
+    )
+    claims = [Claim(words, words, span) for words, span in spans.items()]
+    observed = Observed(claims, checked=[CheckedClaim(each, "unsupported") for each in claims])
+    found = {m.name: (m.hits, m.total) for m in measure([(sample, observed)], "locate", "exact") if m.task == "overall"}
+    assert found["claim_precision"] == (1, 1)
+    assert found["claim_recall"] == (1, 1)
+    # 8 characters of the mixed claim are inserted and 15 are the last claim; the other 25 are unclear
+    assert found["character_precision"] == (23, 23)
+    assert found["character_recall"] == (23, 23)
+
+
+def test_training_data_says_fail_only_where_no_model_passed():
+    """Of a true claim's excerpts: accepted PASS, passed by none FAIL, passed by one of four nothing."""
+    found = [
+        Candidate(Excerpt(w, place(SOURCE, w)), n, accepted=n > 2) for w, n in ((WRITTEN, 3), (SOLD, 1), (DREW, 0))
+    ]
+    true = GoldClaim(WRITTEN, WRITTEN, place(RESPONSE, WRITTEN), "truth", tuple(found))
+    sample = Sample(article_id="a", source=SOURCE, task=SUMMARY, complexity=0, response=RESPONSE, claims=(true,))
+    said = [(chat["step"], json.loads(chat["messages"][-1]["content"])) for chat in chats([sample])]
+    assert [(step, answer.get("verdict", answer.get("evidence"))) for step, answer in said] == [
+        ("find", [WRITTEN]),
+        ("evaluate", "PASS"),
+        ("evaluate", "FAIL"),
+    ]
 
 
 def test_table_1_by_hand():

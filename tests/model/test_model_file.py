@@ -59,6 +59,24 @@ def test_what_is_read_is_what_was_written(which, request, tmp_path):
     assert (read.spec, read.transfer, read.voters) == (model.spec, model.transfer, model.voters)
 
 
+@pytest.mark.parametrize("which", ["model", "wide"])
+def test_a_corrected_model_is_read_as_it_was(which, request, tmp_path):
+    """Scores and intervals are the corrected ones, with a table and without; no prior can be given on top."""
+    plain = request.getfixturevalue(which)
+    votes = small_votes(("new",), n_voters=len(plain.voters), n=60, seed=6)
+    mine = plain.calibrated(votes, 1 - votes.labels)
+    read = load_model(written(mine, tmp_path))
+    p = mine.score(votes)
+    assert np.array_equal(read.score(votes), p)
+    assert np.array_equal(read.intervals(votes), mine.intervals(votes))
+    np.testing.assert_allclose(p, mine.correction.apply(plain.score(votes)), rtol=0, atol=1e-12)
+    assert abs(p - plain.score(votes)).max() > 0.05
+    low, high = mine.intervals(votes).T
+    assert ((low <= p) & (p <= high)).all()
+    with pytest.raises(InputError, match="calibrated on labels"):
+        read.score(votes, prior=0.3)
+
+
 def test_the_file_is_json_that_says_what_it_is(model, tmp_path):
     """Voters with their hashes, datasets with sizes, priors and licences, and a line for each plain entry."""
     text = written(model, tmp_path).read_text()
@@ -128,6 +146,7 @@ class Trap:
         (b'{"format": "deep model", "schema_version": 2}', "schema_version 2, and this deep knows 1. Update deep"),
         (b'{"format": "deep model", "schema_version": 1}', "a checksum that does not fit"),
         (b'{"p": NaN}', "NaN is no number"),
+        (b'{"format": "deep model", "schema_version": 1, "p": 1e999}', "JSON that no model has"),
         (b'{"a": 1, "a": 2}', "a key comes twice"),
         (b"[" * 100_000, "JSON that"),
         (b"9" * 5000, "JSON that"),

@@ -3,14 +3,12 @@
 import itertools
 import json
 import re
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import deep
 from deep.base import Example, Judgment
 from deep.prompt_pool import JUDGES, load_judge, run_program
 from deep.prompt_pool.stepwise import (
@@ -29,7 +27,6 @@ from deep.prompt_pool.stepwise import (
     read_verdict,
 )
 from tests.prompt_pool.injections import INJECTIONS
-from tests.prompt_pool.test_pool import word_runs
 
 SOURCE = "The bridge fell in 1903. Nobody was hurt. A ferry served the town until 1910."
 RESPONSE = "The bridge fell in 1903, and nobody was hurt. The mayor resigned."
@@ -384,14 +381,3 @@ def test_claim_records_hold_their_place():
     assert [question.step for question in asked] == ["decompose", "find", "evaluate"]
     assert (judgment.vote, judgment.reason) == (-1, "unparsable")
     assert Claim("c", "s", None).span is None
-
-
-def test_wording_is_our_own(data_home):
-    """No prompt of the steps or of the builder shares a run of eight words with a paper."""
-    papers = sorted((data_home.parent / "papers").glob("*.txt"))
-    if not papers:
-        pytest.skip(f"no papers found beside {data_home}")
-    theirs = set().union(*(word_runs(paper.read_text(encoding="utf-8"), 8) for paper in papers))
-    root = Path(deep.__file__).parent
-    for path in (root / "prompt_pool" / "stepwise" / "prompts.toml", root / "experiments" / "probe" / "prompts.toml"):
-        assert not word_runs(path.read_text(encoding="utf-8"), 8) & theirs

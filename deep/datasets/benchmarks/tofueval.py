@@ -75,8 +75,8 @@ def _benchmark(part: str, kind: str, test_sha256: str, topics_sha256: str, where
         ),
         read=partial(read, part=part),
         topics=True,
-        note="Summary level, every topic and all six models; the authors ask that it be used for evaluation, "
-        "never for training.",
+        note="Summary level, all six models, every topic unless `--main-only`; the authors ask that it be used for "
+        "evaluation, never for training.",
     )
 
 

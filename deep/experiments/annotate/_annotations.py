@@ -1,6 +1,5 @@
 """A file of annotations: who labeled what how, where they part, and what cannot be decided."""
 
-import csv
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deep.exceptions import InputError
+from deep.experiments._annotation_file import read_annotation_rows
 
 __all__ = ["AMBIGUITIES", "STEPS", "Annotations", "Disagreement", "read_annotations"]
 
@@ -18,7 +18,7 @@ STEPS = ("concrete", "descriptive", "interpretive", "relation")
 
 AMBIGUITIES = ("sentiment", "relation")
 
-REQUIRED = ("item_id", "annotator", "label")
+KEY = ("item_id", "annotator")
 
 _MARKS = {"": -1, "0": 0, "1": 1}
 
@@ -122,45 +122,18 @@ def read_annotations(path: str | Path) -> Annotations:
     InputError
         The file or a cell is not as described, or somebody labeled an item twice.
     """
-    columns, rows = _rows(Path(path))
-    missing = [name for name in REQUIRED if name not in columns]
-    if missing or not rows:
-        got = f"no column {missing[0]!r}" if missing else "no row"
-        raise InputError(f"`file` must hold rows with the columns {', '.join(REQUIRED)}. Got {got} in {str(path)!r}.")
+    columns, rows = read_annotation_rows(Path(path), KEY)
     marks: dict[tuple[str, str], dict[str, int]] = {}
     ambiguous: dict[str, Counter[str]] = {}
     for number, row in enumerate(rows, start=1):
         where = f"in row {number} of {str(path)!r}"
-        key = _key(row, where)
-        if key in marks:
-            raise InputError(f"`item_id` must come once an annotator. Got {key[0]!r} of {key[1]!r} again {where}.")
-        marks[key] = {name: _mark(row, name, where) for name in ("label", *STEPS)}
+        item, annotator = (row[name].strip() for name in KEY)
+        marks[item, annotator] = {name: _mark(row, name, where) for name in ("label", *STEPS)}
         kind = row.get("ambiguous", "").strip().lower()
         if kind and kind not in AMBIGUITIES:
             raise InputError(f"`ambiguous` must be empty, relation or sentiment. Got {kind!r} {where}.")
-        ambiguous.setdefault(key[0], Counter()).update([kind] if kind else [])
+        ambiguous.setdefault(item, Counter()).update([kind] if kind else [])
     return Annotations(columns, rows, marks, ambiguous)
-
-
-def _rows(path: Path) -> tuple[list[str], list[dict[str, str]]]:
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file, strict=True, restval="")
-            columns, rows = list(reader.fieldnames or ()), list(reader)
-    except OSError as error:
-        raise InputError(f"`file` must be a readable CSV file. Got {str(path)!r}: {error.strerror}.") from None
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"`file` must be CSV in UTF-8. Got {str(path)!r}: {error}.") from None
-    if any(None in row for row in rows):
-        raise InputError(f"`file` must have no more cells than columns. Got a longer row in {str(path)!r}.")
-    return columns, rows
-
-
-def _key(row: Mapping[str, str], where: str) -> tuple[str, str]:
-    item, annotator = row["item_id"].strip(), row["annotator"].strip()
-    if not item or not annotator:
-        raise InputError(f"`{'annotator' if item else 'item_id'}` must not be empty. Got '' {where}.")
-    return item, annotator
 
 
 def _mark(row: Mapping[str, str], name: str, where: str) -> int:

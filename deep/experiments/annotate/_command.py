@@ -9,15 +9,16 @@
 import argparse
 import csv
 import io
-import os
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deep.exceptions import InputError
-from deep.experiments._options import HelpFormatter, guarded
+from deep.experiments._options import HelpFormatter, check_least, guarded
+from deep.experiments._output import check_out, to_json, whole_file
 
 if TYPE_CHECKING:
     from deep.experiments.annotate._annotations import Annotations
@@ -69,12 +70,10 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _agreement(args: argparse.Namespace) -> int:
-    from deep.experiments._output import to_json
     from deep.experiments.annotate._annotations import read_annotations
 
-    for name in ("min_marks", "n_boot"):
-        if getattr(args, name) < 1:
-            raise InputError(f"`{name}` must be 1 or more. Got {getattr(args, name)}.")
+    check_least(args, min_marks=1, n_boot=1, seed=0)
+    targets = None if args.filter_ambiguous is None else _targets(args.file, args.filter_ambiguous)
     found = read_annotations(args.file)
     if len(found.annotators) < 2:
         raise InputError(f"`file` must hold two annotators or more. Got {found.annotators[0]!r} alone.")
@@ -91,8 +90,8 @@ def _agreement(args: argparse.Namespace) -> int:
             for d in found.disagreements()
         ],
     }
-    if args.filter_ambiguous is not None:
-        results["files"] = _write(found, kinds, args.filter_ambiguous)
+    if targets is not None:
+        results["files"] = _write(found, kinds, targets)
     sys.stdout.write(to_json(results) if args.json else _text(results))
     return 0
 
@@ -134,24 +133,22 @@ def _table_1(found: "Annotations", kinds: dict[str, str | None]) -> dict[str, in
     return {**counts, "total": len(labels), **ambiguous}
 
 
-def _write(found: "Annotations", kinds: dict[str, str | None], out: Path) -> dict[str, str]:
-    """Write the rows of ambiguous items apart from the others, each file whole or not at all."""
-    if out.suffix != ".csv" or not out.parent.is_dir():
-        raise InputError(f"`filter_ambiguous` must be a .csv file in an existing folder. Got {str(out)!r}.")
-    paths = {"ambiguous": out, "rest": out.with_suffix(".rest.csv")}
-    partial = {name: path.with_name(f".{path.name}.{os.getpid()}.part") for name, path in paths.items()}
-    try:
+def _targets(file: Path, out: Path) -> dict[str, Path]:
+    """Return the files of the ambiguous items and of the others; neither may be the file that is read."""
+    targets = {"ambiguous": check_out(out, [".csv"], "filter_ambiguous"), "rest": out.with_suffix(".rest.csv")}
+    if file.resolve() in [path.resolve() for path in targets.values()]:
+        raise InputError(f"`filter_ambiguous` must leave `file` as it is. Got {str(out)!r} for {str(file)!r}.")
+    return targets
+
+
+def _write(found: "Annotations", kinds: dict[str, str | None], targets: dict[str, Path]) -> dict[str, str]:
+    """Write the rows of ambiguous items apart from the others, both files whole or neither."""
+    with ExitStack() as stack:
+        partial = {name: stack.enter_context(whole_file(path)) for name, path in targets.items()}
         for name, path in partial.items():
             rows = [row for row in found.rows if (kinds[row["item_id"].strip()] is None) == (name == "rest")]
             path.write_text(_csv(found.columns, rows), encoding="utf-8", newline="")
-        for name, path in partial.items():
-            path.replace(paths[name])
-    except OSError as error:
-        raise InputError(f"`filter_ambiguous` must be writable. Got {str(out)!r}: {error.strerror}.") from None
-    finally:
-        for path in partial.values():
-            path.unlink(missing_ok=True)
-    return {name: str(path) for name, path in paths.items()}
+    return {name: str(path) for name, path in targets.items()}
 
 
 def _csv(columns: Sequence[str], rows: Sequence[dict[str, str]]) -> str:
@@ -166,7 +163,7 @@ def _text(results: dict[str, Any]) -> str:
     lines = []
     titles = {"all": "all items", "without_ambiguous": "without the ambiguous items"}
     for key, title in titles.items():
-        lines.append(f"agreement on {title} ({results[key]['items']})")
+        lines.append(f"agreement, {title} ({results[key]['items']})")
         lines += [f"  {_measure_line(one)}" for one in results[key]["measures"]]
     lines += ["", "Table 1"]
     lines += [f"  {name.replace('_', '-')}: {n}" for name, n in results["table_1"].items()]

@@ -11,43 +11,29 @@ import numpy.typing as npt
 import pandas as pd
 
 from deep.exceptions import InputError
+from deep.experiments._annotation_file import read_annotation_rows
 from deep.features import agreement_interval, cohen_kappa, krippendorff_alpha
 
 __all__ = ["agreement_tables", "read_annotations"]
 
-COLUMNS = ("item", "protocol", "annotator", "label")
+COLUMNS = ("item_id", "protocol", "annotator", "label")
 
 Ratings = npt.NDArray[np.int64]
 
 
 def read_annotations(path: Path) -> pd.DataFrame:
-    """Return a CSV file of annotations: a label for each item, protocol and annotator.
+    """Return a CSV file of annotations: a label for each item, protocol and annotator; rows without one left out.
 
     Raises
     ------
     InputError
-        The file cannot be read, a column is not there, a cell is empty, or a label is given twice.
+        The file cannot be read, a column is not there, a cell is empty, a row comes twice, or there is no label.
     """
-    try:
-        frame = pd.read_csv(path, dtype=str, keep_default_na=False)
-    except (OSError, UnicodeDecodeError, ValueError) as error:
-        reason = str(error).partition("\n")[0].rstrip(".")
-        raise InputError(f"`annotations` must be a CSV file. Got {str(path)!r}: {reason}.") from None
-    absent = [name for name in COLUMNS if name not in frame]
-    if absent:
-        raise InputError(f"`annotations` must have the columns {', '.join(COLUMNS)}. Got none named {absent[0]!r}.")
-    frame = frame[list(COLUMNS)]
-    for name in COLUMNS:
-        empty = np.flatnonzero(frame[name].str.strip() == "")
-        if len(empty):
-            raise InputError(f"`{name}` must not be empty. Got an empty cell in row {empty[0] + 1} of {str(path)!r}.")
-    repeated = np.flatnonzero(frame.duplicated(list(COLUMNS[:3])))
-    if len(repeated):
-        raise InputError(
-            f"`label` must be given once for each item. Got another in row {repeated[0] + 1} of {str(path)!r}."
-        )
+    _, rows = read_annotation_rows(path, COLUMNS[:3])
+    frame = pd.DataFrame([{name: row[name].strip() for name in COLUMNS} for row in rows])
+    frame = frame[frame["label"] != ""]
     if frame.empty:
-        raise InputError(f"`annotations` must hold at least one row. Got none in {str(path)!r}.")
+        raise InputError(f"`label` must be given at least once. Got none in {str(path)!r}.")
     return frame
 
 
@@ -75,7 +61,7 @@ def agreement_tables(frame: pd.DataFrame, *, n_boot: int = 2000, random_state: i
             }
         )
         majority[str(protocol)] = {
-            str(item): _commonest(list(labels)) for item, labels in part.groupby("item")["label"]
+            str(item): _commonest(list(labels)) for item, labels in part.groupby("item_id")["label"]
         }
     between = [_between(a, b, majority[a], majority[b], codes) for a, b in combinations(majority, 2)]
     return {"within": pd.DataFrame(within), "between": pd.DataFrame(between)}
@@ -83,7 +69,7 @@ def agreement_tables(frame: pd.DataFrame, *, n_boot: int = 2000, random_state: i
 
 def _ratings(part: pd.DataFrame, codes: dict[str, int]) -> Ratings:
     """Return the codes of labels, of shape (n_items, n_annotators); -1 where there is none."""
-    wide = part.pivot(index="item", columns="annotator", values="label")
+    wide = part.pivot(index="item_id", columns="annotator", values="label")
     return wide.map(lambda label: codes.get(label, -1)).to_numpy(dtype=np.int64)
 
 

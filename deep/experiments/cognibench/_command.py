@@ -18,18 +18,14 @@ from typing import TYPE_CHECKING, Any
 
 from deep.exceptions import InputError
 from deep.experiments._call_options import add_call_options, call_settings, check_models, endpoint_of
-from deep.experiments._options import HelpFormatter, Values, guarded
-from deep.experiments._output import check_replaceable, to_json, whole_folder
+from deep.experiments._options import LEVELS, HelpFormatter, StoppedError, Values, check_least, guarded
+from deep.experiments._output import check_out, check_replaceable, to_json, whole_file, whole_folder
 
 if TYPE_CHECKING:
     from deep.experiments.cognibench._methods import Asked, Method
     from deep.experiments.cognibench._turns import Turn
 
 __all__ = ["main"]
-
-LEVELS = ("rational", "grounded", "irrefutable")
-
-STOPPED = {"budget": 3, "interrupted": 130}
 
 EXAMPLES = """\
 examples:
@@ -46,10 +42,6 @@ other commands:
   deep cognibench agreement FILE     agreement of annotators by protocol, and of protocols with one another
   deep cognibench export-sft ...     training data of a detector, as chats
 """
-
-
-class _StoppedError(Exception):
-    """The run ended before its end: `args[0]` says why."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -96,12 +88,7 @@ def _evaluate(words: Sequence[str] | None) -> int:
     if args.dry_run:
         return _dry_run(turns, asked)
     check_replaceable(args.out)
-    try:
-        methods = [*constants(turns), *_encoders(args, turns), *_ask(args, turns, asked)]
-    except _StoppedError as stop:
-        why = "the budget is reached" if stop.args[0] == "budget" else "interrupted"
-        sys.stderr.write(f"stopped: {why}. Nothing was written; the same command again asks what is missing.\n")
-        return STOPPED[stop.args[0]]
+    methods = [*constants(turns), *_encoders(args, turns), *_ask(args, turns, asked)]
     _write(args, turns, methods)
     return 0
 
@@ -111,8 +98,7 @@ def _asked(args: argparse.Namespace) -> "list[Asked]":
     from deep.experiments.cognibench._methods import asked_judges
     from deep.prompt_pool import load_contrasts
 
-    if args.samples < 1:
-        raise InputError(f"`samples` must be at least 1. Got {args.samples}.")
+    check_least(args, samples=1)
     wrong = [word for word in args.threshold if not word.isdecimal() or not 1 <= int(word) <= args.samples]
     if wrong:
         raise InputError(f"`threshold` must be a whole number from 1 to {args.samples}. Got {wrong[0]!r}.")
@@ -161,14 +147,14 @@ def _ask(args: argparse.Namespace, turns: "Sequence[Turn]", asked: "Sequence[Ask
     args.out.parent.mkdir(parents=True, exist_ok=True)
     outcome, methods = ask_judges(turns, asked, settings, endpoint_of(args))
     if outcome.stopped is not None:
-        raise _StoppedError(outcome.stopped)
+        raise StoppedError(outcome.stopped)
     return methods
 
 
 def _write(args: argparse.Namespace, turns: "Sequence[Turn]", methods: "Sequence[Method]") -> None:
     """Write tables, figures and every sentence, and print what matters."""
     from deep.calibration import save_figure
-    from deep.experiments._tables import markdown
+    from deep.experiments._markdown import markdown
     from deep.experiments.cognibench import _tables as build
     from deep.experiments.cognibench._figures import draw_figures
 
@@ -194,7 +180,6 @@ def _write(args: argparse.Namespace, turns: "Sequence[Turn]", methods: "Sequence
 
 
 def _export(words: Sequence[str] | None) -> int:
-    from deep.experiments._model_io import check_out, whole_file
     from deep.experiments.cognibench._sft import chats
     from deep.experiments.cognibench._turns import read_turns
 
@@ -218,24 +203,23 @@ def _export(words: Sequence[str] | None) -> int:
 
 
 def _agreement(words: Sequence[str] | None) -> int:
-    from deep.experiments._tables import markdown
+    from deep.experiments._markdown import markdown
     from deep.experiments.cognibench._agreement import agreement_tables, read_annotations
 
     parser = argparse.ArgumentParser(
         prog="deep cognibench agreement",
         description="Agreement of annotators under each protocol, and of the protocols with one another.",
         epilog="examples:\n  deep cognibench agreement annotations.csv\n"
-        "      a CSV file of item,protocol,annotator,label\n",
+        "      a CSV file of item_id,protocol,annotator,label\n",
         formatter_class=HelpFormatter,
     )
-    parser.add_argument("annotations", type=Path, metavar="FILE", help="CSV of item, protocol, annotator and label")
+    parser.add_argument("file", type=Path, metavar="FILE", help="CSV of item_id, protocol, annotator and label")
     parser.add_argument("--n-boot", type=int, default=2000, metavar="N", help="resamples of every interval")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the resampling")
     parser.add_argument("--json", action="store_true", help="print JSON in place of tables")
     args = parser.parse_args(words)
-    if args.n_boot < 1:
-        raise InputError(f"`n_boot` must be at least 1. Got {args.n_boot}.")
-    found = agreement_tables(read_annotations(args.annotations), n_boot=args.n_boot, random_state=args.seed)
+    check_least(args, n_boot=1, seed=0)
+    found = agreement_tables(read_annotations(args.file), n_boot=args.n_boot, random_state=args.seed)
     if args.json:
         sys.stdout.write(to_json({name: json.loads(frame.to_json(orient="records")) for name, frame in found.items()}))
         return 0

@@ -1,13 +1,16 @@
-"""Precision, recall and F1 of the detection of hallucinated sentences, weighted by their words."""
+"""Precision, recall and F1 of the detection of hallucinated sentences, weighted by their words or all alike."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from deep.experiments.cognibench._turns import Turn
 
-__all__ = ["PARTS", "Found", "Score", "macro", "score_turns"]
+__all__ = ["PARTS", "UNITS", "Found", "Score", "macro", "score_turns"]
 
 PARTS = ("overall", "factual", "cognitive")
+
+UNITS = ("words", "sentences")
+"""What is counted: the paper's measures are by words; by sentences, each weighs the same."""
 
 Found = Sequence[Sequence[bool | None]]
 """For each turn, whether each of its sentences was found hallucinated; None where that was left open."""
@@ -15,36 +18,36 @@ Found = Sequence[Sequence[bool | None]]
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """What a method got right, counted in words.
+    """What a method got right, counted in words or in sentences.
 
     Parameters
     ----------
-    words : int
-        Of all sentences that it decided.
+    decided : int
+        In all sentences that it decided.
     labeled : int
-        Of those that are hallucinated.
+        In those that are hallucinated.
     detected : int
-        Of those that it found hallucinated.
+        In those that it found hallucinated.
     right : int
-        Of those that are both.
-    open_words : int
-        Of the sentences that it left undecided, which enter nothing else.
+        In those that are both.
+    open : int
+        In the sentences that it left undecided, which enter nothing else.
     """
 
-    words: int = 0
+    decided: int = 0
     labeled: int = 0
     detected: int = 0
     right: int = 0
-    open_words: int = 0
+    open: int = 0
 
     @property
     def recall(self) -> float | None:
-        """Share of the hallucinated words that are detected; None where there are none."""
+        """Share of what is hallucinated that is detected; None where there is none."""
         return self.right / self.labeled if self.labeled else None
 
     @property
     def precision(self) -> float | None:
-        """Share of the detected words that are hallucinated; None where nothing is detected."""
+        """Share of what is detected that is hallucinated; None where nothing is detected."""
         return self.right / self.detected if self.detected else None
 
     @property
@@ -55,13 +58,13 @@ class Score:
 
     @property
     def coverage(self) -> float | None:
-        """Share of the words that lie in decided sentences."""
-        every = self.words + self.open_words
-        return self.words / every if every else None
+        """Share of all that lies in decided sentences."""
+        every = self.decided + self.open
+        return self.decided / every if every else None
 
 
-def score_turns(turns: Sequence[Turn], found: Found, level: str) -> dict[str, Score]:
-    """Return the scores of a method overall and for factual and cognitive statements.
+def score_turns(turns: Sequence[Turn], found: Found, level: str, by: str = "words") -> dict[str, Score]:
+    """Return the scores of a method overall and for factual and cognitive statements, by one of `UNITS`.
 
     Examples
     --------
@@ -75,7 +78,7 @@ def score_turns(turns: Sequence[Turn], found: Found, level: str) -> dict[str, Sc
     (1.0, 0.5714285714285714)
     """
     rows = [
-        (sentence.kind, sentence.words, sentence.hallucinated(level), said)
+        (sentence.kind, sentence.words if by == "words" else 1, sentence.hallucinated(level), said)
         for turn, sayings in zip(turns, found, strict=True)
         for sentence, said in zip(turn.sentences, sayings, strict=True)
         if sentence.kind != "irrelevant"
@@ -84,16 +87,16 @@ def score_turns(turns: Sequence[Turn], found: Found, level: str) -> dict[str, Sc
 
 
 def _score(rows: Iterable[tuple[int, bool, bool | None]]) -> Score:
-    words = labeled = detected = right = open_words = 0
+    decided = labeled = detected = right = left_open = 0
     for n, gold, said in rows:
         if said is None:
-            open_words += n
+            left_open += n
             continue
-        words += n
+        decided += n
         labeled += n * gold
         detected += n * said
         right += n * (gold and said)
-    return Score(words, labeled, detected, right, open_words)
+    return Score(decided, labeled, detected, right, left_open)
 
 
 def macro(scores: dict[str, Score]) -> float | None:

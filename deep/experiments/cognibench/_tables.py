@@ -7,9 +7,9 @@ from typing import Any
 
 import pandas as pd
 
-from deep.experiments._tables import markdown
+from deep.experiments._markdown import markdown
 from deep.experiments.cognibench._methods import Method
-from deep.experiments.cognibench._metric import PARTS, Score, macro, score_turns
+from deep.experiments.cognibench._metric import PARTS, UNITS, Score, macro, score_turns
 from deep.experiments.cognibench._turns import Turn, counts_of
 from deep.prompt_pool import TIERS
 
@@ -30,7 +30,7 @@ TITLES = {
     "table2-statistics": "Table 2: the labeled turns",
     "table3-detection": "Table 3: F1 of the detection of hallucinated sentences, weighted by words, in percent",
     "table5-ablation": "Table 5: recall and precision of the tiered judge, weighted by words, in percent",
-    "metrics": "All measures in percent, and the words that they are made of",
+    "metrics": "All measures in percent, by words and by sentences, and the counts that they are made of",
     "tiers": "Sentences by published verdict and the tiered judges' verdict",
     "rates-by-turn": "Statements and hallucinations by turn of the dialogue (Figures 5 and 7)",
     "rates-by-position": "Statements and hallucinations by position in the turn (Figure 7)",
@@ -44,20 +44,24 @@ PUBLISHED = "published labels"
 
 Scored = Sequence[tuple[Method, dict[str, Score]]]
 
-
-def scores_of(turns: Sequence[Turn], methods: Sequence[Method], level: str) -> list[tuple[Method, dict[str, Score]]]:
-    """Return each method with its scores."""
-    return [(method, score_turns(turns, method.found, level)) for method in methods]
+ByUnit = Mapping[str, Scored]
+"""The scores by words, and those by sentences."""
 
 
-def tables(turns: Sequence[Turn], scored: Scored, level: str) -> dict[str, pd.DataFrame]:
+def scores_of(turns: Sequence[Turn], methods: Sequence[Method], level: str) -> ByUnit:
+    """Return each method with its scores, by unit."""
+    return {unit: [(method, score_turns(turns, method.found, level, unit)) for method in methods] for unit in UNITS}
+
+
+def tables(turns: Sequence[Turn], by_unit: ByUnit, level: str) -> dict[str, pd.DataFrame]:
     """Return all tables by file name; those without a row are left out."""
+    scored = by_unit["words"]
     methods = [method for method, _ in scored]
     found = {
         "table2-statistics": statistics(turns),
         "table3-detection": detection(scored),
         "table5-ablation": ablation(scored),
-        "metrics": metrics(scored),
+        "metrics": metrics(by_unit),
         "tiers": tier_table(turns, methods),
         "rates-by-turn": rates(turns, methods, "turn", level),
         "rates-by-position": rates(turns, methods, "position", level),
@@ -113,21 +117,26 @@ def ablation(scored: Scored) -> pd.DataFrame:
     )
 
 
-def metrics(scored: Scored) -> pd.DataFrame:
-    """All measures of every method, with the words that they are made of."""
+def metrics(by_unit: ByUnit) -> pd.DataFrame:
+    """All measures of every method, with the counts that they are made of."""
     return pd.DataFrame(
         [
             {
                 "group": method.group,
                 "method": method.title,
+                "by": unit,
                 "part": part,
-                **{name: getattr(score, name) for name in ("precision", "recall", "f1", "coverage")},
-                **asdict(score),
+                **_measures(score),
             }
+            for unit, scored in by_unit.items()
             for method, scores in scored
             for part, score in scores.items()
         ]
     )
+
+
+def _measures(score: Score) -> dict[str, Any]:
+    return {**{name: getattr(score, name) for name in ("precision", "recall", "f1", "coverage")}, **asdict(score)}
 
 
 def tier_table(turns: Sequence[Turn], methods: Sequence[Method]) -> pd.DataFrame:
@@ -252,23 +261,18 @@ def verdict_shares(turns: Sequence[Turn]) -> dict[str, dict[str, int]]:
     return {kind: {verdict: every.count(verdict) for verdict in verdicts} for kind, verdicts in kinds.items()}
 
 
-def results_of(turns: Sequence[Turn], scored: Scored) -> dict[str, Any]:
-    """Return counts and scores as plain values."""
+def results_of(turns: Sequence[Turn], by_unit: ByUnit) -> dict[str, Any]:
+    """Return counts and scores as plain values; `parts` are by words, as the paper's are."""
     methods = [
         {
             "group": method.group,
             "method": method.title,
             "macro_f1": macro(scores),
             "unaligned": len(method.unaligned),
-            "parts": {
-                part: {
-                    **{name: getattr(score, name) for name in ("precision", "recall", "f1", "coverage")},
-                    **asdict(score),
-                }
-                for part, score in scores.items()
-            },
+            "parts": {part: _measures(score) for part, score in scores.items()},
+            "parts_by_sentences": {part: _measures(score) for part, score in by_sentences.items()},
         }
-        for method, scores in scored
+        for (method, scores), (_, by_sentences) in zip(by_unit["words"], by_unit["sentences"], strict=True)
     ]
     return {"schema_version": 1, "counts": counts_of(turns), "methods": methods}
 

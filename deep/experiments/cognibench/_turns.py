@@ -9,6 +9,7 @@ from typing import Any
 from deep.datasets.benchmarks import BENCHMARKS, require_folder
 from deep.datasets.benchmarks.cognibench import CogniBenchTurn, load_turns
 from deep.exceptions import InputError
+from deep.experiments._options import named
 from deep.prompt_pool import CRITERIA, TIERS
 
 __all__ = ["GoldSentence", "Turn", "counts_of", "read_turns"]
@@ -100,7 +101,8 @@ def read_turns(data: str) -> list[Turn]:
         if data != "cognibench":
             raise InputError(f"`data` must be a folder or cognibench. Got {data!r}. Check the name.")
         folder = require_folder(BENCHMARKS["cognibench"])
-    turns = [_turn(turn, turn.labels, folder) for turn in load_turns(folder) if turn.labels is not None]
+    with named("data"):
+        turns = [_turn(turn, turn.labels, folder) for turn in load_turns(folder) if turn.labels is not None]
     if not turns:
         raise InputError(f"`data` must hold at least one labeled turn. Got none in {str(folder)!r}.")
     return turns

@@ -16,17 +16,23 @@ from typing import TYPE_CHECKING, Any
 
 from deep.exceptions import InputError
 from deep.experiments._call_options import add_call_options, call_settings, check_models, endpoint_of
-from deep.experiments._example_options import add_example_options, examples_from
-from deep.experiments._options import Values, guarded
+from deep.experiments._example_options import add_example_options, column_map, examples_from
+from deep.experiments._options import StoppedError, Values, check_least, guarded, named
 from deep.experiments._output import check_replaceable, to_json, whole_folder
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from deep.datasets import Examples
     from deep.experiments._votes_plan import Plan
     from deep.experiments._votes_run import Settings
 
 __all__ = ["main"]
+
+PUBLISHED = "fect_benchmark.csv"
+"""The authors' own file, and below what they call its columns."""
+
+PUBLISHED_COLUMNS = {"source_column": "conversation", "label_column": "claim_is_factual"}
 
 PROMPTS = {"basic": "basic-direct", "basic-ttc": "basic-reasoned", "3d": "3d-direct", "3d-ttc": "3d-reasoned"}
 """The paper's four prompts, and ours that follow their strategies; ttc: test-time compute, reasoning first."""
@@ -41,8 +47,6 @@ examples:
       one prompt on claims of your own, each with a label
 """
 
-BUDGET, INTERRUPTED = 3, 130
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command, and return its exit status."""
@@ -51,6 +55,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _fect(argv: Sequence[str] | None) -> int:
     args = parser().parse_args(argv)
+    with named("data"):
+        return _run(args)
+
+
+def _run(args: argparse.Namespace) -> int:
     from deep.experiments._votes_estimate import print_estimate
     from deep.experiments._votes_run import run_plan
 
@@ -63,8 +72,7 @@ def _fect(argv: Sequence[str] | None) -> int:
     args.out.absolute().parent.mkdir(parents=True, exist_ok=True)
     outcome = run_plan(plan, settings)
     if outcome.stopped is not None:
-        sys.stderr.write(f"stopped: {outcome.stopped}; nothing was written; the same command again goes on from here\n")
-        return BUDGET if outcome.stopped == "budget" else INTERRUPTED
+        raise StoppedError(outcome.stopped)
     _write(args, plan, settings, counts)
     return 0
 
@@ -102,20 +110,26 @@ def _plan(args: argparse.Namespace) -> "Plan":
     unknown = [name for name in names if name not in PROMPTS]
     if unknown:
         raise InputError(f"`prompt` must be one of {', '.join(sorted(PROMPTS))}. Got {unknown[0]!r}.")
-    if args.runs < 1:
-        raise InputError(f"`runs` must be 1 or more. Got {args.runs}.")
+    check_least(args, runs=1)
     models = check_models(args)
     apart = [name for name in args.reasoning if name not in models]
     if apart:
         raise InputError(f"`reasoning` must be among `model`. Got {apart[0]!r}.")
     return Plan(
-        examples=examples_from(args, args.data),
+        examples=_examples(args),
         prompts=tuple(load_prompt(f"fect-{PROMPTS[name]}-{args.output}") for name in names),
         models=models,
         endpoint=endpoint_of(args),
         samples=args.runs,
         temperature=args.temperature,
     )
+
+
+def _examples(args: argparse.Namespace) -> "Examples":
+    """Return the examples; the file that the authors publish is read as it is."""
+    published = Path(args.data).name == PUBLISHED and not column_map(args)
+    named = argparse.Namespace(**vars(args) | PUBLISHED_COLUMNS) if published else args
+    return examples_from(named, args.data)
 
 
 def _counts(plan: "Plan") -> dict[str, int]:

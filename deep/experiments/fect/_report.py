@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from deep.calibration import save_figure
+from deep.experiments._markdown import markdown
 from deep.experiments.fect._scores import METRICS, pick_best
 
 if TYPE_CHECKING:
@@ -29,12 +30,24 @@ TITLES = {"f1": "F1", "precision": "Precision", "recall": "Recall"}
 def cells(summary: pd.DataFrame, metric: str, *, bold: bool = True) -> pd.DataFrame:
     """Return one table in the paper's layout: a row a model, a column a prompt, mean ± standard deviation."""
     chosen = summary[summary["metric"] == metric]
-    text = [_cell(mean, sd) for mean, sd in zip(chosen["mean"], chosen["sd"], strict=True)]
-    wide = chosen.assign(text=text).pivot(index="model", columns="prompt", values="text")
-    wide = wide.loc[list(dict.fromkeys(chosen["model"])), list(dict.fromkeys(chosen["prompt"]))]
+    wide = _wide(chosen, [_cell(mean, sd) for mean, sd in zip(chosen["mean"], chosen["sd"], strict=True)])
     for prompt, model in pick_best(summary, metric).items() if bold else ():
         wide.loc[model, prompt] = f"**{wide.loc[model, prompt]}**"
     return wide
+
+
+def _intervals(summary: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """Return what the figure of a metric shows: means and 95 % t-intervals."""
+    chosen = summary[summary["metric"] == metric]
+    rows = zip(chosen["mean"], chosen["low"], chosen["high"], strict=True)
+    return _wide(
+        chosen, ["-" if np.isnan(low) else f"{mean:.3f} ({low:.3f} to {high:.3f})" for mean, low, high in rows]
+    )
+
+
+def _wide(chosen: pd.DataFrame, text: Sequence[str]) -> pd.DataFrame:
+    wide = chosen.assign(text=text).pivot(index="model", columns="prompt", values="text")
+    return wide.loc[list(dict.fromkeys(chosen["model"])), list(dict.fromkeys(chosen["prompt"]))]
 
 
 def _cell(mean: float, sd: float) -> str:
@@ -53,8 +66,11 @@ def report(summary: pd.DataFrame, runs: pd.DataFrame, repeats: pd.DataFrame, cou
     ]
     for metric in METRICS:
         lines += [f"Table {TABLES[metric]}. {TITLES[metric]}, mean ± standard deviation over runs", ""]
-        lines += [_markdown(cells(summary, metric).reset_index(names="model")), ""]
-    lines += ["Self-consistency over runs", "", _markdown(_consistency_cells(repeats)), ""]
+        lines += [*markdown(cells(summary, metric).reset_index(names="model")), ""]
+    for metric in METRICS if summary["low"].notna().any() else ():
+        lines += [f"Figure {FIGURES[metric]}. {TITLES[metric]}, mean and 95 % t-interval over runs", ""]
+        lines += [*markdown(_intervals(summary, metric).reset_index(names="model")), ""]
+    lines += ["Self-consistency over runs", "", *markdown(_consistency_cells(repeats)), ""]
     return "\n".join([*lines, _without_a_vote(runs), ""])
 
 
@@ -72,15 +88,6 @@ def _without_a_vote(runs: pd.DataFrame) -> str:
     if not lost:
         return "Every item has a vote in every run."
     return f"{lost} verdicts are without a vote ({lost_nonfactual} on non-factual claims); they are in no score above."
-
-
-def _markdown(table: pd.DataFrame) -> str:
-    rows = [[str(name) for name in table.columns], *table.to_numpy().tolist()]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = [
-        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in rows
-    ]
-    return "\n".join([lines[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *lines[1:]])
 
 
 def draw(summary: pd.DataFrame, folder: Path, *, reasoning: Sequence[str] = ()) -> None:

@@ -74,7 +74,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
             f"`data` must be a JSONL file that can be read. Got {str(path)!r}: {error.strerror}."
         ) from None
     except UnicodeDecodeError:
-        raise InputError(f"`data` must be UTF-8. Got other bytes after line {number} of {path}.") from None
+        raise InputError(f"`data` must be UTF-8. Got other bytes after line {number} of {str(path)!r}.") from None
 
 
 def _chat(path: Path, line: int, text: str) -> Chat:

@@ -76,10 +76,10 @@ def load_base(base: str, chat_template: str | None, dtype: str) -> Base:
             base, dtype=getattr(torch, dtype), output_loading_info=True
         )
     except Exception as error:  # transformers raises whatever the damaged file makes it raise
-        line = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        reason = " ".join(str(error).split()) or type(error).__name__
         raise InputError(
             f"`base` must be a causal language model that transformers loads: an id on the hub, or a folder. "
-            f"Got {base!r}: {line[:200]}"
+            f"Got {base!r}: {reason[:300]}"
         ) from None
     lost = sorted(report["missing_keys"])
     if lost:

@@ -134,7 +134,7 @@ def _build_options(parser: argparse.ArgumentParser) -> None:
         metavar="SHARE",
         help="articles kept for evaluation (default 0.2)",
     )
-    add("--random-state", type=int, default=0, metavar="SEED", help="orders articles for split and styles (default 0)")
+    add("--seed", type=int, default=0, metavar="N", help="orders articles for split and styles (default 0)")
     add("--json", action="store_true", help="print results.json and nothing else")
     add_call_options(parser)
 

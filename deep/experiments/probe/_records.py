@@ -174,16 +174,15 @@ def read_samples(path: Path) -> list[Sample]:
         try:
             samples.append(_sample(row, at))
         except (KeyError, TypeError) as error:
-            raise InputError(
-                f"`data` must hold samples of the benchmark. Got {error!r} {at}. Build it again."
-            ) from None
+            got = f"no {error}" if isinstance(error, KeyError) else str(error)
+            raise InputError(f"`data` must hold samples of the benchmark. Got {got} {at}. Build it again.") from None
     if not samples:
         raise InputError(f"`data` must hold at least one sample. Got none in {str(path)!r}.")
     return samples
 
 
 def _rows(path: Path, name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    if ending_of(path) is None or not path.is_file():
+    if ending_of(path) is None:
         raise InputError(f"`{name}` must be a CSV, JSONL or Parquet file. Got {str(path)!r}.")
     for number, (_, row) in enumerate(read_rows(path, ("article_id", "text")), start=1):
         yield f"in row {number} of {str(path)!r}", row

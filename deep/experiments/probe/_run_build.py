@@ -11,9 +11,10 @@ from typing import Any
 
 from deep.exceptions import InputError
 from deep.experiments._call_options import call_settings, check_models, endpoint_of
+from deep.experiments._markdown import markdown
+from deep.experiments._options import StoppedError, check_least, named
 from deep.experiments._output import check_replaceable, to_json, whole_folder
 from deep.experiments._replay import Entry
-from deep.experiments._tables import markdown
 from deep.experiments._waves import ProgramId, run_programs
 from deep.experiments.probe._build import Recipe, Result, build_sample
 from deep.experiments.probe._content import STYLES
@@ -21,29 +22,28 @@ from deep.experiments.probe._records import COMPLEXITIES, TASKS, Article, Sample
 from deep.experiments.probe._report import write_table
 from deep.experiments.probe._statistics import statistics
 
-__all__ = ["STOPPED", "build", "ordered", "plan_programs", "split_articles", "stopped_line"]
+__all__ = ["SPLITS", "build", "ordered", "plan_programs", "split_articles"]
 
-STOPPED = {"budget": 3, "interrupted": 130}
 SPLITS = ("train", "evaluation")
 
 
-def ordered(articles: Sequence[Article], random_state: int) -> list[Article]:
+def ordered(articles: Sequence[Article], seed: int) -> list[Article]:
     """Return the articles in an order that only their ids and the seed decide."""
-    return sorted(articles, key=lambda article: sha256(f"{random_state} {article.article_id}".encode()).digest())
+    return sorted(articles, key=lambda article: sha256(f"{seed} {article.article_id}".encode()).digest())
 
 
-def split_articles(articles: Sequence[Article], share: float, random_state: int) -> dict[str, str]:
+def split_articles(articles: Sequence[Article], share: float, seed: int) -> dict[str, str]:
     """Return the split of each article by id; with two articles or more neither split is empty."""
     n = min(max(1, round(share * len(articles))), max(1, len(articles) - 1))
-    names = [article.article_id for article in ordered(articles, random_state)]
+    names = [article.article_id for article in ordered(articles, seed)]
     return {name: "evaluation" if i < n else "train" for i, name in enumerate(names)}
 
 
 def plan_programs(
-    articles: Sequence[Article], tasks: Sequence[str], recipe: Recipe, random_state: int
+    articles: Sequence[Article], tasks: Sequence[str], recipe: Recipe, seed: int
 ) -> Callable[[], Iterator[Entry]]:
     """Return what makes the program of every sample; the four styles take turns over the shuffled articles."""
-    turns = {article.article_id: i for i, article in enumerate(ordered(articles, random_state))}
+    turns = {article.article_id: i for i, article in enumerate(ordered(articles, seed))}
 
     def programs() -> Iterator[Entry]:
         for article in articles:
@@ -59,25 +59,19 @@ def plan_programs(
 def build(args: argparse.Namespace) -> int:
     """Run ``deep probe build``."""
     _check(args)
-    articles = read_articles(args.articles)
+    with named("articles"):
+        articles = read_articles(args.articles)
     recipe = Recipe(models=check_models(args), consensus=args.consensus, attempts=args.attempts)
     check_replaceable(args.out)
     tasks = [task for task in TASKS if task in args.tasks]
-    programs = plan_programs(articles, tasks, recipe, args.random_state)
+    programs = plan_programs(articles, tasks, recipe, args.seed)
     outcome, values = run_programs(programs, call_settings(args, args.out), endpoint=endpoint_of(args))
     if outcome.stopped is not None:
-        sys.stderr.write(stopped_line(outcome.stopped))
-        return STOPPED[outcome.stopped]
-    splits = split_articles(articles, args.evaluation_share, args.random_state)
+        raise StoppedError(outcome.stopped)
+    splits = split_articles(articles, args.evaluation_share, args.seed)
     results = _write(args.out, list(values.values()), splits, _settings(args, recipe, tasks, len(articles)))
     sys.stdout.write(to_json(results) if args.json else _text(results, args.out))
     return 0
-
-
-def stopped_line(stopped: str) -> str:
-    """Return what is said of a run that ended before its end."""
-    why = "the budget is reached" if stopped == "budget" else "interrupted"
-    return f"stopped: {why}. Nothing was written; the same command again asks what is missing.\n"
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -85,8 +79,7 @@ def _check(args: argparse.Namespace) -> None:
         value = getattr(args, name)
         if not low < value <= 1 or math.isnan(value):
             raise InputError(f"`{name}` must lie in (0, 1]. Got {value!r}.")
-    if args.attempts < 1:
-        raise InputError(f"`attempts` must be 1 or more. Got {args.attempts!r}.")
+    check_least(args, attempts=1)
     wrong = [task for task in args.tasks if task not in TASKS]
     if wrong:
         raise InputError(f"`tasks` must be one of {', '.join(sorted(TASKS))}. Got {wrong[0]!r}.")
@@ -99,7 +92,7 @@ def _settings(args: argparse.Namespace, recipe: Recipe, tasks: Sequence[str], n_
         "attempts": recipe.attempts,
         "tasks": list(tasks),
         "evaluation_share": args.evaluation_share,
-        "random_state": args.random_state,
+        "seed": args.seed,
         "articles": n_articles,
     }
 

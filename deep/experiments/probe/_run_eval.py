@@ -10,24 +10,20 @@ import pandas as pd
 
 from deep.exceptions import InputError
 from deep.experiments._call_options import call_settings, check_models, endpoint_of
+from deep.experiments._markdown import markdown
+from deep.experiments._options import StoppedError, named
 from deep.experiments._output import check_replaceable, to_json, whole_folder
 from deep.experiments._replay import Entry
-from deep.experiments._tables import markdown
 from deep.experiments._waves import ProgramId, run_programs
 from deep.experiments.probe._measures import Measure, measure
 from deep.experiments.probe._observe import Observed, direct_program, equivalence_program, stage_program
 from deep.experiments.probe._records import Sample, read_samples
 from deep.experiments.probe._report import TITLES, build_tables, write_report
-from deep.experiments.probe._run_build import STOPPED, stopped_line
 from deep.experiments.probe._run_votes import measure_votes
 
-__all__ = ["data_file", "evaluate", "evaluate_votes"]
+__all__ = ["data_file", "evaluate", "evaluate_votes", "split_samples"]
 
 By = dict[ProgramId, Any]
-
-
-class _StoppedError(Exception):
-    """The run ended before its end; the reason is its argument."""
 
 
 def data_file(data: Path, split: str) -> Path:
@@ -38,18 +34,20 @@ def data_file(data: Path, split: str) -> Path:
     return path
 
 
+def split_samples(data: Path, split: str) -> list[Sample]:
+    """Return the samples of that file."""
+    with named("data"):
+        return read_samples(data_file(data, split))
+
+
 def evaluate(args: argparse.Namespace) -> int:
     """Run ``deep probe eval``."""
     if (args.match == "semantic") != (args.match_model is not None):
         raise InputError(f"`match_model` must be given exactly where `match` is semantic. Got {args.match_model!r}.")
-    samples = read_samples(data_file(args.data, "evaluation"))
+    samples = split_samples(args.data, "evaluation")
     models = check_models(args)
     check_replaceable(args.out)
-    try:
-        observed = _observe(args, samples, models)
-    except _StoppedError as stop:
-        sys.stderr.write(stopped_line(str(stop)))
-        return STOPPED[str(stop)]
+    observed = _observe(args, samples, models)
     found = {
         model: measure([(s, observed[_identity(args.stage, model, s)]) for s in samples], args.stage, args.match)
         for model in models
@@ -67,7 +65,7 @@ def evaluate_votes(args: argparse.Namespace) -> int:
     """Run ``deep probe eval --votes``."""
     if args.model:
         raise InputError(f"`votes` must be given without `model`. Got {args.model[0]!r} too.")
-    return measure_votes(args, read_samples(data_file(args.data, "evaluation")))
+    return measure_votes(args, split_samples(args.data, "evaluation"))
 
 
 def _identity(step: str, model: str, sample: Sample) -> ProgramId:
@@ -114,7 +112,7 @@ def _with_equivalents(
 def _ask(args: argparse.Namespace, programs: Callable[[], Iterator[Entry]]) -> By:
     outcome, values = run_programs(programs, call_settings(args, args.out), endpoint=endpoint_of(args))
     if outcome.stopped is not None:
-        raise _StoppedError(outcome.stopped)
+        raise StoppedError(outcome.stopped)
     return values
 
 

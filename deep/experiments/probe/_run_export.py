@@ -2,13 +2,13 @@
 
 import argparse
 import json
-import os
 import sys
 from collections import Counter
 
 from deep.exceptions import InputError
-from deep.experiments.probe._records import read_samples
-from deep.experiments.probe._run_eval import data_file
+from deep.experiments._output import check_out, whole_file
+from deep.experiments.probe._run_build import SPLITS
+from deep.experiments.probe._run_eval import data_file, split_samples
 from deep.experiments.probe._sft import chats
 
 __all__ = ["export"]
@@ -16,18 +16,14 @@ __all__ = ["export"]
 
 def export(args: argparse.Namespace) -> int:
     """Run ``deep probe export-sft``."""
-    if not args.out.parent.is_dir() or args.out.is_dir():
-        raise InputError(f"`out` must be a file in an existing folder. Got {str(args.out)!r}.")
-    samples = read_samples(data_file(args.data, "train"))
+    out, data = check_out(args.out, [".jsonl"]), data_file(args.data, "train")
+    if out.resolve() in (data.resolve(), *(data.resolve().with_name(f"{split}.jsonl") for split in SPLITS)):
+        raise InputError(f"`out` must leave the benchmark as it is. Got {str(out)!r}. Give another name.")
     counts: Counter[str] = Counter()
-    partial = args.out.with_name(f".{args.out.name}.{os.getpid()}.part")
-    try:
-        with partial.open("w", encoding="utf-8", newline="\n") as file:
-            for chat in chats(samples):
-                counts[chat["step"]] += 1
-                file.write(json.dumps(chat, ensure_ascii=False) + "\n")
-        partial.replace(args.out)
-    finally:
-        partial.unlink(missing_ok=True)
-    sys.stdout.write(f"{counts['find']} finding and {counts['evaluate']} evaluation examples written to {args.out}\n")
+    samples = split_samples(args.data, "train")
+    with whole_file(out) as scratch, scratch.open("w", encoding="utf-8", newline="\n") as file:
+        for chat in chats(samples):
+            counts[chat["step"]] += 1
+            file.write(json.dumps(chat, ensure_ascii=False) + "\n")
+    sys.stdout.write(f"{counts['find']} finding and {counts['evaluate']} evaluation examples written to {out}\n")
     return 0

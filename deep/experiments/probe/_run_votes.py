@@ -3,12 +3,13 @@
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pandas as pd
 
 from deep.exceptions import InputError
+from deep.experiments._markdown import markdown
 from deep.experiments._output import check_replaceable, to_json, whole_folder
-from deep.experiments._tables import markdown
 from deep.experiments.probe._records import COMPLEXITIES, TASKS, Sample
 from deep.experiments.probe._report import write_table
 
@@ -33,6 +34,8 @@ def measure_votes(args: argparse.Namespace, samples: Sequence[Sample]) -> int:
 
 
 def _read(path: str) -> pd.DataFrame:
+    if not Path(path).is_file():
+        raise InputError(f"`votes` must be a file that `deep votes` wrote. Got {path!r}, which is none.")
     try:
         votes = pd.read_parquet(path)
     except (OSError, ValueError) as error:

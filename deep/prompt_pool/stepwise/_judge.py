@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import Any, ClassVar
 
 from deep._records import ABSTAIN, Example, Judgment, Reason
-from deep.prompt_pool._labeling import Reply
+from deep.prompt_pool._labeling import Reply, add_up
 from deep.prompt_pool._program import Program
 from deep.prompt_pool.stepwise import _steps
 from deep.prompt_pool.stepwise._locate import Span, merge_spans
@@ -214,20 +214,8 @@ def _judgment(claims: Sequence[CheckedClaim], reason: Reason | None, log: Sequen
 
 
 def _usage(log: Sequence[Reply | None]) -> dict[str, Any]:
-    """Return what the replies say together: texts, models, tokens, cost and seconds."""
     replies = [reply for reply in log if reply is not None]
-    tokens: Counter[str] = Counter()
-    for reply in replies:
-        tokens.update(reply.tokens)
-    models = dict.fromkeys(reply.model for reply in replies if reply.model)
-    totals = {name: _total([getattr(reply, name, None) for reply in replies]) for name in ("cost", "seconds")}
-    raw_text = json.dumps([reply.text for reply in replies], ensure_ascii=False)
-    return {"raw_text": raw_text, "model": ", ".join(models) or None, "tokens": dict(tokens), **totals}
-
-
-def _total(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if known and len(known) == len(values) else None
+    return add_up([reply.text for reply in replies], replies)
 
 
 class DirectJudge(_Judge):
