@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import logit
 
 from deep.exceptions import InputError
 from deep.model import fit_model, load_model, save_model
@@ -75,6 +76,21 @@ def test_a_corrected_model_is_read_as_it_was(which, request, tmp_path):
     assert ((low <= p) & (p <= high)).all()
     with pytest.raises(InputError, match="calibrated on labels"):
         read.score(votes, prior=0.3)
+
+
+@pytest.mark.parametrize("which", ["model", "wide"])
+def test_another_prior_moves_log_odds_once(which, request):
+    """By its own log-odds, P and bounds alike, with a table and without."""
+    model = request.getfixturevalue(which)
+    votes = small_votes(n_voters=len(model.voters), n=20, seed=7)
+    low, high = model.intervals(votes, prior=0.8).T
+    for moved, plain in (
+        (model.score(votes, prior=0.8), model.score(votes)),
+        *zip((low, high), model.intervals(votes).T, strict=True),
+    ):
+        inside = (plain > 1e-3) & (plain < 1 - 1e-3)
+        assert inside.any()
+        np.testing.assert_allclose(logit(moved[inside]) - logit(plain[inside]), np.log(4), atol=1e-9)
 
 
 def test_the_file_is_json_that_says_what_it_is(model, tmp_path):
