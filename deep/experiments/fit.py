@@ -29,7 +29,7 @@ SIMULATED = "simulated"
 EXAMPLES = """\
 examples:
   deep fit votes.parquet --out model.json
-      learn the recommended chain from every labeled dataset
+      learn the best single chain from every labeled dataset
   deep fit votes.parquet lexical.parquet --out model.json --exclude mine --sizes 3,5
       from two files of votes, and from all datasets but one
   deep fit votes.csv --out model.json --ensembler LogisticRegression --calibrator platt

@@ -1,4 +1,4 @@
-"""Choose and fit the recommended chain, and draw up its model."""
+"""Choose and fit the best single chain, and draw up its model."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -67,7 +67,9 @@ def fit_model(
     provenance: Mapping[str, Any] | None = None,
     run: Run = map,
 ) -> Model:
-    """Learn the recommended chain, or the best of those named, from all labeled rows.
+    """Learn the best single chain, or the best of those named, from all labeled rows.
+
+    The pool that `loo` recommends looks at a whole target dataset at once, and is no table that a file could hold.
 
     Parameters
     ----------
