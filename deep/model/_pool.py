@@ -49,12 +49,12 @@ class PoolScores:
     @property
     def p_uniform(self) -> Floats:
         """Return P(consistent) if both classes were equally frequent."""
-        return np.clip(expit(self.log_odds), P_MIN, 1 - P_MIN)
+        return np.asarray(np.clip(expit(self.log_odds), P_MIN, 1 - P_MIN))
 
     @property
     def p_consistent(self) -> Floats:
         """Return P(consistent) at the estimated prior."""
-        return np.clip(expit(self._at_prior()), P_MIN, 1 - P_MIN)
+        return np.asarray(np.clip(expit(self._at_prior()), P_MIN, 1 - P_MIN))
 
     def interval(self, counts: Any = None) -> tuple[Floats, Floats]:
         """Return the bounds of `p_consistent` at level 0.9.
