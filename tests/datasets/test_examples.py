@@ -78,7 +78,7 @@ def test_what_is_written_is_read_back(tmp_path_factory, name, examples):
 def test_columns_and_dataset_may_have_other_names(tmp_path):
     """A mapping says which column holds what; ids default to row numbers."""
     path = tmp_path / "mine.csv.gz"
-    path.write_bytes(gzip.compress(b"article,summary,ok,doc\nIt rained.,Wet.,TRUE,7\nIt snowed.,Dry.,,8.0\n"))
+    path.write_bytes(gzip.compress(b"article,summary,ok,doc\nIt rained.,Wet.,TRUE,7\nIt snowed.,Dry.,,8.0\n", mtime=0))
     columns = {"source": "article", "claim": "summary", "label": "ok", "document_id": "doc"}
     file = ExampleFile(path, columns=columns)
     assert file.name == "mine"
@@ -121,7 +121,7 @@ def test_columns_and_dataset_may_have_other_names(tmp_path):
         ),
         ("x.jsonl", b'{"source": "a", "claim": "b", "document_id": "\\ud800"}', r"`document_id` must be text without"),
         ("x.jsonl.gz", GOOD, r"must be a whole gzip file. Got .*x.jsonl.gz'.*Compress or download it again"),
-        ("x.csv.gz", gzip.compress(GOOD * 50)[:-30], r"must be a whole gzip file"),
+        ("x.csv.gz", gzip.compress(GOOD * 50, mtime=0)[:-30], r"must be a whole gzip file"),
         ("x.parquet", GOOD, r"must be Parquet. Got '.*x.parquet'"),
         ("x.xlsx", b"PK", r"must be a file that ends in one of .csv, .csv.gz, .jsonl.*Got '.*x.xlsx'"),
     ],
