@@ -381,6 +381,7 @@ def test_interrupt_leaves_nothing_behind(tmp_path, jobs):
     """Ctrl-C in the middle ends with one line, status 130 and no folder, not even a temporary one."""
     code = f"""
 import sys
+import deep.experiments.loo._command
 from deep.experiments.loo import main
 print("ready", flush=True)
 sys.exit(main(["--test", "all", "--jobs", "{jobs}", "--out", "x"]))
