@@ -13,6 +13,7 @@ from deep._records import ABSTAIN, Example, Judgment
 from deep._validation import Floats
 from deep.exceptions import InputError
 from deep.features.encoders._chunks import fitting_spans
+from deep.features.encoders._judge import NetworkJudge
 from deep.features.encoders._network import Network, load_network, read_settings
 from deep.features.encoders._windows import in_windows
 
@@ -22,7 +23,7 @@ Sentences = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class EmbeddingLabelingFunction:
+class EmbeddingLabelingFunction(NetworkJudge):
     """Judges an example by the likeness of its sentences; made by :func:`load_embedding`.
 
     Attributes
@@ -54,20 +55,6 @@ class EmbeddingLabelingFunction:
     def settings(self) -> dict[str, Any]:
         """Return the options of :func:`load_embedding` that make this judge again."""
         return {"threshold": self.threshold, "band": self.band, "max_tokens": self.network.max_tokens}
-
-    @property
-    def model_id(self) -> str:
-        """Return the hub id of the model, or the name of its folder."""
-        return self.network.model_id
-
-    @property
-    def voter(self) -> str:
-        """Return the name of its column."""
-        return f"{self.name}@{self.version[:8]}/{self.network.model_id}"
-
-    def label(self, example: Example, /) -> Judgment:
-        """Judge one example."""
-        return self.label_many([example])[0]
 
     def label_many(self, examples: Sequence[Example]) -> list[Judgment]:
         """Judge examples in batches; a sentence that several of them share is embedded once.

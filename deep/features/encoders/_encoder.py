@@ -16,6 +16,7 @@ from deep._validation import Floats, check_choice
 from deep.exceptions import InputError
 from deep.features.encoders._chunks import chunk_spans, fitting_spans
 from deep.features.encoders._head import Head, read_head
+from deep.features.encoders._judge import NetworkJudge
 from deep.features.encoders._network import Network, load_network
 from deep.features.encoders._windows import in_windows
 
@@ -39,7 +40,7 @@ class _Parts:
 
 
 @dataclass(frozen=True)
-class EncoderLabelingFunction:
+class EncoderLabelingFunction(NetworkJudge):
     """Judges an example by a classifier of (source, claim) pairs; made by :func:`load_encoder`.
 
     Every sentence of the claim is set against every chunk of the source; the score is aggregated first over the
@@ -91,20 +92,6 @@ class EncoderLabelingFunction:
             "entailment_label": self.head.index,
             "max_tokens": self.network.max_tokens,
         }
-
-    @property
-    def model_id(self) -> str:
-        """Return the hub id of the model, or the name of its folder."""
-        return self.network.model_id
-
-    @property
-    def voter(self) -> str:
-        """Return the name of its column."""
-        return f"{self.name}@{self.version[:8]}/{self.network.model_id}"
-
-    def label(self, example: Example, /) -> Judgment:
-        """Judge one example."""
-        return self.label_many([example])[0]
 
     def label_many(self, examples: Sequence[Example]) -> list[Judgment]:
         """Judge examples in batches; a pair that several of them share is scored once.

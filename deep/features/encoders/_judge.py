@@ -1,0 +1,34 @@
+"""What all judges made of a network share: their names, and one example as a batch of one."""
+
+from collections.abc import Sequence
+
+from deep._records import Example, Judgment
+from deep.features.encoders._network import Network
+
+__all__ = ["NetworkJudge"]
+
+
+class NetworkJudge:
+    """A labeling function whose subclass judges batches, and has `network`, `name` and `version`."""
+
+    network: Network
+    name: str
+    version: str
+
+    @property
+    def model_id(self) -> str:
+        """Return the hub id of the model, or the name of its folder."""
+        return self.network.model_id
+
+    @property
+    def voter(self) -> str:
+        """Return the name of its column."""
+        return f"{self.name}@{self.version[:8]}/{self.network.model_id}"
+
+    def label(self, example: Example, /) -> Judgment:
+        """Judge one example."""
+        return self.label_many([example])[0]
+
+    def label_many(self, examples: Sequence[Example]) -> list[Judgment]:
+        """Judge examples, in their order."""
+        raise NotImplementedError
