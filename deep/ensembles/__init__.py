@@ -1,6 +1,7 @@
 """Ensemblers: from a row of votes to P(consistent)."""
 
 from deep.base import BaseEnsembler
+from deep.ensembles._ada_boost import AdaBoost
 from deep.ensembles._catboost import CatBoost
 from deep.ensembles._dawid_skene import DawidSkene
 from deep.ensembles._label_model import LabelModel
@@ -9,7 +10,7 @@ from deep.ensembles._linear import LDA, LogisticRegression
 from deep.ensembles._naive_bayes import BernoulliNB, MultinomialNB
 from deep.ensembles._neighbors import KNeighbors
 from deep.ensembles._svc import SVC
-from deep.ensembles._trees import AdaBoost, DecisionTree, GradientBoosting, RandomForest
+from deep.ensembles._trees import DecisionTree, GradientBoosting, RandomForest
 from deep.ensembles._voters import MajorityLabelVoter, WeightedMajorityVoting
 from deep.ensembles._xgboost import XGB
 

@@ -16,6 +16,9 @@ __all__ = ["DawidSkene"]
 SMALLEST = 1e-10
 """The least expected count of a vote that occurs, the least prior and the least probability of a vote."""
 
+SIGNS = np.array([[-1.0], [1.0]])
+"""Of the log-odds, for label 0 and label 1."""
+
 
 class DawidSkene(BaseEnsembler):
     """Maximum-likelihood error rates of every voter and class by expectation-maximization, without labels.
@@ -78,15 +81,18 @@ class DawidSkene(BaseEnsembler):
         if not voted.any():
             raise InputError("`X` must hold at least one vote. Got only -1 (no vote).")
         votes, w = tokens(X[voted]), w[voted]
+        least = _least_counts(w @ votes)
         ones = votes[:, : X.shape[1]].sum(axis=1) / votes.sum(axis=1)
         posterior = np.stack([1.0 - ones, ones])
-        self._maximize(votes, posterior, w)
+        prior, rates = _maximize(votes, w * posterior, least)
         self.n_iter_, self.converged_ = 0, False
         while self.n_iter_ < self.max_iter and not self.converged_:
-            before, posterior = posterior, self._expect(votes)
-            self._maximize(votes, posterior, w)
+            before, posterior = posterior, _expect(votes, prior, rates)
+            prior, rates = _maximize(votes, w * posterior, least)
             self.n_iter_ += 1
             self.converged_ = bool(np.abs(posterior - before).max() <= self.tol)
+        self.prior_ = float(prior[1])
+        self.confusion_ = rates.reshape(2, 2, -1)[:, ::-1].transpose(2, 0, 1)
 
     def _check_params(self) -> None:
         if self.max_iter < 0:
@@ -94,22 +100,43 @@ class DawidSkene(BaseEnsembler):
         if not self.tol >= 0:
             raise InputError(f"`tol` must be at least 0. Got {self.tol!r}.")
 
-    def _maximize(self, votes: Floats, posterior: Floats, w: Floats) -> None:
-        """Set prior and error rates to their most likely values where labels have P `posterior`, shape (2, n)."""
-        share = w * posterior
-        self.prior_ = float(share[1].sum() / w.sum())
-        counts = np.where(w @ votes > 0, np.maximum(share @ votes, SMALLEST), 0.0).reshape(2, 2, -1)
-        totals = counts.sum(axis=1, keepdims=True)
-        rates = np.divide(counts, totals, out=np.full_like(counts, 0.5), where=totals > 0)
-        self.confusion_ = rates[:, ::-1].transpose(2, 0, 1)
-
-    def _expect(self, votes: Floats) -> Floats:
-        """Return P(label 0) and P(label 1) of each row of tokens, shape (2, n)."""
-        log_rates = np.log(np.maximum(self.confusion_, SMALLEST))
-        evidence = (log_rates[:, 1] - log_rates[:, 0])[:, ::-1].T.ravel()
-        prior = np.clip([1.0 - self.prior_, self.prior_], SMALLEST, None)
-        log_odds = np.log(prior[1] / prior[0]) + votes @ evidence
-        return np.stack([expit(-log_odds), expit(log_odds)])
-
     def _proba(self, X: Votes) -> Floats:
-        return np.asarray(self._expect(tokens(X))[1])
+        rates = self.confusion_.transpose(1, 2, 0)[:, ::-1].reshape(2, -1)
+        return np.asarray(_expect(tokens(X), np.array([1.0 - self.prior_, self.prior_]), rates)[1])
+
+
+def _least_counts(cast: Floats) -> Floats:
+    """Return the least expected count of each token; a voter that never votes gets as many of both."""
+    k = len(cast) // 2
+    silent = np.tile(cast[:k] + cast[k:] == 0, 2)
+    return np.where(cast > 0, SMALLEST, np.where(silent, 0.5, 0.0))
+
+
+def _maximize(votes: Floats, share: Floats, least: Floats) -> tuple[Floats, Floats]:
+    """Return the most likely prior of label 0 and 1, and error rates, where labels have weights `share`.
+
+    Parameters
+    ----------
+    votes : ndarray of float, shape (n, 2 * n_voters)
+        Tokens.
+    share : ndarray of float, shape (2, n)
+        Weight of each row by label.
+    least : ndarray of float, shape (2 * n_voters,)
+
+    Returns
+    -------
+    prior : ndarray of float, shape (2,)
+    rates : ndarray of float, shape (2, 2 * n_voters)
+        P(token | label, the voter votes).
+    """
+    mass = share.sum(axis=1)
+    counts = np.maximum(share @ votes, least)
+    k = counts.shape[1] // 2
+    return mass / mass.sum(), counts / np.tile(counts[:, :k] + counts[:, k:], 2)
+
+
+def _expect(votes: Floats, prior: Floats, rates: Floats) -> Floats:
+    """Return P(label 0) and P(label 1) of each row of tokens, shape (2, n)."""
+    log_rates, log_prior = np.log(np.maximum(rates, SMALLEST)), np.log(np.maximum(prior, SMALLEST))
+    log_odds = votes @ (log_rates[1] - log_rates[0]) + (log_prior[1] - log_prior[0])
+    return np.asarray(expit(SIGNS * log_odds))

@@ -1,12 +1,19 @@
 """What the ensemblers share: votes as numbers, repeated rows as one, and the checks of their parameters."""
 
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
+from numbers import Integral
+
 import numpy as np
 
 from deep._validation import Floats, Votes
 from deep.base import ABSTAIN
 from deep.exceptions import InputError
 
-__all__ = ["check_above", "merge_repeats", "signed", "tokens"]
+__all__ = ["at_stages", "check_above", "check_count", "merge_repeats", "neutral", "signed", "tokens"]
+
+BETWEEN = 0.25
+"""An abstain taken up or down: between 0, where votes 0 and 1 are split, and 0.5, where no vote and 1 are."""
 
 
 def signed(X: Votes, abstain: float = 0.0) -> Floats:
@@ -88,8 +95,36 @@ def merge_repeats(X: Votes, y: Votes, w: Floats) -> tuple[Votes, Votes, Floats]:
     return rows[starts, :-1], rows[starts, -1], np.add.reduceat(w[order], starts)
 
 
+def neutral(X: Votes, proba: Callable[[Floats], Floats]) -> Floats:
+    """Return `proba` of the signed votes, averaged over abstains taken up and taken down.
+
+    A tree must send "no vote" to one side of a split that it learned from votes of 0 and 1 only, and either side
+    would read something into silence. Splits that were learned with abstains present treat both alike.
+    """
+    if not (X == ABSTAIN).any():
+        return proba(signed(X))
+    return np.asarray((proba(signed(X, BETWEEN)) + proba(signed(X, -BETWEEN))) / 2)
+
+
+def at_stages(rounds: Iterable[Floats], stages: Sequence[int]) -> Floats:
+    """Return the entries of `rounds`, counted from 1, at `stages`; the last where it ended before."""
+    kept: dict[int, Floats] = {}
+    for number, proba in enumerate(islice(rounds, max(stages)), start=1):
+        last = proba
+        if number in stages:
+            kept[number] = proba
+    return np.asarray([kept.get(stage, last) for stage in stages])
+
+
 def check_above(value: float, low: float, name: str) -> float:
     """Return `value` if it is a finite number above `low`, else raise."""
     if not low < value < np.inf:
         raise InputError(f"`{name}` must be a finite number above {low:g}. Got {value!r}.")
+    return value
+
+
+def check_count(value: int, name: str) -> int:
+    """Return `value` if it is a whole number of at least 1, else raise."""
+    if not isinstance(value, Integral) or value < 1:
+        raise InputError(f"`{name}` must be a whole number of at least 1. Got {value!r}.")
     return value

@@ -1,31 +1,26 @@
 """Trees on votes, alone, bagged and boosted.
 
-All four take rows merged to cells (:func:`merge_repeats`), so that ties between splits are broken alike for
+All take rows merged to cells (:func:`merge_repeats`), so that ties between splits are broken alike for
 weighted and for repeated rows, in any order.
 
-A tree must send "no vote" to one side of a split that it learned from votes of 0 and 1 only. Either side would
-read something into silence, so a row with abstains is scored twice, with all of them taken up and all taken
-down, and the two are averaged. Splits that were learned with abstains present treat both alike.
+A tree must send "no vote" to one side of a split that it learned from votes of 0 and 1 only; see :func:`neutral`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import expit
+import sklearn
 from sklearn import ensemble, tree
+from sklearn.utils import check_random_state
 
 from deep._validation import Floats, Votes
-from deep.base import ABSTAIN, BaseEnsembler, StagedEnsembler
-from deep.ensembles._encoding import merge_repeats, signed
+from deep.base import BaseEnsembler, StagedEnsembler
+from deep.ensembles._encoding import at_stages, check_above, check_count, merge_repeats, neutral, signed
 from deep.exceptions import InputError
 
-__all__ = ["AdaBoost", "DecisionTree", "GradientBoosting", "RandomForest"]
-
-
-BETWEEN = 0.25
-"""An abstain taken up or down: between 0, where votes 0 and 1 are split, and 0.5, where no vote and 1 are."""
+__all__ = ["DecisionTree", "GradientBoosting", "RandomForest"]
 
 
 class DecisionTree(BaseEnsembler):
@@ -69,6 +64,7 @@ class DecisionTree(BaseEnsembler):
         self.random_state = random_state
 
     def _fit(self, X: Votes, y: Votes, w: Floats) -> None:
+        _check_size(self.max_depth, self.min_weight_fraction_leaf)
         cells, labels, weights = merge_repeats(X, y, w)
         model = tree.DecisionTreeClassifier(
             max_depth=self.max_depth,
@@ -78,7 +74,7 @@ class DecisionTree(BaseEnsembler):
         self.model_ = model.fit(signed(cells), labels, sample_weight=weights)
 
     def _proba(self, X: Votes) -> Floats:
-        return _neutral(X, lambda votes: np.asarray(self.model_.predict_proba(votes)[:, 1]))
+        return neutral(X, lambda votes: np.asarray(self.model_.predict_proba(votes)[:, 1]))
 
 
 class RandomForest(BaseEnsembler):
@@ -88,7 +84,8 @@ class RandomForest(BaseEnsembler):
     weights, and with ``max_samples`` at the sum of weights it costs time in proportion to that. Here the trees
     are scikit-learn's, and how often each cell is drawn comes straight from the multinomial distribution of
     round(sum of weights) draws, which is what drawing rows amounts to. Weighted and repeated rows have the same
-    cells and so the same draws.
+    cells and so the same draws. Each tree regresses the label, which splits where Gini impurity would: the
+    variance of a 0/1 label is half of it.
 
     Parameters
     ----------
@@ -103,7 +100,7 @@ class RandomForest(BaseEnsembler):
 
     Attributes
     ----------
-    trees_ : list of sklearn.tree.DecisionTreeClassifier
+    trees_ : list of sklearn.tree.DecisionTreeRegressor
 
     References
     ----------
@@ -133,34 +130,33 @@ class RandomForest(BaseEnsembler):
         self.random_state = random_state
 
     def _fit(self, X: Votes, y: Votes, w: Floats) -> None:
-        if self.n_estimators < 1:
-            raise InputError(f"`n_estimators` must be at least 1. Got {self.n_estimators!r}.")
+        check_count(self.n_estimators, "n_estimators")
+        _check_size(self.max_depth, self.min_weight_fraction_leaf)
         cells, labels, weights = merge_repeats(X, y, w)
-        votes = signed(cells).astype(np.float32)
+        votes, target = signed(cells).astype(np.float32), labels.astype(np.float64)
         rng = np.random.default_rng(self.random_state)
         n_draws = max(1, round(weights.sum()))
         draws = rng.multinomial(n_draws, weights / weights.sum(), size=self.n_estimators).astype(np.float64)
-        seeds = rng.integers(2**31, size=self.n_estimators)
-        self.trees_ = [
-            # The votes are checked and float32 already; checking them again would take most of a tree's time.
-            self._tree(int(seed)).fit(votes, labels, sample_weight=draw, check_input=False)
-            for seed, draw in zip(seeds, draws, strict=True)
-        ]
+        state = check_random_state(self.random_state)
+        with _checked():
+            self.trees_ = [
+                self._tree(state).fit(votes, target, sample_weight=draw, check_input=False) for draw in draws
+            ]
 
-    def _tree(self, seed: int) -> Any:
-        return tree.DecisionTreeClassifier(
+    def _tree(self, state: np.random.RandomState) -> Any:
+        return tree.DecisionTreeRegressor(
             max_depth=self.max_depth,
             max_features="sqrt",
             min_weight_fraction_leaf=self.min_weight_fraction_leaf,
-            random_state=seed,
+            random_state=state,
         )
 
     def _proba(self, X: Votes) -> Floats:
-        return _neutral(X, self._mean_proba)
+        return neutral(X, self._mean_proba)
 
     def _mean_proba(self, votes: Floats) -> Floats:
         single = votes.astype(np.float32)
-        total = sum(one.predict_proba(single, check_input=False)[:, 1] for one in self.trees_)
+        total = sum(one.predict(single, check_input=False) for one in self.trees_)
         return np.asarray(total / len(self.trees_))
 
 
@@ -211,6 +207,9 @@ class GradientBoosting(StagedEnsembler):
         self.random_state = random_state
 
     def _fit(self, X: Votes, y: Votes, w: Floats) -> None:
+        check_count(self.n_estimators, "n_estimators")
+        check_count(self.max_depth, "max_depth")
+        check_above(self.learning_rate, 0, "learning_rate")
         cells, labels, weights = merge_repeats(X, y, w)
         model = ensemble.GradientBoostingClassifier(
             n_estimators=self.n_estimators,
@@ -219,110 +218,27 @@ class GradientBoosting(StagedEnsembler):
             subsample=1.0,
             random_state=self.random_state,
         )
-        self.model_ = model.fit(signed(cells), labels, sample_weight=weights)
+        with _checked():
+            self.model_ = model.fit(signed(cells), labels, sample_weight=weights)
 
     def _proba(self, X: Votes) -> Floats:
-        return _neutral(X, lambda votes: np.asarray(self.model_.predict_proba(votes)[:, 1]))
+        return neutral(X, lambda votes: np.asarray(self.model_.predict_proba(votes)[:, 1]))
 
     def _staged_proba(self, X: Votes, stages: Sequence[int]) -> Floats:
-        return _neutral(X, lambda votes: _at_stages(self._rounds(votes), stages))
+        return neutral(X, lambda votes: at_stages(self._rounds(votes), stages))
 
     def _rounds(self, votes: Floats) -> Iterator[Floats]:
         return (proba[:, 1] for proba in self.model_.staged_predict_proba(votes))
 
 
-class AdaBoost(StagedEnsembler):
-    """Boosted stumps: each round's tree of one split is fitted to rows reweighted by the errors so far.
-
-    scikit-learn's discrete AdaBoost [1]_, exact on weighted rows. P(consistent) is the logistic function of the
-    weighted sum of the stumps, twice the half log-odds that boosting estimates [2]_; scikit-learn first divides
-    the sum by the weights' total, which leaves every P between 0.12 and 0.88. Where no stump beats chance, P is
-    the share of label 1.
-
-    Parameters
-    ----------
-    n_estimators : int, default=50
-        Number of rounds; boosting ends before at a stump without error, or none better than chance.
-    learning_rate : float, default=0.5
-        Above 0: shrinks each stump's weight.
-    random_state : int, default=0
-        Decides between splits that are equally good.
-
-    Attributes
-    ----------
-    stumps_ : list of sklearn.tree.DecisionTreeClassifier
-        Empty where none beat chance.
-    stump_weights_ : ndarray of shape (n_stumps,)
-        Log-odds of each stump being right on the reweighted rows, times `learning_rate`.
-    prior_ : float
-        Weighted share of label 1.
-
-    References
-    ----------
-    .. [1] Freund and Schapire, "A decision-theoretic generalization of on-line learning and an application to
-       boosting", Journal of Computer and System Sciences 55 (1997). https://doi.org/10.1006/jcss.1997.1504
-    .. [2] Friedman, Hastie and Tibshirani, "Additive logistic regression: a statistical view of boosting", Annals
-       of Statistics 28 (2000). https://doi.org/10.1214/aos/1016218223
-
-    Examples
-    --------
-    The first voter is right on 3 of 4 rows, so one round gives its vote log-odds log 3, and odds of 3 to 1.
-
-    >>> model = AdaBoost(n_estimators=1, learning_rate=1.0)
-    >>> model = model.fit([[1, 0], [1, 1], [0, 0], [0, 1]], [1, 1, 0, 1], sample_weight=[2, 2, 3, 1])
-    >>> model.predict_proba([[1, 0], [0, 0]])[:, 1].round(3).tolist()
-    [0.875, 0.125]
-    """
-
-    stage_param: ClassVar[str] = "n_estimators"
-    param_grid: ClassVar[Mapping[str, Sequence[Any]]] = {"learning_rate": (0.2, 1.0), "n_estimators": (10, 25, 50)}
-
-    def __init__(self, n_estimators: int = 50, *, learning_rate: float = 0.5, random_state: int = 0) -> None:
-        self.n_estimators = n_estimators
-        self.learning_rate = learning_rate
-        self.random_state = random_state
-
-    def _fit(self, X: Votes, y: Votes, w: Floats) -> None:
-        cells, labels, weights = merge_repeats(X, y, w)
-        model = ensemble.AdaBoostClassifier(
-            n_estimators=self.n_estimators, learning_rate=self.learning_rate, random_state=self.random_state
-        )
-        self.prior_ = float(np.average(labels, weights=weights))
-        try:
-            self.stumps_ = model.fit(signed(cells), labels, sample_weight=weights).estimators_
-        except ValueError as error:
-            if "worse than random" not in str(error):
-                raise
-            self.stumps_ = []
-        self.stump_weights_ = model.estimator_weights_[: len(self.stumps_)]
-
-    def _proba(self, X: Votes) -> Floats:
-        return np.asarray(self._staged_proba(X, [self.n_estimators])[0])
-
-    def _staged_proba(self, X: Votes, stages: Sequence[int]) -> Floats:
-        if not self.stumps_:
-            return np.full((len(stages), len(X)), self.prior_)
-        return _neutral(X, lambda votes: _at_stages(self._rounds(votes), stages))
-
-    def _rounds(self, votes: Floats) -> Iterator[Floats]:
-        single, log_odds = votes.astype(np.float32), np.zeros(len(votes))
-        for stump, weight in zip(self.stumps_, self.stump_weights_, strict=True):
-            log_odds = log_odds + weight * (2.0 * stump.predict(single, check_input=False) - 1.0)
-            yield np.asarray(expit(log_odds))
+def _check_size(max_depth: int | None, min_weight_fraction_leaf: float) -> None:
+    if max_depth is not None:
+        check_count(max_depth, "max_depth")
+    if not 0 <= min_weight_fraction_leaf <= 0.5:
+        raise InputError(f"`min_weight_fraction_leaf` must be in [0, 0.5]. Got {min_weight_fraction_leaf!r}.")
 
 
-def _neutral(X: Votes, proba: Callable[[Floats], Floats]) -> Floats:
-    """Return `proba` of the signed votes, averaged over abstains taken up and taken down."""
-    if not (X == ABSTAIN).any():
-        return proba(signed(X))
-    return np.asarray((proba(signed(X, BETWEEN)) + proba(signed(X, -BETWEEN))) / 2)
-
-
-def _at_stages(rounds: Iterable[Floats], stages: Sequence[int]) -> Floats:
-    """Return the entries of `rounds`, counted from 1, at `stages`; the last where it ended before."""
-    kept: dict[int, Floats] = {}
-    for number, proba in enumerate(islice(rounds, max(stages)), start=1):
-        last = proba
-        if number in stages:
-            kept[number] = proba
-    return np.asarray([kept.get(stage, last) for stage in stages])
+def _checked() -> AbstractContextManager[None]:
+    """Tell scikit-learn that all it is given was checked: checking it again for every tree takes most of the time."""
+    checked: AbstractContextManager[None] = sklearn.config_context(skip_parameter_validation=True, assume_finite=True)
+    return checked

@@ -1,15 +1,18 @@
-"""Like `map`, over as many processes as wanted."""
+"""Work in as many processes as wanted."""
 
 import signal
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
+import numpy as np
 from joblib import Parallel, delayed
 
-from deep.exceptions import InputError
+from deep.ensembles import ENSEMBLERS
+from deep.exceptions import DeepError, InputError
 
-__all__ = ["check_jobs", "parallel_map"]
+__all__ = ["check_jobs", "in_processes", "parallel_map"]
 
 
 def check_jobs(n_jobs: int) -> int:
@@ -19,24 +22,59 @@ def check_jobs(n_jobs: int) -> int:
     return n_jobs
 
 
+def in_processes(
+    calls: Sequence[Any], n_jobs: int, *, ensemblers: Iterable[str] = (), ordered: bool = True
+) -> Iterator[Any]:
+    """Yield what joblib's delayed `calls` return.
+
+    Parameters
+    ----------
+    calls : sequence of joblib.delayed
+        Started in this order.
+    n_jobs : int
+        Processes; -1 for one a core.
+    ensemblers : iterable of str
+        Keys of `ENSEMBLERS` whose libraries every process loads before its first call.
+    ordered : bool, default=True
+        In the order of the calls, or each when it is there.
+    """
+    workers = Parallel(
+        n_jobs=n_jobs if n_jobs < 0 else max(1, min(n_jobs, len(calls))),
+        batch_size="auto" if ordered else 1,
+        return_as="generator" if ordered else "generator_unordered",
+        initializer=_start,
+        initargs=(tuple(ensemblers),),
+    )
+    with warnings.catch_warnings():
+        # A process that has grown much is replaced between two calls.
+        warnings.filterwarnings("ignore", message="A worker stopped while some jobs", category=UserWarning)
+        yield from workers(calls)
+
+
 def parallel_map(
-    n_jobs: int, progress: Callable[[str, int], Callable[[], None]], name: str
+    n_jobs: int, progress: Callable[[str, int], Callable[[], None]], name: str, *, ensemblers: Iterable[str] = ()
 ) -> Callable[[Callable[[Any], Any], Sequence[Any]], Iterator[Any]]:
     """Return a function that maps in processes, in the order of the tasks, and shows how far it is."""
 
     def run(function: Callable[[Any], Any], tasks: Sequence[Any]) -> Iterator[Any]:
         step = progress(name, len(tasks))
-        pool = Parallel(n_jobs=min(n_jobs, len(tasks)) or 1, return_as="generator", initializer=_ignore_interrupt)
-        with warnings.catch_warnings():
-            # A worker that has grown, as one does when it loads torch, is replaced by a fresh one between two tasks.
-            warnings.filterwarnings("ignore", message="A worker stopped while some jobs", category=UserWarning)
-            for result in pool(delayed(function)(task) for task in tasks):
-                yield result
-                step()
+        for result in in_processes([delayed(function)(task) for task in tasks], n_jobs, ensemblers=ensemblers):
+            yield result
+            step()
 
     return run
 
 
-def _ignore_interrupt() -> None:
-    # On Ctrl-C the main process ends its workers; a word from each of them would only hide its own.
+def _start(ensemblers: Sequence[str]) -> None:
+    """Prepare a process: leave Ctrl-C to the main one, and load the libraries.
+
+    The main process ends its workers; a word from each of them would only hide its own. A library loaded in the
+    middle of the work would make the process look as if it leaked memory, and it would be replaced by one that
+    has to load everything again.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    votes = np.array([[1, 1, 1], [0, 0, 0]])
+    for name in ensemblers:
+        # What cannot be fitted says so when it is asked for.
+        with suppress(DeepError):
+            ENSEMBLERS[name]().fit(votes, [1, 0])

@@ -173,7 +173,7 @@ def run(argv: Sequence[str] | None) -> int:
                 "voters": vote_details(args.votes),
                 "licences": licences(votes.dataset_names),
             },
-            run=parallel_map(n_jobs, progress, "fit"),
+            run=parallel_map(n_jobs, progress, "fit", ensemblers=args.ensembler or ENSEMBLERS),
         )
     save_model(model, out)
     if args.json:

@@ -23,18 +23,25 @@ MIN_FOLDS = 3
 
 @dataclass(frozen=True, eq=False)
 class Pooled:
-    """The fitted pool, and what it says of every held-out row.
+    """What a fitted pool says of every held-out row.
 
     Parameters
     ----------
-    pool : Pool
     found : PoolScores
     voters : tuple of str
+    weights : dict of str to float
+        By member.
+    learned_from : str
+        The member whose mean P the prior is learned from.
+    inner : dict of str to float
+        Its scores on the training data.
     """
 
-    pool: Pool
     found: PoolScores
     voters: tuple[str, ...]
+    weights: dict[str, float]
+    learned_from: str
+    inner: dict[str, float]
 
     @property
     def decisions(self) -> npt.NDArray[np.bool_]:
@@ -47,21 +54,19 @@ class Pooled:
         return {
             "recipe": "deep",
             "ensembler": "Pool",
-            "params": {"weights": {name: round(weight, 6) for name, weight in self.pool.weights_.items()}},
+            "params": {"weights": {name: round(weight, 6) for name, weight in self.weights.items()}},
             "n_prompts": len(self.voters),
             "selector": "all",
             "prompts": list(self.voters),
             "calibrator": "learned-prior",
             **self._metrics(test, settings),
-            "inner_log_loss": self.pool.inner_log_loss_,
-            "inner_balanced_accuracy": self.pool.inner_balanced_accuracy_,
-            "inner_accuracy": self.pool.inner_balanced_accuracy_,
+            **self.inner,
             "prior": {
                 "estimate": self.found.prior.estimate,
                 "interval": [low, high],
                 "refused": self.found.prior.refused,
                 "why": self.found.prior.why,
-                "learned_from": self.pool.prior_member_,
+                "learned_from": self.learned_from,
             },
         }
 
@@ -99,7 +104,12 @@ def fit_pool(split: HoldOut, scores: ScoreTable | None, settings: Settings) -> P
         split.train.votes, split.train.labels, groups=groups, scores=_rows(scores, split.train_rows)
     )
     found = pool.score(split.test.votes, scores=_rows(scores, split.test_rows))
-    return Pooled(pool, found, split.test.voter_names)
+    inner = {
+        "inner_log_loss": pool.inner_log_loss_,
+        "inner_balanced_accuracy": pool.inner_balanced_accuracy_,
+        "inner_accuracy": pool.inner_balanced_accuracy_,
+    }
+    return Pooled(found, split.test.voter_names, pool.weights_, pool.prior_member_, inner)
 
 
 def _rows(scores: ScoreTable | None, rows: npt.NDArray[np.intp]) -> Floats | None:

@@ -13,10 +13,10 @@ from deep.datasets import ScoreTable
 from deep.experiments.loo._baselines import Baseline, encoder_baselines, vote_baselines
 from deep.experiments.loo._compare import compare
 from deep.experiments.loo._holdout import HoldOut, hold_out
-from deep.experiments.loo._pooled import Pooled, fit_pool
+from deep.experiments.loo._pooled import Pooled
 from deep.experiments.loo._score import DECISION, TestCells, null_if_nan
 from deep.experiments.loo._settings import Settings
-from deep.experiments.loo._tasks import Scored, Step, Task, run_tasks
+from deep.experiments.loo._tasks import Outcome, PoolTask, Scored, Step, Task, run_tasks
 from deep.features import analyze_votes, effective_votes, error_correlation
 from deep.model import Candidate, Recipe, choose_subsets, recommend, training_set
 
@@ -61,6 +61,11 @@ class _Clock:
         """Add the time since the last lap to a stage."""
         elapsed = time.perf_counter() - self.started - sum(self.stages.values())
         self.stages[stage] = self.stages.get(stage, 0.0) + elapsed
+
+    def count(self, outcomes: Iterable[Outcome]) -> None:
+        """Add the processor time of what was fitted."""
+        for outcome in outcomes:
+            self.ensemblers[outcome.ensembler] = self.ensemblers.get(outcome.ensembler, 0.0) + outcome.seconds
 
     def seconds(self) -> dict[str, Any]:
         """Return what `results.json` says of time."""
@@ -118,10 +123,17 @@ def leave_one_dataset_out(
     split = hold_out(votes, test, unit=settings.unit)
     target = TestCells.from_votes(split.test)
     clock.lap("split")
-    scored = {recipe.name: _run_recipe(split, target, recipe, settings, progress, clock) for recipe in settings.recipes}
+    tasks = [task for recipe in settings.recipes for task in _tasks(split, recipe, settings)]
+    clock.lap("select")
+    pool, *outcomes = run_tasks(
+        [PoolTask(split, scores), *tasks], target, settings, progress(split.name, len(tasks) + 1)
+    )
+    clock.lap("fit")
+    clock.count([pool, *outcomes])
+    split.warnings.extend(dict.fromkeys(o.warning for o in outcomes if o.warning))
+    pooled = pool.pooled
+    scored = {recipe.name: _scored_by(recipe.name, outcomes) for recipe in settings.recipes}
     chosen = {name: _chosen(found, name) for name, found in scored.items()}
-    pooled = fit_pool(split, scores, settings)
-    clock.lap("pool")
     baselines = [*vote_baselines(split), *encoder_baselines(split, scores)]
     best = chosen["deep"]["recommended"][0]
     decisions = best.p[target.row_pattern] >= DECISION if pooled is None else pooled.decisions
@@ -141,10 +153,8 @@ def leave_one_dataset_out(
     return LooResult(results | {"seconds": clock.seconds()}, _score_table(split, target, scored["deep"], best, pooled))
 
 
-def _run_recipe(
-    split: HoldOut, target: TestCells, recipe: Recipe, settings: Settings, progress: Progress, clock: _Clock
-) -> list[Scored]:
-    """Return every candidate of one recipe with its metrics on the held-out dataset."""
+def _tasks(split: HoldOut, recipe: Recipe, settings: Settings) -> list[Task]:
+    """Return what one recipe has to fit."""
     training = training_set(
         split.train,
         recipe,
@@ -158,16 +168,12 @@ def _run_recipe(
         selector=settings.selector,
         criterion=recipe.subset_criterion,
     )
-    clock.lap("select")
-    tasks = [Task(name, subset) for subset in subsets for name in settings.ensemblers]
-    outcomes = run_tasks(
-        tasks, training, target, recipe, settings, progress(f"{split.name}, {recipe.name}", len(tasks))
-    )
-    for task, outcome in zip(tasks, outcomes, strict=True):
-        clock.ensemblers[task.ensembler] = clock.ensemblers.get(task.ensembler, 0.0) + outcome.seconds
-    clock.lap("fit")
-    split.warnings.extend(o.warning for o in outcomes if o.warning and o.warning not in split.warnings)
-    return [pair for outcome in outcomes for pair in outcome.scored]
+    return [Task(name, subset, training, recipe) for subset in subsets for name in settings.ensemblers]
+
+
+def _scored_by(recipe: str, outcomes: Sequence[Outcome]) -> list[Scored]:
+    """Return every candidate of one recipe with its metrics on the held-out dataset."""
+    return [pair for outcome in outcomes if outcome.recipe == recipe for pair in outcome.scored]
 
 
 def _chosen(scored: Sequence[Scored], recipe: str) -> dict[str, Scored]:

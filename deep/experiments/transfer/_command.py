@@ -127,7 +127,9 @@ def run(argv: Sequence[str] | None) -> int:
     check_replaceable(args.out)
     started = time.perf_counter()
     with progress_bars() as progress:
-        mapper = parallel_map(args.jobs, progress, "worlds" if args.simulated else "datasets")
+        mapper = parallel_map(
+            args.jobs, progress, "worlds" if args.simulated else "datasets", ensemblers=["LabelModel"]
+        )
         results, text = (on_worlds if args.simulated else on_votes)(args, mapper)
     results = {
         "schema_version": SCHEMA_VERSION,
