@@ -75,8 +75,8 @@ class Pool(BaseEstimator):
 
     Each member is fitted on all training datasets but one and scores that one; an intercept, a slope and the
     effect of the dataset's mean score are fitted on those scores; members weigh exp(-loss / temperature). What
-    remains to be known of a new dataset is its prior, which :class:`LearnedPrior` estimates from the member
-    whose mean P tells most.
+    remains to be known of a new dataset is its prior, which :class:`LearnedPrior` estimates from the members'
+    mean P.
 
     Parameters
     ----------
@@ -94,8 +94,9 @@ class Pool(BaseEstimator):
     weights_ : dict of str to float
         By member, summing to 1.
     prior_ : LearnedPrior
-    prior_member_ : str
-        The member whose mean P the prior is learned from.
+    prior_members_ : tuple of str
+        The members whose mean P the prior is learned from: all but those that adapt to a dataset's votes, which are
+        another function on every dataset.
     misfit_ : Misfit
         How far P at the learned prior was off on datasets left out.
     inner_log_loss_, inner_balanced_accuracy_ : float
@@ -194,7 +195,8 @@ class Pool(BaseEstimator):
             weight * self.alignments_[form](raw[form[0]], context[form[0]])
             for form, weight in self.form_weights_.items()
         )
-        return PoolScores(np.asarray(log_odds), self.prior_.predict(context[self.prior_member_]), self.misfit_)
+        statistic = float(np.mean([context[name] for name in self.prior_members_]))
+        return PoolScores(np.asarray(log_odds), self.prior_.predict(statistic), self.misfit_)
 
     def _chosen(self, train: LabeledPanel) -> tuple[str, ...]:
         possible = members_for(train.votes.shape[1], train.scores.shape[1])
@@ -247,15 +249,14 @@ class Pool(BaseEstimator):
         }
 
     def _learn_prior(self) -> None:
-        """Keep the member whose mean P tells the priors of datasets left out best.
+        """Learn the prior from the log-odds of the mean P, averaged over members.
 
-        A member that adapts to a dataset's votes is no yardstick: it is another function on every dataset.
+        To pick the one member that tells most would be a choice among near equals, which turns with a seed.
         """
+        self.prior_members_ = tuple(name for name in self.members_ if name not in ADAPTIVE) or self.members_
+        contexts = [[one.context for one in self._left_out[name]] for name in self.prior_members_]
         priors = [one.prior for one in self._left_out[self.members_[0]]]
-        fixed = [name for name in self.members_ if name not in ADAPTIVE] or self.members_
-        found = {name: LearnedPrior().fit([one.context for one in self._left_out[name]], priors) for name in fixed}
-        self.prior_member_ = min(fixed, key=lambda name: _prior_loss(found[name], np.array(priors)))
-        self.prior_ = found[self.prior_member_]
+        self.prior_ = LearnedPrior().fit(np.mean(contexts, axis=0), priors)
 
     def _learn_misfit(self) -> None:
         left_out: list[LeftOutRows] = []
@@ -303,12 +304,6 @@ def _in_order(train: LabeledPanel) -> LabeledPanel:
     code, pattern = kept // len(patterns), kept % len(patterns)
     votes, labels = patterns[pattern], (code % 2).astype(np.int8)
     return LabeledPanel(votes, np.empty((len(kept), 0)), counts[kept], labels, code // 2)
-
-
-def _prior_loss(prior: LearnedPrior, true: Floats) -> float:
-    """Return the mean log loss of the left-out estimates at the true priors."""
-    z = prior.left_out_
-    return float(np.mean(true * np.logaddexp(0.0, -z) + (1 - true) * np.logaddexp(0.0, z)))
 
 
 def _balanced_scores(log_odds: Floats, ones: Floats, zeros: Floats) -> tuple[float, float]:

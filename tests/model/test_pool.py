@@ -6,7 +6,7 @@ from scipy.special import expit
 
 from deep import InputError
 from deep.model import Pool
-from deep.model._members import MEMBERS, members_for
+from deep.model._members import ADAPTIVE, MEMBERS, members_for
 from deep.model._pool_data import LabeledPanel, Panel
 from deep.model._tilt import fit_tilt
 
@@ -130,7 +130,7 @@ def test_weights_are_shown_and_sum_to_one():
     assert sum(pool.weights_.values()) == pytest.approx(1.0)
     best = min(pool.losses_, key=pool.losses_.get)
     assert pool.form_weights_[best] == max(pool.form_weights_.values())
-    assert pool.prior_member_ in pool.members_
+    assert set(pool.prior_members_) == set(pool.members_) - set(ADAPTIVE)
 
 
 def test_missing_votes_and_scores_are_neutral():

@@ -31,8 +31,8 @@ class Pooled:
     voters : tuple of str
     weights : dict of str to float
         By member.
-    learned_from : str
-        The member whose mean P the prior is learned from.
+    learned_from : list of str
+        The members whose mean P the prior is learned from.
     inner : dict of str to float
         Its scores on the training data.
     """
@@ -40,7 +40,7 @@ class Pooled:
     found: PoolScores
     voters: tuple[str, ...]
     weights: dict[str, float]
-    learned_from: str
+    learned_from: list[str]
     inner: dict[str, float]
 
     @property
@@ -109,7 +109,7 @@ def fit_pool(split: HoldOut, scores: ScoreTable | None, settings: Settings) -> P
         "inner_balanced_accuracy": pool.inner_balanced_accuracy_,
         "inner_accuracy": pool.inner_balanced_accuracy_,
     }
-    return Pooled(found, split.test.voter_names, pool.weights_, pool.prior_member_, inner)
+    return Pooled(found, split.test.voter_names, pool.weights_, list(pool.prior_members_), inner)
 
 
 def _rows(scores: ScoreTable | None, rows: npt.NDArray[np.intp]) -> Floats | None:

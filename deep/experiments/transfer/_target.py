@@ -106,7 +106,7 @@ def transfer_to(
             "covered": bool(found.prior.low <= y.mean() <= found.prior.high),
             "refused": found.prior.refused,
             "why": found.prior.why,
-            "learned_from": pool.prior_member_,
+            "learned_from": list(pool.prior_members_),
         },
         "cells": _cell_coverage(split.test, found),
         "few_labels": few_label_errors(y, found, **labeling),
