@@ -195,8 +195,8 @@ class Pool(BaseEstimator):
             weight * self.alignments_[form](raw[form[0]], context[form[0]])
             for form, weight in self.form_weights_.items()
         )
-        statistic = float(np.mean([context[name] for name in self.prior_members_]))
-        return PoolScores(np.asarray(log_odds), self.prior_.predict(statistic), self.misfit_)
+        statistics = [context[name] for name in self.prior_members_]
+        return PoolScores(np.asarray(log_odds), self.prior_.predict(statistics), self.misfit_)
 
     def _chosen(self, train: LabeledPanel) -> tuple[str, ...]:
         possible = members_for(train.votes.shape[1], train.scores.shape[1])
@@ -249,14 +249,14 @@ class Pool(BaseEstimator):
         }
 
     def _learn_prior(self) -> None:
-        """Learn the prior from the log-odds of the mean P, averaged over members.
+        """Learn the prior from the mean P of every member.
 
         To pick the one member that tells most would be a choice among near equals, which turns with a seed.
         """
         self.prior_members_ = tuple(name for name in self.members_ if name not in ADAPTIVE) or self.members_
         contexts = [[one.context for one in self._left_out[name]] for name in self.prior_members_]
         priors = [one.prior for one in self._left_out[self.members_[0]]]
-        self.prior_ = LearnedPrior().fit(np.mean(contexts, axis=0), priors)
+        self.prior_ = LearnedPrior().fit(np.transpose(contexts), priors)
 
     def _learn_misfit(self) -> None:
         left_out: list[LeftOutRows] = []

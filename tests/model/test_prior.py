@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.special import expit
+from scipy.special import expit, logit
 
 from deep import InputError
 from deep.model import LearnedPrior
@@ -103,3 +103,34 @@ def test_faults_are_told(statistic, prior, options, message):
     """A fault is one line that names the parameter."""
     with pytest.raises(InputError, match=message):
         LearnedPrior(**options).fit(statistic, prior)
+
+
+def test_several_lines_are_averaged_and_weigh_alike():
+    """The log-odds estimated from two statistics is the mean of those from either."""
+    rng = np.random.default_rng(3)
+    first, prior = collection(rng, 9, 0.3)
+    second = first + rng.normal(0, 0.2, 9)
+    both = LearnedPrior().fit(np.column_stack([first, second]), prior)
+    alone = [LearnedPrior().fit(one, prior) for one in (first, second)]
+    at = [0.1, 0.2]
+    expected = np.mean([logit(model.predict(value).estimate) for model, value in zip(alone, at, strict=True)])
+    assert logit(both.predict(at).estimate) == pytest.approx(expected)
+    np.testing.assert_allclose(both.left_out_, np.mean([model.left_out_ for model in alone], axis=0))
+
+
+def test_a_line_says_the_mean_outside_what_it_saw():
+    """One statistic of three outside pulls towards the mean prior; two of three, and the whole is refused."""
+    statistic, prior = np.linspace(-1, 1, 9), expit(np.linspace(-1, 1, 9))
+    model = LearnedPrior().fit(np.column_stack([statistic, statistic, statistic]), prior)
+    found = model.predict([0.2, 9.0, 0.2])
+    assert not found.refused
+    line = logit(LearnedPrior().fit(statistic, prior).predict(0.2).estimate)
+    assert logit(found.estimate) == pytest.approx((2 * line + logit(prior).mean()) / 3)
+    assert model.predict([9.0, 9.0, 0.2]).refused
+
+
+def test_as_many_statistics_as_were_learned():
+    """A statistic too few is refused by name."""
+    model = LearnedPrior().fit(np.zeros((5, 2)) + np.arange(5)[:, None], np.linspace(0.2, 0.8, 5))
+    with pytest.raises(InputError, match="`statistic` must"):
+        model.predict([0.1])
