@@ -5,11 +5,16 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import logit
 
 from deep.datasets import published_datasets, published_points
 from deep.experiments.transfer import main
+from deep.experiments.transfer._labels import few_label_errors, fewer_labels
 from deep.experiments.transfer._report import summarize
 from deep.experiments.transfer._simulated import PATTERNS, WORLDS, simulate_world, transfer_in, true_tables
+from deep.model import PoolScores
+from deep.model._few_labels import LeftOutRows, learn_misfit
+from deep.model._prior import PriorEstimate
 
 
 @pytest.fixture
@@ -52,6 +57,25 @@ def test_every_dataset_is_held_out_and_measured(tmp_path, capsys):
     assert (tmp_path / "out" / "results.md").read_text() in out
     assert "### Weights of the pool's members" in out
     assert sum(results["targets"][0]["weights"].values()) == pytest.approx(1, abs=1e-3)
+
+
+@pytest.mark.parametrize("n", [80, 100])
+def test_more_labels_than_half_of_a_dataset_are_not_tried(n):
+    """As many labels as there are rows, or more, leave nothing to measure on: that number has no figure."""
+    p = np.linspace(0.1, 0.9, n)
+    found = PoolScores(logit(p), PriorEstimate(0.5, 0.3, 0.7, False, None), learn_misfit([rows(p), rows(p[::2])]))
+    y = (np.random.default_rng(0).random(n) < p).astype(np.int8)
+    options = {"n_draws": 2, "n_bins": 8, "random_state": 0}
+    errors = few_label_errors(y, found, **options)
+    assert errors["100"] is None
+    assert (errors["50"] is None) == (n < 100)
+    assert 0 < errors["20"] < 1
+    assert set(fewer_labels(y, found, **options).values()) == {None}
+
+
+def rows(p):
+    """Return a dataset left out, whose labels follow P."""
+    return LeftOutRows(logit(p), p, 1 - p, np.arange(len(p)))
 
 
 @pytest.mark.usefixtures("quick")

@@ -23,13 +23,17 @@ DRAWS = 0.25
 def few_label_errors(
     y: Labels, found: PoolScores, *, n_draws: int, n_bins: int, random_state: int
 ) -> dict[str, float | None]:
-    """Return the calibration error on the unlabeled rest by the number of labels, the mean over random draws."""
+    """Return the calibration error on the unlabeled rest by the number of labels, the mean over random draws.
+
+    None where more than half of the dataset would be labeled.
+    """
     p = found.p_consistent
     rng = np.random.default_rng(random_state)
-    errors: dict[str, float | None] = {}
+    errors: dict[str, float | None] = dict.fromkeys(map(str, FEW))
     for n in FEW:
-        drawn = [_error(y, p, rng.permutation(len(y))[:n], found, n_bins) for _ in range(n_draws)]
-        errors[str(n)] = float(np.mean(drawn)) if n <= len(y) // 2 else None
+        if 2 * n <= len(y):
+            drawn = [_error(y, p, rng.permutation(len(y))[:n], found, n_bins) for _ in range(n_draws)]
+            errors[str(n)] = float(np.mean(drawn))
     return errors
 
 

@@ -148,16 +148,25 @@ def _uncertainty(targets: Sequence[dict[str, Any]], summary: dict[str, Any]) -> 
             f"Log loss of the pool is below that of Platt on the pooled data on {below['platt']} of "
             f"{summary['n_datasets']} datasets, below that of the paper's recipe on {below['paper']}.",
             "",
-            "A quarter fewer labels, ECE less that of random ones (0 or less: the strategy saves a quarter):",
-            "",
-            *(
-                f"- {strategy}: {100 * row['difference']:+.2f} points on average, 0 or less on {row['held']} of "
-                f"{row['datasets']} datasets"
-                for strategy, row in summary["fewer_labels"].items()
-                if row["datasets"]
-            ),
+            *_strategies(summary["fewer_labels"]),
         ]
     )
+
+
+def _strategies(found: dict[str, dict[str, Any]]) -> list[str]:
+    """Return what each strategy of choosing labels saves."""
+    known = {strategy: row for strategy, row in found.items() if row["datasets"]}
+    if not known:
+        return ["Choosing which items to label was not measured: no dataset is large enough."]
+    return [
+        "A quarter fewer labels, ECE less that of random ones (0 or less: the strategy saves a quarter):",
+        "",
+        *(
+            f"- {strategy}: {100 * row['difference']:+.2f} points on average, 0 or less on {row['held']} of "
+            f"{row['datasets']} datasets"
+            for strategy, row in known.items()
+        ),
+    ]
 
 
 def _covered(summary: dict[str, Any]) -> str:
