@@ -7,7 +7,8 @@
 
 Speed is measured on made-up documents of 400 words and claims of 12, drawn with a fixed seed: function words, words
 with a frequency like that of real text, names and numbers. In *distinct* no two pairs share a document, so nothing
-is kept from one pair to the next but the stems of words; in *shared* ten claims follow each other on one document.
+is kept from one pair to the next but single words and their stems; in *shared* ten claims follow each other on one
+document.
 """
 
 import argparse

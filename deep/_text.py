@@ -1,6 +1,11 @@
 """Sentences of a text, with their places in it; and what text can be stored."""
 
+import re
+
 __all__ = ["is_storable", "sentence_spans"]
+
+SPACED_INITIAL = re.compile(r"([A-Z](?<!\w[A-Z])\s*)[^\S\x00-\x7f](?=\.)")
+"""One capital, and white space of several bytes before its full stop: there sentencex 1.0.32 panics."""
 
 
 def is_storable(text: str) -> bool:
@@ -29,13 +34,17 @@ def sentence_spans(text: str, language: str = "en") -> list[tuple[int, int]]:
     >>> [text[start:end] for start, end in sentence_spans(text)]
     ['Dr. Wu paid 3.5 million.', 'Really?', 'Yes.']
     """
-    from sentencex import get_sentence_boundaries
+    from sentencex import segment
 
+    if not text.isascii():
+        text = SPACED_INITIAL.sub(r"\1 ", text)
     spans = []
-    for boundary in get_sentence_boundaries(language, text):
-        piece = text[boundary["start_index"] : boundary["end_index"]]
-        start = boundary["start_index"] + len(piece) - len(piece.lstrip())
-        end = start + len(piece.strip())
-        if end > start:
+    end = 0
+    for piece in segment(language, text):
+        # The white space between sentences may be other than in the text, so that lengths do not add up to positions.
+        sentence = piece.strip()
+        if sentence:
+            start = text.index(sentence, end)
+            end = start + len(sentence)
             spans.append((start, end))
     return spans

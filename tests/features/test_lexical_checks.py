@@ -1,6 +1,7 @@
 """Names, quotations, negation, modality, opposites and overlap: what each check sees and what it leaves alone."""
 
 import hashlib
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -8,9 +9,9 @@ from hypothesis import strategies as st
 
 from deep.base import Example
 from deep.exceptions import InputError
-from deep.features.lexical import LEXICAL, label_all
-from deep.features.lexical._analysis import Pair, Text, _Shelf
-from deep.features.lexical._words import stem
+from deep.features.lexical import LEXICAL, _words, label_all
+from deep.features.lexical._analysis import FEW_PAIRS, Pair, Text, _Shelf
+from deep.features.lexical._words import WORD, stem, words_with_stems
 from tests.features.lexical_cases import judged, vote
 
 NEWS = (
@@ -136,12 +137,42 @@ def test_the_longest_novel_run_is_the_evidence():
 
 
 def test_short_and_long_claims_see_the_same_neighbours():
-    """Pairs that are searched for and pairs that are looked up are the same pairs."""
-    source, claim = Text(NEWS), Text(f"Shares of Toyota rose. {'It would buy bonds that analysts may revise. ' * 10}")
-    assert len(claim.stems) >= 64
-    known = {pair for at in range(len(claim.stems)) for pair in source.neighbours_among(claim.stems[at : at + 2])}
-    neighbours = set(zip(claim.stems, claim.stems[1:], strict=False))
-    assert known == neighbours & set(source.neighbours_among(claim.stems))
+    """Pairs that are searched for one by one and pairs that are met are the same pairs."""
+    claim = f"Shares of Toyota rose. It would buy bonds that analysts in Osaka may revise. {NEWS[90:]} Elephants fly."
+    whole, words = Pair(Text(NEWS), Text(claim)), Text(claim).words
+    assert len(set(pairwise(whole.claim.stems))) >= FEW_PAIRS
+    few = (Pair(Text(NEWS), Text(f"{a} {b}")).neighbours for a, b in pairwise(words))
+    assert whole.neighbours == set().union(*few)
+    assert 0 < len(whole.neighbours) < len(words) - 1
+
+
+@given(st.text(alphabet=st.sampled_from("aé日3.,:%$€km'\u2019- \n\xa0\u1680"), max_size=60))
+def test_pieces_between_blanks_hold_the_words_of_the_text(text):
+    """To look up pieces finds what a search through the whole text finds, per cent signs behind a blank included."""
+    found = list(words_with_stems(text))
+    assert found[::2] == WORD.findall(text)
+    assert found[1::2] == [stem(word) for word in found[::2]]
+
+
+@settings(max_examples=60)
+@given(st.text(alphabet=st.sampled_from("aAİΣß3.$% '\u2019\n\ud800"), max_size=60))
+def test_words_as_written_are_the_words_in_lower_case(text):
+    """As many as there are in lower case, in their order, and letter for letter in the text."""
+    cut = Text(text)
+    assert len(cut.words) == len(cut.lower) == len(cut.stems) == cut.starts[-1]
+    assert [len(word) for word in cut.words] == [len(word) for word in cut.lower]
+    end = 0
+    for word in cut.words:
+        end = cut.text.index(word, end) + len(word)
+
+
+def test_what_is_remembered_of_texts_has_a_bound(monkeypatch):
+    """Neither more pieces than the limit nor long ones are kept."""
+    monkeypatch.setattr(_words, "MOST_KNOWN", 2)
+    known = _words._Known(str.upper)
+    long = "x" * (_words.LONGEST_KNOWN + 1)
+    assert [known[text] for text in ("a", "b", long, "a", "c")] == ["A", "B", long.upper(), "A", "C"]
+    assert dict(known) == {"c": "C"}
 
 
 @settings(max_examples=60)

@@ -1,8 +1,7 @@
 """A source and a claim, cut up once for all checks."""
 
-from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from math import log
@@ -10,7 +9,7 @@ from threading import Lock
 from typing import Any, TypeVar
 
 from deep._text import sentence_spans
-from deep.features.lexical._words import FUNCTION_STEMS, FUNCTION_WORDS, WORD, stem
+from deep.features.lexical._words import FUNCTION_STEMS, FUNCTION_WORDS, words_with_stems
 
 __all__ = ["Pair", "Text", "analysed_pair"]
 
@@ -25,11 +24,11 @@ MOST_PLACES = 500
 ALIKE = 5
 """Letters at the start from which on two stems may be one word: develop, development."""
 
-SHORT_CLAIM = 64
-"""Words; below it pairs of neighbours are searched for, from there on looked up, which takes longer to prepare."""
+FEW_PAIRS = 24
+"""Below it pairs of neighbours are searched for one by one, from there on among all pairs of the source."""
 
 CHARACTERS_AT_HAND = 500_000
-"""Two hundred documents of 400 words, some 10 MB when cut up; more would not stay in the processor's cache."""
+"""Two hundred documents of 400 words, some 2 MB when cut up; more would not stay in the processor's cache."""
 
 
 def _lower_case(text: str) -> str:
@@ -55,26 +54,28 @@ class Text:
 
     def __init__(self, text: str) -> None:
         try:
-            self._spans = sentence_spans(text)
+            spans = sentence_spans(text)
         except UnicodeEncodeError:  # a lone surrogate; "?" in its place keeps every position
             text = text.encode(errors="replace").decode()
-            self._spans = sentence_spans(text)
+            spans = sentence_spans(text)
         self.text = text
-        self.lower: list[str] = []
         self.starts = [0]
-        self._in_lower_case = _lower_case(text)
-        for start, end in self._spans:
-            self.lower += WORD.findall(self._in_lower_case, start, end)
-            if len(self.lower) > self.starts[-1]:
-                self.starts.append(len(self.lower))
-        self.stems = list(map(stem, self.lower))
+        in_lower_case = _lower_case(text)
+        in_turn: list[str] = []
+        for start, end in spans:
+            in_turn += words_with_stems(in_lower_case[start:end])
+            if len(in_turn) // 2 > self.starts[-1]:
+                self.starts.append(len(in_turn) // 2)
+        self.lower, self.stems = in_turn[::2], in_turn[1::2]
         self._derived: dict[str, Any] = {}
 
     @cached_property
     def words(self) -> list[str]:
         """The words as written."""
-        matches = (match for span in self._spans for match in WORD.finditer(self._in_lower_case, *span))
-        return [self.text[match.start() : match.end()] for match in matches]
+        in_lower_case, end = _lower_case(self.text), 0
+        # What lies between two words holds no letter and no digit, so that the next place is the right one.
+        ends = [end := in_lower_case.index(word, end) + len(word) for word in self.lower]
+        return [self.text[end - len(word) : end] for word, end in zip(self.lower, ends, strict=True)]
 
     @property
     def n_sentences(self) -> int:
@@ -88,16 +89,6 @@ class Text:
     def sentence_stems(self, number: int) -> list[str]:
         """Return the stems of a sentence."""
         return self.stems[self.starts[number] : self.starts[number + 1]]
-
-    @cached_property
-    def word_set(self) -> frozenset[str]:
-        """All words, in lower case."""
-        return frozenset(self.lower)
-
-    @cached_property
-    def stem_set(self) -> frozenset[str]:
-        """All stems."""
-        return frozenset(self.stems)
 
     @cached_property
     def line(self) -> str:
@@ -116,19 +107,13 @@ class Text:
         return [s for s in self.stems if s not in FUNCTION_STEMS]
 
     @cached_property
-    def bigrams(self) -> frozenset[tuple[str, str]]:
-        """All pairs of neighbours."""
-        return frozenset(pairwise(self.stems))
+    def stem_set(self) -> frozenset[str]:
+        """All stems."""
+        return frozenset(self.stems)
 
     def has(self, s: str) -> bool:
         """Return whether a stem occurs, or one that starts alike."""
-        return s in self.stem_set or (len(s) >= ALIKE and f" {s[:ALIKE]}" in self.line)
-
-    def neighbours_among(self, stems: list[str]) -> Collection[tuple[str, str]]:
-        """Return pairs of neighbours, among them all that are also neighbours in `stems`."""
-        if len(stems) >= SHORT_CLAIM:
-            return self.bigrams
-        return {(a, b) for a, b in pairwise(stems) if f" {a} {b} " in self.line}
+        return (f" {s[:ALIKE]}" if len(s) >= ALIKE else f" {s} ") in self.line
 
     def derived(self, name: str, work_out: Callable[["Text"], T]) -> T:
         """Return what a check works out of a text, once for all claims that are held against it."""
@@ -150,28 +135,39 @@ class Pair:
         self.claim = claim
 
     @cached_property
+    def places(self) -> dict[str, list[int]]:
+        """The content words of the claim, stemmed, and in which sentences of the source each is."""
+        wanted = frozenset(self.claim.content)
+        places: dict[str, list[int]] = {s: [] for s in wanted}
+        stems = self.source.stems
+        for number, (start, end) in enumerate(pairwise(self.source.starts)):
+            for s in wanted.intersection(stems[start:end]):
+                if len(places[s]) < MOST_PLACES:
+                    places[s].append(number)
+        return places
+
+    @cached_property
     def aligned(self) -> list[tuple[float, list[int]]]:
         """For every sentence of the claim, how much of it is in one sentence of the source, and in which ones.
 
         The share of its content words, rare ones weighing more, that the best sentence of the source holds, in [0, 1];
         and the best sentences, the best first. None is best where nothing is shared.
         """
-        sentences = [set(self.claim.sentence_stems(n)) - FUNCTION_STEMS for n in range(self.claim.n_sentences)]
-        index = self._places(frozenset().union(*sentences))
-        return [_align(sorted(stems), index, self.source.n_sentences) for stems in sentences]
+        sentences = (set(self.claim.sentence_stems(n)) - FUNCTION_STEMS for n in range(self.claim.n_sentences))
+        return [_align(sorted(stems), self.places, self.source.n_sentences) for stems in sentences]
 
-    def _places(self, wanted: frozenset[str]) -> dict[str, set[int]]:
-        """Return the sentences of the source that hold each of some stems."""
-        places: dict[str, set[int]] = {s: set() for s in wanted}
-        stems, starts = self.source.stems, self.source.starts
-        for i in [i for i, s in enumerate(stems) if s in wanted]:
-            found = places[stems[i]]
-            if len(found) < MOST_PLACES:
-                found.add(bisect_right(starts, i) - 1)
-        return places
+    @cached_property
+    def neighbours(self) -> set[tuple[str, str]]:
+        """The stems that are neighbours in the claim and in the source, as pairs."""
+        in_claim = set(pairwise(self.claim.stems))
+        if len(in_claim) >= FEW_PAIRS:
+            return in_claim.intersection(pairwise(self.source.stems))
+        lacking = {s for s, numbers in self.places.items() if not numbers}
+        held = (pair for pair in in_claim if lacking.isdisjoint(pair))
+        return {(a, b) for a, b in held if f" {a} {b} " in self.source.line}
 
 
-def _align(stems: list[str], index: dict[str, set[int]], n_sentences: int) -> tuple[float, list[int]]:
+def _align(stems: list[str], index: dict[str, list[int]], n_sentences: int) -> tuple[float, list[int]]:
     shared: dict[int, float] = {}
     whole = 0.0
     for s in stems:

@@ -9,7 +9,7 @@ from typing import ClassVar
 from deep._records import ABSTAIN, Example, Judgment
 from deep.features.lexical._analysis import Pair, analysed_pair
 
-__all__ = ["LexicalCheck", "abstained", "found_or_missing", "graded", "label_all"]
+__all__ = ["LexicalCheck", "abstained", "found_or_missing", "graded", "label_all", "undecided"]
 
 ANALYSIS = 1
 """Raised when what all checks share changes: how texts are cut into sentences, words and stems, and aligned."""
@@ -76,11 +76,17 @@ def label_all(checks: Sequence[LexicalCheck], examples: Sequence[Example]) -> li
     >>> [judgment.vote for judgment in label_all(checks, [example])[0]]
     [1, 0, -1]
     """
-    return [[check.label(example) for check in checks] for example in examples]
+    pairs = (analysed_pair(example.source, example.claim) for example in examples)
+    return [[check._judge(pair) for check in checks] for pair in pairs]
 
 
 @lru_cache(maxsize=64)
-def abstained(rationale: str, score: float | None = None) -> Judgment:
+def abstained(rationale: str) -> Judgment:
+    """Return a judgment without a vote, the same for all claims that a check has nothing to say of."""
+    return undecided(rationale, None)
+
+
+def undecided(rationale: str, score: float | None) -> Judgment:
     """Return a judgment without a vote."""
     return Judgment(ABSTAIN, reason="abstained", score=score, rationale=rationale)
 
@@ -88,7 +94,7 @@ def abstained(rationale: str, score: float | None = None) -> Judgment:
 def graded(share: float, rationale: str, *, below: float, from_: float, evidence: Sequence[str] = ()) -> Judgment:
     """Return 0 where a share is below one limit, 1 from another one on, and no vote between."""
     if below <= share < from_:
-        return abstained(rationale, share)
+        return undecided(rationale, share)
     return Judgment(int(share >= from_), score=share, rationale=rationale, evidence=tuple(evidence))
 
 

@@ -13,6 +13,7 @@ __all__ = ["Dates"]
 WORDS_TOO = frozenset(("march", "may"))
 """Months that are words too: sought only where a capital inside a sentence says that they are meant."""
 
+SHORT_DAYS = {day[:3]: day for day in WEEKDAYS}
 YEAR = re.compile(r"(?:1[6-9]|20)\d\d")
 CLOCK = re.compile(r"(\d{1,2})(?:[:.](\d\d))?")
 AFTER_HOURS = frozenset(("am", "pm", "a", "p", "o'clock"))
@@ -26,10 +27,10 @@ class Dates(LexicalCheck):
     silent: ClassVar[str] = "the claim names none"
 
     def _judge(self, pair: Pair) -> Judgment:
-        known = pair.source.derived("dates", lambda text: _dates(text).keys() | _looser(text))
         sought = [
             date for date in _dates(pair.claim) if date not in WORDS_TOO or date.capitalize() in _inside(pair.claim)
         ]
+        known = pair.source.derived("dates", lambda text: _dates(text).keys() | _looser(text)) if sought else set()
         missing = [date for date in sought if date not in known]
         return found_or_missing("dates", [date for date in sought if date in known], missing)
 
@@ -58,7 +59,7 @@ def _looser(text: Text) -> set[str]:
     """Return what in a source may be meant as a date: "at 7", "Sat"."""
     numbers = (text.lower[i] for i in text.derived("marked", marked))
     hours = {f"{int(word) % 12 or 12}:00" for word in numbers if word.isdecimal() and len(word) < 3}
-    return hours | {day for day in WEEKDAYS if day[:3] in text.word_set}
+    return hours | {SHORT_DAYS[word] for word in SHORT_DAYS.keys() & text.lower}
 
 
 def _in_digits(lower: list[str], i: int) -> list[str]:

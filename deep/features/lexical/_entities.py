@@ -34,21 +34,24 @@ def _names(text: Text) -> dict[str, set[str]]:
     names: dict[str, set[str]] = {}
     for start, end in zip(text.starts, text.starts[1:], strict=False):
         words = text.words[start:end]
-        capital = [_is_name(words, i) for i in range(len(words))]
-        content = sum(word.lower() not in FUNCTION_WORDS for word in words[1:])
-        if content > 2 and sum(capital[1:]) > HEADLINE * content:
+        capital = [i for i, word in enumerate(words) if _is_name(word)]
+        if _is_headline(words, sum(i > 0 for i in capital)):
             continue
-        for i, word in enumerate(words):
+        for i in capital:
             # The first word of a sentence is capitalised anyway: it is a name where another follows without a comma.
-            if capital[i] and (
-                i or _stands_out(word) or (capital[1:2] == [True] and f"{word} {words[1]}" in text.text)
-            ):
-                names.setdefault(word, _acronyms(words, i))
+            if i or _stands_out(words[0]) or (capital[1:2] == [1] and f"{words[0]} {words[1]}" in text.text):
+                names.setdefault(words[i], _acronyms(words, i))
     return names
 
 
-def _is_name(words: list[str], i: int) -> bool:
-    word = words[i]
+def _is_headline(words: list[str], n_capital: int) -> bool:
+    if not n_capital:
+        return False
+    content = sum(word.lower() not in FUNCTION_WORDS for word in words[1:])
+    return content > 2 and n_capital > HEADLINE * content
+
+
+def _is_name(word: str) -> bool:
     return word[0].isupper() and len(word) > 1 and word.lower() not in FUNCTION_WORDS and word.lower() not in NAMES
 
 

@@ -1,5 +1,6 @@
 """Words that deny, restrict or qualify a sentence of the claim, but not the source's sentences that match it."""
 
+from functools import partial
 from itertools import islice
 from typing import ClassVar
 
@@ -21,7 +22,7 @@ class _Cue(LexicalCheck):
     def _judge(self, pair: Pair) -> Judgment:
         matched: list[str] = []
         alone: list[str] = []
-        for number, (_, best) in enumerate(pair.aligned):
+        for number, (_, best) in enumerate([] if self.cues.isdisjoint(pair.claim.lower) else pair.aligned):
             cues = self.cues.intersection(pair.claim.sentence(number))
             if cues and best:
                 found = any(not self.cues.isdisjoint(pair.source.sentence(other)) for other in best)
@@ -65,8 +66,10 @@ class Restriction(_Cue):
     cues: ClassVar[frozenset[str]] = bag("exclusively just merely only purely simply solely")
 
 
-POSSIBLE = bag("could likely may maybe might perhaps possibly potentially probably")
-CERTAIN = bag("certainly definitely must shall will")
+MODALS = {
+    "possible": bag("could likely may maybe might perhaps possibly potentially probably"),
+    "certain": bag("certainly definitely must shall will"),
+}
 REACH = 3
 """Words behind a modal among which the one is that it belongs to."""
 
@@ -83,11 +86,11 @@ class Modality(LexicalCheck):
     def _judge(self, pair: Pair) -> Judgment:
         matched: list[str] = []
         alone: list[str] = []
-        for cues in (POSSIBLE, CERTAIN):
+        for name, cues in MODALS.items():
             claimed = _governed(pair.claim, cues)
-            in_source = _governed(pair.source, cues) if claimed else {}
+            in_source = pair.source.derived(name, partial(_governed, cues=cues)) if claimed else {}
             for word, cue in claimed.items():
-                if word in pair.source.stem_set:
+                if pair.places[word]:
                     (matched if word in in_source else alone).append(f"{cue} {word}")
         if alone:
             said = f"The source speaks of this, but not as the claim does: {', '.join(alone)}."
@@ -100,11 +103,8 @@ class Modality(LexicalCheck):
 
 def _governed(text: Text, cues: frozenset[str]) -> dict[str, str]:
     """Return the stem of the first content word behind each cue, with the cue."""
-    if cues.isdisjoint(text.word_set):
-        return {}
     found = {}
-    for i, cue in enumerate(text.lower):
-        if cue in cues:
-            behind = (s for s in text.stems[i + 1 : i + 1 + REACH] if s not in FUNCTION_STEMS)
-            found.update(dict.fromkeys(islice(behind, 1), cue))
+    for i in [i for i, word in enumerate(text.lower) if word in cues]:
+        behind = (s for s in text.stems[i + 1 : i + 1 + REACH] if s not in FUNCTION_STEMS)
+        found.update(dict.fromkeys(islice(behind, 1), text.lower[i]))
     return found

@@ -34,10 +34,11 @@ class Numbers(LexicalCheck):
     silent: ClassVar[str] = "the claim has no number but one, two and second in words"
 
     def _judge(self, pair: Pair) -> Judgment:
-        values = sorted(value for quantity in _quantities(pair.source) for value in quantity.values)
+        sought = list(_sought(pair.claim))
+        values = pair.source.derived("values", _values) if sought else []
         found: list[str] = []
         missing: list[str] = []
-        for quantity in _sought(pair.claim):
+        for quantity in sought:
             known = any(_is_among(value, values, quantity.step) for value in quantity.values)
             (found if known else missing).append(quantity.shown)
         return found_or_missing("numbers", found, missing)
@@ -66,6 +67,10 @@ class Units(LexicalCheck):
 
 def _quantities(text: Text) -> list[Quantity]:
     return text.derived("quantities", quantities)
+
+
+def _values(text: Text) -> list[float]:
+    return sorted(value for quantity in _quantities(text) for value in quantity.values)
 
 
 def _sought(claim: Text) -> Iterator[Quantity]:

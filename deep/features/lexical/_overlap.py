@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from deep._records import Judgment
 from deep.features.lexical._analysis import Pair
-from deep.features.lexical._base import LexicalCheck, abstained, graded
+from deep.features.lexical._base import LexicalCheck, abstained, graded, undecided
 
 __all__ = ["Coverage", "NovelRun", "SentenceOverlap"]
 
@@ -19,10 +19,10 @@ class Coverage(LexicalCheck):
     silent: ClassVar[str] = "half or more of them are there, but not all; the claim has none"
 
     def _judge(self, pair: Pair) -> Judgment:
-        words = list(dict.fromkeys(pair.claim.content))
+        words = dict.fromkeys(pair.claim.content)
         if not words:
             return abstained("The claim has no content words.")
-        missing = [word for word in words if not pair.source.has(word)]
+        missing = [word for word in words if not (pair.places[word] or pair.source.has(word))]
         share = 1.0 - len(missing) / len(words)
         said = f"The source has {len(words) - len(missing)} of {len(words)} content words of the claim."
         return graded(share, said, below=0.5, from_=1.0, evidence=missing)
@@ -54,13 +54,13 @@ class NovelRun(LexicalCheck):
     def _judge(self, pair: Pair) -> Judgment:
         if len(pair.claim.stems) < 4:
             return abstained("The claim has fewer than four words.")
-        start, n = _longest_novel(pair.claim.stems, pair.source.neighbours_among(pair.claim.stems))
+        start, n = _longest_novel(pair.claim.stems, pair.neighbours)
         evidence = (" ".join(pair.claim.words[start : start + n]),) if n else ()
         said = f"The longest run of words that is new has {n} of the claim's {len(pair.claim.stems)} words."
         score = 1.0 - n / len(pair.claim.stems)
         if n >= 10:
             return Judgment(0, score=score, rationale=said, evidence=evidence)
-        return Judgment(1, score=score, rationale=said, evidence=evidence) if n <= 3 else abstained(said, score)
+        return Judgment(1, score=score, rationale=said, evidence=evidence) if n <= 3 else undecided(said, score)
 
 
 def _longest_novel(stems: list[str], known: Collection[tuple[str, str]]) -> tuple[int, int]:

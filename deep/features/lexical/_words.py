@@ -1,9 +1,11 @@
 """Words: how a text is cut into them, which of them say nothing of a topic, and which of them are one word."""
 
 import re
-from functools import lru_cache
+from collections.abc import Callable, Iterable
+from itertools import chain
+from typing import TypeVar
 
-__all__ = ["FUNCTION_STEMS", "FUNCTION_WORDS", "WORD", "bag", "stem"]
+__all__ = ["FUNCTION_STEMS", "FUNCTION_WORDS", "WORD", "bag", "stem", "words_with_stems"]
 
 
 def bag(words: str) -> frozenset[str]:
@@ -45,10 +47,12 @@ FUNCTION_WORDS = bag(
 """Words that any text may use; what it speaks of is in the others."""
 
 VOWEL = re.compile("[aeiouy]")
-KNOWN_WORDS = 65_536
+MOST_KNOWN, LONGEST_KNOWN = 65_536, 32
+"""How many pieces of text are remembered cut up, and how many characters each may have."""
+
+T = TypeVar("T")
 
 
-@lru_cache(KNOWN_WORDS)
 def stem(word: str) -> str:
     """Return what inflected forms of a word in lower case share: no plural, -ing, -ed, -ly, 's; no signs of a number.
 
@@ -89,6 +93,52 @@ def _without_tense(word: str) -> str:
 def _without_e(word: str) -> str:
     word = word[:-1] if word[-1] == "e" and len(word) > 3 else word
     return f"{word[:-1]}y" if word[-1] == "i" and len(word) > 3 else word
+
+
+class _Known(dict[str, T]):
+    """What short texts come to, worked out once; `lru_cache` takes twice as long, for it keeps them in order of use.
+
+    Parameters
+    ----------
+    work_out : callable
+    """
+
+    def __init__(self, work_out: Callable[[str], T]) -> None:
+        self._work_out = work_out
+
+    def __missing__(self, text: str) -> T:
+        found = self._work_out(text)
+        if len(text) <= LONGEST_KNOWN:
+            if len(self) >= MOST_KNOWN:
+                self.clear()
+            self[text] = found
+        return found
+
+
+_WITH_STEM = _Known(lambda word: (word, stem(word)))
+
+
+def _cut(piece: str) -> tuple[str, ...]:
+    # Most pieces are one word and a comma or so; they share what is known of the word, which takes less room.
+    words = WORD.findall(piece)
+    return _WITH_STEM[words[0]] if len(words) == 1 else tuple(chain.from_iterable(map(_WITH_STEM.__getitem__, words)))
+
+
+_look_up, _in_turn = _Known(_cut).__getitem__, chain.from_iterable
+
+
+def words_with_stems(text: str) -> Iterable[str]:
+    """Return the words of a text in lower case, behind each its stem.
+
+    Examples
+    --------
+    >>> from deep.features.lexical._words import words_with_stems
+    >>> list(words_with_stems("pays 3.5 % (or more)."))
+    ['pays', 'pay', '3.5 %', '3.5', 'or', 'or', 'more', 'mor']
+    """
+    # Texts repeat each other, so what stands between two blanks is cut up once. Only before a per cent sign may a word
+    # hold a blank.
+    return _cut(text) if " %" in text else _in_turn(map(_look_up, text.split(" ")))
 
 
 FUNCTION_STEMS = frozenset(stem(word) for word in FUNCTION_WORDS)
