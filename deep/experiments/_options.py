@@ -1,6 +1,7 @@
 """How every command of deep reads its options and reports an error."""
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -9,10 +10,13 @@ from typing import Any
 
 from deep.exceptions import DeepError, InputError
 
-__all__ = ["LEVELS", "HelpFormatter", "StoppedError", "Values", "check_least", "guarded", "named"]
+__all__ = ["LEVELS", "HelpFormatter", "StoppedError", "Values", "add_jobs", "check_least", "guarded", "named"]
 
 LEVELS = ("rational", "grounded", "irrefutable")
 """What `--level` may be: the criteria of the judge tiered, here so that help needs no judge."""
+
+MOST_JOBS = 8
+"""Processes where nobody says how many: each loads every library, and there are some fifty tasks at a time."""
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
@@ -49,6 +53,18 @@ class Values(argparse.Action):
         seen = getattr(namespace, self.dest)
         before = [] if seen is self.default else seen
         setattr(namespace, self.dest, [*before, *(part.strip() for part in parts if part.strip())])
+
+
+def add_jobs(parser: argparse.ArgumentParser) -> None:
+    """Add the option that says in how many processes the work is done."""
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=min(os.cpu_count() or 1, MOST_JOBS),
+        metavar="N",
+        help="processes, half a gigabyte of memory each; the results do not depend on it (default: one a core, at most "
+        f"{MOST_JOBS})",
+    )
 
 
 def check_least(args: argparse.Namespace, **least: int) -> None:

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +15,7 @@ from deep.datasets import check_failures, read_reasons, read_votes, resolve_data
 from deep.ensembles import ENSEMBLERS
 from deep.exceptions import InputError
 from deep.experiments._model_io import vote_details
-from deep.experiments._options import HelpFormatter, Values, guarded
+from deep.experiments._options import HelpFormatter, Values, add_jobs, guarded
 from deep.experiments._output import check_out
 from deep.experiments._parallel import check_jobs, parallel_map
 from deep.experiments._progress import progress_bars
@@ -69,9 +68,7 @@ def parser() -> argparse.ArgumentParser:
         help="refuse voters that failed on more of a dataset, by the reasons beside the votes",
     )
     p.add_argument("--seed", type=int, default=0, metavar="N", help="of everything that draws")
-    p.add_argument(
-        "--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="processes; the results do not depend on it"
-    )
+    add_jobs(p)
     p.add_argument("--json", action="store_true", help="print what was chosen as JSON and nothing else")
     return p
 

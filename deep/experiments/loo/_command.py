@@ -6,7 +6,6 @@ python -m deep.experiments.loo --test all --votes votes.parquet --scores scores.
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,7 +32,7 @@ from deep.datasets import (
 )
 from deep.ensembles import ENSEMBLERS
 from deep.exceptions import InputError
-from deep.experiments._options import HelpFormatter, Values, guarded
+from deep.experiments._options import HelpFormatter, Values, add_jobs, guarded
 from deep.experiments._output import check_replaceable, to_json, whole_folder
 from deep.experiments._progress import progress_bars
 from deep.experiments.loo._baselines import optimal_thresholds
@@ -109,9 +108,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--bins", type=int, default=8, metavar="N", help="bins of the calibration error")
     p.add_argument("--n-boot", type=int, default=10_000, metavar="N", help="resamples of every interval and test")
     p.add_argument("--seed", type=int, default=0, metavar="N", help="of everything that draws")
-    p.add_argument(
-        "--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="processes; the results do not depend on it"
-    )
+    add_jobs(p)
     p.add_argument("--out", type=Path, metavar="DIR", help="folder for results; default: runs/loo-<test>")
     p.add_argument("--json", action="store_true", help="print results.json to stdout and nothing else")
     return p

@@ -4,7 +4,6 @@ python -m deep.experiments.paper --votes votes.parquet --scores scores.parquet -
 """
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +15,7 @@ from deep.datasets import published_source, resolve_dataset
 from deep.ensembles import ENSEMBLERS
 from deep.exceptions import InputError
 from deep.experiments._markdown import markdown
-from deep.experiments._options import HelpFormatter, Values, guarded
+from deep.experiments._options import HelpFormatter, Values, add_jobs, guarded
 from deep.experiments._output import check_replaceable, to_json, whole_folder
 from deep.experiments.loo._command import NOTICE, SIMULATED, load, run_all
 from deep.experiments.loo._figures import CAPTION
@@ -58,7 +57,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--max-failure-rate", type=float, default=0.05, metavar="SHARE", help="refuse voters above it")
     p.add_argument("--n-boot", type=int, default=10_000, metavar="N", help="resamples of every interval")
     p.add_argument("--seed", type=int, default=0, metavar="N", help="of everything that draws")
-    p.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="processes")
+    add_jobs(p)
     p.add_argument("--out", type=Path, default=Path("runs/paper"), metavar="DIR", help="folder for the results")
     return p
 

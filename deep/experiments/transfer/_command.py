@@ -5,7 +5,6 @@ python -m deep.experiments.transfer --simulated
 """
 
 import argparse
-import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -16,7 +15,7 @@ from typing import Any
 from deep.base import VoteMatrix
 from deep.datasets import ScoreTable, join_scores, read_scores, read_votes, table_columns
 from deep.exceptions import InputError
-from deep.experiments._options import HelpFormatter, Values, guarded
+from deep.experiments._options import HelpFormatter, Values, add_jobs, guarded
 from deep.experiments._output import check_replaceable, to_json, whole_folder
 from deep.experiments._parallel import check_jobs, parallel_map
 from deep.experiments._progress import progress_bars
@@ -56,7 +55,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--simulated", action="store_true", help="four simulated worlds instead of votes")
     p.add_argument("--draws", type=int, default=None, metavar="N", help="draws: 200 of labels, 8 of simulated worlds")
     p.add_argument("--seed", type=int, default=0, metavar="N", help="of everything that draws")
-    p.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="processes")
+    add_jobs(p)
     p.add_argument("--out", type=Path, default=Path("runs/transfer"), metavar="DIR", help="folder for results")
     p.add_argument("--json", action="store_true", help="print results.json to stdout and nothing else")
     return p
