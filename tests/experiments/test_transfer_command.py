@@ -147,7 +147,33 @@ def test_means_leave_out_what_is_not_there():
     found = summarize([with_cells, without])
     assert (found["cells_covered"], found["few_labels"]["100"], found["prior_covered"]) == (0.5, 0.04, 2)
     assert found["cells_covered_interval"] is None
+    assert found["pool"]["ece"] == pytest.approx([0.1, 0.1, 0.1])
+    assert found["pool_minus"]["best_judge_learned_threshold"]["ece"] is None
     assert "best_judge_learned_threshold" not in found["methods"]
+
+
+def test_intervals_of_means_are_those_of_students_t():
+    """Over three datasets by hand: a mean of 2 points, and 4.303 standard errors of 1 / sqrt(3) on either side."""
+    prior = {"estimate": 0.5, "interval": [0.4, 0.6], "covered": True, "refused": False}
+    targets = []
+    for gain in (0.01, 0.02, 0.03):
+        other = {"balanced_accuracy": 0.7, "ece": None, "ece_floor": None, "log_loss": None}
+        pool = {"balanced_accuracy": 0.7 + gain, "ece": 0.1, "ece_floor": 0.02, "log_loss": 0.5}
+        targets.append(
+            {
+                "dataset": "a",
+                "methods": dict.fromkeys(("paper", "platt"), pool) | {"pool": pool, "best_judge": other},
+                "prior": prior,
+                "consistent": 0.5,
+                "cells": {"n": 0, "covered": None},
+                "few_labels": {},
+                "fewer_labels": {},
+            }
+        )
+    found = summarize(targets)["pool_minus"]["best_judge"]
+    reach = 4.302653 * 0.01 / 3**0.5
+    assert found["balanced_accuracy"] == pytest.approx([0.02, 0.02 - reach, 0.02 + reach])
+    assert found["ece"] is None
 
 
 @pytest.mark.parametrize(

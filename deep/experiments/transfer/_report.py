@@ -6,9 +6,18 @@ from typing import Any
 import numpy as np
 from scipy.stats import t as student
 
+from deep._validation import Floats
+
 __all__ = ["COMPARED", "markdown", "simulated_markdown", "summarize", "summarize_simulated"]
 
 COMPARED = ("pool", "paper", "platt", "best_judge", "best_judge_learned_threshold")
+
+METRICS = {
+    "balanced_accuracy": ("balanced accuracy, %", 100, 1),
+    "ece": ("ECE, %", 100, 1),
+    "log_loss": ("log loss", 1, 3),
+}
+"""What is compared: its title, a factor and the digits that are shown."""
 
 TITLES = {
     "pool": "pool",
@@ -46,6 +55,8 @@ def summarize(targets: Sequence[dict[str, Any]]) -> dict[str, Any]:
             for name in COMPARED
             if all(name in one["methods"] for one in targets)
         },
+        "pool": {metric: _with_interval(_metric(targets, "pool", metric)) for metric in METRICS},
+        "pool_minus": _differences(targets),
         "log_loss_below": {m: sum(one["pool"] < one[m] for one in losses) for m in ("paper", "platt")},
         "prior_covered": sum(one["prior"]["covered"] for one in targets),
         "prior_error": float(
@@ -58,6 +69,29 @@ def summarize(targets: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "few_labels": {n: _mean(one["few_labels"][n] for one in targets) for n in targets[0]["few_labels"]},
         "fewer_labels": _fewer(targets),
     }
+
+
+def _differences(targets: Sequence[dict[str, Any]]) -> dict[str, dict[str, list[float] | None]]:
+    """Return by how much the pool's metrics are above every other method's: means over datasets with intervals."""
+    return {
+        name: {
+            metric: _with_interval(_metric(targets, "pool", metric) - _metric(targets, name, metric))
+            for metric in METRICS
+        }
+        for name in COMPARED[1:]
+    }
+
+
+def _metric(targets: Sequence[dict[str, Any]], method: str, metric: str) -> Floats:
+    """Return a metric by dataset; NaN where the method has none."""
+    return np.array([one["methods"].get(method, {}).get(metric, np.nan) for one in targets], dtype=np.float64)
+
+
+def _with_interval(values: Floats) -> list[float] | None:
+    """Return mean, low and high; None where a value is missing or there are fewer than two."""
+    if len(values) < 2 or not np.isfinite(values).all():
+        return None
+    return [float(values.mean()), *_reach(values)]
 
 
 def _fewer(targets: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -76,11 +110,17 @@ def _mean(values: Iterable[float | None]) -> float | None:
 
 
 def _interval_of_mean(values: Sequence[float]) -> list[float] | None:
-    """Return the 95 % interval of a mean over datasets, by Student's t, within [0, 1]."""
+    """Return the 95 % interval of the mean of shares over datasets, within [0, 1]; None of fewer than two."""
     if len(values) < 2:
         return None
+    low, high = _reach(values)
+    return [max(low, 0.0), min(high, 1.0)]
+
+
+def _reach(values: Sequence[float] | Floats) -> tuple[float, float]:
+    """Return the 95 % interval of a mean over datasets, by Student's t."""
     reach = student.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values))
-    return [float(max(np.mean(values) - reach, 0.0)), float(min(np.mean(values) + reach, 1.0))]
+    return float(np.mean(values) - reach), float(np.mean(values) + reach)
 
 
 def markdown(targets: Sequence[dict[str, Any]], summary: dict[str, Any]) -> str:
@@ -90,6 +130,7 @@ def markdown(targets: Sequence[dict[str, Any]], summary: dict[str, Any]) -> str:
         _table("Balanced accuracy, in percent", targets, summary, methods, "balanced_accuracy", _percent),
         _table("Expected calibration error, in percent", targets, summary, methods[:3], "ece", _percent),
         _table("Log loss", targets, summary, methods[:3], "log_loss", lambda value: f"{value:.3f}"),
+        _compared(summary),
         _uncertainty(targets, summary),
         _weights(targets),
     ]
@@ -113,6 +154,22 @@ def _table(
             cells.append(show(one["methods"]["pool"]["ece_floor"]))
         lines.append(_row([one["dataset"], *cells]))
     return "\n".join([f"### {title}", "", *lines])
+
+
+def _compared(summary: dict[str, Any]) -> str:
+    rows = [("pool", summary["pool"], "")]
+    rows += [(f"pool less {TITLES[name]}", found, "+") for name, found in summary["pool_minus"].items()]
+    lines = [_row(["", *(title for title, _, _ in METRICS.values())]), _row(["---"] * (1 + len(METRICS)))]
+    for title, found, sign in rows:
+        lines.append(_row([title, *(_shown(found[metric], *METRICS[metric][1:], sign) for metric in METRICS)]))
+    return "\n".join(["### Means over datasets, with 95 % intervals for datasets like these", "", *lines])
+
+
+def _shown(found: list[float] | None, factor: int, digits: int, sign: str) -> str:
+    if found is None:
+        return ""
+    mean, low, high = (f"{factor * value:{sign}.{digits}f}" for value in found)
+    return f"{mean} ({low} to {high})"
 
 
 def _uncertainty(targets: Sequence[dict[str, Any]], summary: dict[str, Any]) -> str:
