@@ -10,7 +10,7 @@ from scipy.special import logit
 from deep.datasets import published_datasets, published_points
 from deep.experiments.transfer import main
 from deep.experiments.transfer._labels import few_label_errors, fewer_labels
-from deep.experiments.transfer._report import summarize
+from deep.experiments.transfer._report import simulated_markdown, summarize, summarize_simulated
 from deep.experiments.transfer._simulated import PATTERNS, WORLDS, simulate_world, transfer_in, true_tables
 from deep.model import PoolScores
 from deep.model._few_labels import LeftOutRows, learn_misfit
@@ -204,3 +204,20 @@ def test_unlabeled_rows_are_told(tmp_path, monkeypatch, capsys):
     votes.to_csv("votes.csv", index=False)
     assert main(["--votes", "votes.csv"]) == 2
     assert "Got none for item 'i3' of dataset 'd0'" in capsys.readouterr().err
+
+
+def test_simulated_means_have_errors_over_draws():
+    """Datasets are averaged within a draw, and draws tell the error; a single one tells none."""
+    figures = {"balanced_accuracy": 0.7, "ece": 0.1, "log_loss": 0.5}
+    found = [
+        {"world": "equal", "draw": draw, "methods": {"pool": figures | {"ece": ece}}}
+        for draw, ece in ((0, 0.1), (0, 0.2), (1, 0.2), (1, 0.3))
+    ]
+    pool = summarize_simulated(found)["equal"]["pool"]
+    assert pool["ece"] == pytest.approx(0.2)
+    assert pool["standard_error"]["ece"] == pytest.approx(0.05)
+    assert pool["standard_error"]["log_loss"] == 0
+    alone = summarize_simulated(found[:2])
+    assert alone["equal"]["pool"]["standard_error"] is None
+    assert "| 70.0 | 15.0 | 0.500 |" in simulated_markdown(alone, {"equal": "GPT-4"})
+    assert "20.0 ± 5.0" in simulated_markdown(summarize_simulated(found), {"equal": "GPT-4"})

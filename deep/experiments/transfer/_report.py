@@ -241,28 +241,43 @@ def _weights(targets: Sequence[dict[str, Any]]) -> str:
 
 
 def summarize_simulated(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the means over draws and datasets, by world and method."""
-    worlds = list(dict.fromkeys(one["world"] for one in found))
+    """Return means over draws and datasets with their standard errors over draws, by world and method."""
+    summary = {}
+    for world in dict.fromkeys(one["world"] for one in found):
+        here = [one for one in found if one["world"] == world]
+        summary[world] = {method: _over_draws(here, method) for method in here[0]["methods"]}
+    return summary
+
+
+def _over_draws(found: Sequence[dict[str, Any]], method: str) -> dict[str, Any]:
+    draws = dict.fromkeys(one["draw"] for one in found)
+    by_draw = {
+        metric: [_metric([one for one in found if one["draw"] == draw], method, metric).mean() for draw in draws]
+        for metric in METRICS
+    }
     return {
-        world: {
-            method: {
-                metric: _mean(one["methods"][method][metric] for one in found if one["world"] == world)
-                for metric in ("balanced_accuracy", "ece", "log_loss")
-            }
-            for method in found[0]["methods"]
-        }
-        for world in worlds
+        **{metric: float(np.mean(values)) for metric, values in by_draw.items()},
+        "standard_error": None
+        if len(draws) < 2
+        else {metric: float(np.std(values, ddof=1) / len(draws) ** 0.5) for metric, values in by_draw.items()},
     }
 
 
 def simulated_markdown(summary: dict[str, Any], titles: dict[str, str]) -> str:
     """Return the simulated worlds as a Markdown table."""
-    lines = [_row(["world", "method", "balanced accuracy", "ECE", "log loss"]), _row(["---"] * 5)]
+    heads = [title for title, _, _ in METRICS.values()]
+    lines = [_row(["world", "method", *heads]), _row(["---"] * (2 + len(heads)))]
     for world, methods in summary.items():
-        for method, m in methods.items():
-            figures = [_percent(m["balanced_accuracy"]), _percent(m["ece"]), f"{m['log_loss']:.3f}"]
-            lines.append(_row([titles[world], TITLES[method], *figures]))
-    return "\n".join(lines) + "\n"
+        for method, found in methods.items():
+            lines.append(_row([titles[world], TITLES[method], *(_with_error(found, metric) for metric in METRICS)]))
+    return "\n".join([*lines, "", "Behind the sign: the standard error over draws."]) + "\n"
+
+
+def _with_error(found: dict[str, Any], metric: str) -> str:
+    _, factor, digits = METRICS[metric]
+    shown = f"{factor * found[metric]:.{digits}f}"
+    errors = found["standard_error"]
+    return shown if errors is None else f"{shown} ± {factor * errors[metric]:.{digits}f}"
 
 
 def _row(cells: Sequence[str]) -> str:
