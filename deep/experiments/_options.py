@@ -3,9 +3,11 @@
 import argparse
 import os
 import sys
+from _thread import interrupt_main
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 from deep.exceptions import DeepError, InputError
@@ -86,7 +88,8 @@ def named(option: str) -> Iterator[None]:
 def guarded(run: Callable[[Sequence[str] | None], int], argv: Sequence[str] | None) -> int:
     """Run a command: an error that the user can mend becomes one line on stderr and exit status 2."""
     try:
-        return run(argv)
+        with _interrupts_heard():
+            return run(argv)
     except DeepError as error:
         sys.stderr.write(f"error: {error}\n")
         return USAGE_ERROR
@@ -97,3 +100,25 @@ def guarded(run: Callable[[Sequence[str] | None], int], argv: Sequence[str] | No
     except KeyboardInterrupt:
         sys.stderr.write("interrupted; nothing was written\n")
         return INTERRUPTED
+
+
+@contextmanager
+def _interrupts_heard() -> Iterator[None]:
+    """Raise Ctrl-C again where Python drops it.
+
+    In a callback, of which importing has many, an exception is printed and no more.
+    """
+    before = sys.unraisablehook
+
+    def hook(unraisable: Any) -> None:
+        if issubclass(unraisable.exc_type, KeyboardInterrupt):
+            # Not at once, for this is still the callback.
+            Timer(0.05, interrupt_main).start()
+        else:
+            before(unraisable)
+
+    sys.unraisablehook = hook
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before

@@ -378,13 +378,18 @@ def test_what_cannot_be_run_is_one_line_and_leaves_nothing(loo, tmp_path, words,
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_interrupt_leaves_nothing_behind(tmp_path, jobs):
-    """Ctrl-C in the middle ends with one line, status 130 and no folder, not even a temporary one."""
+    """Ctrl-C in the middle ends with one line, status 130 and no folder, not even a temporary one.
+
+    Libraries are loaded before: some cannot be interrupted while they load, or crash.
+    """
     code = f"""
 import sys
 import deep.experiments.loo._command
+from deep.ensembles import LabelModel
 from deep.experiments.loo import main
+LabelModel().fit([[1, 1, 1], [0, 0, 0]])
 print("ready", flush=True)
-sys.exit(main(["--test", "all", "--jobs", "{jobs}", "--out", "x"]))
+sys.exit(main(["--test", "all", "--jobs", "{jobs}", "--out", "x", "--ensembler", "RandomForest", "GradientBoosting"]))
 """
     process = subprocess.Popen(
         [sys.executable, "-c", code],
@@ -396,7 +401,7 @@ sys.exit(main(["--test", "all", "--jobs", "{jobs}", "--out", "x"]))
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
-    time.sleep(3)
+    time.sleep(2)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the workers too
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130

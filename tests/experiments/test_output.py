@@ -2,6 +2,8 @@
 
 import json
 import sys
+import time
+import weakref
 
 import pytest
 
@@ -88,3 +90,46 @@ def test_bugs_keep_their_traceback():
 
     with pytest.raises(ZeroDivisionError):
         guarded(run, sys.argv)
+
+
+def raised_in_a_callback(error):
+    """Raise where Python drops it: in what is called when an object goes."""
+
+    class Thing:
+        pass
+
+    def callback(_):
+        raise error
+
+    thing = Thing()
+    reference = weakref.ref(thing, callback)
+    del thing
+    return reference
+
+
+def test_an_interrupt_that_a_callback_drops_is_heard(capsys):
+    """Ctrl-C at the moment when Python can only print it still ends the command."""
+
+    def run(argv):
+        raised_in_a_callback(KeyboardInterrupt)
+        for _ in range(1000):
+            time.sleep(0.01)
+        return 0
+
+    hook = sys.unraisablehook
+    assert guarded(run, []) == 130
+    assert capsys.readouterr().err == "interrupted; nothing was written\n"
+    assert sys.unraisablehook is hook
+
+
+def test_other_errors_in_callbacks_are_shown_as_ever(monkeypatch):
+    """Only interrupts are taken up."""
+    seen = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: seen.append(unraisable.exc_type))
+
+    def run(argv):
+        raised_in_a_callback(ZeroDivisionError)
+        return 0
+
+    assert guarded(run, []) == 0
+    assert seen == [ZeroDivisionError]
