@@ -1,5 +1,6 @@
 """What all judges made of a network share: their names, and one example as a batch of one."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from deep._records import Example, Judgment
@@ -8,7 +9,7 @@ from deep.features.encoders._network import Network
 __all__ = ["NetworkJudge"]
 
 
-class NetworkJudge:
+class NetworkJudge(ABC):
     """A labeling function whose subclass judges batches, and has `network`, `name` and `version`."""
 
     network: Network
@@ -29,6 +30,6 @@ class NetworkJudge:
         """Judge one example."""
         return self.label_many([example])[0]
 
+    @abstractmethod
     def label_many(self, examples: Sequence[Example]) -> list[Judgment]:
         """Judge examples, in their order."""
-        raise NotImplementedError
