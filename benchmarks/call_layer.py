@@ -83,8 +83,8 @@ async def bare(url: str, n: int) -> float:
 
 async def ours(url: str, n: int, ledger: str, words: str = DOCUMENT, growth: list[float] | None = None) -> float:
     """Return the requests a second of the call layer, every answer on disk."""
-    from deep.base import Judgment
     from deep.llm import Caller, Client, ConcurrencyLimit, Ledger, PriceBook, Quirks, Request, Runner, Tally, Terms
+    from deep.records import Judgment
 
     row = {"endpoint": "bench", "prompt": "p", "prompt_hash": "0", "voter": "p@0/tiny", "dataset": "d"}
 

@@ -24,9 +24,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
 
-from deep.base import Example
 from deep.features import analyze_votes
 from deep.features.lexical import LEXICAL, label_all
+from deep.records import Example
 
 DOCUMENT_WORDS, CLAIM_WORDS, SENTENCE_WORDS = 400, 12, 18
 FUNCTION_WORDS = ("the", "of", "and", "to", "a", "in", "that", "is", "was", "for", "it", "with", "not", "will", "but")

@@ -15,14 +15,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from deep._records import ABSTAIN, Example, Judgment, LabelingFunction, Reason, VoteMatrix
-from deep._validation import (
-    check_labels,
-    check_probabilities,
-    check_sample_weight,
-    check_votes,
-)
+from deep._checks import check_labels, check_probabilities, check_sample_weight, check_votes
 from deep.exceptions import InputError
+from deep.records import ABSTAIN, Example, Judgment, LabelingFunction, Reason, VoteMatrix
 
 __all__ = [
     "ABSTAIN",

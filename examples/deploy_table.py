@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
+from deep.commands.export import main as export
 from deep.datasets import simulate_votes
-from deep.experiments.export import main as export
 from deep.model import fit_model, save_model
 
 out = Path(os.environ.get("OUT", "runs/example-deploy-table"))

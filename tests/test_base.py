@@ -2,7 +2,8 @@
 
 import pytest
 
-from deep import Example, InputError, Judgment, VoteMatrix
+from deep.exceptions import InputError
+from deep.records import Example, Judgment, VoteMatrix
 
 GOOD = {
     "votes": [[1, 0], [1, -1], [0, 0]],

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln, xlogy
 
-from deep._validation import Floats, check_choice
+from deep._checks import Floats, check_choice
 from deep.base import BaseCalibrator
 from deep.calibration._scores import Scores, bin_edges, collapse, weigh
 from deep.exceptions import InputError

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from deep._validation import Floats
+from deep._checks import Floats
 from deep.base import P_MIN, BaseCalibrator
 from deep.calibration._logistic import fit_logistic
 from deep.calibration._scores import Scores, collapse

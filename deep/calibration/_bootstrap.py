@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from deep._validation import Floats, Labels, check_labels, check_sample_weight
+from deep._checks import Floats, Labels, check_labels, check_sample_weight
 from deep.calibration._scores import check_counts, check_whole, weigh
 from deep.exceptions import InputError
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from deep._validation import Floats
+from deep._checks import Floats
 from deep.calibration._scores import check_counts, check_whole, checked_scores
 from deep.exceptions import InputError
 

@@ -4,16 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from deep._validation import Floats, check_probabilities
-from deep.calibration._scores import (
-    Scores,
-    bin_edges,
-    bin_sums,
-    check_bins,
-    check_counts,
-    check_whole,
-    checked_scores,
-)
+from deep._checks import Floats, check_probabilities
+from deep.calibration._scores import Scores, bin_edges, bin_sums, check_bins, check_counts, check_whole, checked_scores
 
 __all__ = ["NoiseFloor", "debiased_ece", "ece_noise_floor", "expected_calibration_error"]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from deep._validation import Floats, check_labels, check_probabilities, check_sample_weight
+from deep._checks import Floats, check_labels, check_probabilities, check_sample_weight
 from deep.calibration._ece import floor_of, plain_ece
 from deep.calibration._reliability import GRID, ReliabilityDisplay
 from deep.calibration._scores import Scores, bin_edges, check_bins, collapse

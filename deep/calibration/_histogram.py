@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from deep._validation import Floats
+from deep._checks import Floats
 from deep.base import BaseCalibrator
 from deep.calibration._scores import bin_edges, bin_sums, check_bins, collapse
 

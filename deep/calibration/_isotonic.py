@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.isotonic import isotonic_regression
 
-from deep._validation import Floats
+from deep._checks import Floats
 from deep.base import BaseCalibrator
 from deep.calibration._scores import collapse
 

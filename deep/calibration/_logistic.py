@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from deep._validation import Floats
+from deep._checks import Floats
 
 __all__ = ["fit_logistic"]
 

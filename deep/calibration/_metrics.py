@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import xlogy
 
-from deep._validation import Floats, check_labels, check_probabilities, check_sample_weight
+from deep._checks import Floats, check_labels, check_probabilities, check_sample_weight
 from deep.base import P_MIN
 from deep.calibration._ece import beyond_floor, floor_of, plain_ece
 from deep.calibration._scores import Scores, bin_edges, bin_sums, check_bins, checked_scores, collapse, weigh

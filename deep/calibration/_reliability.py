@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from deep._validation import Floats
+from deep._checks import Floats
 from deep.calibration._scores import Scores, bin_edges, bin_sums, check_bins, checked_scores
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from deep._validation import Floats, Labels, check_labels, check_probabilities, check_sample_weight
+from deep._checks import Floats, Labels, check_labels, check_probabilities, check_sample_weight
 from deep.base import P_MIN
 from deep.exceptions import InputError
 

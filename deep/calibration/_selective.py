@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import stats
 
-from deep._validation import Floats
+from deep._checks import Floats
 from deep.calibration._scores import check_counts, checked_scores, weigh
 from deep.exceptions import InputError
 

@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from deep._validation import Floats
+from deep._checks import Floats
 from deep.base import BaseCalibrator
 from deep.calibration._scores import Scores, collapse, log_odds
 

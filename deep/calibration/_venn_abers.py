@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from deep._validation import Floats, check_probabilities
+from deep._checks import Floats, check_probabilities
 from deep.base import BaseCalibrator
 from deep.calibration._scores import collapse
 

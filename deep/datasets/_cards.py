@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deep._records import Example
 from deep.datasets._leakage import text_key
+from deep.records import Example
 
 __all__ = ["DatasetCard", "Lengths", "describe_examples"]
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from deep._records import Example
 from deep._text import is_storable
 from deep.datasets._rows import ENDINGS, ending_of, read_rows
 from deep.exceptions import InputError
+from deep.records import Example
 
 __all__ = ["FIELDS", "ExampleFile", "Examples", "examples_from_dataset"]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from deep._validation import Labels
+from deep._checks import Labels
 from deep.datasets._registry import family_of
 from deep.datasets._source import Source, shown
 from deep.exceptions import InputError

@@ -8,7 +8,7 @@ from hashlib import blake2b
 
 import numpy as np
 
-from deep._records import Example, VoteMatrix
+from deep.records import Example, VoteMatrix
 
 __all__ = ["SharedDocument", "shared_documents", "text_key"]
 

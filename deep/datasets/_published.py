@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from deep._validation import check_choice
+from deep._checks import check_choice
 
 __all__ = [
     "OperatingPoint",

@@ -10,7 +10,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from deep._validation import check_choice
+from deep._checks import check_choice
 
 __all__ = ["PublishedFigure", "published_table"]
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
-from deep._records import Reason, VoteMatrix
 from deep.datasets._cells import text_cells
 from deep.datasets._source import open_source, shown
 from deep.exceptions import InputError
+from deep.records import Reason, VoteMatrix
 
 __all__ = ["Failures", "check_failures", "read_reasons", "reasons_path"]
 

@@ -5,10 +5,10 @@ from numbers import Integral
 import numpy as np
 import numpy.typing as npt
 
-from deep._records import VoteMatrix
 from deep.datasets._published import PublishedDataset, published_datasets, published_points, recover_counts
 from deep.datasets._registry import family_of
 from deep.exceptions import InputError
+from deep.records import VoteMatrix
 
 __all__ = ["simulate_votes"]
 

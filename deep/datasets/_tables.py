@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from deep._records import VoteMatrix
+from deep._checks import Labels
 from deep.datasets._cells import label_cells, score_cells, text_cells, vote_cells
-from deep.datasets._join import Joined, Labels, Part, Rows, Texts, join_parts, number_items
+from deep.datasets._join import Joined, Part, Rows, Texts, join_parts, number_items
 from deep.datasets._source import Source, open_source, shown
 from deep.exceptions import InputError
+from deep.records import VoteMatrix
 
 __all__ = ["ScoreTable", "join_scores", "read_scores", "read_votes", "table_columns"]
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, logit
 
-from deep._validation import Floats, Votes
+from deep._checks import Floats, Votes
 from deep.base import StagedEnsembler
 from deep.ensembles._encoding import at_stages, check_above, check_count, merge_repeats, neutral, signed
 

@@ -7,10 +7,11 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import expit
 
-from deep._validation import Floats, Votes
-from deep.base import ABSTAIN, StagedEnsembler
+from deep._checks import Floats, Votes
+from deep.base import StagedEnsembler
 from deep.ensembles._encoding import check_above, merge_repeats, signed
 from deep.exceptions import InputError
+from deep.records import ABSTAIN
 
 __all__ = ["MirroredBoosting"]
 

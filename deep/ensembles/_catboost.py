@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from deep._validation import Floats, Votes
+from deep._checks import Floats, Votes
 from deep.ensembles._boosting import MirroredBoosting
 
 __all__ = ["CatBoost"]

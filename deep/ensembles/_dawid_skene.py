@@ -5,10 +5,11 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import expit
 
-from deep._validation import Floats, Votes
-from deep.base import ABSTAIN, BaseEnsembler
+from deep._checks import Floats, Votes
+from deep.base import BaseEnsembler
 from deep.ensembles._encoding import tokens
 from deep.exceptions import InputError
+from deep.records import ABSTAIN
 
 __all__ = ["DawidSkene"]
 

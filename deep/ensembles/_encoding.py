@@ -6,9 +6,9 @@ from numbers import Integral
 
 import numpy as np
 
-from deep._validation import Floats, Votes
-from deep.base import ABSTAIN
+from deep._checks import Floats, Votes
 from deep.exceptions import InputError
+from deep.records import ABSTAIN
 
 __all__ = ["at_stages", "check_above", "check_count", "merge_repeats", "neutral", "signed", "tokens"]
 

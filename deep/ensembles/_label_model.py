@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from deep._validation import Floats, Votes
+from deep._checks import Floats, Votes
 from deep.base import BaseEnsembler
 from deep.ensembles._encoding import check_above
 from deep.exceptions import InputError

@@ -9,7 +9,7 @@ from scipy.special import expit
 from sklearn import linear_model
 from sklearn.exceptions import ConvergenceWarning
 
-from deep._validation import Floats, Votes
+from deep._checks import Floats, Votes
 from deep.base import BaseEnsembler
 from deep.ensembles._encoding import check_above, signed
 from deep.exceptions import InputError

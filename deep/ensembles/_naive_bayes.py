@@ -7,9 +7,10 @@ import numpy as np
 from scipy.special import expit
 from sklearn import naive_bayes
 
-from deep._validation import Floats, Votes
-from deep.base import ABSTAIN, BaseEnsembler
+from deep._checks import Floats, Votes
+from deep.base import BaseEnsembler
 from deep.ensembles._encoding import check_above, tokens
+from deep.records import ABSTAIN
 
 __all__ = ["BernoulliNB", "MultinomialNB"]
 

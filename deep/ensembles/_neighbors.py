@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from deep._validation import Floats, Votes
+from deep._checks import Floats, Votes
 from deep.base import BaseEnsembler
 from deep.ensembles._encoding import check_above, merge_repeats, signed
 

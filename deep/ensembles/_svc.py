@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import expit
 from sklearn import svm
 
-from deep._validation import Floats, Votes
+from deep._checks import Floats, Votes
 from deep.base import BaseEnsembler
 from deep.ensembles._encoding import check_above, merge_repeats, signed
 from deep.ensembles._linear import fit_logistic

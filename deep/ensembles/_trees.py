@@ -15,7 +15,7 @@ import sklearn
 from sklearn import ensemble, tree
 from sklearn.utils import check_random_state
 
-from deep._validation import Floats, Votes
+from deep._checks import Floats, Votes
 from deep.base import BaseEnsembler, StagedEnsembler
 from deep.ensembles._encoding import at_stages, check_above, check_count, merge_repeats, neutral, signed
 from deep.exceptions import InputError

@@ -4,9 +4,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from deep._validation import Floats, Votes
-from deep.base import ABSTAIN, BaseEnsembler
+from deep._checks import Floats, Votes
+from deep.base import BaseEnsembler
 from deep.ensembles._encoding import check_above
+from deep.records import ABSTAIN
 
 __all__ = ["MajorityLabelVoter", "WeightedMajorityVoting"]
 

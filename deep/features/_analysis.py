@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from deep._validation import Floats, Votes, check_labels, check_sample_weight, check_votes
-from deep.base import ABSTAIN, column_names
+from deep._checks import Floats, Votes, check_labels, check_sample_weight, check_votes
+from deep.base import column_names
 from deep.exceptions import InputError
+from deep.records import ABSTAIN
 
 if TYPE_CHECKING:
     import pandas as pd

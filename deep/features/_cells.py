@@ -7,10 +7,10 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from deep._validation import check_consistent_length, check_labels, check_votes
+from deep._checks import check_consistent_length, check_labels, check_votes
 from deep.exceptions import InputError
 
-__all__ = ["Cells", "distinct_patterns"]
+__all__ = ["Cells", "distinct_patterns", "weigh"]
 
 CHUNK = 20
 """Columns coded at once: 3**20 pattern codes times 10**7 rows still fit an int64."""
@@ -142,3 +142,8 @@ def _codes(votes: npt.NDArray[np.int8]) -> npt.NDArray[np.int64]:
             codes += column
             codes += 1
     return codes
+
+
+def weigh(codes: npt.NDArray[Any], weights: npt.NDArray[np.float64], size: int = 0) -> npt.NDArray[np.float64]:
+    """Return the sum of weights of each code, of at least `size` codes; float also where there are none."""
+    return np.bincount(codes, weights=weights, minlength=size).astype(np.float64)

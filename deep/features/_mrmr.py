@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from deep._validation import Floats
+from deep._checks import Floats
 from deep.base import BasePromptSelector
 from deep.features._rfe import signed_rows
 

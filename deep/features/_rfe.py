@@ -7,9 +7,10 @@ import numpy.typing as npt
 from sklearn import config_context, feature_selection
 from sklearn.linear_model import LogisticRegression
 
-from deep._validation import Floats
-from deep.base import ABSTAIN, BasePromptSelector
+from deep._checks import Floats
+from deep.base import BasePromptSelector
 from deep.exceptions import InputError
+from deep.records import ABSTAIN
 
 __all__ = ["RFE", "signed_rows"]
 

@@ -11,7 +11,6 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
-from deep._records import ABSTAIN, Judgment
 from deep.llm import _batch_table as table
 from deep.llm._batch_table import Batch
 from deep.llm._budget import worst_case
@@ -24,6 +23,7 @@ from deep.llm._quirks import Quirks
 from deep.llm._reply import reply_of
 from deep.llm._request import Request, json_text
 from deep.llm._tally import Tally
+from deep.records import ABSTAIN, Judgment
 
 __all__ = ["BatchRunner"]
 

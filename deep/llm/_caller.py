@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
-from deep._records import ABSTAIN, Judgment
 from deep.llm._budget import Budget, output_limit, worst_case
 from deep.llm._claims import Job
 from deep.llm._errors import CallError, EndpointError
@@ -20,6 +19,7 @@ from deep.llm._reply import Reply, read_reply
 from deep.llm._request import Request, json_text
 from deep.llm._retry import RetryPolicy
 from deep.llm._tally import Tally
+from deep.records import ABSTAIN, Judgment
 
 __all__ = ["Caller", "Parser", "Sender", "Terms"]
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from sqlalchemy import Connection, case, func, select
 
-from deep._records import Judgment
 from deep.llm import _schema
 from deep.llm._database import connect, describe_ledger, engine_for
 from deep.llm._reply import Reply, read_reply
+from deep.records import Judgment
 
 __all__ = ["Answer", "History", "ReportRow"]
 

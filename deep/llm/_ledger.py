@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, func, select, update
 from sqlalchemy import text as sql
 
-from deep._records import Judgment
 from deep.llm import _schema
 from deep.llm import _statements as statements
 from deep.llm._batch_table import Batch, open_batches
@@ -20,6 +19,7 @@ from deep.llm._quirks import Quirk
 from deep.llm._reply import Reply
 from deep.llm._request import Request, json_text, storable
 from deep.llm._writer import Writer
+from deep.records import Judgment
 
 __all__ = ["Claim", "Job", "Ledger"]
 

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from deep._records import Judgment
+from deep.records import Judgment
 
 __all__ = ["Tally"]
 

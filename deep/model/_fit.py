@@ -4,38 +4,39 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from importlib import metadata
-from platform import python_version
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from deep import __version__
-from deep._validation import Floats, check_choice
-from deep.base import VoteMatrix
+from deep._checks import Floats, check_choice
 from deep.calibration import CALIBRATORS, ece_noise_floor, evaluate
 from deep.ensembles import ENSEMBLERS
 from deep.exceptions import InputError
-from deep.model._adapt import Adaptation, learn_adaptation
-from deep.model._candidates import Candidate, fit_candidates, recommend, task_seed
-from deep.model._chain import Chain, ChainSpec, fit_chain
-from deep.model._folds import training_set
-from deep.model._interval import MIN_FOLDS, Transfer, interval, learn_transfer
-from deep.model._kept import KeptCells
-from deep.model._model import PRIOR, Model
-from deep.model._recipe import RECIPES
-from deep.model._subsets import Subset, choose_subsets
-from deep.model._table import MAX_TABLE_VOTERS, Table, look_up, pattern_grid
-from deep.model._training import TrainingSet, Weighting
-from deep.model._voters import Voter
+from deep.model.chain import (
+    RECIPES,
+    Candidate,
+    Chain,
+    ChainSpec,
+    KeptCells,
+    Subset,
+    TrainingSet,
+    Weighting,
+    choose_subsets,
+    fit_candidates,
+    fit_chain,
+    recommend,
+    task_seed,
+    training_set,
+)
+from deep.model.file import MAX_TABLE_VOTERS, PRIOR, Model, Table, Voter, library_versions, look_up, pattern_grid
+from deep.model.target import MIN_FOLDS, Adaptation, Transfer, interval, learn_adaptation, learn_transfer
+from deep.records import VoteMatrix
 
-__all__ = ["UNCALIBRATED", "fit_model", "library_versions"]
+__all__ = ["UNCALIBRATED", "fit_model"]
 
 UNCALIBRATED = "none"
 """In place of a calibrator's name: the ensembler's own probabilities."""
-
-LIBRARIES = ("numpy", "scipy", "scikit-learn", "catboost", "lightgbm", "snorkel", "torch", "xgboost")
 
 N_BINS = 8
 
@@ -303,14 +304,3 @@ def _calibrator_map(chain: Chain) -> dict[str, Any] | None:
         if name.endswith("_") and isinstance(value, float | np.ndarray)
     }
     return {"fitted": fitted, "from": CURVE.tolist(), "to": chain.calibrator.transform(CURVE).tolist()}
-
-
-def library_versions() -> dict[str, str]:
-    """Return the versions of what a fit depends on."""
-    found = {"deep": __version__, "python": python_version()}
-    for name in LIBRARIES:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return found

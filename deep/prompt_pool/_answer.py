@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from deep._records import Judgment, Reason
 from deep.prompt_pool._material import CODE_LENGTH, Material
 from deep.prompt_pool._soft import Logprobs, soft_vote
 from deep.prompt_pool._values import LONGEST_VALUE, normalise_label, read_label, read_score
+from deep.records import Judgment, Reason
 
 __all__ = ["AnswerForm", "Kind", "Output"]
 

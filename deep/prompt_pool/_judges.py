@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Protocol
 
-from deep._records import Example, Judgment
 from deep.exceptions import InputError
 from deep.prompt_pool._program import Program
 from deep.prompt_pool._tiered import TieredJudge
 from deep.prompt_pool._tiered_list import ListJudge
 from deep.prompt_pool.stepwise import DirectJudge, StepwiseJudge
+from deep.records import Example, Judgment
 
 __all__ = ["JUDGES", "StagedJudge", "load_judge"]
 

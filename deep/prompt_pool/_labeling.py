@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from deep._records import ABSTAIN, Example, Judgment
 from deep.exceptions import InputError
 from deep.prompt_pool._prompt import Prompt
+from deep.records import ABSTAIN, Example, Judgment
 
 __all__ = ["PromptLabelingFunction", "Reply", "SampledLabelingFunction"]
 

@@ -4,9 +4,9 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from deep._records import Reason
 from deep.prompt_pool._answer import CUT_OFF, WITHHELD
 from deep.prompt_pool._labeling import Reply
+from deep.records import Reason
 
 __all__ = ["Program", "Question", "run_program", "why_unusable"]
 

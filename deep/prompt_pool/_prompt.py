@@ -7,12 +7,12 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
-from deep._records import Judgment
 from deep.exceptions import InputError
 from deep.prompt_pool._answer import AnswerForm, Kind, Output
 from deep.prompt_pool._material import Material, fill
 from deep.prompt_pool._rules import find_problems, first_labels
 from deep.prompt_pool._soft import Logprobs
+from deep.records import Judgment
 
 __all__ = ["Prompt"]
 

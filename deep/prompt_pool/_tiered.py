@@ -9,9 +9,8 @@ from hashlib import sha256
 from itertools import chain
 from typing import Any
 
-from deep._records import Example, Judgment
+from deep._checks import check_choice
 from deep._text import sentence_spans
-from deep._validation import check_choice
 from deep.prompt_pool._labeling import Reply
 from deep.prompt_pool._material import Material
 from deep.prompt_pool._program import Program, Question, why_unusable
@@ -26,6 +25,7 @@ from deep.prompt_pool._tiered_reading import (
     majority_of,
 )
 from deep.prompt_pool._tiered_wording import LABELS, UNMARKED, Contrast, messages_of, own_contrasts, wording
+from deep.records import Example, Judgment
 
 __all__ = ["TieredJudge"]
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 
-from deep._records import Example, Judgment, Reason
 from deep._text import sentence_spans
 from deep.prompt_pool._labeling import Reply
 from deep.prompt_pool._material import Material
@@ -15,7 +14,8 @@ from deep.prompt_pool._program import Program, Question
 from deep.prompt_pool._tags import closest, plain
 from deep.prompt_pool._tiered_reading import SentenceVerdict, Tally, TurnReading, check_samples, majority_of
 from deep.prompt_pool._tiered_wording import messages_of, wording
-from deep.prompt_pool.stepwise._replies import read_list, strings
+from deep.prompt_pool.stepwise import read_list, strings
+from deep.records import Example, Judgment, Reason
 
 __all__ = ["ListJudge", "list_text"]
 

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from deep._records import ABSTAIN, Judgment, Reason
 from deep.exceptions import InputError
 from deep.prompt_pool._labeling import Reply, add_up
+from deep.records import ABSTAIN, Judgment, Reason
 
 __all__ = ["CRITERIA", "TIERS", "SentenceVerdict", "Tally", "TurnReading", "check_samples", "majority_of"]
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
-from deep import InputError
 from deep.calibration import CorpDisplay, VennAbers
+from deep.exceptions import InputError
 
 
 @st.composite

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from deep import InputError
 from deep.calibration import risk_coverage, selective_threshold
+from deep.exceptions import InputError
 
 
 def draw(rng, n):

@@ -19,9 +19,9 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import estimator_checks
 
-from deep import InputError
 from deep.base import BaseEnsembler, StagedEnsembler
 from deep.ensembles import ENSEMBLERS
+from deep.exceptions import InputError
 
 PAPER = [
     "AdaBoost",

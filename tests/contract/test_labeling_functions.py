@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deep.base import ABSTAIN, Example, LabelingFunction
 from deep.features.lexical import LEXICAL
+from deep.records import ABSTAIN, Example, LabelingFunction
 
 JUDGES = {f"lexical-{name}": check for name, check in LEXICAL.items()}
 """How to make each labeling function, by what its column's name starts with."""

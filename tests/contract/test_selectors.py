@@ -10,8 +10,8 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from deep import InputError
 from deep.base import BasePromptSelector
+from deep.exceptions import InputError
 from deep.features import SELECTORS, Exhaustive
 
 NAMES = sorted(SELECTORS)

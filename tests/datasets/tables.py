@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from deep import InputError
+from deep.exceptions import InputError
 
 
 def write_text(path: Path, text: str) -> Path:

@@ -8,17 +8,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deep import Example
 from deep.datasets import describe_examples, load_examples, shared_documents
-from deep.datasets.benchmarks import (
-    BENCHMARKS,
-    checksum_state,
-    find_benchmark,
-    find_folder,
-    homes,
-)
+from deep.datasets.benchmarks import BENCHMARKS, checksum_state, find_benchmark, find_folder, homes
 from deep.datasets.benchmarks.cognibench import load_turns
 from deep.exceptions import InputError
+from deep.records import Example
 
 
 @pytest.fixture

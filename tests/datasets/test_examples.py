@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deep import Example
 from deep.datasets import ExampleFile, describe_examples, examples_from_dataset, load_examples
 from deep.datasets import _rows as rows_module
 from deep.exceptions import InputError
+from deep.records import Example
 
 GOOD = b"source,claim,label\nIt rained.,Wet.,1\nIt snowed.,Green.,0\n"
 COLUMNS = ["source", "claim", "label", "dataset", "document_id", "example_id"]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from deep import Example, VoteMatrix
 from deep.datasets import examples_from_dataset, load_examples, shared_documents
+from deep.records import Example, VoteMatrix
 
 
 def rows(*documents):

@@ -3,8 +3,9 @@
 import pandas as pd
 import pytest
 
-from deep import InputError, VoteMatrix
 from deep.datasets import check_failures, read_reasons, reasons_path
+from deep.exceptions import InputError
+from deep.records import VoteMatrix
 
 VOTES = VoteMatrix([[-1, 1]] * 4, range(4), ["p@1/m", "q@2/m"], ["news"] * 3 + ["talks"], [1, 0, 1, 1])
 

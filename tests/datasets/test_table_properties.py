@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from deep import InputError, VoteMatrix
 from deep.datasets import read_scores, read_votes
+from deep.exceptions import InputError
+from deep.records import VoteMatrix
 from tests.datasets.tables import fault
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=5)

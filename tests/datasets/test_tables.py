@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from deep import VoteMatrix
 from deep.datasets import ScoreTable, join_scores, read_scores, read_votes, table_columns
+from deep.records import VoteMatrix
 from tests.datasets.tables import fault, write_rows, write_text
 
 HEADER = ["dataset", "item_id", "label", "a", "b"]

@@ -8,10 +8,10 @@ import pytest
 from scipy.special import expit, logit
 from sklearn import ensemble
 
-from deep import InputError
 from deep.datasets import read_votes
 from deep.ensembles import AdaBoost
 from deep.ensembles._encoding import merge_repeats, signed
+from deep.exceptions import InputError
 from tests.ensembles.test_trees import COMPLETE, repeated
 
 

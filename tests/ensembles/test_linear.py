@@ -7,8 +7,8 @@ import pytest
 from scipy.special import expit
 from sklearn import discriminant_analysis, linear_model
 
-from deep import InputError
 from deep.ensembles import LDA, LogisticRegression
+from deep.exceptions import InputError
 from tests.contract.test_ensemblers import make_votes, make_weights, patterns
 
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from sklearn import naive_bayes
 
-from deep import InputError
 from deep.base import BaseEnsembler
 from deep.ensembles import BernoulliNB, MultinomialNB
 from deep.ensembles._encoding import tokens
+from deep.exceptions import InputError
 from tests.contract.test_ensemblers import make_votes, make_weights, patterns
 
 ALPHAS = [0.01, 1.0, 500.0]

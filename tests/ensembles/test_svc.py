@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sklearn import svm
 
-from deep import InputError
 from deep.ensembles import SVC
+from deep.exceptions import InputError
 from tests.contract.test_ensemblers import make_votes, make_weights, patterns
 
 

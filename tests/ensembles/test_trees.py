@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from sklearn import ensemble, tree
 
-from deep import InputError
 from deep.base import BaseEnsembler, StagedEnsembler
 from deep.ensembles import AdaBoost, DecisionTree, GradientBoosting, RandomForest
 from deep.ensembles._encoding import merge_repeats
+from deep.exceptions import InputError
 from tests.contract.test_ensemblers import make_votes, make_weights, patterns
 
 COMPLETE = patterns()[(patterns() != -1).all(axis=1)]

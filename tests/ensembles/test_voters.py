@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from deep import InputError
 from deep.ensembles import MajorityLabelVoter, WeightedMajorityVoting
+from deep.exceptions import InputError
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from deep import VoteMatrix
 from deep.datasets import simulate_votes
+from deep.records import VoteMatrix
 
 NEW = "tofueval-mediasum 0"
 

@@ -8,15 +8,15 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from deep import Judgment
 from deep.cli import main as deep
+from deep.commands.votes import main as votes_main
 from deep.experiments.cognibench import main
 from deep.experiments.cognibench._methods import constants, read_encoder
 from deep.experiments.cognibench._metric import score_turns
 from deep.experiments.cognibench._turns import read_turns
-from deep.experiments.votes import main as votes_main
 from deep.prompt_pool import ListJudge
 from deep.prompt_pool._material import Material
+from deep.records import Judgment
 from tests.experiments.cognibench_case import (
     COAL,
     CORN,

@@ -21,8 +21,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from trl import SFTTrainer
 
 from deep.cli import main as deep_main
+from deep.commands import votes
 from deep.exceptions import InputError, MissingDependencyError
-from deep.experiments import votes
 from deep.experiments.finetune import main
 from deep.experiments.finetune._data import Chat, read_chats, turns_of
 from deep.experiments.finetune._settings import TrainSettings, settings_for

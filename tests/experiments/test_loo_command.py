@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from deep import InputError
+from deep.exceptions import InputError
 from deep.experiments.loo import main
 
 QUICK = [

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deep.commands.votes import main as votes_main
 from deep.datasets import load_examples
 from deep.exceptions import InputError
 from deep.experiments.probe import main
@@ -17,7 +18,6 @@ from deep.experiments.probe._content import Rejected, prompts, read_insertions
 from deep.experiments.probe._records import TASKS, Article, Sample, read_articles, read_samples
 from deep.experiments.probe._run_build import plan_programs, split_articles
 from deep.experiments.probe._run_votes import voter_table
-from deep.experiments.votes import main as votes_main
 from deep.prompt_pool.stepwise import fenced_messages, read_list, read_verdict
 from tests.experiments.probe_world import INVENTED, MODELS, answer, article, parts, sentences, step_of, write_articles
 from tests.prompt_pool.injections import INJECTIONS

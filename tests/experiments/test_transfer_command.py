@@ -13,15 +13,17 @@ from deep.experiments.transfer._labels import few_label_errors, fewer_labels
 from deep.experiments.transfer._report import simulated_markdown, summarize, summarize_simulated
 from deep.experiments.transfer._simulated import PATTERNS, WORLDS, simulate_world, transfer_in, true_tables
 from deep.model import PoolScores
-from deep.model._few_labels import LeftOutRows, learn_misfit
-from deep.model._prior import PriorEstimate
+from deep.model.target._few_labels import LeftOutRows, learn_misfit
+from deep.model.target._prior import PriorEstimate
 
 
 @pytest.fixture
 def quick(monkeypatch):
     """Leave the slow members out of every pool."""
     members = ("latent-class", "logistic-scores", "logistic-votes")
-    monkeypatch.setattr("deep.model._pool.members_for", lambda _, n_scorers: members if n_scorers else members[::2])
+    monkeypatch.setattr(
+        "deep.model.pool._pool.members_for", lambda _, n_scorers: members if n_scorers else members[::2]
+    )
     monkeypatch.setattr("deep.experiments.transfer._target.PAPER_ENSEMBLERS", ("LogisticRegression",))
 
 

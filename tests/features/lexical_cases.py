@@ -1,7 +1,7 @@
 """How the tests of the lexical checks ask them."""
 
-from deep.base import Example, Judgment
 from deep.features.lexical import LEXICAL
+from deep.records import Example, Judgment
 
 
 def judged(check: str, source: str, claim: str) -> Judgment:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deep import InputError
+from deep.exceptions import InputError
 from deep.features import analyze_votes, effective_votes, error_correlation
 
 # Four weighted rows of three voters: the second abstains once, the third never votes.

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 from transformers.utils import logging
 
-from deep import ABSTAIN, Example, LabelingFunction
 from deep.exceptions import InputError, MissingDependencyError
 from deep.features.encoders import load_embedding, load_encoder
 from deep.features.encoders._chunks import chunk_spans, fitting_spans
+from deep.records import ABSTAIN, Example, LabelingFunction
 from tests.features.tiny_encoders import save_classifier, save_distilbert, save_tokenizer
 
 SOURCE = "The dam broke. Water ran to the town. Nobody was hurt. Roads are shut until noon."

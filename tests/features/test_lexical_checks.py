@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deep.base import Example
 from deep.exceptions import InputError
 from deep.features.lexical import LEXICAL, _words, label_all
 from deep.features.lexical._analysis import FEW_PAIRS, Pair, Text, _Shelf
 from deep.features.lexical._words import WORD, stem, words_with_stems
+from deep.records import Example
 from tests.features.lexical_cases import judged, vote
 
 NEWS = (

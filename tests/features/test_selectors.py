@@ -14,7 +14,7 @@ from sklearn import feature_selection
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
-from deep import InputError
+from deep.exceptions import InputError
 from deep.features import MRMR, RFE, SELECTORS, Exhaustive, _mrmr
 
 Rows = tuple[npt.NDArray[np.int8], npt.NDArray[np.int64], npt.NDArray[np.int64]]

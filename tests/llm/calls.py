@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deep.base import Judgment
 from deep.llm import (
     BatchRunner,
     Budget,
@@ -26,6 +25,7 @@ from deep.llm import (
     Terms,
     Throttle,
 )
+from deep.records import Judgment
 
 KEY = "sk-live-0123456789abcdef"
 PRICES = {"tiny": {"input": 1.0, "output": 10.0}}

@@ -23,8 +23,8 @@ Fetch = Callable[[str], Sequence[Any]]
 _STARTER = """
 import os, sys
 import openai, pyarrow.parquet, stamina, sqlalchemy
-from deep.experiments.votes import main
-import deep.experiments._votes_run, deep.experiments._votes_summary
+from deep.commands.votes import main
+import deep.asking._run, deep.asking._summary
 for line in sys.stdin:
     pid = os.fork()
     if pid == 0:

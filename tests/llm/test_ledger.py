@@ -7,9 +7,9 @@ import threading
 import pytest
 from sqlalchemy import text
 
-from deep.base import Judgment
 from deep.exceptions import InputError, MissingDependencyError
 from deep.llm import CallError, History, Ledger, LedgerError, Reply
+from deep.records import Judgment
 from tests.fault_server import FaultServer
 from tests.llm.calls import question, questions, rows, run
 

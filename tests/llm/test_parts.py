@@ -8,7 +8,6 @@ import stamina
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deep.base import Judgment
 from deep.exceptions import InputError
 from deep.llm import (
     Budget,
@@ -25,6 +24,7 @@ from deep.llm import (
     worst_case,
 )
 from deep.llm._budget import BudgetReachedError
+from deep.records import Judgment
 from tests.llm.calls import question
 
 OPENAI = "https://api.openai.com/v1"

@@ -20,7 +20,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from deep.experiments.votes import main
+from deep.commands.votes import main
 from tests.llm.calls import rows
 from tests.llm.crash import write_examples
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from deep.base import VoteMatrix
+from deep.records import VoteMatrix
 
 LEANINGS = (0.85, 0.75, 0.8, 0.7, 0.9, 0.65)
 

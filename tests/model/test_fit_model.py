@@ -4,11 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from deep.base import VoteMatrix
 from deep.calibration import evaluate
 from deep.exceptions import InputError
-from deep.experiments import Settings, leave_one_dataset_out
+from deep.experiments.loo import Settings, leave_one_dataset_out
 from deep.model import Model, fit_model
+from deep.records import VoteMatrix
 from tests.model.fitted import QUICK, small_votes
 
 

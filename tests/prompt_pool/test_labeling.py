@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deep.base import Example, Judgment, LabelingFunction
 from deep.exceptions import InputError
 from deep.prompt_pool import PromptLabelingFunction, SampledLabelingFunction, load_prompt, pool_judgments
 from deep.prompt_pool._soft import soft_vote
+from deep.records import Example, Judgment, LabelingFunction
 
 EXAMPLE = Example("It rained all night.", "It rained.", "1")
 PROMPT = load_prompt("yes-no")

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deep.base import Example, Judgment
 from deep.prompt_pool import JUDGES, load_judge, run_program
 from deep.prompt_pool.stepwise import (
     Claim,
@@ -26,6 +25,7 @@ from deep.prompt_pool.stepwise import (
     read_list,
     read_verdict,
 )
+from deep.records import Example, Judgment
 from tests.prompt_pool.injections import INJECTIONS
 
 SOURCE = "The bridge fell in 1903. Nobody was hurt. A ferry served the town until 1910."

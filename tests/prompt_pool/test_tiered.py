@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deep import Example
+from deep.console._options import LEVELS
 from deep.exceptions import InputError
-from deep.experiments._options import LEVELS
 from deep.prompt_pool import JUDGES, Contrast, ListJudge, TieredJudge, load_contrasts, load_judge, run_program
 from deep.prompt_pool._tiered_reading import SentenceVerdict, Tally, TurnReading
 from deep.prompt_pool._tiered_wording import LABELS, own_contrasts, wording
+from deep.records import Example
 from tests.prompt_pool.injections import INJECTIONS
 from tests.prompt_pool.tiered_script import MARKED, REPLY, answer, asker, marked_in, reply_of, task_of
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from deep._records import Example
 from deep.datasets._examples import Examples
 from deep.datasets.benchmarks._record import Benchmark
 from deep.exceptions import InputError
+from deep.records import Example
 
 __all__ = ["BenchmarkExamples"]
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from deep._records import Example
+from deep.records import Example
 
 __all__ = ["Benchmark", "BenchmarkFile"]
 

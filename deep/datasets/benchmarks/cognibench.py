@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deep._records import Example
 from deep.datasets.benchmarks._read import read_document
 from deep.datasets.benchmarks._record import Benchmark, BenchmarkFile
 from deep.exceptions import InputError
+from deep.records import Example
 
 __all__ = ["COGNIBENCH", "CogniBenchTurn", "load_turns"]
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from deep._records import Example
 from deep.datasets.benchmarks._read import rows_of
 from deep.datasets.benchmarks._record import Benchmark, BenchmarkFile
+from deep.records import Example
 
 __all__ = ["FECT"]
 

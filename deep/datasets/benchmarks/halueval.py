@@ -10,9 +10,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from deep._records import Example
 from deep.datasets.benchmarks._read import rows_of
 from deep.datasets.benchmarks._record import Benchmark, BenchmarkFile
+from deep.records import Example
 
 __all__ = ["HALUEVAL_SUMMARIZATION"]
 

@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from deep._records import Example
 from deep.datasets._registry import canonical_name
 from deep.datasets.benchmarks._read import rows_of
 from deep.datasets.benchmarks._record import Benchmark, BenchmarkFile
+from deep.records import Example
 
 __all__ = ["LLM_AGGREFACT"]
 

@@ -8,9 +8,9 @@ of objects with `id`, `doc`, `summary`, `label`. Read as well is one table of ei
 from collections.abc import Iterator
 from pathlib import Path
 
-from deep._records import Example
 from deep.datasets.benchmarks._read import read_document, rows_of
 from deep.datasets.benchmarks._record import Benchmark, BenchmarkFile
+from deep.records import Example
 
 __all__ = ["SUMMEDITS"]
 

@@ -11,9 +11,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from deep._records import Example
 from deep.datasets.benchmarks._read import read_document, rows_of
 from deep.datasets.benchmarks._record import Benchmark, BenchmarkFile
+from deep.records import Example
 
 __all__ = ["TOFUEVAL_MEDIASUM", "TOFUEVAL_MEETINGBANK"]
 

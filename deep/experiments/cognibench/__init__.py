@@ -1,5 +1,5 @@
 """CogniBench: who finds hallucinated sentences, factual and cognitive; tables, figures and training data."""
 
-from deep.experiments.cognibench._command import main
+import lazy_loader
 
-__all__ = ["main"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,6 +1,6 @@
 """Run `python -m deep.experiments.cognibench`."""
 
-from deep.experiments.cognibench import main
+from deep.experiments.cognibench._command import main
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from deep.datasets import read_annotation_rows
 from deep.exceptions import InputError
-from deep.experiments._annotation_file import read_annotation_rows
 from deep.features import agreement_interval, cohen_kappa, krippendorff_alpha
 
 __all__ = ["agreement_tables", "read_annotations"]

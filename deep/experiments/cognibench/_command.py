@@ -16,10 +16,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from deep._files import check_out, check_replaceable, to_json, whole_file, whole_folder
+from deep.console import (
+    LEVELS,
+    HelpFormatter,
+    StoppedError,
+    Values,
+    add_call_options,
+    call_settings,
+    check_least,
+    check_models,
+    endpoint_of,
+    guarded,
+)
 from deep.exceptions import InputError
-from deep.experiments._call_options import add_call_options, call_settings, check_models, endpoint_of
-from deep.experiments._options import LEVELS, HelpFormatter, StoppedError, Values, check_least, guarded
-from deep.experiments._output import check_out, check_replaceable, to_json, whole_file, whole_folder
 
 if TYPE_CHECKING:
     from deep.experiments.cognibench._methods import Asked, Method
@@ -116,7 +126,7 @@ def _asked(args: argparse.Namespace) -> "list[Asked]":
 
 
 def _dry_run(turns: "Sequence[Turn]", asked: "Sequence[Asked]") -> int:
-    from deep._records import Example
+    from deep.records import Example
 
     calls = {one: sum(one.judge.most_calls(Example(t.source, t.response, t.turn_id)) for t in turns) for one in asked}
     width = max((len(f"{one.name} ({one.model})") for one in asked), default=0)
@@ -154,7 +164,7 @@ def _ask(args: argparse.Namespace, turns: "Sequence[Turn]", asked: "Sequence[Ask
 def _write(args: argparse.Namespace, turns: "Sequence[Turn]", methods: "Sequence[Method]") -> None:
     """Write tables, figures and every sentence, and print what matters."""
     from deep.calibration import save_figure
-    from deep.experiments._markdown import markdown
+    from deep.evaluate import markdown
     from deep.experiments.cognibench import _tables as build
     from deep.experiments.cognibench._figures import draw_figures
 
@@ -203,7 +213,7 @@ def _export(words: Sequence[str] | None) -> int:
 
 
 def _agreement(words: Sequence[str] | None) -> int:
-    from deep.experiments._markdown import markdown
+    from deep.evaluate import markdown
     from deep.experiments.cognibench._agreement import agreement_tables, read_annotations
 
     parser = argparse.ArgumentParser(

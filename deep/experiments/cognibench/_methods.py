@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from deep._records import Example, Judgment
 from deep.experiments.cognibench._metric import Found
 from deep.experiments.cognibench._turns import Turn
 from deep.prompt_pool import Contrast, ListJudge, SentenceVerdict, TieredJudge, TurnReading
+from deep.records import Example, Judgment
 
 if TYPE_CHECKING:
-    from deep.experiments._votes_run import Outcome, Settings
+    from deep.asking import Outcome, Settings
 
 __all__ = ["Asked", "Method", "ask_judges", "asked_judges", "constants", "read_encoder"]
 
@@ -118,7 +118,7 @@ def ask_judges(
     turns: Sequence[Turn], asked: Sequence[Asked], settings: "Settings", endpoint: str
 ) -> tuple["Outcome", list[Method]]:
     """Ask all judges about all turns; no method where the run was stopped."""
-    from deep.experiments._waves import ProgramId, run_programs
+    from deep.asking import ProgramId, run_programs
 
     def programs() -> Iterator[Any]:
         for one in asked:

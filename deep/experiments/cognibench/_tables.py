@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from deep.experiments._markdown import markdown
+from deep.evaluate import markdown
 from deep.experiments.cognibench._methods import Method
 from deep.experiments.cognibench._metric import PARTS, UNITS, Score, macro, score_turns
 from deep.experiments.cognibench._turns import Turn, counts_of

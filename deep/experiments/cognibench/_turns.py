@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from deep.console import named
 from deep.datasets.benchmarks import BENCHMARKS, require_folder
 from deep.datasets.benchmarks.cognibench import CogniBenchTurn, load_turns
 from deep.exceptions import InputError
-from deep.experiments._options import named
 from deep.prompt_pool import CRITERIA, TIERS
 
 __all__ = ["GoldSentence", "Turn", "counts_of", "read_turns"]

@@ -1,5 +1,5 @@
 """FECT: judges of interpretive claims under four prompts and repeated runs."""
 
-from deep.experiments.fect._command import main
+import lazy_loader
 
-__all__ = ["main"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,6 +1,6 @@
 """Run `python -m deep.experiments.fect`."""
 
-from deep.experiments.fect import main
+from deep.experiments.fect._command import main
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -14,18 +14,28 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from deep._files import check_replaceable, to_json, whole_folder
+from deep.console import (
+    StoppedError,
+    Values,
+    add_call_options,
+    add_example_options,
+    call_settings,
+    check_least,
+    check_models,
+    column_map,
+    endpoint_of,
+    examples_from,
+    guarded,
+    named,
+)
 from deep.exceptions import InputError
-from deep.experiments._call_options import add_call_options, call_settings, check_models, endpoint_of
-from deep.experiments._example_options import add_example_options, column_map, examples_from
-from deep.experiments._options import StoppedError, Values, check_least, guarded, named
-from deep.experiments._output import check_replaceable, to_json, whole_folder
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from deep.asking import Plan, Settings
     from deep.datasets import Examples
-    from deep.experiments._votes_plan import Plan
-    from deep.experiments._votes_run import Settings
 
 __all__ = ["main"]
 
@@ -60,8 +70,7 @@ def _fect(argv: Sequence[str] | None) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from deep.experiments._votes_estimate import print_estimate
-    from deep.experiments._votes_run import run_plan
+    from deep.asking import print_estimate, run_plan
 
     plan, settings = _plan(args), call_settings(args, args.out)
     if args.dry_run:
@@ -103,7 +112,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _plan(args: argparse.Namespace) -> "Plan":
-    from deep.experiments._votes_plan import Plan
+    from deep.asking import Plan
     from deep.prompt_pool import load_prompt
 
     names = args.prompt or list(PROMPTS)
@@ -153,9 +162,8 @@ def read_verdicts(plan: "Plan", settings: "Settings") -> "pd.DataFrame":
 
 
 def _rows(plan: "Plan", history: Any) -> Iterator[dict[str, Any]]:
-    from deep.base import Judgment
-    from deep.experiments._votes_io import chunks
-    from deep.experiments._votes_plan import read_verdict
+    from deep.asking import chunks, read_verdict
+    from deep.records import Judgment
 
     names = {ours: name for name, ours in PROMPTS.items()}
     for requests in chunks(plan.requests()):

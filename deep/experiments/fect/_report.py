@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from deep.calibration import save_figure
-from deep.experiments._markdown import markdown
+from deep.evaluate import markdown
 from deep.experiments.fect._scores import METRICS, pick_best
 
 if TYPE_CHECKING:

@@ -1,5 +1,5 @@
 """Fine-tuning of a small model that judges, full or LoRA."""
 
-from deep.experiments.finetune._command import main
+import lazy_loader
 
-__all__ = ["main"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,6 +1,6 @@
 """Run `python -m deep.experiments.finetune`."""
 
-from deep.experiments.finetune import main
+from deep.experiments.finetune._command import main
 
 if __name__ == "__main__":
     raise SystemExit(main())

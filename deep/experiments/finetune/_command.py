@@ -17,21 +17,12 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from deep._files import check_replaceable, to_json, whole_folder
+from deep.console import INTERRUPTED, HelpFormatter, guarded, progress_bars
 from deep.exceptions import InputError
-from deep.experiments._options import INTERRUPTED, HelpFormatter, guarded
-from deep.experiments._output import check_replaceable, to_json, whole_folder
-from deep.experiments._progress import progress_bars
 from deep.experiments.finetune._data import Turn, file_hash, read_chats, turns_of
 from deep.experiments.finetune._settings import PRESETS, SCHEDULES, TrainSettings, as_record, settings_for
-from deep.experiments.finetune._train import (
-    Base,
-    fitting_turns,
-    load_base,
-    quiet,
-    require_training,
-    save_model,
-    train,
-)
+from deep.experiments.finetune._train import Base, fitting_turns, load_base, quiet, require_training, save_model, train
 
 __all__ = ["main"]
 

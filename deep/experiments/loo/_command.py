@@ -15,8 +15,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from deep.base import VoteMatrix
+from deep._files import check_replaceable, to_json, whole_folder
 from deep.calibration import CALIBRATORS
+from deep.console import HelpFormatter, Values, add_jobs, guarded, progress_bars
 from deep.datasets import (
     ScoreTable,
     check_failures,
@@ -31,18 +32,13 @@ from deep.datasets import (
     table_columns,
 )
 from deep.ensembles import ENSEMBLERS
+from deep.evaluate import LooResult, UnlabeledTrainingError, optimal_thresholds, write_figures, write_tables
 from deep.exceptions import InputError
-from deep.experiments._options import HelpFormatter, Values, add_jobs, guarded
-from deep.experiments._output import check_replaceable, to_json, whole_folder
-from deep.experiments._progress import progress_bars
-from deep.experiments.loo._baselines import optimal_thresholds
-from deep.experiments.loo._figures import write_figures
-from deep.experiments.loo._holdout import UnlabeledTrainingError
-from deep.experiments.loo._run import SCHEMA_VERSION, LooResult, leave_one_dataset_out
+from deep.experiments.loo._run import SCHEMA_VERSION, leave_one_dataset_out
 from deep.experiments.loo._settings import Settings
 from deep.experiments.loo._summary import mean_of_runs, mean_summary, summary
-from deep.experiments.loo._tables import write_tables
 from deep.model import RECIPES, SELECTOR_NAMES
+from deep.records import VoteMatrix
 
 __all__ = ["main"]
 

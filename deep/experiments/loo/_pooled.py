@@ -6,14 +6,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from deep._validation import Floats
-from deep.base import VoteMatrix
+from deep._checks import Floats
 from deep.calibration import balanced_accuracy, bootstrap_balanced_accuracy, evaluate, precision, recall
 from deep.datasets import ScoreTable
-from deep.experiments.loo._holdout import HoldOut
-from deep.experiments.loo._score import METRICS, null_if_nan
+from deep.evaluate import METRICS, HoldOut, null_if_nan
 from deep.experiments.loo._settings import Settings
 from deep.model import RECIPES, Pool, PoolScores, training_set
+from deep.records import VoteMatrix
 
 __all__ = ["MIN_FOLDS", "Pooled", "fit_pool"]
 

@@ -8,19 +8,27 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from deep.base import VoteMatrix
 from deep.datasets import ScoreTable
-from deep.experiments.loo._baselines import Baseline, encoder_baselines, vote_baselines
-from deep.experiments.loo._compare import compare
-from deep.experiments.loo._holdout import HoldOut, hold_out
+from deep.evaluate import (
+    DECISION,
+    Baseline,
+    HoldOut,
+    LooResult,
+    TestCells,
+    compare,
+    encoder_baselines,
+    hold_out,
+    null_if_nan,
+    vote_baselines,
+)
 from deep.experiments.loo._pooled import Pooled
-from deep.experiments.loo._score import DECISION, TestCells, null_if_nan
 from deep.experiments.loo._settings import Settings
 from deep.experiments.loo._tasks import Outcome, PoolTask, Scored, Step, Task, run_tasks
 from deep.features import analyze_votes, effective_votes, error_correlation
 from deep.model import Candidate, Recipe, choose_subsets, recommend, training_set
+from deep.records import VoteMatrix
 
-__all__ = ["SCHEMA_VERSION", "LooResult", "leave_one_dataset_out"]
+__all__ = ["SCHEMA_VERSION", "leave_one_dataset_out"]
 
 SCHEMA_VERSION = 1
 
@@ -30,23 +38,6 @@ Progress = Callable[[str, int], Step]
 
 def _silent(_task: str, _steps: int) -> Step:
     return lambda: None
-
-
-@dataclass(frozen=True, eq=False)
-class LooResult:
-    """One dataset held out.
-
-    Parameters
-    ----------
-    results : dict
-        What `results.json` holds; docs/results-schema.md describes every key.
-    scores : DataFrame
-        A row per held-out item: dataset, item_id, label, p_consistent, p_low, p_high, p_uniform, p_uncalibrated,
-        n_votes.
-    """
-
-    results: dict[str, Any]
-    scores: pd.DataFrame
 
 
 @dataclass

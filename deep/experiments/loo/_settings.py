@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from deep._validation import check_choice
+from deep._checks import check_choice
 from deep.calibration import CALIBRATORS
 from deep.ensembles import ENSEMBLERS
+from deep.evaluate import HoldOutUnit
 from deep.exceptions import InputError
-from deep.experiments.loo._holdout import HoldOutUnit
 from deep.model import RECIPES, SELECTOR_NAMES, Recipe, Weighting
 
 __all__ = ["Settings"]

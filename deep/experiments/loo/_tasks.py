@@ -7,13 +7,12 @@ from typing import Any
 
 from joblib import delayed
 
+from deep.console import in_processes
 from deep.datasets import ScoreTable
 from deep.ensembles import ENSEMBLERS
+from deep.evaluate import HoldOut, TestCells
 from deep.exceptions import InputError
-from deep.experiments._parallel import in_processes
-from deep.experiments.loo._holdout import HoldOut
 from deep.experiments.loo._pooled import Pooled, fit_pool
-from deep.experiments.loo._score import TestCells
 from deep.experiments.loo._settings import Settings
 from deep.model import Candidate, Recipe, Subset, TrainingSet, fit_candidates, task_seed
 

@@ -1,18 +1,5 @@
 """The DEEP paper's tables and figures from any votes, beside its printed figures."""
 
-from collections.abc import Sequence
+import lazy_loader
 
-from deep.experiments._options import guarded
-
-__all__ = ["main"]
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; its parts are loaded only then, so that a worker process loads little."""
-    return guarded(_load_and_run, argv)
-
-
-def _load_and_run(argv: Sequence[str] | None) -> int:
-    from deep.experiments.paper._command import main as run
-
-    return run(argv)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,6 +1,6 @@
 """Run `python -m deep.experiments.paper`."""
 
-from deep.experiments.paper import main
+from deep.experiments.paper._command import main
 
 if __name__ == "__main__":
     raise SystemExit(main())

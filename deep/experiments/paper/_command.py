@@ -9,19 +9,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from deep.base import VoteMatrix
+from deep._files import check_replaceable, to_json, whole_folder
 from deep.calibration import save_figure
+from deep.console import HelpFormatter, Values, add_jobs, guarded
 from deep.datasets import published_source, resolve_dataset
 from deep.ensembles import ENSEMBLERS
+from deep.evaluate import CAPTION, markdown
 from deep.exceptions import InputError
-from deep.experiments._markdown import markdown
-from deep.experiments._options import HelpFormatter, Values, add_jobs, guarded
-from deep.experiments._output import check_replaceable, to_json, whole_folder
-from deep.experiments.loo._command import NOTICE, SIMULATED, load, run_all
-from deep.experiments.loo._figures import CAPTION
-from deep.experiments.loo._settings import Settings
+from deep.experiments.loo import NOTICE, SIMULATED, Settings, load, run_all
 from deep.experiments.paper._figures import paper_figures
 from deep.experiments.paper._tables import TABLES, THIS_RUN, paper_tables, side_by_side
+from deep.records import VoteMatrix
 
 __all__ = ["main"]
 

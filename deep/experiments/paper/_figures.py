@@ -3,14 +3,11 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from deep.base import VoteMatrix
 from deep.calibration import plot_reliability
 from deep.datasets import ScoreTable
-from deep.experiments.loo._baselines import optimal_thresholds
-from deep.experiments.loo._figures import draw_optimal_thresholds, draw_threshold_transfer
-from deep.experiments.loo._holdout import hold_out
-from deep.experiments.loo._score import TestCells
+from deep.evaluate import TestCells, draw_optimal_thresholds, draw_threshold_transfer, hold_out, optimal_thresholds
 from deep.model import RECIPES, choose_subsets, fit_candidates, training_set
+from deep.records import VoteMatrix
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

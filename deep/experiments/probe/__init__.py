@@ -1,5 +1,5 @@
 """PROBE: the builder of the benchmark, the measures of every step of a detector, and training data of both."""
 
-from deep.experiments.probe._command import main
+import lazy_loader
 
-__all__ = ["main"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

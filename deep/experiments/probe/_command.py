@@ -10,8 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from deep.experiments._call_options import add_call_options
-from deep.experiments._options import Values, guarded
+from deep.console import Values, add_call_options, guarded
 from deep.experiments.probe._measures import MATCHES
 from deep.experiments.probe._observe import STAGES
 from deep.experiments.probe._records import TASKS

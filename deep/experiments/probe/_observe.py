@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from deep._records import Judgment, Reason
 from deep.experiments.probe._records import GoldClaim, Sample
 from deep.prompt_pool import Program, Question
 from deep.prompt_pool.stepwise import (
@@ -23,6 +22,7 @@ from deep.prompt_pool.stepwise import (
     read_list,
     unsupported_spans,
 )
+from deep.records import Judgment, Reason
 
 __all__ = ["STAGES", "Observed", "direct_program", "equivalence_program", "gold_checked", "normalise", "stage_program"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from deep._text import is_storable
-from deep.datasets._rows import ending_of, read_rows
+from deep.datasets import ending_of, read_rows
 from deep.exceptions import InputError
 from deep.prompt_pool.stepwise import Excerpt, Span
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from deep.experiments._markdown import markdown
+from deep.evaluate import markdown
 from deep.experiments.probe._measures import Measure
 from deep.experiments.probe._records import TASKS
 

@@ -9,13 +9,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from deep._files import check_replaceable, to_json, whole_folder
+from deep.asking import Entry, ProgramId, run_programs
+from deep.console import StoppedError, call_settings, check_least, check_models, endpoint_of, named
+from deep.evaluate import markdown
 from deep.exceptions import InputError
-from deep.experiments._call_options import call_settings, check_models, endpoint_of
-from deep.experiments._markdown import markdown
-from deep.experiments._options import StoppedError, check_least, named
-from deep.experiments._output import check_replaceable, to_json, whole_folder
-from deep.experiments._replay import Entry
-from deep.experiments._waves import ProgramId, run_programs
 from deep.experiments.probe._build import Recipe, Result, build_sample
 from deep.experiments.probe._content import STYLES
 from deep.experiments.probe._records import COMPLEXITIES, TASKS, Article, Sample, read_articles, write_samples

@@ -8,13 +8,11 @@ from typing import Any
 
 import pandas as pd
 
+from deep._files import check_replaceable, to_json, whole_folder
+from deep.asking import Entry, ProgramId, run_programs
+from deep.console import StoppedError, call_settings, check_models, endpoint_of, named
+from deep.evaluate import markdown
 from deep.exceptions import InputError
-from deep.experiments._call_options import call_settings, check_models, endpoint_of
-from deep.experiments._markdown import markdown
-from deep.experiments._options import StoppedError, named
-from deep.experiments._output import check_replaceable, to_json, whole_folder
-from deep.experiments._replay import Entry
-from deep.experiments._waves import ProgramId, run_programs
 from deep.experiments.probe._measures import Measure, measure
 from deep.experiments.probe._observe import Observed, direct_program, equivalence_program, stage_program
 from deep.experiments.probe._records import Sample, read_samples

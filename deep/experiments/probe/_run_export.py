@@ -5,8 +5,8 @@ import json
 import sys
 from collections import Counter
 
+from deep._files import check_out, whole_file
 from deep.exceptions import InputError
-from deep.experiments._output import check_out, whole_file
 from deep.experiments.probe._run_build import SPLITS
 from deep.experiments.probe._run_eval import data_file, split_samples
 from deep.experiments.probe._sft import chats

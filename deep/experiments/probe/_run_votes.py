@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pandas as pd
 
+from deep._files import check_replaceable, to_json, whole_folder
+from deep.evaluate import markdown
 from deep.exceptions import InputError
-from deep.experiments._markdown import markdown
-from deep.experiments._output import check_replaceable, to_json, whole_folder
 from deep.experiments.probe._records import COMPLEXITIES, TASKS, Sample
 from deep.experiments.probe._report import write_table
 

@@ -12,16 +12,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from deep.base import VoteMatrix
+from deep._files import check_replaceable, to_json, whole_folder
+from deep.console import HelpFormatter, Values, add_jobs, check_jobs, guarded, parallel_map, progress_bars
 from deep.datasets import ScoreTable, join_scores, read_scores, read_votes, table_columns
 from deep.exceptions import InputError
-from deep.experiments._options import HelpFormatter, Values, add_jobs, guarded
-from deep.experiments._output import check_replaceable, to_json, whole_folder
-from deep.experiments._parallel import check_jobs, parallel_map
-from deep.experiments._progress import progress_bars
 from deep.experiments.transfer._report import markdown, simulated_markdown, summarize, summarize_simulated
 from deep.experiments.transfer._simulated import WORLDS, transfer_in
 from deep.experiments.transfer._target import TransferSettings, transfer_to
+from deep.records import VoteMatrix
 
 __all__ = ["main"]
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from deep._validation import Floats, Labels
+from deep._checks import Floats, Labels
 from deep.calibration import expected_calibration_error
 from deep.model import STRATEGIES, FewLabels, PoolScores, propose_labels
 

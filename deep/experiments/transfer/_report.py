@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import t as student
 
-from deep._validation import Floats
+from deep._checks import Floats
 
 __all__ = ["COMPARED", "markdown", "simulated_markdown", "summarize", "summarize_simulated"]
 

@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import norm
 
-from deep._validation import Floats
-from deep.base import VoteMatrix
+from deep._checks import Floats
 from deep.calibration import Platt, balanced_accuracy, expected_calibration_error, log_loss
 from deep.datasets import PublishedDataset, published_datasets, published_points
 from deep.ensembles import LabelModel, LogisticRegression
 from deep.model import Pool
+from deep.records import VoteMatrix
 
 __all__ = ["WORLDS", "World", "simulate_world", "transfer_in", "true_tables"]
 

@@ -5,13 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from deep._validation import Floats, Labels
-from deep.base import ABSTAIN, VoteMatrix
+from deep._checks import Floats, Labels
 from deep.calibration import balanced_accuracy, ece_noise_floor, expected_calibration_error, log_loss
 from deep.datasets import ScoreTable
-from deep.experiments.loo._baselines import balanced_accuracies, best_threshold, row_weights
-from deep.experiments.loo._holdout import HoldOut, hold_out
-from deep.experiments.loo._score import TestCells
+from deep.evaluate import HoldOut, TestCells, balanced_accuracies, best_threshold, hold_out, row_weights
 from deep.experiments.transfer._labels import few_label_errors, fewer_labels
 from deep.features import distinct_patterns
 from deep.model import (
@@ -25,6 +22,7 @@ from deep.model import (
     task_seed,
     training_set,
 )
+from deep.records import ABSTAIN, VoteMatrix
 
 __all__ = ["MIN_CELL", "TransferSettings", "transfer_to"]
 

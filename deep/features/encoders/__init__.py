@@ -5,7 +5,6 @@ a sentence-embedding model. Both need ``pip install 'deep[encoders]'``. Scores t
 of this: they enter as a table, see :func:`deep.datasets.read_scores`.
 """
 
-from deep.features.encoders._embedding import EmbeddingLabelingFunction, load_embedding
-from deep.features.encoders._encoder import EncoderLabelingFunction, load_encoder
+import lazy_loader
 
-__all__ = ["EmbeddingLabelingFunction", "EncoderLabelingFunction", "load_embedding", "load_encoder"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from deep._records import ABSTAIN, Example, Judgment
-from deep._validation import Floats
+from deep._checks import Floats
 from deep.exceptions import InputError
 from deep.features.encoders._chunks import fitting_spans
 from deep.features.encoders._judge import NetworkJudge
 from deep.features.encoders._network import Network, load_network, read_settings
 from deep.features.encoders._windows import in_windows
+from deep.records import ABSTAIN, Example, Judgment
 
 __all__ = ["EmbeddingLabelingFunction", "load_embedding"]
 

@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from deep._records import ABSTAIN, Example, Judgment
+from deep._checks import Floats, check_choice
 from deep._text import sentence_spans
-from deep._validation import Floats, check_choice
 from deep.exceptions import InputError
 from deep.features.encoders._chunks import chunk_spans, fitting_spans
 from deep.features.encoders._head import Head, read_head
 from deep.features.encoders._judge import NetworkJudge
 from deep.features.encoders._network import Network, load_network
 from deep.features.encoders._windows import in_windows
+from deep.records import ABSTAIN, Example, Judgment
 
 __all__ = ["EncoderLabelingFunction", "load_encoder"]
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, softmax
 
-from deep._validation import Floats
+from deep._checks import Floats
 from deep.exceptions import InputError
 
 __all__ = ["Head", "read_head"]

@@ -3,8 +3,8 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from deep._records import Example, Judgment
 from deep.features.encoders._network import Network
+from deep.records import Example, Judgment
 
 __all__ = ["NetworkJudge"]
 

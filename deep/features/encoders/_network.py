@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from deep._validation import Floats
+from deep._checks import Floats
 from deep.exceptions import InputError
 from deep.features.encoders._locate import fingerprint, model_folder, model_name, one_line, require_libraries
 

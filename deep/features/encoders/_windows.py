@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from deep._records import Example, Judgment
+from deep.records import Example, Judgment
 
 __all__ = ["in_windows"]
 

@@ -6,8 +6,8 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import ClassVar
 
-from deep._records import ABSTAIN, Example, Judgment
 from deep.features.lexical._analysis import Pair, analysed_pair
+from deep.records import ABSTAIN, Example, Judgment
 
 __all__ = ["LexicalCheck", "abstained", "found_or_missing", "graded", "label_all", "undecided"]
 

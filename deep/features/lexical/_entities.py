@@ -2,11 +2,11 @@
 
 from typing import ClassVar
 
-from deep._records import Judgment
 from deep.features.lexical._analysis import Pair, Text
 from deep.features.lexical._base import LexicalCheck, found_or_missing
 from deep.features.lexical._quantities import NAMES
 from deep.features.lexical._words import FUNCTION_WORDS, stem
+from deep.records import Judgment
 
 __all__ = ["Entities"]
 

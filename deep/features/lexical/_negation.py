@@ -4,10 +4,10 @@ from functools import partial
 from itertools import islice
 from typing import ClassVar
 
-from deep._records import Judgment
 from deep.features.lexical._analysis import Pair, Text
 from deep.features.lexical._base import LexicalCheck, abstained
 from deep.features.lexical._words import FUNCTION_STEMS, bag
+from deep.records import Judgment
 
 __all__ = ["Modality", "Negation", "Restriction"]
 

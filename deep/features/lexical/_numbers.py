@@ -5,10 +5,10 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import ClassVar
 
-from deep._records import Judgment
 from deep.features.lexical._analysis import Pair, Text
 from deep.features.lexical._base import LexicalCheck, found_or_missing
 from deep.features.lexical._quantities import Quantity, quantities
+from deep.records import Judgment
 
 __all__ = ["Numbers", "Units"]
 

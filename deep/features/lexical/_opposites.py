@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from typing import ClassVar
 
-from deep._records import Judgment
 from deep.features.lexical._analysis import Pair, Text
 from deep.features.lexical._base import LexicalCheck, abstained
 from deep.features.lexical._words import stem
+from deep.records import Judgment
 
 __all__ = ["Opposites"]
 

@@ -4,9 +4,9 @@ from collections.abc import Collection
 from itertools import pairwise
 from typing import ClassVar
 
-from deep._records import Judgment
 from deep.features.lexical._analysis import Pair
 from deep.features.lexical._base import LexicalCheck, abstained, graded, undecided
+from deep.records import Judgment
 
 __all__ = ["Coverage", "NovelRun", "SentenceOverlap"]
 

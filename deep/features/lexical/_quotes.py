@@ -3,10 +3,10 @@
 import re
 from typing import ClassVar
 
-from deep._records import Judgment
 from deep.features.lexical._analysis import Pair
 from deep.features.lexical._base import LexicalCheck, found_or_missing
 from deep.features.lexical._words import WORD, stem
+from deep.records import Judgment
 
 __all__ = ["Quotes"]
 

@@ -8,12 +8,12 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Any, ClassVar
 
-from deep._records import ABSTAIN, Example, Judgment, Reason
 from deep.prompt_pool._labeling import Reply, add_up
 from deep.prompt_pool._program import Program
 from deep.prompt_pool.stepwise import _steps
 from deep.prompt_pool.stepwise._locate import Span, merge_spans
 from deep.prompt_pool.stepwise._steps import Claim, Excerpt
+from deep.records import ABSTAIN, Example, Judgment, Reason
 
 __all__ = ["CheckedClaim", "DirectJudge", "StepwiseJudge", "check_claims", "unsupported_spans"]
 

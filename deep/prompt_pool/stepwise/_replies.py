@@ -5,11 +5,11 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from deep._records import ABSTAIN, Judgment, Reason
 from deep.prompt_pool._answer import AnswerForm, why_none
 from deep.prompt_pool._labeling import Reply
 from deep.prompt_pool._material import Material
 from deep.prompt_pool._program import why_unusable
+from deep.records import ABSTAIN, Judgment, Reason
 
 __all__ = ["read_list", "read_verdict"]
 

@@ -7,12 +7,12 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from deep._records import Judgment, Reason
 from deep.prompt_pool._labeling import Reply
 from deep.prompt_pool._material import Material, clean, fill
 from deep.prompt_pool._program import Program, Question
 from deep.prompt_pool.stepwise._locate import Span, Text, around
 from deep.prompt_pool.stepwise._replies import read_list, read_verdict, strings
+from deep.records import Judgment, Reason
 
 __all__ = [
     "Claim",

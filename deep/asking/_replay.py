@@ -1,0 +1,203 @@
+"""Replaying programs against a ledger: what they ask next, and what they come to."""
+
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from deep.asking._vote_files import chunks
+from deep.llm import Answer, History, Reply, Request
+from deep.prompt_pool import Program, Question
+
+__all__ = ["STEP", "Asking", "Entry", "ProgramId", "Replay", "as_requests"]
+
+T = TypeVar("T")
+
+AT_ONCE = 64
+"""Programs that are replayed side by side: their questions are looked up together."""
+
+SHARED = "program"
+"""In place of a prompt's hash in the key of a request, so that whoever asks the same question shares its answer."""
+
+STEP = object()
+"""The context of a request whose reply is one of several that a program reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramId:
+    """What a program works for.
+
+    Parameters
+    ----------
+    voter : str
+        The judge or the builder, as reports name it.
+    dataset, item : str
+        What it works on; unique together with `voter`.
+    """
+
+    voter: str
+    dataset: str
+    item: str
+
+
+Asking = Generator[Sequence[Question | Request], Sequence[Reply | None], T]
+"""A program that may also yield requests, which are asked as they are."""
+
+Entry = tuple[ProgramId, str, Asking[Any]]
+"""A program, what it works for, and the model that it asks."""
+
+
+def as_requests(program: Program[T], identity: ProgramId, model: str, endpoint: str) -> Asking[T]:
+    """Return a program whose questions are requests already, so that it can be a part of another one."""
+    number, replies = 0, None
+    while True:
+        try:
+            questions = next(program) if replies is None else program.send(replies)
+        except StopIteration as end:
+            value: T = end.value
+            return value
+        requests = [_request(question, identity, model, endpoint, number + i) for i, question in enumerate(questions)]
+        number += len(requests)
+        replies = yield requests
+
+
+def _request(question: Question, identity: ProgramId, model: str, endpoint: str, number: int) -> Request:
+    body = {"model": model, "messages": question.messages, **question.parameters}
+    if question.schema is not None:
+        layout = {"name": "answer", "strict": True, "schema": dict(question.schema)}
+        body["response_format"] = {"type": "json_schema", "json_schema": layout}
+    return Request(
+        body=body,
+        endpoint=endpoint,
+        prompt=f"{identity.voter.partition('@')[0]}#{question.step}",
+        prompt_hash=SHARED,
+        voter=f"{identity.voter}#{question.step}",
+        dataset=identity.dataset,
+        item=f"{identity.item}#{number}",
+        sample=question.sample,
+        context=STEP,
+    )
+
+
+class _Running:
+    """A program on its way: the requests it has made, those it waits for, and in the end its value."""
+
+    def __init__(self, entry: Entry, endpoint: str) -> None:
+        self.id, self._model, self._program = entry
+        self._endpoint = endpoint
+        self.asked: list[Request] = []
+        self.pending: list[Request] = []
+        self.open: set[int] = set()
+        self.ended = False
+        self.value: Any = None
+        self.error: Exception | None = None
+        self.advance(None)
+
+    def advance(self, replies: Sequence[Reply | None] | None) -> None:
+        """Hand over the replies to what is pending, until the program asks something or ends."""
+        try:
+            questions = next(self._program) if replies is None else self._program.send(replies)
+            while not questions:
+                questions = self._program.send([])
+            self.pending = [self._request(question, len(self.asked) + i) for i, question in enumerate(questions)]
+        except StopIteration as end:
+            self.pending, self.ended, self.value = [], True, end.value
+        except Exception as error:
+            self.pending, self.ended, self.error = [], True, error
+        self.asked += self.pending
+
+    def _request(self, question: Question | Request, number: int) -> Request:
+        if isinstance(question, Request):
+            return question
+        return _request(question, self.id, self._model, self._endpoint, number)
+
+
+class Replay:
+    """All programs of a run, run anew from the answers in the ledger as often as needed.
+
+    Parameters
+    ----------
+    programs : callable
+        Returns the same programs every time, fresh and lazily.
+    endpoint : str
+        The endpoint's name in the ledger.
+    history : History or None
+        The ledger; None where there is none yet.
+    run : int
+        The run that is asking; what it has asked once is not asked again.
+    at_most_once : bool
+        Leave requests alone whose answer may have been lost.
+    retry : collection of str
+        Classes of failure to ask again.
+
+    Attributes
+    ----------
+    n_open : int
+        Questions without an answer that :meth:`requests` has yielded since this was last set to 0.
+    """
+
+    def __init__(
+        self,
+        programs: Callable[[], Iterable[Entry]],
+        endpoint: str,
+        history: History | None,
+        *,
+        run: int = 0,
+        at_most_once: bool = False,
+        retry: Collection[str] = (),
+    ) -> None:
+        self._programs = programs
+        self._endpoint = endpoint
+        self._history = history
+        self._run = run
+        self._at_most_once = at_most_once
+        self._retry = retry
+        self._seen: dict[ProgramId, int] = {}
+        self.n_open = 0
+
+    def requests(self) -> Iterator[Request]:
+        """Yield every question that can be asked now, and once each that has its answer already."""
+        for running in self._replayed():
+            seen = self._seen.get(running.id, 0)
+            self._seen[running.id] = max(seen, len(running.asked))
+            settled = len(running.asked) - len(running.pending)
+            for number, request in enumerate(running.asked):
+                is_open = number - settled in running.open
+                self.n_open += is_open
+                if is_open or number >= seen:
+                    yield request
+
+    def values(self) -> Iterator[tuple[ProgramId, Any]]:
+        """Yield what each program comes to; a question that was never answered counts as failed.
+
+        An error that a program raises is yielded in place of its value.
+        """
+        for running in self._replayed(final=True):
+            yield running.id, running.value if running.error is None else running.error
+
+    def _replayed(self, *, final: bool = False) -> Iterator[_Running]:
+        for entries in chunks(self._programs(), AT_ONCE):
+            some = [_Running(entry, self._endpoint) for entry in entries]
+            waiting = [running for running in some if not running.ended]
+            while waiting:
+                waiting = self._advance(waiting, final=final)
+            yield from some
+
+    def _advance(self, waiting: Sequence[_Running], *, final: bool) -> list[_Running]:
+        """Give programs their replies, and return those that have more to ask."""
+        wanted = {request.key: None for running in waiting for request in running.pending}
+        answers = {} if self._history is None else self._history.answers(list(wanted))
+        moved = []
+        for running in waiting:
+            found = [answers.get(request.key) for request in running.pending]
+            running.open = set() if final else {i for i, answer in enumerate(found) if self._is_open(answer)}
+            if not running.open:
+                running.advance([None if answer is None else answer.reply for answer in found])
+                moved.append(running)
+        return [running for running in moved if not running.ended]
+
+    def _is_open(self, answer: Answer | None) -> bool:
+        if answer is None or answer.state in ("queued", "sent"):
+            return True
+        if answer.owner == self._run:
+            return False
+        return not self._at_most_once if answer.state == "unknown" else answer.failure in self._retry

@@ -1,0 +1,75 @@
+"""What `deep votes` says at its end."""
+
+from pathlib import Path
+from typing import Any
+
+from deep.asking._progress import money
+from deep.asking._report import REASONS, called_out
+from deep.asking._run import unknown_line
+from deep.asking._vote_files import output_paths
+from deep.llm import describe_ledger
+
+__all__ = ["summary", "summary_text"]
+
+
+def summary(
+    outcome: Any, settings: Any, out: Path | None, failing: dict[str, float], n_examples: int
+) -> dict[str, Any]:
+    """Return the summary that `--json` prints; `out` is None where no votes were written."""
+    tally = outcome.tally
+    voters = [
+        {
+            "voter": voter,
+            **{kind: counts[kind] for kind in ("done", "votes", "answers", *REASONS)},
+            "failure_rate": tally.failure_rate(voter),
+            "failing": voter in failing,
+        }
+        for voter, counts in sorted(tally.by_voter.items())
+    ]
+    paths = {} if out is None else {kind: str(p) for kind, p in output_paths(out).items() if p.exists()}
+    return {
+        "schema_version": 1,
+        "examples": n_examples,
+        "requests": tally.total,
+        "found": tally.found,
+        "answered": tally.answered,
+        "failed": tally.failed,
+        "attempts": tally.attempts,
+        "unknown": outcome.unknown,
+        "asked_again": 0 if settings is None or settings.at_most_once else outcome.unknown,
+        "cost": None if tally.unpriced and not tally.cost else tally.cost,
+        "unpriced": tally.unpriced,
+        "seconds": tally.seconds,
+        "stopped": outcome.stopped,
+        "voters": voters,
+        "ledger": None if settings is None else describe_ledger(settings.ledger),
+        "outputs": paths,
+    }
+
+
+def summary_text(values: dict[str, Any]) -> str:
+    """Return the summary for people."""
+    lines = [_voter_line(voter) for voter in values["voters"]]
+    if values["ledger"] is None:
+        lines.append(f"{values['examples']} examples judged in {values['seconds']:.1f} s; nobody was asked")
+    else:
+        lines.append(
+            f"{values['answered']} answered, {values['failed']} failed, {values['found']} settled before, "
+            f"in {values['attempts']} attempts and {values['seconds']:.1f} s"
+        )
+    lines.append(f"cost of this run: {money(values['cost'], values['unpriced'])}")
+    if values["unknown"]:
+        lines.append(unknown_line(values["unknown"], asked_again=bool(values["asked_again"])))
+    lines += [called_out(voter["voter"], voter["failure_rate"]) for voter in values["voters"] if voter["failing"]]
+    if values["stopped"]:
+        why = "the budget is reached" if values["stopped"] == "budget" else "interrupted"
+        lines.append(f"stopped: {why}. No votes were written; the same command again asks what is missing.")
+    lines += [f"{kind}: {path}" for kind, path in sorted(values["outputs"].items())]
+    lines += [f"ledger: {values['ledger']}"] if values["ledger"] else []
+    return "\n".join([*lines, ""])
+
+
+def _voter_line(voter: dict[str, Any]) -> str:
+    reasons = ", ".join(f"{voter[reason]} {reason}" for reason in REASONS if voter[reason])
+    said = f"{voter['answers']} answers" if voter["answers"] else f"{voter['votes']} votes"
+    return f"{voter['voter']}: {said}" + (f", {reasons}" if reasons else "")

@@ -1,0 +1,160 @@
+"""Votes out: the Parquet files that come of examples, written a thousand rows at a time."""
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from deep.records import Example
+
+__all__ = ["Outputs", "Row", "chunks", "output_paths"]
+
+ROWS_AT_ONCE = 1000
+
+
+def chunks(values: Iterable[Any], size: int = ROWS_AT_ONCE) -> Iterator[list[Any]]:
+    """Yield lists of at most `size` values."""
+    chunk: list[Any] = []
+    for value in values:
+        chunk.append(value)
+        if len(chunk) == size:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk
+
+
+@dataclass(slots=True)
+class Row:
+    """What all voters said of one example.
+
+    Parameters
+    ----------
+    example : Example
+    votes : dict of str to int
+        By voter; only those that voted.
+    reasons : dict of str to str
+        By voter; only those that did not.
+    scores : dict of str to float
+        By voter; only those with a soft vote.
+    evidence : dict of str to sequence of str
+        By voter; what the staged judges give in support of what they say.
+    """
+
+    example: Example
+    votes: dict[str, int] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)
+    scores: dict[str, float] = field(default_factory=dict)
+    evidence: dict[str, Sequence[str]] = field(default_factory=dict)
+
+
+def output_paths(out: Path) -> dict[str, Path]:
+    """Return the paths of the votes and of what lies beside them.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from deep.asking._vote_files import output_paths
+    >>> output_paths(Path("votes.parquet"))["reasons"].name
+    'votes.reasons.parquet'
+    """
+    stem = out.with_suffix("") if out.suffix == ".parquet" else out
+    beside = {kind: stem.with_name(f"{stem.name}.{kind}.parquet") for kind in ("evidence", "reasons", "soft")}
+    return {**beside, "votes": out}
+
+
+class Outputs:
+    """Writes votes, reasons and soft votes to temporary files, and moves them into place together at the end.
+
+    Parameters
+    ----------
+    out : Path
+        The votes; the others lie beside it.
+    voters : sequence of str
+        The columns, in order.
+    soft : sequence of str
+        The voters that give soft votes; where there are none, no file of soft votes is left.
+    metadata : mapping
+        Goes into the Parquet files under the key ``deep``, as JSON.
+    documents : bool
+        Whether there is a column `document_id`.
+    evidence : bool
+        Whether a voter gives evidence; where none does, no file of evidence is left.
+    """
+
+    def __init__(
+        self,
+        out: Path,
+        voters: Sequence[str],
+        *,
+        soft: Sequence[str],
+        metadata: Mapping[str, Any],
+        documents: bool,
+        evidence: bool,
+    ) -> None:
+        self._paths = output_paths(out)
+        self._columns = {"votes": list(voters), "soft": list(soft)}
+        self._metadata = {"deep": json.dumps(metadata, sort_keys=True)}
+        self._documents = documents
+        self._evidence = evidence
+
+    def write(self, rows: Iterable[Row]) -> None:
+        """Write all rows, a thousand at a time."""
+        import pyarrow.parquet as pq
+
+        schemas = self._schemas()
+        partial = {kind: path.with_name(f".{path.name}.{os.getpid()}.part") for kind, path in self._paths.items()}
+        try:
+            with ExitStack() as stack:
+                writers = {
+                    kind: stack.enter_context(pq.ParquetWriter(partial[kind], schemas[kind])) for kind in schemas
+                }
+                for chunk in chunks(rows):
+                    for kind, writer in writers.items():
+                        writer.write_table(self._table(kind, chunk, schemas[kind]))
+            for kind in self._paths.keys() - schemas.keys():
+                self._paths[kind].unlink(missing_ok=True)
+            for kind in sorted(schemas):
+                partial[kind].replace(self._paths[kind])
+        finally:
+            for path in partial.values():
+                path.unlink(missing_ok=True)
+
+    def _schemas(self) -> dict[str, Any]:
+        import pyarrow as pa
+
+        text = pa.string()
+        index = [("dataset", text), ("item_id", text), ("label", pa.int8())]
+        index += [("document_id", text)] if self._documents else []
+        said = [("dataset", text), ("item_id", text), ("voter", text)]
+        votes = [(voter, pa.int8()) for voter in self._columns["votes"]]
+        schemas = {"reasons": pa.schema([*said, ("reason", text)]), "votes": pa.schema([*index, *votes])}
+        if self._evidence:
+            schemas["evidence"] = pa.schema([*said, ("evidence", pa.list_(text))])
+        if self._columns["soft"]:
+            schemas["soft"] = pa.schema([*index, *((voter, pa.float64()) for voter in self._columns["soft"])])
+        return {kind: schema.with_metadata(self._metadata) for kind, schema in schemas.items()}
+
+    def _table(self, kind: str, rows: Sequence[Row], schema: Any) -> Any:
+        import pyarrow as pa
+
+        if kind in ("evidence", "reasons"):
+            column = schema.names[-1]
+            records = [
+                {"dataset": row.example.dataset, "item_id": row.example.example_id, "voter": voter, column: value}
+                for row in rows
+                for voter, value in getattr(row, kind).items()
+            ]
+            return pa.Table.from_pylist(records, schema=schema)
+        columns = {
+            "dataset": [row.example.dataset for row in rows],
+            "item_id": [row.example.example_id for row in rows],
+            "label": [row.example.label for row in rows],
+            "document_id": [row.example.document_id for row in rows],
+        }
+        for voter in self._columns[kind]:
+            columns[voter] = [(row.votes if kind == "votes" else row.scores).get(voter) for row in rows]
+        return pa.Table.from_arrays([pa.array(columns[f.name], f.type) for f in schema], schema=schema)

@@ -1,0 +1,143 @@
+"""A file of annotations: who labeled what how, where they part, and what cannot be decided."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from deep.datasets._annotation_file import read_annotation_rows
+from deep.exceptions import InputError
+
+__all__ = ["AMBIGUITIES", "STEPS", "Annotations", "Disagreement", "read_annotations"]
+
+STEPS = ("concrete", "descriptive", "interpretive", "relation")
+"""Of the worksheet, in order."""
+
+AMBIGUITIES = ("sentiment", "relation")
+
+KEY = ("item_id", "annotator")
+
+_MARKS = {"": -1, "0": 0, "1": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """An item that annotators do not see alike.
+
+    Parameters
+    ----------
+    item : str
+    labels : dict of str to int
+        By annotator; only those that gave one.
+    steps : tuple of str
+        The steps on which their marks differ, in order.
+    """
+
+    item: str
+    labels: Mapping[str, int]
+    steps: tuple[str, ...]
+
+    @property
+    def on_label(self) -> bool:
+        """Whether the labels differ, and not the steps alone."""
+        return len(set(self.labels.values())) > 1
+
+
+@dataclass(frozen=True)
+class Annotations:
+    """All rows of a file, as they came and as marks.
+
+    Parameters
+    ----------
+    columns : list of str
+    rows : list of dict
+        The file's own cells.
+    marks : dict of (item, annotator) to dict
+        For `label` and each step: 1, 0, or -1 where there is none.
+    ambiguous : dict of str to Counter
+        By item: how many annotators call it undecidable, and over what.
+    """
+
+    columns: list[str]
+    rows: list[dict[str, str]]
+    marks: dict[tuple[str, str], dict[str, int]]
+    ambiguous: dict[str, Counter[str]] = field(default_factory=dict)
+
+    @property
+    def items(self) -> list[str]:
+        """The items, in the order of the file."""
+        return list(dict.fromkeys(item for item, _ in self.marks))
+
+    @property
+    def annotators(self) -> list[str]:
+        """The annotators, sorted."""
+        return sorted({annotator for _, annotator in self.marks})
+
+    def ratings(self, items: Sequence[str], name: str = "label") -> npt.NDArray[np.int64]:
+        """Return marks of shape (n_items, n_annotators), -1 where there is none."""
+        nothing = {name: -1}
+        rows = [[self.marks.get((item, one), nothing)[name] for one in self.annotators] for item in items]
+        return np.array(rows, dtype=np.int64).reshape(len(items), len(self.annotators))
+
+    def disagreements(self) -> list[Disagreement]:
+        """Return the items whose labels or steps differ, in the order of the file."""
+        found = []
+        for item in self.items:
+            given = {one: self.marks[item, one] for one in self.annotators if (item, one) in self.marks}
+            steps = tuple(step for step in STEPS if {0, 1} <= {marks[step] for marks in given.values()})
+            labels = {one: marks["label"] for one, marks in given.items() if marks["label"] >= 0}
+            if steps or len(set(labels.values())) > 1:
+                found.append(Disagreement(item, labels, steps))
+        return found
+
+    def ambiguity(self, item: str, *, at_least: int) -> str | None:
+        """Return what an item is ambiguous over, where at least so many annotators say so; sentiment on a tie."""
+        counts = self.ambiguous.get(item, Counter())
+        if counts.total() < at_least:
+            return None
+        return max(AMBIGUITIES, key=lambda kind: counts[kind])
+
+    def majority(self, item: str) -> int:
+        """Return the label that most annotators give an item; -1 on a tie or where nobody gave one."""
+        labels = [self.marks[item, one]["label"] for one in self.annotators if (item, one) in self.marks]
+        balance = labels.count(1) - labels.count(0)
+        return -1 if balance == 0 else int(balance > 0)
+
+
+def read_annotations(path: str | Path) -> Annotations:
+    """Read a file of annotations.
+
+    Parameters
+    ----------
+    path : str or Path
+        CSV (UTF-8, with a header), one row an item and annotator. `item_id`, `annotator` and `label` are required;
+        `concrete`, `descriptive`, `interpretive`, `relation` (1, 0 or empty, like `label`) and `ambiguous`
+        (``sentiment``, ``relation`` or empty) are read where they are; any other column is kept as it is.
+
+    Raises
+    ------
+    InputError
+        The file or a cell is not as described, or somebody labeled an item twice.
+    """
+    columns, rows = read_annotation_rows(Path(path), KEY)
+    marks: dict[tuple[str, str], dict[str, int]] = {}
+    ambiguous: dict[str, Counter[str]] = {}
+    for number, row in enumerate(rows, start=1):
+        where = f"in row {number} of {str(path)!r}"
+        item, annotator = (row[name].strip() for name in KEY)
+        marks[item, annotator] = {name: _mark(row, name, where) for name in ("label", *STEPS)}
+        kind = row.get("ambiguous", "").strip().lower()
+        if kind and kind not in AMBIGUITIES:
+            raise InputError(f"`ambiguous` must be empty, relation or sentiment. Got {kind!r} {where}.")
+        ambiguous.setdefault(item, Counter()).update([kind] if kind else [])
+    return Annotations(columns, rows, marks, ambiguous)
+
+
+def _mark(row: Mapping[str, str], name: str, where: str) -> int:
+    cell = row.get(name, "").strip()
+    if cell not in _MARKS:
+        raise InputError(f"`{name}` must be 0, 1 or empty. Got {cell!r} {where}.")
+    return _MARKS[cell]

@@ -1,0 +1,17 @@
+from ._examples import BenchmarkExamples as BenchmarkExamples
+from ._fetch import checksum_state as checksum_state
+from ._fetch import fetch_benchmark as fetch_benchmark
+from ._fetch import find_folder as find_folder
+from ._fetch import homes as homes
+from ._fetch import require_folder as require_folder
+from ._fetch import sha256_of as sha256_of
+from ._fetch import what_to_do as what_to_do
+from ._find import BENCHMARKS as BENCHMARKS
+from ._find import find_benchmark as find_benchmark
+from ._record import Benchmark as Benchmark
+from ._record import BenchmarkFile as BenchmarkFile
+from ._report import benchmark_text as benchmark_text
+from ._report import cards_text as cards_text
+from ._report import described as described
+from ._report import leakage_text as leakage_text
+from ._report import table as table

@@ -1,0 +1,125 @@
+"""What ``deep data`` prints for people: cards, tables and findings."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from deep.datasets._cards import DatasetCard, Lengths
+from deep.datasets._leakage import SharedDocument
+from deep.datasets.benchmarks._examples import BenchmarkExamples
+from deep.datasets.benchmarks._fetch import checksum_state
+
+__all__ = ["benchmark_text", "cards_text", "described", "leakage_text", "table"]
+
+SHOWN = 20
+"""Findings that are printed one by one; JSON has all."""
+
+STATES = {
+    "absent": "not here",
+    "differs": "DIFFERS from the published file",
+    "unverified": "here; no checksum of the published file is known",
+    "verified": "here; its SHA-256 is that of the published file",
+}
+
+
+def table(rows: Sequence[Sequence[str]], right: int = 0) -> str:
+    """Return rows in columns, the last `right` of them flush right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    first = len(widths) - right
+    return "\n".join(
+        "  ".join(
+            cell.rjust(width) if position >= first else cell.ljust(width)
+            for position, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    )
+
+
+def described(examples: BenchmarkExamples) -> dict[str, Any]:
+    """Return what is known of a benchmark and of its files in their folder."""
+    benchmark = examples.benchmark
+    files = {
+        file.name: checksum_state(file, examples.folder)
+        for file in benchmark.files
+        if not benchmark.any_file or (examples.folder / file.name).is_file()
+    }
+    return {
+        "name": examples.name,
+        "title": benchmark.title,
+        "licence": benchmark.licence,
+        "commercial": benchmark.commercial,
+        "terms": benchmark.terms,
+        "url": benchmark.url,
+        "citation": benchmark.citation,
+        "note": benchmark.note,
+        "folder": str(examples.folder),
+        "files": files,
+        "counts": {} if benchmark.count is None else benchmark.count(examples.folder),
+    }
+
+
+def benchmark_text(about: Mapping[str, Any]) -> str:
+    """Return the lines above a card."""
+    if "file" in about:
+        return str(about["file"])
+    lines = [f"{about['name']}: {about['title']}"]
+    lines += [f"  licence   {about['terms']}", f"  source    {about['url']} ({about['citation']})"]
+    lines += [f"  note      {about['note']}"] if about["note"] else []
+    lines += [f"  folder    {about['folder']}"]
+    lines += [f"  file      {name}: {STATES[state]}" for name, state in about["files"].items()]
+    return "\n".join([*lines, *(f"  count     {n:,} {what}" for what, n in about["counts"].items())])
+
+
+def cards_text(cards: Sequence[DatasetCard]) -> str:
+    """Return the cards as a table, with a line for all of them where they are several."""
+    head = ("DATASET", "N", "CONSISTENT", "NOT", "UNLABELED", "SHARE", "DOCUMENTS", "SOURCE WORDS", "CLAIM WORDS")
+    rows = [head, *map(_row, cards)]
+    if len(cards) > 1:
+        n, yes, no, unknown, documents = (
+            sum(getattr(card, name) for card in cards)
+            for name in ("n", "consistent", "inconsistent", "unlabeled", "documents")
+        )
+        rows.append(("all", f"{n:,}", f"{yes:,}", f"{no:,}", f"{unknown:,}", _share(yes, no), f"{documents:,}", "", ""))
+    without = sum(card.without_source for card in cards)
+    notes = [f"{without:,} examples have no source here: they can be counted, not judged"] if without else []
+    return "\n".join([table(rows, right=len(head) - 1), "words: median (90th percentile)", *notes])
+
+
+def _row(card: DatasetCard) -> tuple[str, ...]:
+    counts = (card.n, card.consistent, card.inconsistent, card.unlabeled)
+    return (
+        card.dataset,
+        *(f"{count:,}" for count in counts),
+        _share(card.consistent, card.inconsistent),
+        f"{card.documents:,}",
+        _words(card.source_words),
+        _words(card.claim_words),
+    )
+
+
+def _share(consistent: int, inconsistent: int) -> str:
+    labeled = consistent + inconsistent
+    return f"{100 * consistent / labeled:.1f} %" if labeled else "-"
+
+
+def _words(lengths: Lengths | None) -> str:
+    return "-" if lengths is None else f"{lengths.median:,.0f} ({lengths.p90:,.0f})"
+
+
+def leakage_text(shared: Sequence[SharedDocument]) -> str:
+    """Return what was found, the first few one by one."""
+    if not shared:
+        return "no document is in several places"
+    across = sum(document.kind == "datasets" for document in shared)
+    lines = [
+        f"in several datasets or files: {across:,} documents; in one dataset under several document ids or none, so "
+        f"that folds grouped by document may part them: {len(shared) - across:,}"
+    ]
+    lines += [_finding(document) for document in shared[:SHOWN]]
+    more = len(shared) - SHOWN
+    return "\n".join([*lines, *([f"and {more:,} more; --json prints all"] if more > 0 else [])])
+
+
+def _finding(shared: SharedDocument) -> str:
+    places = ", ".join(f"{place} ({n:,})" for place, n in shared.places.items())
+    by = "same text" if shared.by == "text" else "same id, which may be chance"
+    return f"  {shared.document!r} ({by}): {places}"

@@ -1,0 +1,178 @@
+"""What the ensemble has to beat: single prompts, the majority, and thresholded encoder scores."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from deep._checks import Floats
+from deep.calibration import bootstrap_balanced_accuracy
+from deep.datasets import ScoreTable
+from deep.ensembles import MajorityLabelVoter
+from deep.evaluate._holdout import HoldOut
+from deep.evaluate._metrics import null_if_nan
+from deep.model import group_weights
+from deep.records import ABSTAIN, VoteMatrix
+
+__all__ = [
+    "Baseline",
+    "balanced_accuracies",
+    "best_threshold",
+    "encoder_baselines",
+    "optimal_thresholds",
+    "vote_baselines",
+]
+
+Decisions = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Baseline:
+    """A rival of the ensemble, with its decision on every held-out row.
+
+    Parameters
+    ----------
+    name : str
+    kind : {'best_prompt', 'encoder', 'majority', 'prompt'}
+    decisions : ndarray of bool, shape (n_examples,)
+    threshold_from : {'center', 'test', 'train'} or None
+    threshold : float or None
+    """
+
+    name: str
+    kind: str
+    decisions: Decisions
+    threshold_from: str | None = None
+    threshold: float | None = None
+
+    def row(self, labels: npt.NDArray[np.int8], *, n_boot: int, random_state: int) -> dict[str, Any]:
+        """Return the entry of `results.json`."""
+        row: dict[str, Any] = {
+            "name": self.name,
+            "kind": self.kind,
+            "threshold_from": self.threshold_from,
+            "threshold": self.threshold,
+            **dict.fromkeys(("balanced_accuracy", "balanced_accuracy_ci", "precision", "recall")),
+        }
+        labeled = labels >= 0
+        if not labeled.any():
+            return row
+        y, decisions = labels[labeled], self.decisions[labeled]
+        ci = bootstrap_balanced_accuracy(y, decisions, n_boot=n_boot, random_state=random_state)
+        hits, called, positives = (decisions & (y == 1)).sum(), decisions.sum(), (y == 1).sum()
+        measured = {
+            "balanced_accuracy": balanced_accuracies(decisions[:, None], y, np.ones(len(y)))[0],
+            "balanced_accuracy_ci": list(ci),
+            "precision": hits / called if called else np.nan,
+            "recall": hits / positives if positives else np.nan,
+        }
+        return row | {name: null_if_nan(value) for name, value in measured.items()}
+
+
+def row_weights(train: VoteMatrix) -> Floats:
+    """Return row weights under which every training dataset x class weighs the same."""
+    _, code = np.unique(train.datasets.astype(str), return_inverse=True)
+    sizes = np.bincount(code * 2 + train.labels, minlength=2 * (code.max() + 1)).reshape(-1, 2)
+    return group_weights(sizes, "dataset-class")[code, train.labels]
+
+
+def balanced_accuracies(decisions: Decisions, y: npt.NDArray[np.int8], w: Floats) -> Floats:
+    """Return the balanced accuracy of each column of decisions; NaN where `y` lacks a class."""
+    per_class = [(w[y == c] @ (decisions[y == c] == c)) / (w[y == c].sum() or np.nan) for c in (0, 1)]
+    return np.asarray((per_class[0] + per_class[1]) / 2)
+
+
+def _as_decisions(votes: npt.NDArray[np.int8]) -> Decisions:
+    """Return votes as decisions; no vote is P = 0.5, which decides for consistent as everywhere."""
+    return np.asarray((votes == 1) | (votes == ABSTAIN))
+
+
+def vote_baselines(split: HoldOut) -> list[Baseline]:
+    """Return every single voter, the best one chosen on training data, and the majority of all."""
+    test, train = split.test, split.train
+    on_train = balanced_accuracies(_as_decisions(train.votes), train.labels, row_weights(train))
+    best = int(np.argmax(on_train))
+    decisions = _as_decisions(test.votes)
+    singles = [Baseline(name, "prompt", decisions[:, i]) for i, name in enumerate(test.voter_names)]
+    majority = MajorityLabelVoter().fit(train.votes).predict(test.votes) == 1
+    return [
+        *singles,
+        Baseline(test.voter_names[best], "best_prompt", decisions[:, best]),
+        Baseline("majority vote", "majority", majority),
+    ]
+
+
+def best_threshold(scores: Floats, y: npt.NDArray[np.int8], w: Floats) -> float:
+    """Return the threshold t for which ``score >= t`` has the best weighted balanced accuracy.
+
+    Parameters
+    ----------
+    scores : ndarray of float, shape (n_examples,)
+        NaN where there is no score; such rows are left out.
+    y, w : ndarray, shape (n_examples,)
+
+    Returns
+    -------
+    float
+        Halfway between two neighbouring scores; the middle one of equally good thresholds. NaN where a
+        class has no score.
+
+    Examples
+    --------
+    >>> best_threshold(np.array([0.1, 0.2, 0.8]), np.array([0, 0, 1], dtype=np.int8), np.ones(3))
+    0.5
+    """
+    known = ~np.isnan(scores)
+    scores, y, w = scores[known], y[known], w[known]
+    if len(np.unique(y)) < 2:
+        return float("nan")
+    values, position = np.unique(scores, return_inverse=True)
+    share = [np.bincount(position[y == c], w[y == c], len(values)) / w[y == c].sum() for c in (0, 1)]
+    # gain[i]: balanced accuracy (up to a constant) of calling everything from values[i] on consistent.
+    gain = np.append(np.cumsum((share[1] - share[0])[::-1])[::-1], 0.0)
+    best = np.flatnonzero(gain >= gain.max() - 1e-12)
+    i = int(best[len(best) // 2])
+    if i in (0, len(values)):
+        return float(values[0] if i == 0 else np.nextafter(values[-1], np.inf))
+    return float((values[i - 1] + values[i]) / 2)
+
+
+def optimal_thresholds(votes: VoteMatrix, scores: ScoreTable) -> dict[str, dict[str, float]]:
+    """Return the threshold that each encoder would need on each labeled dataset: the paper's Figure 1."""
+    found: dict[str, dict[str, float]] = {name: {} for name in scores.score_names}
+    for dataset in votes.dataset_names:
+        rows = (votes.datasets == dataset) & (votes.labels >= 0)
+        for column, name in enumerate(scores.score_names):
+            threshold = best_threshold(scores.scores[rows, column], votes.labels[rows], np.ones(int(rows.sum())))
+            if not np.isnan(threshold):
+                found[name][dataset] = threshold
+    return found
+
+
+def encoder_baselines(split: HoldOut, scores: ScoreTable | None) -> list[Baseline]:
+    """Return every encoder with its threshold from the test set, the centre of its range and the training sets."""
+    if scores is None:
+        return []
+    weights = row_weights(split.train)
+    found: list[Baseline] = []
+    for column, name in enumerate(scores.score_names):
+        train, test = scores.scores[split.train_rows, column], scores.scores[split.test_rows, column]
+        for origin, threshold in _thresholds(split, train, test, weights):
+            decisions = ~(test < threshold)  # a missing score decides as a missing vote does
+            found.append(Baseline(name, "encoder", decisions, origin, threshold))
+    return found
+
+
+def _thresholds(split: HoldOut, train: Floats, test: Floats, weights: Floats) -> Iterator[tuple[str, float]]:
+    labeled = split.test.labels >= 0
+    if np.isnan(train).all() or np.isnan(test).all():
+        return
+    optimistic = best_threshold(test[labeled], split.test.labels[labeled], np.ones(int(labeled.sum())))
+    if not np.isnan(optimistic):
+        yield "test", optimistic
+    yield "center", float(np.nanmin(train) + np.nanmax(train)) / 2
+    realistic = best_threshold(train, split.train.labels, weights)
+    if not np.isnan(realistic):
+        yield "train", realistic

@@ -1,0 +1,151 @@
+"""Figures of a run, as PNG and SVG."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from deep.calibration import plot_reliability, save_figure
+from deep.evaluate._result import LooResult
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["draw_optimal_thresholds", "draw_threshold_transfer", "write_figures"]
+
+Run = dict[str, Any]
+
+CAPTION = "SIMULATED votes: no LLM was called"
+
+COLORS = {"test": "#9aa5b1", "center": "#e0a458", "train": "#2f6690", "ours": "#c8553d"}
+
+ORIGINS = {"test": "optimised on test", "center": "centre of its range", "train": "optimised on the others"}
+
+
+def write_figures(
+    found: Sequence[LooResult], folder: Path, *, thresholds: dict[str, dict[str, float]], simulated: bool
+) -> None:
+    """Draw what a person would rather look at.
+
+    Parameters
+    ----------
+    found : sequence of LooResult
+    folder : Path
+        Made here.
+    thresholds : dict of dict
+        The best threshold of each encoder on each dataset.
+    simulated : bool
+        Say so in every figure.
+    """
+    folder.mkdir()
+    figures = {}
+    for result in found:
+        run = result.results
+        figures[f"balanced-accuracy-{run['test']}"] = balanced_accuracy(run)
+        if run["recommended"]["ece"] is not None:
+            figures[f"reliability-{run['test']}"] = reliability(result)
+    if thresholds:
+        figures["thresholds"] = draw_optimal_thresholds(thresholds)
+        figures["threshold-transfer"] = draw_threshold_transfer([result.results for result in found])
+    for name, figure in figures.items():
+        if simulated:
+            figure.text(0.99, 0.005, CAPTION, ha="right", va="bottom", fontsize=7, color="#a33")
+        save_figure(figure, folder / name)
+
+
+def reliability(result: LooResult) -> "Figure":
+    """Draw observed against predicted shares before and after calibration, and split by predicted class."""
+    known = result.scores.dropna(subset=["label"])
+    chain = result.results["recommended"]
+    return plot_reliability(
+        known["label"].to_numpy(dtype=np.int8),
+        before=known["p_uncalibrated"].to_numpy(),
+        after=known["p_consistent"].to_numpy(),
+        n_bins=result.results["settings"]["n_bins"],
+        title=f"{result.results['test']}: {chain['ensembler']}, {chain['calibrator'] or 'no calibrator'}",
+    )
+
+
+def _figure(rows: int, *, width: float = 7.0) -> tuple["Figure", "Axes"]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, 1.2 + 0.26 * rows))
+    return figure, figure.subplots()
+
+
+def balanced_accuracy(run: Run) -> "Figure":
+    """Draw every method of one run with its 95 % interval: the ensemblers uncalibrated, the baselines, the choice."""
+    rows = [(f"{row['ensembler']} ({row['n_prompts']})", row, "train") for row in _best_sizes(run)]
+    rows += [(row["name"], row, "test") for row in run["baselines"] if row["kind"] in ("majority", "prompt")]
+    rows += [
+        (f"{row['name']} (encoder)", row, "center") for row in run["baselines"] if row["threshold_from"] == "train"
+    ]
+    rows += [(f"best on training: {r['name']}", r, "test") for r in run["baselines"] if r["kind"] == "best_prompt"]
+    rows += [("recommended", run["recommended"], "ours")]
+    known = [row for row in rows if row[1]["balanced_accuracy"] is not None]
+    figure, axes = _figure(len(known))
+    for height, (_, row, color) in enumerate(known):
+        low, high = row["balanced_accuracy_ci"] or [row["balanced_accuracy"]] * 2
+        axes.plot([low, high], [height, height], color=COLORS[color], linewidth=1.5)
+        axes.plot(row["balanced_accuracy"], height, "o", color=COLORS[color], markersize=5)
+    axes.set_yticks(range(len(known)), [label for label, _, _ in known], fontsize=8)
+    axes.axvline(0.5, color="#bbb", linewidth=0.8)
+    axes.set(xlabel="balanced accuracy, 95 % interval", title=f"{run['test']} held out, n = {run['n_test']}")
+    axes.margins(y=0.02)
+    return figure
+
+
+def _best_sizes(run: Run) -> list[dict[str, Any]]:
+    """Return each ensembler's uncalibrated row at the size that the training data prefer."""
+    best: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in run["rows"]:
+        key = row["recipe"], row["ensembler"]
+        if row["calibrator"] is None and (key not in best or row["inner_log_loss"] < best[key]["inner_log_loss"]):
+            best[key] = row
+    return list(best.values())
+
+
+def draw_optimal_thresholds(thresholds: dict[str, dict[str, float]]) -> "Figure":
+    """Draw where each encoder's best threshold lies on each dataset: the paper's Figure 1."""
+    figure, axes = _figure(len(thresholds))
+    datasets = sorted({name for by_dataset in thresholds.values() for name in by_dataset})
+    markers = "osD^v<>Pph*X"
+    for i, dataset in enumerate(datasets):
+        x = [by_dataset.get(dataset, np.nan) for by_dataset in thresholds.values()]
+        axes.plot(x, range(len(thresholds)), markers[i % len(markers)], label=dataset, markersize=5, alpha=0.8)
+    axes.set_yticks(range(len(thresholds)), list(thresholds), fontsize=8)
+    axes.set(xlabel="threshold with the best balanced accuracy", title="The best threshold moves with the dataset")
+    axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
+    return figure
+
+
+def draw_threshold_transfer(runs: Sequence[Run]) -> "Figure":
+    """Draw what an encoder loses when its threshold is not set on the test labels: the paper's Figure 2."""
+    means = _transfer_means(runs)
+    figure, axes = _figure(3 * len(means))
+    for i, (name, by_origin) in enumerate(means.items()):
+        for j, origin in enumerate(ORIGINS):
+            height = i * 4 + j
+            axes.barh(height, by_origin[origin], color=COLORS[origin], label=ORIGINS[origin] if i == 0 else None)
+            loss = 100 * (by_origin[origin] - by_origin["test"])
+            if origin != "test":
+                axes.text(by_origin[origin] + 0.004, height, f"{loss:+.1f}", va="center", fontsize=6)
+        axes.text(0.395, i * 4 + 1, name, ha="right", va="center", fontsize=8)
+    axes.set_yticks([])
+    axes.set(xlim=(0.4, 1.0), xlabel="balanced accuracy, mean over held-out datasets")
+    axes.legend(fontsize=7, loc="upper center", bbox_to_anchor=(0.5, 1.06), ncols=3, frameon=False)
+    return figure
+
+
+def _transfer_means(runs: Sequence[Run]) -> dict[str, dict[str, float]]:
+    """Return mean balanced accuracy by encoder and origin of the threshold, where all three are known."""
+    found: dict[str, dict[str, list[float]]] = {}
+    for run in runs:
+        for row in run["baselines"]:
+            if row["kind"] == "encoder" and row["balanced_accuracy"] is not None:
+                by_origin = found.setdefault(row["name"], {origin: [] for origin in ORIGINS})
+                by_origin[row["threshold_from"]].append(row["balanced_accuracy"])
+    complete = {name: by for name, by in found.items() if all(by[origin] for origin in ORIGINS)}
+    return {name: {origin: float(np.mean(by[origin])) for origin in ORIGINS} for name, by in complete.items()}

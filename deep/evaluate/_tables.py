@@ -1,0 +1,174 @@
+"""The paper's Tables 1 to 6 from our own runs, and what is known of the voters."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from deep.evaluate._markdown import markdown
+
+__all__ = ["TABLES", "write_tables"]
+
+Run = dict[str, Any]
+
+
+def single_voters(runs: Sequence[Run]) -> pd.DataFrame:
+    """Table 1: every voter alone on every held-out dataset."""
+    return pd.DataFrame(
+        [
+            {
+                "dataset": run["test"],
+                "voter": row["name"],
+                **{name: row[name] for name in ("balanced_accuracy", "precision", "recall")},
+            }
+            for run in runs
+            for row in run["baselines"]
+            if row["kind"] == "prompt"
+        ]
+    )
+
+
+def ensemblers(runs: Sequence[Run]) -> pd.DataFrame:
+    """Table 2: balanced accuracy before calibration, by ensembler and number of voters."""
+    rows = [{**row, "dataset": run["test"]} for run in runs for row in run["rows"] if row["calibrator"] is None]
+    return _wide(pd.DataFrame(rows), ["dataset", "n_prompts"], "balanced_accuracy")
+
+
+def methods(runs: Sequence[Run]) -> pd.DataFrame:
+    """Table 3: encoders with thresholds from the other datasets, published figures, single voters, our ensembles."""
+    rows: list[dict[str, Any]] = []
+    for run in runs:
+        for row in run["baselines"]:
+            realistic = row["kind"] != "encoder" or row["threshold_from"] == "train"
+            if realistic and row["kind"] != "prompt":
+                rows.append({"dataset": run["test"], "type": row["kind"], "method": row["name"], **_accuracy(row)})
+        for name in ("recommended", "recommended_by_accuracy", "recommended_paper", "oracle"):
+            if run[name] is not None:
+                chain = f"{run[name]['ensembler']} on {run[name]['n_prompts']}"
+                rows.append({"dataset": run["test"], "type": name, "method": chain, **_accuracy(run[name])})
+    return pd.DataFrame(rows)
+
+
+def _accuracy(row: dict[str, Any]) -> dict[str, Any]:
+    low, high = row["balanced_accuracy_ci"] or (None, None)
+    return {"balanced_accuracy": row["balanced_accuracy"], "ci_low": low, "ci_high": high}
+
+
+def calibration_by_size(runs: Sequence[Run]) -> pd.DataFrame:
+    """Table 4: calibration error before and after Platt scaling, by ensembler and number of voters."""
+    return _errors(runs, ("uncalibrated", "platt"), ["dataset", "n_prompts", "calibrator"])
+
+
+def calibration_by_calibrator(runs: Sequence[Run]) -> pd.DataFrame:
+    """Table 5: calibration error under every calibrator, by ensembler and number of voters."""
+    return _errors(runs, None, ["dataset", "n_prompts", "calibrator"])
+
+
+def gains(runs: Sequence[Run]) -> pd.DataFrame:
+    """Table 6: what ensembling gains over the best single voter.
+
+    The paper takes the best of each on the test labels; those columns are named so, and stand beside what
+    the training data chose.
+    """
+    rows = []
+    for run in runs:
+        by_kind = {row["kind"]: row["balanced_accuracy"] for row in run["baselines"]}
+        alone = [row["balanced_accuracy"] for row in run["baselines"] if row["kind"] == "prompt"]
+        if run["recommended"]["balanced_accuracy"] is None:
+            continue
+        rows.append(
+            {
+                "dataset": run["test"],
+                "best_voter_on_test": max(alone),
+                "best_ensemble_on_test": run["oracle"]["balanced_accuracy"],
+                "majority_vote": by_kind["majority"],
+                "best_voter_on_training": by_kind["best_prompt"],
+                "recommended": run["recommended"]["balanced_accuracy"],
+                "gain": run["recommended"]["balanced_accuracy"] - by_kind["best_prompt"],
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def threshold_transfer(runs: Sequence[Run]) -> pd.DataFrame:
+    """Figure 2: balanced accuracy of each encoder by the origin of its threshold, and the loss against the test set."""
+    rows = [
+        {
+            "dataset": run["test"],
+            "encoder": row["name"],
+            "from": row["threshold_from"],
+            "value": row["balanced_accuracy"],
+        }
+        for run in runs
+        for row in run["baselines"]
+        if row["kind"] == "encoder"
+    ]
+    if not rows:
+        return pd.DataFrame()
+    wide = pd.DataFrame(rows).pivot(index=["dataset", "encoder"], columns="from", values="value")
+    wide = wide.reindex(columns=["test", "center", "train"]).astype(float)
+    losses = {f"loss_{origin}": wide["test"] - wide[origin] for origin in ("center", "train")}
+    return wide.assign(**losses).rename_axis(columns=None).reset_index()
+
+
+def voters(runs: Sequence[Run]) -> pd.DataFrame:
+    """Labeling-function analysis of every voter on the training rows of each run."""
+    return pd.DataFrame([{"dataset": run["test"], **row} for run in runs for row in run["voters"]])
+
+
+def error_correlations(runs: Sequence[Run]) -> pd.DataFrame:
+    """Correlation of the voters' errors, by pair, on the training rows of each run."""
+    frames = []
+    for run in runs:
+        names = [row["name"] for row in run["voters"]]
+        frame = pd.DataFrame(run["error_correlation"], columns=names)
+        frame.insert(0, "voter", names)
+        frame.insert(0, "dataset", run["test"])
+        frames.append(frame)
+    return pd.concat(frames, ignore_index=True)
+
+
+def _errors(runs: Sequence[Run], calibrators: Sequence[str] | None, columns: list[str]) -> pd.DataFrame:
+    rows = [
+        {**row, "dataset": run["test"], "calibrator": row["calibrator"] or "uncalibrated"}
+        for run in runs
+        for row in run["rows"]
+    ]
+    kept = [row for row in rows if calibrators is None or row["calibrator"] in calibrators]
+    return _wide(pd.DataFrame(kept), columns, "ece")
+
+
+def _wide(frame: pd.DataFrame, columns: list[str], value: str) -> pd.DataFrame:
+    """Return a row an ensembler (and recipe), a column per combination, in the order of appearance."""
+    keys = frame[columns].astype(str).agg(" ".join, axis=1)
+    index = frame["ensembler"].where(frame["recipe"] == "deep", frame["ensembler"] + " (paper)")
+    cells = pd.DataFrame({"ensembler": index, "column": keys, "value": frame[value]})
+    wide = cells.drop_duplicates(["ensembler", "column"]).pivot(index="ensembler", columns="column", values="value")
+    return wide.reindex(index=pd.unique(index), columns=pd.unique(keys)).rename_axis(columns=None).reset_index()
+
+
+TABLES: dict[str, Callable[[Sequence[Run]], pd.DataFrame]] = {
+    "table1-single-voters": single_voters,
+    "table2-ensemblers": ensemblers,
+    "table3-methods": methods,
+    "table4-platt": calibration_by_size,
+    "table5-calibrators": calibration_by_calibrator,
+    "table6-gains": gains,
+    "figure2-threshold-transfer": threshold_transfer,
+    "voters": voters,
+    "error-correlation": error_correlations,
+}
+
+
+def write_tables(runs: Sequence[Run], folder: Path, *, votes: str) -> None:
+    """Write every table that has rows as CSV and Markdown; `votes` says where the votes came from, in each of them."""
+    folder.mkdir()
+    for name, build in TABLES.items():
+        frame = build(runs)
+        if frame.empty:
+            continue
+        frame.assign(votes=votes).to_csv(folder / f"{name}.csv", index=False, lineterminator="\n")
+        title = (build.__doc__ or "").splitlines()[0]
+        text = "\n".join([f"# {title}", "", *markdown(frame), "", f"Votes: {votes}.", ""])
+        (folder / f"{name}.md").write_text(text, encoding="utf-8")

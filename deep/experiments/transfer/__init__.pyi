@@ -1,0 +1,1 @@
+from ._command import main as main

@@ -1,0 +1,84 @@
+"""A chain of ensembler and calibrator, fitted from its description."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from deep._checks import Floats
+from deep.base import P_MIN, BaseCalibrator, BaseEnsembler
+from deep.model.chain._candidates import fit_calibrator, scored_rows
+from deep.model.chain._recipe import RECIPES
+from deep.model.chain._search import search
+from deep.model.chain._training import TrainingSet
+
+__all__ = ["Chain", "ChainSpec", "fit_chain"]
+
+
+@dataclass(frozen=True)
+class ChainSpec:
+    """All that decides a chain, given the training cells of its voters.
+
+    Parameters
+    ----------
+    recipe : str
+        A key of `RECIPES`; it says what the calibrator is fitted on.
+    ensembler : str
+        A key of `ENSEMBLERS`.
+    params : mapping
+    calibrator : str or None
+        A key of `CALIBRATORS`; None: the ensembler's own probabilities.
+    random_state : int
+    """
+
+    recipe: str
+    ensembler: str
+    params: Mapping[str, Any]
+    calibrator: str | None
+    random_state: int
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """A fitted ensembler, and the calibrator of its probabilities where there is one."""
+
+    ensembler: BaseEnsembler
+    calibrator: BaseCalibrator | None
+
+    def uncalibrated(self, patterns: npt.NDArray[np.int8]) -> Floats:
+        """Return the ensembler's own P(consistent) of vote patterns, shape (n_patterns,)."""
+        return np.asarray(np.clip(self.ensembler.predict_proba(patterns)[:, 1], P_MIN, 1 - P_MIN))
+
+    def predict(self, patterns: npt.NDArray[np.int8]) -> Floats:
+        """Return P(consistent) of vote patterns, shape (n_patterns,)."""
+        if self.calibrator is None:
+            return self.uncalibrated(patterns)
+        return self.calibrator.transform(self.ensembler.predict_proba(patterns)[:, 1])
+
+
+def fit_chain(spec: ChainSpec, training: TrainingSet) -> Chain:
+    """Fit a chain on a training set of its own voters.
+
+    Parameters
+    ----------
+    spec : ChainSpec
+    training : TrainingSet
+
+    Returns
+    -------
+    Chain
+        The same for the same training set, whatever else was fitted before.
+    """
+    recipe = RECIPES[spec.recipe]
+    point = {name: (value,) for name, value in spec.params.items()}
+    found = search(spec.ensembler, training, criterion=recipe.criterion, grid=point, random_state=spec.random_state)
+    if spec.calibrator is None:
+        return Chain(found.ensembler, None)
+    if recipe.calibrate_on == "training":
+        X, y, w = training.table()
+        return Chain(found.ensembler, fit_calibrator(spec.calibrator, found.ensembler.predict_proba(X)[:, 1], y, w))
+    everything = np.ones(len(training.fold_of), dtype=bool)
+    scores = scored_rows(found.oof, training, training.weights(), everything)
+    return Chain(found.ensembler, fit_calibrator(spec.calibrator, *scores))

@@ -1,0 +1,21 @@
+"""The versions that a fit depends on."""
+
+from importlib import metadata
+from platform import python_version
+
+from deep import __version__
+
+__all__ = ["library_versions"]
+
+LIBRARIES = ("numpy", "scipy", "scikit-learn", "catboost", "lightgbm", "snorkel", "torch", "xgboost")
+
+
+def library_versions() -> dict[str, str]:
+    """Return the versions of what a fit depends on."""
+    found = {"deep": __version__, "python": python_version()}
+    for name in LIBRARIES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found

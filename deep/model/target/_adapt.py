@@ -1,0 +1,123 @@
+"""What a model knows of datasets it never saw: their prior, and how a few labels of one correct it there."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit, logit
+
+from deep._checks import Floats
+from deep.base import P_MIN
+from deep.model.target._align import context_of
+from deep.model.target._few_labels import FewLabels, LeftOutRows, Misfit, learn_misfit
+from deep.model.target._prior import LearnedPrior, PriorEstimate
+
+__all__ = ["Adaptation", "Correction", "learn_adaptation"]
+
+
+@dataclass(frozen=True, eq=False)
+class Adaptation:
+    """What leaving each training dataset out tells of a dataset without labels.
+
+    Parameters
+    ----------
+    contexts : mapping of str to float
+        By training dataset: log-odds of the mean P there, by fits without it.
+    priors : mapping of str to float
+        By training dataset: its share of consistent items.
+    misfit : Misfit
+        How far P at the estimated prior was off there.
+    """
+
+    contexts: Mapping[str, float]
+    priors: Mapping[str, float]
+    misfit: Misfit
+
+    @cached_property
+    def prior(self) -> LearnedPrior:
+        """Return the line from context to prior."""
+        return LearnedPrior().fit(list(self.contexts.values()), [self.priors[name] for name in self.contexts])
+
+    def estimate(self, p: Floats, weights: Floats | None = None) -> PriorEstimate:
+        """Return the prior of a dataset of which only P(consistent) at equal class weights is known."""
+        return self.prior.predict(context_of(log_odds(p), np.ones(len(p)) if weights is None else weights))
+
+
+@dataclass(frozen=True, eq=False)
+class Correction:
+    """What labels of one dataset say of P there.
+
+    Parameters
+    ----------
+    prior : float
+        The share of consistent items that was estimated before the labels were looked at.
+    intercept, slope : float
+        In log-odds at that prior.
+    covariance : ndarray of shape (2, 2)
+        Of the two, given the labels.
+    n_labels : int
+        Labels that it was learned from.
+    misfit : Misfit
+        What it was shrunk by.
+    """
+
+    prior: float
+    intercept: float
+    slope: float
+    covariance: Floats
+    n_labels: int
+    misfit: Misfit
+
+    @classmethod
+    def learn(cls, misfit: Misfit, prior: float, p: Floats, labels: npt.NDArray[np.int8]) -> Self:
+        """Learn from labeled items and their P(consistent) at equal class weights."""
+        few = FewLabels(misfit).fit(at_prior(p, prior), labels)
+        intercept, slope = few.coef_.tolist()
+        return cls(prior, intercept, slope, few.covariance_, len(labels), misfit)
+
+    def apply(self, p: Floats) -> Floats:
+        """Return corrected P from P at equal class weights."""
+        moved: Floats = expit(self.intercept + self.slope * log_odds(at_prior(p, self.prior)))
+        return np.clip(moved, P_MIN, 1 - P_MIN)
+
+    def interval(self, p: Floats) -> tuple[Floats, Floats]:
+        """Return the bounds of corrected P at level 0.9, from P at equal class weights."""
+        z = log_odds(at_prior(p, self.prior))
+        return self.misfit.bounds(z, self.intercept + self.slope * z, self.covariance, None)
+
+
+def log_odds(p: Floats) -> Floats:
+    """Return log(p / (1 - p)), finite."""
+    return np.asarray(logit(np.clip(p, P_MIN, 1 - P_MIN)))
+
+
+def at_prior(p: Floats, prior: float) -> Floats:
+    """Return P at another prior from P at equal class weights."""
+    return np.asarray(expit(log_odds(p) + logit(prior)))
+
+
+def learn_adaptation(left_out: Floats, counts: npt.NDArray[np.int64], datasets: tuple[str, ...]) -> Adaptation:
+    """Learn from each training dataset what the fits without it say of it.
+
+    Parameters
+    ----------
+    left_out : ndarray of float, shape (n_patterns, n_datasets)
+        P(consistent) of each pattern by the chain fitted without the dataset.
+    counts : ndarray of int, shape (n_patterns, n_datasets, 2)
+        Rows by pattern, dataset and label.
+    datasets : tuple of str
+    """
+    z = log_odds(left_out)
+    rows = counts.sum(axis=2).astype(float)
+    contexts = [context_of(z[:, d], rows[:, d]) for d in range(len(datasets))]
+    priors = (counts[..., 1].sum(axis=0) / rows.sum(axis=0)).tolist()
+    line = LearnedPrior().fit(contexts, priors)
+    cells = np.arange(len(z))
+    ones, zeros = counts[..., 1].astype(float), counts[..., 0].astype(float)
+    misfit = learn_misfit(
+        [LeftOutRows(z[:, d] + line.left_out_[d], ones[:, d], zeros[:, d], cells) for d in range(len(datasets))]
+    )
+    return Adaptation(dict(zip(datasets, contexts, strict=True)), dict(zip(datasets, priors, strict=True)), misfit)

@@ -1,0 +1,57 @@
+"""A judge of two stages for tests: split the claim at "and", then check every part alone."""
+
+import hashlib
+from typing import Any
+
+from deep.prompt_pool import Program, Question, why_unusable
+from deep.records import Example, Judgment
+from tests.scripted_llm import Asked
+
+
+class ToyJudge:
+    """Asks for the parts of a claim, then of each part whether the source holds it."""
+
+    name = "toy"
+    version = hashlib.sha256(b"toy 1").hexdigest()
+
+    def voter(self, model: str) -> str:
+        """Return the column's name."""
+        return f"{self.name}@{self.version[:8]}/{model}"
+
+    def most_calls(self, example: Example) -> int:
+        """Return one call to split, and one a word at most."""
+        return 1 + len(example.claim.split())
+
+    def program(self, example: Example) -> Program[Judgment]:
+        """Judge one example."""
+        (split,) = yield [ask("split", f"SPLIT {example.claim}")]
+        reason = why_unusable(split)
+        if reason is not None:
+            return Judgment(vote=-1, reason=reason)
+        parts = [part for part in split.text.split(" | ") if part]
+        if not parts:
+            return Judgment(vote=-1, reason="unparsable")
+        if parts == ["boom"]:
+            raise KeyError("boom")
+        checks = yield [ask("check", f"CHECK {part} IN {example.source}") for part in parts]
+        reasons = [why_unusable(check) for check in checks]
+        if any(reasons):
+            return Judgment(vote=-1, reason=next(reason for reason in reasons if reason))
+        if any(check.text not in ("yes", "no") for check in checks):
+            return Judgment(vote=-1, reason="unparsable")
+        return Judgment(vote=int(all(check.text == "yes" for check in checks)), evidence=tuple(parts))
+
+
+def ask(step: str, text: str, **fields: Any) -> Question:
+    """Return a question of a single message."""
+    chosen = {"parameters": {"max_tokens": 9}, **fields}
+    return Question(step=step, messages=[{"role": "user", "content": text}], **chosen)
+
+
+def answer(asked: Asked) -> str:
+    """Answer the toy judge truthfully."""
+    word, _, rest = asked.user.partition(" ")
+    if word == "SPLIT":
+        return " | ".join(part.strip() for part in rest.split(" and "))
+    part, _, source = rest.partition(" IN ")
+    return "yes" if part in source else "no"

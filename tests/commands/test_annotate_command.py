@@ -1,0 +1,211 @@
+"""`deep annotate`: the worksheet, agreement worked out by hand, where annotators part, and the ambiguous ones apart."""
+
+import csv
+import json
+import random
+
+import pytest
+
+from deep.commands.annotate import main
+from deep.datasets._annotations import STEPS, read_annotations
+
+COLUMNS = ["item_id", "annotator", "label", *STEPS, "ambiguous"]
+
+ROWS = """\
+1 ann 1 1 1 . 1 .
+1 bob 1 1 1 . 1 .
+2 ann 0 0 . . 1 .
+2 bob 0 0 . . 1 .
+3 ann 1 1 . 1 1 .
+3 bob 0 1 . 0 1 sentiment
+4 ann 1 1 . 1 1 .
+4 bob 0 1 . 1 0 relation
+5 ann 1 1 1 1 1 .
+5 bob 1 1 0 1 1 .
+6 ann 0 0 . . . .
+6 bob 1 . . . . .
+7 ann 1 1 . . . .
+8 ann . 1 . . . .
+8 bob 1 1 . . . .
+"""
+"""Eight items; a dot is an empty cell."""
+
+
+@pytest.fixture
+def file(tmp_path):
+    """Return a file of annotations."""
+    return write(tmp_path / "annotations.csv", ROWS)
+
+
+def write(path, text, columns=COLUMNS):
+    """Write rows given as words."""
+    with path.open("w", newline="", encoding="utf-8") as opened:
+        table = csv.writer(opened)
+        table.writerow(columns)
+        table.writerows([word.replace(".", "") for word in line.split()] for line in text.splitlines())
+    return path
+
+
+def results(capsys, *words):
+    """Run the command for JSON."""
+    assert main([*map(str, words), "--json", "--n-boot", "50"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def values(found, key):
+    """Return the measures by their first word."""
+    return {one["name"].split("'")[0]: (one["items"], one["value"]) for one in found[key]["measures"]}
+
+
+def test_agreement_is_the_one_worked_out_by_hand(file, capsys):
+    """Items 1 to 6 have both labels: 3 of 6 alike; ann says factual 4 times, bob 3."""
+    found = results(capsys, "agreement", file)
+    everything = values(found, "all")
+    assert found["all"]["items"] == 8
+    expected = (4 / 6) * (3 / 6) + (2 / 6) * (3 / 6)
+    assert everything["Cohen"] == (6, pytest.approx((3 / 6 - expected) / (1 - expected)))
+    share = 7 / 12
+    chance = share**2 + (1 - share) ** 2
+    assert everything["Fleiss"] == (6, pytest.approx((3 / 6 - chance) / (1 - chance)))
+    assert everything["Krippendorff"] == (6, pytest.approx(1 - (6 / 12) / (2 * 7 * 5 / (12 * 11))))
+    clear = values(found, "without_ambiguous")
+    assert found["without_ambiguous"]["items"] == 6
+    assert clear["Cohen"] == (4, pytest.approx((3 / 4 - 1 / 2) / (1 / 2)))
+
+
+def test_table_1_counts_what_is_agreed_and_what_is_ambiguous(file, capsys):
+    """Items 3 and 4 leave; item 6 is tied, so it is neither."""
+    counts = results(capsys, "agreement", file)["table_1"]
+    assert counts == {"factual": 4, "non_factual": 1, "undecided": 1, "total": 6, "sentiment": 1, "relation": 1}
+    counts = results(capsys, "agreement", file, "--min-marks", "2")["table_1"]
+    assert counts == {"factual": 4, "non_factual": 1, "undecided": 3, "total": 8, "sentiment": 0, "relation": 0}
+
+
+def test_disagreements_name_the_step(file, capsys):
+    """A mark against no mark is no disagreement; the label alone may differ, or a step alone."""
+    found = results(capsys, "agreement", file)["disagreements"]
+    assert [(d["item"], d["on_label"], d["steps"]) for d in found] == [
+        ("3", True, ["interpretive"]),
+        ("4", True, ["relation"]),
+        ("5", False, ["descriptive"]),
+        ("6", True, []),
+    ]
+    assert found[0]["labels"] == {"ann": 1, "bob": 0}
+
+
+def test_the_text_says_the_same(file, capsys):
+    """For people."""
+    assert main(["agreement", str(file), "--n-boot", "20"]) == 0
+    said = capsys.readouterr().out
+    assert "agreement, all items (8)" in said
+    assert "3: the label and interpretive (ann 1, bob 0)" in said
+    assert "5: descriptive (ann 1, bob 1)" in said
+    assert "  sentiment: 1" in said
+
+
+def test_the_ambiguous_go_into_a_file_apart(file, tmp_path, capsys):
+    """Every row, as it came, is in exactly one of the two files, and the rest can be read again."""
+    out = tmp_path / "ambiguous.csv"
+    found = results(capsys, "agreement", file, "--filter-ambiguous", out)
+    assert found["files"] == {"ambiguous": str(out), "rest": str(tmp_path / "ambiguous.rest.csv")}
+    assert read_annotations(out).items == ["3", "4"]
+    assert read_annotations(found["files"]["rest"]).items == ["1", "2", "5", "6", "7", "8"]
+    apart, rest = (read_annotations(path) for path in found["files"].values())
+    assert apart.columns == COLUMNS
+    assert len(apart.rows) + len(rest.rows) == len(ROWS.splitlines())
+    again = results(capsys, "agreement", found["files"]["rest"])
+    assert values(again, "all") == values(found, "without_ambiguous")
+    assert {path.name for path in tmp_path.iterdir()} == {out.name, "ambiguous.rest.csv", file.name}
+
+
+def test_the_papers_table_1(tmp_path, capsys):
+    """345 factual, 65 not, 31 undecidable over sentiment and 53 over relation, of five annotators."""
+    lines = [f"f{i} a{j} 1 ." for i in range(345) for j in range(5)]
+    lines += [f"n{i} a{j} 0 ." for i in range(65) for j in range(5)]
+    lines += [f"s{i} a{j} {j % 2} {'sentiment' if j == 4 else '.'}" for i in range(31) for j in range(5)]
+    lines += [f"r{i} a{j} {j % 2} {'relation' if j == 2 else '.'}" for i in range(53) for j in range(5)]
+    random.Random(3).shuffle(lines)
+    file = write(tmp_path / "a.csv", "\n".join(lines), ["item_id", "annotator", "label", "ambiguous"])
+    found = results(capsys, "agreement", file)
+    counts = {"factual": 345, "non_factual": 65, "undecided": 0, "total": 410, "sentiment": 31, "relation": 53}
+    assert found["table_1"] == counts
+    assert values(found, "without_ambiguous")["Fleiss"] == (410, pytest.approx(1.0))
+    assert len([one for one in found["all"]["measures"] if "Cohen" in one["name"]]) == 10
+
+
+def test_what_is_undefined_is_said_to_be(tmp_path, capsys):
+    """One label alone allows no kappa."""
+    file = write(tmp_path / "a.csv", "1 ann 1\n1 bob 1\n2 ann 1\n2 bob 1", ["item_id", "annotator", "label"])
+    assert {value for _, value in values(results(capsys, "agreement", file), "all").values()} == {None}
+    assert main(["agreement", str(file), "--n-boot", "5"]) == 0
+    assert "Fleiss' kappa: undefined on 2 items" in capsys.readouterr().out
+
+
+def test_the_worksheet_holds_the_three_steps_and_the_columns(capsys):
+    """What it asks for is what the file is read for."""
+    assert main(["guideline"]) == 0
+    said = capsys.readouterr().out
+    for word in ("Decompose", "Decouple", "Detach", "sentiment", ", ".join(COLUMNS)):
+        assert word in said
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ("item_id,annotator\n1,a\n", "no column 'label'"),
+        ("item_id,annotator,label\n", "Got no row"),
+        ("item_id,annotator,label\n1,a,2\n", "`label` must be 0, 1 or empty. Got '2' in row 1"),
+        ("item_id,annotator,label,relation\n1,a,1,yes\n", "`relation` must be 0, 1 or empty. Got 'yes' in row 1"),
+        ("item_id,annotator,label,ambiguous\n1,a,1,odd\n", "must be empty, relation or sentiment. Got 'odd'"),
+        ("item_id,annotator,label\n1,a,1\n1,a,0\n", "one row for each item_id, annotator. Got 1, a again in row 2"),
+        ("item_id,annotator,label\n,a,1\n", "`item_id` must not be empty"),
+        ("item_id,annotator,label\n1,,1\n", "`annotator` must not be empty"),
+        ("item_id,annotator,label\n1,a,1\n2,a,0\n", "two annotators or more. Got 'a' alone"),
+        ("item_id,annotator,label\n1,a,1,7\n", "no more cells than columns"),
+        ('item_id,annotator,label\n1,a,"1\n', "`file` must be CSV in UTF-8"),
+        ("", "no column 'item_id'"),
+    ],
+)
+def test_a_bad_file_is_one_line(tmp_path, capsys, content, complaint):
+    """With the column and the row."""
+    file = tmp_path / "a.csv"
+    file.write_text(content, encoding="utf-8")
+    assert main(["agreement", str(file)]) == 2
+    said = capsys.readouterr().err
+    assert complaint in said
+    assert said.startswith("error: ")
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--min-marks", "0"],
+        ["--n-boot", "0"],
+        ["--seed", "-1"],
+        ["--filter-ambiguous", "x.txt"],
+        ["--filter-ambiguous", "no-such-folder/x.csv"],
+    ],
+)
+def test_bad_options_write_nothing(file, capsys, words):
+    """Status 2."""
+    assert main(["agreement", str(file), *words]) == 2
+    assert capsys.readouterr().err.startswith("error: `")
+    assert list(file.parent.iterdir()) == [file]
+
+
+def test_the_annotations_are_never_overwritten(file, tmp_path, capsys):
+    """Neither of the two files may be the one that is read."""
+    before = file.read_bytes()
+    rest = file.rename(tmp_path / "a.rest.csv")
+    for out in (rest, tmp_path / "a.csv"):
+        assert main(["agreement", str(rest), "--filter-ambiguous", str(out)]) == 2
+        assert "`filter_ambiguous` must leave `file` as it is" in capsys.readouterr().err
+    assert rest.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [rest]
+
+
+def test_an_absent_file_is_one_line(tmp_path, capsys):
+    """As elsewhere."""
+    assert main(["agreement", str(tmp_path / "none.csv")]) == 2
+    assert "must be a readable CSV file" in capsys.readouterr().err

@@ -1,0 +1,297 @@
+"""`deep fit`, `deep score`, `deep explain` and `deep export` from their command lines."""
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from deep.commands import explain, export, fit, score
+from deep.model import load_model, pattern_grid
+from deep.model.file._score_votes import ROWS_AT_ONCE
+from tests.commands.model_case import IDS, QUICK, fit_here, frame_of, refused, scored
+from tests.model.fitted import small_votes
+
+LONG = bool(os.environ.get("DEEP_LONG"))
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory):
+    """Return a folder with votes and a model."""
+    return fit_here(tmp_path_factory.mktemp("model"))
+
+
+def test_fit_says_what_it_chose(here, capsys, tmp_path):
+    """For people, and as JSON; the model is the same from CSV and from Parquet."""
+    out = tmp_path / "model.json"
+    assert fit.main([str(here / "votes.csv"), "--out", str(out), *QUICK]) == 0
+    said = capsys.readouterr().out
+    assert "LogisticRegression (C=" in said
+    assert "mean over datasets left out in turn: balanced accuracy" in said
+    assert fit.main([str(here / "votes.csv"), "--out", str(out), "--json", *QUICK]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert (summary["ensembler"], summary["calibrator"], len(summary["voters"])) == ("LogisticRegression", "platt", 3)
+    assert np.array_equal(load_model(out).table.p, load_model(here / "model.json").table.p)
+
+
+def test_fit_in_two_processes_is_the_same(here, tmp_path):
+    """And so is fitting some datasets by name or by leaving out the others."""
+    for i, words in enumerate((["--only", "a,b,c"], ["--exclude", "d", "--jobs", "2"])):
+        assert fit.main([str(here / "votes.parquet"), "--out", str(tmp_path / f"{i}.json"), *QUICK, *words]) == 0
+    one, two = (load_model(tmp_path / f"{i}.json") for i in range(2))
+    assert one.cells.groups == ("a", "b", "c")
+    assert np.array_equal(one.table.p, two.table.p)
+
+
+def test_fit_on_nothing_uses_the_simulated_votes_and_says_so(tmp_path, capsys):
+    """In capitals, and in the file."""
+    assert fit.main(["--out", str(tmp_path / "model.json"), *QUICK]) == 0
+    assert "SIMULATED" in capsys.readouterr().out
+    assert load_model(tmp_path / "model.json").report["provenance"]["votes"] == "simulated"
+
+
+def test_scores_have_the_columns_of_loo_and_the_interval(here):
+    """The same from Parquet in pieces, from CSV at once, and by the API."""
+    found = scored(here, "--votes", here / "votes.parquet")
+    assert list(found) == [*IDS, "p_consistent", "p_uncalibrated", "n_votes", "p_low", "p_high"]
+    votes, model = small_votes(n_voters=5), load_model(here / "model.json")
+    assert np.array_equal(found["p_consistent"], model.score(votes))
+    assert np.array_equal(found[["p_low", "p_high"]], model.intervals(votes))
+    assert np.array_equal(found["n_votes"], (model.select(votes) >= 0).sum(axis=1))
+    assert found["label"].tolist() == votes.labels.tolist()
+    pd.testing.assert_frame_equal(scored(here, "--votes", here / "votes.csv", out="s2.parquet"), found)
+    as_csv = scored(here, "--votes", here / "votes.csv", out="s.csv")
+    assert np.array_equal(as_csv["p_consistent"], found["p_consistent"])
+
+
+def test_columns_that_are_no_voters_of_the_model_need_not_hold_votes(here, tmp_path):
+    """Text beside the votes is not read."""
+    table = pd.read_parquet(here / "votes.parquet").assign(claim="a claim", score=0.3)
+    table.to_parquet(tmp_path / "more.parquet")
+    table.to_csv(tmp_path / "more.csv", index=False)
+    expected = scored(here, "--votes", here / "votes.parquet")["p_consistent"]
+    for name in ("more.parquet", "more.csv"):
+        assert np.array_equal(scored(here, "--votes", tmp_path / name)["p_consistent"], expected)
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.int64(), pa.bool_(), pa.float64(), pa.string(), "dictionary"])
+def test_votes_of_every_kind_of_column_score_alike(here, tmp_path, kind):
+    """Those that do not go through in pieces are read whole."""
+    plain = pq.read_table(here / "votes.parquet")
+    columns = {}
+    for name in plain.column_names:
+        column = plain[name]
+        if name.startswith("judge"):
+            column = column.dictionary_encode() if kind == "dictionary" else column.cast(kind)
+        columns[name] = column
+    pq.write_table(pa.table(columns), tmp_path / "votes.parquet")
+    pd.testing.assert_frame_equal(
+        scored(here, "--votes", tmp_path / "votes.parquet", out="k.parquet"),
+        scored(here, "--votes", here / "votes.csv"),
+    )
+
+
+def test_more_rows_than_a_piece_holds(here, tmp_path):
+    """All of them come out, in their order."""
+    votes = small_votes(("new",), n=ROWS_AT_ONCE + 7)
+    frame_of(votes).drop(columns="label").to_parquet(tmp_path / "votes.parquet")
+    found = scored(here, "--votes", tmp_path / "votes.parquet", "--allow-missing")
+    assert found["item_id"].tolist() == votes.example_ids.tolist()
+    assert found["label"].isna().all()
+    model = load_model(here / "model.json")
+    assert np.array_equal(found["p_consistent"], model.score(votes, allow_missing=True))
+
+
+def test_another_prior(here):
+    """Moves P, and leaves the rest."""
+    plain = scored(here, "--votes", here / "votes.csv")
+    moved = scored(here, "--votes", here / "votes.csv", "--prior", "0.8", out="m.parquet")
+    assert (moved["p_consistent"] > plain["p_consistent"]).all()
+    assert np.array_equal(moved["p_uncalibrated"], plain["p_uncalibrated"])
+
+
+def domains(data_home, monkeypatch):
+    """Return votes of lexical checks on sixty pairs of each domain of SummEdits."""
+    from deep.datasets import load_examples
+    from deep.features.lexical import LEXICAL
+
+    monkeypatch.setenv("DEEP_DATA_HOME", str(data_home))
+    seen, some = {}, []
+    for example in load_examples("summedits"):
+        seen[example.dataset] = seen.get(example.dataset, 0) + 1
+        if seen[example.dataset] <= 60:
+            some.append(example)
+    table = {
+        "dataset": [example.dataset for example in some],
+        "item_id": [example.example_id for example in some],
+        "label": [example.label for example in some],
+    }
+    for name in ("numbers", "entities", "negation", "coverage", "novel-run"):
+        check = LEXICAL[name]()
+        said = [judgment.vote for judgment in check.label_many(some)]
+        table[check.voter] = pd.array(said, dtype="Int8")
+        table[check.voter][np.array(said) == -1] = pd.NA
+    return pd.DataFrame(table)
+
+
+def joined(sql_file, votes, voters, engine):
+    """Return P of each row of votes, by the join that an exported model is made for."""
+    same = " AND ".join(f'v."{name}" IS NOT DISTINCT FROM m."{name}"' for name in voters)
+    query = f"SELECT m.p_consistent FROM votes AS v JOIN deep_model AS m ON {same} ORDER BY v.position"
+    rows = votes[list(voters)].assign(position=range(len(votes)))
+    if engine == "sqlite":
+        connection = sqlite3.connect(":memory:")
+        connection.executescript(sql_file.read_text(encoding="utf-8"))
+        rows.astype(object).where(rows.notna(), None).to_sql("votes", connection, index=False)
+    else:
+        connection = pytest.importorskip("duckdb").connect()
+        connection.execute(sql_file.read_text(encoding="utf-8"))
+        connection.register("votes", pa.Table.from_pandas(rows, preserve_index=False))
+    found = np.array(connection.execute(query).fetchall())[:, 0]
+    connection.close()
+    return found
+
+
+def test_seven_domains_score_the_eighth_alike_by_every_way(data_home, monkeypatch, tmp_path):
+    """Command line, Python and SQL in two databases give one probability."""
+    table = domains(data_home, monkeypatch)
+    assert table["dataset"].nunique() == 8
+    table.to_parquet(tmp_path / "votes.parquet")
+    words = [*QUICK[2:], "--sizes", "5", "--exclude", "summedits-news"]
+    assert fit.main([str(tmp_path / "votes.parquet"), "--out", str(tmp_path / "model.json"), *words]) == 0
+    model = load_model(tmp_path / "model.json")
+    assert len(model.report["training_datasets"]) == 7
+    assert {row["licence"] for row in model.report["training_datasets"].values()} == {
+        "Apache-2.0 (commercial use allowed)"
+    }
+    eighth = table[table["dataset"] == "summedits-news"].reset_index(drop=True)
+    eighth.to_parquet(tmp_path / "eighth.parquet")
+    p = scored(tmp_path, "--votes", tmp_path / "eighth.parquet")["p_consistent"].to_numpy()
+    assert len(p) == 60
+    assert len(np.unique(p)) > 3
+    by_api = model.score(eighth[list(model.voter_names)].fillna(-1))
+    np.testing.assert_allclose(by_api, p, rtol=0, atol=1e-12)
+    assert export.main([str(tmp_path / "model.json"), "--to", "sql", "--out", str(tmp_path / "model.sql")]) == 0
+    for engine in ("sqlite", "duckdb"):
+        by_sql = joined(tmp_path / "model.sql", eighth, model.voter_names, engine)
+        np.testing.assert_allclose(by_sql, p, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "duckdb"])
+def test_every_pattern_has_its_probability_in_sql(here, tmp_path, engine):
+    """All 27 of them, no votes among them."""
+    out = tmp_path / "model.sql"
+    assert export.main([str(here / "model.json"), "--to", "sql", "--out", str(out)]) == 0
+    model = load_model(here / "model.json")
+    patterns = pd.DataFrame(pattern_grid(3), columns=list(model.voter_names)).astype("Int8").replace(-1, pd.NA)
+    found = joined(out, patterns, model.voter_names, engine)
+    np.testing.assert_allclose(found, model.table.p, rtol=0, atol=1e-12)
+
+
+def test_the_join_that_the_file_tells_is_one_that_works(here, tmp_path):
+    """It begins with a query; run as it stands, it finds P of every pattern, of those with no votes too."""
+    out = tmp_path / "model.sql"
+    assert export.main([str(here / "model.json"), "--to", "sql", "--out", str(out)]) == 0
+    told = [line[2:] for line in out.read_text(encoding="utf-8").splitlines() if line.startswith("--   ")]
+    model = load_model(here / "model.json")
+    rows = pd.DataFrame(pattern_grid(3), columns=list(model.voter_names)).astype(object)
+    connection = sqlite3.connect(":memory:")
+    connection.executescript(out.read_text(encoding="utf-8"))
+    rows.mask(rows == -1, None).to_sql("votes", connection, index=False)
+    found = sorted(row[-1] for row in connection.execute("\n".join(told)))
+    connection.close()
+    np.testing.assert_allclose(found, np.sort(model.table.p), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_the_table_as_a_file(here, tmp_path, kind):
+    """Voters, then P; an empty cell is no vote; a row a pattern."""
+    out = tmp_path / f"model.{kind}"
+    assert export.main([str(here / "model.json"), "--to", kind, "--out", str(out)]) == 0
+    table = pd.read_csv(out) if kind == "csv" else pd.read_parquet(out)
+    model = load_model(here / "model.json")
+    assert list(table) == [*model.voter_names, "p_consistent"]
+    assert np.array_equal(table.iloc[:, :3].isna(), pattern_grid(3) == -1)
+    assert np.array_equal(table.iloc[:, :3].fillna(-1), pattern_grid(3))
+    assert np.array_equal(table["p_consistent"], model.table.p)
+
+
+def test_names_are_quoted_in_sql(tmp_path):
+    """Whatever stands in them."""
+    votes = frame_of(small_votes()).rename(columns={"judge-0": 'the "strict"; DROP', "judge-1": "it's"})
+    votes.to_parquet(tmp_path / "votes.parquet")
+    assert fit.main([str(tmp_path / "votes.parquet"), "--out", str(tmp_path / "model.json"), *QUICK]) == 0
+    out = tmp_path / "model.sql"
+    assert export.main([str(tmp_path / "model.json"), "--to", "sql", "--out", str(out), "--table", 'my "table"']) == 0
+    with sqlite3.connect(":memory:") as connection:
+        connection.executescript(out.read_text())
+        assert connection.execute('SELECT count(*), count("it\'s") FROM "my ""table"""').fetchone() == (27, 18)
+    connection.close()
+
+
+def test_explain_an_item_and_votes_by_hand(here, capsys):
+    """Both say the same of the same votes; JSON holds the numbers."""
+    table = pd.read_parquet(here / "votes.parquet")
+    model = load_model(here / "model.json")
+    row = table.iloc[5]
+    words = ["--votes", str(here / "votes.parquet"), "--item", row["item_id"], "--dataset", row["dataset"]]
+    assert explain.main([str(here / "model.json"), *words, "--json"]) == 0
+    by_item = json.loads(capsys.readouterr().out)
+    votes = {name: row[name] for name in model.voter_names}
+    given = [f"{name}={'none' if pd.isna(vote) else vote}" for name, vote in votes.items()]
+    assert explain.main([str(here / "model.json"), "--json", *(w for g in given for w in ("--vote", g))]) == 0
+    assert json.loads(capsys.readouterr().out) == by_item
+    assert by_item["p_low"] < by_item["p_consistent"] < by_item["p_high"]
+    assert explain.main([str(here / "model.json"), "--vote", f"{model.voter_names[0]}=1"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("P(consistent) = ")
+    assert f"{model.voter_names[1]}  none" in said
+
+
+def test_a_wide_model_is_no_table(tmp_path, capsys):
+    """Its size is said."""
+    frame_of(small_votes(n_voters=11)).to_parquet(tmp_path / "votes.parquet")
+    words = [*QUICK[2:], "--sizes", "all"]
+    assert fit.main([str(tmp_path / "votes.parquet"), "--out", str(tmp_path / "model.json"), *words]) == 0
+    assert len(scored(tmp_path, "--votes", tmp_path / "votes.parquet")) == 480
+    capsys.readouterr()
+    err = refused(capsys, export, tmp_path / "model.json", "--to", "csv", "--out", tmp_path / "m.csv")
+    assert "at most 10 voters" in err
+
+
+@pytest.mark.parametrize("name", ["fit", "score", "explain", "export"])
+def test_help_has_examples(name, capsys):
+    """And names the command."""
+    with pytest.raises(SystemExit) as caught:
+        {"fit": fit, "score": score, "explain": explain, "export": export}[name].main(["--help"])
+    assert caught.value.code == 0
+    said = capsys.readouterr().out
+    assert f"  deep {name} " in said.partition("examples:")[2]
+
+
+@pytest.mark.skipif(not LONG, reason="takes a minute; set DEEP_LONG=1")
+def test_ten_million_rows_go_through_in_pieces(here, tmp_path):
+    """A process that scores them holds eight bytes a row, not the rows."""
+    model = load_model(here / "model.json")
+    n = 10_000_000
+    rng = np.random.default_rng(0)
+    columns = {name: pa.array(rng.integers(0, 2, n, dtype=np.int8)) for name in model.voter_names}
+    ids = pa.array(np.arange(n)).cast(pa.string())
+    pq.write_table(pa.table({"dataset": pa.array(["new"] * n), "item_id": ids, **columns}), tmp_path / "votes.parquet")
+    code = (
+        "import resource, sys; from deep.commands.score import main; status = main(sys.argv[1:]); "
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss); sys.exit(status)"
+    )
+    words = [str(here / "model.json"), "--votes", str(tmp_path / "votes.parquet"), "--out", str(tmp_path / "s.parquet")]
+    start = time.perf_counter()
+    done = subprocess.run([sys.executable, "-c", code, *words], check=True, capture_output=True, text=True)
+    sys.stderr.write(f"{n} rows in {time.perf_counter() - start:.0f} s\n")
+    assert int(done.stdout.split()[-1]) < 1_500_000
+    assert pq.read_metadata(tmp_path / "s.parquet").num_rows == n

@@ -1,0 +1,499 @@
+"""`deep votes` from its command line: the files it writes, what it refuses, and what it survives."""
+
+import io
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections import Counter
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+from deep.asking._progress import live_line, live_text
+from deep.commands.votes import main
+from deep.llm import Tally
+from deep.records import Judgment
+from tests.fault_server import FaultServer
+from tests.llm.calls import KEY, rows
+from tests.llm.crash import PROMPTS, kill_and_resume, write_examples
+
+LONG = bool(os.environ.get("DEEP_LONG"))
+"""Set DEEP_LONG=1 for the runs at full size."""
+
+TRANSPORT = {"rate_limited": 0.1, "server_error": 0.05, "hang": 0.01, "dropped": 0.02, "broken_json": 0.03}
+
+
+@pytest.fixture
+def examples(tmp_path):
+    """Return a file of 30 examples."""
+    return write_examples(tmp_path / "news.csv", 30)
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch):
+    """Give every command the test's key, and nothing else of the caller's environment."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+
+
+def arguments(examples, url, *more, prompts=PROMPTS[:2]):
+    """Return a command line that is quick about its retries."""
+    out = examples.with_name("votes.parquet")
+    common = ["--prompt", *prompts, "--model", "tiny", "--base-url", url, "--out", str(out)]
+    return [str(examples), *common, "--backoff", "0.02", "--timeout", "5", *map(str, more)]
+
+
+def outputs(examples):
+    """Return votes and reasons as frames."""
+    out = examples.with_name("votes.parquet")
+    return pd.read_parquet(out), pd.read_parquet(out.with_name("votes.reasons.parquet"))
+
+
+def test_the_votes_are_a_wide_table(examples, capsys):
+    """One row an example in its order, one column a voter, int8 with nulls, and metadata on how it came to be."""
+    with FaultServer() as server:
+        assert main(arguments(examples, server.url)) == 0
+    votes, reasons = outputs(examples)
+    assert list(votes.columns[:4]) == ["dataset", "item_id", "label", "document_id"]
+    assert votes["item_id"].tolist() == [f"e{i}" for i in range(30)]
+    assert [name.split("@")[0] for name in votes.columns[4:]] == PROMPTS[:2]
+    assert all(name.endswith("/tiny") and len(name.split("@")[1].split("/")[0]) == 8 for name in votes.columns[4:])
+    assert set(votes.iloc[:, 4].unique()) == {0, 1}
+    assert reasons.empty
+    schema = pq.read_schema(examples.with_name("votes.parquet"))
+    assert str(schema.field(4).type) == "int8"
+    metadata = json.loads(schema.metadata[b"deep"])
+    assert (metadata["base_url"], metadata["samples"]) == (server.url, 1)
+    assert metadata["voters"][votes.columns[4]]["parameters"]["temperature"] == 0.0
+    assert not examples.with_name("votes.soft.parquet").exists()
+    assert "30 votes" in capsys.readouterr().out
+
+
+def test_faults_change_nothing(tmp_path):
+    """With every transport fault there is a vote or a reason everywhere, as without; attempts equal requests."""
+    n = 2000 if LONG else 100
+    workers = "64" if LONG else "32"
+    calm = write_examples(tmp_path / "news.csv", n)
+    (tmp_path / "storm").mkdir()
+    storm = write_examples(tmp_path / "storm" / "news.csv", n)
+    always = {"no_verdict": 0.02, "truncated": 0.01, "refused": 0.01}
+    options = ["--concurrency", workers, "--max-failure-rate", "0.2", "--endpoint-name", "here"]
+    with FaultServer(faults={**TRANSPORT, **always}) as server:
+        assert main(arguments(storm, server.url, *options, "--timeout", "1.5", prompts=PROMPTS)) == 0
+        ledger = tmp_path / "storm" / "votes.ledger.sqlite"
+        assert rows(ledger, "SELECT count(*) FROM attempts") == [(server.count,)]
+        assert server.count > 1.15 * 5 * n
+        sys.stderr.write(f"{server.count} requests for {5 * n} answers: {Counter(f for *_, f in server.log)}\n")
+    with FaultServer(faults=always) as server:
+        assert main(arguments(calm, server.url, *options, prompts=PROMPTS)) == 0
+        assert server.count == 5 * n
+    for ours, theirs in zip(outputs(storm), outputs(calm), strict=True):
+        pd.testing.assert_frame_equal(ours, theirs)
+    votes, reasons = outputs(storm)
+    assert votes.iloc[:, 4:].isna().sum().sum() == len(reasons)
+    assert set(reasons["reason"]) == {"unparsable", "truncated", "refused"}
+    assert rows(ledger, "SELECT count(*) FROM requests WHERE state != 'done'") == [(0,)]
+
+
+def test_the_same_command_again_costs_nothing(examples, capsys):
+    """Resuming is the default, and gives the same file."""
+    with FaultServer() as server:
+        main(arguments(examples, server.url))
+        first = examples.with_name("votes.parquet").read_bytes()
+        capsys.readouterr()
+        main(arguments(examples, server.url, "--json"))
+        assert server.count == 60
+    summary = json.loads(capsys.readouterr().out)
+    assert (summary["found"], summary["attempts"], summary["stopped"]) == (60, 0, None)
+    assert examples.with_name("votes.parquet").read_bytes() == first
+
+
+def test_another_port_buys_nothing_under_the_same_name(examples):
+    """`--endpoint-name` keeps the answers when the address changes; without it the address is the name."""
+    with FaultServer() as first:
+        main(arguments(examples, first.url, "--endpoint-name", "mine"))
+    with FaultServer() as second:
+        main(arguments(examples, second.url, "--endpoint-name", "mine"))
+        assert second.count == 0
+        main(arguments(examples, second.url))
+        assert second.count == 60
+
+
+def test_a_dry_run_sends_nothing(examples, capsys, tmp_path):
+    """Calls, tokens and cost are told before anything is sent; an unknown price is unknown."""
+    prices = tmp_path / "prices.toml"
+    prices.write_text("[tiny]\ninput = 1.0\noutput = 2.0\n")
+    with FaultServer() as server:
+        assert main(arguments(examples, server.url, "--dry-run")) == 0
+        assert "60 calls" in (said := capsys.readouterr().out)
+        assert "at most unknown" in said
+        assert not examples.with_name("votes.ledger.sqlite").exists()
+        assert server.count == 0
+        main(arguments(examples, server.url, "--prices", prices))
+        capsys.readouterr()
+        main(arguments(examples, server.url, "--prices", prices, "--dry-run", "--json", "--samples", "2"))
+        assert server.count == 60
+    estimate = json.loads(capsys.readouterr().out)
+    assert estimate["calls"] == 120
+    assert 0 < estimate["dollars"] < estimate["dollars_at_most"]
+
+
+def test_a_dry_run_knows_what_is_settled(examples, capsys):
+    """What the ledger holds is not counted again."""
+    with FaultServer() as server:
+        main(arguments(examples, server.url))
+        capsys.readouterr()
+        main(arguments(examples, server.url, "--dry-run", prompts=PROMPTS[:3]))
+    assert "30 calls to make, 60 settled already" in capsys.readouterr().out
+
+
+def test_a_budget_ends_the_run_without_votes(examples, capsys, tmp_path):
+    """Status 3, no votes, and the same command with more money finishes."""
+    prices = tmp_path / "prices.toml"
+    prices.write_text("[tiny]\ninput = 1.0\noutput = 2.0\n")
+    with FaultServer() as server:
+        more = ("--prices", prices, "--max-tokens", "100")
+        assert main(arguments(examples, server.url, *more, "--budget", "0.01")) == 3
+        assert "the budget is reached" in capsys.readouterr().out
+        assert not examples.with_name("votes.parquet").exists()
+        assert main(arguments(examples, server.url, *more, "--budget", "1")) == 0
+        assert server.count == 60
+
+
+def test_a_prompt_that_fails_too_often_is_called_out(examples, capsys):
+    """The files are written, the status is 1, and the prompt is named."""
+    with FaultServer(faults={"no_verdict": 0.3}) as server:
+        assert main(arguments(examples, server.url)) == 1
+    assert "too many to be fitted" in capsys.readouterr().out
+    votes, reasons = outputs(examples)
+    assert len(votes) == 30
+    assert set(reasons["reason"]) == {"unparsable"}
+
+
+def test_what_failed_is_asked_again_by_class(examples):
+    """`--retry-failed` takes several classes, with commas or spaces."""
+    with FaultServer(faults={"no_verdict": 0.2}, script=["ok", *["broken_json"] * 3]) as server:
+        main(arguments(examples, server.url, "--max-attempts", "1"))
+        server.faults = {}
+        assert main(arguments(examples, server.url, "--retry-failed", "broken,dropped", "unparsable")) == 0
+    assert outputs(examples)[1].empty
+
+
+def test_samples_make_soft_votes(examples):
+    """Three answers a question: the majority votes, the mean is kept beside it, and the temperature is not 0."""
+
+    def moody(_):
+        return "VERDICT: SUPPORTED" if next(moods) else "VERDICT: NOT SUPPORTED"
+
+    moods = iter([True, True, False] * 1000)
+    with FaultServer(reply=moody) as server:
+        server.keep_bodies = True
+        more = ("--samples", "3", "--concurrency", "1")
+        assert main(arguments(examples, server.url, *more, prompts=PROMPTS[:1])) == 0
+        assert server.count == 90
+        assert {body["temperature"] for body in server.bodies} == {1.0}
+    assert set(outputs(examples)[0].iloc[:, 4]) == {1}
+    soft = pd.read_parquet(examples.with_name("votes.soft.parquet"))
+    assert soft.iloc[:, 4].tolist() == pytest.approx([2 / 3] * 30)
+
+
+def test_log_probabilities_make_soft_votes(examples):
+    """`--soft` asks for them, and P(consistent) at the verdict's first token is kept."""
+    with FaultServer() as server:
+        assert main(arguments(examples, server.url, "--soft", prompts=["yes-no"])) == 0
+    votes, _ = outputs(examples)
+    soft = pd.read_parquet(examples.with_name("votes.soft.parquet"))
+    expected = votes.iloc[:, 4].map({1: 0.9, 0: 0.1})
+    assert soft.iloc[:, 4].tolist() == pytest.approx(expected.tolist(), abs=0.01)
+
+
+def test_an_endpoint_without_log_probabilities_is_reported(examples, capsys):
+    """What is ignored is noticed: no soft votes, and the report says why."""
+    with FaultServer(ignored=["logprobs"]) as server:
+        main(arguments(examples, server.url, "--soft", prompts=["yes-no"]))
+    assert pd.read_parquet(examples.with_name("votes.soft.parquet")).iloc[:, 4].isna().all()
+    capsys.readouterr()
+    assert main(["report", str(examples.with_name("votes.ledger.sqlite"))]) == 0
+    assert "logprobs ignored" in capsys.readouterr().out
+
+
+def test_scores_are_votes_and_soft_votes(examples):
+    """A prompt that asks for a number votes by its threshold, and the number is kept."""
+    with FaultServer() as server:
+        assert main(arguments(examples, server.url, prompts=["direct-assessment"])) == 0
+    votes, _ = outputs(examples)
+    soft = pd.read_parquet(examples.with_name("votes.soft.parquet"))
+    assert ((soft.iloc[:, 4] >= 0.5) == (votes.iloc[:, 4] == 1)).all()
+
+
+def test_stale_soft_votes_do_not_stay(examples):
+    """A run that asks for none removes those of an earlier one."""
+    with FaultServer() as server:
+        main(arguments(examples, server.url, "--soft"))
+        main(arguments(examples, server.url))
+    assert not examples.with_name("votes.soft.parquet").exists()
+
+
+def test_the_prompts_of_one_document_go_together(tmp_path):
+    """In a pool that puts the document first, its first request goes alone, and the others come next."""
+    examples = write_examples(tmp_path / "news.csv", 12, claims=2)
+    with FaultServer(latency=0.05) as server:
+        server.keep_bodies = True
+        more = ("--pool", "deep-3-doc-first", "--model", "tiny", "--base-url", server.url, "--concurrency", "4")
+        assert main([str(examples), *more, "--out", str(tmp_path / "votes.parquet")]) == 0
+        documents = [_document(body) for body in server.bodies]
+        times = [at for at, _, _ in server.log]
+    for document in set(documents):
+        places = [i for i, name in enumerate(documents) if name == document]
+        assert len(places) == 6
+        assert times[places[1]] - times[places[0]] >= 0.05
+
+
+def _document(body):
+    return next(w for w in body["messages"][-1]["content"].split() if w.startswith("doc"))
+
+
+def test_a_batch_run_writes_the_same_votes(examples):
+    """`--batch` gives the same files from the same ledger."""
+    with FaultServer() as server:
+        main(arguments(examples, server.url, "--endpoint-name", "x"))
+    first = outputs(examples)[0]
+    examples.with_name("votes.ledger.sqlite").unlink()
+    with FaultServer() as server:
+        main(arguments(examples, server.url, "--endpoint-name", "x", "--batch", "--poll", "0.05"))
+        assert len(server.batches) == 1
+    pd.testing.assert_frame_equal(outputs(examples)[0], first)
+
+
+def test_the_report_counts_everything(examples, capsys):
+    """Per prompt, dataset and model: votes, reasons, failure classes, cost, latency."""
+    faults = {"no_verdict": 0.1}
+    with FaultServer(faults=faults, script=["ok", "broken_json"], latency=0.05) as server:
+        main(arguments(examples, server.url, "--max-attempts", "1", prompts=PROMPTS[:1]))
+    capsys.readouterr()
+    assert main(["report", str(examples.with_name("votes.ledger.sqlite")), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [row["dataset"] for row in found["rows"]] == ["set0", "set1", "set2"]
+    assert sum(row["asked"] for row in found["rows"]) == 30
+    assert sum(row["failures"].get("broken", 0) for row in found["rows"]) == 1
+    assert sum(row["votes"] + sum(row["reasons"].values()) for row in found["rows"]) == 30
+    assert all(row["seconds_median"] >= 0.05 for row in found["rows"])
+    assert found["unpriced"] == 29
+    assert main(["report", str(examples.with_name("votes.ledger.sqlite")), "--max-failure-rate", "0.01"]) == 0
+    text = capsys.readouterr().out
+    assert "failed, by class" in text
+    assert "cost: unknown" in text
+    assert "too many to be fitted" in text
+
+
+def test_no_key_is_shown_or_written(examples, capsys, tmp_path):
+    """Not in the ledger, the output, the summary, the report or an error, though the server repeats it."""
+    with FaultServer(script=["ok", "echo_key"]) as server:
+        main(arguments(examples, server.url, "--json"))
+        main(["report", str(examples.with_name("votes.ledger.sqlite")), "--json"])
+        server.script.append("unauthorized")
+        assert main(arguments(examples, server.url, "--samples", "2")) == 2
+    shown = "".join(capsys.readouterr())
+    assert "wrong key" in shown
+    assert KEY not in shown
+    assert all(KEY.encode() not in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize(
+    ("rows_", "complaint"),
+    [
+        ("source\na\n", "columns source and claim. Got none named 'claim' in row 1"),
+        ("source,claim\na,\n", "`claim` must be text. Got '' in row 1"),
+        ("source,claim,label\na,b,2\n", "`label` must be 0, 1 or empty. Got '2' in row 1"),
+        ("source,claim,example_id\na,b,x\na,b,x\n", "unique within a dataset. Got 'x' twice"),
+        ("source,claim\na,b,c\n", "as many cells as columns. Got row 1"),
+        ("source,claim\n", "at least one row"),
+        ("", "at least one row"),
+        ('source,claim\n"a,b\n', "must be CSV"),
+    ],
+)
+def test_a_bad_table_is_one_clear_line(tmp_path, capsys, rows_, complaint):
+    """File, row and column are named, the status is 2, and nothing is sent or written."""
+    path = tmp_path / "bad.csv"
+    path.write_text(rows_)
+    with FaultServer() as server:
+        assert main(arguments(path, server.url)) == 2
+        assert server.count == 0
+    said = capsys.readouterr().err
+    assert complaint in said
+    assert str(path) in said
+    assert said.count("\n") == 1
+    assert [p.name for p in tmp_path.iterdir()] == ["bad.csv"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "complaint"),
+    [
+        ("x.jsonl", b'{"source": "a", "claim": "b"}\n[1]\n', "a JSON object a line. Got line 2"),
+        ("x.jsonl", b"\x80\x81", "must be UTF-8"),
+        ("x.jsonl", b'{"source": "a", "claim": "b", "example_id": "\\ud800"}', "`example_id` must be text without NUL"),
+        ("x.jsonl", b'{"source": "a", "claim": "b", "dataset": "\\u0000x"}', "`dataset` must be text without NUL"),
+        ("x.parquet", b"not parquet", "must be Parquet"),
+        ("x.txt", b"", "must be a file that ends in one of .csv, .csv.gz, .jsonl"),
+    ],
+)
+def test_a_bad_file_is_one_clear_line(tmp_path, capsys, name, content, complaint):
+    """Whatever the file holds, there is no traceback."""
+    (tmp_path / name).write_bytes(content)
+    assert main(arguments(tmp_path / name, "http://127.0.0.1:9/v1")) == 2
+    assert complaint in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_every_format_is_read_alike(tmp_path, kind):
+    """Ids default to the row's number, the dataset to the file's stem, and labels may be missing."""
+    frame = pd.DataFrame({"source": ["It rained.", "It snowed."], "claim": ["wet", "white"], "label": [1, None]})
+    path = tmp_path / f"weather.{kind}"
+    if kind == "csv":
+        frame.to_csv(path, index=False)
+    elif kind == "jsonl":
+        frame.to_json(path, orient="records", lines=True)
+    else:
+        frame.to_parquet(path)
+    with FaultServer() as server:
+        assert main(arguments(path, server.url)) == 0
+    votes, _ = outputs(path)
+    assert votes[["dataset", "item_id"]].to_numpy().tolist() == [["weather", "1"], ["weather", "2"]]
+    assert votes["label"].tolist()[0] == 1
+    assert votes["label"].isna().tolist() == [False, True]
+    assert "document_id" not in votes
+
+
+@pytest.mark.parametrize(
+    ("more", "complaint"),
+    [
+        (["--concurrency", "0"], "`concurrency` must be auto or a whole number"),
+        (["--retry-failed", "bad"], "`retry_failed` must be one of broken"),
+        (["--budget", "-1"], "`budget` must be 0 or more"),
+        (["--rpm", "0"], "`rpm` must be above 0. Got 0.0"),
+        (["--tpm", "nan"], "`tpm` must be above 0. Got nan"),
+        (["--timeout", "-1"], "`timeout` must be above 0"),
+        (["--max-attempts", "0"], "`max_attempts` must be above 0"),
+        (["--budget", "inf"], "`budget` must be 0 or more"),
+        (["--backoff", "-1"], "`backoff` must be 0 or more"),
+        (["--max-failure-rate", "1.1"], "`max_failure_rate` must be 0 or more, up to 1"),
+        (["--samples", "0"], "`samples` must be 1 or more"),
+        (["--prices", "no-such-file"], "`prices` must be a readable TOML file"),
+        (["--prompt", "deep-strict-steps"], "must name each voter once"),
+        (["--model", "m\udc80"], "`model` and `endpoint_name` must be text without NUL"),
+        (["--prompt", "nonsense"], "`id` must be one of"),
+        (["--out", "votes.csv"], "`out` must end in .parquet"),
+        (["--out", "nowhere/votes.parquet"], "`out` must lie in an existing folder"),
+        (["--ledger", "mysql://u:s3cret@h/d"], "`ledger` must be a file or a postgresql"),
+        (["--base-url", "ftp://x"], "`base_url` must be an http(s) URL"),
+        (["--base-url", "http://user:s3cret@x/v1"], "keys come from the environment only"),
+        (["--base-url", "http://x/v1?api-key=s3cret"], "keys come from the environment only"),
+        (["--api-key-env", "sk-s3cret"], "`api_key_env` must be the name of an environment variable"),
+    ],
+)
+def test_a_bad_option_is_one_clear_line(examples, capsys, more, complaint):
+    """The option is named, the status is 2, nothing is sent, and no secret is repeated."""
+    with FaultServer() as server:
+        assert main(arguments(examples, server.url, *more)) == 2
+        assert server.count == 0
+    said = capsys.readouterr().err
+    assert complaint in said
+    assert "s3cret" not in said
+    assert said.count("\n") == 1
+    assert not examples.with_name("votes.ledger.sqlite").exists()
+
+
+def test_openai_itself_needs_a_key(examples, capsys, monkeypatch):
+    """Without a key nothing is sent to the default endpoint."""
+    monkeypatch.delenv("OPENAI_API_KEY")
+    assert main([str(examples), "--pool", "deep-3", "--model", "m", "--out", str(examples.with_name("v.parquet"))]) == 2
+    assert "`OPENAI_API_KEY` must hold the API key" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("key", ["sk-abcdefgh\tijkl", "sk-abcdefghé"])
+def test_a_key_that_no_header_can_carry_is_not_repeated(examples, capsys, monkeypatch, key):
+    """The complaint names the variable only."""
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    assert main(arguments(examples, "http://127.0.0.1:9/v1")) == 2
+    said = capsys.readouterr().err
+    assert "`OPENAI_API_KEY` must hold a key of printable ASCII" in said
+    assert "abcdefgh" not in said
+
+
+def test_a_ledger_serves_one_process_at_a_time(examples, capsys):
+    """A second run on the same file is told to use PostgreSQL."""
+    with FaultServer(latency=0.3) as server:
+        command = [sys.executable, "-m", "deep.commands.votes", *arguments(examples, server.url)]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as other:
+            while not server.count:
+                time.sleep(0.05)
+            assert main(arguments(examples, server.url)) == 2
+            other.send_signal(signal.SIGINT)
+    assert "`ledger` must not be in use by another process" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_is_resumed(examples, number):
+    """Ctrl-C and a plain kill end the run cleanly: status 130, nothing in doubt, nothing asked twice."""
+    with FaultServer(latency=0.1) as server:
+        options = arguments(examples, server.url, "--concurrency", "4", prompts=PROMPTS)
+        command = [sys.executable, "-m", "deep.commands.votes", *options]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            while server.count < 12:
+                time.sleep(0.02)
+            process.send_signal(number)
+            said, errors = process.communicate(timeout=60)
+        assert process.returncode == 130
+        assert errors == ""
+        assert "interrupted. No votes were written" in said
+        assert not examples.with_name("votes.parquet").exists()
+        assert main(options) == 0
+        assert server.count == 150
+
+
+def test_the_live_line_tells_all(monkeypatch):
+    """Done, failed and abstained per prompt; rate, cost and time left; on a terminal only."""
+    tally = Tally(3)
+    tally.answer("p@0a/tiny", Judgment(1), 0.5)
+    tally.answer("p@0a/tiny", Judgment(-1, reason="abstained"), None)
+    text = live_text(tally)
+    assert "p@0a/tiny  2 done  0 failed  1 abstained" in text
+    assert "2/3" in text
+    assert "requests/s" in text
+    assert "$0.5000 (+ 1 unpriced) so far" in text
+    assert text.endswith("0:00:00 left")
+    terminal = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with live_line(tally):
+        pass
+    assert terminal.getvalue() == ""
+    terminal.isatty = lambda: True
+    with live_line(tally):
+        pass
+    assert "2 done" in terminal.getvalue()
+
+
+def test_killed_at_twenty_random_moments(tmp_path):
+    """No acknowledged answer is lost, none is bought again, and duplicates stay below the number that is told."""
+    n = 600 if LONG else 150
+    examples, ledger = write_examples(tmp_path / "news.csv", n), tmp_path / "votes.ledger.sqlite"
+
+    def fetch(query):
+        try:
+            return rows(ledger, query) if ledger.exists() else []
+        except sqlite3.OperationalError:
+            return []  # killed before it had made its tables
+
+    with FaultServer(latency=0.05) as server:
+        options = arguments(examples, server.url, "--concurrency", "16", prompts=PROMPTS)
+        toll = kill_and_resume(options, tmp_path, server, fetch)
+    sys.stderr.write(f"{toll}\n")
+    assert (toll.lost, toll.bought_again) == (0, 0)
+    assert 0 < toll.duplicates <= toll.unknown <= min(toll.told, 20 * 16)
+    assert len(outputs(examples)[0]) == n
+    assert rows(ledger, "PRAGMA integrity_check") == [("ok",)]

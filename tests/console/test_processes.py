@@ -1,0 +1,71 @@
+"""Work in several processes: its order, what each process loads before it starts, and that it is kept."""
+
+import argparse
+import os
+import sys
+import time
+
+import pytest
+from joblib import delayed
+
+from deep.console._options import add_jobs
+from deep.console._processes import check_jobs, in_processes, parallel_map
+from deep.ensembles import LabelModel
+from deep.exceptions import InputError
+
+
+def slow_square(number):
+    """Return a square, the later the smaller the number."""
+    time.sleep(0.2 if number == 1 else 0.0)
+    return number**2
+
+
+def loaded_here(_):
+    """Return the process, and whether snorkel was there before it was asked for."""
+    before = "snorkel" in sys.modules
+    LabelModel().fit([[1, 1, 1], [0, 0, 0]])
+    time.sleep(0.4)
+    return os.getpid(), before
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_results_come_in_the_order_of_the_calls_or_as_they_are_there(n_jobs):
+    """Ordered ones wait for each other; the others are the same, in any order."""
+    calls = [delayed(slow_square)(number) for number in (1, 2, 3)]
+    assert list(in_processes(calls, n_jobs)) == [1, 4, 9]
+    assert sorted(in_processes(calls, n_jobs, ordered=False)) == [1, 4, 9]
+
+
+def test_a_process_loads_libraries_before_it_works_and_is_not_replaced():
+    """Two processes do all the work: none looks as if it leaked because snorkel and torch came in its middle."""
+    found = list(in_processes([delayed(loaded_here)(i) for i in range(8)], 2, ensemblers=["LabelModel"], ordered=False))
+    assert len({process for process, _ in found}) <= 2
+    assert all(before for _, before in found)
+
+
+def test_every_result_is_a_step():
+    """The bar is told how many steps there are, and of each."""
+    told = []
+
+    def progress(name, steps):
+        told.append((name, steps))
+        return lambda: told.append("step")
+
+    assert list(parallel_map(1, progress, "squares")(slow_square, [2, 3])) == [4, 9]
+    assert told == [("squares", 2), "step", "step"]
+
+
+@pytest.mark.parametrize("n_jobs", [0, -2])
+def test_a_number_of_processes_that_cannot_be(n_jobs):
+    """Only -1 has a meaning below 1."""
+    with pytest.raises(InputError, match=f"`jobs` must be at least 1, or -1 for one a core. Got {n_jobs}"):
+        check_jobs(n_jobs)
+
+
+@pytest.mark.parametrize(("cores", "jobs"), [(None, 1), (2, 2), (64, 8)])
+def test_processes_where_nobody_says_how_many(monkeypatch, cores, jobs):
+    """One a core, but a machine of many cores is not filled with libraries."""
+    monkeypatch.setattr(os, "cpu_count", lambda: cores)
+    parser = argparse.ArgumentParser()
+    add_jobs(parser)
+    assert parser.parse_args([]).jobs == jobs

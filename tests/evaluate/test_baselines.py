@@ -1,0 +1,101 @@
+"""Baselines: thresholds by brute force, voters by hand, nothing chosen on test labels but what says so."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import balanced_accuracy_score
+
+from deep.datasets import ScoreTable
+from deep.evaluate._baselines import (
+    balanced_accuracies,
+    best_threshold,
+    encoder_baselines,
+    optimal_thresholds,
+    row_weights,
+    vote_baselines,
+)
+from deep.evaluate._holdout import hold_out
+from deep.records import VoteMatrix
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 6), st.integers(0, 1), st.integers(1, 3)), min_size=2, max_size=25).filter(
+        lambda rows: {y for _, y, _ in rows} == {0, 1}
+    )
+)
+def test_best_threshold_is_as_good_as_any(rows):
+    """No threshold among all that differ has a better weighted balanced accuracy."""
+    scores, y, w = (np.array(column, dtype=float) for column in zip(*rows, strict=True))
+    found = best_threshold(scores, y.astype(np.int8), w)
+
+    def accuracy(t):
+        return balanced_accuracies((scores >= t)[:, None], y.astype(np.int8), w)[0]
+
+    assert accuracy(found) == pytest.approx(max(accuracy(t) for t in [*np.unique(scores), np.inf]))
+
+
+def test_threshold_of_scores_without_a_class_is_nan():
+    """Where only one class has scores there is nothing to optimise."""
+    assert np.isnan(best_threshold(np.array([0.1, np.nan]), np.array([0, 1], dtype=np.int8), np.ones(2)))
+
+
+def test_balanced_accuracy_equals_scikit_learn():
+    """The vectorised balanced accuracy is scikit-learn's, column by column."""
+    rng = np.random.default_rng(0)
+    y, decisions, w = rng.integers(0, 2, 50).astype(np.int8), rng.random((50, 4)) < 0.5, rng.random(50)
+    expected = [balanced_accuracy_score(y, d, sample_weight=w) for d in decisions.T]
+    assert balanced_accuracies(decisions, y, w) == pytest.approx(expected)
+
+
+@pytest.fixture
+def split():
+    """Return a split where voter 'good' is best in training and 'lucky' on the test set."""
+    good = [1, 0, 1, 0, 0, 1, 1, 0]
+    lucky = [0, 0, 1, 1, 1, 0, 1, 0]
+    labels = [1, 0, 1, 0, 1, 0, 1, 0]
+    votes = VoteMatrix(np.column_stack([good, lucky]), range(8), ["good", "lucky"], list("aabbtttt"), labels)
+    return hold_out(votes, "t")
+
+
+def test_best_prompt_is_chosen_on_training_data(split):
+    """'good' is right on all training rows, so it stands as best prompt although it loses on the test set."""
+    found = {(b.kind, b.name): b.row(split.test.labels, n_boot=200, random_state=0) for b in vote_baselines(split)}
+    # On t the labels are 1 0 1 0; 'good' votes 0 1 1 0 (one of two right in each class), 'lucky' 1 0 1 0.
+    assert found["best_prompt", "good"]["balanced_accuracy"] == 0.5
+    assert found["prompt", "lucky"]["balanced_accuracy"] == 1.0
+    # Majority of two with ties to consistent: 1 1 1 0 against 1 0 1 0.
+    majority = found["majority", "majority vote"]
+    assert (majority["balanced_accuracy"], majority["recall"]) == (0.75, 1.0)
+    assert majority["precision"] == pytest.approx(2 / 3)
+
+
+def test_encoder_thresholds_come_from_three_places(split):
+    """Test, centre of the training range, and training data give the thresholds one computes by hand."""
+    scores = np.array([[0.9, 0.1, 0.8, 0.3, 0.2, 0.15, 0.25, 0.05]]).T
+    table = ScoreTable(scores, split_ids(8), ("enc",), np.array(list("aabbtttt"), dtype=object), np.full(8, -1))
+    rows = {b.threshold_from: b for b in encoder_baselines(split, table)}
+    assert rows["center"].threshold == pytest.approx(0.5)
+    assert rows["train"].threshold == pytest.approx(0.55)
+    assert rows["test"].threshold == pytest.approx(0.175)
+    assert rows["test"].row(split.test.labels, n_boot=200, random_state=0)["balanced_accuracy"] == 1.0
+    assert rows["train"].row(split.test.labels, n_boot=200, random_state=0)["balanced_accuracy"] == 0.5
+
+
+def split_ids(n):
+    """Return example ids as the vote matrix stores them."""
+    return np.array([str(i) for i in range(n)], dtype=object)
+
+
+def test_optimal_thresholds_name_every_labeled_dataset():
+    """Each encoder has one threshold for each dataset that has both classes."""
+    votes = VoteMatrix([[1]] * 6, range(6), ["v"], list("aabbcc"), [1, 0, 1, 0, -1, -1])
+    scores = np.array([[0.9, 0.1, 0.4, 0.2, 0.3, 0.3]]).T
+    table = ScoreTable(scores, votes.example_ids, ("enc",), votes.datasets, votes.labels)
+    assert optimal_thresholds(votes, table) == {"enc": {"a": pytest.approx(0.5), "b": pytest.approx(0.3)}}
+
+
+def test_row_weights_make_dataset_and_class_equal():
+    """Every training dataset x class has the same total weight."""
+    votes = VoteMatrix([[1]] * 6, range(6), ["v"], list("aaaabb"), [1, 1, 1, 0, 1, 0])
+    assert row_weights(votes).tolist() == pytest.approx([0.5, 0.5, 0.5, 1.5, 1.5, 1.5])

@@ -1,0 +1,125 @@
+"""Candidate chains: calibrated on rows their fits never saw, chosen on training data alone."""
+
+import numpy as np
+import pytest
+
+from deep.calibration import CALIBRATORS
+from deep.model import RECIPES, Subset, fit_candidates, recommend, training_set
+from deep.records import VoteMatrix
+from tests.model.chain.test_training import random_votes
+
+SUBSET = Subset((0, 2, 3), "rfe")
+
+
+@pytest.fixture(scope="module")
+def votes():
+    """Return labeled votes of three datasets."""
+    return random_votes()
+
+
+def candidates(votes, *, recipe="deep", ensembler="LogisticRegression", calibrators=("platt", "isotonic")):
+    """Return the candidates of one ensembler on three voters, scored on the votes' own patterns."""
+    training = training_set(votes, RECIPES[recipe])
+    return fit_candidates(
+        ensembler, SUBSET, training, training.cells.patterns, calibrators=calibrators, recipe=RECIPES[recipe]
+    )
+
+
+def test_uncalibrated_comes_first_then_every_calibrator(votes):
+    """One candidate a calibrator, after the ensembler's own probabilities, each with its voters' names."""
+    found = candidates(votes, calibrators=tuple(CALIBRATORS))
+    assert [c.calibrator for c in found] == [None, *CALIBRATORS]
+    assert {c.prompts for c in found} == {("v0", "v2", "v3")}
+    assert all(((c.p > 0) & (c.p < 1)).all() for c in found)
+
+
+def test_calibrator_of_the_deep_recipe_sees_only_out_of_fold_scores(votes):
+    """Platt's map equals the one fitted on each row's score by the fit that left its dataset out."""
+    from deep.ensembles import LogisticRegression
+
+    training = training_set(votes, RECIPES["deep"]).select(SUBSET.columns)
+    raw, platt = candidates(votes, calibrators=("platt",))
+    scores, labels, weights = [], [], []
+    for group in range(3):
+        model = LogisticRegression(**raw.params).fit(*training.without_fold(group))
+        pattern, label = np.nonzero(training.cells.counts[:, group])
+        scores.append(model.predict_proba(training.cells.patterns[pattern])[:, 1])
+        labels.append(label)
+        weights.append(training.weights()[pattern, group, label])
+    expected = CALIBRATORS["platt"]().fit(np.concatenate(scores), np.concatenate(labels), np.concatenate(weights))
+    assert platt.p == pytest.approx(expected.transform(raw.p), abs=1e-9)
+
+
+def test_calibrator_of_the_papers_recipe_sees_training_scores(votes):
+    """The paper calibrates on the rows the ensembler was fitted on, unweighted."""
+    from deep.ensembles import LogisticRegression
+
+    training = training_set(votes, RECIPES["paper"]).select(SUBSET.columns)
+    raw, platt = candidates(votes, recipe="paper", calibrators=("platt",))
+    X, y, w = training.table()
+    assert w.sum() == len(votes.labels)
+    scores = LogisticRegression(**raw.params).fit(X, y, w).predict_proba(X)[:, 1]
+    assert platt.p == pytest.approx(CALIBRATORS["platt"]().fit(scores, y, w).transform(raw.p), abs=1e-9)
+
+
+def test_inner_scores_are_cross_fitted(votes):
+    """Isotonic regression looks better on the folds it was fitted on than its inner log loss says."""
+    raw, isotonic = candidates(votes, calibrators=("isotonic",))
+    assert np.isfinite([raw.inner_log_loss, isotonic.inner_log_loss]).all()
+    assert isotonic.inner_log_loss != raw.inner_log_loss
+
+
+def test_test_labels_cannot_change_a_candidate(votes):
+    """The target enters as vote patterns only: other patterns give the same map."""
+    training = training_set(votes, RECIPES["deep"])
+    whole = candidates(votes)
+    some = fit_candidates(
+        "LogisticRegression",
+        SUBSET,
+        training,
+        training.cells.patterns[:5],
+        calibrators=("platt", "isotonic"),
+        recipe=RECIPES["deep"],
+    )
+    for all_patterns, few in zip(whole, some, strict=True):
+        assert few.p == pytest.approx(all_patterns.p[:5])
+        assert few.inner_log_loss == all_patterns.inner_log_loss
+
+
+def test_recommendation_follows_the_criterion(votes):
+    """Each criterion takes the candidate that is best by it."""
+    found = [*candidates(votes), *candidates(votes, ensembler="MajorityLabelVoter")]
+    assert recommend(found, "log_loss").inner_log_loss == min(c.inner_log_loss for c in found)
+    by_accuracy = recommend(found, "balanced_accuracy")
+    assert by_accuracy.inner_balanced_accuracy == max(c.inner_balanced_accuracy for c in found)
+    assert recommend(found, "accuracy").inner_accuracy == max(c.inner_accuracy for c in found)
+
+
+@pytest.mark.parametrize("calibrator", sorted(CALIBRATORS))
+def test_a_fold_is_judged_without_its_own_labels(votes, calibrator):
+    """Turning the labels of one dataset round changes nothing in the probabilities it is judged by."""
+    from deep.model import search
+    from deep.model.chain._candidates import _cross_fitted, _without_the_judged_fold
+
+    def judged(matrix):
+        training = training_set(matrix, RECIPES["deep"])
+        found = search("LogisticRegression", training, grid={"C": (0.01,)})
+        pairs = _without_the_judged_fold(found, training, 0)
+        inner = _cross_fitted(calibrator, found.oof, pairs, training, training.weights())
+        return inner[:, training.cells.groups.index("b")]
+
+    held = votes.datasets == "b"
+    turned = VoteMatrix(
+        votes.votes,
+        votes.example_ids,
+        votes.voter_names,
+        votes.datasets,
+        np.where(held, 1 - votes.labels, votes.labels),
+    )
+    assert judged(turned) == pytest.approx(judged(votes), abs=1e-12)
+
+
+def test_two_training_datasets_are_judged_on_plain_out_of_fold_scores(votes):
+    """With two folds there is no third to fit on; the candidates are there all the same."""
+    found = candidates(votes.rows(votes.datasets != "c"))
+    assert np.isfinite([c.inner_log_loss for c in found]).all()

@@ -1,0 +1,125 @@
+"""The drift sentinel: quiet on datasets like the old ones, loud where a judge has changed."""
+
+import numpy as np
+import pytest
+
+from deep.exceptions import InputError
+from deep.features import Cells
+from deep.model import PANEL, STATISTICS, compare_votes, false_alarms
+
+JUDGES = ("a", "b", "c", "d")
+
+
+def dataset(rng, n=600):
+    """Draw votes of four judges on a dataset with its own prior, and judges that differ a little from it to it."""
+    y = rng.random(n) < rng.uniform(0.35, 0.75)
+    skill = rng.normal([1.5, 1.2, 1.0, 1.3], 0.15)
+    lenient = rng.normal([0.3, 0.0, -0.2, 0.1], 0.15)
+    chance = 1 / (1 + np.exp(-(lenient + np.where(y[:, None], skill, -skill))))
+    votes = (rng.random((n, 4)) < chance).astype(np.int8)
+    votes[rng.random((n, 4)) < 0.03] = -1
+    return votes
+
+
+def collapse(parts):
+    """Return the cells of several datasets; the labels are not looked at."""
+    rows = np.concatenate(parts)
+    names = np.repeat([f"d{i}" for i in range(len(parts))], [len(part) for part in parts])
+    return Cells.from_rows(rows, labels=np.zeros(len(rows)), groups=names, voter_names=JUDGES)
+
+
+def predict(patterns):
+    """Return P by the mean of the votes."""
+    return 1 / (1 + np.exp(-1.5 * np.where(patterns < 0, 0, 2.0 * patterns - 1).sum(axis=1)))
+
+
+def moved(rows):
+    """Return who moved, and in what."""
+    return {(row.judge, row.statistic) for row in rows if row.moved}
+
+
+def test_false_alarms_keep_their_rate():
+    """Of 150 datasets drawn like the eight old ones, about 5 % or fewer raise an alarm."""
+    rng = np.random.default_rng(0)
+    alarms = 0
+    for _ in range(30):
+        old = collapse([dataset(rng) for _ in range(8)])
+        alarms += sum(bool(moved(compare_votes(old, dataset(rng), predict))) for _ in range(5))
+    assert alarms <= 15
+
+
+CHANGES = {
+    "always consistent": (lambda v, rng: np.ones_like(v), "positive"),
+    "turned round": (lambda v, rng: np.where(v >= 0, 1 - v, v), "agreement"),
+    "a coin": (lambda v, rng: rng.integers(0, 2, len(v)), "agreement"),
+    "silent on a third": (lambda v, rng: np.where(rng.random(len(v)) < 0.33, -1, v), "coverage"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_changed_judge_is_named(change):
+    """Each way a judge can break is found, in the statistic that it shows in, and no other judge is blamed for it."""
+    how, statistic = CHANGES[change]
+    rng = np.random.default_rng(1)
+    old, new = collapse([dataset(rng) for _ in range(10)]), dataset(rng)
+    new[:, 1] = how(new[:, 1], rng)
+    found = moved(compare_votes(old, new, predict))
+    assert ("b", statistic) in found
+    blamed = {judge for judge, _ in found}
+    assert blamed <= {"b", PANEL} or change in ("turned round", "a coin")
+
+
+def test_all_judges_moving_together_is_the_panel():
+    """Where every judge falls silent alike, the panel is named."""
+    rng = np.random.default_rng(2)
+    old, new = collapse([dataset(rng) for _ in range(10)]), dataset(rng)
+    new[rng.random(new.shape) < 0.3] = -1
+    assert (PANEL, "coverage") in moved(compare_votes(old, new, predict))
+
+
+def test_rows_hold_rates_and_ranges():
+    """A row a judge and statistic, the panel last; ranges are ordered and within [0, 1]."""
+    rng = np.random.default_rng(3)
+    rows = compare_votes(collapse([dataset(rng) for _ in range(4)]), dataset(rng), predict)
+    assert [row.judge for row in rows[:: len(STATISTICS)]] == [*JUDGES, PANEL]
+    assert all(0 <= row.low <= row.high <= 1 and 0 <= row.p <= 1 for row in rows)
+    assert all(row.low - 0.2 <= row.now <= row.high + 0.2 for row in rows)
+
+
+def test_a_judge_without_votes_has_no_rates():
+    """No vote at all: coverage has moved, and what cannot be computed is no test."""
+    rng = np.random.default_rng(4)
+    old, new = collapse([dataset(rng) for _ in range(6)]), dataset(rng)
+    new[:, 2] = -1
+    rows = {(row.judge, row.statistic): row for row in compare_votes(old, new, predict)}
+    assert rows["c", "coverage"].moved
+    assert np.isnan(rows["c", "positive"].now)
+    assert not rows["c", "positive"].moved
+
+
+def test_one_old_dataset_and_one_judge():
+    """With one dataset there is sampling noise alone; one judge is compared with itself."""
+    rng = np.random.default_rng(5)
+    first = dataset(rng)
+    old = Cells.from_rows(first[:, :1], labels=np.zeros(600), groups=["d"] * 600, voter_names=["a"])
+    assert not moved(compare_votes(old, first[:300, :1], lambda v: np.full(len(v), 0.5)))
+    assert false_alarms(old, lambda v: np.full(len(v), 0.5)) == []
+
+
+def test_training_datasets_are_their_own_test():
+    """A training dataset unlike the others is listed."""
+    rng = np.random.default_rng(6)
+    parts = [dataset(rng) for _ in range(7)]
+    parts[3][:, 0] = 0
+    assert false_alarms(collapse(parts), predict) == ["d3"]
+
+
+@pytest.mark.parametrize(
+    ("votes", "alpha", "message"),
+    [(np.zeros((5, 3), np.int8), 0.05, "`votes` must have 4 columns"), (np.zeros((5, 4)), 2, "`alpha` must lie")],
+)
+def test_bad_input(votes, alpha, message):
+    """Widths and levels are checked."""
+    old = collapse([dataset(np.random.default_rng(7)) for _ in range(2)])
+    with pytest.raises(InputError, match=message):
+        compare_votes(old, votes, predict, alpha=alpha)

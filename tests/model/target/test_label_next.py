@@ -1,0 +1,64 @@
+"""Which items to label: what each strategy takes, and that the expected error means something."""
+
+import numpy as np
+import pytest
+from scipy.special import expit, logit
+
+from deep.exceptions import InputError
+from deep.model import STRATEGIES, FewLabels, Misfit, propose_labels
+
+MISFIT = Misfit(np.array([[0.6, 0.0], [0.0, 0.1]]), 10)
+
+P = np.linspace(0.05, 0.95, 300)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_distinct_unlabeled_rows(strategy):
+    """None twice, none that has a label; more labels are expected to leave less error."""
+    labeled = np.arange(0, 300, 7)
+    few, many = (propose_labels(P, MISFIT, n, strategy=strategy, labeled=labeled) for n in (10, 60))
+    for found in (few, many):
+        assert len(set(found.rows.tolist())) == len(found.rows)
+        assert not set(found.rows.tolist()) & set(labeled.tolist())
+    assert many.error_after < few.error_after < few.error_before
+
+
+def test_spread_takes_one_of_each_stratum():
+    """Ten items of three hundred: one from each tenth by P."""
+    rows = propose_labels(P, MISFIT, 10, strategy="spread", random_state=3).rows
+    assert sorted(rows // 30) == list(range(10))
+
+
+def test_design_expects_least():
+    """No random draw is expected to leave less error than the design."""
+    design = propose_labels(P, MISFIT, 12, strategy="design").error_after
+    assert all(propose_labels(P, MISFIT, 12, random_state=seed).error_after > design for seed in range(20))
+
+
+@pytest.mark.parametrize("strategy", ["random", "spread"])
+def test_the_expected_error_is_met(strategy):
+    """Over worlds drawn from the misfit itself, the mean error after labeling is the expected one, within a tenth."""
+    rng = np.random.default_rng(0)
+    z = logit(P)
+    errors, expected = [], []
+    for seed in range(200):
+        intercept, slope = rng.multivariate_normal([0, 1], MISFIT.second_moment)
+        truth = expit(intercept + slope * z)
+        found = propose_labels(P, MISFIT, 40, strategy=strategy, random_state=seed)
+        few = FewLabels(MISFIT).fit(P[found.rows], (rng.random(40) < truth[found.rows]).astype(int))
+        errors.append(np.abs(few.transform(P) - truth).mean())
+        expected.append(found.error_after)
+    assert np.mean(errors) == pytest.approx(np.mean(expected), rel=0.12)
+
+
+@pytest.mark.parametrize("n", [0, 301, 2.5])
+def test_bad_numbers(n):
+    """From 1 to the unlabeled items."""
+    with pytest.raises(InputError, match="`n` must be a whole number from 1 to 300"):
+        propose_labels(P, MISFIT, n)
+
+
+def test_unknown_strategy():
+    """The message lists what there is."""
+    with pytest.raises(InputError, match="`strategy` must be one of design, random, spread"):
+        propose_labels(P, MISFIT, 3, strategy="entropy")
