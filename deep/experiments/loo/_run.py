@@ -103,7 +103,7 @@ def leave_one_dataset_out(
     Examples
     --------
     >>> from deep.datasets import simulate_votes
-    >>> from deep.experiments import Settings, leave_one_dataset_out
+    >>> from deep.experiments.loo import Settings, leave_one_dataset_out
     >>> settings = Settings(sizes=[3], ensemblers=["LogisticRegression"], calibrators=["platt"])
     >>> found = leave_one_dataset_out(simulate_votes(0), "aggrefact-xsum", settings=settings)
     >>> found.results["n_test"], found.results["recommended"]["ensembler"]

@@ -121,7 +121,7 @@ def keys_of(value):
 
 def test_every_key_is_described(model, wide):
     """In docs/model-file.md."""
-    text = (Path(__file__).parents[2] / "docs" / "model-file.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[3] / "docs" / "model-file.md").read_text(encoding="utf-8")
     for which in (model, wide):
         content = to_document(which)
         content["training_datasets"] = list(content["training_datasets"].values())
