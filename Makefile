@@ -2,7 +2,9 @@
 PYTHON ?= python3
 # What to install torch from; the README says how to get the small CPU build on an ordinary machine.
 TORCH ?= torch==2.13.0
-VENV := .venv
+# The versions that every check has run with; empty takes the newest that the dependencies allow.
+CONSTRAINTS ?= --constraint constraints.txt
+VENV ?= .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 
@@ -24,14 +26,14 @@ check: $(VENV)/test-installed
 bench: $(VENV)/test-installed
 	$(BIN)/python benchmarks/cells.py
 
-$(VENV)/installed: pyproject.toml
+$(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet $(TORCH)
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet $(CONSTRAINTS) --editable .
 	touch $@
 
 $(VENV)/test-installed: $(VENV)/installed
-	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	$(BIN)/python -m pip install --quiet $(CONSTRAINTS) --editable '.[test]'
 	touch $@
 
 clean:

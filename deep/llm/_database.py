@@ -60,7 +60,7 @@ def engine_for(target: str, *, create: bool) -> Engine:
         _prepare(engine, describe_ledger(target), create=create)
     except ModuleNotFoundError:
         raise MissingDependencyError(
-            f"`ledger` {describe_ledger(target)} needs a driver that is not installed. Install deep[postgresql]."
+            f"`ledger` {describe_ledger(target)} needs a driver that is not installed. Install deep-judges[postgresql]."
         ) from None
     except SQLAlchemyError as error:
         raise LedgerError(f"`ledger` {describe_ledger(target)} cannot be opened: {one_line(error)}.") from None

@@ -382,7 +382,7 @@ def test_without_the_libraries(folder, tmp_path, monkeypatch, capsys):
 
     monkeypatch.setattr(builtins, "__import__", no_trl)
     assert tune(folder, tmp_path / "out", data="short.jsonl") == 2
-    assert "Run: pip install 'deep[train]'." in capsys.readouterr().err
+    assert "Run: pip install 'deep-judges[train]'." in capsys.readouterr().err
     assert issubclass(MissingDependencyError, ImportError)
 
 

@@ -19,7 +19,7 @@ from tests.fault_server import FaultServer
 from tests.llm.calls import KEY, question, questions, run
 from tests.llm.crash import PROMPTS, kill_and_resume, write_examples
 
-psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed; it comes with deep[postgresql]")
+psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed; it comes with deep-judges[postgresql]")
 
 
 def _find(program):

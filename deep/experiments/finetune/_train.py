@@ -28,7 +28,7 @@ class Base:
 
 
 def require_training() -> None:
-    """Raise unless the libraries of deep[train] can be imported."""
+    """Raise unless the libraries of deep-judges[train] can be imported."""
     try:
         import datasets  # noqa: F401
         import peft  # noqa: F401
@@ -36,7 +36,7 @@ def require_training() -> None:
         import trl  # noqa: F401
     except ImportError as error:
         raise MissingDependencyError(
-            f"Fine-tuning needs a library that is not installed ({error}). Run: pip install 'deep[train]'."
+            f"Fine-tuning needs a library that is not installed ({error}). Run: pip install 'deep-judges[train]'."
         ) from None
 
 

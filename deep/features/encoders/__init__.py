@@ -1,8 +1,8 @@
 """Judges that need no LLM: natural language inference, factual-consistency and sentence-embedding models.
 
 Any sequence-classification model of the Hugging Face hub, or one in a folder, becomes a labeling function; so does
-a sentence-embedding model. Both need ``pip install 'deep[encoders]'``. Scores that were computed elsewhere need none
-of this: they enter as a table, see :func:`deep.datasets.read_scores`.
+a sentence-embedding model. Both need ``pip install 'deep-judges[encoders]'``. Scores that were computed elsewhere need
+none of this: they enter as a table, see :func:`deep.datasets.read_scores`.
 """
 
 import lazy_loader

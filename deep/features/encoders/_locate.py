@@ -32,7 +32,7 @@ def require_libraries() -> None:
         import transformers  # noqa: F401
     except ImportError as error:
         raise MissingDependencyError(
-            f"Encoders need a library that is not installed ({error}). Run: pip install 'deep[encoders]'."
+            f"Encoders need a library that is not installed ({error}). Run: pip install 'deep-judges[encoders]'."
         ) from None
 
 

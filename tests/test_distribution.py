@@ -1,0 +1,72 @@
+"""The distribution: its name, its version, and the other package of the same import name."""
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+import deep
+import deep_judges
+
+ROOT = Path(__file__).resolve().parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def test_the_version_stands_once():
+    """The version is that of the package; pyproject reads it from there."""
+    assert PROJECT["dynamic"] == ["version"]
+    assert "version" not in PROJECT
+    assert f"version: {deep.__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+
+
+def test_every_import_is_declared():
+    """Each library that deep imports is a dependency or an extra, by the name of a distribution that holds it."""
+    extras = PROJECT["optional-dependencies"].values()
+    requirements = [*PROJECT["dependencies"], *(requirement for extra in extras for requirement in extra)]
+    declared = {re.match(r"[\w.-]+", requirement)[0].lower().replace("_", "-") for requirement in requirements}
+    names = set()
+    for path in (ROOT / "deep").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                names |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                names.add(node.module.split(".")[0])
+    holders = metadata.packages_distributions()
+    libraries = {name for name in names if name != "deep" and name not in sys.stdlib_module_names}
+    undeclared = {
+        name for name in libraries if not {d.lower().replace("_", "-") for d in holders.get(name, [name])} & declared
+    }
+    assert undeclared == set()
+
+
+def test_another_package_in_its_place_is_one_line(tmp_path):
+    """Where a package `deep` of another project is found, the command says what to do, and exits 2."""
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "__init__.py").write_text("return `value`\n")
+    (tmp_path / "deep-0.10.dist-info").mkdir()
+    (tmp_path / "deep-0.10.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: deep\nVersion: 0.10\n")
+    (tmp_path / "deep_judges.py").write_text(Path(deep_judges.__file__).read_text(encoding="utf-8"))
+    found = subprocess.run(
+        [sys.executable, "-c", "import sys, deep_judges; sys.exit(deep_judges.main())"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(tmp_path)},
+        check=False,
+    )
+    assert found.returncode == 2
+    assert found.stderr.count("\n") == 1
+    assert "pip install --force-reinstall deep-judges" in found.stderr
+
+
+def test_a_broken_package_of_our_own_is_not_blamed_on_the_other(monkeypatch):
+    """Without the other distribution an import error is passed on."""
+    monkeypatch.setitem(sys.modules, "deep.cli", None)
+    monkeypatch.setattr(deep_judges, "OTHER", "no-such-distribution")
+    with pytest.raises(ImportError):
+        deep_judges.main()
