@@ -1,8 +1,9 @@
 from ._ada_boost import AdaBoost as AdaBoost
-from ._catboost import CatBoost as CatBoost
+from ._boosting import LGBM as LGBM
+from ._boosting import XGB as XGB
+from ._boosting import CatBoost as CatBoost
 from ._dawid_skene import DawidSkene as DawidSkene
 from ._label_model import LabelModel as LabelModel
-from ._lightgbm import LGBM as LGBM
 from ._linear import LDA as LDA
 from ._linear import LogisticRegression as LogisticRegression
 from ._naive_bayes import BernoulliNB as BernoulliNB
@@ -15,4 +16,3 @@ from ._trees import GradientBoosting as GradientBoosting
 from ._trees import RandomForest as RandomForest
 from ._voters import MajorityLabelVoter as MajorityLabelVoter
 from ._voters import WeightedMajorityVoting as WeightedMajorityVoting
-from ._xgboost import XGB as XGB

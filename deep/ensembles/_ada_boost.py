@@ -1,16 +1,16 @@
 """Boosted stumps."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, logit
 
-from deep._checks import Floats, Votes
+from deep._checks import Floats, Labels, Votes
 from deep.base import StagedEnsembler
-from deep.ensembles._encoding import at_stages, check_above, check_count, merge_repeats, neutral, signed
+from deep.ensembles._encoding import Grid, at_stages, check_above, check_count, merge_repeats, neutral, signed
 
 __all__ = ["AdaBoost"]
 
@@ -84,13 +84,13 @@ class AdaBoost(StagedEnsembler):
     """
 
     stage_param: ClassVar[str] = "n_estimators"
-    param_grid: ClassVar[Mapping[str, Sequence[Any]]] = {"learning_rate": (0.2, 1.0), "n_estimators": (10, 25, 50)}
+    param_grid: ClassVar[Grid] = {"learning_rate": (0.2, 1.0), "n_estimators": (10, 25, 50)}
 
     def __init__(self, n_estimators: int = 50, *, learning_rate: float = 0.5) -> None:
         self.n_estimators = n_estimators
         self.learning_rate = learning_rate
 
-    def _fit(self, X: Votes, y: Votes, w: Floats) -> None:
+    def _fit(self, X: Votes, y: Labels, w: Floats) -> None:
         check_above(self.learning_rate, 0, "learning_rate")
         check_count(self.n_estimators, "n_estimators")
         cells, labels, weights = merge_repeats(X, y, w)
@@ -107,12 +107,13 @@ class AdaBoost(StagedEnsembler):
             best, says_below, says_above = _best_split(above, is_one, share)
             wrong = np.where(above[best], says_above, says_below) != is_one
             error = float(share[wrong].sum() / share.sum())
-            if error >= 0.5:
+            if error >= 0.5:  # no better than chance on these weights: its own weight would be 0 or negative
                 return
             stump_weight = self.learning_rate * float(logit(1 - error)) if error > 0 else 1.0
             yield Stump(*splits[best], says_below, says_above), stump_weight
             if error <= 0:
                 return
+            # Rows that it had wrong gain what its vote weighs, so that at `learning_rate` 1 it is then at chance level.
             share = np.where(wrong, share * np.exp(stump_weight), share)
             share = share / share.sum()
 
@@ -154,6 +155,7 @@ def _best_split(above: npt.NDArray[np.bool_], is_one: npt.NDArray[np.bool_], sha
     sides = np.stack([by_label.sum(axis=0) - up, up])
     total = sides.sum(axis=2)
     impurity = np.divide(sides.prod(axis=2), total, out=np.zeros_like(total), where=total > 0).sum(axis=0)
+    # Rounded, so that splits that are equal but for the order of a sum tie, and the first voter's wins.
     best = int(impurity.round(12).argmin())
     says = sides[:, best, 1] > sides[:, best, 0]
     return best, bool(says[0]), bool(says[1])

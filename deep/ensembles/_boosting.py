@@ -1,25 +1,30 @@
-"""What the three boosting libraries share."""
+"""Boosted trees by three libraries: XGBoost, LightGBM and CatBoost on votes."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import expit
 
-from deep._checks import Floats, Votes
+from deep._checks import Floats, Labels, Votes
 from deep.base import StagedEnsembler
-from deep.ensembles._encoding import check_above, merge_repeats, signed
+from deep.ensembles._encoding import Grid, check_above, merge_repeats, signed
 from deep.exceptions import InputError
 from deep.records import ABSTAIN
 
-__all__ = ["MirroredBoosting"]
+__all__ = ["LGBM", "XGB", "CatBoost"]
 
+
+Booster = Any
+"""An xgboost.Booster, a lightgbm.Booster or a catboost.CatBoost; the three libraries come without types."""
 
 LEAST = {"n_estimators": 1, "max_depth": 1, "num_leaves": 2, "min_child_weight": 0, "reg_lambda": 0}
 """The least value of each parameter that has one."""
 
 
+@dataclass(eq=False, repr=False)
 class MirroredBoosting(StagedEnsembler):
     """Boosted trees fitted to the votes and, once more, to votes and labels turned round.
 
@@ -28,8 +33,9 @@ class MirroredBoosting(StagedEnsembler):
     round, the same library takes the other side, so the mean of the two log-odds reads nothing into silence, and
     votes turned round give exactly 1 - P. On votes that it was fitted on, the two boosters agree.
 
-    A subclass implements ``_boost(votes, y, w)`` and ``_log_odds(booster, votes, n_rounds)``; rows come merged to
-    cells (:func:`merge_repeats`), so that sums are rounded alike for weighted and for repeated rows, in any order.
+    A subclass adds its parameters as fields, and implements ``_boost(votes, y, w)`` and ``_log_odds(booster, votes,
+    n_rounds)``; rows come merged to cells (:func:`merge_repeats`), so that sums are rounded alike for weighted and for
+    repeated rows, in any order.
 
     Attributes
     ----------
@@ -40,25 +46,26 @@ class MirroredBoosting(StagedEnsembler):
     """
 
     stage_param: ClassVar[str] = "n_estimators"
-    n_estimators: int
-    learning_rate: float
+    n_estimators: int = 50
+    _: KW_ONLY
+    learning_rate: float = 0.1
 
     @abstractmethod
-    def _boost(self, votes: Floats, y: Votes, w: Floats) -> Any:
+    def _boost(self, votes: Floats, y: Labels, w: Floats) -> Booster:
         """Return a booster of `n_estimators` rounds, fitted to signed votes."""
 
     @abstractmethod
-    def _log_odds(self, booster: Any, votes: Floats, n_rounds: int) -> Floats:
+    def _log_odds(self, booster: Booster, votes: Floats, n_rounds: int) -> Floats:
         """Return the booster's log-odds of label 1 after `n_rounds` rounds."""
 
-    def _fit(self, X: Votes, y: Votes, w: Floats) -> None:
+    def _fit(self, X: Votes, y: Labels, w: Floats) -> None:
         self._check_params()
         self.prior_ = float(np.average(y, weights=w))
-        self.boosters_: tuple[Any, ...] = ()
+        self.boosters_: tuple[Booster, ...] = ()
         if np.ptp(X, axis=0).any():
             self.boosters_ = self._boost_cells(X, y, w), self._boost_cells(_turned(X), 1 - y, w)
 
-    def _boost_cells(self, X: Votes, y: Votes, w: Floats) -> Any:
+    def _boost_cells(self, X: Votes, y: Labels, w: Floats) -> Booster:
         cells, labels, weights = merge_repeats(X, y, w)
         return self._boost(signed(cells), labels, weights)
 
@@ -81,6 +88,225 @@ class MirroredBoosting(StagedEnsembler):
         plain, turned = self.boosters_
         log_odds = self._log_odds(plain, votes, n_rounds) - self._log_odds(turned, -votes, n_rounds)
         return np.asarray(expit(log_odds / 2))
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class XGB(MirroredBoosting):
+    """XGBoost: gradient boosting of depth-limited trees with second-order leaf values [1]_.
+
+    Exact on weighted rows, since every round is fitted to all rows (no `subsample`), and both
+    `min_child_weight`, a sum of weight times P (1 - P), and `reg_lambda` stand against weights, not row counts.
+    The start is the weighted share of label 1, given to XGBoost and not left to its estimate, which differs
+    between versions. Trees are fitted twice, see :class:`MirroredBoosting`; XGBoost computes in single
+    precision, so P is good to about 1e-7.
+
+    Parameters
+    ----------
+    n_estimators : int, default=50
+        Number of rounds.
+    learning_rate : float, default=0.1
+        Above 0: the share of each tree that is added.
+    max_depth : int, default=2
+        Splits from root to leaf: how many voters may interact.
+    min_child_weight : float, default=1.0
+        At least 0: the least sum of weight times P (1 - P) in a leaf.
+    reg_lambda : float, default=1.0
+        At least 0: shrinks leaves of little such weight.
+
+    Attributes
+    ----------
+    boosters_ : tuple of xgboost.Booster
+        Fitted to the votes as they are, and turned round.
+    prior_ : float
+        Weighted share of label 1, where boosting starts.
+
+    References
+    ----------
+    .. [1] Chen and Guestrin, "XGBoost: a scalable tree boosting system", KDD 2016.
+       https://doi.org/10.1145/2939672.2939785
+
+    Examples
+    --------
+    >>> X, y = [[1, 1], [1, 0], [0, 1], [0, 0]], [1, 1, 0, 0]
+    >>> model = XGB().fit(X, y, sample_weight=[50, 50, 50, 50])
+    >>> model.predict_proba([[1, 0], [0, 1], [-1, 1]])[:, 1].round(2).tolist()
+    [0.99, 0.01, 0.5]
+    """
+
+    max_depth: int = 2
+    min_child_weight: float = 1.0
+    reg_lambda: float = 1.0
+
+    param_grid: ClassVar[Grid] = {"max_depth": (1, 3), "n_estimators": (25, 50, 100)}
+
+    def _boost(self, votes: Floats, y: Labels, w: Floats) -> Booster:
+        import xgboost
+
+        params = {
+            "objective": "binary:logistic",
+            "base_score": np.average(y, weights=w),
+            "learning_rate": self.learning_rate,
+            "max_depth": self.max_depth,
+            "min_child_weight": self.min_child_weight,
+            "reg_lambda": self.reg_lambda,
+            "tree_method": "hist",
+            "nthread": 1,
+            "verbosity": 0,
+        }
+        rows = xgboost.DMatrix(votes, y, weight=w, nthread=1)
+        return xgboost.train(params, rows, num_boost_round=self.n_estimators)
+
+    def _log_odds(self, booster: Booster, votes: Floats, n_rounds: int) -> Floats:
+        margin = booster.inplace_predict(votes, iteration_range=(0, n_rounds), predict_type="margin")
+        return np.asarray(margin, dtype=np.float64)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class LGBM(MirroredBoosting):
+    """LightGBM: gradient boosting of trees grown leaf by leaf, the most useful split first [1]_.
+
+    LightGBM's defaults count rows, and would count a cell of weight 1,000 as one. Exact on weighted rows are
+    these settings, which are fixed here: no least number of rows in a leaf (not even 1: LightGBM guesses that
+    number from the weights), 1 row in a bin of votes, no voter left out for having few rows, no bundling of
+    voters, and sums in one order (``deterministic``, ``force_row_wise``). Leaves are kept large by
+    `min_child_weight`, which stands against weights. Trees are fitted twice, see :class:`MirroredBoosting`.
+
+    Parameters
+    ----------
+    n_estimators : int, default=50
+        Number of rounds.
+    learning_rate : float, default=0.1
+        Above 0: the share of each tree that is added.
+    num_leaves : int, default=4
+        At least 2: the most leaves of a tree.
+    min_child_weight : float, default=1.0
+        At least 0: the least sum of weight times P (1 - P) in a leaf.
+    reg_lambda : float, default=0.0
+        At least 0: shrinks leaves of little such weight.
+
+    Attributes
+    ----------
+    boosters_ : tuple of lightgbm.Booster
+        Fitted to the votes as they are, and turned round.
+    prior_ : float
+        Weighted share of label 1, where boosting starts.
+
+    References
+    ----------
+    .. [1] Ke et al., "LightGBM: a highly efficient gradient boosting decision tree", NIPS 2017.
+       https://papers.nips.cc/paper/6907-lightgbm-a-highly-efficient-gradient-boosting-decision-tree
+
+    Examples
+    --------
+    >>> X, y = [[1, 1], [1, 0], [0, 1], [0, 0]], [1, 1, 0, 0]
+    >>> model = LGBM().fit(X, y, sample_weight=[50, 50, 50, 50])
+    >>> model.predict_proba([[1, 0], [0, 1], [-1, 1]])[:, 1].round(2).tolist()
+    [0.99, 0.01, 0.5]
+    """
+
+    num_leaves: int = 4
+    min_child_weight: float = 1.0
+    reg_lambda: float = 0.0
+
+    param_grid: ClassVar[Grid] = {"num_leaves": (2, 6), "n_estimators": (25, 50, 100)}
+
+    def _boost(self, votes: Floats, y: Labels, w: Floats) -> Booster:
+        import lightgbm
+
+        params = {
+            "objective": "binary",
+            "learning_rate": self.learning_rate,
+            "num_leaves": self.num_leaves,
+            "min_sum_hessian_in_leaf": self.min_child_weight,
+            "lambda_l2": self.reg_lambda,
+            "min_data_in_leaf": 0,
+            "min_data_in_bin": 1,
+            "feature_pre_filter": False,
+            "enable_bundle": False,
+            "deterministic": True,
+            "force_row_wise": True,
+            "num_threads": 1,
+            "verbosity": -1,
+        }
+        rows = lightgbm.Dataset(votes, y, weight=w, params=params)
+        return lightgbm.train(params, rows, num_boost_round=self.n_estimators)
+
+    def _log_odds(self, booster: Booster, votes: Floats, n_rounds: int) -> Floats:
+        return np.asarray(booster.predict(votes, num_iteration=n_rounds, raw_score=True, num_threads=1))
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class CatBoost(MirroredBoosting):
+    """CatBoost: gradient boosting of symmetric trees, which ask the same question on a whole level [1]_.
+
+    CatBoost's defaults are not exact on weighted rows: it draws weights, adds noise to the scores of splits, takes
+    the learning rate from the number of rows and the Newton steps a leaf from that, and scales the L2 penalty by
+    the mean weight of a row; its ordered boosting goes by the order of rows. Exact is what is fixed here:
+    ``boosting_type="Plain"``, ``bootstrap_type="No"``, ``random_strength=0``, the learning rate given, one Newton
+    step a leaf, and the L2 penalty divided by that mean weight. Trees are fitted twice, see
+    :class:`MirroredBoosting`. No file is written.
+
+    Parameters
+    ----------
+    n_estimators : int, default=50
+        Number of rounds.
+    learning_rate : float, default=0.1
+        Above 0: the share of each tree that is added.
+    max_depth : int, default=3
+        From 1 to 16: levels of each tree, which has 2**max_depth leaves.
+    reg_lambda : float, default=3.0
+        At least 0: shrinks leaves of little weight; CatBoost's ``l2_leaf_reg`` for rows of weight 1.
+
+    Attributes
+    ----------
+    boosters_ : tuple of catboost.CatBoost
+        Fitted to the votes as they are, and turned round.
+    prior_ : float
+        Weighted share of label 1, where boosting starts.
+
+    References
+    ----------
+    .. [1] Prokhorenkova et al., "CatBoost: unbiased boosting with categorical features", NeurIPS 2018.
+       https://arxiv.org/abs/1706.09516
+
+    Examples
+    --------
+    >>> X, y = [[1, 1], [1, 0], [0, 1], [0, 0]], [1, 1, 0, 0]
+    >>> model = CatBoost().fit(X, y, sample_weight=[50, 50, 50, 50])
+    >>> model.predict_proba([[1, 0], [0, 1], [-1, 1]])[:, 1].round(2).tolist()
+    [0.98, 0.02, 0.5]
+    """
+
+    max_depth: int = 3
+    reg_lambda: float = 3.0
+
+    param_grid: ClassVar[Grid] = {"max_depth": (2, 4), "n_estimators": (25, 50, 100)}
+
+    def _boost(self, votes: Floats, y: Labels, w: Floats) -> Booster:
+        import catboost
+
+        booster = catboost.CatBoost(
+            {
+                "loss_function": "Logloss",
+                "iterations": self.n_estimators,
+                "learning_rate": self.learning_rate,
+                "depth": self.max_depth,
+                "l2_leaf_reg": self.reg_lambda * len(w) / w.sum(),
+                "boosting_type": "Plain",
+                "bootstrap_type": "No",
+                "random_strength": 0,
+                "leaf_estimation_iterations": 1,
+                "boost_from_average": True,
+                "thread_count": 1,
+                "logging_level": "Silent",
+                "allow_writing_files": False,
+            }
+        )
+        return booster.fit(catboost.Pool(votes, y, weight=w, thread_count=1))
+
+    def _log_odds(self, booster: Booster, votes: Floats, n_rounds: int) -> Floats:
+        raw = booster.predict(votes, prediction_type="RawFormulaVal", ntree_end=n_rounds, thread_count=1)
+        return np.asarray(raw, dtype=np.float64)
 
 
 def _turned(X: Votes) -> Votes:

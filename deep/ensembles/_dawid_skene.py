@@ -5,7 +5,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import expit
 
-from deep._checks import Floats, Votes
+from deep._checks import Floats, Labels, Votes
 from deep.base import BaseEnsembler
 from deep.ensembles._encoding import tokens
 from deep.exceptions import InputError
@@ -76,7 +76,7 @@ class DawidSkene(BaseEnsembler):
         self.max_iter = max_iter
         self.tol = tol
 
-    def _fit(self, X: Votes, y: Votes, w: Floats) -> None:  # noqa: ARG002 - learns from votes alone
+    def _fit(self, X: Votes, y: Labels, w: Floats) -> None:  # noqa: ARG002 - learns from votes alone
         self._check_params()
         voted = (X != ABSTAIN).any(axis=1)
         if not voted.any():
@@ -84,6 +84,8 @@ class DawidSkene(BaseEnsembler):
         votes, w = tokens(X[voted]), w[voted]
         least = _least_counts(w @ votes)
         ones = votes[:, : X.shape[1]].sum(axis=1) / votes.sum(axis=1)
+        # EM starts from the vote shares, which is what tells label 1 from label 0: the likelihood is the same with both
+        # labels exchanged.
         posterior = np.stack([1.0 - ones, ones])
         prior, rates = _maximize(votes, w * posterior, least)
         self.n_iter_, self.converged_ = 0, False
@@ -133,11 +135,13 @@ def _maximize(votes: Floats, share: Floats, least: Floats) -> tuple[Floats, Floa
     mass = share.sum(axis=1)
     counts = np.maximum(share @ votes, least)
     k = counts.shape[1] // 2
+    # Each rate is over the votes that the voter cast, so that an abstain is missing at random and not a third answer.
     return mass / mass.sum(), counts / np.tile(counts[:, :k] + counts[:, k:], 2)
 
 
 def _expect(votes: Floats, prior: Floats, rates: Floats) -> Floats:
     """Return P(label 0) and P(label 1) of each row of tokens, shape (2, n)."""
     log_rates, log_prior = np.log(np.maximum(rates, SMALLEST)), np.log(np.maximum(prior, SMALLEST))
+    # Bayes' rule under conditional independence: log-likelihood ratios of the votes add to the prior log-odds.
     log_odds = votes @ (log_rates[1] - log_rates[0]) + (log_prior[1] - log_prior[0])
     return np.asarray(expit(SIGNS * log_odds))

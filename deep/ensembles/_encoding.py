@@ -1,16 +1,19 @@
 """What the ensemblers share: votes as numbers, repeated rows as one, and the checks of their parameters."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from numbers import Integral
 
 import numpy as np
 
-from deep._checks import Floats, Votes
+from deep._checks import Floats, Labels, Votes
 from deep.exceptions import InputError
 from deep.records import ABSTAIN
 
-__all__ = ["at_stages", "check_above", "check_count", "merge_repeats", "neutral", "signed", "tokens"]
+__all__ = ["Grid", "at_stages", "check_above", "check_count", "merge_repeats", "neutral", "signed", "tokens"]
+
+Grid = Mapping[str, Sequence[float]]
+"""The values that a grid search tries, by parameter."""
 
 BETWEEN = 0.25
 """An abstain taken up or down: between 0, where votes 0 and 1 are split, and 0.5, where no vote and 1 are."""
@@ -61,7 +64,7 @@ def tokens(X: Votes) -> Floats:
     return np.hstack([X == 1, X == 0]).astype(np.float64)
 
 
-def merge_repeats(X: Votes, y: Votes, w: Floats) -> tuple[Votes, Votes, Floats]:
+def merge_repeats(X: Votes, y: Labels, w: Floats) -> tuple[Votes, Labels, Floats]:
     """Merge rows of equal votes and label into one that carries their weights' sum, ordered by votes, then label.
 
     A learner that breaks ties, or draws, by position thereby gives the same for weight 3 as for three rows,

@@ -1,22 +1,24 @@
 """Snorkel's label model, fitted to weighted rows."""
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from deep._checks import Floats, Votes
+from deep._checks import Floats, Labels, Votes
 from deep.base import BaseEnsembler
-from deep.ensembles._encoding import check_above
+from deep.ensembles._encoding import Grid, check_above
 from deep.exceptions import InputError
 
 __all__ = ["LabelModel"]
 
 
+@dataclass(eq=False, repr=False)
 class LabelModel(BaseEnsembler):
     """Snorkel's label model: voters' accuracies from how often they agree, without labels [1]_.
 
@@ -71,26 +73,18 @@ class LabelModel(BaseEnsembler):
     [1.0, 0.2, 0.5]
     """
 
+    n_epochs: int = 100
+    _: KW_ONLY
+    lr: float = 0.01
+    l2: float = 0.0
+    class_balance: tuple[float, float] = (0.5, 0.5)
+    random_state: int = 0
+
     uses_labels: ClassVar[bool] = False
     min_voters: ClassVar[int] = 3
-    param_grid: ClassVar[Mapping[str, Sequence[Any]]] = {"l2": (0.0, 0.1)}
+    param_grid: ClassVar[Grid] = {"l2": (0.0, 0.1)}
 
-    def __init__(
-        self,
-        n_epochs: int = 100,
-        *,
-        lr: float = 0.01,
-        l2: float = 0.0,
-        class_balance: tuple[float, float] = (0.5, 0.5),
-        random_state: int = 0,
-    ) -> None:
-        self.n_epochs = n_epochs
-        self.lr = lr
-        self.l2 = l2
-        self.class_balance = class_balance
-        self.random_state = random_state
-
-    def _fit(self, X: Votes, y: Votes, w: Floats) -> None:  # noqa: ARG002 - learns from votes alone
+    def _fit(self, X: Votes, y: Labels, w: Floats) -> None:  # noqa: ARG002 - learns from votes alone
         self._check_params()
         mu = self._descend(X, w)
         if not np.isfinite(mu).all():
@@ -114,6 +108,8 @@ class LabelModel(BaseEnsembler):
 
     def _descend(self, X: Votes, w: Floats) -> npt.NDArray[np.float32]:
         """Return snorkel's mu, shape (2 * n_voters, 2), or NaN where its loss is."""
+        # Snorkel's loss compares O, the second moments of the vote indicators, with mu P mu', which is what they are
+        # where voters err independently; only O depends on the rows, so weighted moments are all that weights need.
         votes = _indicators(X)
         overlaps = votes.T @ (w[:, None] * votes) / w.sum()
         with _global_state_kept():
@@ -128,6 +124,7 @@ class LabelModel(BaseEnsembler):
                     lr=self.lr,
                     l2=self.l2,
                     seed=self.random_state,
+                    # Snorkel's own bound on the rates, with the sum of weights for the number of rows.
                     mu_eps=min(0.01, 10 ** -np.ceil(np.log10(w.sum()))),
                 )
             except Exception as error:  # snorkel raises no narrower one

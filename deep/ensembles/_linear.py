@@ -1,17 +1,16 @@
 """Linear ensemblers: P(consistent) is the logistic function of a weighted sum of signed votes."""
 
 import warnings
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import expit
 from sklearn import linear_model
 from sklearn.exceptions import ConvergenceWarning
 
-from deep._checks import Floats, Votes
+from deep._checks import Floats, Labels, Votes
 from deep.base import BaseEnsembler
-from deep.ensembles._encoding import check_above, signed
+from deep.ensembles._encoding import Grid, check_above, signed
 from deep.exceptions import InputError
 
 __all__ = ["LDA", "LogisticRegression"]
@@ -44,12 +43,12 @@ class LogisticRegression(BaseEnsembler):
     [0.739, 0.5]
     """
 
-    param_grid: ClassVar[Mapping[str, Sequence[Any]]] = {"C": (0.0001, 0.001, 0.01, 1.0)}
+    param_grid: ClassVar[Grid] = {"C": (0.0001, 0.001, 0.01, 1.0)}
 
     def __init__(self, C: float = 0.1) -> None:
         self.C = C
 
-    def _fit(self, X: Votes, y: Votes, w: Floats) -> None:
+    def _fit(self, X: Votes, y: Labels, w: Floats) -> None:
         check_above(self.C, 0, "C")
         self.coef_, self.intercept_ = fit_logistic(signed(X), y, w, C=self.C)
 
@@ -89,12 +88,12 @@ class LDA(BaseEnsembler):
     [0.679, 0.321]
     """
 
-    param_grid: ClassVar[Mapping[str, Sequence[Any]]] = {"shrinkage": (0.0, 0.1, 0.5)}
+    param_grid: ClassVar[Grid] = {"shrinkage": (0.0, 0.1, 0.5)}
 
     def __init__(self, shrinkage: float = 0.0) -> None:
         self.shrinkage = shrinkage
 
-    def _fit(self, X: Votes, y: Votes, w: Floats) -> None:
+    def _fit(self, X: Votes, y: Labels, w: Floats) -> None:
         if not 0 <= self.shrinkage <= 1:
             raise InputError(f"`shrinkage` must be in [0, 1]. Got {self.shrinkage!r}.")
         votes, total = signed(X), np.bincount(y, weights=w)
@@ -113,7 +112,7 @@ class LDA(BaseEnsembler):
         return np.asarray(expit(signed(X) @ self.coef_ + self.intercept_))
 
 
-def fit_logistic(features: Floats, y: Votes, w: Floats, *, C: float) -> tuple[Floats, float]:
+def fit_logistic(features: Floats, y: Labels, w: Floats, *, C: float) -> tuple[Floats, float]:
     """Return the coefficients and the intercept of scikit-learn's logistic regression.
 
     Parameters

@@ -1,15 +1,14 @@
 """Naive Bayes: votes are taken as independent given the label."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import expit
 from sklearn import naive_bayes
 
-from deep._checks import Floats, Votes
+from deep._checks import Floats, Labels, Votes
 from deep.base import BaseEnsembler
-from deep.ensembles._encoding import check_above, tokens
+from deep.ensembles._encoding import Grid, check_above, tokens
 from deep.records import ABSTAIN
 
 __all__ = ["BernoulliNB", "MultinomialNB"]
@@ -48,12 +47,12 @@ class BernoulliNB(BaseEnsembler):
     [0.75, 0.25, 0.5]
     """
 
-    param_grid: ClassVar[Mapping[str, Sequence[Any]]] = ALPHAS
+    param_grid: ClassVar[Grid] = ALPHAS
 
     def __init__(self, alpha: float = 1.0) -> None:
         self.alpha = alpha
 
-    def _fit(self, X: Votes, y: Votes, w: Floats) -> None:
+    def _fit(self, X: Votes, y: Labels, w: Floats) -> None:
         check_above(self.alpha, 0, "alpha")
         total = np.bincount(y, weights=w)
         self.class_log_odds_ = float(np.log(total[1] / total[0]))
@@ -92,12 +91,12 @@ class MultinomialNB(BaseEnsembler):
     [0.75, 0.25, 0.5]
     """
 
-    param_grid: ClassVar[Mapping[str, Sequence[Any]]] = ALPHAS
+    param_grid: ClassVar[Grid] = ALPHAS
 
     def __init__(self, alpha: float = 1.0) -> None:
         self.alpha = alpha
 
-    def _fit(self, X: Votes, y: Votes, w: Floats) -> None:
+    def _fit(self, X: Votes, y: Labels, w: Floats) -> None:
         check_above(self.alpha, 0, "alpha")
         self.model_ = naive_bayes.MultinomialNB(alpha=self.alpha).fit(tokens(X), y, sample_weight=w)
 

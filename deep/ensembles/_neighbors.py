@@ -1,14 +1,13 @@
 """Nearest neighbours among the cells."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Floats, Votes
+from deep._checks import Floats, Labels, Votes
 from deep.base import BaseEnsembler
-from deep.ensembles._encoding import check_above, merge_repeats, signed
+from deep.ensembles._encoding import Grid, check_above, merge_repeats, signed
 
 __all__ = ["KNeighbors"]
 
@@ -55,12 +54,12 @@ class KNeighbors(BaseEnsembler):
     [0.75]
     """
 
-    param_grid: ClassVar[Mapping[str, Sequence[Any]]] = {"n_neighbors": (25, 100, 400, 1600)}
+    param_grid: ClassVar[Grid] = {"n_neighbors": (25, 100, 400, 1600)}
 
     def __init__(self, n_neighbors: float = 100) -> None:
         self.n_neighbors = n_neighbors
 
-    def _fit(self, X: Votes, y: Votes, w: Floats) -> None:
+    def _fit(self, X: Votes, y: Labels, w: Floats) -> None:
         check_above(self.n_neighbors, 0, "n_neighbors")
         patterns, labels, weights = merge_repeats(X, y, w)
         new = np.r_[True, (patterns[1:] != patterns[:-1]).any(axis=1)]

@@ -2,17 +2,15 @@
 
 from deep.base import BaseEnsembler
 from deep.ensembles._ada_boost import AdaBoost
-from deep.ensembles._catboost import CatBoost
+from deep.ensembles._boosting import LGBM, XGB, CatBoost
 from deep.ensembles._dawid_skene import DawidSkene
 from deep.ensembles._label_model import LabelModel
-from deep.ensembles._lightgbm import LGBM
 from deep.ensembles._linear import LDA, LogisticRegression
 from deep.ensembles._naive_bayes import BernoulliNB, MultinomialNB
 from deep.ensembles._neighbors import KNeighbors
 from deep.ensembles._svc import SVC
 from deep.ensembles._trees import DecisionTree, GradientBoosting, RandomForest
 from deep.ensembles._voters import MajorityLabelVoter, WeightedMajorityVoting
-from deep.ensembles._xgboost import XGB
 
 ENSEMBLERS: dict[str, type[BaseEnsembler]] = {
     "AdaBoost": AdaBoost,

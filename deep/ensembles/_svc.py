@@ -1,15 +1,14 @@
 """Support vector classifier with a calibrated output."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import expit
 from sklearn import svm
 
-from deep._checks import Floats, Votes
+from deep._checks import Floats, Labels, Votes
 from deep.base import BaseEnsembler
-from deep.ensembles._encoding import check_above, merge_repeats, signed
+from deep.ensembles._encoding import Grid, check_above, merge_repeats, signed
 from deep.ensembles._linear import fit_logistic
 
 __all__ = ["SVC"]
@@ -52,14 +51,14 @@ class SVC(BaseEnsembler):
     [0.75, 0.25]
     """
 
-    param_grid: ClassVar[Mapping[str, Sequence[Any]]] = {"C": (1.0, 10.0, 100.0)}
+    param_grid: ClassVar[Grid] = {"C": (1.0, 10.0, 100.0)}
 
     def __init__(self, C: float = 10.0, *, gamma: float | str = "scale", tol: float = 1e-6) -> None:
         self.C = C
         self.gamma = gamma
         self.tol = tol
 
-    def _fit(self, X: Votes, y: Votes, w: Floats) -> None:
+    def _fit(self, X: Votes, y: Labels, w: Floats) -> None:
         check_above(self.C, 0, "C")
         # The solver's cost grows with the square of the rows.
         cells, labels, weights = merge_repeats(X, y, w)
@@ -82,7 +81,7 @@ def _inverse_variance(votes: Floats, w: Floats) -> float:
     return 1 / variance if variance > 0 else 1.0
 
 
-def _platt_sigmoid(decision: Floats, y: Votes, w: Floats) -> tuple[float, float]:
+def _platt_sigmoid(decision: Floats, y: Labels, w: Floats) -> tuple[float, float]:
     """Return the slope and intercept that fit Platt's softened labels best.
 
     A row of label 1 counts (n_1 + 1) / (n_1 + 2) as a 1 and the rest as a 0, and the mirror image for label 0,

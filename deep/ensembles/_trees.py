@@ -6,8 +6,9 @@ weighted and for repeated rows, in any order.
 A tree must send "no vote" to one side of a split that it learned from votes of 0 and 1 only; see :func:`neutral`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,14 +16,15 @@ import sklearn
 from sklearn import ensemble, tree
 from sklearn.utils import check_random_state
 
-from deep._checks import Floats, Votes
+from deep._checks import Floats, Labels, Votes
 from deep.base import BaseEnsembler, StagedEnsembler
-from deep.ensembles._encoding import at_stages, check_above, check_count, merge_repeats, neutral, signed
+from deep.ensembles._encoding import Grid, at_stages, check_above, check_count, merge_repeats, neutral, signed
 from deep.exceptions import InputError
 
 __all__ = ["DecisionTree", "GradientBoosting", "RandomForest"]
 
 
+@dataclass(eq=False, repr=False)
 class DecisionTree(BaseEnsembler):
     """One decision tree on signed votes; P(consistent) is the weighted share of label 1 in the leaf.
 
@@ -54,16 +56,14 @@ class DecisionTree(BaseEnsembler):
     [1.0, 0.5]
     """
 
-    param_grid: ClassVar[Mapping[str, Sequence[Any]]] = {"min_weight_fraction_leaf": (0.01, 0.02, 0.05, 0.1)}
+    max_depth: int | None = None
+    _: KW_ONLY
+    min_weight_fraction_leaf: float = 0.02
+    random_state: int = 0
 
-    def __init__(
-        self, max_depth: int | None = None, *, min_weight_fraction_leaf: float = 0.02, random_state: int = 0
-    ) -> None:
-        self.max_depth = max_depth
-        self.min_weight_fraction_leaf = min_weight_fraction_leaf
-        self.random_state = random_state
+    param_grid: ClassVar[Grid] = {"min_weight_fraction_leaf": (0.01, 0.02, 0.05, 0.1)}
 
-    def _fit(self, X: Votes, y: Votes, w: Floats) -> None:
+    def _fit(self, X: Votes, y: Labels, w: Floats) -> None:
         _check_size(self.max_depth, self.min_weight_fraction_leaf)
         cells, labels, weights = merge_repeats(X, y, w)
         model = tree.DecisionTreeClassifier(
@@ -77,6 +77,7 @@ class DecisionTree(BaseEnsembler):
         return neutral(X, lambda votes: np.asarray(self.model_.predict_proba(votes)[:, 1]))
 
 
+@dataclass(eq=False, repr=False)
 class RandomForest(BaseEnsembler):
     """Decision trees on bootstrap samples, each split among the square root of the voters; their mean P.
 
@@ -114,22 +115,15 @@ class RandomForest(BaseEnsembler):
     [1.0, 0.0]
     """
 
-    param_grid: ClassVar[Mapping[str, Sequence[Any]]] = {"min_weight_fraction_leaf": (0.005, 0.02, 0.05)}
+    n_estimators: int = 100
+    _: KW_ONLY
+    max_depth: int | None = None
+    min_weight_fraction_leaf: float = 0.01
+    random_state: int = 0
 
-    def __init__(
-        self,
-        n_estimators: int = 100,
-        *,
-        max_depth: int | None = None,
-        min_weight_fraction_leaf: float = 0.01,
-        random_state: int = 0,
-    ) -> None:
-        self.n_estimators = n_estimators
-        self.max_depth = max_depth
-        self.min_weight_fraction_leaf = min_weight_fraction_leaf
-        self.random_state = random_state
+    param_grid: ClassVar[Grid] = {"min_weight_fraction_leaf": (0.005, 0.02, 0.05)}
 
-    def _fit(self, X: Votes, y: Votes, w: Floats) -> None:
+    def _fit(self, X: Votes, y: Labels, w: Floats) -> None:
         check_count(self.n_estimators, "n_estimators")
         _check_size(self.max_depth, self.min_weight_fraction_leaf)
         cells, labels, weights = merge_repeats(X, y, w)
@@ -160,6 +154,7 @@ class RandomForest(BaseEnsembler):
         return np.asarray(total / len(self.trees_))
 
 
+@dataclass(eq=False, repr=False)
 class GradientBoosting(StagedEnsembler):
     """Gradient boosting of small regression trees on the log loss.
 
@@ -195,18 +190,16 @@ class GradientBoosting(StagedEnsembler):
     [[0.55], [0.82]]
     """
 
+    n_estimators: int = 50
+    _: KW_ONLY
+    learning_rate: float = 0.1
+    max_depth: int = 2
+    random_state: int = 0
+
     stage_param: ClassVar[str] = "n_estimators"
-    param_grid: ClassVar[Mapping[str, Sequence[Any]]] = {"max_depth": (1, 3), "n_estimators": (25, 50, 100)}
+    param_grid: ClassVar[Grid] = {"max_depth": (1, 3), "n_estimators": (25, 50, 100)}
 
-    def __init__(
-        self, n_estimators: int = 50, *, learning_rate: float = 0.1, max_depth: int = 2, random_state: int = 0
-    ) -> None:
-        self.n_estimators = n_estimators
-        self.learning_rate = learning_rate
-        self.max_depth = max_depth
-        self.random_state = random_state
-
-    def _fit(self, X: Votes, y: Votes, w: Floats) -> None:
+    def _fit(self, X: Votes, y: Labels, w: Floats) -> None:
         check_count(self.n_estimators, "n_estimators")
         check_count(self.max_depth, "max_depth")
         check_above(self.learning_rate, 0, "learning_rate")

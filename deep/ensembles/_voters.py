@@ -4,7 +4,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from deep._checks import Floats, Votes
+from deep._checks import Floats, Labels, Votes
 from deep.base import BaseEnsembler
 from deep.ensembles._encoding import check_above
 from deep.records import ABSTAIN
@@ -27,7 +27,7 @@ class MajorityLabelVoter(BaseEnsembler):
 
     uses_labels: ClassVar[bool] = False
 
-    def _fit(self, X: Votes, y: Votes, w: Floats) -> None:
+    def _fit(self, X: Votes, y: Labels, w: Floats) -> None:
         """Learn nothing."""
 
     def _proba(self, X: Votes) -> Floats:
@@ -74,7 +74,7 @@ class WeightedMajorityVoting(BaseEnsembler):
     def __init__(self, smoothing: float = 1.0) -> None:
         self.smoothing = smoothing
 
-    def _fit(self, X: Votes, y: Votes, w: Floats) -> None:
+    def _fit(self, X: Votes, y: Labels, w: Floats) -> None:
         pseudo = check_above(self.smoothing, 0, "smoothing")
         cast = w @ (X != ABSTAIN)
         accuracy = (_share_right(X, y, w, 0) + _share_right(X, y, w, 1)) / 2
@@ -85,7 +85,7 @@ class WeightedMajorityVoting(BaseEnsembler):
         return _share_of_ones(X, self.voter_weights_)
 
 
-def _share_right(X: Votes, y: Votes, w: Floats, label: int) -> Floats:
+def _share_right(X: Votes, y: Labels, w: Floats, label: int) -> Floats:
     """Return each voter's weighted share of right votes among those it cast on one class, 0.5 for none."""
     votes, weights = X[y == label], w[y == label]
     return _divide(weights @ (votes == label), weights @ (votes != ABSTAIN))

@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from deep.ensembles._catboost import CatBoost
+from deep.ensembles._boosting import LGBM, XGB, CatBoost
 from deep.ensembles._encoding import signed
-from deep.ensembles._lightgbm import LGBM
-from deep.ensembles._xgboost import XGB
 from deep.exceptions import InputError
 
 ALL = pytest.mark.parametrize("cls", [XGB, LGBM, CatBoost])
@@ -249,7 +247,7 @@ def test_grid_is_small_and_staged(cls):
 def test_no_library_is_imported_before_a_fit():
     """Importing the modules loads none of the heavy libraries."""
     code = (
-        "import sys, deep.ensembles._xgboost, deep.ensembles._lightgbm, deep.ensembles._catboost, "
+        "import sys, deep.ensembles._boosting, "
         "deep.ensembles._label_model, deep.ensembles._dawid_skene\n"
         "print({'xgboost', 'lightgbm', 'catboost', 'snorkel', 'torch', 'crowdkit'} & set(sys.modules))"
     )
