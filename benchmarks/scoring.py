@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from deep.datasets import simulate_votes
-from deep.model import fit_model
+from deep.model import fit
 
 N_VOTERS = 9
 
@@ -60,7 +60,7 @@ def main() -> None:
     versions = f"Python {platform.python_version()}, NumPy {np.__version__}"
     sys.stdout.write(f"{versions}, one thread, {N_VOTERS} votes a row\n")
     for name in args.ensembler:
-        model = fit_model(training, sizes=[N_VOTERS], ensembler=name, calibrator="platt")
+        model = fit(training, sizes=[N_VOTERS], ensembler=name, calibrator="platt")
         few = votes[: args.rows_wise]
         if not np.allclose(model.chain.predict(few[:10_000]), model.score(few[:10_000]), rtol=0, atol=1e-12):
             raise SystemExit(f"{name}: the table is not the chain")

@@ -11,15 +11,15 @@ import numpy as np
 
 from deep.commands.export import main as export
 from deep.datasets import simulate_votes
-from deep.model import fit_model, save_model
+from deep.model import fit
 
 out = Path(os.environ.get("OUT", "runs/example-deploy-table"))
 out.mkdir(parents=True, exist_ok=True)
 
 votes = simulate_votes(0)
 new = votes.rows(votes.datasets == "tofueval-meetingbank")
-model = fit_model(votes.rows(votes.datasets != "tofueval-meetingbank"), sizes=[5], ensembler="LogisticRegression")
-save_model(model, out / "model.json")
+model = fit(votes.rows(votes.datasets != "tofueval-meetingbank"), sizes=[5], ensembler="LogisticRegression")
+model.save(out / "model.json")
 export([str(out / "model.json"), "--to", "sql", "--out", str(out / "model.sql")])
 
 connection = sqlite3.connect(":memory:")

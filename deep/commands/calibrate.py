@@ -13,7 +13,7 @@ from deep.calibration import CorpDisplay, VennAbers, ece_noise_floor, expected_c
 from deep.console import HelpFormatter, Values, guarded
 from deep.datasets import read_votes
 from deep.exceptions import InputError
-from deep.model import Model, load_model, other_columns, save_model
+from deep.model import Model, load, other_columns
 from deep.records import VoteMatrix
 
 __all__ = ["main"]
@@ -75,7 +75,7 @@ def run(argv: Sequence[str] | None) -> int:
     """Read the options, correct, write and report."""
     args = parser().parse_args(argv)
     out = check_out(args.out, [".json"])
-    model = load_model(args.model)
+    model = load(args.model)
     labeled = labeled_rows(model, args.labels)
     everything = read_votes(args.votes, ignore=other_columns(model, args.votes)) if args.votes else labeled
     name = labeled.dataset_names[0]
@@ -83,7 +83,7 @@ def run(argv: Sequence[str] | None) -> int:
         raise InputError(f"`votes` must hold the dataset of the labels, {name!r}. Got none of it.")
     whole = everything.rows(everything.datasets == name)
     fresh = model.calibrated(labeled, labeled.labels, everything=whole)
-    save_model(fresh, out)
+    fresh.save(out)
     assert fresh.correction is not None  # just made
     correction = {part: getattr(fresh.correction, part) for part in ("prior", "intercept", "slope", "n_labels")}
     found = {"schema_version": 1, "dataset": name, "correction": correction, **errors(model, fresh, labeled)}

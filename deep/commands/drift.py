@@ -18,7 +18,7 @@ from deep.model import (
     Model,
     compare_votes,
     false_alarms,
-    load_model,
+    load,
     match_columns,
     other_columns,
 )
@@ -116,7 +116,7 @@ def run(argv: Sequence[str] | None) -> int:
     args = parser().parse_args(argv)
     if not 0 <= args.max_failure_rate <= 1:
         raise InputError(f"`max_failure_rate` must lie in [0, 1]. Got {args.max_failure_rate!r}.")
-    found = drift(load_model(args.model), args.votes, args.alpha, args.max_failure_rate)
+    found = drift(load(args.model), args.votes, args.alpha, args.max_failure_rate)
     sys.stdout.write(to_json(found) if args.json else "\n".join([*lines(found), ""]))
     return STALE if found["stale"] else LIKE
 

@@ -12,7 +12,7 @@ import numpy as np
 from deep.console import HelpFormatter, Values, guarded
 from deep.datasets import read_votes, resolve_dataset
 from deep.exceptions import InputError
-from deep.model import Model, load_model, other_columns
+from deep.model import Model, load, other_columns
 from deep.records import ABSTAIN
 
 __all__ = ["explanation", "explanation_lines", "main"]
@@ -122,7 +122,7 @@ def run(argv: Sequence[str] | None) -> int:
     args = parser().parse_args(argv)
     if bool(args.votes) == bool(args.vote) or bool(args.votes) != (args.item is not None):
         raise InputError("`votes` with `item`, or `vote`, must be given. Got neither, both or half.")
-    model = load_model(args.model)
+    model = load(args.model)
     votes = item_votes(model, args) if args.votes else given_votes(model, args.vote)
     found = explanation(model, votes)
     text = json.dumps({"schema_version": 1, **found}, indent=2) if args.json else "\n".join(explanation_lines(found))

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from deep._files import check_out, whole_file
 from deep.console import HelpFormatter, guarded
 from deep.exceptions import InputError
-from deep.model import MAX_TABLE_VOTERS, Model, load_model, pattern_grid
+from deep.model import MAX_TABLE_VOTERS, Model, load, pattern_grid
 from deep.records import ABSTAIN
 
 __all__ = ["main"]
@@ -135,7 +135,7 @@ def run(argv: Sequence[str] | None) -> int:
     out = check_out(args.out, [f".{args.to}"])
     if not args.table.strip() or "\0" in args.table:
         raise InputError(f"`table` must be a name. Got {args.table!r}.")
-    model = load_model(args.model)
+    model = load(args.model)
     n = len(rows(model)[1])
     with whole_file(out) as scratch:
         write(model, args, scratch)

@@ -15,7 +15,7 @@ from deep.console import HelpFormatter, Values, add_jobs, check_jobs, guarded, p
 from deep.datasets import check_failures, read_reasons, read_votes, resolve_dataset, simulate_votes
 from deep.ensembles import ENSEMBLERS
 from deep.exceptions import InputError
-from deep.model import RECIPES, SELECTOR_NAMES, UNCALIBRATED, Model, fit_model, save_model, vote_details
+from deep.model import RECIPES, SELECTOR_NAMES, UNCALIBRATED, Model, fit, vote_details
 from deep.records import VoteMatrix
 
 __all__ = ["main"]
@@ -154,7 +154,7 @@ def run(argv: Sequence[str] | None) -> int:
     n_jobs = check_jobs(args.jobs)
     votes = load(args)
     with progress_bars() as progress:
-        model = fit_model(
+        model = fit(
             votes,
             recipe=args.recipe,
             sizes=[size(text, votes.shape[1]) for text in args.sizes],
@@ -169,7 +169,7 @@ def run(argv: Sequence[str] | None) -> int:
             },
             run=parallel_map(n_jobs, progress, "fit", ensemblers=args.ensembler or ENSEMBLERS),
         )
-    save_model(model, out)
+    model.save(out)
     if args.json:
         sys.stdout.write(json.dumps({"schema_version": 1, **summary(model), "model": str(out)}, indent=2) + "\n")
         return 0

@@ -13,7 +13,7 @@ from deep._files import check_out, to_json, whole_file
 from deep.console import HelpFormatter, Values, guarded
 from deep.datasets import read_votes
 from deep.exceptions import InputError
-from deep.model import STRATEGIES, Model, load_model, other_columns, propose_labels
+from deep.model import STRATEGIES, Model, load, other_columns, propose_labels
 
 __all__ = ["main"]
 
@@ -85,7 +85,7 @@ def run(argv: Sequence[str] | None) -> int:
     args = parser().parse_args(argv)
     if args.out is not None:
         check_out(args.out, [".csv"])
-    found = propose(load_model(args.model), args)
+    found = propose(load(args.model), args)
     if args.out is not None:
         write(found, args.out)
     if args.json:

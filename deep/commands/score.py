@@ -27,7 +27,7 @@ from deep.model import (
     Model,
     ScoreOptions,
     check_prior,
-    load_model,
+    load,
     prior_lines,
     score_at_learned_prior,
     score_file,
@@ -264,7 +264,7 @@ def run(argv: Sequence[str] | None) -> int:
         raise InputError("`votes`, `input`, or `source` and `claim` must be given. Got none or more than one of them.")
     options = ScoreOptions(args.allow_mismatch, args.allow_missing, prior_of(args))
     _check_turns(args)
-    model = load_model(args.model_file)
+    model = load(args.model_file)
     return score_votes(model, args, options) if args.votes else score_texts(model, args, options)
 
 

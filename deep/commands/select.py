@@ -16,7 +16,7 @@ from deep.console import HelpFormatter, Values, guarded
 from deep.datasets import read_votes
 from deep.evaluate import null_if_nan
 from deep.exceptions import InputError
-from deep.model import Model, load_model, other_columns
+from deep.model import Model, load, other_columns
 from deep.records import VoteMatrix
 
 __all__ = ["main"]
@@ -120,7 +120,7 @@ def run(argv: Sequence[str] | None) -> int:
             raise InputError(f"`{name}` must lie strictly between 0 and 1. Got {getattr(args, name)!r}.")
     if args.out is not None:
         check_out(args.out, [".csv"])
-    model = load_model(args.model)
+    model = load(args.model)
     votes = _read(model, args.votes)
     prior = None if model.correction is not None or model.adaptation is None else model.estimate_prior(votes).estimate
     if args.labels:

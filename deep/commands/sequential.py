@@ -18,7 +18,7 @@ from deep.ensembles import ENSEMBLERS
 from deep.evaluate import hold_out
 from deep.exceptions import InputError
 from deep.experiments.loo import NOTICE
-from deep.model import AskingPolicy, Model, Simulation, fit_model
+from deep.model import AskingPolicy, Model, Simulation, fit
 from deep.records import VoteMatrix
 
 __all__ = ["main"]
@@ -68,7 +68,7 @@ def held_out_rows(
         for size in sizes:
             for name in votes.dataset_names:
                 split = hold_out(votes, name)
-                model = fit_model(
+                model = fit(
                     split.train, sizes=[size], ensembler=list(ensemblers), calibrator="platt", random_state=seed
                 )
                 assert model.table is not None  # sizes are checked

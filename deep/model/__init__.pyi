@@ -1,5 +1,5 @@
 from ._fit import UNCALIBRATED as UNCALIBRATED
-from ._fit import fit_model as fit_model
+from ._fit import fit as fit
 from .chain import RECIPES as RECIPES
 from .chain import SELECTOR_NAMES as SELECTOR_NAMES
 from .chain import Candidate as Candidate
@@ -26,12 +26,11 @@ from .file import ScoreOptions as ScoreOptions
 from .file import Simulation as Simulation
 from .file import Voter as Voter
 from .file import check_prior as check_prior
-from .file import load_model as load_model
+from .file import load as load
 from .file import match_columns as match_columns
 from .file import other_columns as other_columns
 from .file import pattern_grid as pattern_grid
 from .file import prior_lines as prior_lines
-from .file import save_model as save_model
 from .file import score_at_learned_prior as score_at_learned_prior
 from .file import score_file as score_file
 from .file import score_rows as score_rows

@@ -33,7 +33,7 @@ from deep.model.file import MAX_TABLE_VOTERS, PRIOR, Model, Table, Voter, librar
 from deep.model.target import MIN_FOLDS, Adaptation, Transfer, interval, learn_adaptation, learn_transfer
 from deep.records import VoteMatrix
 
-__all__ = ["UNCALIBRATED", "fit_model"]
+__all__ = ["UNCALIBRATED", "fit"]
 
 UNCALIBRATED = "none"
 """In place of a calibrator's name: the ensembler's own probabilities."""
@@ -55,7 +55,7 @@ class _Task:
     subset: Subset
 
 
-def fit_model(
+def fit(
     votes: VoteMatrix,
     *,
     recipe: str = "deep",
@@ -105,8 +105,8 @@ def fit_model(
     Examples
     --------
     >>> from deep.datasets import simulate_votes
-    >>> from deep.model import fit_model
-    >>> model = fit_model(simulate_votes(0), sizes=[3], ensembler="LogisticRegression", calibrator="platt")
+    >>> from deep.model import fit
+    >>> model = fit(simulate_votes(0), sizes=[3], ensembler="LogisticRegression", calibrator="platt")
     >>> model.voter_names, model.spec.calibrator
     (('prompt-1/gpt-4', 'prompt-2/gpt-4', 'prompt-4/gpt-4'), 'platt')
     """

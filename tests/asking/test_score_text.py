@@ -8,7 +8,7 @@ import pytest
 
 from deep.commands import fit, score, votes
 from deep.features.lexical import LEXICAL
-from deep.model import load_model
+from deep.model import load
 from deep.prompt_pool import load_judge, load_prompt
 from tests.commands.model_case import QUICK, frame_of, refused, scored
 from tests.fault_server import FaultServer
@@ -77,7 +77,7 @@ def test_examples_are_judged_as_deep_votes_judges_them(asked, capsys):
             assert judged[voter]["vote"] == said[voter]
         assert judged[NUMBERS]["reason"] == "abstained"
         assert judged[NUMBERS]["rationale"]
-    model = load_model(asked / "model.json")
+    model = load(asked / "model.json")
     matrix = [[-1 if j["vote"] is None else j["vote"] for j in row["judges"]] for row in found]
     assert [j["judge"] for j in found[0]["judges"]] == list(model.voter_names)
     assert np.array_equal([row["p_consistent"] for row in found], model.predict(np.array(matrix)))
@@ -97,7 +97,7 @@ def test_what_deep_votes_asked_is_not_asked_again(tmp_path, capsys):
         bought = server.count
         found = scored(tmp_path, "--input", news, *common)
         assert server.count == bought
-    model = load_model(tmp_path / "model.json")
+    model = load(tmp_path / "model.json")
     assert model.voters[0].details["parameters"]["temperature"] == 0.3
     expected = scored(tmp_path, "--votes", table, out="v.parquet")
     pd.testing.assert_frame_equal(found, expected)
@@ -131,7 +131,7 @@ def test_an_encoder_is_loaded_as_it_was(tmp_path, capsys):
     assert fit.main([str(table), "--out", str(tmp_path / "model.json"), *fitted]) == 0
     found = scored(tmp_path, "--input", news, "--encoder", folder)
     pd.testing.assert_frame_equal(found, scored(tmp_path, "--votes", table, out="v.parquet"))
-    assert load_encoder(folder).voter in load_model(tmp_path / "model.json").voter_names
+    assert load_encoder(folder).voter in load(tmp_path / "model.json").voter_names
     save_classifier(folder, order=[2, 1, 0])
     capsys.readouterr()
     words = ("--input", news, "--out", tmp_path / "s.csv", "--encoder", folder)

@@ -11,7 +11,7 @@ from deep.asking._sequential_policy import training_patterns
 from deep.asking._sequential_score import COLUMNS
 from deep.commands import fit, score, votes
 from deep.features.lexical import LEXICAL
-from deep.model import AskingPolicy, load_model
+from deep.model import AskingPolicy, load
 from deep.prompt_pool import load_judge, load_prompt
 from tests.commands.model_case import QUICK, frame_of, refused
 from tests.llm.calls import KEY, rows
@@ -41,7 +41,7 @@ def model_of(folder, names, datasets=("a", "b", "c", "d")):
     table.to_parquet(folder / "train.parquet")
     words = ["--out", str(folder / "model.json"), "--sizes", "all", *QUICK[2:]]
     assert fit.main([str(folder / "train.parquet"), *words]) == 0
-    return load_model(folder / "model.json")
+    return load(folder / "model.json")
 
 
 def at_random(seed):
@@ -221,7 +221,7 @@ def test_several_samples_are_one_judge(tmp_path, capsys):
         assert score.main([str(tmp_path / "model.json"), *chosen, *words, "--json"]) == 0
         assert server.count == count
     assert set(json.loads(capsys.readouterr().out)["training"]["prices"].values()) == {2.0}
-    model = load_model(tmp_path / "model.json")
+    model = load(tmp_path / "model.json")
     matrix = pd.read_parquet(tmp_path / "v.parquet")[list(model.voter_names)].fillna(-1).to_numpy(dtype=int)
     lines = [json.loads(line) for line in out.read_text().splitlines()]
     assert [row["decision"] for row in lines] == (model.predict(matrix.astype(np.int8)) >= 0.5).astype(int).tolist()

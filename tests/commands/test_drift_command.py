@@ -5,7 +5,7 @@ import json
 import pytest
 
 from deep.commands.drift import main
-from deep.model import fit_model, save_model
+from deep.model import fit
 from tests.experiments.simulated_panel import NEW, simulated, table
 
 
@@ -15,8 +15,8 @@ def home(tmp_path_factory):
     folder = tmp_path_factory.mktemp("drift")
     votes = simulated()
     new = votes.datasets == NEW
-    model = fit_model(votes.rows(~new), sizes=[5], ensembler="LogisticRegression", calibrator="platt")
-    save_model(model, folder / "model.json")
+    model = fit(votes.rows(~new), sizes=[5], ensembler="LogisticRegression", calibrator="platt")
+    model.save(folder / "model.json")
     table(votes.rows(new), folder / "new.csv")
     return folder
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from deep.commands import calibrate, label_next, score, select
-from deep.model import fit_model, load_model, save_model
+from deep.model import fit, load
 from tests.experiments.simulated_panel import NEW, simulated, table
 
 
@@ -17,8 +17,8 @@ def home(tmp_path_factory):
     folder = tmp_path_factory.mktemp("few")
     votes = simulated()
     new = votes.datasets == NEW
-    model = fit_model(votes.rows(~new), sizes=[5], ensembler="LogisticRegression", calibrator="platt")
-    save_model(model, folder / "model.json")
+    model = fit(votes.rows(~new), sizes=[5], ensembler="LogisticRegression", calibrator="platt")
+    model.save(folder / "model.json")
     fresh = votes.rows(new)
     table(fresh, folder / "new.csv")
     table(fresh, folder / "labeled.csv", labels=True)
@@ -68,7 +68,7 @@ def test_calibrate_moves_the_model_to_the_labels(home, tmp_path, capsys):
     found = run(calibrate, capsys, *words, "--out", tmp_path / "mine.json")
     assert found["correction"]["n_labels"] == found["labels"] == 134
     assert 0 < found["venn_abers_width"] < 1
-    model, mine = load_model(home / "model.json"), load_model(tmp_path / "mine.json")
+    model, mine = load(home / "model.json"), load(tmp_path / "mine.json")
     p, q = model.table.p, mine.table.p
     moved = found["correction"]["intercept"] + found["correction"]["slope"] * (
         np.log(p / (1 - p)) + np.log(found["correction"]["prior"] / (1 - found["correction"]["prior"]))

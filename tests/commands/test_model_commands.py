@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deep.commands import explain, export, fit, score
-from deep.model import load_model, pattern_grid
+from deep.model import load, pattern_grid
 from deep.model.file._score_votes import ROWS_AT_ONCE
 from tests.commands.model_case import IDS, QUICK, fit_here, frame_of, refused, scored
 from tests.model.fitted import small_votes
@@ -38,14 +38,14 @@ def test_fit_says_what_it_chose(here, capsys, tmp_path):
     assert fit.main([str(here / "votes.csv"), "--out", str(out), "--json", *QUICK]) == 0
     summary = json.loads(capsys.readouterr().out)
     assert (summary["ensembler"], summary["calibrator"], len(summary["voters"])) == ("LogisticRegression", "platt", 3)
-    assert np.array_equal(load_model(out).table.p, load_model(here / "model.json").table.p)
+    assert np.array_equal(load(out).table.p, load(here / "model.json").table.p)
 
 
 def test_fit_in_two_processes_is_the_same(here, tmp_path):
     """And so is fitting some datasets by name or by leaving out the others."""
     for i, words in enumerate((["--only", "a,b,c"], ["--exclude", "d", "--jobs", "2"])):
         assert fit.main([str(here / "votes.parquet"), "--out", str(tmp_path / f"{i}.json"), *QUICK, *words]) == 0
-    one, two = (load_model(tmp_path / f"{i}.json") for i in range(2))
+    one, two = (load(tmp_path / f"{i}.json") for i in range(2))
     assert one.cells.groups == ("a", "b", "c")
     assert np.array_equal(one.table.p, two.table.p)
 
@@ -54,14 +54,14 @@ def test_fit_on_nothing_uses_the_simulated_votes_and_says_so(tmp_path, capsys):
     """In capitals, and in the file."""
     assert fit.main(["--out", str(tmp_path / "model.json"), *QUICK]) == 0
     assert "SIMULATED" in capsys.readouterr().out
-    assert load_model(tmp_path / "model.json").report["provenance"]["votes"] == "simulated"
+    assert load(tmp_path / "model.json").report["provenance"]["votes"] == "simulated"
 
 
 def test_scores_have_the_columns_of_loo_and_the_interval(here):
     """The same from Parquet in pieces, from CSV at once, and by the API."""
     found = scored(here, "--votes", here / "votes.parquet")
     assert list(found) == [*IDS, "p_consistent", "p_uncalibrated", "n_votes", "p_low", "p_high"]
-    votes, model = small_votes(n_voters=5), load_model(here / "model.json")
+    votes, model = small_votes(n_voters=5), load(here / "model.json")
     assert np.array_equal(found["p_consistent"], model.score(votes))
     assert np.array_equal(found[["p_low", "p_high"]], model.intervals(votes))
     assert np.array_equal(found["n_votes"], (model.select(votes) >= 0).sum(axis=1))
@@ -105,7 +105,7 @@ def test_more_rows_than_a_piece_holds(here, tmp_path):
     found = scored(here, "--votes", tmp_path / "votes.parquet", "--allow-missing")
     assert found["item_id"].tolist() == votes.example_ids.tolist()
     assert found["label"].isna().all()
-    model = load_model(here / "model.json")
+    model = load(here / "model.json")
     assert np.array_equal(found["p_consistent"], model.score(votes, allow_missing=True))
 
 
@@ -166,7 +166,7 @@ def test_seven_domains_score_the_eighth_alike_by_every_way(data_home, monkeypatc
     table.to_parquet(tmp_path / "votes.parquet")
     words = [*QUICK[2:], "--sizes", "5", "--exclude", "summedits-news"]
     assert fit.main([str(tmp_path / "votes.parquet"), "--out", str(tmp_path / "model.json"), *words]) == 0
-    model = load_model(tmp_path / "model.json")
+    model = load(tmp_path / "model.json")
     assert len(model.report["training_datasets"]) == 7
     assert {row["licence"] for row in model.report["training_datasets"].values()} == {
         "Apache-2.0 (commercial use allowed)"
@@ -189,7 +189,7 @@ def test_every_pattern_has_its_probability_in_sql(here, tmp_path, engine):
     """All 27 of them, no votes among them."""
     out = tmp_path / "model.sql"
     assert export.main([str(here / "model.json"), "--to", "sql", "--out", str(out)]) == 0
-    model = load_model(here / "model.json")
+    model = load(here / "model.json")
     patterns = pd.DataFrame(pattern_grid(3), columns=list(model.voter_names)).astype("Int8").replace(-1, pd.NA)
     found = joined(out, patterns, model.voter_names, engine)
     np.testing.assert_allclose(found, model.table.p, rtol=0, atol=1e-12)
@@ -200,7 +200,7 @@ def test_the_join_that_the_file_tells_is_one_that_works(here, tmp_path):
     out = tmp_path / "model.sql"
     assert export.main([str(here / "model.json"), "--to", "sql", "--out", str(out)]) == 0
     told = [line[2:] for line in out.read_text(encoding="utf-8").splitlines() if line.startswith("--   ")]
-    model = load_model(here / "model.json")
+    model = load(here / "model.json")
     rows = pd.DataFrame(pattern_grid(3), columns=list(model.voter_names)).astype(object)
     connection = sqlite3.connect(":memory:")
     connection.executescript(out.read_text(encoding="utf-8"))
@@ -216,7 +216,7 @@ def test_the_table_as_a_file(here, tmp_path, kind):
     out = tmp_path / f"model.{kind}"
     assert export.main([str(here / "model.json"), "--to", kind, "--out", str(out)]) == 0
     table = pd.read_csv(out) if kind == "csv" else pd.read_parquet(out)
-    model = load_model(here / "model.json")
+    model = load(here / "model.json")
     assert list(table) == [*model.voter_names, "p_consistent"]
     assert np.array_equal(table.iloc[:, :3].isna(), pattern_grid(3) == -1)
     assert np.array_equal(table.iloc[:, :3].fillna(-1), pattern_grid(3))
@@ -239,7 +239,7 @@ def test_names_are_quoted_in_sql(tmp_path):
 def test_explain_an_item_and_votes_by_hand(here, capsys):
     """Both say the same of the same votes; JSON holds the numbers."""
     table = pd.read_parquet(here / "votes.parquet")
-    model = load_model(here / "model.json")
+    model = load(here / "model.json")
     row = table.iloc[5]
     words = ["--votes", str(here / "votes.parquet"), "--item", row["item_id"], "--dataset", row["dataset"]]
     assert explain.main([str(here / "model.json"), *words, "--json"]) == 0
@@ -279,7 +279,7 @@ def test_help_has_examples(name, capsys):
 @pytest.mark.skipif(not LONG, reason="takes a minute; set DEEP_LONG=1")
 def test_ten_million_rows_go_through_in_pieces(here, tmp_path):
     """A process that scores them holds eight bytes a row, not the rows."""
-    model = load_model(here / "model.json")
+    model = load(here / "model.json")
     n = 10_000_000
     rng = np.random.default_rng(0)
     columns = {name: pa.array(rng.integers(0, 2, n, dtype=np.int8)) for name in model.voter_names}

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from deep.commands import calibrate, drift, explain, export, fit, label_next, panel, score, select, sequential
-from deep.model import load_model
+from deep.model import load
 from tests.commands.model_case import IDS, QUICK, fit_here, frame_of, refused, scored
 from tests.model.fitted import small_votes
 
@@ -91,7 +91,7 @@ def bad_tables(folder, good):
 
 def test_bad_votes_are_refused_in_one_line_and_nothing_is_written(here, tmp_path, capsys):
     """By every command that reads votes."""
-    model = load_model(here / "model.json")
+    model = load(here / "model.json")
     good = pd.read_parquet(here / "votes.parquet")[[*IDS, *model.voter_names]]
     reasons = bad_tables(tmp_path, good)
     before = sorted(tmp_path.iterdir())

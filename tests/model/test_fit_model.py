@@ -7,7 +7,7 @@ import pytest
 from deep.calibration import evaluate
 from deep.exceptions import InputError
 from deep.experiments.loo import Settings, leave_one_dataset_out
-from deep.model import Model, fit_model
+from deep.model import Model, fit
 from deep.records import VoteMatrix
 from tests.model.fitted import QUICK, small_votes
 
@@ -21,7 +21,7 @@ def votes():
 @pytest.fixture(scope="module")
 def model(votes):
     """Return a model of three of five voters."""
-    return fit_model(votes, **QUICK)
+    return fit(votes, **QUICK)
 
 
 def test_it_is_the_best_single_chain_of_loo(votes):
@@ -29,7 +29,7 @@ def test_it_is_the_best_single_chain_of_loo(votes):
     settings = Settings(sizes=[3, 5], ensemblers=["LogisticRegression", "LDA"], calibrators=["platt", "beta"])
     found = leave_one_dataset_out(votes, "b", settings=settings)
     names = ["LogisticRegression", "LDA"], ["platt", "beta", "none"]
-    model = fit_model(votes.rows(votes.datasets != "b"), sizes=[3, 5], ensembler=names[0], calibrator=names[1])
+    model = fit(votes.rows(votes.datasets != "b"), sizes=[3, 5], ensembler=names[0], calibrator=names[1])
     best = min(found.results["rows"], key=lambda row: row["inner_log_loss"])
     assert (model.spec.ensembler, model.spec.calibrator) == (best["ensembler"], best["calibrator"])
     assert list(model.voter_names) == best["prompts"]
@@ -48,7 +48,7 @@ def test_the_table_is_the_chain(model):
 def test_the_same_votes_give_the_same_model_in_any_order(votes, model):
     """Nothing depends on the order of the rows or on what was fitted before."""
     shuffled = votes.rows(np.random.default_rng(1).permutation(len(votes.votes)))
-    again = fit_model(shuffled, **QUICK)
+    again = fit(shuffled, **QUICK)
     assert np.array_equal(again.table.p, model.table.p)
     assert np.array_equal(again.table.low, model.table.low)
 
@@ -99,7 +99,7 @@ def test_intervals_hold_p(votes, model):
 def test_few_datasets_give_no_interval(datasets):
     """The reason is in the notes."""
     votes = small_votes(datasets)
-    model = fit_model(votes, **QUICK)
+    model = fit(votes, **QUICK)
     assert model.transfer is None
     assert np.isnan(model.intervals(votes)).all()
     assert f"{len(datasets)} training dataset(s)" in model.report["notes"][0]
@@ -109,7 +109,7 @@ def test_few_datasets_give_no_interval(datasets):
 def test_more_than_ten_voters_are_fitted_again():
     """There is no table; intervals come from fits without each dataset."""
     votes = small_votes(n_voters=12)
-    model = fit_model(votes, **{**QUICK, "sizes": [11]})
+    model = fit(votes, **{**QUICK, "sizes": [11]})
     assert model.table is None
     low, high = model.intervals(votes).T
     p = model.score(votes)
@@ -122,7 +122,7 @@ def test_more_than_ten_voters_are_fitted_again():
 
 def test_the_papers_recipe(votes):
     """Folds of rows, Platt on the rows of the fit, and intervals by dataset all the same."""
-    model = fit_model(votes, recipe="paper", sizes=[3], ensembler="LogisticRegression")
+    model = fit(votes, recipe="paper", sizes=[3], ensembler="LogisticRegression")
     assert (model.spec.calibrator, model.kept.weighting, model.kept.group_by) == ("platt", "uniform", "fold")
     assert model.cells.groups == ("a", "b", "c", "d")
     assert set(model.transfer.shifts) == {"a", "b", "c", "d"}
@@ -134,7 +134,7 @@ def test_datasets_with_common_documents_are_left_out_together():
     votes = small_votes(("a", "b", "c", "d", "e"))
     documents = [f"{'ab' if d in 'ab' else d}/{i}" for d, i in zip(votes.datasets, np.tile(range(120), 5), strict=True)]
     linked = VoteMatrix(votes.votes, votes.example_ids, votes.voter_names, votes.datasets, votes.labels, documents)
-    model = fit_model(linked, **QUICK)
+    model = fit(linked, **QUICK)
     assert model.kept.n_units == 4
     assert set(model.transfer.shifts) == set("abcde")
     assert model.kept.training(without=int(model.kept.units[0])).cells.groups == ("c", "d", "e")
@@ -156,7 +156,7 @@ def test_rows_without_a_label_are_left_out(votes, model):
     more = VoteMatrix(
         np.vstack([votes.votes, votes.votes[:5]]), ids, votes.voter_names, [*votes.datasets, *"aaaaa"], labels
     )
-    assert np.array_equal(fit_model(more, **QUICK).table.p, model.table.p)
+    assert np.array_equal(fit(more, **QUICK).table.p, model.table.p)
 
 
 @pytest.mark.parametrize(
@@ -173,17 +173,17 @@ def test_rows_without_a_label_are_left_out(votes, model):
 def test_what_cannot_be_fitted_is_refused(votes, options, message):
     """In one line."""
     with pytest.raises(InputError, match=message):
-        fit_model(votes, **{**QUICK, **options})
+        fit(votes, **{**QUICK, **options})
 
 
 def test_labels_that_teach_nothing_are_refused(votes):
     """None at all, or of one class in a dataset."""
     unknown = VoteMatrix(votes.votes, votes.example_ids, votes.voter_names, votes.datasets, np.full(480, -1))
     with pytest.raises(InputError, match="must have labeled rows"):
-        fit_model(unknown, **QUICK)
+        fit(unknown, **QUICK)
     keep = (votes.datasets != "c") | (votes.labels == 1)
     with pytest.raises(InputError, match=r"Got only 1 in dataset 'c'"):
-        fit_model(votes.rows(keep), **QUICK)
+        fit(votes.rows(keep), **QUICK)
 
 
 def test_shapley_values_sum_to_what_the_votes_change(model: Model):
@@ -210,6 +210,6 @@ def test_what_a_vote_adds_is_what_p_loses_without_it(model: Model):
 
 def test_many_votes_have_no_shapley_values():
     """There are too many sets of them; what each takes away is still told."""
-    model = fit_model(small_votes(n_voters=13), **{**QUICK, "sizes": [13]})
+    model = fit(small_votes(n_voters=13), **{**QUICK, "sizes": [13]})
     found = model.explain([1] * 13)
     assert all(c.shapley is None and c.without > 0 for c in found)

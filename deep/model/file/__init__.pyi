@@ -1,8 +1,7 @@
 from ._columns import other_columns as other_columns
 from ._columns import vote_details as vote_details
 from ._explain import Contribution as Contribution
-from ._file import load_model as load_model
-from ._file import save_model as save_model
+from ._load import load as load
 from ._model import PRIOR as PRIOR
 from ._model import Model as Model
 from ._model import check_prior as check_prior

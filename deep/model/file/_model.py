@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,18 @@ from deep.base import column_names
 from deep.exceptions import InputError
 from deep.features import Cells, distinct_patterns
 from deep.model.chain import Chain, ChainSpec, KeptCells, fit_chain
+from deep.model.file._document import (
+    FORMAT,
+    REPORT,
+    SCHEMA_VERSION,
+    adaptation_values,
+    cell_values,
+    checksum,
+    correction_values,
+    table_values,
+    voter_values,
+    write_document,
+)
 from deep.model.file._explain import Contribution, contributions
 from deep.model.file._table import Table, look_up
 from deep.model.file._voters import Voter, match_columns
@@ -50,9 +63,9 @@ class Model:
     Examples
     --------
     >>> from deep.datasets import simulate_votes
-    >>> from deep.model import fit_model
+    >>> from deep.model import fit
     >>> votes = simulate_votes(0)
-    >>> model = fit_model(votes, sizes=[3], ensembler="LogisticRegression", calibrator="platt")
+    >>> model = fit(votes, sizes=[3], ensembler="LogisticRegression", calibrator="platt")
     >>> p = model.score(votes)
     >>> len(p) == len(votes.votes), bool(0 < p.min() < 0.5 < p.max() < 1)
     (True, True)
@@ -259,6 +272,43 @@ class Model:
         row = check_votes([list(votes)], name="votes")
         self._check_width(row)
         return contributions(self.predict, self.voter_names, row[0])
+
+    def document(self) -> dict[str, Any]:
+        """Return what the model's file holds; its floats come back as they are."""
+        spec, cells = self.spec, cell_values(self.kept)
+        if self.table is None:  # what a later fit from these cells must come back to
+            cells["p"] = self.predict(self.kept.joint.patterns).tolist()
+        content = {
+            "format": FORMAT,
+            "schema_version": SCHEMA_VERSION,
+            "voters": [voter_values(voter) for voter in self.voters],
+            "recipe": spec.recipe,
+            "weighting": self.kept.weighting,
+            "ensembler": {"name": spec.ensembler, "params": dict(spec.params), "random_state": spec.random_state},
+            "calibrator": {"name": spec.calibrator, "map": self.report["calibrator_map"]},
+            "interval": None if self.transfer is None else vars(self.transfer),
+            "adaptation": None if self.adaptation is None else adaptation_values(self.adaptation),
+            "correction": None if self.correction is None else correction_values(self.correction),
+            **{name: self.report[name] for name in REPORT},
+            "table": None if self.table is None else table_values(self.table),
+            "training_cells": cells,
+        }
+        return {**content, "checksum": checksum(content)}
+
+    def save(self, path: str | Path) -> None:
+        """Write the model as JSON, whole or not at all; :func:`load` reads it.
+
+        Parameters
+        ----------
+        path : path
+            Replaced if it is a file.
+
+        Raises
+        ------
+        InputError
+            The file cannot be written.
+        """
+        write_document(self.document(), path)
 
     def select(self, votes: Any, *, allow_mismatch: bool = False, allow_missing: bool = False) -> Any:
         """Return the columns of the model's voters, in their order; parameters as in `score`."""

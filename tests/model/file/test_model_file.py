@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy.special import logit
 
 from deep.exceptions import InputError
-from deep.model import fit_model, load_model, save_model
-from deep.model.file._document import checksum, to_document
+from deep.model import fit, load
+from deep.model.file._document import checksum
 from tests.model.fitted import QUICK, small_votes
 
 
@@ -21,25 +21,25 @@ def model():
     """Return a model of three voters."""
     details = {"judge-0": {"prompt": "strict", "prompt_hash": "ff", "model": "tiny"}}
     provenance = {"voters": details, "licences": {"a": "CC BY 4.0"}, "votes": ["votes.csv"]}
-    return fit_model(small_votes(), provenance=provenance, **QUICK)
+    return fit(small_votes(), provenance=provenance, **QUICK)
 
 
 @pytest.fixture(scope="module")
 def wide():
     """Return a model of more voters than a table takes."""
-    return fit_model(small_votes(n_voters=11), **{**QUICK, "sizes": [11]})
+    return fit(small_votes(n_voters=11), **{**QUICK, "sizes": [11]})
 
 
 def written(model, folder):
     """Return the path of a model's file."""
     path = folder / "model.json"
-    save_model(model, path)
+    model.save(path)
     return path
 
 
 def changed(model, folder, **values):
     """Return the path of a file with some keys changed and a checksum that fits."""
-    content = {**to_document(model), **values}
+    content = {**model.document(), **values}
     content = {name: value for name, value in content.items() if value is not ...}
     content["checksum"] = checksum(content)
     path = folder / "model.json"
@@ -51,12 +51,12 @@ def changed(model, folder, **values):
 def test_what_is_read_is_what_was_written(which, request, tmp_path):
     """To the last bit, intervals too."""
     model = request.getfixturevalue(which)
-    read = load_model(written(model, tmp_path))
+    read = load(written(model, tmp_path))
     votes = small_votes(n_voters=len(model.voters), seed=5)
     assert np.array_equal(read.score(votes), model.score(votes))
     assert np.array_equal(read.intervals(votes), model.intervals(votes))
     assert np.array_equal(read.cells.counts, model.cells.counts)
-    assert to_document(read) == to_document(model)
+    assert read.document() == model.document()
     assert (read.spec, read.transfer, read.voters) == (model.spec, model.transfer, model.voters)
 
 
@@ -66,7 +66,7 @@ def test_a_corrected_model_is_read_as_it_was(which, request, tmp_path):
     plain = request.getfixturevalue(which)
     votes = small_votes(("new",), n_voters=len(plain.voters), n=60, seed=6)
     mine = plain.calibrated(votes, 1 - votes.labels)
-    read = load_model(written(mine, tmp_path))
+    read = load(written(mine, tmp_path))
     p = mine.score(votes)
     assert np.array_equal(read.score(votes), p)
     assert np.array_equal(read.intervals(votes), mine.intervals(votes))
@@ -123,7 +123,7 @@ def test_every_key_is_described(model, wide):
     """In docs/model-file.md."""
     text = (Path(__file__).parents[3] / "docs" / "model-file.md").read_text(encoding="utf-8")
     for which in (model, wide):
-        content = to_document(which)
+        content = which.document()
         content["training_datasets"] = list(content["training_datasets"].values())
         missing = [name for name in sorted(keys_of(content)) if f"`{name}`" not in text]
         assert missing == []
@@ -132,9 +132,9 @@ def test_every_key_is_described(model, wide):
 def test_a_file_that_cannot_be_written_leaves_the_old_one(model, tmp_path):
     """And nothing beside it."""
     with pytest.raises(InputError, match="must be a file in an existing folder"):
-        save_model(model, tmp_path / "none" / "model.json")
+        model.save(tmp_path / "none" / "model.json")
     with pytest.raises(InputError, match="must be a file in an existing folder"):
-        save_model(model, tmp_path)
+        model.save(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -173,16 +173,16 @@ def test_other_files_are_refused_in_one_line(raw, message, tmp_path):
     path = tmp_path / "model.json"
     path.write_bytes(raw)
     with pytest.raises(InputError, match=message) as caught:
-        load_model(path)
+        load(path)
     assert "\n" not in str(caught.value)
 
 
 def test_no_file_and_a_folder_are_refused(tmp_path):
     """As such."""
     with pytest.raises(InputError, match="no such file"):
-        load_model(tmp_path / "none.json")
+        load(tmp_path / "none.json")
     with pytest.raises(InputError, match="Got the folder"):
-        load_model(tmp_path)
+        load(tmp_path)
 
 
 def test_a_truncated_file_is_refused(model, tmp_path):
@@ -192,7 +192,7 @@ def test_a_truncated_file_is_refused(model, tmp_path):
     for share in np.linspace(0, 0.999, 25):
         path.write_bytes(raw[: int(share * len(raw))])
         with pytest.raises(InputError, match="`model` must be"):
-            load_model(path)
+            load(path)
 
 
 def test_a_file_edited_by_hand_is_refused(model, tmp_path):
@@ -200,7 +200,7 @@ def test_a_file_edited_by_hand_is_refused(model, tmp_path):
     path = written(model, tmp_path)
     path.write_text(path.read_text().replace('"n": 120', '"n": 121', 1))
     with pytest.raises(InputError, match="changed after it was written"):
-        load_model(path)
+        load(path)
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_a_file_edited_by_hand_is_refused(model, tmp_path):
 def test_content_that_no_model_has_is_refused(model, key, value, message, tmp_path):
     """Even with a checksum that fits."""
     with pytest.raises(InputError, match=message):
-        load_model(changed(model, tmp_path, **{key: value}))
+        load(changed(model, tmp_path, **{key: value}))
 
 
 @pytest.mark.parametrize(
@@ -244,34 +244,34 @@ def test_content_that_no_model_has_is_refused(model, key, value, message, tmp_pa
 )
 def test_cells_that_no_model_has_are_refused(model, key, value, message, tmp_path):
     """Even with a checksum that fits."""
-    cells = {**to_document(model)["training_cells"], key: value}
+    cells = {**model.document()["training_cells"], key: value}
     with pytest.raises(InputError, match=message):
-        load_model(changed(model, tmp_path, training_cells=cells))
+        load(changed(model, tmp_path, training_cells=cells))
 
 
 def test_a_chain_that_is_fitted_again_must_give_its_probabilities(wide, tmp_path):
     """Else the libraries whose versions differ are named."""
-    content = to_document(wide)
+    content = wide.document()
     cells = {**content["training_cells"], "p": [p * 0.99 for p in content["training_cells"]["p"]]}
     versions = {**content["versions"], "scikit-learn": "0.1"}
     with pytest.raises(InputError, match=r"differ by 0.0\d* when fitted again, with scikit-learn 0.1 \(here"):
-        load_model(changed(wide, tmp_path, training_cells=cells, versions=versions))
+        load(changed(wide, tmp_path, training_cells=cells, versions=versions))
     del cells["p"]
     with pytest.raises(InputError, match="no usable probabilities"):
-        load_model(changed(wide, tmp_path, training_cells=cells))
+        load(changed(wide, tmp_path, training_cells=cells))
 
 
 @pytest.fixture(scope="module")
 def file_and_content(model, tmp_path_factory):
     """Return a model's file, its bytes and its content."""
     path = written(model, tmp_path_factory.mktemp("fuzz"))
-    return path, path.read_bytes(), to_document(model)
+    return path, path.read_bytes(), model.document()
 
 
 def loaded_or_refusal(path):
     """Return the content of the model in a file, or the sentence that refuses it."""
     try:
-        return to_document(load_model(path))
+        return load(path).document()
     except InputError as error:
         return str(error)
 

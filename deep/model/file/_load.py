@@ -1,0 +1,287 @@
+"""Read a model file: JSON that is checked before it is believed."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from deep._checks import Floats
+from deep.calibration import CALIBRATORS
+from deep.ensembles import ENSEMBLERS
+from deep.exceptions import InputError
+from deep.features import Cells
+from deep.model.chain import RECIPES, ChainSpec, KeptCells, Weighting
+from deep.model.file._document import FORMAT, REPORT, SCHEMA_VERSION, checksum
+from deep.model.file._model import Model
+from deep.model.file._table import Table, patterns_from_text
+from deep.model.file._versions import library_versions
+from deep.model.file._voters import Voter
+from deep.model.target import Adaptation, Correction, Misfit, Transfer
+
+__all__ = ["from_document", "load"]
+
+TABLE = ("p", "uncalibrated", "low", "high")
+
+TOLERANCE = 1e-6
+"""How far a chain that is fitted again may be from the probabilities in its file."""
+
+
+def load(path: str | Path) -> Model:
+    """Read a model file.
+
+    Parameters
+    ----------
+    path : path
+
+    Returns
+    -------
+    Model
+
+    Raises
+    ------
+    InputError
+        There is no such file, it is no model file, a newer deep wrote it, it was changed since it was written, or
+        (above 10 voters) the chain fitted again from its training cells does not give its probabilities.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from deep.datasets import simulate_votes
+    >>> from deep.model import fit, load
+    >>> votes = simulate_votes(0)
+    >>> model = fit(votes, sizes=[3], ensembler="LogisticRegression", calibrator="platt")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "model.json")
+    ...     model.save(path)
+    ...     bool((load(path).score(votes) == model.score(votes)).all())
+    True
+    """
+    path = Path(path)
+    content = _content(path)
+    if content.get("format") != FORMAT:
+        raise _refused(path, f"no {FORMAT!r} in its key 'format'", "Give a file that `deep fit` wrote.")
+    version = content.get("schema_version")
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise _refused(path, f"schema_version {version!r}")
+    if version > SCHEMA_VERSION:
+        raise _refused(path, f"schema_version {version}, and this deep knows {SCHEMA_VERSION}", "Update deep.")
+    if content.get("checksum") != _checksum_of(content, path):
+        raise _refused(path, "a checksum that does not fit: the file was changed after it was written", "Fit anew.")
+    try:
+        model = from_document(content)
+    except KeyError as error:
+        raise _refused(path, f"no key {error.args[0]!r}") from None
+    except (AttributeError, IndexError, OverflowError, TypeError, ValueError) as error:
+        raise _refused(path, f"content that no model has: {str(error).splitlines()[0].rstrip('.')}") from None
+    if model.table is None:
+        _check_refit(model, content, path)
+    return model
+
+
+def _refused(path: Path, reason: str, remedy: str = "") -> InputError:
+    return InputError(f"`model` must be a model file of deep. Got {str(path)!r}, with {reason}. {remedy}".rstrip())
+
+
+def _checksum_of(content: Mapping[str, Any], path: Path) -> str:
+    try:
+        return checksum(content)
+    except (ValueError, RecursionError) as error:  # 1e999 is infinite once it is read
+        raise _refused(path, f"JSON that no model has: {error}") from None
+
+
+def _content(path: Path) -> dict[str, Any]:
+    """Return the JSON object that a file holds."""
+    if path.is_dir():
+        raise InputError(f"`model` must be a file. Got the folder {str(path)!r}.")
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        reason = "no such file" if isinstance(error, FileNotFoundError) else error.strerror
+        raise InputError(f"`model` must be a readable file. Got {str(path)!r}: {reason}.") from None
+    if not raw.strip():
+        raise _refused(path, "nothing in it")
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        what = "a pickle" if raw[:1] == b"\x80" else f"byte 0x{raw[error.start]:02x} at {error.start}, not UTF-8 text"
+        raise _refused(path, f"{what} in place of JSON", "It was not opened as anything else.") from None
+    try:
+        content = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_once)
+    except json.JSONDecodeError as error:
+        raise _refused(path, f"JSON that breaks off or is wrong at line {error.lineno}: {error.msg}") from None
+    except (ValueError, RecursionError) as error:
+        raise _refused(path, f"JSON that no model has: {error}") from None
+    if not isinstance(content, dict):
+        raise _refused(path, f"a JSON {type(content).__name__} in place of an object")
+    return content
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no number")
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key comes twice")
+    return found
+
+
+def _check_refit(model: Model, content: Mapping[str, Any], path: Path) -> None:
+    """Refuse where this machine's libraries fit another chain from the same cells."""
+    try:
+        stored = np.array(content["training_cells"]["p"], dtype=np.float64)
+        gap = float(np.abs(model.predict(model.kept.joint.patterns) - stored).max())
+    except (KeyError, TypeError, ValueError) as error:
+        raise _refused(path, f"no usable probabilities of its training cells ({error})") from None
+    if not gap <= TOLERANCE:
+        here = library_versions()
+        names = [f"{n} {v} (here {here.get(n, 'none')})" for n, v in content["versions"].items() if here.get(n) != v]
+        versions = ", ".join(names) or "the same library versions"
+        raise _refused(path, f"probabilities that differ by {gap:.1g} when fitted again, with {versions}", "Fit anew.")
+
+
+def from_document(content: Mapping[str, Any]) -> Model:
+    """Return the model that a file's content describes.
+
+    Raises
+    ------
+    KeyError, TypeError, ValueError
+        The content is not what `Model.document` returns.
+    """
+    for name, kind in REPORT.items():
+        _expect(isinstance(content[name], kind), f"{name} must be a {kind.__name__}")
+    voters = tuple(Voter(_text(row["name"], "voters"), dict(row["details"])) for row in content["voters"])
+    _expect(0 < len(voters) == len({voter.name for voter in voters}), "voters must be named once each")
+    made = content["ensembler"]
+    spec = ChainSpec(
+        recipe=_one_of(content["recipe"], RECIPES, "recipe"),
+        ensembler=_one_of(made["name"], ENSEMBLERS, "ensembler"),
+        params=dict(made["params"]),
+        calibrator=_one_of(content["calibrator"]["name"], (None, *CALIBRATORS), "calibrator"),
+        random_state=int(made["random_state"]),
+    )
+    kept = _kept(content["training_cells"], tuple(voter.name for voter in voters), content["weighting"])
+    report = {**{name: content[name] for name in REPORT}, "calibrator_map": content["calibrator"]["map"]}
+    return Model(
+        voters=voters,
+        spec=spec,
+        kept=kept,
+        transfer=_transfer(content["interval"]),
+        adaptation=_adaptation(content["adaptation"]),
+        table=_table(content["table"], len(voters)),
+        report=report,
+        correction=_correction(content["correction"]),
+    )
+
+
+def _expect(holds: bool, rule: str) -> None:
+    if not holds:
+        raise ValueError(rule)
+
+
+def _one_of(value: Any, allowed: Any, name: str) -> Any:
+    _expect(value in tuple(allowed), f"{name} must be known, not {value!r}")
+    return value
+
+
+def _text(value: Any, name: str) -> str:
+    _expect(isinstance(value, str), f"{name} must have names that are text")
+    return cast("str", value)
+
+
+def _transfer(values: Any) -> Transfer | None:
+    if values is None:
+        return None
+    shifts = {str(name): float(shift) for name, shift in values["shifts"].items()}
+    return Transfer(float(values["level"]), shifts, float(values["spread"]), float(values["quantile"]))
+
+
+def _adaptation(values: Any) -> Adaptation | None:
+    if values is None:
+        return None
+    contexts, priors = (
+        {str(name): _finite(value) for name, value in values[part].items()} for part in ("contexts", "priors")
+    )
+    _expect(len(contexts) > 0 and set(contexts) == set(priors), "adaptation must have the same datasets throughout")
+    _expect(all(0 <= prior <= 1 for prior in priors.values()), "priors must lie between 0 and 1")
+    return Adaptation(contexts, priors, _misfit(values["misfit"]))
+
+
+def _correction(values: Any) -> Correction | None:
+    if values is None:
+        return None
+    numbers = {name: _finite(values[name]) for name in ("prior", "intercept", "slope")}
+    _expect(0 < numbers["prior"] < 1, "correction.prior must lie between 0 and 1")
+    return Correction(
+        prior=numbers["prior"],
+        intercept=numbers["intercept"],
+        slope=numbers["slope"],
+        covariance=_square(values["covariance"]),
+        n_labels=int(values["n_labels"]),
+        misfit=_misfit(values["misfit"]),
+    )
+
+
+def _misfit(values: Any) -> Misfit:
+    return Misfit(_square(values["second_moment"]), int(values["n_datasets"]), _finite(values["cell_spread"]))
+
+
+def _finite(value: Any) -> float:
+    number = float(value)
+    _expect(bool(np.isfinite(number)), "numbers must be finite")
+    return number
+
+
+def _square(values: Any) -> Floats:
+    found = np.array(values, dtype=np.float64)
+    _expect(found.shape == (2, 2) and bool(np.isfinite(found).all()), "a covariance must be two by two")
+    return found
+
+
+def _table(values: Any, n_voters: int) -> Table | None:
+    if values is None:
+        return None
+    p, raw, low, high = (_shares(values[name], 3**n_voters, f"table.{name}") for name in TABLE)
+    _expect((low is None) == (high is None), "table must have low and high or neither")
+    if p is None or raw is None:
+        raise ValueError("table must have p and uncalibrated")
+    return Table(p, raw, low, high)
+
+
+def _shares(values: Any, length: int, name: str) -> Floats | None:
+    if values is None:
+        return None
+    found = np.array(values, dtype=np.float64)
+    _expect(found.shape == (length,), f"{name} must have {length} entries")
+    _expect(bool(((found >= 0) & (found <= 1)).all()), f"{name} must lie between 0 and 1")
+    return found
+
+
+def _whole(values: Any, below: int | None, name: str) -> npt.NDArray[np.int64]:
+    found = np.array(values)
+    _expect(found.dtype == np.int64 and found.ndim == 1, f"{name} must be whole numbers")
+    _expect(bool((found >= 0).all()) and (below is None or bool((found < below).all())), f"{name} is out of range")
+    return found
+
+
+def _kept(values: Any, names: tuple[str, ...], weighting: Any) -> KeptCells:
+    patterns = patterns_from_text(list(values["patterns"]), len(names))
+    groups = [(_text(row["dataset"], "groups"), row["fold"]) for row in values["groups"]]
+    folds = _whole([fold for _, fold in groups], None, "folds")
+    counts = np.zeros((len(patterns), len(groups), 2), dtype=np.int64)
+    place = tuple(
+        _whole(values[f"cell_{axis}"], size, f"cell_{axis}")
+        for axis, size in zip(("pattern", "group", "label"), counts.shape, strict=True)
+    )
+    n = _whole(values["cell_count"], None, "cell_count")
+    _expect({len(axis) for axis in place} == {len(n)}, "training_cells must have arrays of one length")
+    np.add.at(counts, place, n)
+    _expect(bool(counts.sum(axis=0).any(axis=0).all()), "training_cells must hold both labels")
+    joint = Cells(patterns, counts, tuple(dataset for dataset, _ in groups), names)
+    group_by = _one_of(values["group_by"], ("dataset", "fold"), "group_by")
+    weighed = cast("Weighting", _one_of(weighting, ("dataset", "dataset-class", "uniform"), "weighting"))
+    return KeptCells(joint, tuple(folds.tolist()), group_by, weighed)
