@@ -12,6 +12,7 @@ import numpy.typing as npt
 from deep.exceptions import InputError
 
 __all__ = [
+    "P_MIN",
     "Floats",
     "Labels",
     "Votes",
@@ -21,7 +22,11 @@ __all__ = [
     "check_probabilities",
     "check_sample_weight",
     "check_votes",
+    "column_names",
 ]
+
+P_MIN = 1e-6
+"""Calibrated probabilities lie in [P_MIN, 1 - P_MIN], so that log loss is finite."""
 
 Votes = npt.NDArray[np.int8]
 Labels = npt.NDArray[np.int8]
@@ -128,6 +133,12 @@ def check_probabilities(y_prob: Any, *, name: str = "y_prob") -> Floats:
         row = int(np.flatnonzero(wrong)[0])
         raise InputError(f"`{name}` must lie in [0, 1]. Got {raw[row].item()!r} at row {row}.")
     return raw
+
+
+def column_names(X: Any) -> list[str] | None:
+    """Return the column names of a data frame, None for anything else."""
+    columns = getattr(X, "columns", None)
+    return None if columns is None else [str(name) for name in columns]
 
 
 def check_consistent_length(values: npt.NDArray[Any], n: int, name: str) -> None:

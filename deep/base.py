@@ -15,7 +15,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from deep._checks import check_labels, check_probabilities, check_sample_weight, check_votes
+from deep._checks import P_MIN as P_MIN
+from deep._checks import check_labels, check_probabilities, check_sample_weight, check_votes, column_names
 from deep.exceptions import InputError
 from deep.records import ABSTAIN, Example, Judgment, LabelingFunction, Reason, VoteMatrix
 
@@ -31,9 +32,6 @@ __all__ = [
     "StagedEnsembler",
     "VoteMatrix",
 ]
-
-P_MIN = 1e-6
-"""Calibrated probabilities lie in [P_MIN, 1 - P_MIN], so that log loss is finite."""
 
 
 class BasePromptSelector(SelectorMixin, BaseEstimator):
@@ -190,12 +188,6 @@ class StagedEnsembler(BaseEnsembler):
             if not 1 <= stage <= rounds:
                 raise InputError(f"`stages` must be between 1 and `{self.stage_param}`={rounds}. Got {stage!r}.")
         return np.clip(self._staged_proba(align_columns(self, X), stages), 0.0, 1.0)
-
-
-def column_names(X: Any) -> list[str] | None:
-    """Return the column names of a data frame, None for anything else."""
-    columns = getattr(X, "columns", None)
-    return None if columns is None else [str(name) for name in columns]
 
 
 def remember_columns(estimator: Any, names: list[str] | None, n_columns: int) -> None:

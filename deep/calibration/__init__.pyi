@@ -20,6 +20,7 @@ from ._metrics import evaluate as evaluate
 from ._metrics import log_loss as log_loss
 from ._metrics import precision as precision
 from ._metrics import recall as recall
+from ._names import CALIBRATOR_CLASSES as CALIBRATOR_CLASSES
 from ._platt import Platt as Platt
 from ._registry import CALIBRATORS as CALIBRATORS
 from ._reliability import ReliabilityDisplay as ReliabilityDisplay

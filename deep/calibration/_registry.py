@@ -1,22 +1,12 @@
-"""The names by which options and files call what this package holds."""
+"""The calibrators by the names that options and results use."""
 
+from deep import calibration
 from deep.base import BaseCalibrator
-from deep.calibration._bbq import BBQ
-from deep.calibration._beta import Beta
-from deep.calibration._histogram import Histogram
-from deep.calibration._isotonic import Isotonic
-from deep.calibration._platt import Platt
-from deep.calibration._temperature import Temperature
-
-CALIBRATORS: dict[str, type[BaseCalibrator]] = {
-    "bbq": BBQ,
-    "beta": Beta,
-    "histogram": Histogram,
-    "isotonic": Isotonic,
-    "platt": Platt,
-    "temperature": Temperature,
-}
-"""The calibrators by the name that options and results use."""
-
+from deep.calibration._names import CALIBRATOR_CLASSES
 
 __all__ = ["CALIBRATORS"]
+
+CALIBRATORS: dict[str, type[BaseCalibrator]] = {
+    name: getattr(calibration, class_name) for name, class_name in CALIBRATOR_CLASSES.items()
+}
+"""The calibrators by name."""

@@ -8,6 +8,7 @@ from ._linear import LDA as LDA
 from ._linear import LogisticRegression as LogisticRegression
 from ._naive_bayes import BernoulliNB as BernoulliNB
 from ._naive_bayes import MultinomialNB as MultinomialNB
+from ._names import ENSEMBLER_NAMES as ENSEMBLER_NAMES
 from ._neighbors import KNeighbors as KNeighbors
 from ._registry import ENSEMBLERS as ENSEMBLERS
 from ._svc import SVC as SVC

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Floats, Votes, check_labels, check_sample_weight, check_votes
-from deep.base import column_names
+from deep._checks import Floats, Votes, check_labels, check_sample_weight, check_votes, column_names
 from deep.exceptions import InputError
 from deep.records import ABSTAIN
 

@@ -14,7 +14,7 @@ from deep.experiments.transfer._report import simulated_markdown, summarize, sum
 from deep.experiments.transfer._simulated import PATTERNS, WORLDS, simulate_world, transfer_in, true_tables
 from deep.model import PoolScores
 from deep.model.target._few_labels import LeftOutRows, learn_misfit
-from deep.model.target._prior import PriorEstimate
+from deep.model.target._misfit import PriorEstimate
 
 
 @pytest.fixture

@@ -3,11 +3,11 @@ from ._candidates import fit_candidates as fit_candidates
 from ._candidates import recommend as recommend
 from ._candidates import task_seed as task_seed
 from ._chain import Chain as Chain
-from ._chain import ChainSpec as ChainSpec
 from ._chain import fit_chain as fit_chain
 from ._folds import training_set as training_set
 from ._kept import KeptCells as KeptCells
 from ._recipe import RECIPES as RECIPES
+from ._recipe import ChainSpec as ChainSpec
 from ._recipe import Recipe as Recipe
 from ._search import SearchResult as SearchResult
 from ._search import out_of_fold as out_of_fold

@@ -1,8 +1,6 @@
 """A chain of ensembler and calibrator, fitted from its description."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,34 +8,11 @@ import numpy.typing as npt
 from deep._checks import Floats
 from deep.base import P_MIN, BaseCalibrator, BaseEnsembler
 from deep.model.chain._candidates import fit_calibrator, scored_rows
-from deep.model.chain._recipe import RECIPES
+from deep.model.chain._recipe import RECIPES, ChainSpec
 from deep.model.chain._search import search
 from deep.model.chain._training import TrainingSet
 
-__all__ = ["Chain", "ChainSpec", "fit_chain"]
-
-
-@dataclass(frozen=True)
-class ChainSpec:
-    """All that decides a chain, given the training cells of its voters.
-
-    Parameters
-    ----------
-    recipe : str
-        A key of `RECIPES`; it says what the calibrator is fitted on.
-    ensembler : str
-        A key of `ENSEMBLERS`.
-    params : mapping
-    calibrator : str or None
-        A key of `CALIBRATORS`; None: the ensembler's own probabilities.
-    random_state : int
-    """
-
-    recipe: str
-    ensembler: str
-    params: Mapping[str, Any]
-    calibrator: str | None
-    random_state: int
+__all__ = ["Chain", "fit_chain"]
 
 
 @dataclass(frozen=True, eq=False)

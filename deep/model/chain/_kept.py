@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 
 from deep.features import Cells
-from deep.model.chain._folds import row_folds
 from deep.model.chain._training import TrainingSet, Weighting
 from deep.records import VoteMatrix
 
@@ -40,6 +39,8 @@ class KeptCells:
         """Count the cells of labeled rows as `training_set` did for the same rows, and of these voters alone."""
         by_row = training.cells.groups != votes.dataset_names
         if by_row:
+            from deep.model.chain._folds import row_folds  # scikit-learn, which reading a model file spares
+
             fold = row_folds(votes, random_state)
         else:
             fold = training.fold_of[np.searchsorted(np.array(votes.dataset_names), votes.datasets.astype(str))]

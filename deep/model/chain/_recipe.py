@@ -1,12 +1,14 @@
 """What is fitted on what: deep's own recipe and the paper's."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from deep.model.chain._search import Criterion
 from deep.model.chain._training import Weighting
 
-__all__ = ["RECIPES", "Recipe"]
+__all__ = ["RECIPES", "ChainSpec", "Criterion", "Recipe"]
+
+Criterion = Literal["accuracy", "balanced_accuracy", "log_loss"]
 
 
 @dataclass(frozen=True)
@@ -40,3 +42,26 @@ RECIPES = {
     "deep": Recipe("deep", "dataset-class", "log_loss", "balanced_accuracy", "dataset", "out-of-fold"),
     "paper": Recipe("paper", "uniform", "accuracy", "accuracy", "rows", "training"),
 }
+
+
+@dataclass(frozen=True)
+class ChainSpec:
+    """All that decides a chain, given the training cells of its voters.
+
+    Parameters
+    ----------
+    recipe : str
+        A key of `RECIPES`; it says what the calibrator is fitted on.
+    ensembler : str
+        A key of `ENSEMBLERS`.
+    params : mapping
+    calibrator : str or None
+        A key of `CALIBRATORS`; None: the ensembler's own probabilities.
+    random_state : int
+    """
+
+    recipe: str
+    ensembler: str
+    params: Mapping[str, Any]
+    calibrator: str | None
+    random_state: int

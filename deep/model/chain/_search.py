@@ -3,17 +3,17 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from deep.base import P_MIN, BaseEnsembler, StagedEnsembler
 from deep.ensembles import ENSEMBLERS
+from deep.model.chain._recipe import Criterion
 from deep.model.chain._training import TrainingSet
 
 __all__ = [
-    "Criterion",
     "SearchResult",
     "cross_validate",
     "inner_score",
@@ -22,8 +22,6 @@ __all__ = [
     "out_of_fold",
     "search",
 ]
-
-Criterion = Literal["accuracy", "balanced_accuracy", "log_loss"]
 
 Grid = Mapping[str, Sequence[Any]]
 

@@ -6,10 +6,8 @@ from math import factorial
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import logit
 
-from deep._checks import Floats
-from deep.base import P_MIN
+from deep._checks import P_MIN, Floats
 from deep.records import ABSTAIN
 
 __all__ = ["MAX_EXACT_VOTES", "Contribution", "contributions"]
@@ -77,6 +75,8 @@ def contributions(predict: Predict, names: tuple[str, ...], votes: npt.NDArray[n
 
 
 def _log_odds(p: Floats) -> Floats:
+    from scipy.special import logit
+
     return np.asarray(logit(np.clip(p, P_MIN, 1 - P_MIN)))
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._checks import Floats
-from deep.calibration import CALIBRATORS
-from deep.ensembles import ENSEMBLERS
+from deep.calibration import CALIBRATOR_CLASSES
+from deep.ensembles import ENSEMBLER_NAMES
 from deep.exceptions import InputError
 from deep.features import Cells
 from deep.model.chain import RECIPES, ChainSpec, KeptCells, Weighting
@@ -159,9 +159,9 @@ def from_document(content: Mapping[str, Any]) -> Model:
     made = content["ensembler"]
     spec = ChainSpec(
         recipe=_one_of(content["recipe"], RECIPES, "recipe"),
-        ensembler=_one_of(made["name"], ENSEMBLERS, "ensembler"),
+        ensembler=_one_of(made["name"], ENSEMBLER_NAMES, "ensembler"),
         params=dict(made["params"]),
-        calibrator=_one_of(content["calibrator"]["name"], (None, *CALIBRATORS), "calibrator"),
+        calibrator=_one_of(content["calibrator"]["name"], (None, *CALIBRATOR_CLASSES), "calibrator"),
         random_state=int(made["random_state"]),
     )
     kept = _kept(content["training_cells"], tuple(voter.name for voter in voters), content["weighting"])

@@ -4,16 +4,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Floats, check_labels, check_votes
-from deep.base import column_names
+from deep._checks import Floats, check_labels, check_votes, column_names
 from deep.exceptions import InputError
 from deep.features import Cells, distinct_patterns
-from deep.model.chain import Chain, ChainSpec, KeptCells, fit_chain
+from deep.model.chain import ChainSpec, KeptCells
 from deep.model.file._document import (
     FORMAT,
     REPORT,
@@ -31,6 +30,9 @@ from deep.model.file._table import Table, look_up
 from deep.model.file._voters import Voter, match_columns
 from deep.model.target import Adaptation, Correction, PriorEstimate, Transfer, at_prior, interval, log_odds
 from deep.records import ABSTAIN, VoteMatrix
+
+if TYPE_CHECKING:
+    from deep.model.chain import Chain
 
 __all__ = ["PRIOR", "Model", "check_prior"]
 
@@ -96,13 +98,17 @@ class Model:
         return self.kept.by_dataset
 
     @cached_property
-    def chain(self) -> Chain:
+    def chain(self) -> "Chain":
         """Return the chain, fitted again from the training cells."""
+        from deep.model.chain import fit_chain
+
         return fit_chain(self.spec, self.kept.training())
 
     @cached_property
-    def chains_left_out(self) -> tuple[Chain, ...]:
+    def chains_left_out(self) -> "tuple[Chain, ...]":
         """Return the chain fitted without each training dataset, or each set of datasets with common documents."""
+        from deep.model.chain import fit_chain
+
         return tuple(fit_chain(self.spec, self.kept.training(without=unit)) for unit in range(self.kept.n_units))
 
     def predict(self, patterns: npt.NDArray[np.int8]) -> Floats:

@@ -15,7 +15,6 @@ from ._drift import compare_votes as compare_votes
 from ._drift import false_alarms as false_alarms
 from ._few_labels import FewLabels as FewLabels
 from ._few_labels import LeftOutRows as LeftOutRows
-from ._few_labels import Misfit as Misfit
 from ._few_labels import learn_misfit as learn_misfit
 from ._interval import MIN_FOLDS as MIN_FOLDS
 from ._interval import Transfer as Transfer
@@ -24,5 +23,6 @@ from ._interval import learn_transfer as learn_transfer
 from ._label_next import STRATEGIES as STRATEGIES
 from ._label_next import Proposal as Proposal
 from ._label_next import propose_labels as propose_labels
+from ._misfit import Misfit as Misfit
+from ._misfit import PriorEstimate as PriorEstimate
 from ._prior import LearnedPrior as LearnedPrior
-from ._prior import PriorEstimate as PriorEstimate

@@ -3,17 +3,17 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit, logit
 
-from deep._checks import Floats
-from deep.base import P_MIN
+from deep._checks import P_MIN, Floats
 from deep.model.target._align import context_of
-from deep.model.target._few_labels import FewLabels, LeftOutRows, Misfit, learn_misfit
-from deep.model.target._prior import LearnedPrior, PriorEstimate
+from deep.model.target._misfit import Misfit, PriorEstimate
+
+if TYPE_CHECKING:
+    from deep.model.target._prior import LearnedPrior
 
 __all__ = ["Adaptation", "Correction", "learn_adaptation"]
 
@@ -37,8 +37,10 @@ class Adaptation:
     misfit: Misfit
 
     @cached_property
-    def prior(self) -> LearnedPrior:
+    def prior(self) -> "LearnedPrior":
         """Return the line from context to prior."""
+        from deep.model.target._prior import LearnedPrior
+
         return LearnedPrior().fit(list(self.contexts.values()), [self.priors[name] for name in self.contexts])
 
     def estimate(self, p: Floats, weights: Floats | None = None) -> PriorEstimate:
@@ -74,12 +76,16 @@ class Correction:
     @classmethod
     def learn(cls, misfit: Misfit, prior: float, p: Floats, labels: npt.NDArray[np.int8]) -> Self:
         """Learn from labeled items and their P(consistent) at equal class weights."""
+        from deep.model.target._few_labels import FewLabels
+
         few = FewLabels(misfit).fit(at_prior(p, prior), labels)
         intercept, slope = few.coef_.tolist()
         return cls(prior, intercept, slope, few.covariance_, len(labels), misfit)
 
     def apply(self, p: Floats) -> Floats:
         """Return corrected P from P at equal class weights."""
+        from scipy.special import expit
+
         moved: Floats = expit(self.intercept + self.slope * log_odds(at_prior(p, self.prior)))
         return np.clip(moved, P_MIN, 1 - P_MIN)
 
@@ -91,11 +97,15 @@ class Correction:
 
 def log_odds(p: Floats) -> Floats:
     """Return log(p / (1 - p)), finite."""
+    from scipy.special import logit
+
     return np.asarray(logit(np.clip(p, P_MIN, 1 - P_MIN)))
 
 
 def at_prior(p: Floats, prior: float) -> Floats:
     """Return P at another prior from P at equal class weights."""
+    from scipy.special import expit, logit
+
     return np.asarray(expit(log_odds(p) + logit(prior)))
 
 
@@ -110,6 +120,9 @@ def learn_adaptation(left_out: Floats, counts: npt.NDArray[np.int64], datasets: 
         Rows by pattern, dataset and label.
     datasets : tuple of str
     """
+    from deep.model.target._few_labels import LeftOutRows, learn_misfit
+    from deep.model.target._prior import LearnedPrior
+
     z = log_odds(left_out)
     rows = counts.sum(axis=2).astype(float)
     contexts = [context_of(z[:, d], rows[:, d]) for d in range(len(datasets))]

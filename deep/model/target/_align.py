@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.special import expit
 
 from deep._checks import Floats
 
@@ -78,6 +77,8 @@ def context_of(score: Floats, weights: Floats) -> float:
     >>> round(context_of(np.array([-1.0, 1.0]), np.array([1.0, 1.0])), 6)
     0.0
     """
+    from scipy.special import expit
+
     share = float(np.clip(weights @ expit(score) / weights.sum(), SHARE_CLIP, 1 - SHARE_CLIP))
     return float(np.log(share) - np.log1p(-share))
 
@@ -153,6 +154,8 @@ def newton_logistic(
     >>> newton_logistic(design, *weights, centre=np.zeros(2), penalty=np.zeros((2, 2)))[1].round(3).item()
     1.099
     """
+    from scipy.special import expit
+
     weight = ones + zeros
     total = weight.sum()
     penalty = penalty + TOLERANCE * np.eye(len(centre))

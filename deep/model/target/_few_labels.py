@@ -7,7 +7,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
 from scipy.special import expit, logit
-from scipy.stats import t as student
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -16,9 +15,9 @@ from deep.base import P_MIN
 from deep.exceptions import InputError
 from deep.features import weigh
 from deep.model.target._align import newton_logistic
-from deep.model.target._prior import LEVEL
+from deep.model.target._misfit import Misfit
 
-__all__ = ["FewLabels", "LeftOutRows", "Misfit", "learn_misfit"]
+__all__ = ["FewLabels", "LeftOutRows", "learn_misfit"]
 
 START = ((0.5, 0.0), (0.0, 0.15))
 """Second moments of intercept and slope - 1 assumed before any dataset was seen, worth `START_WEIGHT` datasets."""
@@ -48,58 +47,6 @@ class LeftOutRows:
     ones: Floats
     zeros: Floats
     cell: npt.NDArray[np.intp]
-
-
-@dataclass(frozen=True, eq=False)
-class Misfit:
-    """How log-odds z must be corrected on a new dataset, to intercept + slope * z, as training datasets tell.
-
-    Parameters
-    ----------
-    second_moment : ndarray of shape (2, 2)
-        Mean over training datasets of the outer product of (intercept, slope - 1).
-    n_datasets : int
-        How many it was learned from.
-    cell_spread : float
-        Standard deviation, in log-odds, of a vote pattern's rate around the corrected P, beyond counting.
-    """
-
-    second_moment: Floats
-    n_datasets: int
-    cell_spread: float = 0.0
-
-    def interval(self, log_odds: Floats, counts: Floats | None = None) -> tuple[Floats, Floats]:
-        """Return the bounds of P at each log-odds, at level 0.9: Student's t with one degree a dataset.
-
-        Parameters
-        ----------
-        log_odds : ndarray of float, shape (n_examples,)
-        counts : ndarray of float, shape (n_examples,), optional
-            The bounds are those of the rate observed in so many rows; default: of the true rate.
-
-        Examples
-        --------
-        >>> misfit = Misfit(np.array([[0.25, 0.0], [0.0, 0.01]]), 10)
-        >>> low, high = misfit.interval(np.array([0.0, 2.0]))
-        >>> low.round(2).tolist(), high.round(2).tolist()
-        ([0.29, 0.74], [0.71, 0.95])
-        """
-        return self.bounds(np.asarray(log_odds), np.asarray(log_odds), self.second_moment, counts)
-
-    def bounds(
-        self, log_odds: Floats, centre: Floats, covariance: Floats, counts: Floats | None
-    ) -> tuple[Floats, Floats]:
-        """Return the bounds around `centre` where intercept and slope on `log_odds` have this covariance."""
-        variance = covariance[0, 0] + 2 * covariance[0, 1] * log_odds + covariance[1, 1] * log_odds**2
-        variance = variance + self.cell_spread**2
-        half: Floats | float = 0.0
-        if counts is not None:
-            p = expit(centre)
-            variance = variance + 1.0 / (np.asarray(counts) * p * (1 - p))
-            # A rate moves in steps: half of one to each side, as ever when a smooth law stands for counts.
-            half = 0.5 / np.asarray(counts)
-        reach = np.sqrt(variance) * student.ppf((1 + LEVEL) / 2, max(self.n_datasets, 1))
-        return np.maximum(expit(centre - reach) - half, 0.0), np.minimum(expit(centre + reach) + half, 1.0)
 
 
 def learn_misfit(left_out: list[LeftOutRows]) -> Misfit:

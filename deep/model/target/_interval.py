@@ -4,12 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
-from scipy.special import expit, logit
-from scipy.stats import t as student
 
-from deep._checks import Floats
-from deep.base import P_MIN
+from deep._checks import P_MIN, Floats
 
 __all__ = ["LEVEL", "MIN_FOLDS", "Transfer", "interval", "learn_transfer"]
 
@@ -79,6 +75,9 @@ def learn_transfer(
     .. [1] R. C. Paule and J. Mandel, "Consensus values and weighting factors", J. Res. NBS 87, 1982.
        https://doi.org/10.6028/jres.087.022
     """
+    from scipy.special import logit
+    from scipy.stats import t as student
+
     shifts, deviations = {}, []
     for column, name in enumerate(datasets):
         cell = counts[:, column]
@@ -91,6 +90,9 @@ def learn_transfer(
 
 def _shift(predicted: Floats, counts: npt.NDArray[np.int64]) -> float:
     """Return what added to log-odds makes their mean P the share of label 1, at equal class weights."""
+    from scipy.optimize import brentq
+    from scipy.special import expit
+
     weights = counts / np.maximum(counts.sum(axis=0), 1) / 2
     total = weights.sum(axis=1)
 
@@ -110,6 +112,8 @@ def _deviations(predicted: Floats, counts: npt.NDArray[np.int64]) -> tuple[Float
 
 
 def _spread(deviations: list[tuple[Floats, Floats]]) -> float:
+    from scipy.optimize import brentq
+
     if not deviations:
         return 0.0
 
@@ -144,6 +148,8 @@ def interval(p: Floats, left_out: Floats, transfer: Transfer) -> tuple[Floats, F
     >>> low.round(2).tolist(), high.round(2).tolist()
     ([0.12], [0.88])
     """
+    from scipy.special import expit, logit
+
     centre = logit(np.clip(p, P_MIN, 1 - P_MIN))
     others = logit(np.clip(left_out, P_MIN, 1 - P_MIN))
     n = others.shape[1]

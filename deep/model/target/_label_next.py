@@ -10,7 +10,7 @@ from scipy.special import expit, logit
 from deep._checks import Floats, check_choice, check_probabilities
 from deep.base import P_MIN
 from deep.exceptions import InputError
-from deep.model.target._few_labels import Misfit
+from deep.model.target._misfit import Misfit
 
 __all__ = ["STRATEGIES", "Proposal", "propose_labels"]
 

@@ -1,6 +1,5 @@
 """The share of consistent items in a dataset without labels, learned from datasets that have some."""
 
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -12,11 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from deep._checks import Floats, check_consistent_length, check_probabilities
 from deep.exceptions import InputError
+from deep.model.target._misfit import LEVEL, PriorEstimate
 
-__all__ = ["LEVEL", "LearnedPrior", "PriorEstimate"]
-
-LEVEL = 0.9
-"""Nominal coverage of every interval of the pool."""
+__all__ = ["LearnedPrior"]
 
 MIN_DATASETS = 4
 """Fewer leave no residual to judge a line by."""
@@ -28,28 +25,6 @@ MARGIN = 0.25
 """A statistic further outside what was seen than this share of the seen range is refused."""
 
 PRIOR_CLIP = 0.01
-
-
-@dataclass(frozen=True)
-class PriorEstimate:
-    """What is believed of a dataset's share of consistent items.
-
-    Parameters
-    ----------
-    estimate, low, high : float
-        In [0, 1].
-    refused : bool
-        True where nothing could be learned from the dataset itself: the estimate is then the training
-        datasets' mean, and the interval as wide as they lie apart.
-    why : str or None
-        The reason, in a sentence.
-    """
-
-    estimate: float
-    low: float
-    high: float
-    refused: bool
-    why: str | None
 
 
 class LearnedPrior(BaseEstimator):
