@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from deep._checks import Floats
+from deep._figures import BLUE, GRAY, LIGHT, new_figure
 from deep.calibration._scores import check_counts, check_whole, checked_scores
 from deep.exceptions import InputError
 
@@ -14,9 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["CorpDisplay"]
-
-COLOR = "#2f6690"
-BAND = "#c9d6df"
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,12 +118,10 @@ class CorpDisplay:
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draw the curve over its band; returns the axes, new ones that belong to no pyplot state by default."""
-        from matplotlib.figure import Figure
-
-        axes = ax if ax is not None else Figure(figsize=(4.5, 4.5)).subplots()
-        axes.fill_between(self.p, self.low, self.high, color=BAND, label="calibrated, by chance")
-        axes.plot([0, 1], [0, 1], color="#888", linewidth=0.8)
-        axes.plot(self.p, self.recalibrated, color=COLOR, marker=".", label="observed, isotonic")
+        axes = new_figure(4.5, 4.5).subplots() if ax is None else ax
+        axes.fill_between(self.p, self.low, self.high, color=LIGHT[GRAY], label="calibrated, by chance")
+        axes.plot([0, 1], [0, 1], color=GRAY, linewidth=0.8)
+        axes.plot(self.p, self.recalibrated, color=BLUE, marker=".", label="observed, isotonic")
         axes.set(xlabel="P(consistent)", ylabel="share consistent", xlim=(0, 1), ylim=(0, 1))
         axes.legend(fontsize=8, frameon=False, loc="upper left")
         return axes

@@ -7,8 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._checks import Floats, check_labels, check_probabilities, check_sample_weight
+from deep._figures import BLUE, RED, new_figure, plain_grid, save_figure
 from deep.calibration._ece import floor_of, plain_ece
-from deep.calibration._reliability import GRID, ReliabilityDisplay
+from deep.calibration._reliability import ReliabilityDisplay
 from deep.calibration._scores import Scores, bin_edges, check_bins, collapse
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["plot_reliability", "save_figure"]
 
 
-COLORS = {"before": "#c4692f", "after": "#2f6690"}
+COLORS = {"before": RED, "after": BLUE}
 
 CLASSES = {"consistent": 1, "inconsistent": 0}
 
@@ -75,12 +76,10 @@ def plot_reliability(
     >>> [panel.get_title() for panel in figure.axes[4::2]]
     ['Predicted consistent', 'Predicted inconsistent']
     """
-    from matplotlib.figure import Figure
-
     edges = bin_edges(check_bins(n_bins))
     columns = {"before": before, "after": after}
     rows = {name: _checked(y_true, column, sample_weight, name) for name, column in columns.items()}
-    figure = Figure(figsize=(9.0, 9.8))
+    figure = new_figure(9.0, 9.8)
     pairs = _pairs_of_axes(figure)
     for (name, (p, y, w)), pair in zip(rows.items(), pairs[:2], strict=True):
         _draw_all(pair, collapse(p, y, w), edges, name)
@@ -92,30 +91,6 @@ def plot_reliability(
     return figure
 
 
-def save_figure(figure: "Figure", path: str | Path) -> tuple[Path, Path]:
-    """Save a figure as `path`.png and `path`.svg, the same bytes for the same figure.
-
-    Parameters
-    ----------
-    figure : matplotlib Figure
-    path : str or Path
-        Without suffix; the folder must exist.
-
-    Returns
-    -------
-    tuple of Path
-        The two files.
-    """
-    import matplotlib as mpl
-
-    png, svg = (Path(f"{path}.{suffix}") for suffix in ("png", "svg"))
-    figure.savefig(png, dpi=150, bbox_inches="tight", metadata={"Software": None})
-    # Without a salt of its own an SVG gets random ids.
-    with mpl.rc_context({"svg.hashsalt": "deep"}):
-        figure.savefig(svg, bbox_inches="tight", metadata={"Date": None})
-    return png, svg
-
-
 def _checked(y_true: Any, y_prob: Any, sample_weight: Any, name: str) -> tuple[Floats, npt.NDArray[np.int8], Floats]:
     p = check_probabilities(y_prob, name=name)
     w = check_sample_weight(sample_weight, len(p))
@@ -125,7 +100,7 @@ def _checked(y_true: Any, y_prob: Any, sample_weight: Any, name: str) -> tuple[F
 def _pairs_of_axes(figure: "Figure") -> "list[tuple[Axes, Axes]]":
     """Return four panels, each with a strip for bin counts beneath it.
 
-    Places are fixed: matplotlib's layout engines differ in the last digits from one run to the next.
+    Places are fixed, see :func:`new_figure`.
     """
     grid = figure.add_gridspec(2, 2, left=0.075, right=0.98, top=0.915, bottom=0.065, hspace=0.24, wspace=0.2)
     pairs = []
@@ -180,5 +155,4 @@ def _draw_counts(axes: "Axes", displays: list[ReliabilityDisplay], xlabel: str) 
     axes.set(xlabel=xlabel, ylabel="items")
     axes.set_ylim(0, 1.3 * max(1.0, *(float(display.count.max()) for display in displays)))
     axes.tick_params(axis="y", labelsize=7)
-    axes.grid(axis="y", color=GRID, linewidth=0.6)
-    axes.set_axisbelow(True)
+    plain_grid(axes, "y")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from deep._checks import Floats
+from deep._figures import BLUE, GRAY, new_figure, plain_grid
 from deep.calibration._scores import Scores, bin_edges, bin_sums, check_bins, checked_scores
 
 if TYPE_CHECKING:
@@ -14,10 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["ReliabilityDisplay"]
-
-
-COLOR = "#2f6690"
-GRID = "#d9dde1"
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +111,7 @@ class ReliabilityDisplay:
             }
         )
 
-    def plot(self, ax: "Axes | None" = None, *, color: str = COLOR, shift: float = 0.0) -> "Axes":
+    def plot(self, ax: "Axes | None" = None, *, color: str = BLUE, shift: float = 0.0) -> "Axes":
         """Draw the bins with their intervals, beside the diagonal of perfect calibration.
 
         Parameters
@@ -130,11 +127,9 @@ class ReliabilityDisplay:
         -------
         matplotlib Axes
         """
-        from matplotlib.figure import Figure
-
-        axes = Figure(figsize=(4.5, 4.5), layout="constrained").subplots() if ax is None else ax
+        axes = new_figure(4.5, 4.5, constrained=True).subplots() if ax is None else ax
         ends = self.edges[0], self.edges[-1]
-        axes.plot(ends, ends, color="#8a949e", linewidth=1, linestyle=(0, (4, 3)), zorder=1)
+        axes.plot(ends, ends, color=GRAY, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
         held = self.count > 0
         x, y = self.mean_prob[held] + shift, self.share[held]
         bars = np.clip([y - self.low[held], self.high[held] - y], 0.0, None)
@@ -143,8 +138,7 @@ class ReliabilityDisplay:
         # A point at 0 or 1 is shown whole; an empty line that is not clipped would upset layout engines.
         line.set_clip_on(not held.any())
         axes.set(xlim=ends, ylim=(0, 1), xlabel="mean P(consistent)", ylabel="share consistent")
-        axes.grid(color=GRID, linewidth=0.6)
-        axes.set_axisbelow(True)
+        plain_grid(axes)
         return axes
 
 

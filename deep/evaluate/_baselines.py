@@ -2,17 +2,17 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Floats
+from deep._checks import Floats, Labels, Votes
 from deep.calibration import bootstrap_balanced_accuracy
 from deep.datasets import ScoreTable
 from deep.ensembles import MajorityLabelVoter
+from deep.evaluate._frames import null_if_nan
 from deep.evaluate._holdout import HoldOut
-from deep.evaluate._metrics import null_if_nan
+from deep.evaluate._result import Row
 from deep.model import group_weights
 from deep.records import ABSTAIN, VoteMatrix
 
@@ -47,9 +47,9 @@ class Baseline:
     threshold_from: str | None = None
     threshold: float | None = None
 
-    def row(self, labels: npt.NDArray[np.int8], *, n_boot: int, random_state: int) -> dict[str, Any]:
+    def row(self, labels: Labels, *, n_boot: int, random_state: int) -> Row:
         """Return the entry of `results.json`."""
-        row: dict[str, Any] = {
+        row: Row = {
             "name": self.name,
             "kind": self.kind,
             "threshold_from": self.threshold_from,
@@ -78,13 +78,13 @@ def row_weights(train: VoteMatrix) -> Floats:
     return group_weights(sizes, "dataset-class")[code, train.labels]
 
 
-def balanced_accuracies(decisions: Decisions, y: npt.NDArray[np.int8], w: Floats) -> Floats:
+def balanced_accuracies(decisions: Decisions, y: Labels, w: Floats) -> Floats:
     """Return the balanced accuracy of each column of decisions; NaN where `y` lacks a class."""
     per_class = [(w[y == c] @ (decisions[y == c] == c)) / (w[y == c].sum() or np.nan) for c in (0, 1)]
     return np.asarray((per_class[0] + per_class[1]) / 2)
 
 
-def _as_decisions(votes: npt.NDArray[np.int8]) -> Decisions:
+def _as_decisions(votes: Votes) -> Decisions:
     """Return votes as decisions; no vote is P = 0.5, which decides for consistent as everywhere."""
     return np.asarray((votes == 1) | (votes == ABSTAIN))
 
@@ -104,7 +104,7 @@ def vote_baselines(split: HoldOut) -> list[Baseline]:
     ]
 
 
-def best_threshold(scores: Floats, y: npt.NDArray[np.int8], w: Floats) -> float:
+def best_threshold(scores: Floats, y: Labels, w: Floats) -> float:
     """Return the threshold t for which ``score >= t`` has the best weighted balanced accuracy.
 
     Parameters

@@ -1,13 +1,14 @@
 """Is the recommended chain better than its rivals, beyond chance: paired tests."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from deep._checks import Labels
 from deep.calibration import paired_bootstrap
 from deep.evaluate._baselines import Baseline
+from deep.evaluate._result import Row
 
 __all__ = ["ALPHA", "compare", "rivals"]
 
@@ -29,12 +30,12 @@ def rivals(baselines: Sequence[Baseline]) -> list[Baseline]:
 
 def compare(
     decisions: npt.NDArray[np.bool_],
-    labels: npt.NDArray[np.int8],
+    labels: Labels,
     baselines: Sequence[Baseline],
     *,
     n_boot: int,
     random_state: int,
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     """Test the balanced accuracy of `recommended` against each rival by paired bootstrap.
 
     Parameters

@@ -9,6 +9,7 @@ from scipy import stats
 
 from deep._checks import Floats
 from deep.base import P_MIN
+from deep.evaluate._intervals import mean_interval
 from deep.exceptions import InputError
 from deep.model import TrainingSet, out_of_fold
 from deep.records import ABSTAIN
@@ -108,7 +109,7 @@ def panel_worth(training: TrainingSet, *, step: Callable[[], None] = lambda: Non
             without[column] = _losses(training.select([c for c in columns if c != column]))
             step()
         if len(columns) == k:
-            value = {_name(training, c): _mean_interval(loss - whole) for c, loss in without.items()}
+            value = {_name(training, c): mean_interval(loss - whole, LEVEL) for c, loss in without.items()}
         least = min(columns, key=lambda c: float(np.mean(without[c])))
         columns = tuple(c for c in columns if c != least)
         steps.append(_step(training, _name(training, least), columns, without[least], whole))
@@ -121,7 +122,7 @@ def _report(training: TrainingSet, steps: list[PanelStep], value: dict[str, tupl
     folds = np.arange(training.n_folds)
     chosen = [int(np.argmax(singles[folds != fold].mean(axis=0))) for fold in folds]
     difference = _accuracies(training) - singles[folds, chosen]
-    gain, low, high = _mean_interval(difference)
+    gain, low, high = mean_interval(difference, LEVEL)
     keep = _smallest(steps, len(folds)).judges
     return PanelReport(
         steps=tuple(steps),
@@ -150,7 +151,7 @@ def _smallest(steps: list[PanelStep], n: int) -> PanelStep:
 def _step(
     training: TrainingSet, dropped: str | None, columns: tuple[int, ...], losses: Floats, whole: Floats
 ) -> PanelStep:
-    increase, low, high = _mean_interval(losses - whole)
+    increase, low, high = mean_interval(losses - whole, LEVEL)
     chosen = training.select(columns)
     return PanelStep(
         dropped=dropped,
@@ -164,13 +165,6 @@ def _step(
 
 def _name(training: TrainingSet, column: int) -> str:
     return training.cells.voter_names[column]
-
-
-def _mean_interval(values: Floats) -> tuple[float, float, float]:
-    """Return the mean of a value a dataset, and its interval by t."""
-    mean, n = float(np.mean(values)), len(values)
-    reach = float(stats.t(n - 1).ppf((1 + LEVEL) / 2) * np.std(values, ddof=1) / np.sqrt(n))
-    return mean, mean - reach, mean + reach
 
 
 def _fold_shares(training: TrainingSet) -> Floats:

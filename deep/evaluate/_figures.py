@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deep.calibration import plot_reliability, save_figure
-from deep.evaluate._result import LooResult
+from deep._figures import AMBER, BLUE, GRAY, RED, new_figure, save_figures
+from deep.calibration import plot_reliability
+from deep.evaluate._result import LooResult, Row, Run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -15,11 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_optimal_thresholds", "draw_threshold_transfer", "write_figures"]
 
-Run = dict[str, Any]
-
 CAPTION = "SIMULATED votes: no LLM was called"
 
-COLORS = {"test": "#9aa5b1", "center": "#e0a458", "train": "#2f6690", "ours": "#c8553d"}
+COLORS = {"test": GRAY, "center": AMBER, "train": BLUE, "ours": RED}
 
 ORIGINS = {"test": "optimised on test", "center": "centre of its range", "train": "optimised on the others"}
 
@@ -49,10 +48,7 @@ def write_figures(
     if thresholds:
         figures["thresholds"] = draw_optimal_thresholds(thresholds)
         figures["threshold-transfer"] = draw_threshold_transfer([result.results for result in found])
-    for name, figure in figures.items():
-        if simulated:
-            figure.text(0.99, 0.005, CAPTION, ha="right", va="bottom", fontsize=7, color="#a33")
-        save_figure(figure, folder / name)
+    save_figures(figures, folder, caption=CAPTION if simulated else "")
 
 
 def reliability(result: LooResult) -> "Figure":
@@ -69,9 +65,7 @@ def reliability(result: LooResult) -> "Figure":
 
 
 def _figure(rows: int, *, width: float = 7.0) -> tuple["Figure", "Axes"]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, 1.2 + 0.26 * rows))
+    figure = new_figure(width, 1.2 + 0.26 * rows)
     return figure, figure.subplots()
 
 
@@ -91,15 +85,15 @@ def balanced_accuracy(run: Run) -> "Figure":
         axes.plot([low, high], [height, height], color=COLORS[color], linewidth=1.5)
         axes.plot(row["balanced_accuracy"], height, "o", color=COLORS[color], markersize=5)
     axes.set_yticks(range(len(known)), [label for label, _, _ in known], fontsize=8)
-    axes.axvline(0.5, color="#bbb", linewidth=0.8)
+    axes.axvline(0.5, color=GRAY, linewidth=0.8)
     axes.set(xlabel="balanced accuracy, 95 % interval", title=f"{run['test']} held out, n = {run['n_test']}")
     axes.margins(y=0.02)
     return figure
 
 
-def _best_sizes(run: Run) -> list[dict[str, Any]]:
+def _best_sizes(run: Run) -> list[Row]:
     """Return each ensembler's uncalibrated row at the size that the training data prefer."""
-    best: dict[tuple[str, str], dict[str, Any]] = {}
+    best: dict[tuple[str, str], Row] = {}
     for row in run["rows"]:
         key = row["recipe"], row["ensembler"]
         if row["calibrator"] is None and (key not in best or row["inner_log_loss"] < best[key]["inner_log_loss"]):

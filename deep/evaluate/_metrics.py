@@ -1,16 +1,19 @@
 """Metrics of decisions and probabilities on the held-out dataset, on cells."""
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
+from deep._checks import Floats, Votes
 from deep.calibration import bootstrap_balanced_accuracy, evaluate
+from deep.evaluate._frames import null_if_nan
+from deep.evaluate._result import Row
 from deep.features import distinct_patterns
 from deep.records import VoteMatrix
 
-__all__ = ["METRICS", "TestCells", "null_if_nan"]
+__all__ = ["DECISION", "METRICS", "TestCells"]
 
 METRICS = (
     "balanced_accuracy",
@@ -46,7 +49,7 @@ class TestCells:
 
     __test__ = False  # not a test class, whatever pytest makes of the name
 
-    patterns: npt.NDArray[np.int8]
+    patterns: Votes
     row_pattern: npt.NDArray[np.intp]
     counts: npt.NDArray[np.int64]
 
@@ -63,7 +66,7 @@ class TestCells:
         """Return whether any metric can be computed."""
         return bool(self.counts.any())
 
-    def metrics(self, p: npt.NDArray[np.float64], *, n_bins: int, n_boot: int, random_state: int) -> dict[str, Any]:
+    def metrics(self, p: Floats, *, n_bins: int, n_boot: int, random_state: int) -> Row:
         """Return every metric of P(consistent) by pattern, null where it is not defined."""
         if not self.labeled:
             return dict.fromkeys(METRICS)
@@ -73,12 +76,5 @@ class TestCells:
         interval = bootstrap_balanced_accuracy(
             label, prob >= DECISION, sample_weight=weight, n_boot=n_boot, random_state=random_state
         )
-        found: dict[str, Any] = {**values, "balanced_accuracy_ci": list(interval)}
+        found: Row = {**values, "balanced_accuracy_ci": list(interval)}
         return {name: null_if_nan(found[name]) for name in METRICS}
-
-
-def null_if_nan(value: Any) -> Any:
-    """Return a number JSON can hold: None for NaN, also inside a list."""
-    if isinstance(value, list | tuple):
-        return None if any(null_if_nan(item) is None for item in value) else [float(item) for item in value]
-    return None if value is None or np.isnan(value) else float(value)

@@ -1,11 +1,17 @@
-"""The result of one hold-out."""
+"""The result of one hold-out, and the JSON that it and the studies write."""
 
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
-__all__ = ["LooResult"]
+__all__ = ["LooResult", "Row", "Run"]
+
+Row = dict[str, Any]
+"""An object of a results.json: values by key, and what they are depends on the key."""
+
+Run = Row
+"""What `results.json` holds of one held-out dataset; docs/results-schema.md describes every key."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,5 +27,5 @@ class LooResult:
         n_votes.
     """
 
-    results: dict[str, Any]
+    results: Run
     scores: pd.DataFrame

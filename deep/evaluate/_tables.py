@@ -2,15 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
-from deep.evaluate._markdown import markdown
+from deep.evaluate._frames import write_table
+from deep.evaluate._result import Row, Run
 
 __all__ = ["TABLES", "write_tables"]
-
-Run = dict[str, Any]
 
 
 def single_voters(runs: Sequence[Run]) -> pd.DataFrame:
@@ -37,7 +35,7 @@ def ensemblers(runs: Sequence[Run]) -> pd.DataFrame:
 
 def methods(runs: Sequence[Run]) -> pd.DataFrame:
     """Table 3: encoders with thresholds from the other datasets, published figures, single voters, our ensembles."""
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     for run in runs:
         for row in run["baselines"]:
             realistic = row["kind"] != "encoder" or row["threshold_from"] == "train"
@@ -50,7 +48,7 @@ def methods(runs: Sequence[Run]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _accuracy(row: dict[str, Any]) -> dict[str, Any]:
+def _accuracy(row: Row) -> Row:
     low, high = row["balanced_accuracy_ci"] or (None, None)
     return {"balanced_accuracy": row["balanced_accuracy"], "ci_low": low, "ci_high": high}
 
@@ -168,7 +166,5 @@ def write_tables(runs: Sequence[Run], folder: Path, *, votes: str) -> None:
         frame = build(runs)
         if frame.empty:
             continue
-        frame.assign(votes=votes).to_csv(folder / f"{name}.csv", index=False, lineterminator="\n")
         title = (build.__doc__ or "").splitlines()[0]
-        text = "\n".join([f"# {title}", "", *markdown(frame), "", f"Votes: {votes}.", ""])
-        (folder / f"{name}.md").write_text(text, encoding="utf-8")
+        write_table(folder, name, frame.assign(votes=votes), title, shown=frame, note=f"Votes: {votes}.")

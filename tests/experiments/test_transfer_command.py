@@ -10,7 +10,7 @@ from scipy.special import logit
 from deep.datasets import published_datasets, published_points
 from deep.experiments.transfer import main
 from deep.experiments.transfer._labels import few_label_errors, fewer_labels
-from deep.experiments.transfer._report import simulated_markdown, summarize, summarize_simulated
+from deep.experiments.transfer._report import simulated_text, summarize, summarize_simulated
 from deep.experiments.transfer._simulated import PATTERNS, WORLDS, simulate_world, transfer_in, true_tables
 from deep.model import PoolScores
 from deep.model.target._few_labels import LeftOutRows, learn_misfit
@@ -221,5 +221,5 @@ def test_simulated_means_have_errors_over_draws():
     assert pool["standard_error"]["log_loss"] == 0
     alone = summarize_simulated(found[:2])
     assert alone["equal"]["pool"]["standard_error"] is None
-    assert "| 70.0 | 15.0 | 0.500 |" in simulated_markdown(alone, {"equal": "GPT-4"})
-    assert "20.0 ± 5.0" in simulated_markdown(summarize_simulated(found), {"equal": "GPT-4"})
+    assert "| 70.0 | 15.0 | 0.500 |" in simulated_text(alone, {"equal": "GPT-4"})
+    assert "20.0 ± 5.0" in simulated_text(summarize_simulated(found), {"equal": "GPT-4"})

@@ -163,8 +163,8 @@ def _ask(args: argparse.Namespace, turns: "Sequence[Turn]", asked: "Sequence[Ask
 
 def _write(args: argparse.Namespace, turns: "Sequence[Turn]", methods: "Sequence[Method]") -> None:
     """Write tables, figures and every sentence, and print what matters."""
-    from deep.calibration import save_figure
-    from deep.evaluate import markdown
+    from deep._figures import save_figures
+    from deep.evaluate import write_table
     from deep.experiments.cognibench import _tables as build
     from deep.experiments.cognibench._figures import draw_figures
 
@@ -181,11 +181,8 @@ def _write(args: argparse.Namespace, turns: "Sequence[Turn]", methods: "Sequence
         (folder / "results.json").write_text(to_json(results), encoding="utf-8")
         build.sentences(turns, methods, args.level).to_csv(folder / "sentences.csv", index=False, lineterminator="\n")
         for name, frame in frames.items():
-            frame.to_csv(folder / f"{name}.csv", index=False, lineterminator="\n")
-            text = "\n".join([f"# {build.TITLES[name]}", "", *markdown(build.percentages(frame)), ""])
-            (folder / f"{name}.md").write_text(text, encoding="utf-8")
-        for name, figure in drawn.items():
-            save_figure(figure, folder / name)
+            write_table(folder, name, frame, build.TITLES[name], shown=build.percentages(frame))
+        save_figures(drawn, folder)
     sys.stdout.write(to_json(results) if args.json else build.summary_text(results, frames, args.out))
 
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from deep._figures import BLUE, LIGHT, RED, new_figure, plain_grid
 from deep.experiments.cognibench._tables import N_POSITIONS, PUBLISHED
 
 if TYPE_CHECKING:
@@ -13,8 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_figures"]
 
-COLORS = {"factual": "#2f6690", "cognitive": "#c8553d"}
-LIGHT = {"factual": "#a8c6dc", "cognitive": "#edbcae"}
+COLORS = {"factual": BLUE, "cognitive": RED}
 
 
 def draw_figures(
@@ -32,15 +32,12 @@ def draw_figures(
 
 
 def _axes(title: str, rows: int = 1, height: float = 3.4) -> tuple["Figure", Sequence["Axes"]]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6.4, height * rows))
+    figure = new_figure(6.4, height * rows)
     panels = list(figure.subplots(rows, 1, squeeze=False)[:, 0])
     figure.subplots_adjust(left=0.12, right=0.97, top=0.9, bottom=0.65 / (height * rows), hspace=0.5)
     figure.suptitle(title, fontsize=11)
     for panel in panels:
-        panel.grid(axis="y", color="#dddddd", linewidth=0.6)
-        panel.set_axisbelow(True)
+        plain_grid(panel, "y")
     return figure, panels
 
 
@@ -87,7 +84,7 @@ def _shares(frame: pd.DataFrame) -> "Figure":
         left, total = 0.0, max(1, row["factual"] + row["cognitive"])
         for kind in COLORS:
             bad = row[f"{kind} hallucinated"]
-            for n, color in ((bad, COLORS[kind]), (row[kind] - bad, LIGHT[kind])):
+            for n, color in ((bad, COLORS[kind]), (row[kind] - bad, LIGHT[COLORS[kind]])):
                 panel.barh(y, 100 * n / total, left=left, color=color)
                 left += 100 * n / total
     _legend(figure)
@@ -102,5 +99,8 @@ def _legend(figure: "Figure") -> None:
 
     handles: list[Any] = []
     for kind in COLORS:
-        handles += [Patch(color=COLORS[kind], label=f"{kind}, hallucinated"), Patch(color=LIGHT[kind], label=kind)]
+        handles += [
+            Patch(color=COLORS[kind], label=f"{kind}, hallucinated"),
+            Patch(color=LIGHT[COLORS[kind]], label=kind),
+        ]
     figure.legend(handles=handles, fontsize=8, ncol=4, loc="lower center", frameon=False)

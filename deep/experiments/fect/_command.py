@@ -188,6 +188,7 @@ def _rows(plan: "Plan", history: Any) -> Iterator[dict[str, Any]]:
 
 
 def _write(args: argparse.Namespace, plan: "Plan", settings: "Settings", counts: dict[str, int]) -> None:
+    from deep.evaluate import records
     from deep.experiments.fect._report import TABLES, cells, draw, report
     from deep.experiments.fect._scores import METRICS, consistency, score_runs, summarise
 
@@ -200,9 +201,9 @@ def _write(args: argparse.Namespace, plan: "Plan", settings: "Settings", counts:
         "runs": args.runs,
         "output": args.output,
         "counts": counts,
-        "summary": _records(summary),
-        "consistency": _records(repeats),
-        "scores": _records(runs),
+        "summary": records(summary),
+        "consistency": records(repeats),
+        "scores": records(runs),
     }
     text = report(summary, runs, repeats, counts)
     with whole_folder(args.out) as folder:
@@ -214,9 +215,3 @@ def _write(args: argparse.Namespace, plan: "Plan", settings: "Settings", counts:
         draw(summary, folder, reasoning=args.reasoning)
         (folder / "results.json").write_text(to_json(results), encoding="utf-8")
     sys.stdout.write(to_json(results) if args.json else f"{text}\nwritten to {args.out}\n")
-
-
-def _records(frame: "pd.DataFrame") -> list[dict[str, Any]]:
-    """Return the rows, what is undefined as None."""
-    rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
-    return [{str(name): value for name, value in row.items()} for row in rows]

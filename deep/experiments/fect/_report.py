@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from deep.calibration import save_figure
+from deep._figures import AMBER, BLUE, GRAY, RED, new_figure, save_figure
 from deep.evaluate import markdown
 from deep.experiments.fect._scores import METRICS, pick_best
 
@@ -22,7 +22,7 @@ TABLES = {"f1": 2, "precision": 4, "recall": 5}
 
 FIGURES = {"f1": 5, "precision": 7, "recall": 8}
 
-COLORS = ("#9aa5b1", "#2f6690", "#e0a458", "#c8553d")
+COLORS = (GRAY, BLUE, AMBER, RED)
 
 TITLES = {"f1": "F1", "precision": "Precision", "recall": "Recall"}
 
@@ -99,16 +99,14 @@ def draw(summary: pd.DataFrame, folder: Path, *, reasoning: Sequence[str] = ()) 
 
 
 def _figure(chosen: pd.DataFrame, metric: str, reasoning: Sequence[str]) -> "Figure":
-    from matplotlib.figure import Figure
-
     models = list(dict.fromkeys(chosen["model"]))
     groups = {"reasoning models": [m for m in models if m in reasoning]}
     groups["other models" if groups["reasoning models"] else ""] = [m for m in models if m not in reasoning]
     groups = {title: names for title, names in groups.items() if names}
-    figure = Figure(figsize=(max(4.0, 1.5 * len(models) + 2), 3.2 * len(groups)), layout="constrained")
+    figure = new_figure(max(4.0, 1.5 * len(models) + 2), 3.2 * len(groups), constrained=True)
     for ax, (title, names) in zip(np.atleast_1d(figure.subplots(len(groups), 1)), groups.items(), strict=True):
         _panel(ax, chosen, names)
-        ax.axhline(chosen["mean"].max(), ls="--", lw=1, color="#666")
+        ax.axhline(chosen["mean"].max(), ls="--", lw=1, color=GRAY)
         ax.set(ylabel=TITLES[metric], ylim=(-0.02, 1.02), title=title)
     handles, labels = figure.axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from deep.evaluate import t_reach
 from deep.features import krippendorff_alpha
 
 __all__ = ["METRICS", "consistency", "pick_best", "score_runs", "summarise"]
@@ -66,22 +67,8 @@ def summarise(scores: pd.DataFrame) -> pd.DataFrame:
     """
     long = scores.melt([*JUDGE, "run"], list(METRICS), var_name="metric")
     found = long.groupby([*JUDGE, "metric"], sort=False)["value"].agg(n_runs="count", mean="mean", sd="std")
-    half = [t_quantile(n) * sd / np.sqrt(n) if n > 1 else np.nan for n, sd in zip(found.n_runs, found.sd, strict=True)]
+    half = [t_reach(sd, n, CONFIDENCE) if n > 1 else np.nan for n, sd in zip(found.n_runs, found.sd, strict=True)]
     return pd.DataFrame(found.assign(low=found["mean"] - half, high=found["mean"] + half).reset_index())
-
-
-def t_quantile(n_runs: int) -> float:
-    """Return the factor of the t-interval for a mean of `n_runs`.
-
-    Examples
-    --------
-    >>> from deep.experiments.fect._scores import t_quantile
-    >>> round(t_quantile(10), 3)
-    2.262
-    """
-    from scipy.stats import t
-
-    return float(t.ppf((1 + CONFIDENCE) / 2, n_runs - 1))
 
 
 def pick_best(summary: pd.DataFrame, metric: str) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from deep._figures import save_figures
 from deep._files import check_replaceable, to_json, whole_folder
-from deep.calibration import save_figure
 from deep.console import HelpFormatter, Values, add_jobs, guarded
 from deep.datasets import published_source, resolve_dataset
 from deep.ensembles import ENSEMBLERS
@@ -84,10 +84,7 @@ def write(folder: Path, figures: Any, drawn: dict[str, Any], origin: str | list[
         lines = [f"# Table {table}. {title}", "", *markdown(side_by_side(figures, table)), ""]
         lines += [f"In percent. Published: {published_source()}. This run: {votes} votes, the paper's recipe.", ""]
         (folder / f"table{table}.md").write_text("\n".join(lines), encoding="utf-8")
-    for name, figure in drawn.items():
-        if origin == SIMULATED:
-            figure.text(0.99, 0.005, CAPTION, ha="right", va="bottom", fontsize=7, color="#a33")
-        save_figure(figure, folder / name)
+    save_figures(drawn, folder, caption=CAPTION if origin == SIMULATED else "")
 
 
 def run(argv: Sequence[str] | None) -> int:

@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from deep.evaluate import markdown
+from deep._figures import AMBER, BLUE, RED, new_figure, save_figures
+from deep.evaluate import write_table
 from deep.experiments.probe._measures import Measure
 from deep.experiments.probe._records import TASKS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["TITLES", "build_tables", "write_report", "write_table"]
+__all__ = ["TITLES", "build_tables", "write_report"]
 
 Measures = Mapping[str, Sequence[Measure]]
 """By model."""
@@ -25,6 +26,8 @@ TITLES = {
     "figure4a-localization": "Figure 4a: hallucination localization by claim and by character",
     "figure4b-detection": "Figure 4b: hallucination detection, direct against stepwise",
 }
+
+COLORS = (BLUE, AMBER, RED)
 
 WIDE = {
     "figure3-decomposition": ("decompose", ("precision", "recall", "no_answer")),
@@ -88,36 +91,23 @@ def _wide(found: Measures, step: str, columns: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame(rows).astype({name: float for name in columns if rows})
 
 
-def write_table(folder: Path, name: str, table: pd.DataFrame, title: str) -> None:
-    """Write a table as CSV and as Markdown."""
-    table.to_csv(folder / f"{name}.csv", index=False, lineterminator="\n")
-    text = "\n".join([f"# {title}", "", *markdown(table), ""])
-    (folder / f"{name}.md").write_text(text, encoding="utf-8")
-
-
 def write_report(tables: Mapping[str, pd.DataFrame], folder: Path) -> None:
     """Write every table, and the figures for those that have one as PNG and SVG."""
-    from deep.calibration import save_figure
-
     for name, table in tables.items():
         write_table(folder, name, table, TITLES[name])
-    for name, draw in FIGURES.items():
-        if name in tables:
-            save_figure(draw(tables[name]), folder / name)
+    save_figures({name: draw(tables[name]) for name, draw in FIGURES.items() if name in tables}, folder)
 
 
 def _bars(table: pd.DataFrame, panels: Mapping[str, Mapping[str, str]], title: str) -> "Figure":
     """Draw a panel per group of measures, with a cluster of bars per model and task."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(1.8 + 0.9 * len(table) * len(panels), 3.6))
+    figure = new_figure(1.8 + 0.9 * len(table) * len(panels), 3.6)
     drawn = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     names = ["\n".join([str(row.model), *str(row.task).split("_")]) for row in table.itertuples()]
     for axes, (panel, columns) in zip(drawn, panels.items(), strict=True):
         width = 0.8 / len(columns)
         for i, (column, label) in enumerate(columns.items()):
             places = [x - 0.4 + (i + 0.5) * width for x in range(len(table))]
-            bars = axes.bar(places, table[column].fillna(0.0), width=width, label=label)
+            bars = axes.bar(places, table[column].fillna(0.0), width=width, label=label, color=COLORS[i])
             texts = ["" if value != value else f"{100 * value:.0f}" for value in table[column]]
             axes.bar_label(bars, labels=texts, fontsize=6, padding=1)
         axes.set_xticks(range(len(table)), names, fontsize=6)

@@ -12,12 +12,11 @@ from typing import Any
 from deep._files import check_replaceable, to_json, whole_folder
 from deep.asking import Entry, ProgramId, run_programs
 from deep.console import StoppedError, call_settings, check_least, check_models, endpoint_of, named
-from deep.evaluate import markdown
+from deep.evaluate import markdown, records, write_table
 from deep.exceptions import InputError
 from deep.experiments.probe._build import Recipe, Result, build_sample
 from deep.experiments.probe._content import STYLES
 from deep.experiments.probe._records import COMPLEXITIES, TASKS, Article, Sample, read_articles, write_samples
-from deep.experiments.probe._report import write_table
 from deep.experiments.probe._statistics import statistics
 
 __all__ = ["SPLITS", "build", "ordered", "plan_programs", "split_articles"]
@@ -116,7 +115,7 @@ def _write(
         "splits": {name: _split_counts(some) for name, some in by_split.items()},
         "rejected_answers": dict(sorted(rejected.items())),
         "left_out": dict(sorted(left_out.items())),
-        "table1": [{k: None if v != v else v for k, v in row.items()} for row in table.to_dict("records")],
+        "table1": records(table),
     }
     with whole_folder(out) as folder:
         for name, some in by_split.items():

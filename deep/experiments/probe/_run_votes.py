@@ -8,10 +8,9 @@ from pathlib import Path
 import pandas as pd
 
 from deep._files import check_replaceable, to_json, whole_folder
-from deep.evaluate import markdown
+from deep.evaluate import markdown, records, write_table
 from deep.exceptions import InputError
 from deep.experiments.probe._records import COMPLEXITIES, TASKS, Sample
-from deep.experiments.probe._report import write_table
 
 __all__ = ["measure_votes", "voter_table"]
 
@@ -23,8 +22,7 @@ def measure_votes(args: argparse.Namespace, samples: Sequence[Sample]) -> int:
     """Run ``deep probe eval --votes``."""
     check_replaceable(args.out)
     table = voter_table(_read(args.votes), samples)
-    rows = [{k: None if v != v else v for k, v in row.items()} for row in table.to_dict("records")]
-    results = {"schema_version": 1, "samples": len(samples), "voters": rows}
+    results = {"schema_version": 1, "samples": len(samples), "voters": records(table)}
     with whole_folder(args.out) as folder:
         write_table(folder, "voters", table, TITLE)
         (folder / "results.json").write_text(to_json(results), encoding="utf-8")

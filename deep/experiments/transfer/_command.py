@@ -16,7 +16,7 @@ from deep._files import check_replaceable, to_json, whole_folder
 from deep.console import HelpFormatter, Values, add_jobs, check_jobs, guarded, parallel_map, progress_bars
 from deep.datasets import ScoreTable, join_scores, read_scores, read_votes, table_columns
 from deep.exceptions import InputError
-from deep.experiments.transfer._report import markdown, simulated_markdown, summarize, summarize_simulated
+from deep.experiments.transfer._report import report_text, simulated_text, summarize, summarize_simulated
 from deep.experiments.transfer._simulated import WORLDS, transfer_in
 from deep.experiments.transfer._target import TransferSettings, transfer_to
 from deep.records import VoteMatrix
@@ -88,7 +88,7 @@ def on_votes(args: argparse.Namespace, run: Mapper) -> tuple[dict[str, Any], str
     targets = list(run(one, votes.dataset_names))
     summary = summarize(targets)
     origin = {"votes": [str(path) for path in args.votes], "scores": [str(path) for path in args.scores]}
-    return {**origin, "targets": targets, "summary": summary}, markdown(targets, summary)
+    return {**origin, "targets": targets, "summary": summary}, report_text(targets, summary)
 
 
 def _transfer_to(votes: VoteMatrix, scores: ScoreTable | None, settings: TransferSettings, test: str) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def on_worlds(args: argparse.Namespace, run: Mapper) -> tuple[dict[str, Any], st
     tasks = [(world, draw) for draw in draws for world in WORLDS]
     found = [row for rows in run(_transfer_in, tasks) for row in rows]
     summary = summarize_simulated(found)
-    table = simulated_markdown(summary, {name: world.title for name, world in WORLDS.items()})
+    table = simulated_text(summary, {name: world.title for name, world in WORLDS.items()})
     return {"votes": "simulated", "targets": found, "summary": summary}, table
 
 

@@ -1,14 +1,17 @@
-"""The figures of a transfer run in one table, their means, and what was aimed at."""
+"""The figures of a transfer run, their means and their tables."""
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
-from scipy.stats import t as student
+import pandas as pd
 
 from deep._checks import Floats
+from deep.evaluate import Row, markdown, mean_interval, percent
 
-__all__ = ["COMPARED", "markdown", "simulated_markdown", "summarize", "summarize_simulated"]
+__all__ = ["COMPARED", "report_text", "simulated_text", "summarize", "summarize_simulated"]
+
+LEVEL = 0.95
+"""Of the intervals over datasets."""
 
 COMPARED = ("pool", "paper", "platt", "best_judge", "best_judge_learned_threshold")
 
@@ -31,7 +34,7 @@ TITLES = {
 }
 
 
-def summarize(targets: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def summarize(targets: Sequence[Row]) -> Row:
     """Return means over held-out datasets, and how often the pool, the prior and the intervals were right.
 
     Parameters
@@ -43,35 +46,35 @@ def summarize(targets: Sequence[dict[str, Any]]) -> dict[str, Any]:
     -------
     dict
     """
-    cells = [one["cells"]["covered"] for one in targets if one["cells"]["covered"] is not None]
-    losses = [{m: one["methods"][m]["log_loss"] for m in ("pool", "paper", "platt")} for one in targets]
+    cells = [target["cells"]["covered"] for target in targets if target["cells"]["covered"] is not None]
+    losses = [{m: target["methods"][m]["log_loss"] for m in ("pool", "paper", "platt")} for target in targets]
     return {
         "n_datasets": len(targets),
         "methods": {
             name: {
-                metric: _mean(one["methods"][name].get(metric) for one in targets)
+                metric: _mean(target["methods"][name].get(metric) for target in targets)
                 for metric in ("balanced_accuracy", "ece", "ece_floor", "log_loss")
             }
             for name in COMPARED
-            if all(name in one["methods"] for one in targets)
+            if all(name in target["methods"] for target in targets)
         },
         "pool": {metric: _with_interval(_metric(targets, "pool", metric)) for metric in METRICS},
         "pool_minus": _differences(targets),
-        "log_loss_below": {m: sum(one["pool"] < one[m] for one in losses) for m in ("paper", "platt")},
-        "prior_covered": sum(one["prior"]["covered"] for one in targets),
+        "log_loss_below": {m: sum(loss["pool"] < loss[m] for loss in losses) for m in ("paper", "platt")},
+        "prior_covered": sum(target["prior"]["covered"] for target in targets),
         "prior_error": float(
-            np.sqrt(np.mean([(one["prior"]["estimate"] - one["consistent"]) ** 2 for one in targets]))
+            np.sqrt(np.mean([(target["prior"]["estimate"] - target["consistent"]) ** 2 for target in targets]))
         ),
-        "prior_width": _mean(one["prior"]["interval"][1] - one["prior"]["interval"][0] for one in targets),
-        "prior_refused": sum(one["prior"]["refused"] for one in targets),
+        "prior_width": _mean(target["prior"]["interval"][1] - target["prior"]["interval"][0] for target in targets),
+        "prior_refused": sum(target["prior"]["refused"] for target in targets),
         "cells_covered": _mean(cells),
         "cells_covered_interval": _interval_of_mean(cells),
-        "few_labels": {n: _mean(one["few_labels"][n] for one in targets) for n in targets[0]["few_labels"]},
+        "few_labels": {n: _mean(target["few_labels"][n] for target in targets) for n in targets[0]["few_labels"]},
         "fewer_labels": _fewer(targets),
     }
 
 
-def _differences(targets: Sequence[dict[str, Any]]) -> dict[str, dict[str, list[float] | None]]:
+def _differences(targets: Sequence[Row]) -> dict[str, dict[str, list[float] | None]]:
     """Return by how much the pool's metrics are above every other method's: means over datasets with intervals."""
     return {
         name: {
@@ -82,23 +85,23 @@ def _differences(targets: Sequence[dict[str, Any]]) -> dict[str, dict[str, list[
     }
 
 
-def _metric(targets: Sequence[dict[str, Any]], method: str, metric: str) -> Floats:
+def _metric(targets: Sequence[Row], method: str, metric: str) -> Floats:
     """Return a metric by dataset; NaN where the method has none."""
-    return np.array([one["methods"].get(method, {}).get(metric, np.nan) for one in targets], dtype=np.float64)
+    return np.array([target["methods"].get(method, {}).get(metric, np.nan) for target in targets], dtype=np.float64)
 
 
 def _with_interval(values: Floats) -> list[float] | None:
     """Return mean, low and high; None where a value is missing or there are fewer than two."""
     if len(values) < 2 or not np.isfinite(values).all():
         return None
-    return [float(values.mean()), *_reach(values)]
+    return list(mean_interval(values, LEVEL))
 
 
-def _fewer(targets: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+def _fewer(targets: Sequence[Row]) -> dict[str, Row]:
     """Return, by strategy, on how many datasets a quarter fewer labels do as well as random ones, and the mean."""
     found = {}
     for strategy in targets[0]["fewer_labels"]:
-        known = [one["fewer_labels"][strategy] for one in targets if one["fewer_labels"][strategy] is not None]
+        known = [target["fewer_labels"][strategy] for target in targets if target["fewer_labels"][strategy] is not None]
         held = sum(value <= 0 for value in known)
         found[strategy] = {"datasets": len(known), "held": held, "difference": _mean(known)}
     return found
@@ -113,104 +116,97 @@ def _interval_of_mean(values: Sequence[float]) -> list[float] | None:
     """Return the 95 % interval of the mean of shares over datasets, within [0, 1]; None of fewer than two."""
     if len(values) < 2:
         return None
-    low, high = _reach(values)
+    _, low, high = mean_interval(values, LEVEL)
     return [max(low, 0.0), min(high, 1.0)]
 
 
-def _reach(values: Sequence[float] | Floats) -> tuple[float, float]:
-    """Return the 95 % interval of a mean over datasets, by Student's t."""
-    reach = student.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values))
-    return float(np.mean(values) - reach), float(np.mean(values) + reach)
-
-
-def markdown(targets: Sequence[dict[str, Any]], summary: dict[str, Any]) -> str:
+def report_text(targets: Sequence[Row], summary: Row) -> str:
     """Return the run as Markdown tables."""
     methods = [name for name in COMPARED if name in summary["methods"]]
     parts = [
-        _table("Balanced accuracy, in percent", targets, summary, methods, "balanced_accuracy", _percent),
-        _table("Expected calibration error, in percent", targets, summary, methods[:3], "ece", _percent),
-        _table("Log loss", targets, summary, methods[:3], "log_loss", lambda value: f"{value:.3f}"),
+        _table("Balanced accuracy, in percent", targets, summary, methods, "balanced_accuracy"),
+        _table("Expected calibration error, in percent", targets, summary, methods[:3], "ece"),
+        _table("Log loss", targets, summary, methods[:3], "log_loss"),
         _compared(summary),
         _uncertainty(targets, summary),
         _weights(targets),
     ]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join("\n".join(lines) for lines in parts) + "\n"
 
 
-def _table(
-    title: str,
-    targets: Sequence[dict[str, Any]],
-    summary: dict[str, Any],
-    methods: Sequence[str],
-    metric: str,
-    show: Callable[[float], str],
-) -> str:
-    floor = ["floor"] if metric == "ece" else []
-    lines = [_row(["held out", *(TITLES[name] for name in methods), *floor])]
-    lines.append(_row(["---"] * (1 + len(methods) + len(floor))))
-    for one in [*targets, {"dataset": "**mean**", "methods": summary["methods"]}]:
-        cells = [show(one["methods"][name][metric]) for name in methods]
-        if floor:
-            cells.append(show(one["methods"]["pool"]["ece_floor"]))
-        lines.append(_row([one["dataset"], *cells]))
-    return "\n".join([f"### {title}", "", *lines])
+def _titled(title: str, rows: Sequence[Mapping[str, str]]) -> list[str]:
+    return [f"### {title}", "", *markdown(pd.DataFrame(rows))]
 
 
-def _compared(summary: dict[str, Any]) -> str:
-    rows = [("pool", summary["pool"], "")]
-    rows += [(f"pool less {TITLES[name]}", found, "+") for name, found in summary["pool_minus"].items()]
-    lines = [_row(["", *(title for title, _, _ in METRICS.values())]), _row(["---"] * (1 + len(METRICS)))]
-    for title, found, sign in rows:
-        lines.append(_row([title, *(_shown(found[metric], *METRICS[metric][1:], sign) for metric in METRICS)]))
-    return "\n".join(["### Means over datasets, with 95 % intervals for datasets like these", "", *lines])
+def _table(title: str, targets: Sequence[Row], summary: Row, methods: Sequence[str], metric: str) -> list[str]:
+    _, factor, digits = METRICS[metric]
+    rows = []
+    for target in [*targets, {"dataset": "**mean**", "methods": summary["methods"]}]:
+        found = target["methods"]
+        cells = {TITLES[name]: f"{factor * found[name][metric]:.{digits}f}" for name in methods}
+        floor = {"floor": percent(found["pool"]["ece_floor"])} if metric == "ece" else {}
+        rows.append({"held out": target["dataset"], **cells, **floor})
+    return _titled(title, rows)
 
 
-def _shown(found: list[float] | None, factor: int, digits: int, sign: str) -> str:
+def _compared(summary: Row) -> list[str]:
+    found = {"pool": summary["pool"]} | {f"pool less {TITLES[m]}": by for m, by in summary["pool_minus"].items()}
+    rows = [
+        {"": name}
+        | {title: _shown(by[m], factor, f"{sign}.{digits}") for m, (title, factor, digits) in METRICS.items()}
+        for (name, by), sign in zip(found.items(), ["", *"+" * len(found)], strict=False)
+    ]
+    return _titled("Means over datasets, with 95 % intervals for datasets like these", rows)
+
+
+def _shown(found: Sequence[float] | None, factor: int, form: str) -> str:
     if found is None:
         return ""
-    mean, low, high = (f"{factor * value:{sign}.{digits}f}" for value in found)
+    mean, low, high = (f"{factor * value:{form}f}" for value in found)
     return f"{mean} ({low} to {high})"
 
 
-def _uncertainty(targets: Sequence[dict[str, Any]], summary: dict[str, Any]) -> str:
-    few = list(summary["few_labels"])
-    head = ["held out", "n", "consistent", "estimated", "90 % interval", "cells", "covered"]
-    lines = [_row([*head, *(f"ECE, {n} labels" for n in few)]), _row(["---"] * (len(head) + len(few)))]
-    for one in targets:
-        prior, cells = one["prior"], one["cells"]
-        low, high = prior["interval"]
-        lines.append(
-            _row(
-                [
-                    one["dataset"],
-                    str(one["n"]),
-                    _percent(one["consistent"]),
-                    _percent(prior["estimate"]) + (" (refused)" if prior["refused"] else ""),
-                    f"{_percent(low)}-{_percent(high)}" + ("" if prior["covered"] else " *missed*"),
-                    str(cells["n"]),
-                    _percent(cells["covered"]),
-                    *(_percent(one["few_labels"][n]) for n in few),
-                ]
-            )
-        )
-    mean = [f"{summary['prior_covered']} of {summary['n_datasets']} held", "", _covered(summary)]
-    lines.append(_row(["**mean**", "", "", "", *mean, *(_percent(summary["few_labels"][n]) for n in few)]))
+def _uncertainty(targets: Sequence[Row], summary: Row) -> list[str]:
+    mean = {
+        "held out": "**mean**",
+        "90 % interval": f"{summary['prior_covered']} of {summary['n_datasets']} held",
+        "covered": _covered(summary),
+        **_few(summary),
+    }
+    rows = pd.DataFrame([*(_prior_row(target) for target in targets), mean]).fillna("")
     below = summary["log_loss_below"]
-    return "\n".join(
-        [
-            "### Prior, intervals of P, and a few labels, in percent",
-            "",
-            *lines,
-            "",
-            f"Log loss of the pool is below that of Platt on the pooled data on {below['platt']} of "
-            f"{summary['n_datasets']} datasets, below that of the paper's recipe on {below['paper']}.",
-            "",
-            *_strategies(summary["fewer_labels"]),
-        ]
-    )
+    return [
+        "### Prior, intervals of P, and a few labels, in percent",
+        "",
+        *markdown(rows),
+        "",
+        f"Log loss of the pool is below that of Platt on the pooled data on {below['platt']} of "
+        f"{summary['n_datasets']} datasets, below that of the paper's recipe on {below['paper']}.",
+        "",
+        *_strategies(summary["fewer_labels"]),
+    ]
 
 
-def _strategies(found: dict[str, dict[str, Any]]) -> list[str]:
+def _prior_row(target: Row) -> dict[str, str]:
+    prior, cells = target["prior"], target["cells"]
+    low, high = prior["interval"]
+    return {
+        "held out": target["dataset"],
+        "n": str(target["n"]),
+        "consistent": percent(target["consistent"]),
+        "estimated": percent(prior["estimate"]) + (" (refused)" if prior["refused"] else ""),
+        "90 % interval": f"{percent(low)}-{percent(high)}" + ("" if prior["covered"] else " *missed*"),
+        "cells": str(cells["n"]),
+        "covered": percent(cells["covered"]),
+        **_few(target),
+    }
+
+
+def _few(found: Row) -> dict[str, str]:
+    return {f"ECE, {n} labels": percent(error) for n, error in found["few_labels"].items()}
+
+
+def _strategies(found: dict[str, Row]) -> list[str]:
     """Return what each strategy of choosing labels saves."""
     known = {strategy: row for strategy, row in found.items() if row["datasets"]}
     if not known:
@@ -226,33 +222,34 @@ def _strategies(found: dict[str, dict[str, Any]]) -> list[str]:
     ]
 
 
-def _covered(summary: dict[str, Any]) -> str:
+def _covered(summary: Row) -> str:
     interval = summary["cells_covered_interval"]
     if interval is None:
-        return _percent(summary["cells_covered"])
-    return f"{_percent(summary['cells_covered'])} ({_percent(interval[0])}-{_percent(interval[1])})"
+        return percent(summary["cells_covered"])
+    return f"{percent(summary['cells_covered'])} ({percent(interval[0])}-{percent(interval[1])})"
 
 
-def _weights(targets: Sequence[dict[str, Any]]) -> str:
-    names = list(targets[0]["weights"])
-    lines = [_row(["held out", *names]), _row(["---"] * (1 + len(names)))]
-    lines += [_row([one["dataset"], *(f"{one['weights'][name]:.2f}" for name in names)]) for one in targets]
-    return "\n".join(["### Weights of the pool's members", "", *lines])
+def _weights(targets: Sequence[Row]) -> list[str]:
+    rows = [
+        {"held out": target["dataset"], **{name: f"{weight:.2f}" for name, weight in target["weights"].items()}}
+        for target in targets
+    ]
+    return _titled("Weights of the pool's members", rows)
 
 
-def summarize_simulated(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def summarize_simulated(found: Sequence[Row]) -> Row:
     """Return means over draws and datasets with their standard errors over draws, by world and method."""
     summary = {}
-    for world in dict.fromkeys(one["world"] for one in found):
-        here = [one for one in found if one["world"] == world]
+    for world in dict.fromkeys(row["world"] for row in found):
+        here = [row for row in found if row["world"] == world]
         summary[world] = {method: _over_draws(here, method) for method in here[0]["methods"]}
     return summary
 
 
-def _over_draws(found: Sequence[dict[str, Any]], method: str) -> dict[str, Any]:
-    draws = dict.fromkeys(one["draw"] for one in found)
+def _over_draws(found: Sequence[Row], method: str) -> Row:
+    draws = dict.fromkeys(row["draw"] for row in found)
     by_draw = {
-        metric: [_metric([one for one in found if one["draw"] == draw], method, metric).mean() for draw in draws]
+        metric: [_metric([row for row in found if row["draw"] == draw], method, metric).mean() for draw in draws]
         for metric in METRICS
     }
     return {
@@ -263,26 +260,19 @@ def _over_draws(found: Sequence[dict[str, Any]], method: str) -> dict[str, Any]:
     }
 
 
-def simulated_markdown(summary: dict[str, Any], titles: dict[str, str]) -> str:
+def simulated_text(summary: Row, titles: Mapping[str, str]) -> str:
     """Return the simulated worlds as a Markdown table."""
-    heads = [title for title, _, _ in METRICS.values()]
-    lines = [_row(["world", "method", *heads]), _row(["---"] * (2 + len(heads)))]
-    for world, methods in summary.items():
-        for method, found in methods.items():
-            lines.append(_row([titles[world], TITLES[method], *(_with_error(found, metric) for metric in METRICS)]))
-    return "\n".join([*lines, "", "Behind the sign: the standard error over draws."]) + "\n"
+    rows = [
+        {"world": titles[world], "method": TITLES[method]}
+        | {title: _with_error(found, metric) for metric, (title, _, _) in METRICS.items()}
+        for world, methods in summary.items()
+        for method, found in methods.items()
+    ]
+    return "\n".join([*markdown(pd.DataFrame(rows)), "", "Behind the sign: the standard error over draws."]) + "\n"
 
 
-def _with_error(found: dict[str, Any], metric: str) -> str:
+def _with_error(found: Row, metric: str) -> str:
     _, factor, digits = METRICS[metric]
     shown = f"{factor * found[metric]:.{digits}f}"
     errors = found["standard_error"]
     return shown if errors is None else f"{shown} ± {factor * errors[metric]:.{digits}f}"
-
-
-def _row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
-
-
-def _percent(value: float | None) -> str:
-    return "" if value is None else f"{100 * value:.1f}"

@@ -1,0 +1,66 @@
+"""How every figure looks and is saved: one palette, figures outside pyplot, the same bytes for the same figure."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["AMBER", "BLUE", "GRAY", "GRID", "LIGHT", "RED", "new_figure", "plain_grid", "save_figure", "save_figures"]
+
+BLUE, RED, AMBER, GRAY = "#2f6690", "#c8553d", "#e0a458", "#9aa5b1"
+LIGHT = {BLUE: "#a8c6dc", RED: "#edbcae", GRAY: "#c9d6df"}
+"""A paler shade of a color, for what stands behind or is part of it."""
+
+GRID = "#d9dde1"
+
+
+def new_figure(width: float, height: float, *, constrained: bool = False) -> "Figure":
+    """Return a figure of that size in inches that belongs to no pyplot state.
+
+    Places that must not differ from one run to the next are fixed by hand: matplotlib's layout engines (`constrained`)
+    differ in the last digits.
+    """
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained" if constrained else None)
+
+
+def plain_grid(axes: "Axes", axis: str = "both") -> None:
+    """Draw a thin grid behind everything else."""
+    axes.grid(axis=axis, color=GRID, linewidth=0.6)  # type: ignore[arg-type]
+    axes.set_axisbelow(True)
+
+
+def save_figure(figure: "Figure", path: str | Path) -> tuple[Path, Path]:
+    """Save a figure as `path`.png and `path`.svg, the same bytes for the same figure.
+
+    Parameters
+    ----------
+    figure : matplotlib Figure
+    path : str or Path
+        Without suffix; the folder must exist.
+
+    Returns
+    -------
+    tuple of Path
+        The two files.
+    """
+    import matplotlib as mpl
+
+    png, svg = (Path(f"{path}.{suffix}") for suffix in ("png", "svg"))
+    figure.savefig(png, dpi=150, bbox_inches="tight", metadata={"Software": None})
+    # Without a salt of its own an SVG gets random ids.
+    with mpl.rc_context({"svg.hashsalt": "deep"}):
+        figure.savefig(svg, bbox_inches="tight", metadata={"Date": None})
+    return png, svg
+
+
+def save_figures(figures: Mapping[str, "Figure"], folder: Path, *, caption: str = "") -> None:
+    """Save figures under their names, with a caption in the corner of each where there is one."""
+    for name, figure in figures.items():
+        if caption:
+            figure.text(0.99, 0.005, caption, ha="right", va="bottom", fontsize=7, color="#a33")
+        save_figure(figure, folder / name)
