@@ -15,7 +15,9 @@ __all__ = [
     "P_MIN",
     "Floats",
     "Labels",
+    "RandomState",
     "Votes",
+    "Weights",
     "check_choice",
     "check_consistent_length",
     "check_labels",
@@ -31,6 +33,10 @@ P_MIN = 1e-6
 Votes = npt.NDArray[np.int8]
 Labels = npt.NDArray[np.int8]
 Floats = npt.NDArray[np.float64]
+Weights = npt.ArrayLike | None
+"""How often each row counts; None: once."""
+RandomState = int | np.random.Generator | None
+"""Seeds numpy's generators."""
 
 
 def check_choice(value: str, allowed: Iterable[str], name: str) -> str:

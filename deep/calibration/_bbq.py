@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln, xlogy
 
-from deep._checks import Floats, check_choice
+from deep._checks import Floats, Labels, check_choice
 from deep.base import BaseCalibrator
 from deep.calibration._scores import Scores, bin_edges, collapse, weigh
 from deep.exceptions import InputError
@@ -116,7 +116,7 @@ class BBQ(BaseCalibrator):
         self.score_function = score_function
         self.elbow = elbow
 
-    def _fit(self, p: Floats, y: npt.NDArray[np.int8], w: Floats) -> None:
+    def _fit(self, p: Floats, y: Labels, w: Floats) -> None:
         check_choice(self.strategy, ("quantile", "uniform"), "strategy")
         check_choice(self.score_function, ("aic", "bdeu", "bic"), "score_function")
         if self.elbow is not None and not self.elbow > 0:
@@ -124,6 +124,7 @@ class BBQ(BaseCalibrator):
         scores = collapse(p, y, w)
         binnings = _equal_frequency(scores) if self.strategy == "quantile" else _equal_width(scores)
         values, log_weights = _judge(binnings, self.score_function)
+        # The posterior over binnings under a flat prior; the largest is taken out first, or all would underflow to 0.
         weights = np.exp(log_weights - log_weights.max())
         if self.elbow is not None:
             weights *= _above_elbow(weights, self.elbow)
@@ -189,7 +190,7 @@ def _distinct(ends: Ints, lengths: Ints) -> tuple[Ints, Ints]:
 
 
 def _bounds(sizes: Ints) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Tell which bins are not the first, and which are not the last, of their binning."""
+    """Return masks of the bins that are not the first, and not the last, of their binning."""
     not_first, not_last = np.ones((2, sizes.sum()), dtype=bool)
     stops = np.cumsum(sizes)
     not_first[stops - sizes] = False
@@ -219,6 +220,7 @@ def _judge(binnings: Binnings, score_function: str) -> tuple[Floats, Floats]:
     if score_function == "bdeu":
         prior = np.clip(middle, PRIOR_MARGIN, 1.0 - PRIOR_MARGIN)
         alpha, beta = PRIOR_WEIGHT * prior, PRIOR_WEIGHT * (1.0 - prior)
+        # Beta-binomial marginal likelihood of each bin; bins are independent, so their logarithms add up.
         evidence = _log_beta(n1 + alpha, n - n1 + beta) - _log_beta(alpha, beta)
         return (n1 + alpha) / (n + PRIOR_WEIGHT), np.add.reduceat(evidence, starts)
     share = np.divide(n1, n, out=middle, where=n > 0)
@@ -233,7 +235,7 @@ def _log_beta(a: Floats, b: Floats) -> Floats:
 
 
 def _above_elbow(weights: Floats, elbow: float) -> npt.NDArray[np.bool_]:
-    """Tell which weights stand before the first small drop, a tie of the very largest apart."""
+    """Return a mask of the weights before the first small drop, not counting a tie of the very largest."""
     order = np.argsort(weights)[::-1]
     drops = -np.diff(weights[order])
     tied = int(np.argmax(drops > 0)) if (drops > 0).any() else len(drops)

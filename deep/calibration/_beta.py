@@ -3,10 +3,9 @@
 from itertools import product
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit
 
-from deep._checks import Floats
+from deep._checks import Floats, Labels
 from deep.base import P_MIN, BaseCalibrator
 from deep.calibration._logistic import fit_logistic
 from deep.calibration._scores import Scores, collapse
@@ -55,7 +54,7 @@ class Beta(BaseCalibrator):
     b_: float
     c_: float
 
-    def _fit(self, p: Floats, y: npt.NDArray[np.int8], w: Floats) -> None:
+    def _fit(self, p: Floats, y: Labels, w: Floats) -> None:
         scores = collapse(p, y, w)
         self.a_, self.b_, self.c_ = (float(value) for value in _constrained(_design(scores.p), scores))
 

@@ -4,8 +4,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from numpy.typing import ArrayLike
 
-from deep._checks import Floats, Labels, check_labels, check_sample_weight
+from deep._checks import Floats, Labels, RandomState, Weights, check_labels, check_sample_weight
 from deep.calibration._scores import check_counts, check_whole, weigh
 from deep.exceptions import InputError
 
@@ -35,13 +36,13 @@ class PairedComparison(NamedTuple):
 
 
 def bootstrap_balanced_accuracy(
-    y_true: Any,
-    decision: Any,
+    y_true: ArrayLike,
+    decision: ArrayLike,
     *,
-    sample_weight: Any = None,
+    sample_weight: Weights = None,
     n_boot: int = 10_000,
     confidence: float = 0.95,
-    random_state: Any = 0,
+    random_state: RandomState = 0,
 ) -> tuple[float, float]:
     """Return the percentile bootstrap interval of balanced accuracy.
 
@@ -93,14 +94,14 @@ def bootstrap_balanced_accuracy(
 
 
 def paired_bootstrap(
-    y_true: Any,
-    decision_a: Any,
-    decision_b: Any,
+    y_true: ArrayLike,
+    decision_a: ArrayLike,
+    decision_b: ArrayLike,
     *,
-    sample_weight: Any = None,
+    sample_weight: Weights = None,
     n_boot: int = 10_000,
     confidence: float = 0.95,
-    random_state: Any = 0,
+    random_state: RandomState = 0,
 ) -> PairedComparison:
     """Compare the balanced accuracy of two sets of decisions on the same rows.
 
@@ -156,17 +157,17 @@ def paired_bootstrap(
     return PairedComparison(difference, _interval(resampled, confidence), (as_far + 1) / (len(resampled) + 1))
 
 
-def _labels(y_true: Any, **decisions: Any) -> list[Labels]:
+def _labels(y_true: ArrayLike, **decisions: ArrayLike) -> list[Labels]:
     y = check_labels(y_true, len(np.atleast_1d(np.asarray(y_true))), name="y_true")
     return [y, *(check_labels(values, len(y), name=name) for name, values in decisions.items())]
 
 
-def _cells(codes: Labels, n_cells: int, sample_weight: Any) -> Floats:
+def _cells(codes: Labels, n_cells: int, sample_weight: Weights) -> Floats:
     weights = check_sample_weight(sample_weight, len(codes))
     return check_counts(weigh(codes, weights, n_cells))
 
 
-def _resample(cells: Floats, n_boot: int, random_state: Any) -> npt.NDArray[np.int64]:
+def _resample(cells: Floats, n_boot: int, random_state: RandomState) -> npt.NDArray[np.int64]:
     """Draw the cells of `n_boot` resamples of as many rows."""
     total = cells.sum()
     return np.random.default_rng(random_state).multinomial(int(total), cells / total, size=n_boot)

@@ -1,11 +1,12 @@
 """Reliability without bins: the isotonic calibration curve and the band that a calibrated predictor stays in."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from deep._checks import Floats
+from deep._checks import Floats, Weights
 from deep._figures import BLUE, GRAY, LIGHT, new_figure
 from deep.calibration._scores import check_counts, check_whole, checked_scores
 from deep.exceptions import InputError
@@ -67,10 +68,10 @@ class CorpDisplay:
     @classmethod
     def from_predictions(
         cls,
-        y_true: Any,
-        y_prob: Any,
+        y_true: ArrayLike,
+        y_prob: ArrayLike,
         *,
-        sample_weight: Any = None,
+        sample_weight: Weights = None,
         level: float = 0.9,
         n_resamples: int = 1000,
         random_state: int = 0,
@@ -102,10 +103,12 @@ class CorpDisplay:
         n = check_counts(scores.n).astype(np.int64)
         curve = _isotonic(scores.n1 / scores.n, scores.n)
         rng = np.random.default_rng(random_state)
+        # Labels drawn from P itself, so that the band is what pool-adjacent-violators makes of chance alone.
         drawn = rng.binomial(n, scores.p, size=(n_resamples, len(n))) / n
         band = np.array([_isotonic(row, scores.n) for row in drawn])
         low, high = np.quantile(band, [(1 - level) / 2, (1 + level) / 2], axis=0)
         base = scores.n1.sum() / scores.n.sum()
+        # Brier scores of P, of the curve and of the overall share: MCB = brier - best, DSC = plain - best, UNC = plain.
         brier, best, plain = (_brier(q, scores.n, scores.n1) for q in (scores.p, curve, np.full_like(curve, base)))
         return cls(scores.p, scores.n, curve, low, high, max(brier - best, 0.0), max(plain - best, 0.0), plain)
 

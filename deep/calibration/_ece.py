@@ -1,10 +1,11 @@
 """Expected calibration error, what a perfect predictor would score, and the error beyond that."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from deep._checks import Floats, check_probabilities
+from deep._checks import Floats, RandomState, Weights, check_probabilities
 from deep.calibration._scores import Scores, bin_edges, bin_sums, check_bins, check_counts, check_whole, checked_scores
 
 __all__ = ["NoiseFloor", "debiased_ece", "ece_noise_floor", "expected_calibration_error"]
@@ -33,7 +34,9 @@ class NoiseFloor(NamedTuple):
     q95: float
 
 
-def expected_calibration_error(y_true: Any, y_prob: Any, *, n_bins: int = 8, sample_weight: Any = None) -> float:
+def expected_calibration_error(
+    y_true: ArrayLike, y_prob: ArrayLike, *, n_bins: int = 8, sample_weight: Weights = None
+) -> float:
     """Return the weighted mean gap between the share of label 1 and the mean P, over bins of P.
 
     Parameters
@@ -77,7 +80,7 @@ def expected_calibration_error(y_true: Any, y_prob: Any, *, n_bins: int = 8, sam
     return plain_ece(checked_scores(y_true, y_prob, sample_weight), check_bins(n_bins))
 
 
-def debiased_ece(y_true: Any, y_prob: Any, *, n_bins: int = 8, sample_weight: Any = None) -> float:
+def debiased_ece(y_true: ArrayLike, y_prob: ArrayLike, *, n_bins: int = 8, sample_weight: Weights = None) -> float:
     """Return the expected calibration error with its noise floor taken off, near 0 for a perfect predictor.
 
     Parameters
@@ -118,7 +121,12 @@ def debiased_ece(y_true: Any, y_prob: Any, *, n_bins: int = 8, sample_weight: An
 
 
 def ece_noise_floor(
-    y_prob: Any, *, n_bins: int = 8, sample_weight: Any = None, n_draws: int = 1000, random_state: Any = 0
+    y_prob: ArrayLike,
+    *,
+    n_bins: int = 8,
+    sample_weight: Weights = None,
+    n_draws: int = 1000,
+    random_state: RandomState = 0,
 ) -> NoiseFloor:
     """Return what a perfect predictor with these P would score as expected calibration error.
 
@@ -174,7 +182,7 @@ def beyond_floor(ece: float, floor: float) -> float:
     return float(np.sign(ece - floor) * np.sqrt(abs(ece**2 - floor**2)))
 
 
-def floor_of(scores: Scores, n_bins: int, *, n_draws: int, random_state: Any = 0) -> NoiseFloor:
+def floor_of(scores: Scores, n_bins: int, *, n_draws: int, random_state: RandomState = 0) -> NoiseFloor:
     """Return the noise floor of checked scores; its quantile is nan where `n_draws` is 0."""
     counts, total = check_counts(scores.n), scores.n.sum()
     bounds = np.unique(np.searchsorted(scores.p, bin_edges(n_bins)[:-1]))

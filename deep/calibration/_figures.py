@@ -1,16 +1,17 @@
 """The figure that shows what calibration did."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
-from deep._checks import Floats, check_labels, check_probabilities, check_sample_weight
+from deep._checks import Floats, Weights
 from deep._figures import BLUE, RED, new_figure, plain_grid, save_figure
 from deep.calibration._ece import floor_of, plain_ece
 from deep.calibration._reliability import ReliabilityDisplay
-from deep.calibration._scores import Scores, bin_edges, check_bins, collapse
+from deep.calibration._scores import Rows, Scores, bin_edges, check_bins, checked_rows, collapse
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,11 +26,11 @@ CLASSES = {"consistent": 1, "inconsistent": 0}
 
 
 def plot_reliability(
-    y_true: Any,
-    before: Any,
-    after: Any,
+    y_true: ArrayLike,
+    before: ArrayLike,
+    after: ArrayLike,
     *,
-    sample_weight: Any = None,
+    sample_weight: Weights = None,
     n_bins: int = 8,
     title: str | None = None,
     path: str | Path | None = None,
@@ -78,7 +79,7 @@ def plot_reliability(
     """
     edges = bin_edges(check_bins(n_bins))
     columns = {"before": before, "after": after}
-    rows = {name: _checked(y_true, column, sample_weight, name) for name, column in columns.items()}
+    rows = {name: checked_rows(y_true, column, sample_weight, scores=name) for name, column in columns.items()}
     figure = new_figure(9.0, 9.8)
     pairs = _pairs_of_axes(figure)
     for (name, (p, y, w)), pair in zip(rows.items(), pairs[:2], strict=True):
@@ -89,12 +90,6 @@ def plot_reliability(
     if path is not None:
         save_figure(figure, path)
     return figure
-
-
-def _checked(y_true: Any, y_prob: Any, sample_weight: Any, name: str) -> tuple[Floats, npt.NDArray[np.int8], Floats]:
-    p = check_probabilities(y_prob, name=name)
-    w = check_sample_weight(sample_weight, len(p))
-    return p[w > 0], check_labels(y_true, len(p), name="y_true")[w > 0], w[w > 0]
 
 
 def _pairs_of_axes(figure: "Figure") -> "list[tuple[Axes, Axes]]":
@@ -124,7 +119,7 @@ def _draw_all(pair: "tuple[Axes, Axes]", scores: Scores, edges: Floats, name: st
     _draw_counts(strip, [display], "mean P(consistent)")
 
 
-def _draw_class(pair: "tuple[Axes, Axes]", rows: dict[str, Any], name: str, label: int, edges: Floats) -> None:
+def _draw_class(pair: "tuple[Axes, Axes]", rows: Mapping[str, Rows], name: str, label: int, edges: Floats) -> None:
     """Draw, before and after calibration, how often one predicted class is right, by confidence in it."""
     panel, strip = pair
     displays = []

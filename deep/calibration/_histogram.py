@@ -1,9 +1,8 @@
 """Histogram binning."""
 
 import numpy as np
-import numpy.typing as npt
 
-from deep._checks import Floats
+from deep._checks import Floats, Labels
 from deep.base import BaseCalibrator
 from deep.calibration._scores import bin_edges, bin_sums, check_bins, collapse
 
@@ -50,7 +49,7 @@ class Histogram(BaseCalibrator):
     def __init__(self, n_bins: int = 10) -> None:
         self.n_bins = n_bins
 
-    def _fit(self, p: Floats, y: npt.NDArray[np.int8], w: Floats) -> None:
+    def _fit(self, p: Floats, y: Labels, w: Floats) -> None:
         edges = bin_edges(check_bins(self.n_bins))
         n, _, n1 = bin_sums(collapse(p, y, w), edges)
         middles = (edges[:-1] + edges[1:]) / 2.0

@@ -1,10 +1,9 @@
 """Isotonic regression."""
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.isotonic import isotonic_regression
 
-from deep._checks import Floats
+from deep._checks import Floats, Labels
 from deep.base import BaseCalibrator
 from deep.calibration._scores import collapse
 
@@ -48,7 +47,7 @@ class Isotonic(BaseCalibrator):
     thresholds_: Floats
     values_: Floats
 
-    def _fit(self, p: Floats, y: npt.NDArray[np.int8], w: Floats) -> None:
+    def _fit(self, p: Floats, y: Labels, w: Floats) -> None:
         scores = collapse(p, y, w)
         values = isotonic_regression(scores.n1 / scores.n, sample_weight=scores.n)
         inner = np.ones(len(values), dtype=bool)

@@ -1,15 +1,28 @@
-"""Metrics of decisions and probabilities, all from one sorted pass over distinct scores."""
+"""Metrics of decisions and probabilities, all from one sorted pass over distinct scores.
 
-from typing import Any, NamedTuple
+They equal scikit-learn's (tested), and are not taken from it: on collapsed scores each is a line, where
+``sklearn.metrics`` takes rows, checks them again for each metric, and warns or raises where a class is missing.
+"""
+
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 from scipy.special import xlogy
 
-from deep._checks import Floats, check_labels, check_probabilities, check_sample_weight
+from deep._checks import Floats, Labels, RandomState, Weights
 from deep.base import P_MIN
 from deep.calibration._ece import beyond_floor, floor_of, plain_ece
-from deep.calibration._scores import Scores, bin_edges, bin_sums, check_bins, checked_scores, collapse, weigh
+from deep.calibration._scores import (
+    Scores,
+    bin_edges,
+    bin_sums,
+    check_bins,
+    checked_rows,
+    checked_scores,
+    collapse,
+    weigh,
+)
 from deep.exceptions import InputError
 
 __all__ = [
@@ -45,7 +58,7 @@ class BrierDecomposition(NamedTuple):
     uncertainty: float
 
 
-def log_loss(y_true: Any, y_prob: Any, *, sample_weight: Any = None) -> float:
+def log_loss(y_true: ArrayLike, y_prob: ArrayLike, *, sample_weight: Weights = None) -> float:
     """Return the mean negative log-likelihood of the labels, in nats.
 
     Parameters
@@ -67,7 +80,7 @@ def log_loss(y_true: Any, y_prob: Any, *, sample_weight: Any = None) -> float:
 
 
 def brier_decomposition(
-    y_true: Any, y_prob: Any, *, n_bins: int | None = None, sample_weight: Any = None
+    y_true: ArrayLike, y_prob: ArrayLike, *, n_bins: int | None = None, sample_weight: Weights = None
 ) -> BrierDecomposition:
     """Split the Brier score into reliability, resolution and uncertainty.
 
@@ -102,7 +115,7 @@ def brier_decomposition(
     return _brier(checked_scores(y_true, y_prob, sample_weight), n_bins if n_bins is None else check_bins(n_bins))
 
 
-def auroc(y_true: Any, y_prob: Any, *, sample_weight: Any = None) -> float:
+def auroc(y_true: ArrayLike, y_prob: ArrayLike, *, sample_weight: Weights = None) -> float:
     """Return the chance that a consistent row has the higher P than an inconsistent one, ties counting half.
 
     Parameters
@@ -124,7 +137,9 @@ def auroc(y_true: Any, y_prob: Any, *, sample_weight: Any = None) -> float:
     return _auroc(checked_scores(y_true, y_prob, sample_weight))
 
 
-def balanced_accuracy(y_true: Any, y_prob: Any, *, threshold: float = 0.5, sample_weight: Any = None) -> float:
+def balanced_accuracy(
+    y_true: ArrayLike, y_prob: ArrayLike, *, threshold: float = 0.5, sample_weight: Weights = None
+) -> float:
     """Return the mean of the shares of consistent and of inconsistent rows that are decided rightly.
 
     Parameters
@@ -152,7 +167,7 @@ def balanced_accuracy(y_true: Any, y_prob: Any, *, threshold: float = 0.5, sampl
     return _balanced_accuracy(_confusion_at(y_true, y_prob, threshold, sample_weight))
 
 
-def precision(y_true: Any, y_prob: Any, *, threshold: float = 0.5, sample_weight: Any = None) -> float:
+def precision(y_true: ArrayLike, y_prob: ArrayLike, *, threshold: float = 0.5, sample_weight: Weights = None) -> float:
     """Return the share of rows decided consistent that are; nan where none is decided so.
 
     Parameters
@@ -169,7 +184,7 @@ def precision(y_true: Any, y_prob: Any, *, threshold: float = 0.5, sample_weight
     return _precision(_confusion_at(y_true, y_prob, threshold, sample_weight))
 
 
-def recall(y_true: Any, y_prob: Any, *, threshold: float = 0.5, sample_weight: Any = None) -> float:
+def recall(y_true: ArrayLike, y_prob: ArrayLike, *, threshold: float = 0.5, sample_weight: Weights = None) -> float:
     """Return the share of consistent rows that are decided so; nan where there is none.
 
     Parameters
@@ -187,15 +202,15 @@ def recall(y_true: Any, y_prob: Any, *, threshold: float = 0.5, sample_weight: A
 
 
 def evaluate(
-    y_true: Any,
-    y_prob: Any,
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
     *,
-    sample_weight: Any = None,
+    sample_weight: Weights = None,
     n_bins: int = 8,
     threshold: float = 0.5,
-    y_decision: Any = None,
+    y_decision: ArrayLike | None = None,
     n_draws: int = 1000,
-    random_state: Any = 0,
+    random_state: RandomState = 0,
 ) -> dict[str, float]:
     """Return every metric of probabilities and their decisions at once.
 
@@ -238,13 +253,12 @@ def evaluate(
     >>> {name: round(result[name], 3) for name in ("balanced_accuracy", "auroc", "ece", "ece_floor")}
     {'balanced_accuracy': 0.652, 'auroc': 0.652, 'ece': 0.1, 'ece_floor': 0.034}
     """
-    p = check_probabilities(y_prob)
-    y = check_labels(y_true, len(p), name="y_true")
-    w = check_sample_weight(sample_weight, len(p))
-    decided = _decide(p, threshold) if y_decision is None else check_labels(y_decision, len(p), name="y_decision")
-    kept = w > 0
-    scores = collapse(p[kept], y[kept], w[kept])
-    confusion = _confusion(y, decided, w)
+    p, y, w = checked_rows(y_true, y_prob, sample_weight)
+    if y_decision is None:
+        decided = _decide(p, threshold)
+    else:
+        _, decided, _ = checked_rows(y_decision, y_prob, sample_weight, labels="y_decision")
+    scores, confusion = collapse(p, y, w), _confusion(y, decided, w)
     brier = _brier(scores, check_bins(n_bins))
     return {
         "balanced_accuracy": _balanced_accuracy(confusion),
@@ -259,7 +273,7 @@ def evaluate(
     }
 
 
-def _calibration_errors(scores: Scores, n_bins: int, n_draws: int, random_state: Any) -> dict[str, float]:
+def _calibration_errors(scores: Scores, n_bins: int, n_draws: int, random_state: RandomState) -> dict[str, float]:
     ece, mean, q95 = plain_ece(scores, n_bins), float("nan"), float("nan")
     if n_draws != 0:
         mean, q95 = floor_of(scores, n_bins, n_draws=n_draws, random_state=random_state)
@@ -291,21 +305,20 @@ def _auroc(scores: Scores) -> float:
     return _ratio(float(scores.n1 @ below), pairs)
 
 
-def _decide(p: Floats, threshold: float) -> npt.NDArray[np.int8]:
+def _decide(p: Floats, threshold: float) -> Labels:
     if not 0.0 <= threshold <= 1.0:
         raise InputError(f"`threshold` must lie in [0, 1]. Got {threshold!r}.")
     return (p >= threshold).astype(np.int8)
 
 
-def _confusion(y: npt.NDArray[np.int8], decided: npt.NDArray[np.int8], w: Floats) -> Floats:
+def _confusion(y: Labels, decided: Labels, w: Floats) -> Floats:
     """Return the weight of each (label, decision), shape (2, 2)."""
     return weigh(2 * y + decided, w, 4).reshape(2, 2)
 
 
-def _confusion_at(y_true: Any, y_prob: Any, threshold: float, sample_weight: Any) -> Floats:
-    p = check_probabilities(y_prob)
-    y = check_labels(y_true, len(p), name="y_true")
-    return _confusion(y, _decide(p, threshold), check_sample_weight(sample_weight, len(p)))
+def _confusion_at(y_true: ArrayLike, y_prob: ArrayLike, threshold: float, sample_weight: Weights) -> Floats:
+    p, y, w = checked_rows(y_true, y_prob, sample_weight)
+    return _confusion(y, _decide(p, threshold), w)
 
 
 def _balanced_accuracy(confusion: Floats) -> float:

@@ -1,10 +1,9 @@
 """Platt scaling on log-odds."""
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit
 
-from deep._checks import Floats
+from deep._checks import Floats, Labels
 from deep.base import BaseCalibrator
 from deep.calibration._logistic import fit_logistic
 from deep.calibration._scores import collapse, log_odds
@@ -52,7 +51,7 @@ class Platt(BaseCalibrator):
     slope_: float
     intercept_: float
 
-    def _fit(self, p: Floats, y: npt.NDArray[np.int8], w: Floats) -> None:
+    def _fit(self, p: Floats, y: Labels, w: Floats) -> None:
         scores = collapse(p, y, w)
         n1 = scores.n1.sum()
         n0 = scores.n.sum() - n1

@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from deep._checks import Floats
+from deep._checks import Floats, Weights
 from deep._figures import BLUE, GRAY, new_figure, plain_grid
 from deep.calibration._scores import Scores, bin_edges, bin_sums, check_bins, checked_scores
 
@@ -64,7 +65,13 @@ class ReliabilityDisplay:
 
     @classmethod
     def from_predictions(
-        cls, y_true: Any, y_prob: Any, *, n_bins: int = 8, sample_weight: Any = None, name: str | None = None
+        cls,
+        y_true: ArrayLike,
+        y_prob: ArrayLike,
+        *,
+        n_bins: int = 8,
+        sample_weight: Weights = None,
+        name: str | None = None,
     ) -> Self:
         """Bin probabilities and their labels.
 

@@ -4,8 +4,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from numpy.typing import ArrayLike
 
-from deep._checks import Floats, Labels, check_labels, check_probabilities, check_sample_weight
+from deep._checks import Floats, Labels, Weights, check_labels, check_probabilities, check_sample_weight
 from deep.base import P_MIN
 from deep.exceptions import InputError
 
@@ -16,11 +17,16 @@ __all__ = [
     "check_bins",
     "check_counts",
     "check_whole",
+    "checked_rows",
     "checked_scores",
     "collapse",
     "log_odds",
     "weigh",
 ]
+
+
+Rows = tuple[Floats, Labels, Floats]
+"""Probabilities, labels and weights."""
 
 
 class Scores(NamedTuple):
@@ -53,13 +59,20 @@ def collapse(p: Floats, y: Labels, w: Floats) -> Scores:
     return Scores(distinct, by_label.sum(axis=1), by_label[:, 1])
 
 
-def checked_scores(y_true: Any, y_prob: Any, sample_weight: Any) -> Scores:
-    """Check labels, probabilities and weights of a metric, drop rows of weight 0, and collapse the rest."""
-    p = check_probabilities(y_prob)
-    y = check_labels(y_true, len(p), name="y_true")
+def checked_rows(
+    y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights, *, labels: str = "y_true", scores: str = "y_prob"
+) -> Rows:
+    """Check labels and probabilities, called so in errors, and weights; return the rows of positive weight."""
+    p = check_probabilities(y_prob, name=scores)
+    y = check_labels(y_true, len(p), name=labels)
     w = check_sample_weight(sample_weight, len(p))
     kept = w > 0
-    return collapse(p[kept], y[kept], w[kept])
+    return p[kept], y[kept], w[kept]
+
+
+def checked_scores(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights) -> Scores:
+    """Check labels, probabilities and weights of a metric, drop rows of weight 0, and collapse the rest."""
+    return collapse(*checked_rows(y_true, y_prob, sample_weight))
 
 
 def log_odds(p: Floats) -> Floats:
@@ -69,14 +82,14 @@ def log_odds(p: Floats) -> Floats:
     return odds
 
 
-def check_whole(number: Any, *, least: int, name: str) -> int:
+def check_whole(number: object, *, least: int, name: str) -> int:
     """Return `number` if it is a whole number of at least `least`."""
     if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < least:
         raise InputError(f"`{name}` must be a whole number of at least {least}. Got {number!r}.")
     return int(number)
 
 
-def check_bins(n_bins: Any) -> int:
+def check_bins(n_bins: object) -> int:
     """Return `n_bins` if it is a whole number of at least 1."""
     return check_whole(n_bins, least=1, name="n_bins")
 

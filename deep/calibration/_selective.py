@@ -1,12 +1,13 @@
 """Decide only where confident: risk against coverage, and a confidence that keeps an accuracy."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import stats
 
-from deep._checks import Floats
+from deep._checks import Floats, Weights
 from deep.calibration._scores import check_counts, checked_scores, weigh
 from deep.exceptions import InputError
 
@@ -46,7 +47,7 @@ class SelectiveThreshold:
     accuracy_low: float
 
 
-def _by_confidence(y_true: Any, y_prob: Any, sample_weight: Any) -> tuple[Floats, Floats, Floats]:
+def _by_confidence(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights) -> tuple[Floats, Floats, Floats]:
     """Return distinct confidences, the largest first, with the weight of items and of right decisions."""
     scores = checked_scores(y_true, y_prob, sample_weight)
     positive = scores.p >= DECISION
@@ -56,7 +57,7 @@ def _by_confidence(y_true: Any, y_prob: Any, sample_weight: Any) -> tuple[Floats
     return -distinct, weigh(where, scores.n, len(distinct)), weigh(where, right, len(distinct))
 
 
-def risk_coverage(y_true: Any, y_prob: Any, *, sample_weight: Any = None) -> "pd.DataFrame":
+def risk_coverage(y_true: ArrayLike, y_prob: ArrayLike, *, sample_weight: Weights = None) -> "pd.DataFrame":
     """Return the share of wrong decisions among the most confident items, for every share of them.
 
     Parameters
@@ -92,7 +93,7 @@ def risk_coverage(y_true: Any, y_prob: Any, *, sample_weight: Any = None) -> "pd
 
 
 def selective_threshold(
-    y_true: Any, y_prob: Any, target: float, *, delta: float = 0.1, sample_weight: Any = None
+    y_true: ArrayLike, y_prob: ArrayLike, target: float, *, delta: float = 0.1, sample_weight: Weights = None
 ) -> SelectiveThreshold:
     """Return the confidence from which on decisions are right at least as often as wanted.
 

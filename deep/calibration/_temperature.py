@@ -1,10 +1,9 @@
 """Temperature scaling: one scale on the log-odds."""
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit
 
-from deep._checks import Floats
+from deep._checks import Floats, Labels
 from deep.base import BaseCalibrator
 from deep.calibration._scores import Scores, collapse, log_odds
 
@@ -48,7 +47,7 @@ class Temperature(BaseCalibrator):
 
     temperature_: float
 
-    def _fit(self, p: Floats, y: npt.NDArray[np.int8], w: Floats) -> None:
+    def _fit(self, p: Floats, y: Labels, w: Floats) -> None:
         scores = collapse(p, y, w)
         x = log_odds(scores.p)
         self.temperature_ = 1.0 / _best_scale(x, scores) if x.any() else 1.0
@@ -58,25 +57,13 @@ class Temperature(BaseCalibrator):
 
 
 def _best_scale(x: Floats, scores: Scores) -> float:
-    """Find where the loss in the scale has slope 0, by Newton steps that fall back on halving the bracket."""
+    """Return the scale at which the negative log-likelihood, convex in it, has slope 0, or the nearer bound."""
+    from scipy.optimize import brentq
+
+    def slope(scale: float) -> float:
+        return float(x @ (scores.n * expit(scale * x) - scores.n1))
+
     low, high = 1.0 / HOTTEST, 1.0 / COLDEST
-    slope_at_low, _ = _derivatives(low, x, scores)
-    slope_at_high, _ = _derivatives(high, x, scores)
-    if slope_at_low >= 0.0 or slope_at_high <= 0.0:
-        return low if slope_at_low >= 0.0 else high
-    scale = 1.0
-    for _ in range(200):
-        slope, curvature = _derivatives(scale, x, scores)
-        low, high = (scale, high) if slope < 0.0 else (low, scale)
-        proposed = scale - slope / curvature if curvature > 0.0 else low
-        trial = proposed if low < proposed < high else (low + high) / 2.0
-        if abs(trial - scale) <= 1e-14 * scale:
-            break
-        scale = trial
-    return scale
-
-
-def _derivatives(scale: float, x: Floats, scores: Scores) -> tuple[float, float]:
-    """Return first and second derivative of the negative log-likelihood in the scale."""
-    fitted = expit(scale * x)
-    return float(x @ (scores.n * fitted - scores.n1)), float(x**2 @ (scores.n * fitted * (1.0 - fitted)))
+    if slope(low) >= 0.0:
+        return low
+    return high if slope(high) <= 0.0 else float(brentq(slope, low, high, xtol=1e-15, rtol=1e-15))

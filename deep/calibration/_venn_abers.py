@@ -1,9 +1,9 @@
-"""Venn-Abers calibration: two probabilities for each score, of which one is right, where labels are exchangeable."""
+"""Inductive Venn-Abers prediction: an interval [p0, p1] for each score, valid where labels are exchangeable."""
 
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Floats, check_probabilities
+from deep._checks import Floats, Labels, check_probabilities
 from deep.base import BaseCalibrator
 from deep.calibration._scores import collapse
 
@@ -37,7 +37,7 @@ class VennAbers(BaseCalibrator):
     [0.045, 0.976]
     """
 
-    def _fit(self, p: Floats, y: npt.NDArray[np.int8], w: Floats) -> None:
+    def _fit(self, p: Floats, y: Labels, w: Floats) -> None:
         self.scores_ = collapse(p, y, w)
 
     def interval(self, y_prob: npt.ArrayLike) -> Floats:
@@ -67,5 +67,6 @@ class VennAbers(BaseCalibrator):
 
     def _transform(self, p: Floats) -> Floats:
         p0, p1 = self.interval(p).T
+        # The minimax choice: least log loss beyond that of the better of the two bounds (Vovk et al., section 4).
         merged: Floats = p1 / (1.0 - p0 + p1)
         return merged

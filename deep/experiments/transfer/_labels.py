@@ -1,8 +1,7 @@
 """A few labels of the held-out dataset: what they leave of the calibration error, and which ones to ask for."""
 
-from typing import Any
-
 import numpy as np
+import numpy.typing as npt
 
 from deep._checks import Floats, Labels
 from deep.calibration import expected_calibration_error
@@ -60,7 +59,7 @@ def fewer_labels(
     }
 
 
-def _error(y: Labels, p: Floats, labeled: Any, found: PoolScores, n_bins: int) -> float:
+def _error(y: Labels, p: Floats, labeled: npt.NDArray[np.intp], found: PoolScores, n_bins: int) -> float:
     rest = np.ones(len(y), dtype=bool)
     rest[labeled] = False
     few = FewLabels(found.misfit).fit(p[labeled], y[labeled])

@@ -7,16 +7,16 @@ voters there are 32 vote patterns, so that every metric is computed on the exact
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.stats import norm
 
-from deep._checks import Floats
+from deep._checks import Floats, Votes
 from deep.calibration import Platt, balanced_accuracy, expected_calibration_error, log_loss
 from deep.datasets import PublishedDataset, published_datasets, published_points
 from deep.ensembles import LabelModel, LogisticRegression
+from deep.evaluate import Row
 from deep.model import Pool
 from deep.records import VoteMatrix
 
@@ -25,7 +25,7 @@ __all__ = ["WORLDS", "World", "simulate_world", "transfer_in", "true_tables"]
 N_VOTERS = 5
 N_NODES = 21
 
-PATTERNS: npt.NDArray[np.int8] = np.array(list(product((0, 1), repeat=N_VOTERS)), dtype=np.int8)
+PATTERNS: Votes = np.array(list(product((0, 1), repeat=N_VOTERS)), dtype=np.int8)
 """Every pattern of five votes."""
 
 EQUAL_LOADINGS = (0.5**0.5,) * N_VOTERS
@@ -132,7 +132,7 @@ def simulate_world(world: World, random_state: int) -> VoteMatrix:
     )
 
 
-def transfer_in(name: str, random_state: int) -> list[dict[str, Any]]:
+def transfer_in(name: str, random_state: int) -> list[Row]:
     """Hold out each dataset of one draw of a world; return the exact metrics of every method on it."""
     world = WORLDS[name]
     votes, tables = simulate_world(world, random_state), true_tables(world)

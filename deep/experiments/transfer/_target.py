@@ -1,28 +1,39 @@
 """One dataset held out: the pool and its rivals, without a label of it and with a few."""
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from deep._checks import Floats, Labels
 from deep.calibration import balanced_accuracy, ece_noise_floor, expected_calibration_error, log_loss
 from deep.datasets import ScoreTable
-from deep.evaluate import HoldOut, TestCells, balanced_accuracies, best_threshold, hold_out, row_weights
+from deep.evaluate import (
+    HoldOut,
+    Row,
+    TestCells,
+    balanced_accuracies,
+    best_threshold,
+    hold_out,
+    row_weights,
+    vote_baselines,
+)
 from deep.experiments.transfer._labels import few_label_errors, fewer_labels
 from deep.features import distinct_patterns
 from deep.model import (
     RECIPES,
+    Candidate,
     Pool,
     PoolScores,
     Subset,
+    TrainingSet,
     choose_subsets,
     fit_candidates,
     recommend,
     task_seed,
     training_set,
 )
-from deep.records import ABSTAIN, VoteMatrix
+from deep.records import VoteMatrix
 
 __all__ = ["MIN_CELL", "TransferSettings", "transfer_to"]
 
@@ -31,6 +42,8 @@ MIN_CELL = 30
 
 PAPER_ENSEMBLERS = ("GradientBoosting", "LogisticRegression", "RandomForest")
 PAPER_SIZES = (3, 5, 9)
+
+Decisions = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -53,7 +66,7 @@ class TransferSettings:
 
 def transfer_to(
     votes: VoteMatrix, test: str, *, scores: ScoreTable | None = None, settings: TransferSettings | None = None
-) -> dict[str, Any]:
+) -> Row:
     """Hold one labeled dataset out, learn on the others, and measure everything on it.
 
     Parameters
@@ -88,11 +101,7 @@ def transfer_to(
         "platt": _pooled_platt(split, settings),
         **_single_judges(split, scores),
     }
-    labeling = {
-        "n_draws": settings.n_draws,
-        "n_bins": settings.n_bins,
-        "random_state": settings.random_state,
-    }
+    labeling = asdict(settings)
     return {
         "dataset": test,
         "n": len(y),
@@ -113,7 +122,7 @@ def transfer_to(
     }
 
 
-def _metrics(y: Labels, p: Floats, decisions: Any, settings: TransferSettings) -> dict[str, Any]:
+def _metrics(y: Labels, p: Floats, decisions: Decisions, settings: TransferSettings) -> Row:
     floor = ece_noise_floor(p, n_bins=settings.n_bins)
     return {
         "balanced_accuracy": balanced_accuracy(y, decisions),
@@ -123,7 +132,7 @@ def _metrics(y: Labels, p: Floats, decisions: Any, settings: TransferSettings) -
     }
 
 
-def _paper(split: HoldOut, settings: TransferSettings) -> dict[str, Any]:
+def _paper(split: HoldOut, settings: TransferSettings) -> Row:
     """Return the paper's recipe: three ensemblers x three sizes, chosen by accuracy, calibrated by Platt."""
     recipe = RECIPES["paper"]
     training = training_set(split.train, recipe, random_state=settings.random_state)
@@ -136,21 +145,26 @@ def _paper(split: HoldOut, settings: TransferSettings) -> dict[str, Any]:
         for candidate in _calibrated(name, subset, split, training, settings)
     ]
     best = recommend(found, "accuracy")
-    target = TestCells.from_votes(split.test)
-    p = best.p[target.row_pattern]
-    return _metrics(split.test.labels, p, p >= 0.5, settings) | {"chain": f"{best.ensembler} ({len(best.prompts)})"}
+    return _on_rows(best, split, settings) | {"chain": f"{best.ensembler} ({len(best.prompts)})"}
 
 
-def _pooled_platt(split: HoldOut, settings: TransferSettings) -> dict[str, Any]:
+def _pooled_platt(split: HoldOut, settings: TransferSettings) -> Row:
     """Return logistic regression on the votes of all rows as they come, with Platt on the same rows."""
     training = training_set(split.train, RECIPES["paper"], random_state=settings.random_state)
     columns = tuple(range(split.train.shape[1]))
     (best,) = _calibrated("LogisticRegression", Subset(columns, "all"), split, training, settings)
-    p = best.p[TestCells.from_votes(split.test).row_pattern]
+    return _on_rows(best, split, settings)
+
+
+def _on_rows(chain: Candidate, split: HoldOut, settings: TransferSettings) -> Row:
+    """Return the metrics of a chain's P on the rows of the held-out dataset."""
+    p = chain.p[TestCells.from_votes(split.test).row_pattern]
     return _metrics(split.test.labels, p, p >= 0.5, settings)
 
 
-def _calibrated(name: str, subset: Subset, split: HoldOut, training: Any, settings: TransferSettings) -> list[Any]:
+def _calibrated(
+    name: str, subset: Subset, split: HoldOut, training: TrainingSet, settings: TransferSettings
+) -> list[Candidate]:
     seed = task_seed(name, subset.columns, "paper", settings.random_state)
     target = TestCells.from_votes(split.test)
     found = fit_candidates(
@@ -159,20 +173,17 @@ def _calibrated(name: str, subset: Subset, split: HoldOut, training: Any, settin
     return [candidate for candidate in found if candidate.calibrator == "platt"]
 
 
-def _single_judges(split: HoldOut, scores: ScoreTable | None) -> dict[str, dict[str, Any]]:
+def _single_judges(split: HoldOut, scores: ScoreTable | None) -> dict[str, Row]:
     """Return the best judge chosen on training data, and the best score with the threshold learned there."""
-    weights = row_weights(split.train)
-    decisions = (split.train.votes == 1) | (split.train.votes == ABSTAIN)
-    best = int(np.argmax(balanced_accuracies(decisions, split.train.labels, weights)))
-    voted = split.test.votes[:, best] != 0
-    found = {"best_judge": _judged(split, split.train.voter_names[best], voted)}
+    best = next(rival for rival in vote_baselines(split) if rival.kind == "best_prompt")
+    found = {"best_judge": _judged(split, best.name, best.decisions)}
     if scores is not None:
-        found["best_judge_learned_threshold"] = _best_threshold(split, scores, weights)
+        found["best_judge_learned_threshold"] = _best_threshold(split, scores)
     return found
 
 
-def _best_threshold(split: HoldOut, scores: ScoreTable, weights: Floats) -> dict[str, Any]:
-    y, train = split.train.labels, scores.scores[split.train_rows]
+def _best_threshold(split: HoldOut, scores: ScoreTable) -> Row:
+    y, weights, train = split.train.labels, row_weights(split.train), scores.scores[split.train_rows]
     thresholds = [best_threshold(column, y, weights) for column in train.T]
     reached = balanced_accuracies(~(train < np.array(thresholds)), y, weights)
     best = int(np.nanargmax(reached))
@@ -180,11 +191,11 @@ def _best_threshold(split: HoldOut, scores: ScoreTable, weights: Floats) -> dict
     return _judged(split, scores.score_names[best], decisions)
 
 
-def _judged(split: HoldOut, name: str, decisions: Any) -> dict[str, Any]:
+def _judged(split: HoldOut, name: str, decisions: Decisions) -> Row:
     return {"balanced_accuracy": balanced_accuracy(split.test.labels, decisions), "judge": name}
 
 
-def _cell_coverage(test: VoteMatrix, found: PoolScores) -> dict[str, Any]:
+def _cell_coverage(test: VoteMatrix, found: PoolScores) -> Row:
     """Return how many vote patterns of at least `MIN_CELL` rows have their observed rate within the interval of P."""
     patterns, where = distinct_patterns(test.votes)
     n = np.bincount(where, minlength=len(patterns))
