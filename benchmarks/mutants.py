@@ -1,0 +1,215 @@
+"""Break the mathematics in one place at a time, and count how often its tests notice.
+
+    python benchmarks/mutants.py [--sample 300] [--jobs 2] [--module deep/calibration/_platt.py ...]
+
+cosmic-ray says where its operators can change a module; a sample with a fixed seed is drawn from all places at once,
+so that every module has its share. Each mutant is imported in a process of its own, in place of the module, and the
+tests that `mutants.toml` names for the module are run until one fails. Nothing is written to the working tree.
+"""
+
+import argparse
+import ast
+import difflib
+import importlib
+import importlib.abc
+import importlib.util
+import multiprocessing
+import os
+import random
+import re
+import sys
+import time
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+SETTINGS = Path(__file__).with_suffix(".toml")
+GRACE = 10.0
+"""Seconds that a mutant may run beyond three times its tests' time on the module as it is."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change: the operator's n-th place in a module, and the line it stands on."""
+
+    module: str
+    operator: str
+    occurrence: int
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.module}:{self.line} {self.operator}#{self.occurrence}"
+
+
+class MutatedModule(importlib.abc.MetaPathFinder, importlib.abc.SourceLoader):
+    """Imports one module from a given text, all others as ever."""
+
+    def __init__(self, name: str, path: Path, text: str) -> None:
+        self.name, self.path, self.text = name, path, text
+
+    def find_spec(self, fullname: str, *_: object) -> ModuleSpec | None:
+        """Return the specification of the module that is replaced, None for any other."""
+        if fullname != self.name:
+            return None
+        return importlib.util.spec_from_file_location(fullname, self.path, loader=self)
+
+    def get_filename(self, _: str) -> str:
+        """Return the path of the module as it stands on disk."""
+        return str(self.path)
+
+    def get_data(self, _: str) -> bytes:
+        """Return the mutated text, whichever file is asked for: there is no compiled one."""
+        return self.text.encode()
+
+
+def mutants_of(module: str, left_out: re.Pattern[str]) -> Iterator[Mutant]:
+    """Yield every mutant of a module, but those of annotations and of the operators left out."""
+    from cosmic_ray import plugins
+    from cosmic_ray.ast import ast_nodes, get_ast_from_path
+
+    tree = get_ast_from_path(ROOT / module)
+    annotated = list(_annotations((ROOT / module).read_text(encoding="utf-8")))
+    for name in plugins.operator_names():
+        kind = plugins.get_operator(name)
+        if kind.arguments() or left_out.fullmatch(name.removeprefix("core/")):
+            continue
+        operator = kind()
+        nodes = (node for node in ast_nodes(tree) if getattr(node.parent, "type", "") != "parameters")  # a lone `*`
+        places = (start for node in nodes for start, _ in operator.mutation_positions(node))
+        for occurrence, start in enumerate(places):
+            if not any(first <= start < last for first, last in annotated):
+                yield Mutant(module, name, occurrence, start[0])
+
+
+def _annotations(text: str) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    """Yield where annotations begin and end: they are never evaluated to a number."""
+    for node in ast.walk(ast.parse(text)):
+        for field in ("annotation", "returns"):
+            found = getattr(node, field, None)
+            if found is not None:
+                yield (found.lineno, found.col_offset), (found.end_lineno, found.end_col_offset)
+
+
+def mutated_text(mutant: Mutant) -> str:
+    """Return the text of the module with the mutant's change."""
+    from cosmic_ray import plugins
+    from cosmic_ray.mutating import mutate_code
+
+    text = (ROOT / mutant.module).read_text(encoding="utf-8")
+    return str(mutate_code(text, plugins.get_operator(mutant.operator)(), mutant.occurrence))
+
+
+def changed_lines(mutant: Mutant) -> str:
+    """Return the lines that a mutant takes out and puts in."""
+    before = (ROOT / mutant.module).read_text(encoding="utf-8").splitlines()
+    lines = difflib.unified_diff(before, mutated_text(mutant).splitlines(), lineterm="", n=0)
+    return "\n".join(f"    {line}" for line in lines if re.match(r"[+-](?![+-])", line))
+
+
+def run_tests(module: str, text: str | None, tests: Sequence[str]) -> None:
+    """Run tests with a module's text replaced, and end the process with pytest's exit status."""
+    import pytest
+
+    sys.stdout = sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - closed with the process
+    os.dup2(sys.stdout.fileno(), 1)
+    os.dup2(sys.stdout.fileno(), 2)
+    sys.dont_write_bytecode = True
+    if text is not None:
+        name = module.removesuffix(".py").replace("/", ".")
+        sys.meta_path.insert(0, MutatedModule(name, ROOT / module, text))
+    options = ["-x", "-q", "--tb=no", "-p", "no:cacheprovider"]
+    os._exit(int(pytest.main([*options, *tests])))
+
+
+def outcome(module: str, text: str | None, tests: Sequence[str], limit: float | None) -> int | None:
+    """Return pytest's exit status in a forked process, None where it ran past the limit."""
+    process = multiprocessing.get_context("fork").Process(target=run_tests, args=(module, text, tests))
+    process.start()
+    process.join(limit)
+    if process.is_alive():
+        process.kill()
+        process.join()
+        return None
+    return process.exitcode
+
+
+def load_libraries(names: Sequence[str]) -> None:
+    """Import what tests need once, before processes are forked; nothing of deep is among it."""
+    for name in names:
+        importlib.import_module(name)
+
+
+def time_limits(modules: dict[str, list[str]]) -> dict[str, float]:
+    """Return the seconds that each module's mutants may take, from its tests on the module as it is."""
+    limits = {}
+    for module, tests in modules.items():
+        start = time.monotonic()
+        if outcome(module, None, tests, None) != 0:
+            raise SystemExit(f"The tests of {module} fail as it is: {' '.join(tests)}")
+        limits[module] = 3 * (time.monotonic() - start) + GRACE
+        say(f"{module}: tests pass in {(limits[module] - GRACE) / 3:.1f} s")
+    return limits
+
+
+def say(line: str) -> None:
+    """Write a line at once."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def report(drawn: Sequence[Mutant], found: Sequence[int | None], sizes: Counter[str]) -> None:
+    """Write the survivors, and killed of drawn by module."""
+    survivors = [mutant for mutant, status in zip(drawn, found, strict=True) if status == 0]
+    say("\nSurvivors:")
+    for mutant in survivors:
+        say(f"{mutant}\n{changed_lines(mutant)}")
+    say("\n| module | mutants | drawn | killed |\n|---|---|---|---|")
+    alive, by_module = Counter(m.module for m in survivors), Counter(m.module for m in drawn)
+    for module, n in by_module.items():
+        say(f"| `{module}` | {sizes[module]} | {n} | {n - alive[module]} |")
+    late = sum(status is None for status in found)
+    killed = len(drawn) - len(survivors)
+    say(f"\nkilled {killed} of {len(drawn)} ({killed / len(drawn):.1%}; {late} by the time limit), ")
+    say(f"survived {len(survivors)}, of {sizes.total()} mutants in all")
+
+
+def main() -> None:
+    """Draw mutants, test them, and write what survived."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    settings: dict[str, Any] = tomllib.loads(SETTINGS.read_text(encoding="utf-8"))
+    parser.add_argument("--sample", type=int, default=settings["sample"], help="mutants to draw; 0 for all")
+    parser.add_argument("--seed", type=int, default=settings["seed"])
+    parser.add_argument("--jobs", type=int, default=2, help="mutants tested at a time")
+    parser.add_argument("--module", action="append", help="only this module (may be repeated)")
+    arguments = parser.parse_args()
+    os.chdir(ROOT)
+    sys.path.insert(0, str(ROOT))
+    os.environ |= {"OMP_NUM_THREADS": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    modules = {name: tests for name, tests in settings["modules"].items() if name in (arguments.module or [name])}
+    load_libraries(settings["libraries"])
+    left_out = re.compile("|".join(settings["left_out"]))
+    mutants = [mutant for module in modules for mutant in mutants_of(module, left_out)]
+    sizes = Counter(mutant.module for mutant in mutants)
+    drawn = mutants
+    if 0 < arguments.sample < len(mutants):
+        drawn = sorted(random.Random(arguments.seed).sample(mutants, arguments.sample), key=mutants.index)
+    limits = time_limits({module: modules[module] for module in dict.fromkeys(mutant.module for mutant in drawn)})
+
+    def test(mutant: Mutant) -> int | None:
+        status = outcome(mutant.module, mutated_text(mutant), modules[mutant.module], limits[mutant.module])
+        say(f"{'SURVIVED' if status == 0 else 'late' if status is None else 'killed'} {mutant}")
+        return status
+
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        found = list(pool.map(test, drawn))
+    report(drawn, found, sizes)
+
+
+if __name__ == "__main__":
+    main()
