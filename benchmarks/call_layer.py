@@ -83,7 +83,7 @@ async def bare(url: str, n: int) -> float:
 
 async def ours(url: str, n: int, ledger: str, words: str = DOCUMENT, growth: list[float] | None = None) -> float:
     """Return the requests a second of the call layer, every answer on disk."""
-    from deep.llm import Caller, Client, ConcurrencyLimit, Ledger, PriceBook, Quirks, Request, Runner, Tally, Terms
+    from deep.llm import Caller, Client, ConcurrencyLimit, Ledger, ModelGate, PriceBook, Request, Runner, Tally, Terms
     from deep.records import Judgment
 
     row = {"endpoint": "bench", "prompt": "p", "prompt_hash": "0", "voter": "p@0/tiny", "dataset": "d"}
@@ -97,7 +97,7 @@ async def ours(url: str, n: int, ledger: str, words: str = DOCUMENT, growth: lis
     client, tally = Client(url, max_connections=WORKERS), Tally(n)
     limit = ConcurrencyLimit(WORKERS, WORKERS, WORKERS)
     async with Ledger(ledger) as book:
-        caller = Caller(book, client, lambda *_: Judgment(1), Terms(PriceBook(url), limit), Quirks(), tally)
+        caller = Caller(book, client, lambda *_: Judgment(1), Terms(PriceBook(url), limit), ModelGate(), tally)
         start = time.perf_counter()
         await Runner(book, caller, tally, workers=WORKERS).run(requests)
         seconds = time.perf_counter() - start

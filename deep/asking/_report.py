@@ -5,10 +5,10 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import asdict
 
 from deep.asking._progress import money
-from deep.llm import History, ReportRow
+from deep.llm import History, Quirk, ReportRow
 
 __all__ = ["report"]
 
@@ -25,7 +25,7 @@ def report(argv: Sequence[str]) -> int:
         summary = {
             "schema_version": 1,
             "rows": [row.as_dict() for row in rows],
-            "quirks": quirks,
+            "quirks": [asdict(quirk) for quirk in quirks],
             "cost": dollars,
             "unpriced": unpriced,
             "lost_attempts": lost,
@@ -62,7 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _text(rows: Sequence[ReportRow], quirks: Sequence[dict[str, Any]], cost: str) -> str:
+def _text(rows: Sequence[ReportRow], quirks: Sequence[Quirk], cost: str) -> str:
     header = [
         "voter",
         "dataset",
@@ -82,7 +82,7 @@ def _text(rows: Sequence[ReportRow], quirks: Sequence[dict[str, Any]], cost: str
     lines += [
         f"failed, by class, {row.voter} on {row.dataset}: {_counts(row.failures)}" for row in rows if row.failures
     ]
-    lines += [f"{q['model']} at {q['endpoint']}: {q['parameter']} {q['action']} ({q['message']})" for q in quirks]
+    lines += [f"{q.model} at {q.endpoint}: {q.parameter} {q.action} ({q.message})" for q in quirks]
     return "\n".join([*lines, f"cost: {cost}", ""])
 
 

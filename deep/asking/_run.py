@@ -1,7 +1,6 @@
 """Asking what a plan still lacks, with a live line, a budget and a way to stop."""
 
 import asyncio
-import logging
 import math
 import os
 import signal
@@ -28,8 +27,8 @@ from deep.llm import (
     ConcurrencyLimit,
     History,
     Ledger,
+    ModelGate,
     PriceBook,
-    Quirks,
     Request,
     RetryPolicy,
     Runner,
@@ -134,7 +133,6 @@ def ask(
     total: int | None = None,
 ) -> Outcome:
     """Ask what the ledger lacks of some requests, and of what programs ask, until no program asks anything more."""
-    logging.getLogger("stamina").addHandler(logging.NullHandler())
     return asyncio.run(_ask(settings, endpoint, requests, programs, total))
 
 
@@ -200,15 +198,15 @@ def unknown_line(n: int, *, asked_again: bool) -> str:
 async def _runner(
     endpoint: str, settings: Settings, ledger: Ledger, client: Client, terms: Terms, tally: Tally
 ) -> Runner | BatchRunner:
-    quirks = Quirks(await ledger.known_quirks())
+    gate = ModelGate(await ledger.known_quirks())
     if settings.batch:
         runner = partial(BatchRunner, endpoint=endpoint, poll=settings.poll)
-        return runner(ledger, client, read_answer, terms, quirks, tally)
+        return runner(ledger, client, read_answer, terms, gate, tally)
     waiting = await ledger.open_batches(endpoint)
     if waiting:
         n = sum(batch.size for batch in waiting)
         raise InputError(f"`batch` must be given: {n} requests wait in a batch. Got a run without. Collect them first.")
-    caller = Caller(ledger, client, read_answer, terms, quirks, tally)
+    caller = Caller(ledger, client, read_answer, terms, gate, tally)
     return Runner(ledger, caller, tally, workers=terms.concurrency.maximum)
 
 

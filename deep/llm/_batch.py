@@ -6,24 +6,29 @@ import tempfile
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, TYPE_CHECKING, TypedDict, TypeVar
 
 from deep.llm import _batch_table as table
+from deep.llm._attempt import Terms
 from deep.llm._batch_table import Batch
 from deep.llm._budget import worst_case
-from deep.llm._caller import Parser, Terms, read_safely
-from deep.llm._claims import Job
+from deep.llm._caller import Parser, read_safely
 from deep.llm._client import Client, call_error, reply_error
-from deep.llm._errors import CallError, EndpointError
+from deep.llm._errors import CallError, EndpointError, RequestState
+from deep.llm._gate import ModelGate
+from deep.llm._lease import Job
 from deep.llm._ledger import Ledger
-from deep.llm._quirks import Quirks
 from deep.llm._reply import reply_of
 from deep.llm._request import Request, json_text
+from deep.llm._runner import StopReason
 from deep.llm._tally import Tally
+from deep.llm._writer import Written
 from deep.records import ABSTAIN, Judgment
+
+if TYPE_CHECKING:
+    from openai.types import Batch as RemoteBatch
 
 __all__ = ["BatchRunner"]
 
@@ -67,7 +72,7 @@ class BatchRunner:
         Turns a request and its reply into a Judgment; None where it has no vote of its own.
     terms : Terms
         Prices, budget and retries; concurrency and limits a minute do not apply.
-    quirks : Quirks
+    gate : ModelGate
     tally : Tally
     endpoint : str
         The endpoint's name.
@@ -76,8 +81,8 @@ class BatchRunner:
 
     Attributes
     ----------
-    stopped : str or None
-        Why the run ended before its end: ``budget`` or ``interrupted``.
+    stopped : {'budget', 'interrupted'}, optional
+        Why the run ended before its end.
     """
 
     def __init__(
@@ -86,7 +91,7 @@ class BatchRunner:
         client: Client,
         parse: Parser,
         terms: Terms,
-        quirks: Quirks,
+        gate: ModelGate,
         tally: Tally,
         *,
         endpoint: str,
@@ -96,14 +101,14 @@ class BatchRunner:
         self._client = client
         self._parse = parse
         self._terms = terms
-        self._quirks = quirks
+        self._gate = gate
         self._tally = tally
         self._endpoint = endpoint
         self._poll = poll
         self._halt = asyncio.Event()
-        self.stopped: str | None = None
+        self.stopped: StopReason | None = None
 
-    def stop(self, why: str) -> None:
+    def stop(self, why: StopReason) -> None:
         """Leave at the next moment; batches go on by themselves, and the next run finds them."""
         self.stopped = self.stopped or why
         self._halt.set()
@@ -131,13 +136,15 @@ class BatchRunner:
 
     async def _api(self, call: Callable[[], Awaitable[T]]) -> T:
         """Make a call about files or batches, again after faults that pass."""
-        try:
-            async for attempt in self._terms.retry.context(self._terms.retry.backoff):
-                with attempt:
-                    return await self._translated(call)
-        except CallError as error:
-            raise EndpointError(f"`batch` must be something the endpoint offers. Got {error}.") from None
-        raise AssertionError("stamina ends with a result or an error")
+        retry, attempt = self._terms.retry, 1
+        while True:
+            try:
+                return await self._translated(call)
+            except CallError as error:
+                if attempt >= retry.attempts or not retry.retries(error):
+                    raise EndpointError(f"`batch` must be something the endpoint offers. Got {error}.") from None
+                await asyncio.sleep(retry.wait(attempt, error.retry_after))
+            attempt += 1
 
     async def _translated(self, call: Callable[[], Awaitable[T]]) -> T:
         try:
@@ -155,9 +162,9 @@ class BatchRunner:
                 continue
             remote = await self._find(batch.id)
             if remote is None:
-                await self._ledger.call(partial(table.release, batch_id=batch.id, run=self._ledger.run))
+                await self._ledger.call(table.release, batch_id=batch.id, run=self._ledger.run)
             else:
-                await self._ledger.call(partial(table.set_batch, batch_id=batch.id, remote=remote))
+                await self._ledger.call(table.set_batch, batch_id=batch.id, remote=remote)
 
     async def _find(self, batch_id: str) -> str | None:
         """Return the endpoint's name for the batch that carries ours, if it has one."""
@@ -177,19 +184,13 @@ class BatchRunner:
         while not self._halt.is_set():
             with tempfile.NamedTemporaryFile(suffix=".jsonl") as file:
                 spool = _Spool(uuid.uuid4().hex, file)
-                await self._ledger.call(
-                    partial(
-                        table.add_batch,
-                        batch=Batch(spool.batch_id, None, 0),
-                        endpoint=self._endpoint,
-                        run=self._ledger.run,
-                    )
-                )
+                batch = Batch(spool.batch_id, None, 0)
+                await self._ledger.call(table.add_batch, batch, self._endpoint, self._ledger.run)
                 exhausted = await self._fill(spool, stream, first=first)
                 if spool.size:
                     await self._submit(spool)
                 else:
-                    await self._ledger.call(partial(table.set_batch, batch_id=spool.batch_id, state="released"))
+                    await self._ledger.call(table.set_batch, batch_id=spool.batch_id, state="released")
             total += spool.size
             if exhausted:
                 break
@@ -198,21 +199,21 @@ class BatchRunner:
     async def _fill(self, spool: _Spool, stream: Iterator[Request], *, first: bool) -> bool:
         """Write requests to a batch file until it is full; return whether that was all of them."""
         while chunk := list(islice(stream, CHUNK)):
-            claim = await self._ledger.claim(chunk, again=True)
-            for request, row in claim.settled if first else ():
+            lease = await self._ledger.lease(chunk, again=True)
+            for request, row in lease.settled if first else ():
                 self._tally.find(request.voter, row)
-            started = [future for job in claim.jobs if (future := await self._spool(spool, job)) is not None]
+            started = [future for job in lease.jobs if (future := await self._spool(spool, job)) is not None]
             await asyncio.gather(*started)
-            if len(started) < len(claim.jobs):
+            if len(started) < len(lease.jobs):
                 self.stopped = "budget"
                 return True
             if spool.full:
                 return False
         return True
 
-    async def _spool(self, spool: _Spool, job: Job) -> "asyncio.Future[None] | None":
+    async def _spool(self, spool: _Spool, job: Job) -> Written | None:
         """Add one line to a batch file; None where the budget has no room for it."""
-        body = self._quirks.apply(job.request.endpoint, job.request.body)
+        body = self._gate.apply(job.request.endpoint, job.request.body)
         worst = worst_case(self._terms.prices, body, job.text, batch=True)
         if not self._terms.budget.fits(worst):
             return None
@@ -227,7 +228,7 @@ class BatchRunner:
     async def _submit(self, spool: _Spool) -> None:
         """Upload a batch file and make the batch, which may have been made though the answer was lost."""
         spool.file.flush()
-        await self._ledger.call(partial(table.set_batch, batch_id=spool.batch_id, size=spool.size))
+        await self._ledger.call(table.set_batch, batch_id=spool.batch_id, size=spool.size)
         path = Path(spool.file.name)
         file = await self._api(lambda: self._client.openai.files.create(file=path, purpose="batch"))
 
@@ -247,7 +248,7 @@ class BatchRunner:
             return made.id
 
         remote = await self._api(create)
-        await self._ledger.call(partial(table.set_batch, batch_id=spool.batch_id, remote=remote))
+        await self._ledger.call(table.set_batch, batch_id=spool.batch_id, remote=remote)
 
     async def _collect_all(self, requests: Callable[[], Iterable[Request]], *, last: bool) -> None:
         """Wait for every open batch and enter what it brought."""
@@ -257,7 +258,7 @@ class BatchRunner:
                 return
             await self._collect(batch, state, requests(), last=last)
 
-    async def _wait_for(self, batch: Batch) -> Any:
+    async def _wait_for(self, batch: Batch) -> "RemoteBatch | None":
         """Return a batch that has ended; None where the run is stopped first."""
         remote = str(batch.remote)
         while not self._halt.is_set():
@@ -270,17 +271,17 @@ class BatchRunner:
                 continue
         return None
 
-    async def _collect(self, batch: Batch, state: Any, requests: Iterable[Request], *, last: bool) -> None:
+    async def _collect(self, batch: Batch, state: "RemoteBatch", requests: Iterable[Request], *, last: bool) -> None:
         if state.status == "failed":
-            await self._ledger.call(partial(table.release, batch_id=batch.id, run=self._ledger.run))
+            await self._ledger.call(table.release, batch_id=batch.id, run=self._ledger.run)
             raise EndpointError(f"`batch` was refused: {self._client.redact.line(_first_error(state))}.")
         with tempfile.TemporaryDirectory() as folder:
             lines = _Lines([await self._download(name, Path(folder)) for name in _files_of(state)])
             stream = iter(requests)
             while chunk := list(islice(stream, CHUNK)):
                 await self._enter(batch, lines, {request.key: request for request in chunk}, last=last)
-        if not await self._ledger.call(partial(table.still_in, batch_id=batch.id)):
-            await self._ledger.call(partial(table.set_batch, batch_id=batch.id, state="collected"))
+        if not await self._ledger.call(table.still_in, batch_id=batch.id):
+            await self._ledger.call(table.set_batch, batch_id=batch.id, state="collected")
 
     async def _download(self, name: str, folder: Path) -> Path:
         path = folder / f"{len(list(folder.iterdir()))}.jsonl"
@@ -294,7 +295,7 @@ class BatchRunner:
 
     async def _enter(self, batch: Batch, lines: "_Lines", requests: Mapping[str, Request], *, last: bool) -> None:
         """Enter the results of those of `requests` that were in the batch."""
-        numbers = await self._ledger.call(partial(table.numbers_in, batch_id=batch.id, keys=list(requests)))
+        numbers = await self._ledger.call(table.numbers_in, batch_id=batch.id, keys=list(requests))
         written = []
         for key, number in numbers.items():
             job = Job(requests[key], key, "", number)
@@ -304,7 +305,7 @@ class BatchRunner:
                 written.append(self._fail(job, error, last=last))
         await asyncio.gather(*written)
 
-    def _answer(self, job: Job, entry: Mapping[str, Any] | None) -> "asyncio.Future[None]":
+    def _answer(self, job: Job, entry: "_Line | None") -> Written:
         if entry is None:
             raise CallError("expired", "the batch ended without this request", reached=False)
         response = entry.get("response") or {}
@@ -313,21 +314,33 @@ class BatchRunner:
             raise reply_error(response.get("status_code"), raw, entry.get("error") or {})
         reply = reply_of(json.loads(raw), raw)
         judgment, message = read_safely(self._parse, job.request, reply)
-        models = [name for name in (reply.model, job.request.model) if name]
-        cost = self._terms.prices.cost(models, reply.tokens, batch=True)
+        cost = self._terms.prices.cost([reply.model, job.request.model], reply.tokens, batch=True)
         self._tally.answer(job.request.voter, judgment, cost)
         return self._ledger.answer(job, reply, judgment, cost=cost, message=message)
 
-    def _fail(self, job: Job, error: CallError, *, last: bool) -> "asyncio.Future[None]":
-        quirks = self._quirks.learn(job.request.endpoint, job.request.body, error)
-        known = self._quirks.apply(job.request.endpoint, job.request.body) is not job.request.body
+    def _fail(self, job: Job, error: CallError, *, last: bool) -> Written:
+        quirks = self._gate.learn(job.request.endpoint, job.request.body, error)
+        known = self._gate.apply(job.request.endpoint, job.request.body) is not job.request.body
         again = not last and (self._terms.retry.retries(error) or (error.kind == "rejected" and known))
-        state = "queued" if again else "done" if error.kind == "refused" else "failed"
+        state: RequestState = "queued" if again else "done" if error.kind == "refused" else "failed"
         if state == "done":
             self._tally.answer(job.request.voter, Judgment(vote=ABSTAIN, reason="refused"), 0.0)
         elif state == "failed":
             self._tally.fail(job.request.voter)
         return self._ledger.fail(job, error, state=state, quirks=quirks)
+
+
+class _Response(TypedDict, total=False):
+    status_code: int
+    body: object
+
+
+class _Line(TypedDict, total=False):
+    """One line of a result file."""
+
+    custom_id: str
+    response: _Response | None
+    error: dict[str, object] | None
 
 
 class _Lines:
@@ -343,22 +356,22 @@ class _Lines:
                         self._places[json.loads(line)["custom_id"]] = (path, at)
                     at = file.tell()
 
-    def get(self, key: str) -> Mapping[str, Any] | None:
+    def get(self, key: str) -> "_Line | None":
         """Return the result of one request; None where there is none."""
         if key not in self._places:
             return None
         path, at = self._places[key]
         with path.open("rb") as file:
             file.seek(at)
-            entry: Mapping[str, Any] = json.loads(file.readline())
-            return entry
+            line: _Line = json.loads(file.readline())
+            return line
 
 
-def _files_of(state: Any) -> list[str]:
+def _files_of(state: "RemoteBatch") -> list[str]:
     """Return the names of the result files; answers and errors come apart, and either may be missing."""
     return [name for name in (state.output_file_id, state.error_file_id) if name]
 
 
-def _first_error(state: Any) -> str:
+def _first_error(state: "RemoteBatch") -> str:
     errors = state.errors.data if state.errors and state.errors.data else []
-    return errors[0].message or errors[0].code if errors else "no reason given"
+    return (errors[0].message or errors[0].code if errors else None) or "no reason given"

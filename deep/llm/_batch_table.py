@@ -26,7 +26,7 @@ def add_batch(connection: Connection, batch: Batch, endpoint: str, run: int) -> 
     connection.execute(_schema.batches.insert(), {**row, "created": time.time()})
 
 
-def set_batch(connection: Connection, batch_id: str, **values: object) -> None:
+def set_batch(connection: Connection, /, batch_id: str, **values: object) -> None:
     """Change what is known of a batch."""
     connection.execute(update(_schema.batches).where(_schema.batches.c.id == batch_id).values(**values))
 

@@ -1,11 +1,10 @@
 """A hard limit on spending: work is let in only where even its worst case fits."""
 
 import asyncio
-from collections.abc import Mapping
-from typing import Any
 
 from deep.exceptions import InputError
 from deep.llm._price import PriceBook
+from deep.llm._request import Body
 
 __all__ = ["Budget", "BudgetReachedError", "output_limit", "worst_case"]
 
@@ -93,7 +92,7 @@ class Budget:
         self._changed.set()
 
 
-def worst_case(prices: PriceBook, body: Mapping[str, Any], text: str, *, batch: bool = False) -> float | None:
+def worst_case(prices: PriceBook, body: Body, text: str, *, batch: bool = False) -> float | None:
     """Return the most dollars that one attempt can cost; None where no price or no output limit is known.
 
     A token is at least one byte of UTF-8, so the body's length bounds the input.
@@ -112,7 +111,7 @@ def worst_case(prices: PriceBook, body: Mapping[str, Any], text: str, *, batch: 
     return prices.cost([str(body["model"])], tokens, batch=batch)
 
 
-def output_limit(body: Mapping[str, Any]) -> int | None:
+def output_limit(body: Body) -> int | None:
     """Return the most tokens that the answer may have, where the request says so."""
     limits = [body.get("max_completion_tokens"), body.get("max_tokens")]
     return next((n for n in limits if isinstance(n, int) and not isinstance(n, bool)), None)

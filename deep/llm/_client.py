@@ -8,10 +8,13 @@ import math
 import re
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
-from deep.llm._errors import CallError
+from deep.llm._errors import CallError, ErrorKind
 from deep.llm._secrets import Redactor
+
+if TYPE_CHECKING:
+    from openai import APIStatusError
 
 __all__ = ["Client"]
 
@@ -115,13 +118,14 @@ def _connection_error(error: Exception, redact: Redactor) -> CallError:
     return CallError("dropped", message)
 
 
-def _status_error(error: Any, redact: Redactor) -> CallError:
-    failure = reply_error(int(error.status_code), redact(error.response.text))
-    failure.retry_after = retry_after(error.response.headers)
-    return failure
+def _status_error(error: "APIStatusError", redact: Redactor) -> CallError:
+    wait = retry_after(error.response.headers)
+    return reply_error(int(error.status_code), redact(error.response.text), retry_after=wait)
 
 
-def reply_error(status: int | None, body: str, also: Mapping[str, Any] | None = None) -> CallError:
+def reply_error(
+    status: int | None, body: str, also: Mapping[str, object] | None = None, *, retry_after: float | None = None
+) -> CallError:
     """Return what an error reply means.
 
     Parameters
@@ -132,6 +136,8 @@ def reply_error(status: int | None, body: str, also: Mapping[str, Any] | None = 
         Without secrets.
     also : mapping, optional
         An error object that came outside the body.
+    retry_after : float, optional
+        Seconds that the reply asks to wait.
     """
     detail = {**_detail(body), **(also or {})}
     message = " ".join(str(detail.get("message") or body or f"HTTP {status}").split())[:300]
@@ -140,13 +146,14 @@ def reply_error(status: int | None, body: str, also: Mapping[str, Any] | None = 
         _kind(status or 0, detail, message),
         message,
         status=status,
+        retry_after=retry_after,
         reached=status is not None,
         body=body,
         parameter=parameter if isinstance(parameter, str) else None,
     )
 
 
-def _detail(body: str) -> dict[str, Any]:
+def _detail(body: str) -> dict[str, object]:
     """Return the error object of an error reply; several servers have their own layout."""
     try:
         answer = json.loads(body)
@@ -162,7 +169,7 @@ def _detail(body: str) -> dict[str, Any]:
     return {"message": error}
 
 
-def _kind(status: int, detail: Mapping[str, Any], message: str) -> str:
+def _kind(status: int, detail: Mapping[str, object], message: str) -> ErrorKind:
     code = str(detail.get("code") or detail.get("type") or "")
     if not status:
         return "expired"

@@ -1,9 +1,10 @@
 """Opening a ledger's database: a SQLite file for one process, PostgreSQL for several machines."""
 
 import sqlite3
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url
 from sqlalchemy import text as sql
@@ -14,7 +15,9 @@ from deep.exceptions import InputError, MissingDependencyError
 from deep.llm import _schema
 from deep.llm._errors import LedgerError
 
-__all__ = ["connect", "describe_ledger", "engine_for", "is_shared"]
+__all__ = ["connect", "describe_ledger", "engine_for", "in_parts", "is_shared"]
+
+T = TypeVar("T")
 
 LOCK_CLASS = 0x64656570
 """The first half of the advisory locks that live runs hold in PostgreSQL."""
@@ -79,7 +82,7 @@ def _url(target: str) -> URL:
     return url
 
 
-def _set_pragmas(connection: Any, _: Any) -> None:
+def _set_pragmas(connection: sqlite3.Connection, _: object) -> None:
     """Make every commit survive a power cut, and let reports read while a run writes."""
     cursor = connection.cursor()
     cursor.execute("PRAGMA busy_timeout = 30000")
@@ -101,6 +104,11 @@ def _prepare(engine: Engine, name: str, *, create: bool) -> None:
             connection.execute(_schema.meta.insert(), {"version": _schema.VERSION})
         elif found != _schema.VERSION:
             raise InputError(f"`ledger` must have schema version {_schema.VERSION}. Got {found} in {name!r}.")
+
+
+def in_parts(values: Sequence[T], size: int = 500) -> Iterator[Sequence[T]]:
+    """Yield `values` in parts that one statement can name."""
+    return (values[at : at + size] for at in range(0, len(values), size))
 
 
 def connect(engine: Engine, name: str) -> Connection:

@@ -1,24 +1,44 @@
-"""What can go wrong between a request and its answer."""
+"""What can go wrong between a request and its answer, and the words for it that the ledger keeps."""
+
+from typing import Literal, get_args
 
 from deep.exceptions import DeepError
 
-__all__ = ["AMBIGUOUS", "FAILURES", "RETRIED", "CallError", "EndpointError", "LedgerError"]
+__all__ = [
+    "AMBIGUOUS",
+    "FAILURES",
+    "RETRIED",
+    "AttemptOutcome",
+    "CallError",
+    "EndpointError",
+    "ErrorKind",
+    "LedgerError",
+    "RequestState",
+]
 
-FAILURES = frozenset(
-    {
-        "broken",
-        "dropped",
-        "expired",
-        "no_model",
-        "rate_limited",
-        "rejected",
-        "server_error",
-        "timeout",
-        "too_long",
-        "unreachable",
-    }
-)
+Failure = Literal[
+    "broken",
+    "dropped",
+    "expired",
+    "no_model",
+    "rate_limited",
+    "rejected",
+    "server_error",
+    "timeout",
+    "too_long",
+    "unreachable",
+]
 """Why a request has no answer. A reply that holds no verdict is an answer, and no failure."""
+
+FAILURES = frozenset(get_args(Failure))
+
+ErrorKind = Failure | Literal["fatal", "refused"]
+"""Also why an attempt brought no answer: no other request would fare better; a content filter refused this one."""
+
+AttemptOutcome = ErrorKind | Literal["answered", "unknown", "unsent"]
+"""How an attempt ended: lost with its run (``unknown``), or given back before it was sent (``unsent``)."""
+
+RequestState = Literal["done", "failed", "queued", "sent", "unknown"]
 
 RETRIED = frozenset({"broken", "dropped", "rate_limited", "server_error", "timeout", "unreachable"})
 """Failures that another attempt may mend."""
@@ -40,7 +60,7 @@ class CallError(Exception):
 
     Parameters
     ----------
-    kind : str
+    kind : ErrorKind
         One of `FAILURES`, or ``refused`` where the endpoint's content filter refused the request, ``fatal`` where
         no other request would fare better.
     message : str
@@ -59,7 +79,7 @@ class CallError(Exception):
 
     def __init__(
         self,
-        kind: str,
+        kind: ErrorKind,
         message: str,
         *,
         status: int | None = None,
@@ -76,5 +96,3 @@ class CallError(Exception):
         self.reached = reached
         self.body = body
         self.parameter = parameter
-        self.seconds: float | None = None
-        self.state = "failed"

@@ -2,24 +2,23 @@
 
 import statistics
 from array import array
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
 
-from sqlalchemy import Connection, case, func, select
+from sqlalchemy import Connection, RowMapping, case, func, select
 
 from deep.llm import _schema
-from deep.llm._database import connect, describe_ledger, engine_for
+from deep.llm._database import connect, describe_ledger, engine_for, in_parts
+from deep.llm._errors import RequestState
+from deep.llm._gate import Quirk
 from deep.llm._reply import Reply, read_reply
-from deep.records import Judgment
+from deep.records import Judgment, Reason
 
-__all__ = ["Answer", "History", "ReportRow"]
+__all__ = ["Answer", "History", "ReportRow", "read_quirks"]
 
 WITHOUT_ANSWER = ("failed", "refused", "truncated", "unparsable")
 """What counts towards a prompt's failure rate; an abstention is an answer."""
-
-AT_ONCE = 500
 
 
 @dataclass(slots=True)
@@ -84,7 +83,7 @@ class ReportRow:
         """Share of the settled requests without a usable answer; 0 where none is settled."""
         return self.without_answer / self.settled if self.settled else 0.0
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Return all fields and the failure rate."""
         return {**asdict(self), "failure_rate": self.failure_rate}
 
@@ -95,8 +94,7 @@ class Answer:
 
     Parameters
     ----------
-    state : str
-        ``queued``, ``sent``, ``done``, ``failed`` or ``unknown``.
+    state : {'done', 'failed', 'queued', 'sent', 'unknown'}
     owner : int
         The run that asked it last.
     failure : str or None
@@ -105,7 +103,7 @@ class Answer:
         Of a request that is done.
     """
 
-    state: str
+    state: RequestState
     owner: int
     failure: str | None
     reply: Reply | None
@@ -130,51 +128,50 @@ class History:
     def __exit__(self, *_: object) -> None:
         self._connection.close()
 
-    def states(self, keys: Sequence[str]) -> dict[str, str]:
+    def states(self, keys: Sequence[str]) -> dict[str, RequestState]:
         """Return the state of those of `keys` that are in the ledger."""
         table = _schema.requests
-        found: dict[str, str] = {}
-        for at in range(0, len(keys), AT_ONCE):
-            chosen = select(table.c.key, table.c.state).where(table.c.key.in_(keys[at : at + AT_ONCE]))
-            found |= {row.key: row.state for row in self._connection.execute(chosen)}
-        return found
+        states: dict[str, RequestState] = {}
+        for part in in_parts(keys):
+            chosen = select(table.c.key, table.c.state).where(table.c.key.in_(part))
+            states |= {row.key: row.state for row in self._connection.execute(chosen)}
+        return states
 
     def answers(self, keys: Sequence[str]) -> dict[str, Answer]:
         """Return what has become of those of `keys` that are in the ledger, with their replies as they are now."""
-        request, attempt = _schema.requests, _schema.attempts
-        last = (attempt.c.key == request.c.key) & (attempt.c.number == request.c.attempts)
-        columns = (*_STATE_COLUMNS, attempt.c.reply, attempt.c.outcome, attempt.c.message, attempt.c.cost)
-        found: dict[str, Answer] = {}
-        for at in range(0, len(keys), AT_ONCE):
-            some = request.c.key.in_(keys[at : at + AT_ONCE])
-            chosen = select(*columns, attempt.c.seconds).join(attempt, last, isouter=True).where(some)
-            for row in self._connection.execute(chosen):
-                reply = _reply(row) if row.state == "done" else None
-                found[row.key] = Answer(row.state, row.owner, row.failure or row.reason, reply)
+        request, attempt = _schema.requests.c, _schema.attempts.c
+        asked = (request.key, request.state, request.owner, request.failure, request.reason)
+        answer = (attempt.reply, attempt.outcome, attempt.message, attempt.cost, attempt.seconds)
+        last = (attempt.key == request.key) & (attempt.number == request.attempts)
+        chosen = select(*asked, *answer).join(_schema.attempts, last, isouter=True)
+        answers: dict[str, Answer] = {}
+        for part in in_parts(keys):
+            for row in self._connection.execute(chosen.where(request.key.in_(part))).mappings():
+                reply = _reply(row) if row["state"] == "done" else None
+                answers[row["key"]] = Answer(row["state"], row["owner"], row["failure"] or row["reason"], reply)
         self._connection.rollback()  # a transaction left open would show later calls the ledger of today
-        return found
+        return answers
 
     def judgments(
         self, endpoint: str, dataset: str, items: Sequence[str], voters: Collection[str], samples: int
     ) -> dict[tuple[str, str], list[Judgment]]:
-        """Return what was said, by item and voter, in the order of the samples.
+        """Return the judgments by item and voter, in the order of the samples.
 
         A request without an answer, for whatever cause, counts as failed.
         """
-        item, request = _schema.items, _schema.requests
-        found: dict[tuple[str, str], list[Judgment]] = {}
-        for at in range(0, len(items), AT_ONCE):
-            chosen = (
-                select(item.c.item, item.c.voter, request.c.state, request.c.vote, request.c.reason, request.c.score)
-                .join(request, request.c.key == item.c.key)
-                .where(item.c.endpoint == endpoint, item.c.dataset == dataset, item.c.sample < samples)
-                .where(item.c.item.in_(items[at : at + AT_ONCE]))
-                .order_by(item.c.sample)
-            )
-            for name, voter, state, vote, reason, score in self._connection.execute(chosen):
+        item, request = _schema.items.c, _schema.requests.c
+        chosen = (
+            select(item.item, item.voter, request.state, request.vote, request.reason, request.score)
+            .join(_schema.requests, request.key == item.key)
+            .where(item.endpoint == endpoint, item.dataset == dataset, item.sample < samples)
+            .order_by(item.sample)
+        )
+        judgments: dict[tuple[str, str], list[Judgment]] = {}
+        for part in in_parts(items):
+            for name, voter, *values in self._connection.execute(chosen.where(item.item.in_(part))):
                 if voter in voters:
-                    found.setdefault((name, voter), []).append(_judgment(state, vote, reason, score))
-        return found
+                    judgments.setdefault((name, voter), []).append(_judgment(*values))
+        return judgments
 
     def cost(self) -> tuple[float, int]:
         """Return the dollars of all priced answers, and the number of answers without a price."""
@@ -189,101 +186,95 @@ class History:
         table = _schema.attempts
         return self._connection.execute(select(func.count()).where(table.c.outcome == "unknown")).scalar_one()
 
-    def quirks(self) -> list[dict[str, Any]]:
+    def quirks(self) -> list[Quirk]:
         """Return what models were found unable to do."""
-        table = _schema.quirks
-        chosen = select(table.c.endpoint, table.c.model, table.c.parameter, table.c.action, table.c.message)
-        rows = self._connection.execute(chosen.order_by(table.c.endpoint, table.c.model, table.c.parameter)).mappings()
-        return [dict(row) for row in rows]
+        return read_quirks(self._connection)
 
     def report(self) -> list[ReportRow]:
         """Return one row per endpoint, voter and dataset, sorted."""
         rows: dict[tuple[str, str, str], ReportRow] = {}
         for counted in self._counts():
-            row = rows.setdefault((counted["endpoint"], counted["voter"], counted["dataset"]), _empty_row(counted))
-            _add(row, counted)
+            named = {name: counted[name] for name in ("endpoint", "voter", "prompt", "dataset", "model")}
+            key = named["endpoint"], named["voter"], named["dataset"]
+            _add(rows.setdefault(key, ReportRow(**named)), counted)
         for key, seconds in self._seconds().items():
             rows[key].seconds_median = statistics.median(seconds)
             rows[key].seconds_p95 = sorted(seconds)[min(int(0.95 * len(seconds)), len(seconds) - 1)]
         return [rows[key] for key in sorted(rows)]
 
-    def _counts(self) -> Iterable[Mapping[str, Any]]:
-        item, request, attempt = _schema.items, _schema.requests, _schema.attempts
-        unpriced = case((attempt.c.outcome.is_distinct_from("answered"), 0), (attempt.c.cost.is_(None), 1), else_=0)
+    def _counts(self) -> Sequence[RowMapping]:
+        item, request, attempt = _schema.items.c, _schema.requests.c, _schema.attempts.c
+        unpriced = case((attempt.outcome.is_distinct_from("answered"), 0), (attempt.cost.is_(None), 1), else_=0)
         spent = (
-            select(attempt.c.key, func.sum(attempt.c.cost).label("cost"), func.sum(unpriced).label("unpriced"))
-            .group_by(attempt.c.key)
+            select(attempt.key, func.sum(attempt.cost).label("cost"), func.sum(unpriced).label("unpriced"))
+            .group_by(attempt.key)
             .subquery()
         )
         groups = (
-            *(item.c.endpoint, item.c.voter, item.c.dataset, request.c.prompt, request.c.model),
-            *(request.c.state, request.c.vote, request.c.reason, request.c.failure),
+            *(item.endpoint, item.voter, item.dataset, request.prompt, request.model),
+            *(request.state, request.vote, request.reason, request.failure),
         )
+        summed = (request.attempts, spent.c.cost, spent.c.unpriced)
         chosen = (
-            select(
-                *groups,
-                func.count().label("n"),
-                func.sum(request.c.attempts).label("attempts"),
-                func.sum(spent.c.cost).label("cost"),
-                func.sum(spent.c.unpriced).label("unpriced"),
-            )
-            .join(request, request.c.key == item.c.key)
-            .join(spent, spent.c.key == item.c.key, isouter=True)
+            select(*groups, func.count().label("n"), *(func.sum(values).label(values.name) for values in summed))
+            .join(_schema.requests, request.key == item.key)
+            .join(spent, spent.c.key == item.key, isouter=True)
             .group_by(*groups)
         )
-        return [dict(row) for row in self._connection.execute(chosen).mappings()]
+        return self._connection.execute(chosen).mappings().all()
 
     def _seconds(self) -> dict[tuple[str, str, str], "array[float]"]:
-        item, attempt = _schema.items, _schema.attempts
+        item, attempt = _schema.items.c, _schema.attempts.c
         chosen = (
-            select(item.c.endpoint, item.c.voter, item.c.dataset, attempt.c.seconds)
-            .join(attempt, attempt.c.key == item.c.key)
-            .where(attempt.c.outcome == "answered", attempt.c.seconds.is_not(None))
+            select(item.endpoint, item.voter, item.dataset, attempt.seconds)
+            .join(_schema.attempts, attempt.key == item.key)
+            .where(attempt.outcome == "answered", attempt.seconds.is_not(None))
         )
-        found: dict[tuple[str, str, str], array[float]] = {}
+        times: dict[tuple[str, str, str], array[float]] = {}
         with closing(self._connection.execution_options(yield_per=10_000).execute(chosen)) as rows:
             for endpoint, voter, dataset, seconds in rows:
-                found.setdefault((endpoint, voter, dataset), array("f")).append(seconds)
-        return found
+                times.setdefault((endpoint, voter, dataset), array("f")).append(seconds)
+        return times
 
 
-_STATE_COLUMNS = tuple(_schema.requests.c[name] for name in ("key", "state", "owner", "failure", "reason"))
+def read_quirks(connection: Connection) -> list[Quirk]:
+    """Return what models were found unable to do, by endpoint, model and field."""
+    table = _schema.quirks.c
+    order = (table.endpoint, table.model, table.parameter)
+    rows = connection.execute(select(*order, table.action, table.message).order_by(*order))
+    return [Quirk(*row) for row in rows]
 
 
-def _reply(row: Any) -> Reply:
+def _reply(row: RowMapping) -> Reply:
     """Return the reply of a request that is done; a refusal that came as an error has no text."""
-    if row.outcome != "answered":
-        return Reply("", finish_reason="content_filter", refusal=row.message or "refused", seconds=row.seconds)
-    return replace(read_reply(row.reply), cost=row.cost, seconds=row.seconds)
+    if row["outcome"] != "answered":
+        return Reply("", finish_reason="content_filter", refusal=row["message"] or "refused", seconds=row["seconds"])
+    return replace(read_reply(row["reply"]), cost=row["cost"], seconds=row["seconds"])
 
 
-def _judgment(state: str, vote: int | None, reason: Any, score: float | None) -> Judgment:
+def _judgment(state: RequestState, vote: int | None, reason: Reason | None, score: float | None) -> Judgment:
     if state != "done" or vote is None:
         return Judgment(vote=-1, reason="failed")
     return Judgment(vote=vote, reason=reason, score=score)
 
 
-def _empty_row(counted: Mapping[str, Any]) -> ReportRow:
-    return ReportRow(*(counted[name] for name in ("endpoint", "voter", "prompt", "dataset", "model")))
-
-
-def _add(row: ReportRow, counted: Mapping[str, Any]) -> None:
+def _add(row: ReportRow, counted: RowMapping) -> None:
     """Add the requests of one state, vote, reason and failure to a row."""
-    n, state = counted["n"], counted["state"]
+    n, state, vote, reason = (counted[name] for name in ("n", "state", "vote", "reason"))
     row.asked += n
     row.attempts += counted["attempts"] or 0
     row.cost += counted["cost"] or 0.0
     row.unpriced += counted["unpriced"] or 0
     if state in ("queued", "sent"):
         row.waiting += n
-    elif state == "done" and counted["vote"] is None:
+    elif state == "done" and vote is None:
         row.answers += n
-    elif state == "done" and counted["reason"] is None:
+    elif state == "done" and reason is None:
         row.votes += n
-        row.supported += n * counted["vote"]
-    elif state == "done":
-        row.reasons[counted["reason"]] = row.reasons.get(counted["reason"], 0) + n
+        row.supported += n * vote
     else:
+        reason = reason if state == "done" else "failed"
+        row.reasons[reason] = row.reasons.get(reason, 0) + n
         row.unknown += n * (state == "unknown")
-        row.reasons["failed"] = row.reasons.get("failed", 0) + n
-        row.failures[counted["failure"]] = row.failures.get(counted["failure"], 0) + n
+        if state != "done":
+            row.failures[counted["failure"]] = row.failures.get(counted["failure"], 0) + n

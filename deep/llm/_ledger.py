@@ -1,28 +1,28 @@
 """The ledger: what was asked, what came back, what it cost; written before the request and after the answer."""
 
-import asyncio
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict
-from typing import Any, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
-from sqlalchemy import Connection, func, select, update
+from sqlalchemy import ColumnElement, Connection, and_, func, select, update
 from sqlalchemy import text as sql
 
 from deep.llm import _schema
-from deep.llm import _statements as statements
 from deep.llm._batch_table import Batch, open_batches
-from deep.llm._claims import Claim, Claims, Job, live_runs
-from deep.llm._database import LOCK_CLASS, FileLock, connect, describe_ledger, engine_for, is_shared
-from deep.llm._errors import AMBIGUOUS, CallError
-from deep.llm._quirks import Quirk
+from deep.llm._database import LOCK_CLASS, FileLock, connect, describe_ledger, engine_for, in_parts, is_shared
+from deep.llm._errors import AMBIGUOUS, CallError, RequestState
+from deep.llm._gate import Quirk
+from deep.llm._history import read_quirks
+from deep.llm._lease import Job, Lease, Leases, live_runs
 from deep.llm._reply import Reply
 from deep.llm._request import Request, json_text, storable
-from deep.llm._writer import Writer
+from deep.llm._rows import AttemptEnd, AttemptStart, LedgerRow, QuirkRow, RequestEnd, RequestStart
+from deep.llm._writer import Writer, Written
 from deep.records import Judgment
 
-__all__ = ["Claim", "Job", "Ledger"]
+__all__ = ["Ledger"]
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -45,7 +45,7 @@ class Ledger:
         self,
         target: str,
         *,
-        options: Mapping[str, Any] | None = None,
+        options: Mapping[str, object] | None = None,
         at_most_once: bool = False,
         retry: Collection[str] = (),
     ) -> None:
@@ -64,7 +64,7 @@ class Ledger:
         self._lock = None if self.shared else FileLock(self._target)
         try:
             engine = engine_for(self._target, create=True)
-            self._writer = Writer(connect(engine, self.name), self.name, statements.ORDER)
+            self._writer = Writer(connect(engine, self.name), self.name)
             self.run = await self.call(self._begin_run)
             self.unknown = await self.call(self._recover)
         except BaseException:
@@ -84,12 +84,12 @@ class Ledger:
         if self._lock is not None:
             self._lock.release()
 
-    async def call(self, function: Callable[[Connection], T]) -> T:
+    async def call(self, function: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `function` in a transaction of its own."""
         assert self._writer is not None, "the ledger is not open"
-        return await self._writer.call(function)
+        return await self._writer.call(lambda connection: function(connection, *args, **kwargs))
 
-    def _write(self, *rows: tuple[Any, Mapping[str, Any]]) -> "asyncio.Future[None]":
+    def _write(self, *rows: LedgerRow) -> Written:
         assert self._writer is not None, "the ledger is not open"
         return self._writer.write(rows)
 
@@ -116,24 +116,21 @@ class Ledger:
         """Look again for requests that another run died over."""
         self.unknown = await self.call(self._recover)
 
-    async def claim(self, requests: Sequence[Request], *, again: bool = False) -> Claim:
+    async def lease(self, requests: Sequence[Request], *, again: bool = False) -> Lease:
         """Make this run the one that asks `requests`, save those that are settled or being asked already.
 
         With `again`, what this run has put back into the queue is handed out once more.
         """
-        items = [(request.key, request) for request in requests]
-        claims = Claims(self.run, shared=self.shared, at_most_once=self.at_most_once, retry=self._retry)
-        return await self.call(lambda connection: claims.claim(connection, items, again=again))
+        leases = Leases(self.run, self.shared, self.at_most_once, self._retry)
+        return await self.call(leases.lease, requests, again=again)
 
     def start(
         self, job: Job, *, changed_body: str | None = None, worst_case: float | None = None, batch: str | None = None
-    ) -> "asyncio.Future[None]":
-        """Write down that the next attempt at `job` is about to be sent; done once that is on disk."""
-        job.number += 1
-        common = {"key": job.key, "number": job.number}
+    ) -> Written:
+        """Write down that the job's attempt is about to be sent; done once that is on disk."""
         return self._write(
-            (statements.START_ATTEMPT, {**common, "run": self.run, "started": time.time(), "worst_case": worst_case}),
-            (statements.START_REQUEST, {**common, "changed_body": changed_body, "batch": batch}),
+            AttemptStart(job.key, job.number, self.run, time.time(), worst_case),
+            RequestStart(job.key, job.number, changed_body, batch),
         )
 
     def answer(
@@ -146,47 +143,64 @@ class Ledger:
         cost: float | None = None,
         message: str | None = None,
         quirks: Sequence[Quirk] = (),
-    ) -> "asyncio.Future[None]":
-        """Write down the answer to the attempt in flight, and what it says; None where it has no vote of its own."""
-        attempt = _attempt_row(job, "answered", seconds)
-        attempt |= {"status": 200, "reply": storable(reply.raw), "answered_by": storable(reply.model), "cost": cost}
-        attempt |= {"finish_reason": storable(reply.finish_reason), **reply.tokens}
-        request = _request_row(job, "done")
-        request["message"] = storable(message)
+    ) -> Written:
+        """Write down the answer to the job's attempt, and its judgment; None where it has no vote of its own."""
+        attempt = AttemptEnd(
+            job.key,
+            job.number,
+            "answered",
+            seconds,
+            status=200,
+            reply=storable(reply.raw),
+            answered_by=storable(reply.model),
+            finish_reason=storable(reply.finish_reason),
+            input_tokens=reply.tokens.get("input"),
+            cached_tokens=reply.tokens.get("cached"),
+            output_tokens=reply.tokens.get("output"),
+            reasoning_tokens=reply.tokens.get("reasoning"),
+            cost=cost,
+        )
+        request = RequestEnd(job.key, "done", time.time(), storable(message))
         if judgment is not None:
-            request |= {"vote": judgment.vote, "reason": judgment.reason, "score": judgment.score}
-        return self._end(attempt, request, quirks)
+            request.vote, request.reason, request.score = judgment.vote, judgment.reason, judgment.score
+        return self._write(attempt, request, *_quirk_rows(quirks))
 
     def fail(
-        self, job: Job, error: CallError, *, state: str, seconds: float | None = None, quirks: Sequence[Quirk] = ()
-    ) -> "asyncio.Future[None]":
-        """Write down why the attempt in flight brought no answer; `state` is queued, failed, unknown or done."""
-        attempt = _attempt_row(job, error.kind, seconds)
-        attempt |= {"reached": error.reached, "status": error.status, "retry_after": error.retry_after}
-        attempt |= {"message": storable(error.message), "reply": storable(error.body)}
-        request = _request_row(job, state)
+        self,
+        job: Job,
+        error: CallError,
+        *,
+        state: RequestState,
+        seconds: float | None = None,
+        quirks: Sequence[Quirk] = (),
+    ) -> Written:
+        """Write down why the job's attempt brought no answer; `state` is queued, failed, unknown or done."""
+        message = storable(error.message)
+        attempt = AttemptEnd(
+            job.key,
+            job.number,
+            error.kind,
+            seconds,
+            reached=error.reached,
+            status=error.status,
+            retry_after=error.retry_after,
+            message=message,
+            reply=storable(error.body),
+        )
+        request = RequestEnd(job.key, state, time.time())
         if state != "queued":
-            request |= {"failure": error.kind, "message": storable(error.message)}
+            request.failure, request.message = error.kind, message
         if error.kind == "refused":
-            request |= {"failure": None, "vote": -1, "reason": "refused"}
-        return self._end(attempt, request, quirks)
-
-    def _end(
-        self, attempt: Mapping[str, Any], request: Mapping[str, Any], quirks: Sequence[Quirk]
-    ) -> "asyncio.Future[None]":
-        ends = ((statements.END_ATTEMPT, attempt), (statements.END_REQUEST, request))
-        return self._write(*ends, *((statements.INSERT_QUIRK, _quirk_row(quirk)) for quirk in quirks))
+            request.failure, request.vote, request.reason = None, -1, "refused"
+        return self._write(attempt, request, *_quirk_rows(quirks))
 
     async def known_quirks(self) -> list[Quirk]:
         """Return the quirks that this and earlier runs have written down."""
-        table = _schema.quirks
-        columns = select(table.c.endpoint, table.c.model, table.c.parameter, table.c.action, table.c.message)
-        rows = await self.call(lambda connection: connection.execute(columns).all())
-        return [Quirk(*row) for row in rows]
+        return await self.call(read_quirks)
 
     async def open_batches(self, endpoint: str) -> list[Batch]:
         """Return the batches of an endpoint that have not been collected to the end, oldest first."""
-        return await self.call(lambda connection: open_batches(connection, endpoint))
+        return await self.call(open_batches, endpoint)
 
     async def spent_by_others(self) -> float:
         """Return the dollars that all runs but this one may have cost.
@@ -201,38 +215,19 @@ class Ledger:
         return await self.call(lambda connection: float(connection.execute(total).scalar() or 0.0))
 
 
-def _in_flight() -> Any:
-    return _schema.OPEN & (_schema.requests.c.state == "sent") & _schema.requests.c.batch.is_(None)
+def _in_flight() -> ColumnElement[bool]:
+    return and_(_schema.OPEN, _schema.requests.c.state == "sent", _schema.requests.c.batch.is_(None))
 
 
-def _mark_unknown(connection: Connection, condition: Any) -> None:
+def _mark_unknown(connection: Connection, condition: ColumnElement[bool]) -> None:
     """Turn requests in flight into unknown ones, and their open attempts too."""
     requests, attempts = _schema.requests, _schema.attempts
-    keys = connection.execute(select(requests.c.key).where(condition)).scalars().all()
-    for at in range(0, len(keys), 500):
-        some = keys[at : at + 500]
-        open_attempts = attempts.c.key.in_(some) & attempts.c.outcome.is_(None)
+    for keys in in_parts(connection.execute(select(requests.c.key).where(condition)).scalars().all()):
+        open_attempts = attempts.c.key.in_(keys) & attempts.c.outcome.is_(None)
         connection.execute(update(attempts).where(open_attempts).values(outcome="unknown"))
-        connection.execute(update(requests).where(requests.c.key.in_(some)).values(state="unknown", failure="unknown"))
+        connection.execute(update(requests).where(requests.c.key.in_(keys)).values(state="unknown", failure="unknown"))
 
 
-def _quirk_row(quirk: Quirk) -> dict[str, Any]:
-    return {**asdict(quirk), "message": storable(quirk.message), "noticed": time.time()}
-
-
-_NO_ATTEMPT: dict[str, Any] = dict.fromkeys(
-    (
-        *("status", "retry_after", "message", "reply", "answered_by", "finish_reason"),
-        *("input", "cached", "output", "reasoning", "cost"),
-    )
-)
-
-
-def _attempt_row(job: Job, outcome: str, seconds: float | None) -> dict[str, Any]:
-    end = {"key": job.key, "number": job.number, "outcome": outcome, "reached": True, "seconds": seconds}
-    return {**_NO_ATTEMPT, **end}
-
-
-def _request_row(job: Job, state: str) -> dict[str, Any]:
-    empty = dict.fromkeys(("failure", "message", "vote", "reason", "score"))
-    return {**empty, "key": job.key, "state": state, "finished": time.time()}
+def _quirk_rows(quirks: Sequence[Quirk]) -> list[QuirkRow]:
+    now = time.time()
+    return [QuirkRow(q.endpoint, q.model, q.parameter, q.action, storable(q.message), now) for q in quirks]

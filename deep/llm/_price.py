@@ -1,12 +1,15 @@
 """What a call costs, where that is known."""
 
 import tomllib
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Iterable, Mapping
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from deep.exceptions import InputError
+
+if TYPE_CHECKING:
+    from genai_prices.types import PriceCalculation
 
 __all__ = ["PriceBook"]
 
@@ -61,13 +64,13 @@ class PriceBook:
             _check_rates(model, rates, path)
         return cls(base_url, tables)
 
-    def cost(self, models: list[str], tokens: Mapping[str, int], *, batch: bool = False) -> float | None:
+    def cost(self, models: Iterable[str | None], tokens: Mapping[str, int], *, batch: bool = False) -> float | None:
         """Return the dollars for one call, by the first of `models` with a known price.
 
         Parameters
         ----------
-        models : list of str
-            The model that answered, then the model that was asked.
+        models : iterable of str or None
+            The model that answered, where the endpoint named it, then the model that was asked.
         tokens : mapping of str to int
             Usage: ``input`` (all of it), ``cached`` (the part of it read from a cache), ``output``.
         batch : bool
@@ -80,7 +83,7 @@ class PriceBook:
         """
         if "input" not in tokens or "output" not in tokens:
             return None
-        for model in models:
+        for model in filter(None, models):
             rate = self._overrides.get(model)
             dollars = self._published(model, tokens, batch) if rate is None else _by_rate(rate, tokens)
             if dollars is not None:
@@ -98,9 +101,7 @@ class PriceBook:
         context = {"processing": "batch"} if batch else None
         return float(calculate(usage, price_context=context).total_price)
 
-    def _lookup(self, model: str) -> Any:
-        from functools import partial
-
+    def _lookup(self, model: str) -> "partial[PriceCalculation] | None":
         from genai_prices import calc_price
         from genai_prices.types import Usage
 
@@ -119,7 +120,7 @@ def _by_rate(rate: Mapping[str, float], tokens: Mapping[str, int]) -> float:
     return dollars / _MILLION
 
 
-def _check_rates(model: str, rates: Any, path: str | Path) -> None:
+def _check_rates(model: str, rates: object, path: str | Path) -> None:
     allowed = "a table with input, output and, if it differs, cached: dollars per million tokens"
     if not isinstance(rates, dict) or not {"input", "output"} <= set(rates) <= _KINDS:
         raise InputError(

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from deep.llm._errors import CallError
 
@@ -46,7 +45,7 @@ class Reply:
     refusal: str | None = None
     model: str | None = None
     tokens: Mapping[str, int] = field(default_factory=dict)
-    logprobs: Sequence[Mapping[str, Any]] | None = None
+    logprobs: Sequence[Mapping[str, object]] | None = None
     raw: str = ""
     cost: float | None = None
     seconds: float | None = None
@@ -79,44 +78,43 @@ def read_reply(raw: str) -> Reply:
     return reply_of(answer, raw)
 
 
-def reply_of(answer: Any, raw: str) -> Reply:
+def reply_of(answer: object, raw: str) -> Reply:
     """Return the first choice of a chat completion that is parsed already."""
-    choice = _at(answer, "choices", 0)
+    choices = _at(answer, "choices")
+    choice = choices[0] if isinstance(choices, list) and choices else None
     message = _at(choice, "message")
     if not isinstance(message, dict):
         raise CallError("broken", "the reply is no chat completion", body=raw)
     logprobs = _at(choice, "logprobs", "content")
     return Reply(
         text=_text(message.get("content")),
-        finish_reason=_optional_text(choice.get("finish_reason")),
+        finish_reason=_optional_text(_at(choice, "finish_reason")),
         refusal=_optional_text(message.get("refusal")),
-        model=_optional_text(answer.get("model")),
-        tokens=_tokens(answer.get("usage")),
+        model=_optional_text(_at(answer, "model")),
+        tokens=_tokens(_at(answer, "usage")),
         logprobs=logprobs if isinstance(logprobs, list) and logprobs else None,
         raw=raw,
     )
 
 
-def _at(value: Any, *path: str | int) -> Any:
+def _at(value: object, *path: str) -> object:
+    """Return a part of parsed JSON; None where there is none."""
     for step in path:
-        try:
-            value = value[step]
-        except (IndexError, KeyError, TypeError):
-            return None
+        value = value.get(step) if isinstance(value, dict) else None
     return value
 
 
-def _text(content: Any) -> str:
+def _text(content: object) -> str:
     """Return the content as text; some servers send a list of parts."""
     if isinstance(content, list):
         return "".join(part["text"] for part in content if isinstance(_at(part, "text"), str))
     return content if isinstance(content, str) else ""
 
 
-def _optional_text(value: Any) -> str | None:
+def _optional_text(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def _tokens(usage: Any) -> dict[str, int]:
+def _tokens(usage: object) -> dict[str, int]:
     found = {kind: _at(usage, *path) for kind, path in _USAGE.items()}
     return {kind: n for kind, n in found.items() if isinstance(n, int) and not isinstance(n, bool) and n >= 0}

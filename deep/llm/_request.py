@@ -8,10 +8,13 @@ from typing import Any
 
 from deep.exceptions import InputError
 
-__all__ = ["Request", "json_text"]
+__all__ = ["Body", "Request", "json_text", "storable"]
+
+Body = Mapping[str, object]
+"""A chat completion request as JSON."""
 
 
-def json_text(value: Any, *, sort_keys: bool = False) -> str:
+def json_text(value: object, *, sort_keys: bool = False) -> str:
     r"""Return compact JSON that any database and any HTTP client can carry.
 
     Text outside ASCII stays as it is, so that a token estimate by length is fair; lone surrogates, which have no
@@ -89,7 +92,7 @@ class Request:
     ('75ab5d1f', 'm')
     """
 
-    body: Mapping[str, Any]
+    body: Body
     endpoint: str
     prompt: str
     prompt_hash: str

@@ -1,11 +1,9 @@
 """When to try again, and after how long."""
 
 import random
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-from deep.llm._errors import AMBIGUOUS, RETRIED, CallError
+from deep.llm._errors import AMBIGUOUS, RETRIED, CallError, RequestState
 
 __all__ = ["RetryPolicy"]
 
@@ -32,7 +30,10 @@ class RetryPolicy:
     Examples
     --------
     >>> from deep.llm import RetryPolicy
-    >>> RetryPolicy(jitter=0).wait(retry_after=30)
+    >>> policy = RetryPolicy(jitter=0)
+    >>> [policy.wait(attempt) for attempt in (1, 2, 3, 10)]
+    [0.5, 1.0, 2.0, 60.0]
+    >>> policy.wait(1, retry_after=30)
     30.0
     """
 
@@ -43,32 +44,22 @@ class RetryPolicy:
     retry_after_cap: float = 600.0
     at_most_once: bool = False
 
-    def retries(self, error: BaseException) -> bool:
+    def retries(self, error: CallError) -> bool:
         """Return whether another attempt may be made after `error`."""
-        if not isinstance(error, CallError) or error.kind not in RETRIED:
-            return False
-        return not (self.at_most_once and error.kind in AMBIGUOUS)
+        return error.kind in RETRIED and not (self.at_most_once and error.kind in AMBIGUOUS)
 
-    def wait(self, retry_after: float) -> float:
-        """Return the seconds to wait where the endpoint asked for `retry_after`; never less, up to the cap."""
-        return min(float(retry_after), self.retry_after_cap) + _RANDOM.uniform(0.0, self.jitter)
+    def state_after(self, error: CallError, attempt: int) -> RequestState:
+        """Return what becomes of a request whose attempt of this number, from 1, ended with `error`."""
+        if error.kind == "refused":
+            return "done"
+        if self.at_most_once and error.kind in ("dropped", "timeout"):
+            return "unknown"
+        return "queued" if self.retries(error) and attempt < self.attempts else "failed"
 
-    def backoff(self, error: Exception) -> bool | float:
-        """Tell stamina whether to try again, and when, where the endpoint said so."""
-        if not self.retries(error):
-            return False
-        asked = getattr(error, "retry_after", None)
-        return True if asked is None else self.wait(asked)
-
-    def context(self, on: Callable[[Exception], bool | float]) -> Any:
-        """Return stamina's iterator over attempts."""
-        import stamina
-
-        return stamina.retry_context(
-            on=on,
-            attempts=self.attempts,
-            timeout=None,
-            wait_initial=self.wait_initial,
-            wait_max=self.wait_max,
-            wait_jitter=self.jitter,
-        )
+    def wait(self, attempt: int, retry_after: float | None = None) -> float:
+        """Return the seconds between an attempt and the next; at least `retry_after`, up to the cap."""
+        jitter = _RANDOM.uniform(0.0, self.jitter)
+        if retry_after is not None:
+            return min(float(retry_after), self.retry_after_cap) + jitter
+        doublings = min(attempt - 1, 1000)  # the next powers of two are no floats
+        return min(self.wait_initial * 2.0**doublings + jitter, self.wait_max)

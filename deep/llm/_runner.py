@@ -4,16 +4,19 @@ import asyncio
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 from deep.llm._budget import BudgetReachedError
 from deep.llm._caller import Caller
-from deep.llm._claims import Job
 from deep.llm._errors import LedgerError
+from deep.llm._lease import Job
 from deep.llm._ledger import Ledger
 from deep.llm._request import Request
 from deep.llm._tally import Tally
 
-__all__ = ["Runner"]
+__all__ = ["Runner", "StopReason"]
+
+StopReason = Literal["budget", "error", "interrupted"]
 
 CHUNK = 64
 """Requests that are looked up in the ledger, and entered, in one transaction."""
@@ -27,8 +30,8 @@ POLL_SECONDS = 1.0
 FOLLOWER, LEADER = 0, 1
 
 
-@dataclass(slots=True)
-class _Turn:
+@dataclass(frozen=True, slots=True)
+class _Leader:
     """A job, and the jobs of its group that go after it."""
 
     job: Job
@@ -48,8 +51,8 @@ class Runner:
 
     Attributes
     ----------
-    stopped : str or None
-        Why the run ended before its end: ``budget`` or ``interrupted``.
+    stopped : {'budget', 'error', 'interrupted'}, optional
+        Why the run ended before its end.
     """
 
     def __init__(self, ledger: Ledger, caller: Caller, tally: Tally, *, workers: int) -> None:
@@ -57,12 +60,12 @@ class Runner:
         self._caller = caller
         self._tally = tally
         self._n_workers = workers
-        self.stopped: str | None = None
+        self.stopped: StopReason | None = None
         self._error: BaseException | None = None
         self._halt = asyncio.Event()
         self._tasks: list[asyncio.Task[int] | asyncio.Task[None]] = []
         self._order = itertools.count()
-        self._queue: asyncio.PriorityQueue[tuple[int, int, _Turn]] = asyncio.PriorityQueue()
+        self._queue: asyncio.PriorityQueue[tuple[int, int, _Leader]] = asyncio.PriorityQueue()
         self._room = asyncio.Semaphore(LOOK_AHEAD)
 
     async def run(self, requests: Callable[[], Iterable[Request]]) -> None:
@@ -119,13 +122,13 @@ class Runner:
     def _idle(self) -> "list[asyncio.Task[int] | asyncio.Task[None]]":
         return [task for task in self._tasks if task not in self._caller.in_flight]
 
-    def stop(self, why: str) -> None:
+    def stop(self, why: StopReason) -> None:
         """Ask nothing more, but wait for what is in flight; called again, do not even wait."""
         if self._halt.is_set():
             self._cancel_all()
             return
         self.stopped = why
-        self._caller.stopping = True
+        self._caller.stop()
         self._halt.set()
 
     def _cancel_all(self) -> None:
@@ -142,33 +145,33 @@ class Runner:
     async def _feed(self, requests: Iterable[Request], *, first: bool) -> int:
         elsewhere = 0
         for chunk in _chunks(iter(requests)):
-            claim = await self._ledger.claim(chunk)
+            lease = await self._ledger.lease(chunk)
             await self._caller.refresh_budget()
-            elsewhere += claim.elsewhere
-            for request, row in claim.settled if first else ():
+            elsewhere += len(lease.elsewhere)
+            for request, row in lease.settled if first else ():
                 self._tally.find(request.voter, row)
-            self._tally.found += claim.repeated
-            for turn in _turns(claim.jobs):
+            self._tally.found += len(lease.repeated)
+            for leader in _leaders(lease.jobs):
                 await self._room.acquire()
-                self._queue.put_nowait((LEADER, next(self._order), turn))
+                self._queue.put_nowait((LEADER, next(self._order), leader))
         return elsewhere
 
     async def _work(self) -> None:
         while not self._halt.is_set():
-            rank, _, turn = await self._queue.get()
+            rank, _, leader = await self._queue.get()
             if rank == LEADER:
                 self._room.release()
             try:
-                await self._caller.ask(turn.job)
+                await self._caller.ask(leader.job)
             except BudgetReachedError:
                 self._stop_once("budget")
             except Exception as error:
                 self._end(error)
-            for job in turn.followers:
-                self._queue.put_nowait((FOLLOWER, next(self._order), _Turn(job, [])))
+            for job in leader.followers:
+                self._queue.put_nowait((FOLLOWER, next(self._order), _Leader(job, [])))
             self._queue.task_done()
 
-    def _stop_once(self, why: str) -> None:
+    def _stop_once(self, why: StopReason) -> None:
         if not self._halt.is_set():
             self.stop(why)
 
@@ -186,16 +189,12 @@ def _chunks(requests: Iterator[Request]) -> Iterator[list[Request]]:
         yield chunk
 
 
-def _turns(jobs: Iterable[Job]) -> Iterator[_Turn]:
+def _leaders(jobs: Iterable[Job]) -> Iterator[_Leader]:
     """Yield the first job of each group with the others behind it, and jobs without a group on their own."""
-    turn: _Turn | None = None
-    for job in jobs:
-        group = job.request.group
-        if turn is not None and group is not None and group == turn.job.request.group:
-            turn.followers.append(job)
-            continue
-        if turn is not None:
-            yield turn
-        turn = _Turn(job, [])
-    if turn is not None:
-        yield turn
+    for _, group in itertools.groupby(jobs, key=_group_of):
+        first, *others = group
+        yield _Leader(first, others)
+
+
+def _group_of(job: Job) -> str | int:
+    return id(job) if job.request.group is None else job.request.group

@@ -3,22 +3,24 @@
 import asyncio
 import queue
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TypeVar, cast
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from deep.llm._database import one_line
 from deep.llm._errors import LedgerError
-from deep.llm._statements import run
+from deep.llm._rows import WRITE_ORDER, LedgerRow, write_rows
 
-__all__ = ["Writer"]
+__all__ = ["Writer", "Written"]
 
 T = TypeVar("T")
-Rows = Sequence[tuple[str, Mapping[str, Any]]]
-_Work = Rows | Callable[[Connection], Any]
-_Entry = tuple[_Work, "asyncio.Future[Any]"]
+Written = asyncio.Future[object]
+"""Done once something is on disk."""
+
+_Work = Sequence[LedgerRow] | Callable[[Connection], object]
+_Entry = tuple[_Work, Written]
 
 MAX_GROUP = 500
 """Rows that share a commit at most; a group holds what came in while the last one was being committed."""
@@ -33,15 +35,16 @@ class Writer:
         From now on used by the writer's thread alone.
     name : str
         The ledger's, for error messages.
-    order : sequence of str
-        The statements that `write` accepts, in the order they run within a group. No two writes of a group
-        concern the same row, since whoever writes waits for the first before the second.
+
+    Notes
+    -----
+    Within a group rows are written by kind, in the order of `WRITE_ORDER`. No two writes of a group concern the same
+    row, since whoever writes waits for the first before the second.
     """
 
-    def __init__(self, connection: Connection, name: str, order: Sequence[str]) -> None:
+    def __init__(self, connection: Connection, name: str) -> None:
         self._connection = connection
         self._name = name
-        self._order = order
         self._queue: queue.SimpleQueue[list[_Entry] | None] = queue.SimpleQueue()
         self._gathering: list[_Entry] = []
         self._error: LedgerError | None = None
@@ -49,16 +52,15 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="deep-ledger", daemon=True)
         self._thread.start()
 
-    def write(self, rows: Rows) -> "asyncio.Future[None]":
+    def write(self, rows: Sequence[LedgerRow]) -> Written:
         """Return a future that is done once `rows` are on disk."""
         return self._submit(rows)
 
     async def call(self, function: Callable[[Connection], T]) -> T:
         """Run `function` in a transaction of its own, after all earlier writes, and return its result."""
-        result: T = await self._submit(function)
-        return result
+        return cast(T, await self._submit(function))
 
-    def _submit(self, work: _Work) -> "asyncio.Future[Any]":
+    def _submit(self, work: _Work) -> Written:
         if self._error is not None:
             raise self._error
         done = self._loop.create_future()
@@ -99,7 +101,7 @@ class Writer:
         return group, True
 
     def _commit(self, part: list[_Entry]) -> None:
-        result: Any = None
+        result: object = None
         try:
             if self._error is None:
                 with self._connection.begin():
@@ -113,22 +115,22 @@ class Writer:
             return
         self._report(part, result, self._error)
 
-    def _execute(self, works: list[_Work]) -> Any:
+    def _execute(self, works: list[_Work]) -> object:
         if callable(works[0]):
             return works[0](self._connection)
         rows = [row for work in works if not callable(work) for row in work]
-        for statement in self._order:
-            run(self._connection, statement, [value for chosen, value in rows if chosen is statement])
+        for kind in WRITE_ORDER:
+            write_rows(self._connection, [row for row in rows if type(row) is kind])
         return None
 
-    def _report(self, part: list[_Entry], result: Any, error: Exception | None) -> None:
+    def _report(self, part: list[_Entry], result: object, error: Exception | None) -> None:
         """Wake the waiting tasks; once for the whole group, since each wake-up of the loop costs a system call."""
         futures = [done for _, done in part]
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(_settle, futures, result, error)
 
 
-def _settle(futures: "list[asyncio.Future[Any]]", result: Any, error: Exception | None) -> None:
+def _settle(futures: list[Written], result: object, error: Exception | None) -> None:
     for future in futures:
         if future.cancelled():
             continue

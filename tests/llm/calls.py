@@ -15,8 +15,8 @@ from deep.llm import (
     Client,
     ConcurrencyLimit,
     Ledger,
+    ModelGate,
     PriceBook,
-    Quirks,
     Reply,
     Request,
     RetryPolicy,
@@ -102,12 +102,12 @@ async def _run(
                 retry=retry,
                 budget=Budget(budget, before),
             )
-            quirks = Quirks(await ledger.known_quirks())
+            gate = ModelGate(await ledger.known_quirks())
             runner: Any
             if batch:
-                runner = BatchRunner(ledger, client, parse, terms, quirks, tally, endpoint="server", poll=0.02)
+                runner = BatchRunner(ledger, client, parse, terms, gate, tally, endpoint="server", poll=0.02)
             else:
-                runner = Runner(ledger, Caller(ledger, client, parse, terms, quirks, tally), tally, workers=workers)
+                runner = Runner(ledger, Caller(ledger, client, parse, terms, gate, tally), tally, workers=workers)
             if started is not None:
                 started(runner)
             await runner.run(requests)

@@ -22,7 +22,7 @@ Fetch = Callable[[str], Sequence[Any]]
 
 _STARTER = """
 import os, sys
-import openai, pyarrow.parquet, stamina, sqlalchemy
+import openai, pyarrow.parquet, sqlalchemy
 from deep.commands.votes import main
 import deep.asking._run, deep.asking._summary
 for line in sys.stdin:

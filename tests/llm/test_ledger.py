@@ -26,9 +26,9 @@ def use(path, work, **options):
 
 async def ask_one(ledger):
     """Claim one request, and write that it was sent."""
-    claim = await ledger.claim([question(1)])
-    await ledger.start(claim.jobs[0], worst_case=0.01)
-    return claim.jobs[0]
+    lease = await ledger.lease([question(1)])
+    await ledger.start(lease.jobs[0], worst_case=0.01)
+    return lease.jobs[0]
 
 
 def test_sent_is_on_disk_before_the_request(tmp_path):
@@ -62,8 +62,8 @@ def test_many_writes_share_a_commit(tmp_path):
         ledger._writer._connection.connection.driver_connection.set_trace_callback(
             lambda statement: commits.append(statement) if statement == "COMMIT" else None
         )
-        claim = await ledger.claim([question(i) for i in range(100)])
-        await asyncio.gather(*(ledger.start(job) for job in claim.jobs))
+        lease = await ledger.lease([question(i) for i in range(100)])
+        await asyncio.gather(*(ledger.start(job) for job in lease.jobs))
 
     use(tmp_path / "l", work)
     assert len(commits) < 20
@@ -74,10 +74,10 @@ def test_what_was_in_flight_is_unknown_in_the_next_run(tmp_path):
     use(tmp_path / "l", ask_one)
 
     async def again(ledger):
-        claim = await ledger.claim([question(1)])
-        return ledger.unknown, len(claim.jobs), claim.jobs[0].number
+        lease = await ledger.lease([question(1)])
+        return ledger.unknown, len(lease.jobs), lease.jobs[0].number
 
-    assert use(tmp_path / "l", again) == (1, 1, 1)
+    assert use(tmp_path / "l", again) == (1, 1, 2)
     assert rows(tmp_path / "l", "SELECT outcome FROM attempts") == [("unknown",)]
 
 
@@ -86,8 +86,8 @@ def test_at_most_once_leaves_it_alone(tmp_path):
     use(tmp_path / "l", ask_one)
 
     async def again(ledger):
-        claim = await ledger.claim([question(1)])
-        return len(claim.jobs), claim.settled[0][1]["state"]
+        lease = await ledger.lease([question(1)])
+        return len(lease.jobs), lease.settled[0][1].state
 
     assert use(tmp_path / "l", again, at_most_once=True) == (0, "unknown")
 
@@ -96,12 +96,12 @@ def test_dollars_of_earlier_runs_count(tmp_path):
     """Answers at their price, lost answers at their worst case, refusals not at all."""
 
     async def spend(ledger):
-        claim = await ledger.claim([question(i) for i in range(4)])
-        for job in claim.jobs:
+        lease = await ledger.lease([question(i) for i in range(4)])
+        for job in lease.jobs:
             await ledger.start(job, worst_case=1.0)
-        await ledger.answer(claim.jobs[0], Reply("x"), Judgment(1), cost=0.25)
-        await ledger.fail(claim.jobs[1], CallError("timeout", "x"), state="failed")
-        await ledger.fail(claim.jobs[2], CallError("rate_limited", "x"), state="failed")
+        await ledger.answer(lease.jobs[0], Reply("x"), Judgment(1), cost=0.25)
+        await ledger.fail(lease.jobs[1], CallError("timeout", "x"), state="failed")
+        await ledger.fail(lease.jobs[2], CallError("rate_limited", "x"), state="failed")
         return await ledger.spent_by_others()
 
     async def look(ledger):

@@ -4,7 +4,6 @@ import asyncio
 import time
 
 import pytest
-import stamina
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,9 +12,10 @@ from deep.llm import (
     Budget,
     CallError,
     ConcurrencyLimit,
+    KnownRequest,
+    ModelGate,
     PriceBook,
     Quirk,
-    Quirks,
     RetryPolicy,
     Tally,
     Throttle,
@@ -289,7 +289,7 @@ BODY = {
 )
 def test_only_what_the_endpoint_names_is_dropped(error, parameters):
     """A refusal for another reason teaches nothing."""
-    quirks = Quirks()
+    quirks = ModelGate()
     assert {quirk.parameter for quirk in quirks.learn("e", BODY, error)} == parameters
     assert quirks.learn("e", BODY, error) == []
     assert not parameters & quirks.apply("e", BODY).keys()
@@ -297,7 +297,7 @@ def test_only_what_the_endpoint_names_is_dropped(error, parameters):
 
 def test_quirks_belong_to_an_endpoint_and_a_model():
     """Another model, or the same name elsewhere, is sent everything."""
-    quirks = Quirks([Quirk("e", "m", "temperature", "dropped")])
+    quirks = ModelGate([Quirk("e", "m", "temperature", "dropped")])
     assert "temperature" not in quirks.apply("e", BODY)
     assert quirks.apply("f", BODY) is BODY
     other = {**BODY, "model": "n"}
@@ -306,7 +306,7 @@ def test_quirks_belong_to_an_endpoint_and_a_model():
 
 def test_an_ignored_field_is_still_sent():
     """It may take effect one day, and the key stays the same."""
-    quirks = Quirks()
+    quirks = ModelGate()
     assert quirks.ignored("e", "m", "logprobs")[0].action == "ignored"
     assert quirks.ignored("e", "m", "logprobs") == []
     assert quirks.apply("e", BODY) is BODY
@@ -333,33 +333,41 @@ def test_what_is_tried_again(kind, once, retried):
     assert RetryPolicy(at_most_once=once).retries(CallError(kind, "x")) is retried
 
 
-def test_other_errors_are_not_retried():
-    """A bug is not a fault of the network."""
-    assert not RetryPolicy().backoff(KeyError("x"))
-
-
 @given(st.floats(0, 1e6), st.floats(0, 100))
 def test_a_retry_after_is_a_lower_bound_up_to_the_cap(asked, jitter):
     """Jitter is only ever added."""
-    wait = RetryPolicy(jitter=jitter, retry_after_cap=600).wait(asked)
+    wait = RetryPolicy(jitter=jitter, retry_after_cap=600).wait(1, asked)
     assert min(asked, 600) <= wait <= min(asked, 600) + jitter
 
 
-def test_the_number_of_attempts_is_kept():
-    """Stamina stops where the policy says."""
-    tried = []
+@given(st.integers(1, 10**6), st.floats(0, 1e3), st.floats(0, 100))
+def test_a_wait_doubles_up_to_the_most(attempt, initial, jitter):
+    """However many attempts there are, and however long the first wait, the most of it holds."""
+    wait = RetryPolicy(wait_initial=initial, wait_max=60, jitter=jitter).wait(attempt)
+    assert min(initial * 2.0 ** min(attempt - 1, 30), 60) <= wait <= 60
 
-    async def scenario():
-        policy = RetryPolicy(attempts=4, wait_initial=0, jitter=0)
-        async for attempt in policy.context(policy.backoff):
-            with attempt:
-                tried.append(attempt.num)
-                raise CallError("dropped", "x")
 
-    assert stamina.is_active()
-    with pytest.raises(CallError, match="dropped"):
-        asyncio.run(scenario())
-    assert tried == [1, 2, 3, 4]
+@pytest.mark.parametrize(
+    ("kind", "attempt", "state"),
+    [
+        ("dropped", 1, "queued"),
+        ("dropped", 3, "queued"),
+        ("dropped", 4, "failed"),
+        ("rejected", 1, "failed"),
+        ("refused", 1, "done"),
+    ],
+)
+def test_what_becomes_of_a_request(kind, attempt, state):
+    """It waits for another attempt as long as one is left that may mend it; a content filter has answered it."""
+    assert RetryPolicy(attempts=4).state_after(CallError(kind, "x"), attempt) == state
+
+
+def test_at_most_once_leaves_a_lost_answer_unknown():
+    """It may have been paid for, so that it is neither asked again nor called a failure."""
+    policy = RetryPolicy(at_most_once=True)
+    assert policy.state_after(CallError("timeout", "x"), 1) == "unknown"
+    assert policy.state_after(CallError("broken", "x"), 1) == "failed"
+    assert policy.state_after(CallError("server_error", "x"), 1) == "queued"
 
 
 def test_the_tally_counts_by_voter():
@@ -370,14 +378,14 @@ def test_the_tally_counts_by_voter():
     tally.answer("v", Judgment(-1, reason="abstained"), None)
     tally.answer("v", Judgment(-1, reason="truncated"), 0.25)
     tally.fail("v")
-    tally.find("v", {"state": "unknown", "reason": None})
+    tally.find("v", KnownRequest("k", "unknown", 1))
     assert dict(tally.by_voter["v"]) == {"done": 5, "votes": 1, "abstained": 1, "truncated": 1, "failed": 2}
     assert (tally.cost, tally.unpriced, tally.answered, tally.failed, tally.found) == (0.75, 1, 3, 1, 1)
     assert tally.failure_rate("v") == 3 / 5
     assert tally.seconds_left == pytest.approx(5 / tally.rate, rel=0.2)
     tally.answer("j#step", None, 0.0)
-    tally.find("j#step", {"state": "done", "vote": None, "reason": None})
-    tally.find("j#step", {"state": "done", "vote": -1, "reason": "refused"})
+    tally.find("j#step", KnownRequest("k", "done", 1))
+    tally.find("j#step", KnownRequest("k", "done", 1, vote=-1, reason="refused"))
     tally.judge("j", Judgment(1))
     assert dict(tally.by_voter["j#step"]) == {"done": 3, "answers": 2, "refused": 1}
     assert dict(tally.by_voter["j"]) == {"done": 1, "votes": 1}

@@ -1,13 +1,16 @@
-"""What a model cannot do, learned once from its own words and then remembered."""
+"""The gate before each model: a canary request goes first, and what a model refuses is not sent to it again."""
 
+import asyncio
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal
 
 from deep.llm._errors import CallError
+from deep.llm._request import Body
 
-__all__ = ["Quirk", "Quirks"]
+__all__ = ["ModelGate", "Quirk"]
 
 _DROPPABLE = (
     "response_format",
@@ -47,30 +50,65 @@ class Quirk:
     endpoint: str
     model: str
     parameter: str
-    action: str
+    action: Literal["dropped", "ignored", "renamed"]
     message: str | None = None
 
 
-class Quirks:
-    """The quirks known so far, by endpoint and model.
+class ModelGate:
+    """Lets requests pass to the models of a run, in a form that each model accepts.
+
+    The first request to a model is its canary request: it goes alone, and so does the next one where that was
+    refused. What the model cannot do, and that it is not there at all, is then learned once and not by all workers.
 
     Parameters
     ----------
     known : iterable of Quirk
         Those an earlier run has written down.
 
+    Attributes
+    ----------
+    closed : bool
+        Whether nothing more is to be asked; who waits at the gate is let through, to find that out.
+
     Examples
     --------
-    >>> from deep.llm import Quirk, Quirks
-    >>> quirks = Quirks([Quirk("e", "o1", "temperature", "dropped"), Quirk("e", "o1", "max_tokens", "renamed")])
-    >>> quirks.apply("e", {"model": "o1", "temperature": 0, "max_tokens": 9})
+    >>> from deep.llm import ModelGate, Quirk
+    >>> gate = ModelGate([Quirk("e", "o1", "temperature", "dropped"), Quirk("e", "o1", "max_tokens", "renamed")])
+    >>> gate.apply("e", {"model": "o1", "temperature": 0, "max_tokens": 9})
     {'model': 'o1', 'max_completion_tokens': 9}
     """
 
     def __init__(self, known: Iterable[Quirk] = ()) -> None:
         self._known = {(quirk.endpoint, quirk.model, quirk.parameter): quirk for quirk in known}
+        self._canaries: dict[str, asyncio.Event] = {}
+        self._open: set[str] = set()
+        self.closed = False
 
-    def apply(self, endpoint: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+    @asynccontextmanager
+    async def turn(self, model: str) -> AsyncIterator[None]:
+        """Wait until `model` is open, or until it is this caller's turn to send the canary request."""
+        while self._is_shut(model) and model in self._canaries:
+            await self._canaries[model].wait()
+        if not self._is_shut(model):
+            yield
+            return
+        self._canaries[model] = ended = asyncio.Event()
+        try:
+            yield
+        finally:
+            del self._canaries[model]
+            ended.set()
+
+    def _is_shut(self, model: str) -> bool:
+        return model not in self._open and not self.closed
+
+    def open(self, model: str) -> None:
+        """Let everybody pass to `model`."""
+        self._open.add(model)
+        if model in self._canaries:
+            self._canaries[model].set()
+
+    def apply(self, endpoint: str, body: Body) -> Body:
         """Return the body that this model accepts; `body` itself where nothing is to be changed."""
         actions = {
             parameter: quirk.action
@@ -82,16 +120,18 @@ class Quirks:
         kept = {name: value for name, value in body.items() if actions.get(name) != "dropped"}
         return {(_RENAMED[name] if name in actions else name): value for name, value in kept.items()}
 
-    def learn(self, endpoint: str, body: Mapping[str, Any], error: CallError) -> list[Quirk]:
+    def learn(self, endpoint: str, body: Body, error: CallError) -> list[Quirk]:
         """Return the new quirks that explain why `body` was refused; none where it was for another reason."""
         parameter = _blamed(body, error)
         if parameter is None:
             return []
-        action = "renamed" if parameter in _RENAMED else "dropped"
         names = [name for name in _ASKED_OF.get(parameter, (parameter,)) if name in body]
-        return self._add(Quirk(endpoint, str(body["model"]), name, action, error.message) for name in names)
+        return self._add(
+            Quirk(endpoint, str(body["model"]), name, "renamed" if name in _RENAMED else "dropped", error.message)
+            for name in names
+        )
 
-    def drop(self, endpoint: str, body: Mapping[str, Any], parameter: str, message: str) -> list[Quirk]:
+    def drop(self, endpoint: str, body: Body, parameter: str, message: str) -> list[Quirk]:
         """Write down that `parameter` has to go, for a reason the endpoint did not give."""
         return self._add([Quirk(endpoint, str(body["model"]), parameter, "dropped", message)])
 
@@ -105,7 +145,7 @@ class Quirks:
         return new
 
 
-def _blamed(body: Mapping[str, Any], error: CallError) -> str | None:
+def _blamed(body: Body, error: CallError) -> str | None:
     """Return the field that a refusal is about, if it is one we can do without."""
     if error.status not in (400, 403, 422) or error.kind != "rejected":
         return None

@@ -1,0 +1,131 @@
+"""One attempt at a request: wait for room, send, say how it ended, and settle the money."""
+
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from deep.llm._budget import Budget, output_limit, worst_case
+from deep.llm._errors import AMBIGUOUS, CallError
+from deep.llm._limits import ConcurrencyLimit, Throttle
+from deep.llm._price import PriceBook
+from deep.llm._reply import Reply, read_reply
+from deep.llm._request import Body
+from deep.llm._retry import RetryPolicy
+
+__all__ = ["Answered", "Attempt", "Failed", "Terms"]
+
+
+@dataclass(slots=True)
+class Terms:
+    """The limits that all calls of a run share.
+
+    Parameters
+    ----------
+    concurrency : ConcurrencyLimit
+    requests_per_minute, tokens_per_minute : Throttle
+    retry : RetryPolicy
+    budget : Budget
+    prices : PriceBook
+    """
+
+    prices: PriceBook
+    concurrency: ConcurrencyLimit = field(default_factory=ConcurrencyLimit)
+    requests_per_minute: Throttle = field(default_factory=Throttle)
+    tokens_per_minute: Throttle = field(default_factory=Throttle)
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    budget: Budget = field(default_factory=Budget)
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A reply, the seconds it took and its dollars; None where the price is not known."""
+
+    reply: Reply
+    seconds: float
+    cost: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Why there is no reply, and the seconds until that was known."""
+
+    error: CallError
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt at a request.
+
+    Parameters
+    ----------
+    model : str
+        The model asked, whose price counts where the one that answered has none.
+    body : mapping
+        The request as this model accepts it.
+    text : str
+        `body` as JSON.
+    """
+
+    model: str
+    body: Body
+    text: str
+
+    async def make(
+        self,
+        terms: Terms,
+        announce: Callable[[float | None], Awaitable[None]],
+        send: Callable[[bytes], Awaitable[str]],
+    ) -> Answered | Failed:
+        """Send the request once, as soon as `terms` have room for it.
+
+        Parameters
+        ----------
+        terms : Terms
+        announce : callable
+            Awaited with the worst case in dollars before anything is sent.
+        send : callable
+            Returns the reply to a body, or raises a CallError.
+
+        Raises
+        ------
+        BudgetReachedError
+            The budget has no room for it.
+        """
+        worst = worst_case(terms.prices, self.body, self.text)
+        await terms.budget.admit(worst)
+        spent: float | None = 0.0
+        try:
+            async with terms.concurrency:
+                await terms.requests_per_minute.wait()
+                await terms.tokens_per_minute.wait(len(self.text) / 4 + (output_limit(self.body) or 0))
+                spent = worst  # whoever is cancelled from here on may be sent a bill
+                await announce(worst)
+                ended = await self._exchange(terms.prices, send)
+                spent = _spent(ended, worst)
+                _count(ended, terms.concurrency)
+                return ended
+        finally:
+            terms.budget.settle(worst, spent)
+
+    async def _exchange(self, prices: PriceBook, send: Callable[[bytes], Awaitable[str]]) -> Answered | Failed:
+        started = time.monotonic()
+        try:
+            reply = read_reply(await send(self.text.encode()))
+        except CallError as error:
+            return Failed(error, time.monotonic() - started)
+        seconds = time.monotonic() - started
+        return Answered(reply, seconds, prices.cost([reply.model, self.model], reply.tokens))
+
+
+def _spent(ended: Answered | Failed, worst: float | None) -> float | None:
+    if isinstance(ended, Failed):
+        return worst if ended.error.kind in AMBIGUOUS else 0.0
+    return worst if ended.cost is None else ended.cost
+
+
+def _count(ended: Answered | Failed, concurrency: ConcurrencyLimit) -> None:
+    if isinstance(ended, Answered):
+        concurrency.answered()
+    elif ended.error.kind == "rate_limited":
+        concurrency.rate_limited()
