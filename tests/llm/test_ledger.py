@@ -185,7 +185,7 @@ def test_a_missing_driver_is_named(monkeypatch):
     import sys
 
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(MissingDependencyError, match=r"Install deep\[postgresql\]") as caught:
+    with pytest.raises(MissingDependencyError, match=r"Install deep-judges\[postgresql\]") as caught:
         use("postgresql+psycopg://u:s3cret@127.0.0.1:1/d", ask_one)
     assert "s3cret" not in str(caught.value)
 

@@ -429,7 +429,7 @@ def test_ignored_requests_are_noticed(tmp_path):
 
 
 def test_the_first_request_to_a_model_goes_alone(tmp_path):
-    """All workers wait for the scout."""
+    """All workers wait for the canary request."""
     with FaultServer(latency=0.15) as server:
         run(server.url, tmp_path / "l", questions(10))
         times = [at for at, _, _ in server.log]
