@@ -15,7 +15,10 @@ __all__ = [
     "P_MIN",
     "Floats",
     "Labels",
+    "Mask",
     "RandomState",
+    "Rows",
+    "Texts",
     "Votes",
     "Weights",
     "check_choice",
@@ -37,6 +40,9 @@ Weights = npt.ArrayLike | None
 """How often each row counts; None: once."""
 RandomState = int | np.random.Generator | None
 """Seeds numpy's generators."""
+Texts = npt.NDArray[np.object_]
+Mask = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.intp]
 
 
 def check_choice(value: str, allowed: Iterable[str], name: str) -> str:

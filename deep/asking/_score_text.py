@@ -12,7 +12,7 @@ import numpy as np
 from deep._files import whole_file
 from deep.asking._registry import Asked, Panel
 from deep.asking._vote_files import chunks
-from deep.model import Model, Piece, ScoreOptions, match_columns, score_rows, writer
+from deep.model import Model, ScoreOptions, match_columns, score_rows, writer
 from deep.records import ABSTAIN, Example, Judgment
 
 if TYPE_CHECKING:
@@ -144,13 +144,10 @@ def _score(model: Model, examples: Sequence[Example], said: Sequence[Said], opti
     columns = match_columns(model.voters, names, allow_mismatch=options.allow_mismatch)
     wanted = [names[column] for column in columns if column is not None]
     votes = np.array([[row[name].vote for name in wanted] for row in said], dtype=np.int8)
-    piece = Piece(
-        [str(example.dataset) for example in examples],
-        [example.example_id for example in examples],
-        [example.label for example in examples],
-        votes,
-    )
-    rows = score_rows(model, piece, options).to_pylist()
+    rows = [
+        {"dataset": str(example.dataset), "item_id": example.example_id, "label": example.label, **scores}
+        for example, scores in zip(examples, score_rows(model, votes, options), strict=True)
+    ]
     return [
         Scored(example, {name: judgments[name] for name in wanted}, row)
         for example, judgments, row in zip(examples, said, rows, strict=True)

@@ -12,10 +12,17 @@ import numpy as np
 from deep._files import check_out
 from deep.calibration import CALIBRATORS
 from deep.console import HelpFormatter, Values, add_jobs, check_jobs, guarded, parallel_map, progress_bars
-from deep.datasets import check_failures, read_reasons, read_votes, resolve_dataset, simulate_votes
+from deep.datasets import (
+    check_failures,
+    read_reasons,
+    read_votes,
+    resolve_dataset,
+    simulate_votes,
+    vote_details,
+)
 from deep.ensembles import ENSEMBLERS
 from deep.exceptions import InputError
-from deep.model import RECIPES, SELECTOR_NAMES, UNCALIBRATED, Model, fit, vote_details
+from deep.model import RECIPES, SELECTOR_NAMES, UNCALIBRATED, Model, fit
 from deep.records import VoteMatrix
 
 __all__ = ["main"]

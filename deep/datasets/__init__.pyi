@@ -5,13 +5,13 @@ from ._annotations import read_annotations as read_annotations
 from ._cards import DatasetCard as DatasetCard
 from ._cards import Lengths as Lengths
 from ._cards import describe_examples as describe_examples
+from ._details import vote_details as vote_details
 from ._examples import ExampleFile as ExampleFile
 from ._examples import Examples as Examples
 from ._examples import examples_from_dataset as examples_from_dataset
 from ._leakage import SharedDocument as SharedDocument
 from ._leakage import shared_documents as shared_documents
 from ._load import load_examples as load_examples
-from ._locate import locate_row as locate_row
 from ._published import OperatingPoint as OperatingPoint
 from ._published import PublishedBaseline as PublishedBaseline
 from ._published import PublishedDataset as PublishedDataset
@@ -34,8 +34,12 @@ from ._registry import resolve_dataset as resolve_dataset
 from ._rows import ending_of as ending_of
 from ._rows import read_rows as read_rows
 from ._simulate import simulate_votes as simulate_votes
+from ._tables import VOTE_COLUMNS as VOTE_COLUMNS
 from ._tables import ScoreTable as ScoreTable
+from ._tables import VoteRows as VoteRows
+from ._tables import iter_votes as iter_votes
 from ._tables import join_scores as join_scores
+from ._tables import locate_row as locate_row
 from ._tables import read_scores as read_scores
 from ._tables import read_votes as read_votes
 from ._tables import table_columns as table_columns

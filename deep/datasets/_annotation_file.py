@@ -1,9 +1,9 @@
 """A CSV file in which people label items: one row an item and annotator, read and checked the same way everywhere."""
 
-import csv
 from collections.abc import Sequence
 from pathlib import Path
 
+from deep.datasets._rows import read_rows
 from deep.exceptions import InputError
 
 __all__ = ["read_annotation_rows"]
@@ -30,11 +30,12 @@ def read_annotation_rows(path: Path, key: Sequence[str]) -> tuple[list[str], lis
     InputError
         The file is not as described.
     """
-    columns, rows = _rows(path)
+    rows = [dict(row) for _, row in read_rows(path, (), ".csv", param="file", pad=True)]
+    columns = list(rows[0]) if rows else []
     required = (*key, "label")
     missing = [name for name in required if name not in columns]
     if missing or not rows:
-        got = f"no column {missing[0]!r}" if missing else "no row"
+        got = f"no column {missing[0]!r}" if rows else "no row"
         raise InputError(f"`file` must hold rows with the columns {', '.join(required)}. Got {got} in {str(path)!r}.")
     seen: set[tuple[str, ...]] = set()
     for number, row in enumerate(rows, start=1):
@@ -47,18 +48,4 @@ def read_annotation_rows(path: Path, key: Sequence[str]) -> tuple[list[str], lis
                 f"{str(path)!r}."
             )
         seen.add(names)
-    return columns, rows
-
-
-def _rows(path: Path) -> tuple[list[str], list[dict[str, str]]]:
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file, strict=True, restval="")
-            columns, rows = list(reader.fieldnames or ()), list(reader)
-    except OSError as error:
-        raise InputError(f"`file` must be a readable CSV file. Got {str(path)!r}: {error.strerror}.") from None
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"`file` must be CSV in UTF-8. Got {str(path)!r}: {error}.") from None
-    if any(None in row for row in rows):
-        raise InputError(f"`file` must have no more cells than columns. Got a longer row in {str(path)!r}.")
     return columns, rows

@@ -7,15 +7,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Labels
+from deep._checks import Labels, Rows, Texts
 from deep.datasets._registry import family_of
 from deep.datasets._source import Source, shown
 from deep.exceptions import InputError
 
-__all__ = ["Joined", "Labels", "Part", "Rows", "Texts", "join_parts", "number_items"]
-
-Texts = npt.NDArray[np.object_]
-Rows = npt.NDArray[np.intp]
+__all__ = ["Joined", "Part", "check_repeated", "join_parts", "number_items"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,9 +66,10 @@ def _codes(texts: Texts) -> tuple[npt.NDArray[np.int64], int]:
 
 
 def join_parts(parts: list[Part], empty: np.generic) -> Joined:
+    """Return one row per item of all files, with `empty` where a file lacks it."""
     rows, first = number_items([part.dataset for part in parts], [part.item_id for part in parts])
     for part, own in zip(parts, rows, strict=True):
-        _check_repeated(part, own)
+        check_repeated(part, own)
     datasets = np.concatenate([part.dataset for part in parts])[first]
     example_ids = np.concatenate([part.item_id for part in parts])[first]
     labels = _merge(parts, rows, "label", np.full(len(first), -1, dtype=np.int8))
@@ -88,7 +86,8 @@ def join_parts(parts: list[Part], empty: np.generic) -> Joined:
     )
 
 
-def _check_repeated(part: Part, rows: Rows) -> None:
+def check_repeated(part: Part, rows: Rows) -> None:
+    """Raise where an item comes twice in a file; `rows` numbers its items."""
     _, first = np.unique(rows, return_index=True)
     if len(first) == len(rows):
         return

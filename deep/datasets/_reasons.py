@@ -97,12 +97,13 @@ def _rows(path: Path) -> list[tuple[str, str, str]]:
         )
     if not parquet.read_metadata(path).num_rows:
         return []
-    cells = {name: text_cells(source, name, column) for name, column in source.read(COLUMNS).items()}
+    columns = source.read(COLUMNS)
+    cells = {name: text_cells(column) for name, column in columns.items()}
     allowed = get_args(Reason)
     for row, reason in enumerate(cells["reason"]):
         if reason not in allowed:
             raise InputError(
-                f"`reason` must be one of {', '.join(allowed)}. Got {shown(reason)} at {source.where(row, 'reason')}."
+                f"`reason` must be one of {', '.join(allowed)}. Got {shown(reason)} at {columns['reason'].where(row)}."
             )
     return list(zip(cells["voter"], cells["dataset"], cells["reason"], strict=True))
 

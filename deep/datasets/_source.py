@@ -1,6 +1,5 @@
-"""One file of a table: its columns, the cells of a column, and where a row stands in it."""
+"""One file of a table: its columns, whole or a piece at a time, and where a cell stands in it."""
 
-import csv
 import gzip
 import io
 import re
@@ -9,13 +8,19 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
+from deep.datasets._csv import csv_records
 from deep.exceptions import InputError
 
-__all__ = ["Source", "open_source", "shown"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+__all__ = ["Column", "Source", "open_source", "shown"]
 
 BLOCK_SIZE = 1 << 26
 """Bytes that the CSV parser takes at once; a single row may not be longer."""
@@ -26,7 +31,7 @@ PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 """Columns that pandas adds to a Parquet file for an index without a name."""
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """Return a value for an error message: on one line, and not longer than 60 characters."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:56]}...{text[-1]}"
@@ -72,9 +77,24 @@ class Source(ABC):
     def _header(self) -> tuple[str, ...]:
         """Return the names of the columns, as they stand there."""
 
+    def read(self, names: Sequence[str]) -> "dict[str, Column]":
+        """Return columns by name, of one length, at least 1."""
+        (columns,) = self.pieces(names, None)
+        return columns
+
+    def pieces(self, names: Sequence[str], size: int | None) -> "Iterator[dict[str, Column]]":
+        """Yield columns by name, at most `size` rows at a time; None: all rows at once."""
+        start = 0
+        for table in self._tables(names, size):
+            if table.num_rows:
+                yield {name: Column(self, name, table.column(name), start) for name in names}
+                start += table.num_rows
+        if not start:
+            raise InputError(f"`paths` must name files with at least one row. Got none in {self.path}.")
+
     @abstractmethod
-    def read(self, names: Sequence[str]) -> dict[str, Any]:
-        """Return columns by name, as Arrow's chunked arrays of one length, at least 1."""
+    def _tables(self, names: Sequence[str], size: int | None) -> "Iterator[pa.Table]":
+        """Yield the rows of some columns as Arrow tables."""
 
     def where(self, row: int, column: str) -> str:
         """Return the place of a cell for an error message; `row` counts data rows from 0."""
@@ -88,20 +108,9 @@ class Source(ABC):
         reason = str(error).strip().split("\n", 1)[0].rstrip(".") or type(error).__name__
         return InputError(f"`paths` must name readable {self.kind} files. Got {self.path}: {reason}.")
 
-    def without_rows(self) -> InputError:
-        """Return an error for a file that has a header and nothing below it."""
-        return InputError(f"`paths` must name files with at least one row. Got none in {self.path}.")
-
-    def _raw_bytes(self) -> bytes:
-        try:
-            raw = self.path.read_bytes()
-            if self.path.name.lower().endswith(".gz"):
-                raw = gzip.decompress(raw)
-        except (OSError, EOFError, zlib.error) as error:
-            raise self.unreadable(error) from None
-        if not raw:
-            raise InputError(f"`paths` must name files that are not empty. Got {self.path}.")
-        return raw
+    def empty(self) -> InputError:
+        """Return an error for a file of no bytes."""
+        return InputError(f"`paths` must name files that are not empty. Got {self.path}.")
 
     def _check_header(self) -> None:
         seen: set[str] = set()
@@ -116,13 +125,27 @@ class Source(ABC):
             seen.add(name)
 
 
-def _walk(raw: bytes) -> Iterator[tuple[int, list[str]]]:
-    reader = csv.reader(io.TextIOWrapper(io.BytesIO(raw), encoding="utf-8-sig", newline=""))
-    line = 1
-    for fields in reader:
-        if fields:
-            yield line, fields
-        line = reader.line_num + 1
+@dataclass(frozen=True, eq=False)
+class Column:
+    """A column of a file, or a piece of it.
+
+    Parameters
+    ----------
+    source : Source
+    name : str
+    values : pyarrow.ChunkedArray
+    start : int
+        The data row of the first cell, from 0.
+    """
+
+    source: Source
+    name: str
+    values: "pa.ChunkedArray"
+    start: int = 0
+
+    def where(self, row: int) -> str:
+        """Return the place of a cell, counted from 0 in `values`, for an error message."""
+        return self.source.where(self.start + row, self.name)
 
 
 class CsvSource(Source):
@@ -133,11 +156,21 @@ class CsvSource(Source):
     def _header(self) -> tuple[str, ...]:
         self._raw = self._raw_bytes()
         self._check_text()
-        with self._records() as records:
-            first = next(records, None)
+        first = next(self._records(), None)
         if first is None:
             raise InputError(f"`paths` must name files with a header. Got only blank lines in {self.path}.")
         return tuple(first[1])
+
+    def _raw_bytes(self) -> bytes:
+        try:
+            raw = self.path.read_bytes()
+            if self.path.name.lower().endswith(".gz"):
+                raw = gzip.decompress(raw)
+        except (OSError, EOFError, zlib.error) as error:
+            raise self.unreadable(error) from None
+        if not raw:
+            raise self.empty()
+        return raw
 
     def _check_text(self) -> None:
         try:
@@ -150,22 +183,17 @@ class CsvSource(Source):
             line = len(LINE_END.findall(self._raw, 0, at)) + 1
             raise InputError(f"`paths` must name text files in UTF-8. Got {wrong} at {self.path}, line {line}.")
 
-    @contextmanager
-    def _records(self, tail: bytes = b"") -> Iterator[Iterator[tuple[int, list[str]]]]:
-        """Give the records, header first, each with the line that it begins on; blank lines are skipped."""
-        limit = csv.field_size_limit(len(self._raw) + 1)
-        try:
-            yield _walk(self._raw + tail)
-        finally:
-            csv.field_size_limit(limit)
+    def _records(self, tail: bytes = b"") -> Iterator[tuple[int, list[str]]]:
+        """Yield the records, header first, each with the line that it begins on."""
+        text = io.TextIOWrapper(io.BytesIO(self._raw + tail), encoding="utf-8-sig", newline="")
+        return csv_records(text, len(self._raw) + 1, strict=False)
 
     def _row(self, row: int) -> str:
-        with self._records() as records:
-            line, _ = next(islice(records, row + 1, None))
+        line, _ = next(islice(self._records(), row + 1, None))
         return f"row {row + 1} (line {line})"
 
-    def read(self, names: Sequence[str]) -> dict[str, Any]:
-        """Return columns by name as text; an empty cell is an empty string."""
+    def _tables(self, names: Sequence[str], size: int | None) -> "Iterator[pa.Table]":
+        """Yield the columns as text, all rows parsed at once; an empty cell is an empty string."""
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
@@ -180,18 +208,18 @@ class CsvSource(Source):
                 ),
             )
         except pa.ArrowException as error:
+            if next(islice(self._records(), 1, None), None) is None:
+                return  # a header alone
             raise self._diagnose(error) from None
-        if not table.num_rows:
-            raise self.without_rows()
-        return {name: table.column(name) for name in names}
+        for start in range(0, table.num_rows, size or max(table.num_rows, 1)):
+            yield table.slice(start, size)
 
     def _check_quotes(self) -> None:
         """Raise where a quote is never closed: the parser would take the rest of the file for one cell."""
         if self._raw.count(b'"') % 2 == 0:
             return
         sentinel = "end"
-        with self._records(f"\n{sentinel}".encode()) as records:
-            ((line, last),) = deque(records, maxlen=1)
+        ((line, last),) = deque(self._records(f"\n{sentinel}".encode()), maxlen=1)
         if last != [sentinel]:
             raise InputError(
                 f"`paths` must name CSV files whose quotes are closed. Got one left open in {self.path}, in the "
@@ -200,15 +228,13 @@ class CsvSource(Source):
 
     def _diagnose(self, error: Exception) -> InputError:
         """Return the reason why the parser refused the file."""
-        width, row = len(self.columns), -1
-        with self._records() as records:
-            for row, (line, fields) in enumerate(records, start=-1):
-                if len(fields) != width:
-                    return InputError(
-                        f"`paths` must have {width} cells in every row, like the header. "
-                        f"Got {len(fields)} at {self.path}, row {row + 1} (line {line})."
-                    )
-        return self.unreadable(error) if row >= 0 else self.without_rows()
+        for row, (line, fields) in enumerate(self._records()):
+            if len(fields) != len(self.columns):
+                return InputError(
+                    f"`paths` must have {len(self.columns)} cells in every row, like the header. "
+                    f"Got {len(fields)} at {self.path}, row {row} (line {line})."
+                )
+        return self.unreadable(error)
 
 
 class ParquetSource(Source):
@@ -217,25 +243,35 @@ class ParquetSource(Source):
     kind = "Parquet"
 
     def _header(self) -> tuple[str, ...]:
+        with self._opened() as file:
+            names = file.schema_arrow.names
+        return tuple(name for name in names if not PANDAS_INDEX.fullmatch(name))
+
+    def _tables(self, names: Sequence[str], size: int | None) -> "Iterator[pa.Table]":
+        """Yield columns in their own types; with a `size`, no more of the file is in memory than a group of rows."""
+        import pyarrow as pa
+
+        with self._opened() as file:
+            if size is None:
+                batches = iter([file.read(columns=list(names), use_threads=False)])
+            else:
+                batches = (
+                    pa.Table.from_batches([batch])
+                    for batch in file.iter_batches(size, columns=list(names), use_threads=False)
+                )
+            for table in batches:
+                table.validate(full=True)
+                yield table
+
+    @contextmanager
+    def _opened(self) -> "Iterator[parquet.ParquetFile]":
         import pyarrow as pa
         from pyarrow import parquet
 
         try:
-            self._file = parquet.ParquetFile(pa.BufferReader(self._raw_bytes()))
-            names = self._file.schema_arrow.names
+            if not self.path.stat().st_size:
+                raise self.empty()
+            with parquet.ParquetFile(self.path) as file:
+                yield file
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise self.unreadable(error) from None
-        return tuple(name for name in names if not PANDAS_INDEX.fullmatch(name))
-
-    def read(self, names: Sequence[str]) -> dict[str, Any]:
-        """Return columns by name, in their own types."""
-        import pyarrow as pa
-
-        try:
-            table = self._file.read(columns=list(names), use_threads=False)
-            table.validate(full=True)
-        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-            raise self.unreadable(error) from None
-        if not table.num_rows:
-            raise self.without_rows()
-        return {name: table.column(name) for name in names}

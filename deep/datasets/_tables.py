@@ -1,27 +1,42 @@
 """Votes and scores from tidy wide tables: a row per item, a column per voter."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from deep._checks import Labels
-from deep.datasets._cells import label_cells, score_cells, text_cells, vote_cells
-from deep.datasets._join import Joined, Part, Rows, Texts, join_parts, number_items
-from deep.datasets._source import Source, open_source, shown
+from deep._checks import Floats, Labels, Rows, Texts, Votes
+from deep.datasets._cells import label_cells, score_cells, text_cells, texts, vote_cells
+from deep.datasets._join import Joined, Part, check_repeated, join_parts, number_items
+from deep.datasets._source import Column, Source, open_source, shown
 from deep.exceptions import InputError
-from deep.records import VoteMatrix
+from deep.records import ABSTAIN, VoteMatrix
 
-__all__ = ["ScoreTable", "join_scores", "read_scores", "read_votes", "table_columns"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = [
+    "VOTE_COLUMNS",
+    "ScoreTable",
+    "VoteRows",
+    "iter_votes",
+    "join_scores",
+    "locate_row",
+    "read_scores",
+    "read_votes",
+    "table_columns",
+]
 
 KEYS = ("dataset", "item_id")
-ROLES = (*KEYS, "label", "document_id", "family")
+VOTE_COLUMNS = (*KEYS, "label", "document_id", "family")
+"""The columns of a table of votes that are no voters."""
+
+ROWS_AT_ONCE = 1 << 17
 
 Paths = str | Path | Sequence[str | Path]
-CellReader = Callable[[Source, str, Any], npt.NDArray[Any]]
+CellReader = Callable[[Column], Votes] | Callable[[Column], Floats]
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +58,7 @@ class ScoreTable:
         Rows left out by `join_scores` since the votes have no such item.
     """
 
-    scores: npt.NDArray[np.float64]
+    scores: Floats
     example_ids: Texts
     score_names: tuple[str, ...]
     datasets: Texts
@@ -148,6 +163,89 @@ def read_scores(paths: Paths, *, ignore: Iterable[str] = ()) -> ScoreTable:
     )
 
 
+@dataclass(frozen=True, eq=False)
+class VoteRows:
+    """Rows of tables of votes, in their order.
+
+    Parameters
+    ----------
+    datasets, example_ids : pyarrow array or ndarray of str, length n_examples
+    labels : ndarray of int8, shape (n_examples,)
+        1, 0, or -1 where unknown.
+    votes : ndarray of int8, shape (n_examples, n_voters)
+    """
+
+    datasets: "pa.ChunkedArray | Texts"
+    example_ids: "pa.ChunkedArray | Texts"
+    labels: Labels
+    votes: Votes
+
+
+def iter_votes(paths: Paths, voters: Sequence[str], *, size: int = ROWS_AT_ONCE) -> Iterator[VoteRows]:
+    """Read the votes of some voters as `read_votes` does, at most `size` rows at a time.
+
+    One Parquet file of any length needs the memory of one group of its rows, and 8 bytes a row to find an item that
+    comes twice; several files are joined in memory.
+
+    Parameters
+    ----------
+    paths : path or sequence of paths
+    voters : sequence of str
+        The columns to read, in this order; at least one. `document_id`, `family` and all other columns are not read.
+    size : int
+
+    Raises
+    ------
+    InputError
+        As in `read_votes`, but at the first piece with a fault; an item that comes twice is found after the last.
+    """
+    sources = _open_all(paths)
+    if len(sources) == 1:
+        yield from _iter_source(sources[0], voters, size)
+        return
+    votes = read_votes(paths, ignore={*_all_columns(sources)} - {*KEYS, "label", *voters})
+    matrix = votes.votes[:, [votes.voter_names.index(name) for name in voters]]
+    for start in range(0, len(matrix), size):
+        rows = slice(start, start + size)
+        yield VoteRows(votes.datasets[rows], votes.example_ids[rows], votes.labels[rows], matrix[rows])
+
+
+def _iter_source(source: Source, voters: Sequence[str], size: int) -> Iterator[VoteRows]:
+    _check_keys(source)
+    roles = [*KEYS, *(["label"] if "label" in source.columns else [])]
+    seen = []
+    for piece in source.pieces([*roles, *voters], size):
+        datasets, example_ids = (texts(piece[key], required=True) for key in KEYS)
+        votes = np.column_stack([vote_cells(piece[name]) for name in voters])
+        labels = label_cells(piece["label"]) if "label" in piece else np.full(len(votes), ABSTAIN, dtype=np.int8)
+        # Two items may share a hash, though hardly ever do; whether they are one is then looked up.
+        seen.append(np.fromiter(map(hash, zip(datasets.to_pylist(), example_ids.to_pylist(), strict=True)), np.int64))
+        yield VoteRows(datasets, example_ids, labels, votes)
+    hashes = np.sort(np.concatenate(seen))  # many times faster than np.unique, which hashes again
+    if (hashes[1:] == hashes[:-1]).any():
+        part = _read_part(source, (), frozenset(VOTE_COLUMNS[2:]), vote_cells)
+        check_repeated(part, number_items([part.dataset], [part.item_id])[0][0])
+
+
+def locate_row(paths: Sequence[str | Path], dataset: str, item_id: str, column: str) -> str | None:
+    """Return file, column and row of an item for an error message; None where no file has it.
+
+    Parameters
+    ----------
+    paths : sequence of str or Path
+        Tables that `read_votes` has read.
+    dataset, item_id : str
+    column : str
+        The column that the message is about.
+    """
+    for source in _open_all(paths):
+        datasets, items = (text_cells(cells) for cells in source.read(KEYS).values())
+        rows = np.flatnonzero((datasets == dataset) & (items == item_id))
+        if rows.size:
+            return source.where(int(rows[0]), column)
+    return None
+
+
 def table_columns(paths: Paths) -> tuple[str, ...]:
     """Return the columns of one or more tables, each once, in order of first appearance; no cell is read."""
     return _all_columns(_open_all(paths))
@@ -224,10 +322,12 @@ def _read(paths: Paths, ignore: Iterable[str], cells: CellReader, empty: np.gene
     """Read files and join them; `cells` reads a column, `empty` stands where a file lacks an item."""
     sources = _open_all(paths)
     ignored = _check_ignored(ignore, sources)
-    voters = [tuple(name for name in source.columns if name not in ROLES and name not in ignored) for source in sources]
+    voters = [
+        tuple(name for name in source.columns if name not in VOTE_COLUMNS and name not in ignored) for source in sources
+    ]
     if not any(voters):
         raise InputError(
-            f"`paths` must have at least one {what} column beside {', '.join(ROLES)} and the ignored ones. "
+            f"`paths` must have at least one {what} column beside {', '.join(VOTE_COLUMNS)} and the ignored ones. "
             f"Got {_quoted(_all_columns(sources))} in {', '.join(str(source.path) for source in sources)}."
         )
     return join_parts([_read_part(*pair, ignored, cells) for pair in zip(sources, voters, strict=True)], empty)
@@ -259,20 +359,25 @@ def _check_ignored(ignore: Iterable[str], sources: list[Source]) -> frozenset[st
     return ignored
 
 
-def _read_part(source: Source, names: tuple[str, ...], ignored: frozenset[str], cells: CellReader) -> Part:
+def _check_keys(source: Source) -> None:
     for key in KEYS:
         if key not in source.columns:
             raise InputError(f"`paths` must have a column {key}. Got {_quoted(source.columns)} in {source.path}.")
-    roles = [role for role in ROLES if role in source.columns and role not in ignored]
+
+
+def _read_part(source: Source, names: tuple[str, ...], ignored: frozenset[str], cells: CellReader) -> Part:
+    _check_keys(source)
+    roles = [role for role in VOTE_COLUMNS if role in source.columns and role not in ignored]
     data = source.read([*roles, *names])
-    values = [cells(source, name, data[name]) for name in names]
+    values = [cells(data[name]) for name in names]
+    item_id = text_cells(data["item_id"], required=True)
+    optional = {name: text_cells(data[name]) if name in data else None for name in ("document_id", "family")}
     return Part(
         source,
-        dataset=text_cells(source, "dataset", data["dataset"], required=True),
-        item_id=text_cells(source, "item_id", data["item_id"], required=True),
-        label=label_cells(source, "label", data["label"]) if "label" in data else None,
-        document_id=text_cells(source, "document_id", data["document_id"]) if "document_id" in data else None,
-        family=text_cells(source, "family", data["family"]) if "family" in data else None,
+        dataset=text_cells(data["dataset"], required=True),
+        item_id=item_id,
+        label=label_cells(data["label"]) if "label" in data else None,
+        **optional,
         names=names,
-        values=np.column_stack(values) if values else np.empty((len(data["item_id"]), 0)),
+        values=np.column_stack(values) if values else np.empty((len(item_id), 0)),
     )

@@ -21,7 +21,6 @@ from .file import STOP as STOP
 from .file import AskingPolicy as AskingPolicy
 from .file import Contribution as Contribution
 from .file import Model as Model
-from .file import Piece as Piece
 from .file import ScoreOptions as ScoreOptions
 from .file import Simulation as Simulation
 from .file import Voter as Voter
@@ -35,7 +34,6 @@ from .file import score_at_learned_prior as score_at_learned_prior
 from .file import score_file as score_file
 from .file import score_rows as score_rows
 from .file import score_schema as score_schema
-from .file import vote_details as vote_details
 from .file import writer as writer
 from .pool import Pool as Pool
 from .pool import PoolScores as PoolScores

@@ -161,9 +161,9 @@ def test_the_worksheet_holds_the_three_steps_and_the_columns(capsys):
         ("item_id,annotator,label\n,a,1\n", "`item_id` must not be empty"),
         ("item_id,annotator,label\n1,,1\n", "`annotator` must not be empty"),
         ("item_id,annotator,label\n1,a,1\n2,a,0\n", "two annotators or more. Got 'a' alone"),
-        ("item_id,annotator,label\n1,a,1,7\n", "no more cells than columns"),
-        ('item_id,annotator,label\n1,a,"1\n', "`file` must be CSV in UTF-8"),
-        ("", "no column 'item_id'"),
+        ("item_id,annotator,label\n1,a,1,7\n", "as many cells as columns. Got row 1 (line 2)"),
+        ('item_id,annotator,label\n1,a,"1\n', "`file` must be CSV. Got"),
+        ("", "no row"),
     ],
 )
 def test_a_bad_file_is_one_line(tmp_path, capsys, content, complaint):
@@ -208,4 +208,4 @@ def test_the_annotations_are_never_overwritten(file, tmp_path, capsys):
 def test_an_absent_file_is_one_line(tmp_path, capsys):
     """As elsewhere."""
     assert main(["agreement", str(tmp_path / "none.csv")]) == 2
-    assert "must be a readable CSV file" in capsys.readouterr().err
+    assert "`file` must be readable" in capsys.readouterr().err

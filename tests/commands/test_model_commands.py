@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from deep.commands import explain, export, fit, score
+from deep.datasets._tables import ROWS_AT_ONCE
 from deep.model import load, pattern_grid
-from deep.model.file._score_votes import ROWS_AT_ONCE
 from tests.commands.model_case import IDS, QUICK, fit_here, frame_of, refused, scored
 from tests.model.fitted import small_votes
 

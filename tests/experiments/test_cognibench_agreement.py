@@ -79,7 +79,7 @@ def test_tables(tmp_path, capsys):
         (HEADER, "Got no row"),
         (f"{HEADER}\n1,steps,a,x\n1,,b,x", "`protocol` must not be empty. Got '' in row 2"),
         (f"{HEADER}\n1,steps,a,x\n1,steps,a,y", "Got 1, steps, a again in row 2"),
-        ("", "no column 'item_id'"),
+        ("", "no row"),
         (f"{HEADER}\n1,steps,a, \n", "`label` must be given at least once"),
     ],
 )

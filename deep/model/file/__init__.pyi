@@ -1,5 +1,4 @@
 from ._columns import other_columns as other_columns
-from ._columns import vote_details as vote_details
 from ._explain import Contribution as Contribution
 from ._load import load as load
 from ._model import PRIOR as PRIOR
@@ -7,7 +6,6 @@ from ._model import Model as Model
 from ._model import check_prior as check_prior
 from ._score_prior import prior_lines as prior_lines
 from ._score_prior import score_at_learned_prior as score_at_learned_prior
-from ._score_votes import Piece as Piece
 from ._score_votes import ScoreOptions as ScoreOptions
 from ._score_votes import score_file as score_file
 from ._score_votes import score_rows as score_rows

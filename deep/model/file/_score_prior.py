@@ -3,16 +3,17 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from deep.datasets import read_votes
+from deep.datasets import VoteRows, read_votes
 from deep.model.file._columns import other_columns
 from deep.model.file._model import Model
-from deep.model.file._score_votes import Piece, ScoreOptions, score_rows, write_tables
+from deep.model.file._score_votes import ScoreOptions, score_table, write_tables
 from deep.model.target import PriorEstimate
 from deep.records import VoteMatrix
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["prior_lines", "score_at_learned_prior"]
 
@@ -28,15 +29,14 @@ def score_at_learned_prior(
     return found
 
 
-def _tables(model: Model, votes: VoteMatrix, found: dict[str, PriorEstimate], options: ScoreOptions) -> Iterator[Any]:
+def _tables(
+    model: Model, votes: VoteMatrix, found: dict[str, PriorEstimate], options: ScoreOptions
+) -> Iterator["pa.Table"]:
     matching = {"allow_mismatch": options.allow_mismatch, "allow_missing": options.allow_missing}
     for name, prior in found.items():
         rows = votes.rows(votes.datasets == name)
-        labels = [None if label < 0 else int(label) for label in rows.labels]
-        piece = Piece(
-            rows.datasets.tolist(), rows.example_ids.tolist(), labels, np.asarray(model.select(rows, **matching))
-        )
-        yield score_rows(model, piece, replace(options, prior=prior.estimate, estimated=True))
+        piece = VoteRows(rows.datasets, rows.example_ids, rows.labels, model.select(rows, **matching))
+        yield score_table(model, piece, replace(options, prior=prior.estimate, estimated=True))
 
 
 def prior_lines(found: dict[str, PriorEstimate]) -> Iterator[str]:
