@@ -12,7 +12,6 @@ import numpy.typing as npt
 from deep.exceptions import InputError
 
 __all__ = [
-    "P_MIN",
     "Floats",
     "Labels",
     "Mask",
@@ -21,6 +20,7 @@ __all__ = [
     "Texts",
     "Votes",
     "Weights",
+    "check_both_classes",
     "check_choice",
     "check_consistent_length",
     "check_labels",
@@ -29,9 +29,6 @@ __all__ = [
     "check_votes",
     "column_names",
 ]
-
-P_MIN = 1e-6
-"""Calibrated probabilities lie in [P_MIN, 1 - P_MIN], so that log loss is finite."""
 
 Votes = npt.NDArray[np.int8]
 Labels = npt.NDArray[np.int8]
@@ -145,6 +142,28 @@ def check_probabilities(y_prob: Any, *, name: str = "y_prob") -> Floats:
         row = int(np.flatnonzero(wrong)[0])
         raise InputError(f"`{name}` must lie in [0, 1]. Got {raw[row].item()!r} at row {row}.")
     return raw
+
+
+def check_both_classes(labels: Labels, datasets: npt.NDArray[Any], *, name: str = "label") -> None:
+    """Raise unless every dataset has rows of label 0 and of label 1.
+
+    Parameters
+    ----------
+    labels : ndarray of int8, shape (n_examples,)
+        0 or 1.
+    datasets : ndarray, shape (n_examples,)
+        The name of the dataset of each row.
+    name : str
+        The caller's parameter name, for the error message.
+    """
+    names, position = np.unique(datasets.astype(str), return_inverse=True)
+    counts = np.bincount(2 * position + labels, minlength=2 * len(names)).reshape(-1, 2)
+    for dataset, (zeros, ones) in zip(names.tolist(), counts, strict=True):
+        if not (zeros and ones):
+            raise InputError(
+                f"`{name}` must hold both 0 and 1 in every training dataset. Got only {int(ones > 0)} in dataset "
+                f"{dataset!r}. Leave it out."
+            )
 
 
 def column_names(X: Any) -> list[str] | None:

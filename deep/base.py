@@ -15,8 +15,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from deep._checks import P_MIN as P_MIN
 from deep._checks import check_labels, check_probabilities, check_sample_weight, check_votes, column_names
+from deep._odds import DECISION, P_MIN
 from deep.exceptions import InputError
 from deep.records import ABSTAIN, Example, Judgment, LabelingFunction, Reason, VoteMatrix
 
@@ -165,7 +165,7 @@ class BaseEnsembler(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> npt.NDArray[np.int64]:
         """Return 1 where P(consistent) >= 0.5, else 0, shape (n_examples,)."""
-        return (self.predict_proba(X)[:, 1] >= 0.5).astype(np.int64)
+        return (self.predict_proba(X)[:, 1] >= DECISION).astype(np.int64)
 
 
 class StagedEnsembler(BaseEnsembler):

@@ -18,7 +18,6 @@ from ._score_text import ask_panel as ask_panel
 from ._score_text import plans_of as plans_of
 from ._score_text import score_examples as score_examples
 from ._score_text import write_scored as write_scored
-from ._sequential_policy import DECISION as DECISION
 from ._sequential_policy import check_sequential as check_sequential
 from ._sequential_policy import training_lines as training_lines
 from ._sequential_policy import training_patterns as training_patterns

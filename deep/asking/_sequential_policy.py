@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._checks import Floats
+from deep._odds import DECISION
 from deep.console import progress_bars
 from deep.exceptions import InputError
 from deep.model import MAX_TABLE_VOTERS, AskingPolicy, Model, Simulation
 
 __all__ = [
-    "DECISION",
     "Prices",
     "check_sequential",
     "learn_policy",
@@ -21,8 +21,6 @@ __all__ = [
     "training_patterns",
     "training_report",
 ]
-
-DECISION = 0.5
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from scipy.special import expit, logit
 
+from deep._odds import DECISION
 from deep.asking._plan import Estimate, Plan, read_answer
 from deep.asking._replay import Asking, Entry, ProgramId, Replay, as_requests
 from deep.asking._score_text import Scored
-from deep.asking._sequential_policy import DECISION, Prices, learn_policy, training_report
+from deep.asking._sequential_policy import Prices, learn_policy, training_report
 from deep.asking._vote_files import chunks
 from deep.llm import History, PriceBook
 from deep.model import STOP, AskingPolicy, Model, ScoreOptions, match_columns

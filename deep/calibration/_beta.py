@@ -3,10 +3,10 @@
 from itertools import product
 
 import numpy as np
-from scipy.special import expit
 
 from deep._checks import Floats, Labels
-from deep.base import P_MIN, BaseCalibrator
+from deep._odds import P_MIN, expit
+from deep.base import BaseCalibrator
 from deep.calibration._logistic import fit_logistic
 from deep.calibration._scores import Scores, collapse
 

@@ -1,25 +1,35 @@
 """Weighted logistic regression on a few collapsed scores, by damped Newton steps."""
 
-from typing import Any
-
 import numpy as np
-from scipy.special import expit
 
 from deep._checks import Floats
+from deep._odds import expit
 
 __all__ = ["fit_logistic"]
-
 
 RIDGE = 1e-6
 """Pull towards `centre`: invisible beside one row, yet enough for separable data to have an optimum."""
 
 MAX_STEPS = 100
+MAX_HALVINGS = 30
 TOLERANCE = 1e-13
-"""Newton stops where the next step would lower the loss by less than this share of the loss at 0."""
+"""Newton stops where the next step would lower the loss by less than this share of the loss at the start."""
+
+ROUNDING = 1e-15
+"""A rise of the loss by this share of it is none: sums of rows round."""
 
 
-def fit_logistic(design: Floats, n: Floats, n1: Floats, *, centre: Floats) -> Floats:
-    """Return the coefficients that maximise the likelihood of n1 successes in n trials a row.
+def fit_logistic(
+    design: Floats,
+    n: Floats,
+    n1: Floats,
+    *,
+    centre: Floats,
+    penalty: Floats | None = None,
+    start: Floats | None = None,
+    tolerance: float = TOLERANCE,
+) -> Floats:
+    """Return the coefficients that maximise the penalised likelihood of n1 successes in n trials a row.
 
     Parameters
     ----------
@@ -28,41 +38,42 @@ def fit_logistic(design: Floats, n: Floats, n1: Floats, *, centre: Floats) -> Fl
         Trials and successes; neither needs to be whole.
     centre : ndarray of shape (n_coefficients,)
         The coefficients that a direction without information keeps.
+    penalty : ndarray of shape (n_coefficients, n_coefficients), optional
+        Half its quadratic form about `centre` is added to the negative log likelihood; default `RIDGE` times the
+        identity.
+    start : ndarray of shape (n_coefficients,), optional
+        Where Newton's method sets out; default 0.
+    tolerance : float, default=1e-13
 
     Returns
     -------
     ndarray of shape (n_coefficients,)
     """
-    theta = np.zeros_like(centre)
-    loss = _loss(design, n, n1, theta, centre)
-    negligible = TOLERANCE * loss
+    pull = RIDGE * np.eye(len(centre)) if penalty is None else penalty
+    theta = np.zeros(len(centre)) if start is None else start.astype(float)
+
+    def loss_at(at: Floats) -> float:
+        z = design @ at
+        return float(n @ np.logaddexp(0.0, z) - n1 @ z + 0.5 * (at - centre) @ pull @ (at - centre))
+
+    loss = loss_at(theta)
+    negligible = tolerance * loss
     for _ in range(MAX_STEPS):
         fitted = expit(design @ theta)
-        gradient = design.T @ (n * fitted - n1) + RIDGE * (theta - centre)
-        curvature = (design.T * (n * fitted * (1.0 - fitted))) @ design + RIDGE * np.eye(len(theta))
+        gradient = design.T @ (n * fitted - n1) + pull @ (theta - centre)
+        curvature = (design.T * (n * fitted * (1.0 - fitted))) @ design + pull
         step = np.linalg.solve(curvature, gradient)
+        # Newton's decrement: twice what the quadratic model of the loss promises for the whole step.
         decrement = float(gradient @ step)
         if decrement <= negligible:
-            theta = theta - step
-            break
-        theta, loss = _descend(design, n, n1, theta, centre, step=step, loss=loss, decrement=decrement)
+            # So near the optimum a whole step squares the error, while differences of the loss are all rounding.
+            return np.asarray(theta - step)
+        # Armijo backtracking: where the loss is far from quadratic a whole step overshoots; it is halved until the
+        # loss falls by a quarter of what its slope promises, which makes the method converge from anywhere.
+        for _ in range(MAX_HALVINGS):
+            reached = loss_at(theta - step)
+            if reached <= loss - 0.25 * float(gradient @ step) + ROUNDING * loss:
+                break
+            step = step / 2.0
+        theta, loss = theta - step, reached
     return theta
-
-
-def _loss(design: Floats, n: Floats, n1: Floats, theta: Floats, centre: Floats) -> float:
-    z = design @ theta
-    return float(n @ np.logaddexp(0.0, z) - n1 @ z + 0.5 * RIDGE * np.sum((theta - centre) ** 2))
-
-
-def _descend(
-    design: Floats, n: Floats, n1: Floats, theta: Floats, centre: Floats, *, step: Any, loss: float, decrement: float
-) -> tuple[Floats, float]:
-    """Halve the step until the loss falls by a quarter of what its slope promises."""
-    size = 1.0
-    for _ in range(30):
-        trial = theta - size * step
-        reached = _loss(design, n, n1, trial, centre)
-        if reached <= loss - 0.25 * size * decrement:
-            break
-        size /= 2.0
-    return trial, reached

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.special import xlogy
 
 from deep._checks import Floats, Labels, RandomState, Weights
-from deep.base import P_MIN
+from deep._odds import P_MIN
 from deep.calibration._ece import beyond_floor, floor_of, plain_ece
 from deep.calibration._scores import (
     Scores,

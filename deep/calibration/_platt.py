@@ -1,12 +1,12 @@
 """Platt scaling on log-odds."""
 
 import numpy as np
-from scipy.special import expit
 
 from deep._checks import Floats, Labels
+from deep._odds import expit, logit
 from deep.base import BaseCalibrator
 from deep.calibration._logistic import fit_logistic
-from deep.calibration._scores import collapse, log_odds
+from deep.calibration._scores import collapse
 
 __all__ = ["Platt"]
 
@@ -56,10 +56,10 @@ class Platt(BaseCalibrator):
         n1 = scores.n1.sum()
         n0 = scores.n.sum() - n1
         smoothed = scores.n1 * (n1 + 1.0) / (n1 + 2.0) + (scores.n - scores.n1) / (n0 + 2.0)
-        x = log_odds(scores.p)
+        x = logit(scores.p)
         design = np.column_stack([x, np.ones_like(x)])
         slope, intercept = fit_logistic(design, scores.n, smoothed, centre=np.array([1.0, 0.0]))
         self.slope_, self.intercept_ = float(slope), float(intercept)
 
     def _transform(self, p: Floats) -> Floats:
-        return np.asarray(expit(self.slope_ * log_odds(p) + self.intercept_))
+        return np.asarray(expit(self.slope_ * logit(p) + self.intercept_))

@@ -7,7 +7,6 @@ import numpy.typing as npt
 from numpy.typing import ArrayLike
 
 from deep._checks import Floats, Labels, Weights, check_labels, check_probabilities, check_sample_weight
-from deep.base import P_MIN
 from deep.exceptions import InputError
 
 __all__ = [
@@ -20,7 +19,6 @@ __all__ = [
     "checked_rows",
     "checked_scores",
     "collapse",
-    "log_odds",
     "weigh",
 ]
 
@@ -73,13 +71,6 @@ def checked_rows(
 def checked_scores(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights) -> Scores:
     """Check labels, probabilities and weights of a metric, drop rows of weight 0, and collapse the rest."""
     return collapse(*checked_rows(y_true, y_prob, sample_weight))
-
-
-def log_odds(p: Floats) -> Floats:
-    """Return log(p / (1 - p)), with p held within [1e-6, 1 - 1e-6] so that hard 0 and 1 stay finite."""
-    clipped = np.clip(p, P_MIN, 1.0 - P_MIN)
-    odds: Floats = np.log(clipped) - np.log1p(-clipped)
-    return odds
 
 
 def check_whole(number: object, *, least: int, name: str) -> int:

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from deep._checks import Floats, Weights
+from deep._odds import DECISION
 from deep.calibration._scores import check_counts, checked_scores, weigh
 from deep.exceptions import InputError
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["SelectiveThreshold", "risk_coverage", "selective_threshold"]
 
-DECISION = 0.5
 
 LEVELS = np.linspace(0.05, 1.0, 20)
 """Shares of the items, most confident first, that are tested for whether they keep the accuracy."""

@@ -1,11 +1,11 @@
 """Temperature scaling: one scale on the log-odds."""
 
 import numpy as np
-from scipy.special import expit
 
 from deep._checks import Floats, Labels
+from deep._odds import expit, logit
 from deep.base import BaseCalibrator
-from deep.calibration._scores import Scores, collapse, log_odds
+from deep.calibration._scores import Scores, collapse
 
 __all__ = ["Temperature"]
 
@@ -49,11 +49,11 @@ class Temperature(BaseCalibrator):
 
     def _fit(self, p: Floats, y: Labels, w: Floats) -> None:
         scores = collapse(p, y, w)
-        x = log_odds(scores.p)
+        x = logit(scores.p)
         self.temperature_ = 1.0 / _best_scale(x, scores) if x.any() else 1.0
 
     def _transform(self, p: Floats) -> Floats:
-        return np.asarray(expit(log_odds(p) / self.temperature_))
+        return np.asarray(expit(logit(p) / self.temperature_))
 
 
 def _best_scale(x: Floats, scores: Scores) -> float:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from deep._checks import Floats
 from deep._files import check_out, to_json, whole_file
+from deep._odds import DECISION, at_prior
 from deep.calibration import risk_coverage, selective_threshold
 from deep.console import HelpFormatter, Values, guarded
 from deep.datasets import read_votes
@@ -80,8 +81,7 @@ def transferred(model: Model, accuracy: float) -> dict[str, Any]:
         raw = model.chains_left_out[model.kept.units[column]].predict(cells.patterns)
         rows = cells.counts[:, column]
         estimate = adaptation.estimate(raw, rows.sum(axis=1).astype(float)).estimate
-        odds = np.log(raw) - np.log1p(-raw) + np.log(estimate) - np.log1p(-estimate)
-        curves.append(_curve(1 / (1 + np.exp(-odds)), rows))
+        curves.append(_curve(at_prior(raw, estimate), rows))
     levels = np.unique(np.concatenate([confidence for confidence, _, _ in curves]))
     held = np.array([[_accuracy(level, *curve) for level in levels] for curve in curves])
     decided = np.isfinite(held)
@@ -102,7 +102,7 @@ def transferred(model: Model, accuracy: float) -> dict[str, Any]:
 
 def _curve(p: Floats, rows: npt.NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
     """Return confidence of each pattern, its rows, and how many of them are decided rightly."""
-    right = np.where(p >= 0.5, rows[:, 1], rows[:, 0]).astype(float)
+    right = np.where(p >= DECISION, rows[:, 1], rows[:, 0]).astype(float)
     return np.maximum(p, 1 - p), rows.sum(axis=1).astype(float), right
 
 

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from deep._files import to_json
-from deep.asking import DECISION, training_patterns
+from deep._odds import DECISION
+from deep.asking import training_patterns
 from deep.console import HelpFormatter, Values, guarded, progress_bars
 from deep.datasets import read_votes, simulate_votes
 from deep.ensembles import ENSEMBLERS

@@ -24,7 +24,6 @@ from ._holdout import UnlabeledTrainingError as UnlabeledTrainingError
 from ._holdout import hold_out as hold_out
 from ._intervals import mean_interval as mean_interval
 from ._intervals import t_reach as t_reach
-from ._metrics import DECISION as DECISION
 from ._metrics import METRICS as METRICS
 from ._metrics import TestCells as TestCells
 from ._result import LooResult as LooResult

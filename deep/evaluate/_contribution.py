@@ -8,18 +8,16 @@ import numpy.typing as npt
 from scipy import stats
 
 from deep._checks import Floats
-from deep.base import P_MIN
+from deep._odds import P_MIN
 from deep.evaluate._intervals import mean_interval
 from deep.exceptions import InputError
-from deep.model import TrainingSet, out_of_fold
+from deep.model import LEVEL, TrainingSet, out_of_fold
 from deep.records import ABSTAIN
 
 __all__ = ["PanelReport", "PanelStep", "panel_worth"]
 
 ENSEMBLER = "LogisticRegression"
 """What the panels are compared with: it is quick, and a judge that adds nothing gets no weight."""
-
-LEVEL = 0.9
 
 
 @dataclass(frozen=True, eq=False)

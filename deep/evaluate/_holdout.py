@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import check_choice
+from deep._checks import check_both_classes, check_choice
 from deep.exceptions import InputError
 from deep.records import VoteMatrix
 
@@ -84,13 +84,7 @@ def _check_labels(votes: VoteMatrix, is_train: npt.NDArray[np.bool_]) -> None:
     if unlabeled.size:
         row = unlabeled[0]
         raise UnlabeledTrainingError(votes.datasets[row], votes.example_ids[row])
-    for dataset in sorted(set(votes.datasets[is_train])):
-        found = np.unique(votes.labels[is_train & (votes.datasets == dataset)])
-        if len(found) < 2:
-            raise InputError(
-                f"`label` must hold both 0 and 1 in every training dataset. Got only {found[0].item()!r} in dataset "
-                f"{dataset!r}. Leave it out, or hold it out with --test."
-            )
+    check_both_classes(votes.labels[is_train], votes.datasets[is_train])
 
 
 class UnlabeledTrainingError(InputError):

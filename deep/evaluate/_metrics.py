@@ -7,13 +7,14 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._checks import Floats, Votes
+from deep._odds import DECISION
 from deep.calibration import bootstrap_balanced_accuracy, evaluate
 from deep.evaluate._frames import null_if_nan
 from deep.evaluate._result import Row
 from deep.features import distinct_patterns
 from deep.records import VoteMatrix
 
-__all__ = ["DECISION", "METRICS", "TestCells"]
+__all__ = ["METRICS", "TestCells"]
 
 METRICS = (
     "balanced_accuracy",
@@ -30,9 +31,6 @@ METRICS = (
     "ece_floor",
     "ece_floor_95",
 )
-
-DECISION = 0.5
-"""The threshold of every decision: fits weigh dataset x class, so 0.5 is the uniform-prior posterior."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -37,6 +37,8 @@ from .file import score_schema as score_schema
 from .file import writer as writer
 from .pool import Pool as Pool
 from .pool import PoolScores as PoolScores
+from .target import LEVEL as LEVEL
+from .target import MIN_DATASETS as MIN_DATASETS
 from .target import PANEL as PANEL
 from .target import STATISTICS as STATISTICS
 from .target import STRATEGIES as STRATEGIES

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Floats, check_choice
+from deep._checks import Floats, check_both_classes, check_choice
 from deep.calibration import CALIBRATORS, ece_noise_floor, evaluate
 from deep.ensembles import ENSEMBLERS
 from deep.exceptions import InputError
@@ -30,7 +30,7 @@ from deep.model.chain import (
     training_set,
 )
 from deep.model.file import MAX_TABLE_VOTERS, PRIOR, Model, Table, Voter, library_versions, look_up, pattern_grid
-from deep.model.target import MIN_FOLDS, Adaptation, Transfer, interval, learn_adaptation, learn_transfer
+from deep.model.target import MIN_DATASETS, Adaptation, Transfer, interval, learn_adaptation, learn_transfer
 from deep.records import VoteMatrix
 
 __all__ = ["UNCALIBRATED", "fit"]
@@ -132,13 +132,7 @@ def _labeled(votes: VoteMatrix) -> VoteMatrix:
     if not known.any():
         raise InputError("`votes` must have labeled rows to learn from. Got none.")
     labeled = votes.rows(known)
-    for dataset in labeled.dataset_names:
-        found = np.unique(labeled.labels[labeled.datasets == dataset])
-        if len(found) < 2:
-            raise InputError(
-                f"`label` must hold both 0 and 1 in every training dataset. Got only {found[0].item()!r} in dataset "
-                f"{dataset!r}. Leave it out."
-            )
+    check_both_classes(labeled.labels, labeled.datasets)
     return labeled
 
 
@@ -215,7 +209,7 @@ def _model(spec: ChainSpec, kept: KeptCells, best: Candidate, provenance: dict[s
 
 def _left_out(spec: ChainSpec, kept: KeptCells, patterns: npt.NDArray[np.int8], run: Run) -> Floats | None:
     """Return P of each pattern by the chain without each unit; None where there are too few."""
-    if kept.n_units < MIN_FOLDS:
+    if kept.n_units < MIN_DATASETS:
         return None
     step = partial(_predict_without, spec=spec, kept=kept, patterns=patterns)
     return np.column_stack(list(run(step, range(kept.n_units))))
@@ -273,11 +267,11 @@ def _report(
 
 
 def _notes(kept: KeptCells) -> list[str]:
-    if kept.n_units >= MIN_FOLDS:
+    if kept.n_units >= MIN_DATASETS:
         return []
     return [
         f"There are no intervals: {kept.n_units} training dataset(s) without common documents do not show how far a "
-        f"new one may lie from them; {MIN_FOLDS} are needed."
+        f"new one may lie from them; {MIN_DATASETS} are needed."
     ]
 
 

@@ -13,8 +13,7 @@ from deep.experiments.transfer._labels import few_label_errors, fewer_labels
 from deep.experiments.transfer._report import simulated_text, summarize, summarize_simulated
 from deep.experiments.transfer._simulated import PATTERNS, WORLDS, simulate_world, transfer_in, true_tables
 from deep.model import PoolScores
-from deep.model.target._few_labels import LeftOutRows, learn_misfit
-from deep.model.target._misfit import PriorEstimate
+from deep.model.target._misfit import LeftOutRows, PriorEstimate, learn_misfit
 
 
 @pytest.fixture

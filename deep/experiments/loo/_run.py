@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from deep._odds import DECISION
 from deep.datasets import ScoreTable
 from deep.evaluate import (
-    DECISION,
     Baseline,
     HoldOut,
     LooResult,

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._checks import Floats, check_choice
-from deep.base import P_MIN, BaseCalibrator
+from deep._odds import P_MIN
+from deep.base import BaseCalibrator
 from deep.calibration import CALIBRATORS
 from deep.features import distinct_patterns
 from deep.model.chain._recipe import Recipe

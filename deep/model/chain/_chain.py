@@ -6,7 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._checks import Floats
-from deep.base import P_MIN, BaseCalibrator, BaseEnsembler
+from deep._odds import P_MIN
+from deep.base import BaseCalibrator, BaseEnsembler
 from deep.model.chain._candidates import fit_calibrator, scored_rows
 from deep.model.chain._recipe import RECIPES, ChainSpec
 from deep.model.chain._search import search

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from deep.base import P_MIN, BaseEnsembler, StagedEnsembler
+from deep._odds import DECISION, P_MIN
+from deep.base import BaseEnsembler, StagedEnsembler
 from deep.ensembles import ENSEMBLERS
 from deep.model.chain._recipe import Criterion
 from deep.model.chain._training import TrainingSet
@@ -77,7 +78,7 @@ def inner_score(
         loss = np.stack([-np.log1p(-clipped), -np.log(clipped)], axis=2)
         return -float((weights * loss).sum() / weights.sum())
     w = training.cells.counts if criterion == "accuracy" else weights
-    positive = by_group >= 0.5
+    positive = by_group >= DECISION
     hits = w[:, :, 0][~positive].sum(), w[:, :, 1][positive].sum()
     if criterion == "accuracy":
         return float(sum(hits) / w.sum())

@@ -7,7 +7,8 @@ from math import factorial
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import P_MIN, Floats
+from deep._checks import Floats
+from deep._odds import logit
 from deep.records import ABSTAIN
 
 __all__ = ["MAX_EXACT_VOTES", "Contribution", "contributions"]
@@ -60,7 +61,7 @@ def contributions(predict: Predict, names: tuple[str, ...], votes: npt.NDArray[n
     cast = np.flatnonzero(votes != ABSTAIN)
     alone = np.tile(votes, (len(cast) + 1, 1))
     alone[np.arange(len(cast)), cast] = ABSTAIN
-    scores = _log_odds(predict(alone))
+    scores = logit(predict(alone))
     without = dict(zip(cast.tolist(), (scores[-1] - scores[:-1]).tolist(), strict=True))
     shapley = _shapley(predict, votes, cast) if len(cast) <= MAX_EXACT_VOTES else None
     return [
@@ -74,19 +75,13 @@ def contributions(predict: Predict, names: tuple[str, ...], votes: npt.NDArray[n
     ]
 
 
-def _log_odds(p: Floats) -> Floats:
-    from scipy.special import logit
-
-    return np.asarray(logit(np.clip(p, P_MIN, 1 - P_MIN)))
-
-
 def _shapley(predict: Predict, votes: npt.NDArray[np.int8], cast: npt.NDArray[np.intp]) -> dict[int, float]:
     n = len(cast)
     sets = np.arange(2**n)
     inside = (sets[:, None] >> np.arange(n) & 1).astype(bool)
     patterns = np.full((len(sets), len(votes)), ABSTAIN, dtype=np.int8)
     patterns[:, cast] = np.where(inside, votes[cast], ABSTAIN)
-    scores = _log_odds(predict(patterns))
+    scores = logit(predict(patterns))
     weight = np.array([factorial(size) * factorial(n - size - 1) / factorial(n) for size in range(n)])
     sizes = inside.sum(axis=1)
     found = {}

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._checks import Floats, check_labels, check_votes, column_names
+from deep._odds import at_prior, logit
 from deep.exceptions import InputError
 from deep.features import Cells, distinct_patterns
 from deep.model.chain import ChainSpec, KeptCells
@@ -28,7 +29,7 @@ from deep.model.file._document import (
 from deep.model.file._explain import Contribution, contributions
 from deep.model.file._table import Table, look_up
 from deep.model.file._voters import Voter, match_columns
-from deep.model.target import Adaptation, Correction, PriorEstimate, Transfer, at_prior, interval, log_odds
+from deep.model.target import Adaptation, Correction, PriorEstimate, Transfer, interval
 from deep.records import ABSTAIN, VoteMatrix
 
 if TYPE_CHECKING:
@@ -186,7 +187,7 @@ class Model:
         """
         matrix = self.select(votes, allow_mismatch=allow_mismatch, allow_missing=allow_missing)
         if estimated and self.adaptation is not None:
-            z = log_odds(self._at(prior, self.predict(matrix)))
+            z = logit(self._at(prior, self.predict(matrix)))
             return np.column_stack(self.adaptation.misfit.interval(z))
         if self.transfer is None:
             self._check_width(matrix)

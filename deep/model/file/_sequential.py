@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._checks import Floats, check_votes
+from deep._odds import DECISION
 from deep.exceptions import InputError
 from deep.model.file._table import MAX_TABLE_VOTERS
 
@@ -21,8 +22,6 @@ UNASKED = 2
 
 INDEPENDENT = 0.01
 """Weight of independent judges in the distribution of patterns, so that no answer is impossible."""
-
-DECISION = 0.5
 
 
 @dataclass(frozen=True, eq=False)

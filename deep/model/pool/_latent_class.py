@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit, logsumexp
+from scipy.special import logsumexp
 
 from deep._checks import Floats, Votes
+from deep._odds import expit
 from deep.features import distinct_patterns, weigh
 from deep.model.pool._pool_data import LabeledPanel
 

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from deep._checks import Floats
+from deep._odds import logit
 from deep.ensembles import LabelModel, LogisticRegression, RandomForest
 from deep.features import distinct_patterns, weigh
 from deep.model.pool._latent_class import fit_latent_class
-from deep.model.pool._pool_data import LabeledPanel, Panel, log_odds_from
+from deep.model.pool._pool_data import LabeledPanel, Panel
 from deep.model.pool._soft import Standardizer, fit_standardizer, strongest
 from deep.model.pool._tilt import fit_tilt
 
@@ -24,6 +25,9 @@ Scorer = Callable[[Panel], Floats]
 
 Member = Callable[[LabeledPanel, int], Scorer]
 """From labeled datasets and a seed to a scorer."""
+
+P_CLIP = 1e-3
+"""Members' probabilities are held within [P_CLIP, 1 - P_CLIP] before they become log-odds: a pure leaf is no proof."""
 
 N_TOP = 4
 """How many scorers the member of few scores looks at."""
@@ -105,7 +109,7 @@ def _forest_scores(train: LabeledPanel, seed: int) -> Scorer:
     standardized = fit_standardizer(rows.scores, rows.balanced())
     model = RandomForestClassifier(40, max_depth=6, max_features=0.3, min_weight_fraction_leaf=0.005, random_state=seed)
     model.fit(standardized(rows.scores), rows.labels, sample_weight=rows.balanced())
-    return lambda target: log_odds_from(_forest_p(model, standardized, target))
+    return lambda target: logit(_forest_p(model, standardized, target), clip=P_CLIP)
 
 
 def _forest_p(model: Any, standardized: Standardizer, target: Panel) -> Floats:
@@ -123,7 +127,7 @@ def _thinned(train: LabeledPanel, seed: int) -> LabeledPanel:
 def _of_patterns(target: Panel, model: Any) -> Floats:
     """Return a vote model's log-odds, computed once a distinct pattern."""
     patterns, where = distinct_patterns(target.votes)
-    return log_odds_from(model.predict_proba(patterns)[:, 1])[where]
+    return logit(model.predict_proba(patterns)[:, 1], clip=P_CLIP)[where]
 
 
 MEMBERS: dict[str, Member] = {

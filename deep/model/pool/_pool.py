@@ -5,17 +5,17 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import expit, logit
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from deep._checks import Floats, check_choice, check_consistent_length, check_labels
-from deep.base import P_MIN
+from deep._checks import Floats, check_both_classes, check_choice, check_consistent_length, check_labels
+from deep._odds import P_MIN, expit, logit
 from deep.exceptions import InputError
 from deep.features import distinct_patterns, weigh
 from deep.model.pool._members import ADAPTIVE, MEMBERS, Scorer, members_for
 from deep.model.pool._pool_data import LabeledPanel, Panel
 from deep.model.target import (
+    MIN_DATASETS,
     Alignment,
     LearnedPrior,
     LeftOut,
@@ -29,9 +29,6 @@ from deep.model.target import (
 )
 
 __all__ = ["Pool", "PoolScores"]
-
-MIN_DATASETS = 3
-"""With two, a fit without one of them has seen a single dataset, and nothing tells how far datasets lie apart."""
 
 Form = tuple[str, bool]
 """A member, and whether its dataset context is used."""
@@ -58,12 +55,12 @@ class PoolScores:
     @property
     def p_uniform(self) -> Floats:
         """Return P(consistent) if both classes were equally frequent."""
-        return np.asarray(np.clip(expit(self.log_odds), P_MIN, 1 - P_MIN))
+        return np.clip(expit(self.log_odds), P_MIN, 1 - P_MIN)
 
     @property
     def p_consistent(self) -> Floats:
         """Return P(consistent) at the estimated prior."""
-        return np.asarray(np.clip(expit(self._at_prior()), P_MIN, 1 - P_MIN))
+        return np.clip(expit(self._at_prior()), P_MIN, 1 - P_MIN)
 
     def interval(self, counts: Any = None) -> tuple[Floats, Floats]:
         """Return the bounds of `p_consistent` at level 0.9.
@@ -76,7 +73,7 @@ class PoolScores:
         return self.misfit.interval(self._at_prior(), counts)
 
     def _at_prior(self) -> Floats:
-        return np.asarray(self.log_odds + logit(self.prior.estimate))
+        return self.log_odds + logit(self.prior.estimate, clip=0.0)
 
 
 class Pool(BaseEstimator):
@@ -291,12 +288,7 @@ def _labeled(X: Any, y: Any, groups: Any, sample_weight: Any, scores: Any) -> La
     train = _in_order(LabeledPanel(panel.votes, panel.scores, panel.weights, labels, codes).rows(panel.weights > 0))
     if len(train.present()) < MIN_DATASETS:
         raise InputError(f"`groups` must name at least {MIN_DATASETS} datasets. Got {len(train.present())}.")
-    for group in train.present():
-        found = np.unique(train.labels[train.groups == group])
-        if len(found) < 2:
-            raise InputError(
-                f"`y` must hold both classes in every dataset. Got only {found[0].item()!r} in {str(names[group])!r}."
-            )
+    check_both_classes(train.labels, names[train.groups], name="y")
     return train
 
 

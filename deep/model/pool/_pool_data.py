@@ -10,10 +10,7 @@ from deep._checks import Floats, Labels, Votes, check_consistent_length, check_s
 from deep.exceptions import InputError
 from deep.features import weigh
 
-__all__ = ["LabeledPanel", "Panel", "check_scores", "log_odds_from"]
-
-P_CLIP = 1e-3
-"""Members' probabilities are held within [P_CLIP, 1 - P_CLIP] before they become log-odds: a pure leaf is no proof."""
+__all__ = ["LabeledPanel", "Panel", "check_scores"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,9 +102,3 @@ def check_scores(scores: Any, n: int) -> Floats:
         row, column = (int(i) for i in np.argwhere(np.isinf(values))[0])
         raise InputError(f"`scores` must be finite or NaN. Got {values[row, column].item()!r} at row {row}.")
     return values
-
-
-def log_odds_from(p: Floats) -> Floats:
-    """Return log-odds of a member's probabilities, held off 0 and 1."""
-    clipped = np.clip(p, P_CLIP, 1.0 - P_CLIP)
-    return np.asarray(np.log(clipped) - np.log1p(-clipped))

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import logit
 
 from deep._checks import Floats
+from deep._odds import logit
 from deep.features import weigh
 from deep.model.pool._pool_data import LabeledPanel
 
@@ -67,7 +67,7 @@ def fit_standardizer(scores: Floats, weights: Floats) -> Standardizer:
 
 def _log_odds(scores: Floats, knots: list[tuple[Floats, Floats]]) -> Floats:
     shares = np.column_stack([np.interp(scores[:, j], *pair) for j, pair in enumerate(knots)])
-    return np.asarray(logit(np.clip(shares, SHARE_CLIP, 1 - SHARE_CLIP)))
+    return logit(shares, clip=SHARE_CLIP)
 
 
 def _knots(column: Floats, weights: Floats) -> tuple[Floats, Floats]:

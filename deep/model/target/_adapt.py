@@ -1,4 +1,4 @@
-"""What a model knows of datasets it never saw: their prior, and how a few labels of one correct it there."""
+"""A model on datasets it never saw: their prior, and how a few labels of one correct it there."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import P_MIN, Floats
+from deep._checks import Floats, Labels
+from deep._odds import P_MIN, at_prior, expit, logit
 from deep.model.target._align import context_of
-from deep.model.target._misfit import Misfit, PriorEstimate
+from deep.model.target._misfit import LeftOutRows, Misfit, PriorEstimate, learn_misfit
 
 if TYPE_CHECKING:
     from deep.model.target._prior import LearnedPrior
@@ -45,7 +46,7 @@ class Adaptation:
 
     def estimate(self, p: Floats, weights: Floats | None = None) -> PriorEstimate:
         """Return the prior of a dataset of which only P(consistent) at equal class weights is known."""
-        return self.prior.predict(context_of(log_odds(p), np.ones(len(p)) if weights is None else weights))
+        return self.prior.predict(context_of(logit(p), np.ones(len(p)) if weights is None else weights))
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +75,7 @@ class Correction:
     misfit: Misfit
 
     @classmethod
-    def learn(cls, misfit: Misfit, prior: float, p: Floats, labels: npt.NDArray[np.int8]) -> Self:
+    def learn(cls, misfit: Misfit, prior: float, p: Floats, labels: Labels) -> Self:
         """Learn from labeled items and their P(consistent) at equal class weights."""
         from deep.model.target._few_labels import FewLabels
 
@@ -84,29 +85,13 @@ class Correction:
 
     def apply(self, p: Floats) -> Floats:
         """Return corrected P from P at equal class weights."""
-        from scipy.special import expit
-
-        moved: Floats = expit(self.intercept + self.slope * log_odds(at_prior(p, self.prior)))
+        moved: Floats = expit(self.intercept + self.slope * logit(at_prior(p, self.prior)))
         return np.clip(moved, P_MIN, 1 - P_MIN)
 
     def interval(self, p: Floats) -> tuple[Floats, Floats]:
         """Return the bounds of corrected P at level 0.9, from P at equal class weights."""
-        z = log_odds(at_prior(p, self.prior))
+        z = logit(at_prior(p, self.prior))
         return self.misfit.bounds(z, self.intercept + self.slope * z, self.covariance, None)
-
-
-def log_odds(p: Floats) -> Floats:
-    """Return log(p / (1 - p)), finite."""
-    from scipy.special import logit
-
-    return np.asarray(logit(np.clip(p, P_MIN, 1 - P_MIN)))
-
-
-def at_prior(p: Floats, prior: float) -> Floats:
-    """Return P at another prior from P at equal class weights."""
-    from scipy.special import expit, logit
-
-    return np.asarray(expit(log_odds(p) + logit(prior)))
 
 
 def learn_adaptation(left_out: Floats, counts: npt.NDArray[np.int64], datasets: tuple[str, ...]) -> Adaptation:
@@ -120,10 +105,9 @@ def learn_adaptation(left_out: Floats, counts: npt.NDArray[np.int64], datasets: 
         Rows by pattern, dataset and label.
     datasets : tuple of str
     """
-    from deep.model.target._few_labels import LeftOutRows, learn_misfit
     from deep.model.target._prior import LearnedPrior
 
-    z = log_odds(left_out)
+    z = logit(left_out)
     rows = counts.sum(axis=2).astype(float)
     contexts = [context_of(z[:, d], rows[:, d]) for d in range(len(datasets))]
     priors = (counts[..., 1].sum(axis=0) / rows.sum(axis=0)).tolist()

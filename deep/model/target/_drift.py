@@ -10,6 +10,7 @@ from scipy import stats
 from deep._checks import Floats, check_votes
 from deep.exceptions import InputError
 from deep.features import Cells, distinct_patterns
+from deep.model.target._spread import LEVEL, MIN_DATASETS
 
 __all__ = ["STATISTICS", "DriftRow", "compare_votes", "false_alarms"]
 
@@ -24,9 +25,6 @@ STATISTICS = {
 
 PANEL = "(panel)"
 """Stands for the median judge."""
-
-LEVEL = 0.9
-"""Of the range that is expected on a new dataset."""
 
 Predict = Callable[[npt.NDArray[np.int8]], Floats]
 
@@ -118,7 +116,7 @@ def false_alarms(old: Cells, predict: Predict, *, alpha: float = 0.05) -> list[s
     Empty where there are fewer than three.
     """
     rates = _old_rates(old, predict)
-    if len(rates) < 3:
+    if len(rates) < MIN_DATASETS:
         return []
     flagged = []
     for i, name in enumerate(old.groups):

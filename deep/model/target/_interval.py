@@ -5,20 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import P_MIN, Floats
+from deep._checks import Floats
+from deep._odds import expit, logit
+from deep.model.target._spread import LEVEL, MIN_ROWS, WIDEST, cell_log_odds, paule_mandel, student_quantile
 
-__all__ = ["LEVEL", "MIN_FOLDS", "Transfer", "interval", "learn_transfer"]
-
-LEVEL = 0.9
-"""The share of new datasets' cells that an interval is meant to hold."""
-
-MIN_FOLDS = 3
-"""Fewer training datasets than this say nothing of how far they lie apart."""
-
-MIN_ROWS = 5
-"""Cells with fewer rows are too noisy to add to the spread."""
-
-WIDEST = 100.0
+__all__ = ["Transfer", "interval", "learn_transfer"]
 
 
 @dataclass(frozen=True)
@@ -66,35 +57,24 @@ def learn_transfer(
 
     Notes
     -----
-    The spread is the root of Paule and Mandel's equation: squared deviations of the cells' log-odds, over the
-    variance of counting plus the spread squared, average 1, each dataset weighing the same [1]_. Log-odds are
-    those of cells as they would be if both classes of the dataset were equally frequent.
-
-    References
-    ----------
-    .. [1] R. C. Paule and J. Mandel, "Consensus values and weighting factors", J. Res. NBS 87, 1982.
-       https://doi.org/10.6028/jres.087.022
+    The spread is that of :func:`paule_mandel`, over log-odds of cells as they would be if both classes of the
+    dataset were equally frequent.
     """
-    from scipy.special import logit
-    from scipy.stats import t as student
-
     shifts, deviations = {}, []
     for column, name in enumerate(datasets):
         cell = counts[:, column]
-        predicted = logit(np.clip(left_out[:, column], P_MIN, 1 - P_MIN))
+        predicted = logit(left_out[:, column])
         shifts[name] = _shift(predicted, cell)
         deviations.append(_deviations(predicted, cell))
-    quantile = float(student.ppf((1 + LEVEL) / 2, n_folds - 1))
-    return Transfer(LEVEL, shifts, _spread([pair for pair in deviations if len(pair[0])]), quantile)
+    return Transfer(LEVEL, shifts, paule_mandel(deviations), student_quantile(n_folds - 1))
 
 
 def _shift(predicted: Floats, counts: npt.NDArray[np.int64]) -> float:
-    """Return what added to log-odds makes their mean P the share of label 1, at equal class weights."""
-    from scipy.optimize import brentq
-    from scipy.special import expit
-
+    """Return the shift of the log-odds at which their mean P is the share of label 1, at equal class weights."""
     weights = counts / np.maximum(counts.sum(axis=0), 1) / 2
     total = weights.sum(axis=1)
+
+    from scipy.optimize import brentq
 
     def gap(shift: float) -> float:
         return float(weights[:, 1].sum() - total @ expit(predicted + shift))
@@ -105,22 +85,9 @@ def _shift(predicted: Floats, counts: npt.NDArray[np.int64]) -> float:
 def _deviations(predicted: Floats, counts: npt.NDArray[np.int64]) -> tuple[Floats, Floats]:
     """Return observed minus predicted log-odds of cells, and the variance of counting."""
     kept = counts.sum(axis=1) >= MIN_ROWS
-    n = counts[kept] + 0.5
     totals = counts.sum(axis=0)
-    observed = np.log(n[:, 1] / n[:, 0]) - np.log(totals[1] / totals[0])
-    return observed - predicted[kept], (1.0 / n).sum(axis=1)
-
-
-def _spread(deviations: list[tuple[Floats, Floats]]) -> float:
-    from scipy.optimize import brentq
-
-    if not deviations:
-        return 0.0
-
-    def excess(spread: float) -> float:
-        return float(np.mean([np.mean(gap**2 / (noise + spread**2)) for gap, noise in deviations])) - 1.0
-
-    return 0.0 if excess(0.0) <= 0 else float(brentq(excess, 0.0, WIDEST))
+    observed, noise = cell_log_odds(counts[kept, 1], counts[kept, 0])
+    return observed - np.log(totals[1] / totals[0]) - predicted[kept], noise
 
 
 def interval(p: Floats, left_out: Floats, transfer: Transfer) -> tuple[Floats, Floats]:
@@ -148,10 +115,7 @@ def interval(p: Floats, left_out: Floats, transfer: Transfer) -> tuple[Floats, F
     >>> low.round(2).tolist(), high.round(2).tolist()
     ([0.12], [0.88])
     """
-    from scipy.special import expit, logit
-
-    centre = logit(np.clip(p, P_MIN, 1 - P_MIN))
-    others = logit(np.clip(left_out, P_MIN, 1 - P_MIN))
+    centre, others = logit(p), logit(left_out)
     n = others.shape[1]
     jackknife = (n - 1) / n * ((others - others.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
     reach = transfer.quantile * np.sqrt(transfer.spread**2 + jackknife)

@@ -5,10 +5,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit, logit
 
 from deep._checks import Floats, check_choice, check_probabilities
-from deep.base import P_MIN
+from deep._odds import expit, logit
 from deep.exceptions import InputError
 from deep.model.target._misfit import Misfit
 
@@ -82,7 +81,7 @@ def propose_labels(
     (20, 0.15, 0.08)
     """
     check_choice(strategy, STRATEGIES, "strategy")
-    z = np.asarray(logit(np.clip(check_probabilities(y_prob), P_MIN, 1 - P_MIN)))
+    z = logit(check_probabilities(y_prob))
     known = np.asarray(labeled, dtype=np.intp).ravel()
     free = np.setdiff1d(np.arange(len(z)), known)
     if type(n) is not int or not 1 <= n <= len(free):

@@ -1,15 +1,63 @@
-"""How far log-odds are off from dataset to dataset: what a model file holds of it."""
+"""What is believed of a dataset without labels: its prior, and how far log-odds may be off there."""
 
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from deep._checks import Floats
+from deep._odds import expit, logit
+from deep.features import weigh
+from deep.model.target._align import newton_logistic
+from deep.model.target._spread import MIN_ROWS, cell_log_odds, paule_mandel, student_quantile
 
-__all__ = ["LEVEL", "Misfit", "PriorEstimate"]
+__all__ = ["LeftOutRows", "Misfit", "PriorEstimate", "learn_misfit"]
 
-LEVEL = 0.9
-"""Nominal coverage of every interval of the pool."""
+START = ((0.5, 0.0), (0.0, 0.15))
+"""Second moments of intercept and slope - 1 assumed before any dataset was seen, worth `START_WEIGHT` datasets."""
+
+START_WEIGHT = 1.0
+
+
+@dataclass(frozen=True)
+class PriorEstimate:
+    """A dataset's share of consistent items, as far as it can be known without labels.
+
+    Parameters
+    ----------
+    estimate, low, high : float
+        In [0, 1].
+    refused : bool
+        True where nothing could be learned from the dataset itself: the estimate is then the training
+        datasets' mean, and the interval as wide as they lie apart.
+    why : str or None
+        The reason, in a sentence.
+    """
+
+    estimate: float
+    low: float
+    high: float
+    refused: bool
+    why: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOutRows:
+    """One dataset's rows with log-odds of P by fits without it.
+
+    Parameters
+    ----------
+    log_odds : ndarray of float, shape (n_examples,)
+    ones, zeros : ndarray of float, shape (n_examples,)
+        Weight of label 1 and of label 0.
+    cell : ndarray of int, shape (n_examples,)
+        Which vote pattern each row has.
+    """
+
+    log_odds: Floats
+    ones: Floats
+    zeros: Floats
+    cell: npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,38 +100,55 @@ class Misfit:
         self, log_odds: Floats, centre: Floats, covariance: Floats, counts: Floats | None
     ) -> tuple[Floats, Floats]:
         """Return the bounds around `centre` where intercept and slope on `log_odds` have this covariance."""
-        from scipy.special import expit
-        from scipy.stats import t as student
-
         variance = covariance[0, 0] + 2 * covariance[0, 1] * log_odds + covariance[1, 1] * log_odds**2
         variance = variance + self.cell_spread**2
         half: Floats | float = 0.0
         if counts is not None:
             p = expit(centre)
             variance = variance + 1.0 / (np.asarray(counts) * p * (1 - p))
-            # A rate moves in steps: half of one to each side, as ever when a smooth law stands for counts.
+            # Continuity correction: an observed rate moves in steps of 1 / n, of which half goes to each side.
             half = 0.5 / np.asarray(counts)
-        reach = np.sqrt(variance) * student.ppf((1 + LEVEL) / 2, max(self.n_datasets, 1))
+        reach = np.sqrt(variance) * student_quantile(max(self.n_datasets, 1))
         return np.maximum(expit(centre - reach) - half, 0.0), np.minimum(expit(centre + reach) + half, 1.0)
 
 
-@dataclass(frozen=True)
-class PriorEstimate:
-    """What is believed of a dataset's share of consistent items.
+def learn_misfit(left_out: list[LeftOutRows]) -> Misfit:
+    """Learn the misfit from datasets left out.
 
     Parameters
     ----------
-    estimate, low, high : float
-        In [0, 1].
-    refused : bool
-        True where nothing could be learned from the dataset itself: the estimate is then the training
-        datasets' mean, and the interval as wide as they lie apart.
-    why : str or None
-        The reason, in a sentence.
-    """
+    left_out : list of LeftOutRows
 
-    estimate: float
-    low: float
-    high: float
-    refused: bool
-    why: str | None
+    Returns
+    -------
+    Misfit
+        Second moments are shrunk towards `START`; the cells' spread is that of :func:`paule_mandel`.
+    """
+    moments = START_WEIGHT * np.array(START)
+    deviations = []
+    for one in left_out:
+        correction = _correction(one)
+        moments = moments + np.outer(correction, correction)
+        deviations.append(_deviations(one, correction))
+    return Misfit(moments / (START_WEIGHT + len(left_out)), len(left_out), paule_mandel(deviations))
+
+
+def _correction(one: LeftOutRows) -> Floats:
+    """Return intercept and slope - 1 that a whole labeled dataset asks for."""
+    design = np.column_stack([np.ones(len(one.log_odds)), one.log_odds])
+    # About one row's worth of pull keeps a separable dataset finite.
+    penalty = np.eye(2) / (one.ones.sum() + one.zeros.sum())
+    found = newton_logistic(design, one.ones, one.zeros, centre=np.array([0.0, 1.0]), penalty=penalty)
+    return np.asarray(found - np.array([0.0, 1.0]))
+
+
+def _deviations(one: LeftOutRows, correction: Floats) -> tuple[Floats, Floats]:
+    """Return observed minus corrected log-odds of the cells with rows enough, and the variance of counting."""
+    ones, zeros = (weigh(one.cell, weights) for weights in (one.ones, one.zeros))
+    n = ones + zeros
+    corrected = correction[0] + (1 + correction[1]) * one.log_odds
+    # Rows of a cell may have unlike scores: the rate that is expected of it is the mean over its rows.
+    expected = weigh(one.cell, (one.ones + one.zeros) * expit(corrected)) / np.maximum(n, 1e-9)
+    kept = n >= MIN_ROWS
+    observed, noise = cell_log_odds(ones[kept], zeros[kept])
+    return observed - logit(expected[kept]), noise

@@ -1,21 +1,21 @@
 """The share of consistent items in a dataset without labels, learned from datasets that have some."""
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit, logit
-from scipy.stats import t as student
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from deep._checks import Floats, check_consistent_length, check_probabilities
+from deep._odds import expit, logit
 from deep.exceptions import InputError
-from deep.model.target._misfit import LEVEL, PriorEstimate
+from deep.model.target._misfit import PriorEstimate
+from deep.model.target._spread import MIN_DATASETS, student_quantile
 
 __all__ = ["LearnedPrior"]
 
-MIN_DATASETS = 4
+MIN_FOR_LINE = MIN_DATASETS + 1
 """Fewer leave no residual to judge a line by."""
 
 TAILS = 4.0
@@ -25,6 +25,7 @@ MARGIN = 0.25
 """A statistic further outside what was seen than this share of the seen range is refused."""
 
 PRIOR_CLIP = 0.01
+"""Priors are held within [PRIOR_CLIP, 1 - PRIOR_CLIP]: a dataset all of one class must not turn the line."""
 
 
 class LearnedPrior(BaseEstimator):
@@ -74,7 +75,7 @@ class LearnedPrior(BaseEstimator):
         self.tails = tails
         self.margin = margin
 
-    def fit(self, statistic: Any, prior: Any) -> Self:
+    def fit(self, statistic: npt.ArrayLike, prior: npt.ArrayLike) -> Self:
         """Learn a line for each statistic.
 
         Parameters
@@ -99,7 +100,7 @@ class LearnedPrior(BaseEstimator):
         if not np.isfinite(x).all():
             raise InputError(f"`statistic` must be finite. Got {x[~np.isfinite(x)][0].item()!r}.")
         self.statistic_ = x
-        self.log_odds_ = np.asarray(logit(np.clip(shares, PRIOR_CLIP, 1 - PRIOR_CLIP)))
+        self.log_odds_ = logit(shares, clip=PRIOR_CLIP)
         self.coef_ = np.array([_robust_line(column, self.log_odds_, self.tails) for column in x.T])
         self.left_out_ = self._left_out()
         errors = self.log_odds_ - self.left_out_
@@ -109,9 +110,9 @@ class LearnedPrior(BaseEstimator):
     @property
     def learned(self) -> bool:
         """Return whether there were datasets enough, and apart enough, to learn a line from."""
-        return len(self.statistic_) >= MIN_DATASETS and bool((np.ptp(self.statistic_, axis=0) > 0).any())
+        return len(self.statistic_) >= MIN_FOR_LINE and bool((np.ptp(self.statistic_, axis=0) > 0).any())
 
-    def predict(self, statistic: Any) -> PriorEstimate:
+    def predict(self, statistic: npt.ArrayLike) -> PriorEstimate:
         """Estimate the prior of a dataset from its statistics, or say why it cannot be done.
 
         Parameters
@@ -134,7 +135,7 @@ class LearnedPrior(BaseEstimator):
         lines = zip(self.coef_, self.statistic_.T, values, strict=True)
         estimates = np.array([_line_at(coef, seen, float(value)) for coef, seen, value in lines])
         centre = float(np.where(outside, self.log_odds_.mean(), estimates).mean())
-        reach = self.error_ * student.ppf((1 + LEVEL) / 2, len(self.statistic_) - 2)
+        reach = self.error_ * student_quantile(len(self.statistic_) - 2)
         return _estimate(centre, float(reach), None)
 
     def _outside(self, values: Floats) -> npt.NDArray[np.bool_]:
@@ -161,7 +162,7 @@ class LearnedPrior(BaseEstimator):
         n, centre = len(self.log_odds_), float(self.log_odds_.mean())
         # One dataset says nothing of the spread: then as if priors were spread like the logistic distribution.
         spread = float(self.log_odds_.std(ddof=1)) if n > 1 else 1.8
-        reach = spread * np.sqrt(1 + 1 / n) * student.ppf((1 + LEVEL) / 2, max(n - 1, 1))
+        reach = spread * np.sqrt(1 + 1 / n) * student_quantile(max(n - 1, 1))
         return _estimate(centre, float(reach), why)
 
     def _left_out(self) -> Floats:
@@ -171,7 +172,7 @@ class LearnedPrior(BaseEstimator):
         for i, column in np.ndindex(found.shape):
             others = np.arange(n) != i
             x, y = self.statistic_[others, column], self.log_odds_[others]
-            if n - 1 < MIN_DATASETS - 1 or np.ptp(x) == 0:
+            if n < MIN_FOR_LINE or np.ptp(x) == 0:
                 found[i, column] = y.mean() if len(y) else 0.0
             else:
                 found[i, column] = _line_at(_robust_line(x, y, self.tails), x, float(self.statistic_[i, column]))

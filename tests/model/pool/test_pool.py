@@ -160,7 +160,10 @@ def test_the_tilt_moves_towards_the_target():
     ("change", "message"),
     [
         ({"groups": np.repeat([0, 1], 50)}, "`groups` must name at least 3 datasets. Got 2."),
-        ({"y": np.r_[np.zeros(34), np.tile([0, 1], 33)]}, "`y` must hold both classes in every dataset. Got only 0"),
+        (
+            {"y": np.r_[np.zeros(34), np.tile([0, 1], 33)]},
+            "`y` must hold both 0 and 1 in every training dataset",
+        ),
         ({"scores": np.full((100, 1), np.inf)}, "`scores` must be finite or NaN"),
         ({"scores": np.zeros(100)}, "`scores` must be two-dimensional"),
         ({"members": ["nothing"]}, "`members` must be one of"),

@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit
 
-from deep.base import P_MIN
+from deep._odds import P_MIN
 from deep.calibration import log_loss
 from deep.exceptions import InputError
 from deep.model import FewLabels, Misfit
-from deep.model.target._few_labels import LeftOutRows, learn_misfit
+from deep.model.target._misfit import LeftOutRows, learn_misfit
 
 MOMENT = np.array([[0.8, -0.05], [-0.05, 0.1]])
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import bisect
 from scipy.special import expit, logit
 
-from deep.model.target import MIN_FOLDS, Transfer, interval, learn_transfer
+from deep.model.target import MIN_DATASETS, Transfer, interval, learn_transfer
 
 # The 0.95 quantiles of Student's t, from a printed table, by degrees of freedom.
 STUDENT = {1: 6.313752, 2: 2.919986, 3: 2.353363, 4: 2.131847}
@@ -159,4 +159,4 @@ def test_a_transfer_is_a_frozen_record_and_needs_three_folds():
     assert transfer == Transfer(0.9, {"a": 0.1}, 1.0, 2.0)
     with pytest.raises(FrozenInstanceError):
         transfer.spread = 2.0
-    assert MIN_FOLDS == 3
+    assert MIN_DATASETS == 3

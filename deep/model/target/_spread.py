@@ -1,0 +1,73 @@
+"""How far datasets lie apart beyond the noise of counting, and how wide an interval for one dataset more must be."""
+
+import numpy as np
+
+from deep._checks import Floats
+
+__all__ = ["LEVEL", "MIN_DATASETS", "MIN_ROWS", "cell_log_odds", "paule_mandel", "student_quantile"]
+
+LEVEL = 0.9
+"""Nominal coverage of every interval for a new dataset."""
+
+MIN_DATASETS = 3
+"""With two, a fit without one of them has seen a single dataset, and nothing tells how far datasets lie apart."""
+
+MIN_ROWS = 5
+"""Cells with fewer rows are too noisy to add to a spread."""
+
+WIDEST = 100.0
+"""Of a spread in log-odds: far beyond any, so that the root lies within."""
+
+Deviations = tuple[Floats, Floats]
+"""Of the cells of one dataset: observed minus expected log-odds, and the variance of counting."""
+
+
+def student_quantile(degrees: float) -> float:
+    """Return the quantile of Student's t below and above which half of what `LEVEL` leaves lies.
+
+    Examples
+    --------
+    >>> round(student_quantile(10), 3)
+    1.812
+    """
+    from scipy.special import stdtrit
+
+    return float(stdtrit(degrees, (1 + LEVEL) / 2))
+
+
+def cell_log_odds(ones: Floats, zeros: Floats) -> Deviations:
+    """Return the empirical log-odds of cells and their variance of counting.
+
+    Half a row is added to each class (the Haldane-Anscombe correction), so that a cell of one class is finite.
+    """
+    ones, zeros = ones + 0.5, zeros + 0.5
+    return np.log(ones / zeros), 1.0 / ones + 1.0 / zeros
+
+
+def paule_mandel(deviations: list[Deviations]) -> float:
+    """Return the standard deviation of cells around what is expected of them, beyond the noise of counting.
+
+    Parameters
+    ----------
+    deviations : list of (ndarray, ndarray)
+        Of each dataset; those without cells are left out.
+
+    Notes
+    -----
+    The root of Paule and Mandel's equation: squared deviations, over the variance of counting plus the spread
+    squared, average 1, every dataset weighing the same [1]_.
+
+    References
+    ----------
+    .. [1] R. C. Paule and J. Mandel, "Consensus values and weighting factors", J. Res. NBS 87, 1982.
+       https://doi.org/10.6028/jres.087.022
+    """
+    from scipy.optimize import brentq
+
+    known = [pair for pair in deviations if len(pair[0])]
+
+    def excess(spread: float) -> float:
+        return float(np.mean([np.mean(gap**2 / (noise + spread**2)) for gap, noise in known])) - 1.0
+
+    # The mean falls as the spread grows: where counting alone explains the deviations, there is no root above 0.
+    return 0.0 if not known or excess(0.0) <= 0 else float(brentq(excess, 0.0, WIDEST))
