@@ -109,10 +109,10 @@ def speed(rounds: int) -> None:
 
 def accuracy() -> None:
     """Print what the votes of each check are worth, and what it adds to the others."""
-    from deep.datasets import load_examples
+    from deep.datasets import read_examples
 
     checks = [check() for check in LEXICAL.values()]
-    examples = [e for name in ("summedits", "fect") for e in load_examples(name) if e.label is not None]
+    examples = [e for name in ("summedits", "fect") for e in read_examples(name) if e.label is not None]
     votes = np.array([[j.vote for j in row] for row in label_all(checks, examples)], dtype=np.int8)
     labels = np.array([example.label for example in examples])
     datasets = np.array([str(example.dataset) for example in examples])

@@ -15,11 +15,6 @@ from pathlib import Path
 
 CLAIMS = Path(__file__).parent.parent / "examples" / "claims.csv"
 TEXT = ["--source-text", "It rained in Paris on 3 May, for 12 hours.", "--claim-text", "It rained for 12 hours."]
-    "--source-text",
-    "It rained in Paris on 3 May, for 12 hours.",
-    "--claim-text",
-    "It rained in Paris for 12 hours.",
-]
 
 
 def cost(words: list[str]) -> tuple[float, float]:

@@ -1,5 +1,12 @@
+from .datasets import read_examples as read_examples
+from .datasets import read_scores as read_scores
+from .datasets import read_votes as read_votes
 from .exceptions import DeepError as DeepError
 from .exceptions import InputError as InputError
+from .model import Model as Model
+from .model import Pool as Pool
+from .model import fit as fit
+from .model import load as load
 from .records import ABSTAIN as ABSTAIN
 from .records import Example as Example
 from .records import Judgment as Judgment

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Mapping
 
-from deep.datasets import Examples, load_examples
+from deep.datasets import Examples, read_examples
 
 __all__ = ["add_example_options", "column_map", "examples_from"]
 
@@ -28,4 +28,4 @@ def column_map(args: argparse.Namespace) -> Mapping[str, str]:
 
 def examples_from(args: argparse.Namespace, name: str, *, require_source: bool = True) -> Examples:
     """Return the examples that a name or a path means, read as the options say."""
-    return load_examples(name, columns=column_map(args), main_only=args.main_only, require_source=require_source)
+    return read_examples(name, columns=column_map(args), main_only=args.main_only, require_source=require_source)

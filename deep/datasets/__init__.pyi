@@ -11,7 +11,6 @@ from ._examples import Examples as Examples
 from ._examples import examples_from_dataset as examples_from_dataset
 from ._leakage import SharedDocument as SharedDocument
 from ._leakage import shared_documents as shared_documents
-from ._load import load_examples as load_examples
 from ._published import OperatingPoint as OperatingPoint
 from ._published import PublishedBaseline as PublishedBaseline
 from ._published import PublishedDataset as PublishedDataset
@@ -25,6 +24,7 @@ from ._published import published_source as published_source
 from ._published import recover_counts as recover_counts
 from ._published_tables import PublishedFigure as PublishedFigure
 from ._published_tables import published_table as published_table
+from ._read_examples import read_examples as read_examples
 from ._reasons import Failures as Failures
 from ._reasons import check_failures as check_failures
 from ._reasons import read_reasons as read_reasons

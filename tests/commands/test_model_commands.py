@@ -119,12 +119,12 @@ def test_another_prior(here):
 
 def domains(data_home, monkeypatch):
     """Return votes of lexical checks on sixty pairs of each domain of SummEdits."""
-    from deep.datasets import load_examples
+    from deep.datasets import read_examples
     from deep.features.lexical import LEXICAL
 
     monkeypatch.setenv("DEEP_DATA_HOME", str(data_home))
     seen, some = {}, []
-    for example in load_examples("summedits"):
+    for example in read_examples("summedits"):
         seen[example.dataset] = seen.get(example.dataset, 0) + 1
         if seen[example.dataset] <= 60:
             some.append(example)

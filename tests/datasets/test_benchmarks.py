@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deep.datasets import describe_examples, load_examples, shared_documents
+from deep.datasets import describe_examples, read_examples, shared_documents
 from deep.datasets.benchmarks import BENCHMARKS, checksum_state, find_benchmark, find_folder, homes
 from deep.datasets.benchmarks.cognibench import load_turns
 from deep.exceptions import InputError
@@ -50,9 +50,9 @@ def table(path, *rows):
 
 def test_fect_has_345_factual_claims_of_410(published):
     """And every claim a conversation of its own."""
-    (card,) = describe_examples(load_examples("fect"))
+    (card,) = describe_examples(read_examples("fect"))
     assert (card.n, card.consistent, card.inconsistent, card.unlabeled, card.documents) == (410, 345, 65, 0, 410)
-    assert load_examples("FECT").check() == 410
+    assert read_examples("FECT").check() == 410
 
 
 @pytest.mark.parametrize(
@@ -60,17 +60,17 @@ def test_fect_has_345_factual_claims_of_410(published):
 )
 def test_tofueval_has_267_summaries_each(published, name, consistent, share, main):
     """At summary level: consistent only if every sentence is; the shares are the priors that the DEEP paper implies."""
-    (card,) = describe_examples(load_examples(f"tofueval-{name}", require_source=False))
+    (card,) = describe_examples(read_examples(f"tofueval-{name}", require_source=False))
     assert (card.n, card.consistent, card.documents, card.without_source) == (267, consistent, 15, 267)
     assert round(100 * card.share_consistent, 1) == share
-    examples = load_examples(name, main_only=True, require_source=False)
+    examples = read_examples(name, main_only=True, require_source=False)
     assert examples.check() == main
     assert {example.dataset for example in examples} == {f"tofueval-{name}"}
 
 
 def test_tofueval_sentences_are_merged_in_their_order(published):
     """Checked by eye against the published rows."""
-    found = {e.example_id: e for e in load_examples("tofueval-mediasum", require_source=False)}
+    found = {e.example_id: e for e in read_examples("tofueval-mediasum", require_source=False)}
     summary = found["NPR-41366|Activities of Quds Force|model_A"]
     assert summary.claim.startswith("Quds Force is a branch")
     assert summary.claim.endswith("support, and fund mosques and clinics.")
@@ -80,7 +80,7 @@ def test_tofueval_sentences_are_merged_in_their_order(published):
 
 def test_tofueval_without_transcripts_cannot_be_judged(published):
     """The message says where they are and where they go."""
-    examples = load_examples("tofueval-mediasum")
+    examples = read_examples("tofueval-mediasum")
     with pytest.raises(InputError, match=r"none for 'NPR-41366'.*MediaSum.*writes mediasum_test_doc.csv.*Put it into"):
         list(examples)
     with pytest.raises(InputError, match=r"`source` must be text"):
@@ -96,9 +96,9 @@ def test_cognibench_has_136_labeled_turns(published):
     assert not any("<assistant>" in turn.response or "<user>" in turn.response for turn in turns)
     assert all(turn.question.startswith("<user>") for turn in turns)
     assert all((turn.turn_index == 0) == (turn.history == "") for turn in turns)
-    (card,) = describe_examples(load_examples("cognibench"))
+    (card,) = describe_examples(read_examples("cognibench"))
     assert (card.n, card.consistent, card.inconsistent) == (136, 40, 96)
-    assert load_examples("cognibench").check() == 136
+    assert read_examples("cognibench").check() == 136
     assert BENCHMARKS["cognibench"].count(published / "cognibench") == {
         "dialogues": 300,
         "labeled turns": 136,
@@ -111,7 +111,7 @@ def test_cognibench_has_136_labeled_turns(published):
 def test_a_cognibench_example_is_knowledge_and_dialogue(published):
     """The response is the claim, and never stands in the source."""
     turns = {turn.turn_id: turn for turn in load_turns(published / "cognibench")}
-    for example in load_examples("cognibench"):
+    for example in read_examples("cognibench"):
         turn = turns[example.example_id]
         assert example.source.startswith(turn.knowledge.strip())
         assert example.source.endswith(turn.question)
@@ -121,7 +121,7 @@ def test_a_cognibench_example_is_knowledge_and_dialogue(published):
 
 def test_summedits_has_4681_pairs_of_162_documents(published):
     """In eight domains, each a dataset; one text stands under two ids, and is one document."""
-    cards = describe_examples(load_examples("summedits"))
+    cards = describe_examples(read_examples("summedits"))
     assert {card.dataset.removeprefix("summedits-"): card.n for card in cards} == {
         "ectsum": 668,
         "news": 819,
@@ -134,9 +134,9 @@ def test_summedits_has_4681_pairs_of_162_documents(published):
     }
     assert (sum(card.n for card in cards), sum(card.documents for card in cards)) == (4681, 162)
     assert sum(card.consistent for card in cards) == 1648
-    assert load_examples("SummEdits-Sales_Call").check() == 520
-    assert load_examples("summedits").check() == 4681
-    assert shared_documents(load_examples("summedits")) == []
+    assert read_examples("SummEdits-Sales_Call").check() == 520
+    assert read_examples("summedits").check() == 4681
+    assert shared_documents(read_examples("summedits")) == []
 
 
 @pytest.mark.parametrize("name", ["cognibench", "fect", "tofueval-mediasum", "tofueval-meetingbank"])
@@ -158,28 +158,28 @@ def test_aggrefact_takes_the_test_cut_of_state_of_the_art_models(home):
     }  # fmt: skip
     others = [{"cut": "val"}, {"origin": "cnndm", "summary": "Dry.", "label": "0"}, {"model_name": "PtGen"}]
     table(home / "aggrefact/aggre_fact_final.csv", row, row, *({**row, **other} for other in others))
-    assert list(load_examples("xsum")) == [
+    assert list(read_examples("xsum")) == [
         Example("It rained.", "Wet.", "CLIFF|7|BART", 1, "aggrefact-xsum", "7"),
         Example("It rained.", "Wet.", "CLIFF|7|BART|2", 1, "aggrefact-xsum", "7"),
     ]
-    assert [(e.claim, e.label) for e in load_examples("AggreFact-CNN-FTSOTA")] == [("Dry.", 0)]
+    assert [(e.claim, e.label) for e in read_examples("AggreFact-CNN-FTSOTA")] == [("Dry.", 0)]
     table(home / "aggrefact/aggre_fact_sota.csv", row)
-    assert load_examples("aggrefact").check() == 1
+    assert read_examples("aggrefact").check() == 1
     table(home / "aggrefact/aggre_fact_sota.csv", {**row, "label": "2"})
     with pytest.raises(InputError, match=r"in the layout that the authors of 'aggrefact-xsum' publish. Got KeyError"):
-        load_examples("aggrefact").check()
+        read_examples("aggrefact").check()
 
 
 def test_halueval_is_a_balanced_sample(home):
     """One summary of each of 3,000 documents, half of them right, the same whenever it is drawn."""
     rows = [{"document": f"d{i}", "right_summary": f"r{i}", "hallucinated_summary": f"h{i}"} for i in range(1, 10_001)]
     lines(home / "halueval/summarization_data.json", *rows)
-    found = list(load_examples("halueval"))
+    found = list(read_examples("halueval"))
     assert Counter(example.label for example in found) == {0: 1500, 1: 1500}
     assert len({example.document_id for example in found}) == 3000
     assert all(example.claim == f"{'hr'[example.label]}{example.document_id}" for example in found)
     assert all(example.source == f"d{example.document_id}" for example in found)
-    assert found == list(load_examples("halueval"))
+    assert found == list(read_examples("halueval"))
     assert [example.example_id for example in found[:3]] == ["4|hallucinated", "7|hallucinated", "15|right"]
     thirds = Counter(int(example.document_id) * 3 // 10_001 for example in found)
     assert all(900 < n < 1100 for n in thirds.values())
@@ -202,7 +202,7 @@ def test_ragtruth_takes_good_responses_of_the_test_split(home):
         {"source_id": "11", "task_type": "QA", "source_info": {"question": "Wet?", "passages": "passage 1: Wet."}},
         {"source_id": "12", "task_type": "Data2txt", "source_info": {"name": "Café"}},
     )
-    assert list(load_examples("ragtruth")) == [
+    assert list(read_examples("ragtruth")) == [
         Example("It rained.", "Wet.", "1", 1, "ragtruth", "10"),
         Example("passage 1: Wet.", "Dry.", "2", 0, "ragtruth", "11"),
         Example('{"name": "Café"}', "A bar.", "3", 1, "ragtruth", "12"),
@@ -221,7 +221,7 @@ def test_llm_aggrefact_names_its_datasets_as_scores_do(home):
         "contamination_identifier": ["", "", ""],
     }
     pq.write_table(pa.table(columns), path)
-    assert list(load_examples("llm-aggrefact")) == [
+    assert list(read_examples("llm-aggrefact")) == [
         Example("a", "x", "AggreFact-CNN-0", 1, "aggrefact-cnn", "AggreFact-CNN-0"),
         Example("b", "y", "TofuEval-MediaS-0", 0, "tofueval-mediasum", "TofuEval-MediaS-0"),
         Example("a", "z", "AggreFact-CNN-1", 0, "aggrefact-cnn", "AggreFact-CNN-0"),
@@ -238,7 +238,7 @@ def test_summedits_reads_the_json_of_every_domain_there_is(home, data_home):
     ids = ("d1_og", "d1_0", "d2_0")
     path.write_text(json.dumps([{**pair, "id": i, "summary": f"s{i}", "label": int(i == "d1_og")} for i in ids]))
     (home / "summedits/texts.csv.gz").write_bytes((data_home / "summedits/texts.csv.gz").read_bytes())
-    assert list(load_examples("summedits")) == [
+    assert list(read_examples("summedits")) == [
         Example("It rained.", "sd1_og", "d1_og", 1, "summedits-sales-call", "d1"),
         Example("It rained.", "sd1_0", "d1_0", 0, "summedits-sales-call", "d1"),
         Example("It rained.", "sd2_0", "d2_0", 0, "summedits-sales-call", "d1"),
@@ -253,11 +253,11 @@ def test_tofueval_takes_the_transcripts_that_its_readme_writes(home, data_home):
     ):
         (home / "tofueval" / name).parent.mkdir(parents=True)
         (home / "tofueval" / name).write_bytes((data_home / "tofueval" / name).read_bytes())
-    documents = {e.document_id for e in load_examples("tofueval-meetingbank", require_source=False)}
+    documents = {e.document_id for e in read_examples("tofueval-meetingbank", require_source=False)}
     transcripts = [{"meeting_id": document, "source": f"Minutes of {document}."} for document in sorted(documents)]
     table(home / "tofueval/meetingbank_test_doc.csv", *transcripts)
-    assert load_examples("tofueval-meetingbank").check() == 267
-    assert all(e.source == f"Minutes of {e.document_id}." for e in load_examples("tofueval-meetingbank"))
+    assert read_examples("tofueval-meetingbank").check() == 267
+    assert all(e.source == f"Minutes of {e.document_id}." for e in read_examples("tofueval-meetingbank"))
 
 
 @pytest.mark.parametrize(
@@ -290,7 +290,7 @@ def test_a_damaged_file_is_one_clear_line(home, name, path, content, complaint):
     (home / path).parent.mkdir(parents=True)
     (home / path).write_bytes(content)
     with pytest.raises(InputError, match=complaint) as caught:
-        load_examples(name).check()
+        read_examples(name).check()
     assert "\n" not in str(caught.value)
 
 
@@ -337,7 +337,7 @@ def test_names_are_sorted_unique_and_described():
 def test_a_name_or_option_that_does_not_fit_is_refused(published, name, options, complaint):
     """One line each."""
     with pytest.raises(InputError, match=complaint):
-        load_examples(name, **options)
+        read_examples(name, **options)
 
 
 @pytest.mark.parametrize(
@@ -352,13 +352,13 @@ def test_a_name_or_option_that_does_not_fit_is_refused(published, name, options,
 def test_a_benchmark_that_is_not_here_says_what_to_do(home, name, complaint):
     """Download it, or get it by hand and put it there."""
     with pytest.raises(InputError, match=complaint):
-        load_examples(name)
+        read_examples(name)
 
 
 def test_a_folder_of_that_name_hides_no_benchmark(published, monkeypatch):
     """As where the command runs in the data home itself."""
     monkeypatch.chdir(published)
-    assert load_examples("fect").check() == 410
+    assert read_examples("fect").check() == 410
 
 
 def test_the_cache_is_looked_at_after_the_data_home(home, monkeypatch):
@@ -367,6 +367,6 @@ def test_the_cache_is_looked_at_after_the_data_home(home, monkeypatch):
     (cache / "fect").mkdir(parents=True)
     (cache / "fect/fect_benchmark.csv").write_text("conversation,claim,claim_is_factual\na,b,TRUE\n")
     assert find_folder(BENCHMARKS["fect"]) == cache / "fect"
-    assert load_examples("fect").check() == 1
+    assert read_examples("fect").check() == 1
     monkeypatch.delenv("DEEP_DATA_HOME")
     assert homes() == [cache]

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deep.datasets import ExampleFile, describe_examples, examples_from_dataset, load_examples
+from deep.datasets import ExampleFile, describe_examples, examples_from_dataset, read_examples
 from deep.datasets import _rows as rows_module
 from deep.exceptions import InputError
 from deep.records import Example
@@ -69,7 +69,7 @@ some_examples = st.lists(
 @given(examples=some_examples)
 def test_what_is_written_is_read_back(tmp_path_factory, name, examples):
     """Any text that is not blank comes back as it was, in every format, as often as it is asked for."""
-    file = load_examples(write(tmp_path_factory.mktemp("round") / name, examples))
+    file = read_examples(write(tmp_path_factory.mktemp("round") / name, examples))
     assert list(file) == examples
     assert list(file) == examples
     assert file.check() == len(examples)
@@ -131,7 +131,7 @@ def test_a_bad_file_is_one_clear_line(tmp_path, name, content, complaint):
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(InputError, match=complaint) as caught:
-        load_examples(path).check()
+        read_examples(path).check()
     assert "\n" not in str(caught.value)
     assert str(path) in str(caught.value)
 
@@ -149,7 +149,7 @@ def test_whatever_the_bytes_there_is_no_other_error(tmp_path_factory, name, data
         data.draw(st.sampled_from([patch, good[:start] + patch, good[:start] + patch + good[start + 3 :]]))
     )
     try:
-        outcome = load_examples(path).check()
+        outcome = read_examples(path).check()
     except InputError as error:
         outcome = str(error)
     assert "\n" not in outcome if isinstance(outcome, str) else outcome > 0
@@ -158,10 +158,10 @@ def test_whatever_the_bytes_there_is_no_other_error(tmp_path_factory, name, data
 def test_a_file_that_is_not_there_or_is_a_folder_is_refused(tmp_path):
     """The reason is in the message."""
     with pytest.raises(InputError, match=r"which is not there"):
-        load_examples(tmp_path / "absent.csv")
+        read_examples(tmp_path / "absent.csv")
     (tmp_path / "folder.csv").mkdir()
     with pytest.raises(InputError, match=r"must be a file that ends in"):
-        load_examples(tmp_path / "folder.csv")
+        read_examples(tmp_path / "folder.csv")
 
 
 def test_a_parquet_without_a_column_is_refused(tmp_path):
@@ -170,12 +170,12 @@ def test_a_parquet_without_a_column_is_refused(tmp_path):
     with pytest.raises(
         InputError, match=r"must have the columns source and claim. Got none named 'claim' in row 1 .*source, text"
     ):
-        load_examples(tmp_path / "x.parquet").check()
+        read_examples(tmp_path / "x.parquet").check()
     with pytest.raises(InputError, match=r"columns source and text and ok. Got none named 'ok'"):
-        load_examples(tmp_path / "x.parquet", columns={"claim": "text", "label": "ok"}).check()
+        read_examples(tmp_path / "x.parquet", columns={"claim": "text", "label": "ok"}).check()
     pq.write_table(pa.table({"text": ["b"]}), tmp_path / "y.parquet")
     with pytest.raises(InputError, match=r"Got none named 'source' in row 1"):
-        load_examples(tmp_path / "y.parquet").check()
+        read_examples(tmp_path / "y.parquet").check()
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_a_huge_line_is_refused_before_it_fills_the_memory(tmp_path, monkeypatch
     (tmp_path / name).write_bytes(content)
     limit = csv.field_size_limit()
     with pytest.raises(InputError, match=r"(lines of at most 1,000 characters|field larger than field limit \(1000\))"):
-        load_examples(tmp_path / name).check()
+        read_examples(tmp_path / name).check()
     assert csv.field_size_limit() == limit
 
 
@@ -201,10 +201,10 @@ def test_the_same_id_in_two_datasets_is_no_repetition(tmp_path):
     lines = [{"source": "a", "claim": "b", "example_id": str(i), "dataset": name} for i in range(500) for name in "xy"]
     path = tmp_path / "x.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert load_examples(path).check() == 1000
+    assert read_examples(path).check() == 1000
     path.write_text("".join(json.dumps(line) + "\n" for line in [*lines, lines[301]]))
     with pytest.raises(InputError, match=r"Got '150' twice in 'y', the second time in row 1001"):
-        load_examples(path).check()
+        read_examples(path).check()
 
 
 def test_two_ids_that_share_a_hash_are_not_taken_for_one(tmp_path):
@@ -235,7 +235,7 @@ def test_a_long_file_never_sits_in_memory(tmp_path):
             file.write(f'{{"source": "{"It rained all day. " * 100}", "claim": "Wet {i}.", "label": {i % 2}}}\n')
     tracemalloc.start()
     try:
-        assert load_examples(path).check() == 20_000
+        assert read_examples(path).check() == 20_000
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -254,7 +254,7 @@ def test_ten_million_lines_never_sit_in_memory(tmp_path):
                 f'{{"source": "{text}", "claim": "It was wet {i}.", "label": {i % 2}, "document_id": "d{i // 3}"}}\n'
             )
     program = (
-        "import resource, sys; from deep.datasets import load_examples; print(load_examples(sys.argv[1]).check(), "
+        "import resource, sys; from deep.datasets import read_examples; print(read_examples(sys.argv[1]).check(), "
         "resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
     )
     done = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True, check=True)
@@ -269,7 +269,7 @@ def test_a_parquet_is_read_in_small_batches(tmp_path):
     table = pa.table({"source": [f"{i} " * 200 for i in range(n)], "claim": ["b"] * n})
     pq.write_table(table, tmp_path / "x.parquet", row_group_size=n)
     held = pa.total_allocated_bytes()
-    examples = iter(load_examples(tmp_path / "x.parquet"))
+    examples = iter(read_examples(tmp_path / "x.parquet"))
     assert next(examples).example_id == "1"
     assert pa.total_allocated_bytes() - held < table.nbytes / 4
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from deep.datasets import load_examples
+from deep.datasets import read_examples
 from deep.datasets.benchmarks import BENCHMARKS, fetch_benchmark
 from deep.exceptions import InputError
 from tests.datasets.downloads import BODY, SHA256, served, server
@@ -28,7 +28,7 @@ def test_a_download_is_kept_and_not_repeated(home, monkeypatch):
         path.write_bytes(b"damaged")
         fetch_benchmark(served(url))
         assert path.read_bytes() == BODY
-    assert load_examples("fect").check() == 1
+    assert read_examples("fect").check() == 1
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from deep.datasets import examples_from_dataset, load_examples, shared_documents
+from deep.datasets import examples_from_dataset, read_examples, shared_documents
 from deep.records import Example, VoteMatrix
 
 
@@ -56,7 +56,7 @@ def test_votes_are_compared_by_document_id():
 def test_summeval_shares_its_articles_across_summarisers(data_home):
     """Real votes: twelve datasets of one benchmark summarise the same 100 articles."""
     columns = {"source": "document", "claim": "claim", "example_id": "item_id", "document_id": "doc_id"}
-    shared = shared_documents(load_examples(data_home / "summeval_llm" / "texts.csv", columns=columns))
+    shared = shared_documents(read_examples(data_home / "summeval_llm" / "texts.csv", columns=columns))
     assert len(shared) == 100
     assert all(len(document.places) == 12 for document in shared)
 
@@ -65,4 +65,4 @@ def test_summeval_shares_its_articles_across_summarisers(data_home):
 def test_no_published_benchmark_leaks_within_itself(data_home, monkeypatch, name):
     """SummEdits has one text under two ids, which the loader gives one document id."""
     monkeypatch.setenv("DEEP_DATA_HOME", str(data_home))
-    assert shared_documents(load_examples(name)) == []
+    assert shared_documents(read_examples(name)) == []

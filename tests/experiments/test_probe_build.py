@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deep.commands.votes import main as votes_main
-from deep.datasets import load_examples
+from deep.datasets import read_examples
 from deep.exceptions import InputError
 from deep.experiments.probe import main
 from deep.experiments.probe._build import Recipe
@@ -101,7 +101,7 @@ def test_the_splits_share_no_article(built):
     assert not {s.article_id for s in train} & {s.article_id for s in evaluation}
     assert not {s.source for s in train} & {s.source for s in evaluation}
     assert (len(train), len(evaluation)) == (120, 24)
-    assert len(list(load_examples(str(folder / "bench" / "train.jsonl")))) == 120
+    assert len(list(read_examples(str(folder / "bench" / "train.jsonl")))) == 120
 
 
 def test_the_styles_take_turns(built):

@@ -304,12 +304,12 @@ def test_matching_is_one_to_one_and_as_large_as_can_be(predicted, gold):
 
 def test_samples_survive_the_file(tmp_path):
     """What is written is read back the same, and is an example file too."""
-    from deep.datasets import load_examples
+    from deep.datasets import read_examples
 
     path = tmp_path / "evaluation.jsonl"
     write_samples(path, samples())
     assert read_samples(path) == samples()
-    examples = list(load_examples(str(path)))
+    examples = list(read_examples(str(path)))
     assert [(e.dataset, e.example_id, e.label, e.document_id) for e in examples] == [
         ("probe-summarization", "a/1", 0, "a"),
         ("probe-question_answering", "a/0", 1, "a"),

@@ -8,10 +8,10 @@ from deep.datasets._rows import ENDINGS, ending_of
 from deep.datasets.benchmarks import BENCHMARKS, BenchmarkExamples, find_benchmark, require_folder
 from deep.exceptions import InputError
 
-__all__ = ["load_examples"]
+__all__ = ["read_examples"]
 
 
-def load_examples(
+def read_examples(
     name_or_path: str | Path,
     *,
     columns: Mapping[str, str] | None = None,
@@ -43,8 +43,8 @@ def load_examples(
 
     Examples
     --------
-    >>> from deep.datasets import load_examples
-    >>> load_examples("no-such-file.csv")
+    >>> from deep.datasets import read_examples
+    >>> read_examples("no-such-file.csv")
     Traceback (most recent call last):
     deep.exceptions.InputError: `examples` must be a file that ends in ... Got 'no-such-file.csv', which is not there...
     """
