@@ -4,14 +4,17 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from deep.exceptions import InputError
 
-__all__ = ["check_out", "check_replaceable", "to_json", "whole_file", "whole_folder"]
+__all__ = ["JsonObject", "check_out", "check_replaceable", "to_json", "whole_file", "whole_folder"]
+
+JsonObject = dict[str, Any]
+"""A JSON object; what a value is depends on its key."""
 
 MARKER = "results.json"
 """A folder that holds it was written by deep and may be replaced."""
@@ -73,6 +76,6 @@ def whole_folder(folder: Path) -> Iterator[Path]:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def to_json(results: dict[str, Any]) -> str:
+def to_json(results: Mapping[str, object]) -> str:
     """Return results as JSON text; a NaN in them is a bug and raises."""
     return json.dumps(results, indent=1, ensure_ascii=False, allow_nan=False) + "\n"

@@ -1,14 +1,15 @@
 """The result of one hold-out, and the JSON that it and the studies write."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 
+from deep._files import JsonObject
+
 __all__ = ["LooResult", "Row", "Run"]
 
-Row = dict[str, Any]
-"""An object of a results.json: values by key, and what they are depends on the key."""
+Row = JsonObject
+"""A row of a table, or an object of a results.json."""
 
 Run = Row
 """What `results.json` holds of one held-out dataset; docs/results-schema.md describes every key."""

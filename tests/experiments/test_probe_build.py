@@ -13,7 +13,7 @@ from deep.commands.votes import main as votes_main
 from deep.datasets import read_examples
 from deep.exceptions import InputError
 from deep.experiments.probe import main
-from deep.experiments.probe._build import Recipe
+from deep.experiments.probe._build import BuildOptions
 from deep.experiments.probe._content import Rejected, prompts, read_insertions
 from deep.experiments.probe._records import TASKS, Article, Sample, read_articles, read_samples
 from deep.experiments.probe._run_build import plan_programs, split_articles
@@ -396,7 +396,7 @@ def test_a_split_depends_on_ids_and_the_seed_only(n, share, seed):
 def test_programs_are_the_same_every_time():
     """A replay asks what the run asked."""
     articles = [Article(f"a{i}", article(i)) for i in range(3)]
-    programs = plan_programs(articles, TASKS, Recipe(models=("m",)), 0)
+    programs = plan_programs(articles, TASKS, BuildOptions(models=("m",)), 0)
     first, second = ([(identity, next(program)) for identity, _, program in programs()] for _ in range(2))
     assert first == second
     assert len({identity for identity, _ in first}) == 36

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from deep.experiments.probe import main
 from deep.experiments.probe._measures import match_claims, measure
 from deep.experiments.probe._observe import Observed
-from deep.experiments.probe._records import Candidate, GoldClaim, Insertion, Sample, read_samples, write_samples
+from deep.experiments.probe._records import FoundExcerpt, GoldClaim, Insertion, Sample, read_samples, write_samples
 from deep.experiments.probe._sft import chats
 from deep.experiments.probe._statistics import statistics
 from deep.prompt_pool.stepwise import CheckedClaim, Claim, Excerpt
@@ -39,7 +39,7 @@ def place(text, words):
 def claim(response, words, label, *evidence):
     """Return a gold claim whose evidence is accepted where the claim is true."""
     found = [Excerpt(e, place(SOURCE, e)) for e in evidence]
-    kept = tuple(Candidate(e, 3 if label == "truth" else None, accepted=label == "truth") for e in found)
+    kept = tuple(FoundExcerpt(e, 3 if label == "truth" else None, accepted=label == "truth") for e in found)
     return GoldClaim(words, words, place(response, words), label, kept)
 
 
@@ -263,7 +263,7 @@ def test_what_is_unclear_leaves_localization():
 def test_training_data_says_fail_only_where_no_model_passed():
     """Of a true claim's excerpts: accepted PASS, passed by none FAIL, passed by one of four nothing."""
     found = [
-        Candidate(Excerpt(w, place(SOURCE, w)), n, accepted=n > 2) for w, n in ((WRITTEN, 3), (SOLD, 1), (DREW, 0))
+        FoundExcerpt(Excerpt(w, place(SOURCE, w)), n, accepted=n > 2) for w, n in ((WRITTEN, 3), (SOLD, 1), (DREW, 0))
     ]
     true = GoldClaim(WRITTEN, WRITTEN, place(RESPONSE, WRITTEN), "truth", tuple(found))
     sample = Sample(article_id="a", source=SOURCE, task=SUMMARY, complexity=0, response=RESPONSE, claims=(true,))

@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from deep._files import JsonObject
 from deep.datasets import read_annotation_rows
 from deep.exceptions import InputError
 from deep.features import agreement_interval, cohen_kappa, krippendorff_alpha
@@ -83,7 +83,7 @@ def _commonest(labels: Sequence[str]) -> str | None:
     return None if others and others[0][1] == n else first
 
 
-def _between(a: str, b: str, of_a: dict[str, Any], of_b: dict[str, Any], codes: dict[str, int]) -> dict[str, Any]:
+def _between(a: str, b: str, of_a: JsonObject, of_b: JsonObject, codes: dict[str, int]) -> JsonObject:
     items = [item for item in of_a if of_a[item] is not None and of_b.get(item) is not None]
     both = np.array([[codes[of_a[item]], codes[of_b[item]]] for item in items], dtype=np.int64).reshape(-1, 2)
     same = float((both[:, 0] == both[:, 1]).mean()) if items else float("nan")

@@ -32,8 +32,8 @@ from deep.console import (
 from deep.exceptions import InputError
 
 if TYPE_CHECKING:
-    from deep.experiments.cognibench._methods import Asked, Method
-    from deep.experiments.cognibench._turns import Turn
+    from deep.experiments.cognibench._methods import AskedJudge, Method
+    from deep.experiments.cognibench._turns import LabeledTurn
 
 __all__ = ["main"]
 
@@ -103,7 +103,7 @@ def _evaluate(words: Sequence[str] | None) -> int:
     return 0
 
 
-def _asked(args: argparse.Namespace) -> "list[Asked]":
+def _asked(args: argparse.Namespace) -> "list[AskedJudge]":
     """Return the judges to ask; none without a model."""
     from deep.experiments.cognibench._methods import asked_judges
     from deep.prompt_pool import load_contrasts
@@ -125,7 +125,7 @@ def _asked(args: argparse.Namespace) -> "list[Asked]":
     )
 
 
-def _dry_run(turns: "Sequence[Turn]", asked: "Sequence[Asked]") -> int:
+def _dry_run(turns: "Sequence[LabeledTurn]", asked: "Sequence[AskedJudge]") -> int:
     from deep.records import Example
 
     calls = {one: sum(one.judge.most_calls(Example(t.source, t.response, t.turn_id)) for t in turns) for one in asked}
@@ -136,7 +136,7 @@ def _dry_run(turns: "Sequence[Turn]", asked: "Sequence[Asked]") -> int:
     return 0
 
 
-def _encoders(args: argparse.Namespace, turns: "Sequence[Turn]") -> "list[Method]":
+def _encoders(args: argparse.Namespace, turns: "Sequence[LabeledTurn]") -> "list[Method]":
     if not args.encoder:
         return []
     from deep.experiments.cognibench._methods import read_encoder
@@ -148,7 +148,7 @@ def _encoders(args: argparse.Namespace, turns: "Sequence[Turn]") -> "list[Method
     return [read_encoder(encoder.voter, turns, encoder.label_many) for encoder in encoders]
 
 
-def _ask(args: argparse.Namespace, turns: "Sequence[Turn]", asked: "Sequence[Asked]") -> "list[Method]":
+def _ask(args: argparse.Namespace, turns: "Sequence[LabeledTurn]", asked: "Sequence[AskedJudge]") -> "list[Method]":
     if not asked:
         return []
     from deep.experiments.cognibench._methods import ask_judges
@@ -161,7 +161,7 @@ def _ask(args: argparse.Namespace, turns: "Sequence[Turn]", asked: "Sequence[Ask
     return methods
 
 
-def _write(args: argparse.Namespace, turns: "Sequence[Turn]", methods: "Sequence[Method]") -> None:
+def _write(args: argparse.Namespace, turns: "Sequence[LabeledTurn]", methods: "Sequence[Method]") -> None:
     """Write tables, figures and every sentence, and print what matters."""
     from deep._figures import save_figures
     from deep.evaluate import write_table

@@ -2,17 +2,18 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from deep._files import JsonObject
 from deep.experiments.cognibench._metric import Found
-from deep.experiments.cognibench._turns import Turn
+from deep.experiments.cognibench._turns import LabeledTurn
 from deep.prompt_pool import Contrast, ListJudge, SentenceVerdict, TieredJudge, TurnReading
 from deep.records import Example, Judgment
 
 if TYPE_CHECKING:
-    from deep.asking import Outcome, Settings
+    from deep.asking import Entry, Outcome, Settings
 
-__all__ = ["Asked", "Method", "ask_judges", "asked_judges", "constants", "read_encoder"]
+__all__ = ["AskedJudge", "Method", "ask_judges", "asked_judges", "constants", "read_encoder"]
 
 Judge = ListJudge | TieredJudge
 
@@ -54,7 +55,7 @@ class Method:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedJudge:
     """A judge, the model that it asks, and the row that it fills."""
 
     judge: Judge
@@ -64,7 +65,7 @@ class Asked:
     ablation: str = ""
 
 
-def constants(turns: Sequence[Turn]) -> list[Method]:
+def constants(turns: Sequence[LabeledTurn]) -> list[Method]:
     """Return the two methods that look at nothing."""
     return [
         Method("constant", name, "", [[said] * len(turn.sentences) for turn in turns])
@@ -73,7 +74,7 @@ def constants(turns: Sequence[Turn]) -> list[Method]:
 
 
 def read_encoder(
-    name: str, turns: Sequence[Turn], label_many: Callable[[Sequence[Example]], Sequence[Judgment]]
+    name: str, turns: Sequence[LabeledTurn], label_many: Callable[[Sequence[Example]], Sequence[Judgment]]
 ) -> Method:
     """Return what an encoder makes of each sentence paired with the knowledge: hallucinated where not entailed."""
     examples = [
@@ -93,34 +94,34 @@ def asked_judges(
     contrasts: tuple[Contrast, ...] | None,
     tiers: bool,
     ablation: bool,
-) -> list[Asked]:
+) -> list[AskedJudge]:
     """Return every judge of a run, each once."""
-    tiered: dict[str, Any] = {"level": level, "contrasts": contrasts, "tiers": tiers}
+    tiered: JsonObject = {"level": level, "contrasts": contrasts, "tiers": tiers}
     asked = []
     for model in models:
-        asked.append(Asked(ListJudge(), model, "direct", "Direct prompting"))
+        asked.append(AskedJudge(ListJudge(), model, "direct", "Direct prompting"))
         for threshold in thresholds:
             name = f"Tiered (threshold = {threshold})"
             judge = TieredJudge(samples=samples, threshold=threshold, **tiered)
-            asked.append(Asked(judge, model, "tiered", name, name))
+            asked.append(AskedJudge(judge, model, "tiered", name, name))
         if ablation:
             alone = TieredJudge(samples=1, **tiered)
             listed = ListJudge(samples=samples, threshold=thresholds[0])
-            asked.append(Asked(alone, model, "tiered", "Tiered, one sample", "- Sampling"))
-            asked.append(Asked(listed, model, "direct", f"Direct prompting, {samples} samples", "- CFP"))
-    unique: dict[str, Asked] = {}
+            asked.append(AskedJudge(alone, model, "tiered", "Tiered, one sample", "- Sampling"))
+            asked.append(AskedJudge(listed, model, "direct", f"Direct prompting, {samples} samples", "- CFP"))
+    unique: dict[str, AskedJudge] = {}
     for one in asked:
         unique.setdefault(one.judge.voter(one.model), one)
     return list(unique.values())
 
 
 def ask_judges(
-    turns: Sequence[Turn], asked: Sequence[Asked], settings: "Settings", endpoint: str
+    turns: Sequence[LabeledTurn], asked: Sequence[AskedJudge], settings: "Settings", endpoint: str
 ) -> tuple["Outcome", list[Method]]:
     """Ask all judges about all turns; no method where the run was stopped."""
     from deep.asking import ProgramId, run_programs
 
-    def programs() -> Iterator[Any]:
+    def programs() -> "Iterator[Entry]":
         for one in asked:
             for turn in turns:
                 identity = ProgramId(one.judge.voter(one.model), "cognibench", turn.turn_id)
@@ -136,7 +137,7 @@ def ask_judges(
     return outcome, methods
 
 
-def _method(asked: Asked, turns: Sequence[Turn], readings: Sequence[TurnReading]) -> Method:
+def _method(asked: AskedJudge, turns: Sequence[LabeledTurn], readings: Sequence[TurnReading]) -> Method:
     verdicts = [reading.sentences for reading in readings]
     found = [[_found(sentence) for sentence in sentences] for sentences in verdicts]
     unaligned = [f"{turn.turn_id}, {text}" for turn, r in zip(turns, readings, strict=True) for text in r.unaligned]

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from deep.experiments.cognibench._turns import Turn
+from deep.experiments.cognibench._turns import LabeledTurn
 
 __all__ = ["PARTS", "UNITS", "Found", "Score", "macro", "score_turns"]
 
@@ -63,16 +63,16 @@ class Score:
         return self.decided / every if every else None
 
 
-def score_turns(turns: Sequence[Turn], found: Found, level: str, by: str = "words") -> dict[str, Score]:
+def score_turns(turns: Sequence[LabeledTurn], found: Found, level: str, by: str = "words") -> dict[str, Score]:
     """Return the scores of a method overall and for factual and cognitive statements, by one of `UNITS`.
 
     Examples
     --------
     >>> from deep.experiments.cognibench._metric import score_turns
-    >>> from deep.experiments.cognibench._turns import GoldSentence, Turn
+    >>> from deep.experiments.cognibench._turns import GoldSentence, LabeledTurn
     >>> sentences = (GoldSentence("It opened in 1871.", "factual", "invented"),
     ...              GoldSentence("It was loved.", "cognitive", "reliable"))
-    >>> turn = Turn("1_en_0", "1_en", 0, "", "", "", sentences, 2, 0)
+    >>> turn = LabeledTurn("1_en_0", "1_en", 0, "", "", "", sentences, 2, 0)
     >>> score = score_turns([turn], [[True, True]], "grounded")["overall"]
     >>> score.recall, score.precision
     (1.0, 0.5714285714285714)

@@ -1,15 +1,15 @@
 """Training data of a detector, as chats."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
-from deep.experiments.cognibench._turns import Turn
+from deep._files import JsonObject
+from deep.experiments.cognibench._turns import LabeledTurn
 from deep.prompt_pool import ListJudge, list_text
 
 __all__ = ["chats"]
 
 
-def chats(turns: Sequence[Turn], level: str) -> Iterator[dict[str, Any]]:
+def chats(turns: Sequence[LabeledTurn], level: str) -> Iterator[JsonObject]:
     """Yield one chat a turn: what :class:`ListJudge` asks, and the list of hallucinated sentences as the answer.
 
     A model tuned on them can be asked by that judge. Sentences stand in the answer as they are published.

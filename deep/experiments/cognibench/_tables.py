@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
+from deep._files import JsonObject
 from deep.evaluate import markdown
 from deep.experiments.cognibench._methods import Method
 from deep.experiments.cognibench._metric import PARTS, UNITS, Score, macro, score_turns
-from deep.experiments.cognibench._turns import Turn, counts_of
+from deep.experiments.cognibench._turns import LabeledTurn, counts_of
 from deep.prompt_pool import TIERS
 
 __all__ = [
@@ -48,12 +48,12 @@ ByUnit = Mapping[str, Scored]
 """The scores by words, and those by sentences."""
 
 
-def scores_of(turns: Sequence[Turn], methods: Sequence[Method], level: str) -> ByUnit:
+def scores_of(turns: Sequence[LabeledTurn], methods: Sequence[Method], level: str) -> ByUnit:
     """Return each method with its scores, by unit."""
     return {unit: [(method, score_turns(turns, method.found, level, unit)) for method in methods] for unit in UNITS}
 
 
-def tables(turns: Sequence[Turn], by_unit: ByUnit, level: str) -> dict[str, pd.DataFrame]:
+def tables(turns: Sequence[LabeledTurn], by_unit: ByUnit, level: str) -> dict[str, pd.DataFrame]:
     """Return all tables by file name; those without a row are left out."""
     scored = by_unit["words"]
     methods = [method for method, _ in scored]
@@ -70,7 +70,7 @@ def tables(turns: Sequence[Turn], by_unit: ByUnit, level: str) -> dict[str, pd.D
     return {name: frame for name, frame in found.items() if not frame.empty}
 
 
-def statistics(turns: Sequence[Turn]) -> pd.DataFrame:
+def statistics(turns: Sequence[LabeledTurn]) -> pd.DataFrame:
     """Table 2: the basic statistics of the labeled turns."""
     row = {
         "dataset": "CogniBench",
@@ -135,11 +135,11 @@ def metrics(by_unit: ByUnit) -> pd.DataFrame:
     )
 
 
-def _measures(score: Score) -> dict[str, Any]:
+def _measures(score: Score) -> JsonObject:
     return {**{name: getattr(score, name) for name in ("precision", "recall", "f1", "coverage")}, **asdict(score)}
 
 
-def tier_table(turns: Sequence[Turn], methods: Sequence[Method]) -> pd.DataFrame:
+def tier_table(turns: Sequence[LabeledTurn], methods: Sequence[Method]) -> pd.DataFrame:
     """Verdicts of the tiered judges by published verdict: a row for each pair that occurs, with its sentences."""
     rows = [
         {"method": method.title, "published": gold.verdict, "judged": said.verdict or "undecided"}
@@ -156,8 +156,11 @@ def tier_table(turns: Sequence[Turn], methods: Sequence[Method]) -> pd.DataFrame
 Labeled = tuple[str | None, bool | None]
 """Type of a statement, and whether it is hallucinated."""
 
+Origin = tuple[str, list[list[Labeled]]]
+"""Whose labels they are, and those labels by turn."""
 
-def _labels(turns: Sequence[Turn], methods: Sequence[Method], level: str) -> Iterator[tuple[str, list[list[Labeled]]]]:
+
+def _labels(turns: Sequence[LabeledTurn], methods: Sequence[Method], level: str) -> Iterator[Origin]:
     """Yield the types and hallucinations that are published, and those that each tiered judge found."""
     yield PUBLISHED, [[(s.kind, s.hallucinated(level)) for s in turn.sentences] for turn in turns]
     for method in methods:
@@ -167,12 +170,12 @@ def _labels(turns: Sequence[Turn], methods: Sequence[Method], level: str) -> Ite
             yield method.title, [list(zip(kind, found, strict=True)) for kind, found in pairs]
 
 
-def rates(turns: Sequence[Turn], methods: Sequence[Method], by: str, level: str) -> pd.DataFrame:
+def rates(turns: Sequence[LabeledTurn], methods: Sequence[Method], by: str, level: str) -> pd.DataFrame:
     """Statements and hallucinations by turn of the dialogue, or by position in the turn.
 
     Parameters
     ----------
-    turns : sequence of Turn
+    turns : sequence of LabeledTurn
     methods : sequence of Method
     by : {'position', 'turn'}
         The number of the turn, from 0; or the part of the turn, of `N_POSITIONS`, from 0.
@@ -195,8 +198,8 @@ def rates(turns: Sequence[Turn], methods: Sequence[Method], by: str, level: str)
     return pd.DataFrame(rows)
 
 
-def _rate(statements: Sequence[Labeled], n_turns: int) -> dict[str, Any]:
-    row: dict[str, Any] = {}
+def _rate(statements: Sequence[Labeled], n_turns: int) -> JsonObject:
+    row: JsonObject = {}
     for kind in ("factual", "cognitive"):
         found = [bad for named, bad in statements if named == kind and bad is not None]
         row[kind] = sum(named == kind for named, _ in statements)
@@ -206,7 +209,7 @@ def _rate(statements: Sequence[Labeled], n_turns: int) -> dict[str, Any]:
     return row
 
 
-def shares(turns: Sequence[Turn], methods: Sequence[Method], level: str) -> pd.DataFrame:
+def shares(turns: Sequence[LabeledTurn], methods: Sequence[Method], level: str) -> pd.DataFrame:
     """Share of factual and cognitive statements, and of hallucinations among them, by whose labels they are."""
     rows = []
     for name, labeled in _labels(turns, methods, level):
@@ -218,7 +221,7 @@ def shares(turns: Sequence[Turn], methods: Sequence[Method], level: str) -> pd.D
     return pd.DataFrame(rows)
 
 
-def sentences(turns: Sequence[Turn], methods: Sequence[Method], level: str) -> pd.DataFrame:
+def sentences(turns: Sequence[LabeledTurn], methods: Sequence[Method], level: str) -> pd.DataFrame:
     """Every sentence with its published labels and what each method found: 1 hallucinated, 0 not, empty undecided."""
     frame = pd.DataFrame(
         [
@@ -254,14 +257,14 @@ def percentages(frame: pd.DataFrame) -> pd.DataFrame:
     return shown
 
 
-def verdict_shares(turns: Sequence[Turn]) -> dict[str, dict[str, int]]:
+def verdict_shares(turns: Sequence[LabeledTurn]) -> dict[str, dict[str, int]]:
     """Return the number of sentences by verdict, for factual and for cognitive statements."""
     every = [sentence.verdict for turn in turns for sentence in turn.sentences]
     kinds = {"factual": ("faithful", "invented"), "cognitive": TIERS}
     return {kind: {verdict: every.count(verdict) for verdict in verdicts} for kind, verdicts in kinds.items()}
 
 
-def results_of(turns: Sequence[Turn], by_unit: ByUnit) -> dict[str, Any]:
+def results_of(turns: Sequence[LabeledTurn], by_unit: ByUnit) -> JsonObject:
     """Return counts and scores as plain values; `parts` are by words, as the paper's are."""
     methods = [
         {
@@ -277,7 +280,7 @@ def results_of(turns: Sequence[Turn], by_unit: ByUnit) -> dict[str, Any]:
     return {"schema_version": 1, "counts": counts_of(turns), "methods": methods}
 
 
-def summary_text(results: Mapping[str, Any], frames: Mapping[str, pd.DataFrame], out: Path) -> str:
+def summary_text(results: JsonObject, frames: Mapping[str, pd.DataFrame], out: Path) -> str:
     """Return what a person wants to see at the end of a run."""
     counts = results["counts"]
     lost = sum(method["unaligned"] for method in results["methods"])

@@ -1,18 +1,18 @@
 """The published turns of CogniBench as sentences, each with its type and its verdict."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from deep._files import JsonObject
 from deep.console import named
 from deep.datasets.benchmarks import BENCHMARKS, require_folder
 from deep.datasets.benchmarks.cognibench import CogniBenchTurn, load_turns
 from deep.exceptions import InputError
 from deep.prompt_pool import CRITERIA, TIERS
 
-__all__ = ["GoldSentence", "Turn", "counts_of", "read_turns"]
+__all__ = ["GoldSentence", "LabeledTurn", "counts_of", "read_turns"]
 
 _TIER_LISTS = ("misleading_list", "speculative_list", "realiable_list", "unequivocal_list")
 """The published names, as they are spelled there, in the order of `TIERS`."""
@@ -47,7 +47,7 @@ class GoldSentence:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class LabeledTurn:
     """A labeled turn.
 
     Parameters
@@ -84,7 +84,7 @@ class Turn:
         return [sentence.text for sentence in self.sentences]
 
 
-def read_turns(data: str) -> list[Turn]:
+def read_turns(data: str) -> list[LabeledTurn]:
     """Return the labeled turns of a folder, or of the published release where `data` is ``cognibench``.
 
     A sentence of the release is an entry of its lists of factual, cognitive and irrelevant sentences; the counts that
@@ -102,13 +102,13 @@ def read_turns(data: str) -> list[Turn]:
             raise InputError(f"`data` must be a folder or cognibench. Got {data!r}. Check the name.")
         folder = require_folder(BENCHMARKS["cognibench"])
     with named("data"):
-        turns = [_turn(turn, turn.labels, folder) for turn in load_turns(folder) if turn.labels is not None]
+        turns = [_turn(turn, dict(turn.labels), folder) for turn in load_turns(folder) if turn.labels is not None]
     if not turns:
         raise InputError(f"`data` must hold at least one labeled turn. Got none in {str(folder)!r}.")
     return turns
 
 
-def _turn(turn: CogniBenchTurn, labels: Mapping[str, Any], folder: Path) -> Turn:
+def _turn(turn: CogniBenchTurn, labels: JsonObject, folder: Path) -> LabeledTurn:
     try:
         sentences = [
             *(GoldSentence(text, "irrelevant", "irrelevant") for text in labels["irrelevant_list"]),
@@ -123,7 +123,7 @@ def _turn(turn: CogniBenchTurn, labels: Mapping[str, Any], folder: Path) -> Turn
             f"`data` must have the published lists of sentences. Got {type(error).__name__} {error} at turn "
             f"{turn.turn_id!r} of {str(folder)!r}. Download labels.json again."
         ) from None
-    return Turn(
+    return LabeledTurn(
         turn_id=turn.turn_id,
         dialogue_id=turn.dialogue_id,
         index=turn.turn_index,
@@ -136,18 +136,18 @@ def _turn(turn: CogniBenchTurn, labels: Mapping[str, Any], folder: Path) -> Turn
     )
 
 
-def _factual(text: str, labels: Mapping[str, Any]) -> str:
+def _factual(text: str, labels: JsonObject) -> str:
     return "invented" if text in labels["factual_hallu_list"] else "faithful"
 
 
-def _tier(text: str, labels: Mapping[str, Any]) -> str:
+def _tier(text: str, labels: JsonObject) -> str:
     found = [tier for name, tier in zip(_TIER_LISTS, TIERS, strict=True) if text in labels[name]]
     if len(found) != 1:
         raise KeyError(f"{len(found)} tiers for {text[:60]!r}")
     return found[0]
 
 
-def _places(response: str, sentences: Sequence[GoldSentence]) -> Any:
+def _places(response: str, sentences: Sequence[GoldSentence]) -> Callable[[GoldSentence], int]:
     """Return a sort key: where a sentence begins in the response, which may be spaced and cased otherwise."""
     whole = _letters(response)
     found = {}
@@ -163,7 +163,7 @@ def _letters(text: str) -> str:
     return re.sub(r"\W+", "", text.casefold())
 
 
-def counts_of(turns: Sequence[Turn]) -> dict[str, int]:
+def counts_of(turns: Sequence[LabeledTurn]) -> dict[str, int]:
     """Return how many turns, keys and sentences of each kind and verdict there are."""
     every = [sentence for turn in turns for sentence in turn.sentences]
     verdicts = ("faithful", "invented", *TIERS)

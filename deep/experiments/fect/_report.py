@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from deep._figures import AMBER, BLUE, GRAY, RED, new_figure, save_figure
+from deep._files import JsonObject
 from deep.evaluate import markdown
 from deep.experiments.fect._scores import METRICS, pick_best
 
@@ -118,7 +119,7 @@ def _panel(ax: "Axes", chosen: pd.DataFrame, models: Sequence[str]) -> None:
     for i, prompt in enumerate(prompts):
         found = chosen[chosen["prompt"] == prompt].set_index("model").reindex(models)
         half = (found["high"] - found["mean"]).fillna(0.0)
-        style: dict[str, Any] = {"fmt": "o", "ms": 4, "capsize": 3, "color": COLORS[i % len(COLORS)]}
+        style: JsonObject = {"fmt": "o", "ms": 4, "capsize": 3, "color": COLORS[i % len(COLORS)]}
         ax.errorbar(
             np.arange(len(models)) + 0.12 * (i - (len(prompts) - 1) / 2), found["mean"], half, label=prompt, **style
         )

@@ -1,11 +1,11 @@
 """What repeated verdicts on labeled claims come to: scores on the non-factual class, and self-consistency."""
 
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from deep._files import JsonObject
 from deep.evaluate import t_reach
 from deep.features import krippendorff_alpha
 
@@ -71,7 +71,7 @@ def summarise(scores: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(found.assign(low=found["mean"] - half, high=found["mean"] + half).reset_index())
 
 
-def pick_best(summary: pd.DataFrame, metric: str) -> dict[str, Any]:
+def pick_best(summary: pd.DataFrame, metric: str) -> JsonObject:
     """Return, by prompt, the model of the best mean; where means tie at two decimals, that of the lowest deviation."""
     chosen = summary[(summary["metric"] == metric) & summary["mean"].notna()].copy()
     chosen["mean"] = chosen["mean"].round(2)

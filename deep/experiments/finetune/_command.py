@@ -20,7 +20,7 @@ from typing import Any
 from deep._files import check_replaceable, to_json, whole_folder
 from deep.console import INTERRUPTED, HelpFormatter, guarded, progress_bars
 from deep.exceptions import InputError
-from deep.experiments.finetune._data import Turn, file_hash, read_chats, turns_of
+from deep.experiments.finetune._data import TrainingTurn, file_hash, read_chats, turns_of
 from deep.experiments.finetune._settings import PRESETS, SCHEDULES, TrainSettings, as_record, settings_for
 from deep.experiments.finetune._train import Base, fitting_turns, load_base, quiet, require_training, save_model, train
 
@@ -180,7 +180,7 @@ def _train_and_save(
     arguments: Any,
     settings: TrainSettings,
     base: Base,
-    turns: list[Turn],
+    turns: list[TrainingTurn],
     checkpoints: Path,
     last: Path | None,
     record: dict[str, Any],

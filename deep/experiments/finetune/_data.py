@@ -1,15 +1,14 @@
 """Training conversations from chat JSONL, checked line by line, and how they become training examples."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 from deep.exceptions import InputError
 
-__all__ = ["Chat", "Turn", "file_hash", "read_chats", "turns_of"]
+__all__ = ["Chat", "TrainingTurn", "file_hash", "read_chats", "turns_of"]
 
 ROLES = ("assistant", "system", "user")
 
@@ -25,7 +24,7 @@ class Chat:
 
 
 @dataclass(frozen=True)
-class Turn:
+class TrainingTurn:
     """One reply to be learned, and all that was said before it."""
 
     line: int
@@ -78,7 +77,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _chat(path: Path, line: int, text: str) -> Chat:
-    def wrong(key: str, must: str, got: Any) -> InputError:
+    def wrong(key: str, must: str, got: object) -> InputError:
         shown = got if isinstance(got, str) and key == "the line" else repr(got)
         return InputError(f"`data` must have {must}. Got {shown[:80]} at {path}, line {line}, {key}.")
 
@@ -98,7 +97,7 @@ def _chat(path: Path, line: int, text: str) -> Chat:
     return Chat(line, tuple(messages))
 
 
-def _check_message(message: Any, i: int, key: str, wrong: Any) -> None:
+def _check_message(message: object, i: int, key: str, wrong: Callable[[str, str, object], InputError]) -> None:
     if not isinstance(message, dict) or set(message) != {"role", "content"}:
         got = sorted(message) if isinstance(message, dict) else message
         raise wrong(key, "role and content in every message, and nothing else", got)
@@ -111,11 +110,11 @@ def _check_message(message: Any, i: int, key: str, wrong: Any) -> None:
         raise wrong(f"{key}.content", "whole characters as content", content.encode("ascii", "backslashreplace"))
 
 
-def turns_of(chat: Chat) -> list[Turn]:
+def turns_of(chat: Chat) -> list[TrainingTurn]:
     """Return an example for each reply of the assistant, so that every one is learned and nothing else is."""
     messages = list(chat.messages)
     return [
-        Turn(chat.line, messages[:i], [message])
+        TrainingTurn(chat.line, messages[:i], [message])
         for i, message in enumerate(messages)
         if message["role"] == "assistant" and i > 0
     ]

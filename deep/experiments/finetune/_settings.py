@@ -1,8 +1,8 @@
 """The settings of a fine-tuning: what the papers state, and what is ours where they are silent."""
 
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
 
+from deep._files import JsonObject
 from deep.exceptions import InputError
 
 __all__ = ["PRESETS", "SCHEDULES", "STATED", "TrainSettings", "as_record", "settings_for"]
@@ -64,7 +64,7 @@ class TrainSettings:
             raise InputError(f"`schedule` must be one of {', '.join(SCHEDULES)}. Got {self.schedule!r}.")
 
 
-STATED: dict[str, dict[str, Any]] = {
+STATED: dict[str, JsonObject] = {
     "probe": {"learning_rate": 2e-5, "beta1": 0.9, "beta2": 0.999, "schedule": "cosine", "warmup": 0.02},
     "cognibench": {"epochs": 3.0, "batch_size": 2, "learning_rate": 5e-5},
 }
@@ -73,12 +73,12 @@ STATED: dict[str, dict[str, Any]] = {
 PRESETS = tuple(sorted(STATED))
 
 
-def _check(name: str, value: Any, fine: bool, must: str) -> None:
+def _check(name: str, value: object, fine: bool, must: str) -> None:
     if not fine:
         raise InputError(f"`{name}` must be {must}. Got {value!r}.")
 
 
-def settings_for(preset: str | None, asked: dict[str, Any]) -> TrainSettings:
+def settings_for(preset: str | None, asked: JsonObject) -> TrainSettings:
     """Return our defaults, over them what a paper states, over that what was asked for.
 
     Examples
@@ -93,6 +93,6 @@ def settings_for(preset: str | None, asked: dict[str, Any]) -> TrainSettings:
     return replace(TrainSettings(**STATED[preset] if preset else {}), **given)
 
 
-def as_record(settings: TrainSettings, preset: str | None) -> dict[str, Any]:
+def as_record(settings: TrainSettings, preset: str | None) -> JsonObject:
     """Return the settings for a file, with the names of those that the paper states."""
     return {**asdict(settings), "preset": preset, "stated_by_paper": sorted(STATED[preset]) if preset else []}

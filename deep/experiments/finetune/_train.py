@@ -2,15 +2,20 @@
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from deep.exceptions import InputError, MissingDependencyError
-from deep.experiments.finetune._data import Turn
+from deep.experiments.finetune._data import TrainingTurn
 from deep.experiments.finetune._settings import TrainSettings
+
+if TYPE_CHECKING:
+    from peft import LoraConfig
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback, TrainerState
+    from trl import SFTConfig
 
 __all__ = ["Base", "fitting_turns", "load_base", "quiet", "require_training", "save_model", "train"]
 
@@ -21,8 +26,8 @@ KEPT = ("step", "epoch", "loss", "learning_rate", "grad_norm")
 class Base:
     """A causal language model and its tokenizer, before training."""
 
-    model: Any
-    tokenizer: Any
+    model: "PreTrainedModel"
+    tokenizer: "PreTrainedTokenizerBase"
     name: str
     limit: int | None
 
@@ -94,7 +99,7 @@ def load_base(base: str, chat_template: str | None, dtype: str) -> Base:
     return Base(model, tokenizer, name, limit)
 
 
-def fitting_turns(turns: Sequence[Turn], base: Base, max_length: int | None) -> list[Turn]:
+def fitting_turns(turns: Sequence[TrainingTurn], base: Base, max_length: int | None) -> list[TrainingTurn]:
     """Return the turns that fit whole; a conversation is never cut, since half a source teaches to invent."""
     limit = min((value for value in (max_length, base.limit) if value), default=None)
     kept = [turn for turn in turns if limit is None or _length(turn, base.tokenizer) <= limit]
@@ -103,7 +108,7 @@ def fitting_turns(turns: Sequence[Turn], base: Base, max_length: int | None) -> 
     return kept
 
 
-def _length(turn: Turn, tokenizer: Any) -> int:
+def _length(turn: TrainingTurn, tokenizer: "PreTrainedTokenizerBase") -> int:
     try:
         encoded = tokenizer.apply_chat_template([*turn.prompt, *turn.completion], return_dict=True)
     except Exception as error:  # a template raises what it likes, for instance where roles do not alternate
@@ -115,7 +120,7 @@ def _length(turn: Turn, tokenizer: Any) -> int:
 
 def train(
     base: Base,
-    turns: Sequence[Turn],
+    turns: Sequence[TrainingTurn],
     settings: TrainSettings,
     *,
     lora: bool,
@@ -123,7 +128,7 @@ def train(
     save_every: int | None,
     resume_from: Path | None,
     on_step: Callable[[int, int], None],
-) -> tuple[Any, list[dict[str, float]]]:
+) -> tuple["PreTrainedModel", list[dict[str, float]]]:
     """Train; return the model and one record a step: step, epoch, loss, learning rate, norm of the gradient.
 
     The loss is that of the tokens of the reply alone: every turn is a prompt and its completion.
@@ -151,7 +156,7 @@ def train(
     return model, log
 
 
-def _config(settings: TrainSettings, checkpoints: Path, save_every: int | None) -> Any:
+def _config(settings: TrainSettings, checkpoints: Path, save_every: int | None) -> "SFTConfig":
     import torch
     from trl import SFTConfig
 
@@ -183,13 +188,13 @@ def _config(settings: TrainSettings, checkpoints: Path, save_every: int | None) 
     )
 
 
-def _checkpointing(config: Any) -> str:
+def _checkpointing(config: "type[SFTConfig]") -> str:
     """Return what this version of transformers calls computing activations again to save memory."""
     known = {field.name for field in fields(config)}
     return "activation_checkpointing" if "activation_checkpointing" in known else "gradient_checkpointing"
 
 
-def _lora(settings: TrainSettings) -> Any:
+def _lora(settings: TrainSettings) -> "LoraConfig":
     from peft import LoraConfig
 
     return LoraConfig(
@@ -197,16 +202,23 @@ def _lora(settings: TrainSettings) -> Any:
     )
 
 
-def _callback(on_step: Callable[[int, int], None]) -> Any:
+def _callback(on_step: Callable[[int, int], None]) -> "TrainerCallback":
     from transformers import TrainerCallback
 
     class Report(TrainerCallback):
         """Tells of every step, and stops where the loss is no longer a number."""
 
-        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
+        def on_step_end(self, args: object, state: "TrainerState", control: object, **_: object) -> None:  # noqa: ARG002
             on_step(state.global_step, state.max_steps)
 
-        def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:  # noqa: ARG002
+        def on_log(
+            self,
+            args: object,  # noqa: ARG002
+            state: "TrainerState",
+            control: object,  # noqa: ARG002
+            logs: Mapping[str, float] | None = None,
+            **_: object,
+        ) -> None:
             for name in ("loss", "grad_norm"):
                 value = (logs or {}).get(name, 0.0)
                 if not math.isfinite(value):
@@ -218,7 +230,7 @@ def _callback(on_step: Callable[[int, int], None]) -> Any:
     return Report()
 
 
-def save_model(model: Any, tokenizer: Any, folder: Path) -> None:
+def save_model(model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase", folder: Path) -> None:
     """Write weights (safetensors), configuration and tokenizer with its chat template."""
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)

@@ -1,8 +1,9 @@
 """The DEEP paper's Figures 1, 2 and 4 from a run's own votes and scores."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from deep._files import JsonObject
 from deep.calibration import plot_reliability
 from deep.datasets import ScoreTable
 from deep.evaluate import TestCells, draw_optimal_thresholds, draw_threshold_transfer, hold_out, optimal_thresholds
@@ -18,7 +19,7 @@ MOST_PROMPTS = 9
 
 
 def paper_figures(
-    votes: VoteMatrix, scores: ScoreTable | None, runs: Sequence[dict[str, Any]], dataset: str, random_state: int
+    votes: VoteMatrix, scores: ScoreTable | None, runs: Sequence[JsonObject], dataset: str, random_state: int
 ) -> dict[str, "Figure"]:
     """Return Figure 4, and Figures 1 and 2 where there are encoder scores, by their file names.
 

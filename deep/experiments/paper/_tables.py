@@ -1,18 +1,16 @@
 """The DEEP paper's Tables 1 to 6: its printed figures beside those of a run, in percent."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import pandas as pd
 
 from deep.datasets import PublishedFigure, published_baselines, published_points, published_table
+from deep.evaluate import Row, Run
 
 __all__ = ["PUBLISHED", "TABLES", "THIS_RUN", "paper_tables", "side_by_side"]
 
 PUBLISHED, THIS_RUN = "published", "this run"
 
-Run = dict[str, Any]
-Row = dict[str, Any]
 
 TABLES = {
     "1": "Every prompt alone",
@@ -69,13 +67,13 @@ def _paired(chosen: pd.DataFrame) -> Iterator[tuple[str, str]]:
         yield from ((method, origin) for origin in (PUBLISHED, THIS_RUN) if (method, origin) in there)
 
 
-def _words(values: "pd.Series[Any]", name: str) -> "pd.Series[str]":
+def _words(values: "pd.Series[str]", name: str) -> "pd.Series[str]":
     if name == "n_prompts":
         return values.map(lambda n: "" if n is pd.NA else f"{n} prompts")
     return values.fillna("uncalibrated").str.replace("_", " ")
 
 
-def _row(table: str, dataset: str, method: str, origin: str, value: Any, **more: Any) -> Row:
+def _row(table: str, dataset: str, method: str, origin: str, value: float | None, **more: object) -> Row:
     return {"table": table, "dataset": dataset, "method": method, "origin": origin, "value": value, **more}
 
 

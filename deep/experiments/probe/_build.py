@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from deep.experiments.probe._content import Rejected, ask_again, write_sample
-from deep.experiments.probe._records import Article, Candidate, GoldClaim, Sample
+from deep.experiments.probe._records import Article, FoundExcerpt, GoldClaim, Sample
 from deep.prompt_pool import Program, Question, Reply
 from deep.prompt_pool.stepwise import (
     Claim,
@@ -21,14 +21,14 @@ from deep.prompt_pool.stepwise import (
     read_verdict,
 )
 
-__all__ = ["Recipe", "Result", "build_sample"]
+__all__ = ["BuildOptions", "BuiltSample", "build_sample"]
 
 MIXED_BELOW = 0.5
 """A claim whose segment lies in insertions by at least this share is hallucinated, by less it is mixed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
+class BuildOptions:
     """How samples are built.
 
     Parameters
@@ -47,7 +47,7 @@ class Recipe:
 
 
 @dataclass(slots=True)
-class Result:
+class BuiltSample:
     """What became of one sample.
 
     Parameters
@@ -65,9 +65,11 @@ class Result:
     counts: Counter[str] = field(default_factory=Counter)
 
 
-def build_sample(article: Article, task: str, style: str, complexity: int, recipe: Recipe) -> Program[Result]:
+def build_sample(
+    article: Article, task: str, style: str, complexity: int, recipe: BuildOptions
+) -> Program[BuiltSample]:
     """Build one sample of the benchmark, whole."""
-    result = Result()
+    result = BuiltSample()
     attempts, log = recipe.attempts, result.rejected
     sample = yield from write_sample(article, task, style, complexity, attempts=attempts, log=log)
     if sample is None:
@@ -110,7 +112,7 @@ def _label(sample: Sample, claims: Sequence[Claim], counts: Counter[str]) -> lis
 
 
 def _with_candidates(
-    source: str, gold: Sequence[GoldClaim], recipe: Recipe, counts: Counter[str]
+    source: str, gold: Sequence[GoldClaim], recipe: BuildOptions, counts: Counter[str]
 ) -> Program[list[GoldClaim]]:
     """Give each claim the union of the verbatim excerpts that the models find for it, in the order of the source."""
     texts = list(dict.fromkeys(claim.text for claim in gold))
@@ -126,13 +128,13 @@ def _with_candidates(
         counts["excerpts not verbatim in the article"] += sum(excerpt.span is None for excerpt in found)
         union[text] |= {excerpt.span for excerpt in found if excerpt.span is not None}
     candidates = {
-        text: tuple(Candidate(Excerpt(source[slice(*span)], span), None, accepted=False) for span in sorted(spans))
+        text: tuple(FoundExcerpt(Excerpt(source[slice(*span)], span), None, accepted=False) for span in sorted(spans))
         for text, spans in union.items()
     }
     return [replace(claim, candidates=candidates[claim.text]) for claim in gold]
 
 
-def _with_votes(source: str, gold: Sequence[GoldClaim], recipe: Recipe) -> Program[list[GoldClaim]]:
+def _with_votes(source: str, gold: Sequence[GoldClaim], recipe: BuildOptions) -> Program[list[GoldClaim]]:
     """Let all models vote on each excerpt for a claim of the base content; those without a verdict do not pass it."""
     pairs = [(c.text, each.excerpt) for c in gold if c.label == "unverified" for each in c.candidates]
     asked = [(pair, model) for pair in dict.fromkeys(pairs) for model in recipe.models]
@@ -148,9 +150,9 @@ def _with_votes(source: str, gold: Sequence[GoldClaim], recipe: Recipe) -> Progr
     ]
 
 
-def _voted(claim: GoldClaim, passes: Counter[tuple[str, Excerpt]], needed: float) -> tuple[Candidate, ...]:
+def _voted(claim: GoldClaim, passes: Counter[tuple[str, Excerpt]], needed: float) -> tuple[FoundExcerpt, ...]:
     counted = [(each.excerpt, passes[claim.text, each.excerpt]) for each in claim.candidates]
-    return tuple(Candidate(excerpt, n, accepted=n >= needed) for excerpt, n in counted)
+    return tuple(FoundExcerpt(excerpt, n, accepted=n >= needed) for excerpt, n in counted)
 
 
 def _named(claim: GoldClaim) -> GoldClaim:

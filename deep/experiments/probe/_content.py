@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
-from typing import Any, TypeVar
+from typing import TypeVar
 
+from deep._files import JsonObject
 from deep.experiments.probe._records import Article, Insertion, Sample
 from deep.prompt_pool import Program, Question, Reply, why_unusable
 from deep.prompt_pool.stepwise import Span, Text, fence_code, fenced_messages, read_list
@@ -17,7 +18,7 @@ __all__ = ["STYLES", "Rejected", "ask_again", "read_insertions", "write_sample"]
 T = TypeVar("T")
 
 STYLES = ("blog", "lecture_notes", "faq", "textbook")
-PARAMETERS: Mapping[str, Any] = {"temperature": 1.0, "max_tokens": 4096}
+PARAMETERS: JsonObject = {"temperature": 1.0, "max_tokens": 4096}
 """At temperature 1 another sample of the same question is another answer."""
 
 _THINKING = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
@@ -46,7 +47,7 @@ class Rejected:
 
 
 @cache
-def prompts() -> Mapping[str, Any]:
+def prompts() -> JsonObject:
     """Return the prompts of the builder, its styles and its levels."""
     return tomllib.loads(files(__package__).joinpath("prompts.toml").read_text(encoding="utf-8"))
 

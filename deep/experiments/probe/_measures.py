@@ -1,8 +1,10 @@
 """The measures of every step, as counts: how many of how many."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from deep._files import JsonObject
 from deep.experiments.probe._observe import Observed, known_excerpts, normalise
 from deep.experiments.probe._records import TASKS, GoldClaim, Sample
 from deep.prompt_pool.stepwise import Claim, Excerpt, Span, covered
@@ -15,6 +17,10 @@ COVERED = 0.5
 
 Same = Callable[[str, str], bool]
 Counted = tuple[str, str, int, int]
+"""Step, measure, hits and total."""
+
+Cell = tuple[str, str, str]
+"""Step, measure and task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +43,11 @@ class Measure:
     def value(self) -> float | None:
         """The share; None of nothing."""
         return self.hits / self.total if self.total else None
+
+    def row(self) -> JsonObject:
+        """Return the measure as tables and results.json hold it."""
+        counts = {"hits": self.hits, "total": self.total, "value": self.value}
+        return {"step": self.step, "measure": self.name, "task": self.task, **counts}
 
 
 def match_claims(predicted: Sequence[str], gold: Sequence[str], same: Same) -> list[tuple[int, int]]:
@@ -84,38 +95,33 @@ def measure(pairs: Sequence[tuple[Sample, Observed]], stage: str, match: str) ->
     match : {'exact', 'normalised', 'semantic'}
         When a predicted claim is a gold claim.
     """
-    counts: dict[tuple[str, str, str], list[int]] = {}
+    hits: Counter[Cell] = Counter()
+    totals: Counter[Cell] = Counter()
     for sample, observed in pairs:
-        for step, name, hits, total in _counted(sample, observed, stage, match):
+        for step, name, n_hits, n in _counted(sample, observed, stage, match):
             for task in (sample.task, "overall"):
-                cell = counts.setdefault((step, name, task), [0, 0])
-                cell[0] += hits
-                cell[1] += total
-    order = [*TASKS, "overall"]
-    names = list(dict.fromkeys((step, name) for step, name, _ in counts))
-    return [
-        Measure(step, name, task, *counts[step, name, task])
-        for step, name in names
-        for task in order
-        if (step, name, task) in counts
-    ]
+                hits[step, name, task] += n_hits
+                totals[step, name, task] += n
+    names = dict.fromkeys((step, name) for step, name, _ in totals)
+    cells = [(step, name, task) for step, name in names for task in (*TASKS, "overall")]
+    return [Measure(*cell, hits[cell], totals[cell]) for cell in cells if cell in totals]
 
 
 def _counted(sample: Sample, observed: Observed, stage: str, match: str) -> Iterator[Counted]:
     claims = [] if isinstance(observed.claims, str) else observed.claims
-    rule = _rule(match if stage in ("decompose", "all") else "exact", observed)
-    matched = match_claims([claim.text for claim in claims], [gold.text for gold in sample.claims], rule)
-    if stage not in ("decompose", "all"):
-        matched = [(i, i) for i in range(len(claims))]
-    if stage in ("decompose", "all"):
+    steps = ("decompose", "find", "evaluate", "locate") if stage == "all" else (stage,)
+    matched = [(i, i) for i in range(len(claims))]  # alone, a later step is given the gold claims
+    if "decompose" in steps:
+        texts = [claim.text for claim in claims], [gold.text for gold in sample.claims]
+        matched = match_claims(*texts, _rule(match, observed))
         yield from _decomposition(sample, observed, len(matched))
     gold_of = {i: sample.claims[j] for i, j in matched}
     known = [(claims[i], gold) for i, gold in gold_of.items()]
-    if stage in ("find", "all"):
+    if "find" in steps:
         yield from _finding(known, observed)
-    if stage in ("evaluate", "all"):
+    if "evaluate" in steps:
         yield from _evaluation(known, observed)
-    if stage in ("locate", "all"):
+    if "locate" in steps:
         yield from _localization(sample, observed, gold_of)
     if stage == "all":
         yield from _undecided(observed)
@@ -124,8 +130,7 @@ def _counted(sample: Sample, observed: Observed, stage: str, match: str) -> Iter
 
 def _decomposition(sample: Sample, observed: Observed, matched: int) -> Iterator[Counted]:
     failed = isinstance(observed.claims, str)
-    predicted = 0 if isinstance(observed.claims, str) else len(observed.claims)
-    yield "decompose", "precision", matched, predicted
+    yield "decompose", "precision", matched, 0 if failed else len(observed.claims)
     yield "decompose", "recall", matched, 0 if failed else len(sample.claims)
     yield "decompose", "no_answer", int(failed), 1
 
@@ -159,23 +164,18 @@ def _is_covered(span: Span | None, by: Iterable[Span | None]) -> bool:
 
 def _evaluation(known: Sequence[tuple[Claim, GoldClaim]], observed: Observed) -> Iterator[Counted]:
     """Count verdicts that are right: PASS on true evidence of truth claims, FAIL on any of hallucinated claims."""
-    right = {"truth": 0, "hallucinated": 0}
-    total = {"truth": 0, "hallucinated": 0}
-    missing = asked = 0
+    votes: dict[str, list[int]] = {"truth": [], "hallucinated": []}
     for claim, gold in known:
-        if gold.label not in right:
-            continue
-        for (text, excerpt), judgment in observed.verdicts.items():
-            if text != claim.text or not _is_known(excerpt, gold):
-                continue
-            asked += 1
-            missing += judgment.vote < 0
-            total[gold.label] += judgment.vote >= 0
-            right[gold.label] += judgment.vote == int(gold.label == "truth")
-    yield "evaluate", "accuracy", sum(right.values()), sum(total.values())
-    yield "evaluate", "accuracy_truth", right["truth"], total["truth"]
-    yield "evaluate", "accuracy_hallucinated", right["hallucinated"], total["hallucinated"]
-    yield "evaluate", "no_answer", missing, asked
+        verdicts = ((excerpt, said.vote) for (text, excerpt), said in observed.verdicts.items() if text == claim.text)
+        if gold.label in votes:
+            votes[gold.label] += [vote for excerpt, vote in verdicts if _is_known(excerpt, gold)]
+    right = {"truth": votes["truth"].count(1), "hallucinated": votes["hallucinated"].count(0)}
+    given = {label: sum(vote >= 0 for vote in cast) for label, cast in votes.items()}
+    yield "evaluate", "accuracy", sum(right.values()), sum(given.values())
+    for label in ("truth", "hallucinated"):
+        yield "evaluate", f"accuracy_{label}", right[label], given[label]
+    asked = sum(map(len, votes.values()))
+    yield "evaluate", "no_answer", asked - sum(given.values()), asked
 
 
 def _is_known(excerpt: Excerpt, gold: GoldClaim) -> bool:

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from deep.experiments.probe._records import GoldClaim, Sample
 from deep.prompt_pool import Program, Question
@@ -170,5 +169,5 @@ def _equivalence_question(listed: str, claim: str) -> Question:
     return Question(step="match", messages=messages, schema=_SCHEMA, parameters=parameters)
 
 
-def _is_index(number: Any, items: Sequence[Any]) -> bool:
+def _is_index(number: object, items: Sequence[str]) -> bool:
     return type(number) is int and 1 <= number <= len(items)

@@ -1,11 +1,11 @@
 """The benchmark on disk: one JSON object a line, which `deep votes` reads as an example too."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from deep._files import JsonObject
 from deep._text import is_storable
 from deep.datasets import ending_of, read_rows
 from deep.exceptions import InputError
@@ -16,7 +16,7 @@ __all__ = [
     "LABELS",
     "TASKS",
     "Article",
-    "Candidate",
+    "FoundExcerpt",
     "GoldClaim",
     "Insertion",
     "Sample",
@@ -48,7 +48,7 @@ class Insertion:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class FoundExcerpt:
     """An excerpt that a model found for a claim.
 
     Parameters
@@ -74,7 +74,7 @@ class GoldClaim:
     segment: str
     span: Span
     label: str
-    candidates: tuple[Candidate, ...] = ()
+    candidates: tuple[FoundExcerpt, ...] = ()
 
     @property
     def evidence(self) -> list[Excerpt]:
@@ -119,7 +119,7 @@ class Sample:
         """Return the claims with one of some labels."""
         return [claim for claim in self.claims if claim.label in labels]
 
-    def to_row(self) -> dict[str, Any]:
+    def to_row(self) -> JsonObject:
         """Return the sample as it is written; the keys of an example come first."""
         return {
             "source": self.source,
@@ -138,7 +138,7 @@ class Sample:
             "claims": [self._claim_row(claim) for claim in self.claims],
         }
 
-    def _claim_row(self, claim: GoldClaim) -> dict[str, Any]:
+    def _claim_row(self, claim: GoldClaim) -> JsonObject:
         excerpts = [
             {**_located(self.source, c.excerpt.span), "passes": c.passes, "accepted": c.accepted}
             for c in claim.candidates
@@ -147,7 +147,7 @@ class Sample:
         return {"claim": claim.text, "segment": claim.segment, **place, "label": claim.label, "evidence": excerpts}
 
 
-def _located(text: str, span: Span | None) -> dict[str, Any]:
+def _located(text: str, span: Span | None) -> JsonObject:
     start, end = span or (0, 0)
     return {"text": text[start:end], "start": start, "end": end}
 
@@ -181,14 +181,14 @@ def read_samples(path: Path) -> list[Sample]:
     return samples
 
 
-def _rows(path: Path, name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _rows(path: Path, name: str) -> Iterator[tuple[str, JsonObject]]:
     if ending_of(path) is None:
         raise InputError(f"`{name}` must be a CSV, JSONL or Parquet file. Got {str(path)!r}.")
     for number, (_, row) in enumerate(read_rows(path, ("article_id", "text")), start=1):
-        yield f"in row {number} of {str(path)!r}", row
+        yield f"in row {number} of {str(path)!r}", dict(row)
 
 
-def _sample(row: Mapping[str, Any], at: str) -> Sample:
+def _sample(row: JsonObject, at: str) -> Sample:
     if row["task"] not in TASKS:
         raise InputError(f"`task` must be one of {', '.join(sorted(TASKS))}. Got {row['task']!r} {at}.")
     if row["complexity"] not in COMPLEXITIES:
@@ -206,18 +206,18 @@ def _sample(row: Mapping[str, Any], at: str) -> Sample:
     )
 
 
-def _gold_claim(claim: Mapping[str, Any], row: Mapping[str, Any], at: str) -> GoldClaim:
+def _gold_claim(claim: JsonObject, row: JsonObject, at: str) -> GoldClaim:
     if claim["label"] not in LABELS:
         raise InputError(f"`label` must be one of {', '.join(LABELS)}. Got {claim['label']!r} {at}.")
     candidates = [
-        Candidate(Excerpt(c["text"], _span(c, row["source"], c["text"], at)), c["passes"], c["accepted"])
+        FoundExcerpt(Excerpt(c["text"], _span(c, row["source"], c["text"], at)), c["passes"], c["accepted"])
         for c in claim["evidence"]
     ]
     span = _span(claim, row["claim"], claim["segment"], at)
     return GoldClaim(claim["claim"], claim["segment"], span, claim["label"], tuple(candidates))
 
 
-def _span(record: Mapping[str, Any], text: str, wanted: str, at: str) -> Span:
+def _span(record: JsonObject, text: str, wanted: str, at: str) -> Span:
     start, end = record["start"], record["end"]
     if text[start:end] != wanted or not wanted:
         raise InputError(

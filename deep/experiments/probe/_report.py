@@ -1,6 +1,6 @@
 """The tables and figures of an evaluation."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,12 +29,14 @@ TITLES = {
 
 COLORS = (BLUE, AMBER, RED)
 
+SCORES = ("precision", "recall", "f1")
+
 WIDE = {
     "figure3-decomposition": ("decompose", ("precision", "recall", "no_answer")),
     "figure4a-localization": (
         "locate",
         (
-            *(f"{unit}_{score}" for unit in ("claim", "character") for score in ("precision", "recall", "f1")),
+            *(f"{unit}_{score}" for unit in ("claim", "character") for score in SCORES),
             "no_answer",
         ),
     ),
@@ -45,37 +47,31 @@ WIDE = {
 }
 
 
+FIGURES: dict[str, dict[str, dict[str, str]]] = {
+    "figure3-decomposition": {"matched claims": {"precision": "precision", "recall": "recall"}},
+    "figure4a-localization": {
+        f"by {unit}": {f"{unit}_{score}": score for score in SCORES} for unit in ("claim", "character")
+    },
+    "figure4b-detection": {"recall of hallucinated claims": {"direct_recall": "direct", "stepwise_recall": "stepwise"}},
+}
+"""By table: its panels, and in each the legend of every column that is drawn."""
+
+
 def build_tables(found: Measures) -> dict[str, pd.DataFrame]:
     """Return the tables that the measures fill, by name; a share of nothing is empty."""
-    tables = {"steps": _steps(found), "table2-evidence": _evidence(found)}
-    for name, (step, columns) in WIDE.items():
-        tables[name] = _wide(found, step, columns)
+    steps = pd.DataFrame([{"model": model, **m.row()} for model, measures in found.items() for m in measures])
+    tables = {"steps": steps, "table2-evidence": _evidence(found)}
+    tables |= {name: _wide(found, step, columns) for name, (step, columns) in WIDE.items()}
     return {name: table for name, table in tables.items() if not table.empty}
-
-
-def _steps(found: Measures) -> pd.DataFrame:
-    return pd.DataFrame(
-        [
-            {"model": model, "step": m.step, "measure": m.name, "task": m.task}
-            | {"hits": m.hits, "total": m.total, "value": m.value}
-            for model, measures in found.items()
-            for m in measures
-        ]
-    )
 
 
 def _evidence(found: Measures) -> pd.DataFrame:
     """Return a row a model and a column per measure and task."""
-    wanted = [("find", "partial"), ("find", "complete"), ("evaluate", "accuracy")]
+    names = {("find", "partial"): "partial", ("find", "complete"): "complete", ("evaluate", "accuracy"): "evaluation"}
     rows = []
     for model, measures in found.items():
         known = {(m.step, m.name, m.task): m.value for m in measures}
-        cells = {
-            f"{'evaluation' if step == 'evaluate' else name}_{task}": known[step, name, task]
-            for step, name in wanted
-            for task in TASKS
-            if (step, name, task) in known
-        }
+        cells = {f"{name}_{t}": known[*at, t] for at, name in names.items() for t in TASKS if (*at, t) in known}
         if cells:
             rows.append({"model": model, **cells})
     return pd.DataFrame(rows).astype({column: float for row in rows[:1] for column in row if column != "model"})
@@ -95,7 +91,8 @@ def write_report(tables: Mapping[str, pd.DataFrame], folder: Path) -> None:
     """Write every table, and the figures for those that have one as PNG and SVG."""
     for name, table in tables.items():
         write_table(folder, name, table, TITLES[name])
-    save_figures({name: draw(tables[name]) for name, draw in FIGURES.items() if name in tables}, folder)
+    drawn = {name: _bars(tables[name], panels, TITLES[name]) for name, panels in FIGURES.items() if name in tables}
+    save_figures(drawn, folder)
 
 
 def _bars(table: pd.DataFrame, panels: Mapping[str, Mapping[str, str]], title: str) -> "Figure":
@@ -116,26 +113,3 @@ def _bars(table: pd.DataFrame, panels: Mapping[str, Mapping[str, str]], title: s
     figure.suptitle(title, fontsize=10)
     figure.subplots_adjust(wspace=0.05, top=0.83)
     return figure
-
-
-def _decomposition_figure(table: pd.DataFrame) -> "Figure":
-    panels = {"matched claims": {"precision": "precision", "recall": "recall"}}
-    return _bars(table, panels, TITLES["figure3-decomposition"])
-
-
-def _localization_figure(table: pd.DataFrame) -> "Figure":
-    scores = ("precision", "recall", "f1")
-    panels = {f"by {unit}": {f"{unit}_{score}": score for score in scores} for unit in ("claim", "character")}
-    return _bars(table, panels, TITLES["figure4a-localization"])
-
-
-def _detection_figure(table: pd.DataFrame) -> "Figure":
-    panels = {"recall of hallucinated claims": {"direct_recall": "direct", "stepwise_recall": "stepwise"}}
-    return _bars(table, panels, TITLES["figure4b-detection"])
-
-
-FIGURES: dict[str, Callable[[pd.DataFrame], "Figure"]] = {
-    "figure3-decomposition": _decomposition_figure,
-    "figure4a-localization": _localization_figure,
-    "figure4b-detection": _detection_figure,
-}

@@ -1,20 +1,20 @@
 """Building the benchmark: the samples of every article, their split, and what is written."""
 
 import argparse
-import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
-from deep._files import check_replaceable, to_json, whole_folder
-from deep.asking import Entry, ProgramId, run_programs
-from deep.console import StoppedError, call_settings, check_least, check_models, endpoint_of, named
+from deep._files import JsonObject, check_replaceable, to_json, whole_folder
+from deep.asking import Entry, ProgramId
+from deep.console import check_least, check_models, named
 from deep.evaluate import markdown, records, write_table
 from deep.exceptions import InputError
-from deep.experiments.probe._build import Recipe, Result, build_sample
+from deep.experiments.probe._ask import ask
+from deep.experiments.probe._build import BuildOptions, BuiltSample, build_sample
 from deep.experiments.probe._content import STYLES
 from deep.experiments.probe._records import COMPLEXITIES, TASKS, Article, Sample, read_articles, write_samples
 from deep.experiments.probe._statistics import statistics
@@ -37,7 +37,7 @@ def split_articles(articles: Sequence[Article], share: float, seed: int) -> dict
 
 
 def plan_programs(
-    articles: Sequence[Article], tasks: Sequence[str], recipe: Recipe, seed: int
+    articles: Sequence[Article], tasks: Sequence[str], recipe: BuildOptions, seed: int
 ) -> Callable[[], Iterator[Entry]]:
     """Return what makes the program of every sample; the four styles take turns over the shuffled articles."""
     turns = {article.article_id: i for i, article in enumerate(ordered(articles, seed))}
@@ -58,13 +58,11 @@ def build(args: argparse.Namespace) -> int:
     _check(args)
     with named("articles"):
         articles = read_articles(args.articles)
-    recipe = Recipe(models=check_models(args), consensus=args.consensus, attempts=args.attempts)
+    recipe = BuildOptions(models=check_models(args), consensus=args.consensus, attempts=args.attempts)
     check_replaceable(args.out)
     tasks = [task for task in TASKS if task in args.tasks]
     programs = plan_programs(articles, tasks, recipe, args.seed)
-    outcome, values = run_programs(programs, call_settings(args, args.out), endpoint=endpoint_of(args))
-    if outcome.stopped is not None:
-        raise StoppedError(outcome.stopped)
+    values = ask(args, programs)
     splits = split_articles(articles, args.evaluation_share, args.seed)
     results = _write(args.out, list(values.values()), splits, _settings(args, recipe, tasks, len(articles)))
     sys.stdout.write(to_json(results) if args.json else _text(results, args.out))
@@ -72,9 +70,9 @@ def build(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> None:
-    for name, low in (("consensus", 0.0), ("evaluation_share", 0.0)):
+    for name in ("consensus", "evaluation_share"):
         value = getattr(args, name)
-        if not low < value <= 1 or math.isnan(value):
+        if not 0 < value <= 1:
             raise InputError(f"`{name}` must lie in (0, 1]. Got {value!r}.")
     check_least(args, attempts=1)
     wrong = [task for task in args.tasks if task not in TASKS]
@@ -82,11 +80,10 @@ def _check(args: argparse.Namespace) -> None:
         raise InputError(f"`tasks` must be one of {', '.join(sorted(TASKS))}. Got {wrong[0]!r}.")
 
 
-def _settings(args: argparse.Namespace, recipe: Recipe, tasks: Sequence[str], n_articles: int) -> dict[str, Any]:
+def _settings(args: argparse.Namespace, recipe: BuildOptions, tasks: Sequence[str], n_articles: int) -> JsonObject:
     return {
+        **asdict(recipe),
         "models": list(recipe.models),
-        "consensus": recipe.consensus,
-        "attempts": recipe.attempts,
         "tasks": list(tasks),
         "evaluation_share": args.evaluation_share,
         "seed": args.seed,
@@ -94,18 +91,14 @@ def _settings(args: argparse.Namespace, recipe: Recipe, tasks: Sequence[str], n_
     }
 
 
-def _write(
-    out: Path, found: Sequence[Result], splits: Mapping[str, str], settings: Mapping[str, Any]
-) -> dict[str, Any]:
+def _write(out: Path, found: Sequence[BuiltSample], splits: Mapping[str, str], settings: JsonObject) -> JsonObject:
     """Write both splits, Table 1 and the results, and return these."""
     samples = [result.sample for result in found if result.sample is not None]
     rejected = Counter(f"{each.step}: {each.why}" for result in found for each in result.rejected)
     if not samples:
         raise InputError(f"`model` must give usable answers. Got none; {_counted(rejected)}.")
     by_split = {name: [s for s in samples if splits[s.article_id] == name] for name in SPLITS}
-    left_out: Counter[str] = Counter()
-    for result in found:
-        left_out += result.counts
+    left_out = sum((result.counts for result in found), Counter[str]())
     table = statistics(samples)
     results = {
         "schema_version": 1,
@@ -133,7 +126,7 @@ def _counted(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{n} {what}" for what, n in sorted(counts.items())) or "nothing"
 
 
-def _text(results: Mapping[str, Any], out: Path) -> str:
+def _text(results: JsonObject, out: Path) -> str:
     import pandas as pd
 
     splits = ", ".join(f"{name} {c['samples']} of {c['articles']} articles" for name, c in results["splits"].items())

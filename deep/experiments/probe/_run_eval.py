@@ -2,17 +2,17 @@
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
-from deep._files import check_replaceable, to_json, whole_folder
-from deep.asking import Entry, ProgramId, run_programs
-from deep.console import StoppedError, call_settings, check_models, endpoint_of, named
+from deep._files import JsonObject, check_replaceable, to_json, whole_folder
+from deep.asking import Entry, ProgramId
+from deep.console import check_models, named
 from deep.evaluate import markdown
 from deep.exceptions import InputError
+from deep.experiments.probe._ask import ask
 from deep.experiments.probe._measures import Measure, measure
 from deep.experiments.probe._observe import Observed, direct_program, equivalence_program, stage_program
 from deep.experiments.probe._records import Sample, read_samples
@@ -20,8 +20,6 @@ from deep.experiments.probe._report import TITLES, build_tables, write_report
 from deep.experiments.probe._run_votes import measure_votes
 
 __all__ = ["data_file", "evaluate", "evaluate_votes", "split_samples"]
-
-By = dict[ProgramId, Any]
 
 
 def data_file(data: Path, split: str) -> Path:
@@ -78,7 +76,7 @@ def _observe(args: argparse.Namespace, samples: Sequence[Sample], models: Sequen
                 if args.stage == "all":
                     yield _identity("direct", model, sample), model, direct_program(sample)
 
-    values = _ask(args, programs)
+    values = ask(args, programs)
     if args.stage == "all":
         for sample in samples:
             for model in models:
@@ -89,7 +87,7 @@ def _observe(args: argparse.Namespace, samples: Sequence[Sample], models: Sequen
 
 
 def _with_equivalents(
-    args: argparse.Namespace, samples: Sequence[Sample], models: Sequence[str], values: By
+    args: argparse.Namespace, samples: Sequence[Sample], models: Sequence[str], values: Mapping[ProgramId, Observed]
 ) -> dict[ProgramId, Observed]:
     """Ask the match model which predicted claims restate which of the benchmark's."""
 
@@ -99,7 +97,7 @@ def _with_equivalents(
                 observed = values[_identity(args.stage, model, sample)]
                 yield _identity("match", model, sample), args.match_model, equivalence_program(observed, sample)
 
-    matched = _ask(args, programs)
+    matched = ask(args, programs)
     return {
         _identity(args.stage, model, sample): matched[_identity("match", model, sample)]
         for sample in samples
@@ -107,28 +105,13 @@ def _with_equivalents(
     }
 
 
-def _ask(args: argparse.Namespace, programs: Callable[[], Iterator[Entry]]) -> By:
-    outcome, values = run_programs(programs, call_settings(args, args.out), endpoint=endpoint_of(args))
-    if outcome.stopped is not None:
-        raise StoppedError(outcome.stopped)
-    return values
-
-
-def _results(
-    args: argparse.Namespace, samples: Sequence[Sample], found: Mapping[str, Sequence[Measure]]
-) -> dict[str, Any]:
+def _results(args: argparse.Namespace, samples: Sequence[Sample], found: Mapping[str, Sequence[Measure]]) -> JsonObject:
     return {
         "schema_version": 1,
         "settings": {"stage": args.stage, "match": args.match, "match_model": args.match_model},
         "samples": len(samples),
         "claims": sum(len(sample.claims) for sample in samples),
-        "models": {
-            model: [
-                {"step": m.step, "measure": m.name, "task": m.task, "hits": m.hits, "total": m.total, "value": m.value}
-                for m in measures
-            ]
-            for model, measures in found.items()
-        },
+        "models": {model: [m.row() for m in measures] for model, measures in found.items()},
     }
 
 

@@ -2,16 +2,16 @@
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import Any
 
-from deep.experiments.probe._records import Candidate, GoldClaim, Sample
+from deep._files import JsonObject
+from deep.experiments.probe._records import FoundExcerpt, GoldClaim, Sample
 from deep.prompt_pool import Question
 from deep.prompt_pool.stepwise import evaluation_question, finding_question
 
 __all__ = ["chats"]
 
 
-def chats(samples: Iterable[Sample]) -> Iterator[dict[str, Any]]:
+def chats(samples: Iterable[Sample]) -> Iterator[JsonObject]:
     """Yield evidence-finding and evidence-evaluation examples, each distinct one once.
 
     Finding: the accepted excerpts of each truth claim. Evaluation: PASS for those; FAIL for excerpts of truth claims
@@ -28,7 +28,7 @@ def chats(samples: Iterable[Sample]) -> Iterator[dict[str, Any]]:
                     yield chat
 
 
-def _of_claim(source: str, claim: GoldClaim) -> Iterator[dict[str, Any]]:
+def _of_claim(source: str, claim: GoldClaim) -> Iterator[JsonObject]:
     if claim.label == "truth":
         quoted = [excerpt.text for excerpt in claim.evidence]
         reasoning = f"{len(quoted)} passage{'' if len(quoted) == 1 else 's'} of the source speak to the claim."
@@ -41,7 +41,7 @@ def _of_claim(source: str, claim: GoldClaim) -> Iterator[dict[str, Any]]:
             yield _chat("evaluate", question, {"reasoning": reasoning, "verdict": verdict})
 
 
-def _verdict(claim: GoldClaim, candidate: Candidate) -> str | None:
+def _verdict(claim: GoldClaim, candidate: FoundExcerpt) -> str | None:
     """Return what the right answer is, None where the models disagreed too much to tell."""
     if claim.label == "hallucinated":
         return "FAIL"
@@ -50,6 +50,6 @@ def _verdict(claim: GoldClaim, candidate: Candidate) -> str | None:
     return "FAIL" if candidate.passes == 0 else None
 
 
-def _chat(step: str, question: Question, answer: dict[str, Any]) -> dict[str, Any]:
+def _chat(step: str, question: Question, answer: JsonObject) -> JsonObject:
     said = {"role": "assistant", "content": json.dumps(answer, ensure_ascii=False)}
     return {"messages": [*question.messages, said], "step": step}
