@@ -1,14 +1,13 @@
 """Bootstrap of balanced accuracy on confusion cells, at a cost that does not grow with the rows."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from numpy.typing import ArrayLike
 
 from deep._checks import Floats, Labels, RandomState, Weights, check_labels, check_sample_weight
-from deep.calibration._scores import check_counts, check_whole, weigh
-from deep.exceptions import InputError
+from deep.calibration._scores import check_counts, check_inside, check_whole, weigh
 
 __all__ = ["PairedComparison", "bootstrap_balanced_accuracy", "paired_bootstrap"]
 
@@ -86,7 +85,7 @@ def bootstrap_balanced_accuracy(
     y, decided = _labels(y_true, decision=decision)
     cells = _cells(2 * y + decided, 4, sample_weight)
     wrong0, right0, wrong1, right1 = 1, 0, 2, 3
-    drawn = _resample(cells, check_whole(n_boot, least=1, name="n_boot"), random_state)
+    drawn = _resample(cells, n_boot, random_state)
     sizes = drawn[:, [right0, right1]] + drawn[:, [wrong0, wrong1]]
     kept = sizes.min(axis=1) > 0
     values = (drawn[kept][:, [right0, right1]] / sizes[kept]).mean(axis=1)
@@ -148,7 +147,7 @@ def paired_bootstrap(
     """
     y, a, b = _labels(y_true, decision_a=decision_a, decision_b=decision_b)
     cells = _cells(4 * y + 2 * a + b, 8, sample_weight)
-    drawn = _resample(cells, check_whole(n_boot, least=1, name="n_boot"), random_state)
+    drawn = _resample(cells, n_boot, random_state)
     observed = _differences(cells[None, :])
     if not len(observed):
         return PairedComparison(float("nan"), _interval(observed, confidence), float("nan"))
@@ -169,11 +168,12 @@ def _cells(codes: Labels, n_cells: int, sample_weight: Weights) -> Floats:
 
 def _resample(cells: Floats, n_boot: int, random_state: RandomState) -> npt.NDArray[np.int64]:
     """Draw the cells of `n_boot` resamples of as many rows."""
+    check_whole(n_boot, least=1, name="n_boot")
     total = cells.sum()
     return np.random.default_rng(random_state).multinomial(int(total), cells / total, size=n_boot)
 
 
-def _differences(cells: npt.NDArray[Any]) -> Floats:
+def _differences(cells: npt.NDArray[np.int64] | Floats) -> Floats:
     """Return the difference in balanced accuracy of every row of eight cells that has both classes."""
     n0, n1 = cells[:, :4].sum(axis=1), cells[:, 4:].sum(axis=1)
     kept = (n0 > 0) & (n1 > 0)
@@ -184,8 +184,7 @@ def _differences(cells: npt.NDArray[Any]) -> Floats:
 
 
 def _interval(values: Floats, confidence: float) -> tuple[float, float]:
-    if not 0.0 < confidence < 1.0:
-        raise InputError(f"`confidence` must lie between 0 and 1. Got {confidence!r}.")
+    check_inside(confidence, "confidence")
     if not len(values):
         return float("nan"), float("nan")
     low, high = np.quantile(values, [(1.0 - confidence) / 2.0, (1.0 + confidence) / 2.0])

@@ -8,8 +8,7 @@ from numpy.typing import ArrayLike
 
 from deep._checks import Floats, Weights
 from deep._figures import BLUE, GRAY, LIGHT, new_figure
-from deep.calibration._scores import check_counts, check_whole, checked_scores
-from deep.exceptions import InputError
+from deep.calibration._scores import check_counts, check_inside, check_whole, checked_scores
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,12 +79,8 @@ class CorpDisplay:
 
         Parameters
         ----------
-        y_true : array-like of shape (n_examples,)
-            Labels 0/1.
-        y_prob : array-like of shape (n_examples,)
-            P(consistent), in [0, 1].
-        sample_weight : array-like of shape (n_examples,), optional
-            How often each row occurs, a whole number; default 1 each.
+        y_true, y_prob, sample_weight
+            As in :func:`expected_calibration_error`; the weights are counts, and so whole numbers.
         level : float in (0, 1), default=0.9
             Of the band.
         n_resamples : int, default=1000
@@ -96,8 +91,7 @@ class CorpDisplay:
         InputError
             A value is out of range, or a weight is no whole number.
         """
-        if not 0 < level < 1:
-            raise InputError(f"`level` must lie strictly between 0 and 1. Got {level!r}.")
+        check_inside(level, "level")
         check_whole(n_resamples, least=1, name="n_resamples")
         scores = checked_scores(y_true, y_prob, sample_weight)
         n = check_counts(scores.n).astype(np.int64)

@@ -128,7 +128,7 @@ def ece_noise_floor(
     n_draws: int = 1000,
     random_state: RandomState = 0,
 ) -> NoiseFloor:
-    """Return what a perfect predictor with these P would score as expected calibration error.
+    """Return the expected calibration error of a perfect predictor with these P.
 
     Parameters
     ----------

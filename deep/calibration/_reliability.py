@@ -77,14 +77,8 @@ class ReliabilityDisplay:
 
         Parameters
         ----------
-        y_true : array-like of shape (n_examples,)
-            Labels 0/1.
-        y_prob : array-like of shape (n_examples,)
-            P(consistent), in [0, 1].
-        n_bins : int, default=8
-            Equal-width bins over [0, 1]; each holds its left edge, the last one both.
-        sample_weight : array-like of shape (n_examples,), optional
-            How often each row occurs; default 1 each.
+        y_true, y_prob, n_bins, sample_weight
+            As in :func:`expected_calibration_error`.
         name : str, optional
             For the legend.
 

@@ -1,6 +1,6 @@
 """Equal probabilities collapsed to one weighted score, which is all that calibrators and metrics look at."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ __all__ = [
     "bin_sums",
     "check_bins",
     "check_counts",
+    "check_inside",
     "check_whole",
     "checked_rows",
     "checked_scores",
@@ -45,7 +46,7 @@ class Scores(NamedTuple):
     n1: Floats
 
 
-def weigh(codes: npt.NDArray[Any], weights: Floats, size: int) -> Floats:
+def weigh(codes: Labels | npt.NDArray[np.intp], weights: Floats, size: int) -> Floats:
     """Return the sum of weights of each code 0 ... size - 1; float also where there are none."""
     return np.bincount(codes, weights=weights, minlength=size).astype(np.float64)
 
@@ -83,6 +84,13 @@ def check_whole(number: object, *, least: int, name: str) -> int:
 def check_bins(n_bins: object) -> int:
     """Return `n_bins` if it is a whole number of at least 1."""
     return check_whole(n_bins, least=1, name="n_bins")
+
+
+def check_inside(value: float, name: str) -> float:
+    """Return `value` if it lies strictly between 0 and 1."""
+    if not 0.0 < value < 1.0:
+        raise InputError(f"`{name}` must lie strictly between 0 and 1. Got {value!r}.")
+    return value
 
 
 def check_counts(n: Floats) -> Floats:

@@ -9,8 +9,7 @@ from scipy import stats
 
 from deep._checks import Floats, Weights
 from deep._odds import DECISION
-from deep.calibration._scores import check_counts, checked_scores, weigh
-from deep.exceptions import InputError
+from deep.calibration._scores import check_counts, check_inside, checked_scores, weigh
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,12 +21,13 @@ LEVELS = np.linspace(0.05, 1.0, 20)
 """Shares of the items, most confident first, that are tested for whether they keep the accuracy."""
 
 STARTS = (0.1, 0.3, 0.5, 0.7, 0.9)
-"""Where a sequence of tests begins, with an equal part of the error each: few items show little, many err more."""
+"""Shares at which a sequence of tests starts, each with an equal part of the error: with few items a test has little
+power, with many the accuracy is lower."""
 
 
 @dataclass(frozen=True)
 class SelectiveThreshold:
-    """Where to stop deciding.
+    """The confidence below which nothing is decided.
 
     Parameters
     ----------
@@ -137,8 +137,7 @@ def selective_threshold(
     (0.95, 0.65, 1.0)
     """
     for name, value in (("target", target), ("delta", delta)):
-        if not 0 < value < 1:
-            raise InputError(f"`{name}` must lie strictly between 0 and 1. Got {value!r}.")
+        check_inside(value, name)
     confidence, n, right = _by_confidence(y_true, y_prob, sample_weight)
     decided, hits = np.cumsum(check_counts(n)), np.cumsum(right)
     last = _last_that_passes(decided, hits, target, delta)

@@ -17,7 +17,7 @@ __all__ = ["AdaBoost"]
 
 @dataclass(frozen=True)
 class Stump:
-    """What one voter's votes say: above a threshold, and up to it.
+    """A decision tree with one split: the label predicted above a threshold of one voter's votes, and up to it.
 
     Parameters
     ----------

@@ -60,7 +60,7 @@ class DawidSkene(BaseEnsembler):
 
     Examples
     --------
-    Two voters agree; the third is at odds with both as often as not, and its vote comes to count for nothing.
+    Two voters agree; the third is at odds with both as often as not, and its vote ends up with no influence.
 
     >>> X = [[1, 1, 1], [1, 1, 0], [0, 0, 1], [0, 0, 0]]
     >>> model = DawidSkene().fit(X, sample_weight=[30, 30, 20, 20])

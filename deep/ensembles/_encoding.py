@@ -1,4 +1,4 @@
-"""What the ensemblers share: votes as numbers, repeated rows as one, and the checks of their parameters."""
+"""Encodings of votes as numbers, repeated rows merged into one, and the checks of ensemblers' parameters."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice

@@ -148,7 +148,7 @@ def _indicators(X: Votes) -> Floats:
 
 
 def _snorkel_model(overlaps: Floats) -> Any:
-    """Return snorkel's label model, set to find `overlaps` whatever rows it is given."""
+    """Return snorkel's label model with its moment matrix O set to `overlaps`, whatever rows it is given."""
     import torch
     from snorkel.labeling.model.label_model import LabelModel as SnorkelLabelModel
 

@@ -1,4 +1,4 @@
-"""What the ensemble has to beat: single prompts, the majority, and thresholded encoder scores."""
+"""The rivals of an ensemble: single prompts, the majority, and thresholded encoder scores."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._checks import Floats, Labels, Votes
-from deep.calibration import bootstrap_balanced_accuracy
+from deep.calibration import balanced_accuracy, bootstrap_balanced_accuracy, precision, recall
 from deep.datasets import ScoreTable
 from deep.ensembles import MajorityLabelVoter
 from deep.evaluate._frames import null_if_nan
@@ -61,12 +61,11 @@ class Baseline:
             return row
         y, decisions = labels[labeled], self.decisions[labeled]
         ci = bootstrap_balanced_accuracy(y, decisions, n_boot=n_boot, random_state=random_state)
-        hits, called, positives = (decisions & (y == 1)).sum(), decisions.sum(), (y == 1).sum()
-        measured = {
-            "balanced_accuracy": balanced_accuracies(decisions[:, None], y, np.ones(len(y)))[0],
+        measured: Row = {
+            "balanced_accuracy": balanced_accuracy(y, decisions),
             "balanced_accuracy_ci": list(ci),
-            "precision": hits / called if called else np.nan,
-            "recall": hits / positives if positives else np.nan,
+            "precision": precision(y, decisions),
+            "recall": recall(y, decisions),
         }
         return row | {name: null_if_nan(value) for name, value in measured.items()}
 

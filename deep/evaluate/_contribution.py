@@ -17,7 +17,7 @@ from deep.records import ABSTAIN
 __all__ = ["PanelReport", "PanelStep", "panel_worth"]
 
 ENSEMBLER = "LogisticRegression"
-"""What the panels are compared with: it is quick, and a judge that adds nothing gets no weight."""
+"""The ensembler by which panels are compared: quick to fit, and a judge that adds nothing gets no weight."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,7 @@ class PanelStep:
 
 @dataclass(frozen=True, eq=False)
 class PanelReport:
-    """What the judges are worth together.
+    """The worth of a panel of judges, together and one by one.
 
     Parameters
     ----------

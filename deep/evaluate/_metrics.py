@@ -45,7 +45,7 @@ class TestCells:
         Labeled rows by pattern and label; zeros where the dataset has no labels.
     """
 
-    __test__ = False  # not a test class, whatever pytest makes of the name
+    __test__ = False  # pytest takes the name for that of a test class
 
     patterns: Votes
     row_pattern: npt.NDArray[np.intp]

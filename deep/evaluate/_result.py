@@ -12,7 +12,7 @@ Row = JsonObject
 """A row of a table, or an object of a results.json."""
 
 Run = Row
-"""What `results.json` holds of one held-out dataset; docs/results-schema.md describes every key."""
+"""The entry of `results.json` for one held-out dataset; docs/results-schema.md describes every key."""
 
 
 @dataclass(frozen=True, eq=False)

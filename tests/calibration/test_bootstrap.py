@@ -145,7 +145,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "other decision": ({"decision_b": [1]}, r"`decision_b` must have 2 entries, one a row. Got 1"),
     "weight": ({"sample_weight": [0.5, 1]}, r"`sample_weight` must hold whole numbers.*Got a sum of 0.5 in one cell"),
     "resamples": ({"n_boot": 0}, r"`n_boot` must be a whole number of at least 1. Got 0"),
-    "confidence": ({"confidence": 1.0}, r"`confidence` must lie between 0 and 1. Got 1.0"),
+    "confidence": ({"confidence": 1.0}, r"`confidence` must lie strictly between 0 and 1. Got 1.0"),
 }
 
 

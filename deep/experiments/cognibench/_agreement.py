@@ -1,4 +1,4 @@
-"""How far annotators agree under each of several protocols, and the protocols with one another."""
+"""Agreement of annotators under each of several protocols, and of the protocols with one another."""
 
 from collections import Counter
 from collections.abc import Sequence

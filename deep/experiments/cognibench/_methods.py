@@ -22,7 +22,7 @@ VERDICT_OF_VOTE = {1: False, 0: True, -1: None}
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """What one method found.
+    """A method and its findings.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class Method:
     verdicts : sequence of sequence of SentenceVerdict, optional
         Where the method says more than hallucinated or not.
     unaligned : tuple of str
-        What its replies said of text that is none of the sentences.
+        The labels that its replies gave to text outside the sentences.
     ablation : str
         The row of Table 5 that it fills; empty where it fills none.
     """
@@ -68,15 +68,15 @@ class AskedJudge:
 def constants(turns: Sequence[LabeledTurn]) -> list[Method]:
     """Return the two methods that look at nothing."""
     return [
-        Method("constant", name, "", [[said] * len(turn.sentences) for turn in turns])
-        for name, said in (("always faithful", False), ("always hallucinated", True))
+        Method("constant", name, "", [[answer] * len(turn.sentences) for turn in turns])
+        for name, answer in (("always faithful", False), ("always hallucinated", True))
     ]
 
 
 def read_encoder(
     name: str, turns: Sequence[LabeledTurn], label_many: Callable[[Sequence[Example]], Sequence[Judgment]]
 ) -> Method:
-    """Return what an encoder makes of each sentence paired with the knowledge: hallucinated where not entailed."""
+    """Return the findings of an encoder that reads each sentence beside the knowledge: hallucinated if not entailed."""
     examples = [
         Example(turn.knowledge, text, f"{turn.turn_id}.{i}") for turn in turns for i, text in enumerate(turn.texts)
     ]
@@ -141,8 +141,8 @@ def _method(asked: AskedJudge, turns: Sequence[LabeledTurn], readings: Sequence[
     verdicts = [reading.sentences for reading in readings]
     found = [[_found(sentence) for sentence in sentences] for sentences in verdicts]
     unaligned = [f"{turn.turn_id}, {text}" for turn, r in zip(turns, readings, strict=True) for text in r.unaligned]
-    said = verdicts if asked.group == "tiered" else None
-    return Method(asked.group, asked.name, asked.model, found, said, tuple(unaligned), asked.ablation)
+    shown = verdicts if asked.group == "tiered" else None
+    return Method(asked.group, asked.name, asked.model, found, shown, tuple(unaligned), asked.ablation)
 
 
 def _found(sentence: SentenceVerdict) -> bool | None:

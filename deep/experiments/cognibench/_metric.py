@@ -10,7 +10,7 @@ __all__ = ["PARTS", "UNITS", "Found", "Score", "macro", "score_turns"]
 PARTS = ("overall", "factual", "cognitive")
 
 UNITS = ("words", "sentences")
-"""What is counted: the paper's measures are by words; by sentences, each weighs the same."""
+"""Units of the counts: the paper weighs sentences by their words; by sentences, each weighs the same."""
 
 Found = Sequence[Sequence[bool | None]]
 """For each turn, whether each of its sentences was found hallucinated; None where that was left open."""
@@ -18,7 +18,7 @@ Found = Sequence[Sequence[bool | None]]
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """What a method got right, counted in words or in sentences.
+    """The counts behind precision and recall of a method, in words or in sentences.
 
     Parameters
     ----------
@@ -78,9 +78,9 @@ def score_turns(turns: Sequence[LabeledTurn], found: Found, level: str, by: str 
     (1.0, 0.5714285714285714)
     """
     rows = [
-        (sentence.kind, sentence.words if by == "words" else 1, sentence.hallucinated(level), said)
-        for turn, sayings in zip(turns, found, strict=True)
-        for sentence, said in zip(turn.sentences, sayings, strict=True)
+        (sentence.kind, sentence.words if by == "words" else 1, sentence.hallucinated(level), judged)
+        for turn, in_turn in zip(turns, found, strict=True)
+        for sentence, judged in zip(turn.sentences, in_turn, strict=True)
         if sentence.kind != "irrelevant"
     ]
     return {part: _score(row[1:] for row in rows if part in ("overall", row[0])) for part in PARTS}
@@ -88,14 +88,14 @@ def score_turns(turns: Sequence[LabeledTurn], found: Found, level: str, by: str 
 
 def _score(rows: Iterable[tuple[int, bool, bool | None]]) -> Score:
     decided = labeled = detected = right = left_open = 0
-    for n, gold, said in rows:
-        if said is None:
+    for n, gold, judged in rows:
+        if judged is None:
             left_open += n
             continue
         decided += n
         labeled += n * gold
-        detected += n * said
-        right += n * (gold and said)
+        detected += n * judged
+        right += n * (gold and judged)
     return Score(decided, labeled, detected, right, left_open)
 
 

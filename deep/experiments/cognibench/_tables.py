@@ -38,7 +38,7 @@ TITLES = {
 }
 
 N_POSITIONS = 5
-"""Equal parts of a turn, in sentences, by which positions are told; a sentence lies where its middle lies."""
+"""Equal parts of a turn, in sentences; the position of a sentence is the part that its middle lies in."""
 
 PUBLISHED = "published labels"
 
@@ -142,11 +142,11 @@ def _measures(score: Score) -> JsonObject:
 def tier_table(turns: Sequence[LabeledTurn], methods: Sequence[Method]) -> pd.DataFrame:
     """Verdicts of the tiered judges by published verdict: a row for each pair that occurs, with its sentences."""
     rows = [
-        {"method": method.title, "published": gold.verdict, "judged": said.verdict or "undecided"}
+        {"method": method.title, "published": gold.verdict, "judged": judged.verdict or "undecided"}
         for method in methods
         if method.verdicts is not None
         for turn, verdicts in zip(turns, method.verdicts, strict=True)
-        for gold, said in zip(turn.sentences, verdicts, strict=True)
+        for gold, judged in zip(turn.sentences, verdicts, strict=True)
     ]
     if not rows:
         return pd.DataFrame()
@@ -165,7 +165,7 @@ def _labels(turns: Sequence[LabeledTurn], methods: Sequence[Method], level: str)
     yield PUBLISHED, [[(s.kind, s.hallucinated(level)) for s in turn.sentences] for turn in turns]
     for method in methods:
         if method.verdicts is not None:
-            kinds = [[said.kind for said in verdicts] for verdicts in method.verdicts]
+            kinds = [[judged.kind for judged in verdicts] for verdicts in method.verdicts]
             pairs = zip(kinds, method.found, strict=True)
             yield method.title, [list(zip(kind, found, strict=True)) for kind, found in pairs]
 
@@ -239,8 +239,8 @@ def sentences(turns: Sequence[LabeledTurn], methods: Sequence[Method], level: st
         ]
     )
     for method in methods:
-        said = [value for found in method.found for value in found]
-        frame[method.title] = pd.array([None if value is None else int(value) for value in said], dtype="Int8")
+        values = [value for found in method.found for value in found]
+        frame[method.title] = pd.array([None if value is None else int(value) for value in values], dtype="Int8")
         if method.verdicts is not None:
             frame[f"{method.title}: verdict"] = [v.verdict for verdicts in method.verdicts for v in verdicts]
     return frame
@@ -281,7 +281,7 @@ def results_of(turns: Sequence[LabeledTurn], by_unit: ByUnit) -> JsonObject:
 
 
 def summary_text(results: JsonObject, frames: Mapping[str, pd.DataFrame], out: Path) -> str:
-    """Return what a person wants to see at the end of a run."""
+    """Return the text that is printed at the end of a run."""
     counts = results["counts"]
     lost = sum(method["unaligned"] for method in results["methods"])
     lines = [

@@ -40,7 +40,7 @@ class GoldSentence:
         return len(self.text.split())
 
     def hallucinated(self, level: str) -> bool:
-        """Tell whether it is invented, or a cognitive statement below a level."""
+        """Return whether it is invented, or a cognitive statement below a level."""
         if self.kind == "cognitive":
             return TIERS.index(self.verdict) <= CRITERIA.index(level)
         return self.verdict == "invented"
@@ -58,7 +58,7 @@ class LabeledTurn:
     knowledge : str
         The text that the dialogue is about.
     source : str
-        That text, and what was said before the response.
+        That text, and the dialogue before the response.
     response : str
     sentences : tuple of GoldSentence
         Those with a type, in the order of the response.

@@ -38,7 +38,7 @@ def cells(summary: pd.DataFrame, metric: str, *, bold: bool = True) -> pd.DataFr
 
 
 def _intervals(summary: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """Return what the figure of a metric shows: means and 95 % t-intervals."""
+    """Return the means and 95 % t-intervals that the figure of a metric shows."""
     chosen = summary[summary["metric"] == metric]
     rows = zip(chosen["mean"], chosen["low"], chosen["high"], strict=True)
     return _wide(
@@ -59,7 +59,7 @@ def _cell(mean: float, sd: float) -> str:
 
 
 def report(summary: pd.DataFrame, runs: pd.DataFrame, repeats: pd.DataFrame, counts: dict[str, int]) -> str:
-    """Return everything that is printed, as Markdown."""
+    """Return the report of a run as Markdown."""
     lines = [
         f"{counts['items']} claims: {counts['factual']} factual, {counts['nonfactual']} non-factual. "
         "The non-factual class is the positive one.",

@@ -1,4 +1,4 @@
-"""What repeated verdicts on labeled claims come to: scores on the non-factual class, and self-consistency."""
+"""Scores of repeated verdicts on labeled claims: the non-factual class as the positive one, and self-consistency."""
 
 from itertools import product
 

@@ -25,7 +25,7 @@ class Chat:
 
 @dataclass(frozen=True)
 class TrainingTurn:
-    """One reply to be learned, and all that was said before it."""
+    """One reply to be learned, and the conversation before it."""
 
     line: int
     prompt: list[Message]

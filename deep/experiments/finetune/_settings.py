@@ -1,4 +1,4 @@
-"""The settings of a fine-tuning: what the papers state, and what is ours where they are silent."""
+"""The settings of a fine-tuning: those that the papers state, and our own where they are silent."""
 
 from dataclasses import asdict, dataclass, fields, replace
 
@@ -12,7 +12,7 @@ SCHEDULES = ("constant", "cosine", "linear")
 
 @dataclass(frozen=True, kw_only=True)
 class TrainSettings:
-    """How a model is fine-tuned; the defaults are ours.
+    """The settings of a fine-tuning; the defaults are ours.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ STATED: dict[str, JsonObject] = {
     "probe": {"learning_rate": 2e-5, "beta1": 0.9, "beta2": 0.999, "schedule": "cosine", "warmup": 0.02},
     "cognibench": {"epochs": 3.0, "batch_size": 2, "learning_rate": 5e-5},
 }
-"""What each paper says of its own training; it says no more."""
+"""All that each paper states about its own training."""
 
 PRESETS = tuple(sorted(STATED))
 

@@ -47,7 +47,7 @@ def require_training() -> None:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep the libraries from drawing bars and from warning of each other; what matters is raised or written."""
+    """Silence progress bars of the libraries, and their warnings about each other."""
     from datasets.utils import logging as data_logging
     from transformers.utils import logging
 
@@ -80,7 +80,7 @@ def load_base(base: str, chat_template: str | None, dtype: str) -> Base:
         model, report = AutoModelForCausalLM.from_pretrained(
             base, dtype=getattr(torch, dtype), output_loading_info=True
         )
-    except Exception as error:  # transformers raises whatever the damaged file makes it raise
+    except Exception as error:  # transformers raises many kinds where a file is damaged
         reason = " ".join(str(error).split()) or type(error).__name__
         raise InputError(
             f"`base` must be a causal language model that transformers loads: an id on the hub, or a folder. "
@@ -111,7 +111,7 @@ def fitting_turns(turns: Sequence[TrainingTurn], base: Base, max_length: int | N
 def _length(turn: TrainingTurn, tokenizer: "PreTrainedTokenizerBase") -> int:
     try:
         encoded = tokenizer.apply_chat_template([*turn.prompt, *turn.completion], return_dict=True)
-    except Exception as error:  # a template raises what it likes, for instance where roles do not alternate
+    except Exception as error:  # a template raises any exception, for instance where roles do not alternate
         raise InputError(
             f"`data` must fit the chat template of the base model. Got line {turn.line}: {str(error)[:200]}"
         ) from None
@@ -189,7 +189,7 @@ def _config(settings: TrainSettings, checkpoints: Path, save_every: int | None) 
 
 
 def _checkpointing(config: "type[SFTConfig]") -> str:
-    """Return what this version of transformers calls computing activations again to save memory."""
+    """Return the name that this version of transformers has for gradient checkpointing."""
     known = {field.name for field in fields(config)}
     return "activation_checkpointing" if "activation_checkpointing" in known else "gradient_checkpointing"
 
@@ -206,7 +206,7 @@ def _callback(on_step: Callable[[int, int], None]) -> "TrainerCallback":
     from transformers import TrainerCallback
 
     class Report(TrainerCallback):
-        """Tells of every step, and stops where the loss is no longer a number."""
+        """Reports every step, and stops where the loss is no longer finite."""
 
         def on_step_end(self, args: object, state: "TrainerState", control: object, **_: object) -> None:  # noqa: ARG002
             on_step(state.global_step, state.max_steps)

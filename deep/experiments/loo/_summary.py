@@ -1,11 +1,10 @@
-"""The readable end of a run."""
+"""The text printed at the end of a run, and means over runs."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+
+from deep.evaluate import Row, Run, percent
 
 __all__ = ["mean_of_runs", "summary"]
-
-Run = dict[str, Any]
 
 CHAINS = {
     "recommended": "recommended (chosen on training data)",
@@ -43,28 +42,28 @@ def summary(run: Run) -> Iterator[str]:
         yield f"  {note}"
 
 
-def _prior(prior: dict[str, Any]) -> str:
+def _prior(prior: Row) -> str:
     low, high = prior["interval"]
-    told = f" {prior['why']}" if prior["refused"] else ""
+    reason = f" {prior['why']}" if prior["refused"] else ""
     return (
         f"      estimated share of consistent items {100 * prior['estimate']:.0f} % "
-        f"(90 % interval {100 * low:.0f} to {100 * high:.0f}).{told}"
+        f"(90 % interval {100 * low:.0f} to {100 * high:.0f}).{reason}"
     )
 
 
-def _best_encoder(baselines: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+def _best_encoder(baselines: Sequence[Row]) -> Row | None:
     """Return the encoder that does best with a threshold learned on the other datasets."""
     known = [row for row in baselines if row["threshold_from"] == "train" and row["balanced_accuracy"] is not None]
     realistic = [row for row in known if row["kind"] in ("encoder", "published")]
     return max(realistic, key=lambda row: row["balanced_accuracy"], default=None)
 
 
-def _voters(row: dict[str, Any]) -> str:
+def _voters(row: Row) -> str:
     shown = ", ".join(row["prompts"][:4]) + (", ..." if len(row["prompts"]) > 4 else "")
     return f"{row['n_prompts']} voters ({shown})"
 
 
-def _line(label: str, row: dict[str, Any]) -> str:
+def _line(label: str, row: Row) -> str:
     if row["balanced_accuracy"] is None:
         return f"  {label:<46}{'no labels':>10}"
     interval = row["balanced_accuracy_ci"]
@@ -72,21 +71,17 @@ def _line(label: str, row: dict[str, Any]) -> str:
     rest = "".join(
         f"{value:>{width}}"
         for value, width in (
-            (_percent(row.get("ece")), 8),
-            (_percent(row.get("ece_floor")), 8),
+            (percent(row.get("ece")), 8),
+            (percent(row.get("ece_floor")), 8),
             ("" if row.get("log_loss") is None else f"{row['log_loss']:.3f}", 10),
         )
     )
     return f"  {label:<46}{100 * row['balanced_accuracy']:>10.1f}{shown:>18}{rest}"
 
 
-def _percent(value: float | None) -> str:
-    return "" if value is None else f"{100 * value:.1f}"
-
-
-def mean_of_runs(runs: Sequence[Run]) -> dict[str, Any]:
+def mean_of_runs(runs: Sequence[Run]) -> Row:
     """Return the means over held-out datasets of every chain and of the baselines, null where nothing is labeled."""
-    means: dict[str, Any] = {"n_datasets": sum(run["prior_test"] is not None for run in runs)}
+    means: Row = {"n_datasets": sum(run["prior_test"] is not None for run in runs)}
     for key in CHAINS:
         rows = [run[key] for run in runs if run[key] is not None]
         means[key] = {name: _mean([row[name] for row in rows]) for name in AVERAGED} if rows else None
@@ -111,7 +106,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-def mean_summary(means: dict[str, Any]) -> Iterator[str]:
+def mean_summary(means: Row) -> Iterator[str]:
     """Yield the lines that follow when every dataset was held out in turn."""
     yield f"Mean over {means['n_datasets']} held-out datasets"
     for key, label in CHAINS.items():

@@ -119,7 +119,7 @@ def _uncalibrated(run: Run) -> Iterator[Row]:
 
 
 def methods(runs: Sequence[Run]) -> Iterator[Row]:
-    """Table 3. The paper picks the ensemble of each size on the test labels; so do these rows, and say so."""
+    """Table 3. As in the paper, the ensemble of each size is chosen on the test labels, which its name states."""
     for cell in published_baselines():
         low, high = cell.balanced_accuracy - cell.margin, cell.balanced_accuracy + cell.margin
         yield _row("3", cell.dataset, cell.method, PUBLISHED, cell.balanced_accuracy, low=low, high=high)
@@ -135,7 +135,7 @@ def methods(runs: Sequence[Run]) -> Iterator[Row]:
 
 
 def _method(row: Row) -> str | None:
-    """Return what Table 3 calls a baseline of ours; None for one that it does not show."""
+    """Return the name of a baseline of ours in Table 3; None for one that the table does not show."""
     if row["kind"] == "encoder":
         return str(row["name"]) if row["threshold_from"] == "train" else None
     return {"best_prompt": "best prompt, chosen on training data", "majority": "majority of all prompts"}.get(

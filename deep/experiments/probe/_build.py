@@ -29,7 +29,7 @@ MIXED_BELOW = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildOptions:
-    """How samples are built.
+    """The options of building samples.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class BuildOptions:
 
 @dataclass(slots=True)
 class BuiltSample:
-    """What became of one sample.
+    """A sample, or the reasons why there is none.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def _decompose(sample: Sample, attempts: int, log: list[Rejected]) -> Program[li
 
 
 def _label(sample: Sample, claims: Sequence[Claim], counts: Counter[str]) -> list[GoldClaim]:
-    """Tell by their segments which claims come from insertions; those of the base content are unverified so far."""
+    """Label claims by the share of their segments in insertions; those of the base content are unverified so far."""
     inserted = [insertion.span for insertion in sample.insertions]
     gold: list[GoldClaim] = []
     for claim in claims:

@@ -166,7 +166,7 @@ def _evaluation(known: Sequence[tuple[Claim, GoldClaim]], observed: Observed) ->
     """Count verdicts that are right: PASS on true evidence of truth claims, FAIL on any of hallucinated claims."""
     votes: dict[str, list[int]] = {"truth": [], "hallucinated": []}
     for claim, gold in known:
-        verdicts = ((excerpt, said.vote) for (text, excerpt), said in observed.verdicts.items() if text == claim.text)
+        verdicts = ((excerpt, given.vote) for (text, excerpt), given in observed.verdicts.items() if text == claim.text)
         if gold.label in votes:
             votes[gold.label] += [vote for excerpt, vote in verdicts if _is_known(excerpt, gold)]
     right = {"truth": votes["truth"].count(1), "hallucinated": votes["hallucinated"].count(0)}

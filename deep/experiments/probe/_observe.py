@@ -1,4 +1,4 @@
-"""What a model does at each step, on gold input or on its own."""
+"""A model's output at each step of the pipeline, on gold input or on its own."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ Pair = tuple[str, Excerpt]
 
 @dataclass(slots=True)
 class Observed:
-    """What a model said of one sample.
+    """The output of a model on one sample.
 
     Parameters
     ----------
@@ -64,8 +64,8 @@ class Observed:
 def stage_program(stage: str, sample: Sample) -> Program[Observed]:
     """Return the program of one stage on gold input, or of all on the model's own.
 
-    `find` asks for evidence of the truth claims, `evaluate` about their accepted evidence and about whatever was found
-    for hallucinated claims, and `locate` asks nothing.
+    `find` asks for evidence of the truth claims, `evaluate` about their accepted evidence and about every excerpt
+    found for hallucinated claims, and `locate` asks nothing.
     """
     if stage == "decompose":
         return Observed((yield from decompose(sample.response, [])))

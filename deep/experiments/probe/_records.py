@@ -28,7 +28,7 @@ __all__ = [
 TASKS = ("summarization", "question_answering", "style_transfer")
 COMPLEXITIES = (0, 1, 2, 3)
 LABELS = ("hallucinated", "mixed", "truth", "unverified")
-"""What a claim is: out of an insertion; in part; backed by accepted evidence; of the base content but not backed."""
+"""Labels of a claim: from an insertion; partly from one; of the base content with accepted evidence; without it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class Sample:
         return f"{self.article_id}/{self.complexity}"
 
     def labeled(self, *labels: str) -> list[GoldClaim]:
-        """Return the claims with one of some labels."""
+        """Return the claims with one of these labels."""
         return [claim for claim in self.claims if claim.label in labels]
 
     def to_row(self) -> JsonObject:

@@ -1,4 +1,4 @@
-"""Building the benchmark: the samples of every article, their split, and what is written."""
+"""Building the benchmark: the samples of every article, their split, and the files."""
 
 import argparse
 import sys
@@ -39,7 +39,7 @@ def split_articles(articles: Sequence[Article], share: float, seed: int) -> dict
 def plan_programs(
     articles: Sequence[Article], tasks: Sequence[str], recipe: BuildOptions, seed: int
 ) -> Callable[[], Iterator[Entry]]:
-    """Return what makes the program of every sample; the four styles take turns over the shuffled articles."""
+    """Return a function that yields the program of every sample; the four styles rotate over the shuffled articles."""
     turns = {article.article_id: i for i, article in enumerate(ordered(articles, seed))}
 
     def programs() -> Iterator[Entry]:

@@ -1,4 +1,4 @@
-"""Measuring whatever voters a vote file holds on the benchmark, response by response."""
+"""Measuring the voters of a vote file on the benchmark, response by response."""
 
 import argparse
 import sys
@@ -66,8 +66,8 @@ def voter_table(votes: pd.DataFrame, samples: Sequence[Sample]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _rows(voter: str, said: Sequence[float | None], samples: Sequence[Sample]) -> Iterator[dict[str, object]]:
-    votes = [-1 if vote is None or vote != vote else int(vote) for vote in said]
+def _rows(voter: str, column: Sequence[float | None], samples: Sequence[Sample]) -> Iterator[dict[str, object]]:
+    votes = [-1 if vote is None or vote != vote else int(vote) for vote in column]
     for task in (*TASKS, "overall"):
         for complexity in COMPLEXITIES:
             some = [

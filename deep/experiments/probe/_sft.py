@@ -15,8 +15,8 @@ def chats(samples: Iterable[Sample]) -> Iterator[JsonObject]:
     """Yield evidence-finding and evidence-evaluation examples, each distinct one once.
 
     Finding: the accepted excerpts of each truth claim. Evaluation: PASS for those; FAIL for excerpts of truth claims
-    that no model let pass, and for whatever was found for hallucinated claims. The user's turn is what the stepwise
-    judge asks, so that a tuned model can be asked the same way.
+    that no model let pass, and for every excerpt found for hallucinated claims. The user's turn is the question of the
+    stepwise judge, so that a tuned model can be asked the same way.
     """
     seen: set[str] = set()
     for sample in samples:
@@ -42,7 +42,7 @@ def _of_claim(source: str, claim: GoldClaim) -> Iterator[JsonObject]:
 
 
 def _verdict(claim: GoldClaim, candidate: FoundExcerpt) -> str | None:
-    """Return what the right answer is, None where the models disagreed too much to tell."""
+    """Return the right answer; None where the models disagreed too much to know it."""
     if claim.label == "hallucinated":
         return "FAIL"
     if candidate.accepted:
@@ -51,5 +51,5 @@ def _verdict(claim: GoldClaim, candidate: FoundExcerpt) -> str | None:
 
 
 def _chat(step: str, question: Question, answer: JsonObject) -> JsonObject:
-    said = {"role": "assistant", "content": json.dumps(answer, ensure_ascii=False)}
-    return {"messages": [*question.messages, said], "step": step}
+    reply = {"role": "assistant", "content": json.dumps(answer, ensure_ascii=False)}
+    return {"messages": [*question.messages, reply], "step": step}

@@ -1,4 +1,4 @@
-"""What a benchmark holds, in the layout of the paper's Table 1."""
+"""The statistics of a benchmark, in the layout of the paper's Table 1."""
 
 from collections.abc import Iterator, Sequence
 

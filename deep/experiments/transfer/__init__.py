@@ -1,4 +1,4 @@
-"""How far P can be trusted on a dataset never seen: the pool beside its rivals, each dataset held out."""
+"""Transfer: each dataset held out in turn, the pool beside its rivals."""
 
 import lazy_loader
 

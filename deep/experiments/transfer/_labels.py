@@ -1,4 +1,4 @@
-"""A few labels of the held-out dataset: what they leave of the calibration error, and which ones to ask for."""
+"""A few labels of the held-out dataset: the calibration error that remains, and which items to label."""
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +10,7 @@ from deep.model import STRATEGIES, FewLabels, PoolScores, propose_labels
 __all__ = ["FEW", "PAIRS", "few_label_errors", "fewer_labels"]
 
 FEW = (20, 50, 100)
-"""How many labels of the target are given."""
+"""Numbers of target labels given."""
 
 PAIRS = ((15, 20), (30, 40), (75, 100))
 """A quarter fewer labels by a strategy, beside the number by random draws."""

@@ -20,7 +20,7 @@ METRICS = {
     "ece": ("ECE, %", 100, 1),
     "log_loss": ("log loss", 1, 3),
 }
-"""What is compared: its title, a factor and the digits that are shown."""
+"""The metrics compared: title, factor and digits shown."""
 
 TITLES = {
     "pool": "pool",
@@ -207,7 +207,7 @@ def _few(found: Row) -> dict[str, str]:
 
 
 def _strategies(found: dict[str, Row]) -> list[str]:
-    """Return what each strategy of choosing labels saves."""
+    """Return the labels that each strategy of choosing them saves, as lines of text."""
     known = {strategy: row for strategy, row in found.items() if row["datasets"]}
     if not known:
         return ["Choosing which items to label was not measured: no dataset is large enough."]

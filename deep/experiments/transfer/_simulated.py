@@ -35,7 +35,7 @@ AMBIGUOUS = (0.15, 0.35, 0.5, 0.25)
 """Share of ambiguous items in each dataset of the out-of-family worlds: dependence differs by dataset."""
 
 FOLLOWED = 0.92
-"""How often a voter follows what an ambiguous item seems to be."""
+"""P(a voter follows the apparent label of an ambiguous item)."""
 
 RATE_CLIP = 0.02
 
