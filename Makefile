@@ -8,7 +8,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: loo test check bench clean
+.PHONY: loo test check bench mutants clean
 
 loo: $(VENV)/installed
 	$(BIN)/python -m deep.experiments.loo --test aggrefact
@@ -26,6 +26,9 @@ check: $(VENV)/test-installed
 bench: $(VENV)/test-installed
 	$(BIN)/python benchmarks/cells.py
 
+mutants: $(VENV)/mutation-installed
+	$(BIN)/python benchmarks/mutants.py --jobs $(JOBS)
+
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet $(TORCH)
@@ -34,6 +37,10 @@ $(VENV)/installed: pyproject.toml constraints.txt
 
 $(VENV)/test-installed: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet $(CONSTRAINTS) --editable '.[test]'
+	touch $@
+
+$(VENV)/mutation-installed: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet $(CONSTRAINTS) --editable '.[mutation]'
 	touch $@
 
 clean:

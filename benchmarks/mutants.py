@@ -2,20 +2,21 @@
 
     python benchmarks/mutants.py [--sample 300] [--jobs 2] [--module deep/calibration/_platt.py ...]
 
-cosmic-ray says where its operators can change a module; a sample with a fixed seed is drawn from all places at once,
-so that every module has its share. Each mutant is imported in a process of its own, in place of the module, and the
-tests that `mutants.toml` names for the module are run until one fails. Nothing is written to the working tree.
+cosmic-ray says where its operators can change a module; a sample is drawn from all places at once, so that every
+module has its share, by a hash of the changed line: a change elsewhere leaves it as it was. Each mutant is imported
+in a process of its own, in place of the module, and the tests that `mutants.toml` names for the module are run until
+one fails. Nothing is written to the working tree.
 """
 
 import argparse
 import ast
 import difflib
+import hashlib
 import importlib
 import importlib.abc
 import importlib.util
 import multiprocessing
 import os
-import random
 import re
 import sys
 import time
@@ -36,12 +37,13 @@ GRACE = 10.0
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change: the operator's n-th place in a module, and the line it stands on."""
+    """One change: the operator's n-th place in a module, the line it stands on, and what it is drawn by."""
 
     module: str
     operator: str
     occurrence: int
     line: int
+    key: str
 
     def __str__(self) -> str:
         return f"{self.module}:{self.line} {self.operator}#{self.occurrence}"
@@ -68,23 +70,26 @@ class MutatedModule(importlib.abc.MetaPathFinder, importlib.abc.SourceLoader):
         return self.text.encode()
 
 
-def mutants_of(module: str, left_out: re.Pattern[str]) -> Iterator[Mutant]:
+def mutants_of(module: str, left_out: re.Pattern[str], seed: int) -> Iterator[Mutant]:
     """Yield every mutant of a module, but those of annotations and of the operators left out."""
     from cosmic_ray import plugins
     from cosmic_ray.ast import ast_nodes, get_ast_from_path
 
-    tree = get_ast_from_path(ROOT / module)
-    annotated = list(_annotations((ROOT / module).read_text(encoding="utf-8")))
+    tree, text = get_ast_from_path(ROOT / module), (ROOT / module).read_text(encoding="utf-8")
+    annotated, lines = list(_annotations(text)), text.splitlines()
     for name in plugins.operator_names():
         kind = plugins.get_operator(name)
         if kind.arguments() or left_out.fullmatch(name.removeprefix("core/")):
             continue
         operator = kind()
-        nodes = (node for node in ast_nodes(tree) if getattr(node.parent, "type", "") != "parameters")  # a lone `*`
-        places = (start for node in nodes for start, _ in operator.mutation_positions(node))
-        for occurrence, start in enumerate(places):
-            if not any(first <= start < last for first, last in annotated):
-                yield Mutant(module, name, occurrence, start[0])
+        places = ((node, start) for node in ast_nodes(tree) for start, _ in operator.mutation_positions(node))
+        before = (0, 0)
+        for occurrence, (node, (line, column)) in enumerate(places):
+            again, before = (line, column) == before, (line, column)
+            lone_star = getattr(node.parent, "type", "") == "parameters"
+            if not lone_star and not any(first <= before < last for first, last in annotated):
+                place = f"{seed} {module} {name} {column} {again} {lines[line - 1]}"
+                yield Mutant(module, name, occurrence, line, hashlib.sha256(place.encode()).hexdigest())
 
 
 def _annotations(text: str) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
@@ -194,11 +199,10 @@ def main() -> None:
     modules = {name: tests for name, tests in settings["modules"].items() if name in (arguments.module or [name])}
     load_libraries(settings["libraries"])
     left_out = re.compile("|".join(settings["left_out"]))
-    mutants = [mutant for module in modules for mutant in mutants_of(module, left_out)]
+    mutants = [mutant for module in modules for mutant in mutants_of(module, left_out, arguments.seed)]
     sizes = Counter(mutant.module for mutant in mutants)
-    drawn = mutants
-    if 0 < arguments.sample < len(mutants):
-        drawn = sorted(random.Random(arguments.seed).sample(mutants, arguments.sample), key=mutants.index)
+    chosen = sorted(mutants, key=lambda mutant: mutant.key)[: arguments.sample or None]
+    drawn = sorted(chosen, key=mutants.index)
     limits = time_limits({module: modules[module] for module in dict.fromkeys(mutant.module for mutant in drawn)})
 
     def test(mutant: Mutant) -> int | None:
