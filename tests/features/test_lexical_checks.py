@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from deep.exceptions import InputError
 from deep.features.lexical import LEXICAL, _words, label_all
-from deep.features.lexical._analysis import FEW_PAIRS, Pair, Text, _Shelf
+from deep.features.lexical._analysis import FEW_PAIRS, Pair, TokenizedText, _Shelf
 from deep.features.lexical._words import WORD, stem, words_with_stems
 from deep.records import Example
 from tests.features.lexical_cases import judged, vote
@@ -139,9 +139,9 @@ def test_the_longest_novel_run_is_the_evidence():
 def test_short_and_long_claims_see_the_same_neighbours():
     """Pairs that are searched for one by one and pairs that are met are the same pairs."""
     claim = f"Shares of Toyota rose. It would buy bonds that analysts in Osaka may revise. {NEWS[90:]} Elephants fly."
-    whole, words = Pair(Text(NEWS), Text(claim)), Text(claim).words
+    whole, words = Pair(TokenizedText(NEWS), TokenizedText(claim)), TokenizedText(claim).words
     assert len(set(pairwise(whole.claim.stems))) >= FEW_PAIRS
-    few = (Pair(Text(NEWS), Text(f"{a} {b}")).neighbours for a, b in pairwise(words))
+    few = (Pair(TokenizedText(NEWS), TokenizedText(f"{a} {b}")).neighbours for a, b in pairwise(words))
     assert whole.neighbours == set().union(*few)
     assert 0 < len(whole.neighbours) < len(words) - 1
 
@@ -158,7 +158,7 @@ def test_pieces_between_blanks_hold_the_words_of_the_text(text):
 @given(st.text(alphabet=st.sampled_from("aAİΣß3.$% '\u2019\n\ud800"), max_size=60))
 def test_words_as_written_are_the_words_in_lower_case(text):
     """As many as there are in lower case, in their order, and letter for letter in the text."""
-    cut = Text(text)
+    cut = TokenizedText(text)
     assert len(cut.words) == len(cut.lower) == len(cut.stems) == cut.starts[-1]
     assert [len(word) for word in cut.words] == [len(word) for word in cut.lower]
     end = 0
@@ -199,18 +199,18 @@ def test_a_copied_sentence_is_never_contradicted(data):
 
 def test_capitals_that_have_two_letters_in_lower_case():
     """Positions stay right where lower case would make a text longer."""
-    text = Text("İİİ Istanbul rose. Then Ankara.")
+    text = TokenizedText("İİİ Istanbul rose. Then Ankara.")
     assert text.words == ["İİİ", "Istanbul", "rose", "Then", "Ankara"]
     assert text.starts == [0, 3, 5]
 
 
 def test_alignment_prefers_rare_words():
     """The sentence with the rarer shared words comes first."""
-    source = Text("The shop sold bread. The shop sold milk. The shop sold marzipan.")
-    (share, best), *_ = Pair(source, Text("The shop had marzipan.")).aligned
+    source = TokenizedText("The shop sold bread. The shop sold milk. The shop sold marzipan.")
+    (share, best), *_ = Pair(source, TokenizedText("The shop had marzipan.")).aligned
     assert best[0] == 2
     assert 0 < share <= 1
-    assert Pair(source, Text("Elephants fly.")).aligned == [(0.0, [])]
+    assert Pair(source, TokenizedText("Elephants fly.")).aligned == [(0.0, [])]
 
 
 def test_the_shelf_holds_what_fits():

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from deep._text import sentence_spans
 from deep.features.lexical._words import FUNCTION_STEMS, FUNCTION_WORDS, words_with_stems
 
-__all__ = ["Pair", "Text", "analysed_pair"]
+__all__ = ["Pair", "TokenizedText", "analysed_pair"]
 
 T = TypeVar("T")
 
@@ -37,7 +37,7 @@ def _lower_case(text: str) -> str:
     return lower if len(lower) == len(text) else "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
 
 
-class Text:
+class TokenizedText:
     """One text as sentences, words and stems; the rest is worked out when a check asks for it.
 
     Parameters
@@ -115,7 +115,7 @@ class Text:
         """Return whether a stem occurs, or one that starts alike."""
         return (f" {s[:ALIKE]}" if len(s) >= ALIKE else f" {s} ") in self.line
 
-    def derived(self, name: str, work_out: Callable[["Text"], T]) -> T:
+    def derived(self, name: str, work_out: Callable[["TokenizedText"], T]) -> T:
         """Return what a check works out of a text, once for all claims that are held against it."""
         if name not in self._derived:
             self._derived[name] = work_out(self)
@@ -127,10 +127,10 @@ class Pair:
 
     Parameters
     ----------
-    source, claim : Text
+    source, claim : TokenizedText
     """
 
-    def __init__(self, source: Text, claim: Text) -> None:
+    def __init__(self, source: TokenizedText, claim: TokenizedText) -> None:
         self.source = source
         self.claim = claim
 
@@ -190,18 +190,18 @@ class _Shelf:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._texts: OrderedDict[str, Text] = OrderedDict()
+        self._texts: OrderedDict[str, TokenizedText] = OrderedDict()
         self._size = 0
         self._lock = Lock()
 
-    def text(self, text: str) -> Text:
+    def text(self, text: str) -> TokenizedText:
         """Return a text cut up; one on the shelf is not cut up again."""
         with self._lock:
             known = self._texts.get(text)
             if known is not None:
                 self._texts.move_to_end(text)
                 return known
-        fresh = Text(text)
+        fresh = TokenizedText(text)
         with self._lock:
             if text not in self._texts:
                 self._size += len(text)
@@ -217,4 +217,4 @@ _SHELF = _Shelf(CHARACTERS_AT_HAND)
 @lru_cache(1)
 def analysed_pair(source: str, claim: str) -> Pair:
     """Return a claim beside its source; a source seen lately is not cut up again."""
-    return Pair(_SHELF.text(source), Text(claim))
+    return Pair(_SHELF.text(source), TokenizedText(claim))

@@ -3,7 +3,7 @@
 import re
 from typing import ClassVar
 
-from deep.features.lexical._analysis import Pair, Text
+from deep.features.lexical._analysis import Pair, TokenizedText
 from deep.features.lexical._base import LexicalCheck, found_or_missing
 from deep.features.lexical._quantities import NAMES, ORDINALS, WEEKDAYS, marked
 from deep.records import Judgment
@@ -35,7 +35,7 @@ class Dates(LexicalCheck):
         return found_or_missing("dates", [date for date in sought if date in known], missing)
 
 
-def _dates(text: Text) -> dict[str, None]:
+def _dates(text: TokenizedText) -> dict[str, None]:
     """Return the dates of a text in a common form, in order."""
     found: dict[str, None] = {}
     lower = text.lower
@@ -50,12 +50,12 @@ def _dates(text: Text) -> dict[str, None]:
     return found
 
 
-def _inside(text: Text) -> set[str]:
+def _inside(text: TokenizedText) -> set[str]:
     """Return the words as written that do not start a sentence."""
     return {word for i, word in enumerate(text.words) if i not in text.starts}
 
 
-def _looser(text: Text) -> set[str]:
+def _looser(text: TokenizedText) -> set[str]:
     """Return what in a source may be meant as a date: "at 7", "Sat"."""
     numbers = (text.lower[i] for i in text.derived("marked", marked))
     hours = {f"{int(word) % 12 or 12}:00" for word in numbers if word.isdecimal() and len(word) < 3}

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from deep.features.lexical._analysis import Pair, Text
+from deep.features.lexical._analysis import Pair, TokenizedText
 from deep.features.lexical._base import LexicalCheck, found_or_missing
 from deep.features.lexical._quantities import NAMES
 from deep.features.lexical._words import FUNCTION_WORDS, stem
@@ -29,7 +29,7 @@ class Entities(LexicalCheck):
         return found_or_missing("names", found, missing)
 
 
-def _names(text: Text) -> dict[str, set[str]]:
+def _names(text: TokenizedText) -> dict[str, set[str]]:
     """Return the names in a text, a word each, and the acronyms of the run of capitalised words that each is in."""
     names: dict[str, set[str]] = {}
     for start, end in zip(text.starts, text.starts[1:], strict=False):
@@ -77,7 +77,7 @@ def _may_join(word: str) -> bool:
     return word[0].isupper() or word in FUNCTION_WORDS
 
 
-def _is_known(name: str, acronyms: set[str], source: Text) -> bool:
+def _is_known(name: str, acronyms: set[str], source: TokenizedText) -> bool:
     s = stem(name.lower())
     if source.has(s) or (_stands_out(name) and 2 < len(name) < 7 and s in source.initials):
         return True

@@ -4,7 +4,7 @@ from functools import partial
 from itertools import islice
 from typing import ClassVar
 
-from deep.features.lexical._analysis import Pair, Text
+from deep.features.lexical._analysis import Pair, TokenizedText
 from deep.features.lexical._base import LexicalCheck, abstained
 from deep.features.lexical._words import FUNCTION_STEMS, bag
 from deep.records import Judgment
@@ -101,7 +101,7 @@ class Modality(LexicalCheck):
         return abstained("The claim says of nothing in the source that it may or will be.")
 
 
-def _governed(text: Text, cues: frozenset[str]) -> dict[str, str]:
+def _governed(text: TokenizedText, cues: frozenset[str]) -> dict[str, str]:
     """Return the stem of the first content word behind each cue, with the cue."""
     found = {}
     for i in [i for i, word in enumerate(text.lower) if word in cues]:

@@ -5,7 +5,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import ClassVar
 
-from deep.features.lexical._analysis import Pair, Text
+from deep.features.lexical._analysis import Pair, TokenizedText
 from deep.features.lexical._base import LexicalCheck, found_or_missing
 from deep.features.lexical._quantities import Quantity, quantities
 from deep.records import Judgment
@@ -65,21 +65,21 @@ class Units(LexicalCheck):
         return found_or_missing("units", found, missing)
 
 
-def _quantities(text: Text) -> list[Quantity]:
+def _quantities(text: TokenizedText) -> list[Quantity]:
     return text.derived("quantities", quantities)
 
 
-def _values(text: Text) -> list[float]:
+def _values(text: TokenizedText) -> list[float]:
     return sorted(value for quantity in _quantities(text) for value in quantity.values)
 
 
-def _sought(claim: Text) -> Iterator[Quantity]:
+def _sought(claim: TokenizedText) -> Iterator[Quantity]:
     for quantity in _quantities(claim):
         if not (_is_label(quantity, claim) or (quantity.words and max(quantity.values) <= COUNTED)):
             yield quantity
 
 
-def _is_label(quantity: Quantity, claim: Text) -> bool:
+def _is_label(quantity: Quantity, claim: TokenizedText) -> bool:
     """Return whether a number counts nothing: that of a list item, or in a name like COVID-19."""
     if quantity.start == 0:
         return LIST_MARK.match(claim.text) is not None

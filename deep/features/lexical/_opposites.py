@@ -3,76 +3,14 @@
 from collections.abc import Iterable
 from typing import ClassVar
 
-from deep.features.lexical._analysis import Pair, Text
+from deep.features.lexical._analysis import Pair, TokenizedText
 from deep.features.lexical._base import LexicalCheck, abstained
-from deep.features.lexical._words import stem
+from deep.features.lexical._words import WORD_LISTS, stem
 from deep.records import Judgment
 
 __all__ = ["Opposites"]
 
-AXES = tuple(
-    (tuple(one.split()), tuple(other.split()))
-    for one, other in (
-        (
-            "accelerate boost climb escalate expand expansion gain grew grow growth higher highest improve improvement "
-            "increase jump raise rise risen rose soar surge upward",
-            "cut decline decrease diminish downward drop dwindle fall fell lower lowest plunge reduce reduction shrank "
-            "shrink slow slump weaken worsen",
-        ),
-        (
-            "big considerable dramatic enormous extensive huge immense large major massive significant substantial",
-            "insignificant limited little marginal minimal minor modest negligible slight small tiny trivial",
-        ),
-        ("exceed more most", "fewer fewest least less"),
-        (
-            "advantage beneficial benefit best better effective efficient excellent favorable favourable good positive "
-            "promising success successful superior useful valuable",
-            "bad damaging detrimental disadvantage disappointing failure harm harmful ineffective inefficient inferior "
-            "negative poor unfavorable unfavourable unsuccessful useless worse worst worthless",
-        ),
-        (
-            "confident delighted enjoy glad happy love optimistic pleased praise satisfied",
-            "angry criticise criticize disappointed dislike displeased dissatisfied hate pessimistic sad unhappy upset",
-        ),
-        ("after following later subsequent", "before earlier preceding previous prior"),
-        ("next upcoming", "last previous"),
-        (
-            "accept agree agreement allow approval approve enable endorse permit support",
-            "against ban deny disagree disagreement disapprove forbid forbidden oppose opposition prevent prohibit "
-            "refuse reject",
-        ),
-        ("able can capable possible", "can't cannot couldn't impossible incapable unable"),
-        ("advise encourage promote recommend", "deter discourage dissuade warn"),
-        ("include including", "exclude excluding"),
-        ("succeed victory win winning won", "defeat fail lose losing lost"),
-        ("acquire bought buy buying purchase", "sale sell selling sold"),
-        ("easier easy effortless simple simpler straightforward", "challenging complex complicated difficult harder"),
-        ("fast faster fastest quick rapid", "slow slower slowest"),
-        ("powerful robust strength strong stronger", "fragile weak weaker weakness"),
-        ("costly expensive", "affordable cheap cheaper inexpensive"),
-        ("latest modern new newer newest young younger", "ancient old older oldest outdated"),
-        ("compulsory mandatory obligatory required", "optional unnecessary voluntary"),
-        ("certain confirmed definite proven sure", "doubtful uncertain unclear unconfirmed unproven unsure"),
-        ("all always entire every everyone everything", "never nobody none nothing partial"),
-        ("identical same similar", "different dissimilar distinct unlike"),
-        ("accurate correct true", "false inaccurate incorrect untrue wrong"),
-        ("public", "confidential private secret"),
-        ("domestic indoor inner inside internal local", "external foreign international outdoor outer outside"),
-        ("alive surviving survive survivor", "dead death deceased die killed"),
-        ("convicted guilty", "acquitted cleared innocent"),
-        ("appoint employ hire", "dismiss resign sack"),
-        ("hot warm", "cold cool"),
-        ("long longer longest", "brief short shorter shortest"),
-        ("safe secure", "dangerous hazardous insecure risky unsafe"),
-        ("assist help", "hamper hinder impede"),
-        ("legal lawful", "illegal unlawful"),
-        ("automated automatic", "manual"),
-        ("maximum most", "least minimum"),
-        ("remain retain stay", "abandon leave quit"),
-        ("north northern", "south southern"),
-        ("east eastern", "west western"),
-    )
-)
+AXES = tuple((tuple(one.split()), tuple(other.split())) for one, other in WORD_LISTS["axes"])
 """Two poles each. A word of one denies those of the other; words with a second, unrelated sense are left out."""
 
 
@@ -121,7 +59,7 @@ class Opposites(LexicalCheck):
         return abstained("The claim has no word whose opposite is known and that the source touches.")
 
 
-def _poles_in(text: Text, sentences: Iterable[int]) -> dict[int, str]:
+def _poles_in(text: TokenizedText, sentences: Iterable[int]) -> dict[int, str]:
     """Return the poles that some sentences name, each with the first word that does."""
     found: dict[int, str] = {}
     for number in sentences:

@@ -3,8 +3,8 @@
 import re
 from typing import NamedTuple
 
-from deep.features.lexical._analysis import Text
-from deep.features.lexical._words import bag
+from deep.features.lexical._analysis import TokenizedText
+from deep.features.lexical._words import WORD_LISTS, bag
 
 __all__ = ["MONTHS", "NAMES", "ORDINALS", "WEEKDAYS", "Quantity", "marked", "quantities"]
 
@@ -20,26 +20,7 @@ SMALL = _numbered(
 )
 TENS = _numbered("twenty thirty forty fifty sixty seventy eighty ninety", 20, 10)
 ORDINALS = _numbered("second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth", 2)
-MAGNITUDES = {
-    "dozen": 12.0,
-    "hundred": 1e2,
-    "thousand": 1e3,
-    "million": 1e6,
-    "billion": 1e9,
-    "trillion": 1e12,
-    "dozens": 12.0,
-    "hundreds": 1e2,
-    "thousands": 1e3,
-    "millions": 1e6,
-    "billions": 1e9,
-    "trillions": 1e12,
-    "lakh": 1e5,
-    "crore": 1e7,
-    "grand": 1e3,
-    "mil": 1e6,
-    "mln": 1e6,
-    "bln": 1e9,
-}
+MAGNITUDES: dict[str, float] = WORD_LISTS["magnitudes"]
 SUFFIXES = {"k": 1e3, "m": 1e6, "mn": 1e6, "bn": 1e9, "b": 1e9, "tn": 1e12}
 """Letters that stand right behind digits, where they may be a magnitude."""
 
@@ -50,44 +31,7 @@ HEDGES = bag(
 )
 CURRENCIES = {"$": "dollar", "€": "euro", "£": "pound", "¥": "yen"}
 ORDINAL_ENDINGS = frozenset(("st", "nd", "rd", "th"))
-UNITS = {
-    word: unit
-    for unit, words in {
-        "percent": "percent percentage pct",
-        "dollar": "dollar dollars usd bucks",
-        "euro": "euro euros eur",
-        "pound": "pound pounds gbp quid",
-        "yen": "yen jpy",
-        "cent": "cent cents",
-        "second": "seconds sec secs",
-        "minute": "minute minutes min mins",
-        "hour": "hour hours hr hrs",
-        "day": "day days",
-        "week": "week weeks",
-        "month": "month months",
-        "quarter": "quarter quarters",
-        "year": "year years yr yrs",
-        "decade": "decade decades",
-        "century": "century centuries",
-        "kilometre": "km kms kilometre kilometres kilometer kilometers",
-        "metre": "metre metres meter meters",
-        "centimetre": "cm centimetre centimetres centimeter centimeters",
-        "mile": "mile miles",
-        "yard": "yard yards",
-        "foot": "foot feet ft",
-        "inch": "inch inches",
-        "kilogram": "kg kgs kilo kilos kilogram kilograms",
-        "gram": "gram grams",
-        "tonne": "ton tons tonne tonnes",
-        "stone": "stone",
-        "litre": "litre litres liter liters",
-        "gallon": "gallon gallons",
-        "degree": "degree degrees",
-        "acre": "acre acres",
-        "basis point": "basis bps",
-    }.items()
-    for word in words.split()
-}
+UNITS = {word: unit for unit, words in WORD_LISTS["units"].items() for word in words.split()}
 DIGITS = re.compile(r"([$€£¥]?)((?:\d{1,3}(?:,\d{2,3})*,\d{3}|\d+)(?:\.\d+)?)\s?(%|[a-z]{1,2})?")
 LARGEST = 1e12
 LONGEST = 300
@@ -147,7 +91,7 @@ class Quantity(NamedTuple):
         return self.shown if glued else f"{self.shown} {self.unit}"
 
 
-def marked(text: Text) -> list[int]:
+def marked(text: TokenizedText) -> list[int]:
     """Return where a number or a date may start: at digits, currency signs, and words for either."""
     # No letter sorts before "a" in lower case, and digits and $ do: the quickest test there is.
     if any(sign in text.text for sign in "€£¥"):
@@ -155,7 +99,7 @@ def marked(text: Text) -> list[int]:
     return [i for i, word in enumerate(text.lower) if word < "a" or word in MARKED]
 
 
-def quantities(text: Text) -> list[Quantity]:
+def quantities(text: TokenizedText) -> list[Quantity]:
     """Return the numbers of a text, in order."""
     lower = text.lower
     found: list[Quantity] = []
@@ -169,7 +113,7 @@ def quantities(text: Text) -> list[Quantity]:
     return found
 
 
-def _digits(text: Text, start: int) -> Quantity | None:
+def _digits(text: TokenizedText, start: int) -> Quantity | None:
     word = text.lower[start]
     match = DIGITS.fullmatch(word)
     if match is None or len(word) > LONGEST:
@@ -194,7 +138,7 @@ def _magnitude(lower: list[str], end: int) -> tuple[int, float]:
     return end, factor
 
 
-def _step(digits: str, factor: float, text: Text, start: int) -> float:
+def _step(digits: str, factor: float, text: TokenizedText, start: int) -> float:
     """Return what a difference of one in the last place that means something is worth; 0 where every place does."""
     whole, _, decimals = digits.replace(",", "").partition(".")
     if not decimals and (factor > 1.0 or whole[-1] == "0") and _is_hedged(text.lower, start):
@@ -209,7 +153,7 @@ def _is_hedged(lower: list[str], start: int) -> bool:
     return not HEDGES.isdisjoint(lower[max(0, start - 3) : start])
 
 
-def _spelled(text: Text, start: int) -> Quantity | None:
+def _spelled(text: TokenizedText, start: int) -> Quantity | None:
     lower = text.lower
     if lower[start] in ORDINALS:
         return _quantity(text, (float(ORDINALS[lower[start]]),), 0.0, "th", start, start + 1, words=True)
@@ -235,7 +179,7 @@ def _spelled(text: Text, start: int) -> Quantity | None:
 
 
 def _quantity(
-    text: Text, values: tuple[float, ...], step: float, unit: str, start: int, end: int, *, words: bool
+    text: TokenizedText, values: tuple[float, ...], step: float, unit: str, start: int, end: int, *, words: bool
 ) -> Quantity:
     if not unit and end < len(text.lower):
         following = text.lower[end]

@@ -1,11 +1,13 @@
 """Words: how a text is cut into them, which of them say nothing of a topic, and which of them are one word."""
 
 import re
+import tomllib
 from collections.abc import Callable, Iterable
+from importlib.resources import files
 from itertools import chain
 from typing import TypeVar
 
-__all__ = ["FUNCTION_STEMS", "FUNCTION_WORDS", "WORD", "bag", "stem", "words_with_stems"]
+__all__ = ["FUNCTION_STEMS", "FUNCTION_WORDS", "WORD", "WORD_LISTS", "bag", "stem", "words_with_stems"]
 
 
 def bag(words: str) -> frozenset[str]:
@@ -20,6 +22,9 @@ def bag(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
+WORD_LISTS = tomllib.loads(files("deep.features.lexical").joinpath("words.toml").read_text(encoding="utf-8"))
+"""The contents of `words.toml`."""
+
 LETTER = (
     r"A-Za-z\xaa\xb5\xba\xc0-\xd6\xd8-\xf6\xf8-\u1fff\u2c00-\u2dff\u3040-\ud7ff\uf900-\ufdff\ufe70-\uffdc"
     r"\U00010000-\U0001efff\U00020000-\U0003ffff"
@@ -29,21 +34,7 @@ LETTER = (
 WORD = re.compile(rf"[{LETTER}]+(?:['\u2019][{LETTER}]+)*|[$€£¥]?\d+(?:[.,:]\d+)*(?:\s?%|(?:[kmb]|[bmt]n)\b)?")
 """In a text in lower case: a run of letters, or a number with its currency sign and what is glued to its end."""
 
-FUNCTION_WORDS = bag(
-    """
-    a about above after again against all also am an and any are as at be because been before being below
-    between both but by can could did do does doing done down during each either else even ever every few for
-    from further had has have having he her here hers herself him himself his how however i if in into is it its
-    itself just may me might mine more most much must my myself neither no nor not now of off on once one only
-    onto or other our ours ourselves out over own per same shall she should since so some still such than that
-    the their theirs them themselves then there these they this those though through thus to too under until up
-    upon us very was we were what when where whether which while who whom whose why will with within without
-    would yet you your yours yourself ain't aren't can't cannot couldn't didn't doesn't don't hadn't hasn't
-    haven't he'd he'll he's i'd i'll i'm i've isn't it'll it's let's mustn't she'd she'll she's shouldn't that's
-    there's they'd they'll they're they've wasn't we'd we'll we're we've weren't what's who's won't wouldn't
-    you'd you'll you're you've s t re ve ll d m
-    """
-)
+FUNCTION_WORDS = bag(WORD_LISTS["function_words"])
 """Words that any text may use; what it speaks of is in the others."""
 
 VOWEL = re.compile("[aeiouy]")
