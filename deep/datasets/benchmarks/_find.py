@@ -1,31 +1,49 @@
-"""Benchmarks by name."""
+"""Benchmarks by name: what `benchmarks.toml` says of each, and the function that reads its files."""
+
+import tomllib
+from collections.abc import Callable, Iterator
+from functools import partial
+from importlib.resources import files
+from typing import Any
 
 from deep.datasets._registry import resolve_dataset
-from deep.datasets.benchmarks._record import Benchmark
-from deep.datasets.benchmarks.aggrefact import AGGREFACT_CNN, AGGREFACT_XSUM
-from deep.datasets.benchmarks.cognibench import COGNIBENCH
-from deep.datasets.benchmarks.fect import FECT
-from deep.datasets.benchmarks.halueval import HALUEVAL_SUMMARIZATION
-from deep.datasets.benchmarks.llm_aggrefact import LLM_AGGREFACT
-from deep.datasets.benchmarks.ragtruth import RAGTRUTH
-from deep.datasets.benchmarks.summedits import SUMMEDITS
-from deep.datasets.benchmarks.tofueval import TOFUEVAL_MEDIASUM, TOFUEVAL_MEETINGBANK
+from deep.datasets.benchmarks import aggrefact, cognibench, fect, halueval, llm_aggrefact, ragtruth, summedits, tofueval
+from deep.datasets.benchmarks._record import Benchmark, BenchmarkFile
+from deep.records import Example
 
-BENCHMARKS = {
-    benchmark.name: benchmark
-    for benchmark in (
-        AGGREFACT_CNN,
-        AGGREFACT_XSUM,
-        COGNIBENCH,
-        FECT,
-        HALUEVAL_SUMMARIZATION,
-        LLM_AGGREFACT,
-        RAGTRUTH,
-        SUMMEDITS,
-        TOFUEVAL_MEDIASUM,
-        TOFUEVAL_MEETINGBANK,
-    )
+__all__ = ["BENCHMARKS", "find_benchmark"]
+
+READERS: dict[str, Callable[..., Iterator[Example]]] = {
+    "aggrefact-cnn": partial(aggrefact.read, origin="cnndm", name="aggrefact-cnn"),
+    "aggrefact-xsum": partial(aggrefact.read, origin="xsum", name="aggrefact-xsum"),
+    "cognibench": cognibench.read,
+    "fect": fect.read,
+    "halueval-summarization": halueval.read,
+    "llm-aggrefact": llm_aggrefact.read,
+    "ragtruth": ragtruth.read,
+    "summedits": summedits.read,
+    "tofueval-mediasum": partial(tofueval.read, part="mediasum"),
+    "tofueval-meetingbank": partial(tofueval.read, part="meetingbank"),
 }
+
+COUNTS = {"cognibench": cognibench.count}
+"""What else is worth counting, where something is."""
+
+
+def _file(entry: dict[str, Any], raw: str) -> BenchmarkFile:
+    url = None if "by_hand" in entry else entry.pop("raw", raw) + entry["name"]
+    return BenchmarkFile(url=url, **entry)
+
+
+def _benchmark(name: str, entry: dict[str, Any]) -> Benchmark:
+    raw = entry.pop("raw", "")
+    held = tuple(_file(file, raw) for file in entry.pop("files"))
+    datasets = tuple(entry.pop("datasets", ()))
+    return Benchmark(name=name, files=held, datasets=datasets, read=READERS[name], count=COUNTS.get(name), **entry)
+
+
+_TOML = files("deep.datasets.benchmarks").joinpath("benchmarks.toml").read_text(encoding="utf-8")
+BENCHMARKS = {name: _benchmark(name, entry) for name, entry in tomllib.loads(_TOML).items()}
 """All benchmarks by name, sorted."""
 
 
@@ -56,6 +74,3 @@ def find_benchmark(name: str, *, param: str = "name") -> tuple[Benchmark, str | 
     owners = {dataset: b for b in BENCHMARKS.values() for dataset in b.datasets} | BENCHMARKS
     found = resolve_dataset(name, owners, param=param)
     return owners[found], None if found in BENCHMARKS else found
-
-
-__all__ = ["BENCHMARKS", "find_benchmark"]

@@ -72,12 +72,12 @@ class Benchmark:
     name: str
     title: str
     licence: str
-    commercial: bool | None
     url: str
     citation: str
     folder: str
     files: tuple[BenchmarkFile, ...]
     read: Callable[..., Iterator[Example]]
+    commercial: bool | None = None
     datasets: tuple[str, ...] = ()
     count: Callable[[Path], dict[str, int]] | None = None
     any_file: bool = False

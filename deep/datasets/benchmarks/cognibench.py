@@ -6,15 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from deep.datasets.benchmarks._read import read_document
-from deep.datasets.benchmarks._record import Benchmark, BenchmarkFile
 from deep.exceptions import InputError
 from deep.records import Example
 
-__all__ = ["COGNIBENCH", "CogniBenchTurn", "load_turns"]
+__all__ = ["CogniBenchTurn", "count", "load_turns", "read"]
 
 DIALOGUES, LABELS = "dialogues.json", "labels.json"
 ASSISTANT = "<assistant>"
-RAW = "https://raw.githubusercontent.com/FUTUREEEEEE/CogniBench"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,30 +126,3 @@ def count(folder: Path) -> dict[str, int]:
         "factual sentences": sum(len(record["factual_list"]) for record in labels),
         "cognitive sentences": sum(len(record["cognitive_list"]) for record in labels),
     }
-
-
-COGNIBENCH = Benchmark(
-    name="cognibench",
-    title="an answer in a knowledge-grounded dialogue",
-    licence="no licence file",
-    commercial=None,
-    url="https://github.com/FUTUREEEEEE/CogniBench",
-    citation="arXiv:2505.20767",
-    folder="cognibench",
-    files=(
-        BenchmarkFile(
-            name=DIALOGUES,
-            url=f"{RAW}/5885fb74811aced41096e7e1324c7682910796fb/data/{DIALOGUES}",
-            sha256="c51d9d7e41037f009dcf2c31c9795e1a2e0967a32e1ea7ff125d299c5eb1fe24",
-        ),
-        BenchmarkFile(
-            name=LABELS,
-            url=f"{RAW}/d17b81d4cead72123e88396a2123ebbe3c8ab396/data/{LABELS}",
-            sha256="f04ce4f9c53a6e4e116a47c12060f8a2f6acd162fcb49f09bf58d07644ce9f87",
-        ),
-    ),
-    read=read,
-    count=count,
-    note="Of the published dialogues, each cut at one turn, those with labels. A turn is consistent if none of its "
-    "sentences is hallucinated.",
-)

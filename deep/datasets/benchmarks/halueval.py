@@ -11,12 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from deep.datasets.benchmarks._read import rows_of
-from deep.datasets.benchmarks._record import Benchmark, BenchmarkFile
 from deep.records import Example
 
-__all__ = ["HALUEVAL_SUMMARIZATION"]
+__all__ = ["read"]
 
-RAW = "https://raw.githubusercontent.com/RUCAIBox/HaluEval/0c6f4dd6ab5e5f7a593dd1505936dd8b6874bfa5/data"
 NAME = "summarization_data.json"
 SIZE = 3000
 SEED = 0
@@ -47,18 +45,3 @@ def _chosen(n: int) -> dict[int, str]:
     drawn = sorted(range(1, n + 1), key=lambda number: sha256(f"{SEED}:{number}".encode()).digest())
     right, hallucinated = drawn[:half], drawn[half : 2 * half]
     return dict.fromkeys(right, "right_summary") | dict.fromkeys(hallucinated, "hallucinated_summary")
-
-
-HALUEVAL_SUMMARIZATION = Benchmark(
-    name="halueval-summarization",
-    title="a summary of a news article, as written by people or with a hallucination by ChatGPT",
-    licence="MIT",
-    commercial=True,
-    url="https://github.com/RUCAIBox/HaluEval",
-    citation="arXiv:2305.11747",
-    folder="halueval",
-    files=(BenchmarkFile(name=NAME, url=f"{RAW}/{NAME}"),),
-    read=read,
-    note="A balanced sample of 3,000 of 10,000 documents, one summary each, by a fixed seed; the paper's own sample of "
-    "that size is not published.",
-)

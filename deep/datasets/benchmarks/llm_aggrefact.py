@@ -10,13 +10,11 @@ from pathlib import Path
 
 from deep.datasets._registry import canonical_name
 from deep.datasets.benchmarks._read import rows_of
-from deep.datasets.benchmarks._record import Benchmark, BenchmarkFile
 from deep.records import Example
 
-__all__ = ["LLM_AGGREFACT"]
+__all__ = ["read"]
 
 NAME = "data/test-00000-of-00001.parquet"
-PAGE = "https://huggingface.co/datasets/lytang/LLM-AggreFact"
 
 
 def read(folder: Path) -> Iterator[Example]:
@@ -30,36 +28,3 @@ def read(folder: Path) -> Iterator[Example]:
         document = documents.setdefault((published, hash(row["doc"])), identifier)
         label = {0: 0, 1: 1}[int(row["label"])]
         yield Example(row["doc"], row["claim"], identifier, label, canonical_name(published), document)
-
-
-LLM_AGGREFACT = Benchmark(
-    name="llm-aggrefact",
-    title="a claim by a language model or a person, with the document it must follow from",
-    licence="CC-BY-ND-4.0",
-    commercial=True,
-    url=PAGE,
-    citation="arXiv:2404.10774",
-    folder="llm_aggrefact",
-    files=(
-        BenchmarkFile(
-            name=NAME,
-            by_hand=f"Sign in to Hugging Face, accept the conditions on {PAGE}, and download {NAME}",
-        ),
-    ),
-    read=read,
-    datasets=(
-        "aggrefact-cnn",
-        "aggrefact-xsum",
-        "claimverify",
-        "expertqa",
-        "factcheck-gpt",
-        "lfqa",
-        "ragtruth",
-        "reveal",
-        "tofueval-mediasum",
-        "tofueval-meetingbank",
-        "wice",
-    ),
-    note="The test split. The authors ask that it be used for evaluation, never for pretraining or fine-tuning; "
-    "TofuEval is in it by sentence, not by summary.",
-)

@@ -11,12 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from deep.datasets.benchmarks._read import rows_of
-from deep.datasets.benchmarks._record import Benchmark, BenchmarkFile
 from deep.records import Example
 
-__all__ = ["RAGTRUTH"]
+__all__ = ["read"]
 
-RAW = "https://raw.githubusercontent.com/ParticleMedia/RAGTruth/f767afd0b3c222c30e2058a13ea7a645edbd14c9/dataset"
 RESPONSES, SOURCES = "response.jsonl", "source_info.jsonl"
 
 
@@ -36,17 +34,3 @@ def _reference(row: Mapping[str, Any]) -> str:
     if isinstance(info, str):
         return info
     return str(info["passages"]) if "passages" in info else json.dumps(info, ensure_ascii=False)
-
-
-RAGTRUTH = Benchmark(
-    name="ragtruth",
-    title="an answer, a summary or a description of data by a language model",
-    licence="MIT",
-    commercial=True,
-    url="https://github.com/ParticleMedia/RAGTruth",
-    citation="arXiv:2401.00396",
-    folder="ragtruth",
-    files=tuple(BenchmarkFile(name=name, url=f"{RAW}/{name}") for name in (RESPONSES, SOURCES)),
-    read=read,
-    note="The test split, response level: consistent without a hallucinated span.",
-)

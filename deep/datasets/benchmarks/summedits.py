@@ -9,12 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from deep.datasets.benchmarks._read import read_document, rows_of
-from deep.datasets.benchmarks._record import Benchmark, BenchmarkFile
 from deep.records import Example
 
-__all__ = ["SUMMEDITS"]
+__all__ = ["read"]
 
-RAW = "https://raw.githubusercontent.com/salesforce/factualNLG/0da1dfa62c783218d26208c1796d3a2605bec745/data/summedits"
 DOMAINS = (
     "billsum",
     "ectsum",
@@ -40,7 +38,7 @@ def read(folder: Path) -> Iterator[Example]:
 
 
 def _pairs(folder: Path) -> Iterator[tuple[str, str, str, str, int]]:
-    published = [(domain, folder / _name(domain)) for domain in DOMAINS]
+    published = [(domain, folder / f"summedits_{domain}.json") for domain in DOMAINS]
     found = [(domain, path) for domain, path in published if path.is_file()]
     for domain, path in found:
         for row in read_document(path):
@@ -49,26 +47,3 @@ def _pairs(folder: Path) -> Iterator[tuple[str, str, str, str, int]]:
         for row in rows_of(folder / TABLE, ("item_id", "document", "claim", "label")):
             domain, identifier = row["item_id"].split("|", 1)
             yield domain, identifier, row["document"], row["claim"], int(row["label"])
-
-
-def _name(domain: str) -> str:
-    return f"summedits_{domain}.json"
-
-
-SUMMEDITS = Benchmark(
-    name="summedits",
-    title="a summary with one edit, consistent with its document or not",
-    licence="Apache-2.0",
-    commercial=True,
-    url="https://github.com/salesforce/factualNLG",
-    citation="arXiv:2305.14540",
-    folder="summedits",
-    files=(
-        *(BenchmarkFile(name=_name(domain), url=f"{RAW}/{_name(domain)}") for domain in DOMAINS),
-        BenchmarkFile(name=TABLE, by_hand="A re-export of eight domains; the authors' JSON files serve as well"),
-    ),
-    read=read,
-    datasets=tuple(f"summedits-{domain.replace('_', '-')}" for domain in DOMAINS),
-    any_file=True,
-    note="A domain is a dataset, and only the domains whose files are there are read.",
-)
