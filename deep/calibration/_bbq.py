@@ -11,8 +11,6 @@ from deep.base import BaseCalibrator
 from deep.calibration._scores import Scores, bin_edges, collapse, weigh
 from deep.exceptions import InputError
 
-__all__ = ["BBQ"]
-
 Ints = npt.NDArray[np.intp]
 
 PRIOR_MARGIN = 5e-3

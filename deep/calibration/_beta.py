@@ -10,8 +10,6 @@ from deep.base import BaseCalibrator
 from deep.calibration._logistic import fit_logistic
 from deep.calibration._scores import Scores, collapse
 
-__all__ = ["Beta"]
-
 
 class Beta(BaseCalibrator):
     """Three parameters that bend P apart at its two ends, and never fall.

@@ -9,9 +9,6 @@ from numpy.typing import ArrayLike
 from deep._checks import Floats, Labels, RandomState, Weights, check_labels, check_sample_weight
 from deep.calibration._scores import check_counts, check_inside, check_whole, weigh
 
-__all__ = ["PairedComparison", "bootstrap_balanced_accuracy", "paired_bootstrap"]
-
-
 TIE = 1e-12
 """Differences this close count as equal: the same counts, summed in another order."""
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-__all__ = ["CorpDisplay"]
-
 
 @dataclass(frozen=True, eq=False)
 class CorpDisplay:

@@ -8,9 +8,6 @@ from numpy.typing import ArrayLike
 from deep._checks import Floats, RandomState, Weights, check_probabilities
 from deep.calibration._scores import Scores, bin_edges, bin_sums, check_bins, check_counts, check_whole, checked_scores
 
-__all__ = ["NoiseFloor", "debiased_ece", "ece_noise_floor", "expected_calibration_error"]
-
-
 REACH = 9.0
 SLACK = 20
 """A count is followed REACH standard deviations and SLACK rows to either side of its mean: beyond lies < 1e-18."""

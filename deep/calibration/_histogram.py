@@ -6,8 +6,6 @@ from deep._checks import Floats, Labels
 from deep.base import BaseCalibrator
 from deep.calibration._scores import bin_edges, bin_sums, check_bins, collapse
 
-__all__ = ["Histogram"]
-
 
 class Histogram(BaseCalibrator):
     """Replace P by the share of label 1 among the fitted rows in its bin, of equal width.

@@ -7,8 +7,6 @@ from deep._checks import Floats, Labels
 from deep.base import BaseCalibrator
 from deep.calibration._scores import collapse
 
-__all__ = ["Isotonic"]
-
 
 class Isotonic(BaseCalibrator):
     """The never falling map that fits best; it has no shape to be wrong about, and needs many labels.

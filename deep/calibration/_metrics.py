@@ -25,17 +25,6 @@ from deep.calibration._scores import (
 )
 from deep.exceptions import InputError
 
-__all__ = [
-    "BrierDecomposition",
-    "auroc",
-    "balanced_accuracy",
-    "brier_decomposition",
-    "evaluate",
-    "log_loss",
-    "precision",
-    "recall",
-]
-
 
 class BrierDecomposition(NamedTuple):
     """The Brier score and its three parts: brier = reliability - resolution + uncertainty.

@@ -1,7 +1,5 @@
 """The calibrators' names, known without loading the libraries behind them."""
 
-__all__ = ["CALIBRATOR_CLASSES"]
-
 CALIBRATOR_CLASSES = {
     "bbq": "BBQ",
     "beta": "Beta",

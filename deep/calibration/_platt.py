@@ -8,8 +8,6 @@ from deep.base import BaseCalibrator
 from deep.calibration._logistic import fit_logistic
 from deep.calibration._scores import collapse
 
-__all__ = ["Platt"]
-
 
 class Platt(BaseCalibrator):
     """Logistic regression of the label on the log-odds of P: slope and intercept.

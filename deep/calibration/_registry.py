@@ -4,8 +4,6 @@ from deep import calibration
 from deep.base import BaseCalibrator
 from deep.calibration._names import CALIBRATOR_CLASSES
 
-__all__ = ["CALIBRATORS"]
-
 CALIBRATORS: dict[str, type[BaseCalibrator]] = {
     name: getattr(calibration, class_name) for name, class_name in CALIBRATOR_CLASSES.items()
 }

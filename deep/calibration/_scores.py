@@ -9,21 +9,6 @@ from numpy.typing import ArrayLike
 from deep._checks import Floats, Labels, Weights, check_labels, check_probabilities, check_sample_weight
 from deep.exceptions import InputError
 
-__all__ = [
-    "Scores",
-    "bin_edges",
-    "bin_sums",
-    "check_bins",
-    "check_counts",
-    "check_inside",
-    "check_whole",
-    "checked_rows",
-    "checked_scores",
-    "collapse",
-    "weigh",
-]
-
-
 Rows = tuple[Floats, Labels, Floats]
 """Probabilities, labels and weights."""
 

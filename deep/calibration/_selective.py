@@ -14,8 +14,6 @@ from deep.calibration._scores import check_counts, check_inside, checked_scores,
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["SelectiveThreshold", "risk_coverage", "selective_threshold"]
-
 
 LEVELS = np.linspace(0.05, 1.0, 20)
 """Shares of the items, most confident first, that are tested for whether they keep the accuracy."""

@@ -7,9 +7,6 @@ from deep._odds import expit, logit
 from deep.base import BaseCalibrator
 from deep.calibration._scores import Scores, collapse
 
-__all__ = ["Temperature"]
-
-
 COLDEST, HOTTEST = 0.01, 100.0
 """The temperatures searched; separable scores reach the first, uninformative ones the second."""
 

@@ -7,8 +7,6 @@ from deep._checks import Floats, Labels, check_probabilities
 from deep.base import BaseCalibrator
 from deep.calibration._scores import collapse
 
-__all__ = ["VennAbers"]
-
 
 class VennAbers(BaseCalibrator):
     """Inductive Venn-Abers predictor [1]_.

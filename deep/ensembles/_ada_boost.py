@@ -12,8 +12,6 @@ from deep._checks import Floats, Labels, Votes
 from deep.base import StagedEnsembler
 from deep.ensembles._encoding import Grid, at_stages, check_above, check_count, merge_repeats, neutral, signed
 
-__all__ = ["AdaBoost"]
-
 
 @dataclass(frozen=True)
 class Stump:

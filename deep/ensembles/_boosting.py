@@ -14,9 +14,6 @@ from deep.ensembles._encoding import Grid, check_above, merge_repeats, signed
 from deep.exceptions import InputError
 from deep.records import ABSTAIN
 
-__all__ = ["LGBM", "XGB", "CatBoost"]
-
-
 Booster = Any
 """An xgboost.Booster, a lightgbm.Booster or a catboost.CatBoost; the three libraries come without types."""
 

@@ -11,9 +11,6 @@ from deep.ensembles._encoding import tokens
 from deep.exceptions import InputError
 from deep.records import ABSTAIN
 
-__all__ = ["DawidSkene"]
-
-
 SMALLEST = 1e-10
 """The least expected count of a vote that occurs, the least prior and the least probability of a vote."""
 

@@ -10,8 +10,6 @@ from deep._checks import Floats, Labels, Votes
 from deep.exceptions import InputError
 from deep.records import ABSTAIN
 
-__all__ = ["Grid", "at_stages", "check_above", "check_count", "merge_repeats", "neutral", "signed", "tokens"]
-
 Grid = Mapping[str, Sequence[float]]
 """The values that a grid search tries, by parameter."""
 

@@ -15,8 +15,6 @@ from deep.base import BaseEnsembler
 from deep.ensembles._encoding import Grid, check_above
 from deep.exceptions import InputError
 
-__all__ = ["LabelModel"]
-
 
 @dataclass(eq=False, repr=False)
 class LabelModel(BaseEnsembler):

@@ -13,8 +13,6 @@ from deep.base import BaseEnsembler
 from deep.ensembles._encoding import Grid, check_above, signed
 from deep.exceptions import InputError
 
-__all__ = ["LDA", "LogisticRegression"]
-
 
 class LogisticRegression(BaseEnsembler):
     """Logistic regression on signed votes, with an L2 penalty on all but the intercept.

@@ -11,9 +11,6 @@ from deep.base import BaseEnsembler
 from deep.ensembles._encoding import Grid, check_above, tokens
 from deep.records import ABSTAIN
 
-__all__ = ["BernoulliNB", "MultinomialNB"]
-
-
 ALPHAS = {"alpha": (1.0, 300.0, 1000.0, 3000.0, 10000.0, 30000.0)}
 """Strong credit is what makes up for voters that err together, at 10,000 rows about one row each."""
 

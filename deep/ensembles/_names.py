@@ -1,7 +1,5 @@
 """The ensemblers' names, known without loading the libraries behind them."""
 
-__all__ = ["ENSEMBLER_NAMES"]
-
 ENSEMBLER_NAMES = (
     "AdaBoost",
     "BernoulliNB",

@@ -9,9 +9,6 @@ from deep._checks import Floats, Labels, Votes
 from deep.base import BaseEnsembler
 from deep.ensembles._encoding import Grid, check_above, merge_repeats, signed
 
-__all__ = ["KNeighbors"]
-
-
 BLOCK = 2**22
 """Distances held at once, so that memory does not grow with the rows asked for."""
 

@@ -11,8 +11,6 @@ from deep.base import BaseEnsembler
 from deep.ensembles._encoding import Grid, check_above, merge_repeats, signed
 from deep.ensembles._linear import fit_logistic
 
-__all__ = ["SVC"]
-
 
 class SVC(BaseEnsembler):
     """Support vector classifier on signed votes, Gaussian kernel, with Platt's sigmoid on its output.

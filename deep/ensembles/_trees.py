@@ -21,8 +21,6 @@ from deep.base import BaseEnsembler, StagedEnsembler
 from deep.ensembles._encoding import Grid, at_stages, check_above, check_count, merge_repeats, neutral, signed
 from deep.exceptions import InputError
 
-__all__ = ["DecisionTree", "GradientBoosting", "RandomForest"]
-
 
 @dataclass(eq=False, repr=False)
 class DecisionTree(BaseEnsembler):

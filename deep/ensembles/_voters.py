@@ -9,8 +9,6 @@ from deep.base import BaseEnsembler
 from deep.ensembles._encoding import check_above
 from deep.records import ABSTAIN
 
-__all__ = ["MajorityLabelVoter", "WeightedMajorityVoting"]
-
 
 class MajorityLabelVoter(BaseEnsembler):
     """The share of votes cast for 1.

@@ -16,15 +16,6 @@ from deep.evaluate._result import Row
 from deep.model import group_weights
 from deep.records import ABSTAIN, VoteMatrix
 
-__all__ = [
-    "Baseline",
-    "balanced_accuracies",
-    "best_threshold",
-    "encoder_baselines",
-    "optimal_thresholds",
-    "vote_baselines",
-]
-
 Decisions = npt.NDArray[np.bool_]
 
 

@@ -10,8 +10,6 @@ from deep.calibration import paired_bootstrap
 from deep.evaluate._baselines import Baseline
 from deep.evaluate._result import Row
 
-__all__ = ["ALPHA", "compare", "rivals"]
-
 ALPHA = 0.01
 """Significance level after Bonferroni's correction, as in the paper's section 4.4."""
 

@@ -14,8 +14,6 @@ from deep.exceptions import InputError
 from deep.model import LEVEL, TrainingSet, out_of_fold
 from deep.records import ABSTAIN
 
-__all__ = ["PanelReport", "PanelStep", "panel_worth"]
-
 ENSEMBLER = "LogisticRegression"
 """The ensembler by which panels are compared: quick to fit, and a judge that adds nothing gets no weight."""
 

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw_optimal_thresholds", "draw_threshold_transfer", "write_figures"]
 
 CAPTION = "SIMULATED votes: no LLM was called"
 

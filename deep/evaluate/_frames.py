@@ -8,8 +8,6 @@ import pandas as pd
 
 from deep.evaluate._result import Row
 
-__all__ = ["markdown", "null_if_nan", "percent", "records", "write_table"]
-
 
 def markdown(frame: pd.DataFrame) -> Iterator[str]:
     """Yield the lines of a Markdown table; fractions with four decimals, empty where there is no value."""

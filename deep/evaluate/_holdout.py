@@ -10,8 +10,6 @@ from deep._checks import check_both_classes, check_choice
 from deep.exceptions import InputError
 from deep.records import VoteMatrix
 
-__all__ = ["HoldOut", "HoldOutUnit", "hold_out"]
-
 HoldOutUnit = Literal["dataset", "family"]
 
 

@@ -4,8 +4,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-__all__ = ["mean_interval", "t_reach"]
-
 
 def t_reach(sd: float, n: int, level: float) -> float:
     """Return half the width of the t-interval of a mean of `n` values with sample standard deviation `sd`.

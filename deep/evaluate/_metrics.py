@@ -14,8 +14,6 @@ from deep.evaluate._result import Row
 from deep.features import distinct_patterns
 from deep.records import VoteMatrix
 
-__all__ = ["METRICS", "TestCells"]
-
 METRICS = (
     "balanced_accuracy",
     "balanced_accuracy_ci",

@@ -6,8 +6,6 @@ import pandas as pd
 
 from deep._files import JsonObject
 
-__all__ = ["LooResult", "Row", "Run"]
-
 Row = JsonObject
 """A row of a table, or an object of a results.json."""
 

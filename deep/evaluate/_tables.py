@@ -8,8 +8,6 @@ import pandas as pd
 from deep.evaluate._frames import write_table
 from deep.evaluate._result import Row, Run
 
-__all__ = ["TABLES", "write_tables"]
-
 
 def single_voters(runs: Sequence[Run]) -> pd.DataFrame:
     """Table 1: every voter alone on every held-out dataset."""

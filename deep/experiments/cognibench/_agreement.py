@@ -14,8 +14,6 @@ from deep.datasets import read_annotation_rows
 from deep.exceptions import InputError
 from deep.features import agreement_interval, cohen_kappa, krippendorff_alpha
 
-__all__ = ["agreement_tables", "read_annotations"]
-
 COLUMNS = ("item_id", "protocol", "annotator", "label")
 
 Ratings = npt.NDArray[np.int64]

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw_figures"]
 
 COLORS = {"factual": BLUE, "cognitive": RED}
 

@@ -13,7 +13,6 @@ from deep.records import Example, Judgment
 if TYPE_CHECKING:
     from deep.asking import Entry, Outcome, Settings
 
-__all__ = ["AskedJudge", "Method", "ask_judges", "asked_judges", "constants", "read_encoder"]
 
 Judge = ListJudge | TieredJudge
 

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 
 from deep.experiments.cognibench._turns import LabeledTurn
 
-__all__ = ["PARTS", "UNITS", "Found", "Score", "macro", "score_turns"]
-
 PARTS = ("overall", "factual", "cognitive")
 
 UNITS = ("words", "sentences")

@@ -6,8 +6,6 @@ from deep._files import JsonObject
 from deep.experiments.cognibench._turns import LabeledTurn
 from deep.prompt_pool import ListJudge, list_text
 
-__all__ = ["chats"]
-
 
 def chats(turns: Sequence[LabeledTurn], level: str) -> Iterator[JsonObject]:
     """Yield one chat a turn: what :class:`ListJudge` asks, and the list of hallucinated sentences as the answer.

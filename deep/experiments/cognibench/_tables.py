@@ -13,19 +13,6 @@ from deep.experiments.cognibench._metric import PARTS, UNITS, Score, macro, scor
 from deep.experiments.cognibench._turns import LabeledTurn, counts_of
 from deep.prompt_pool import TIERS
 
-__all__ = [
-    "N_POSITIONS",
-    "PUBLISHED",
-    "TITLES",
-    "percentages",
-    "results_of",
-    "scores_of",
-    "sentences",
-    "summary_text",
-    "tables",
-    "verdict_shares",
-]
-
 TITLES = {
     "table2-statistics": "Table 2: the labeled turns",
     "table3-detection": "Table 3: F1 of the detection of hallucinated sentences, weighted by words, in percent",

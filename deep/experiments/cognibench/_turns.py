@@ -12,8 +12,6 @@ from deep.datasets.benchmarks.cognibench import CogniBenchTurn, load_turns
 from deep.exceptions import InputError
 from deep.prompt_pool import CRITERIA, TIERS
 
-__all__ = ["GoldSentence", "LabeledTurn", "counts_of", "read_turns"]
-
 _TIER_LISTS = ("misleading_list", "speculative_list", "realiable_list", "unequivocal_list")
 """The published names, as they are spelled there, in the order of `TIERS`."""
 

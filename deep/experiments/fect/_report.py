@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["FIGURES", "TABLES", "cells", "draw", "report"]
 
 TABLES = {"f1": 2, "precision": 4, "recall": 5}
 """The paper's table of each metric."""

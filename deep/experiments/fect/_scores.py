@@ -9,8 +9,6 @@ from deep._files import JsonObject
 from deep.evaluate import t_reach
 from deep.features import krippendorff_alpha
 
-__all__ = ["METRICS", "consistency", "pick_best", "score_runs", "summarise"]
-
 METRICS = ("f1", "precision", "recall")
 
 JUDGE = ["model", "prompt"]

@@ -8,8 +8,6 @@ from pathlib import Path
 
 from deep.exceptions import InputError
 
-__all__ = ["Chat", "TrainingTurn", "file_hash", "read_chats", "turns_of"]
-
 ROLES = ("assistant", "system", "user")
 
 Message = dict[str, str]

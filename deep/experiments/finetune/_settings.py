@@ -5,8 +5,6 @@ from dataclasses import asdict, dataclass, fields, replace
 from deep._files import JsonObject
 from deep.exceptions import InputError
 
-__all__ = ["PRESETS", "SCHEDULES", "STATED", "TrainSettings", "as_record", "settings_for"]
-
 SCHEDULES = ("constant", "cosine", "linear")
 
 

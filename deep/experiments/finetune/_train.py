@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback, TrainerState
     from trl import SFTConfig
 
-__all__ = ["Base", "fitting_turns", "load_base", "quiet", "require_training", "save_model", "train"]
 
 KEPT = ("step", "epoch", "loss", "learning_rate", "grad_norm")
 

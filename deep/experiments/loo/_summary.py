@@ -4,8 +4,6 @@ from collections.abc import Iterator, Sequence
 
 from deep.evaluate import Row, Run, percent
 
-__all__ = ["mean_of_runs", "summary"]
-
 CHAINS = {
     "recommended": "recommended (chosen on training data)",
     "recommended_by_accuracy": "recommended by inner accuracy",

@@ -13,7 +13,6 @@ from deep.records import VoteMatrix
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["paper_figures"]
 
 MOST_PROMPTS = 9
 

@@ -7,8 +7,6 @@ import pandas as pd
 from deep.datasets import PublishedFigure, published_baselines, published_points, published_table
 from deep.evaluate import Row, Run
 
-__all__ = ["PUBLISHED", "TABLES", "THIS_RUN", "paper_tables", "side_by_side"]
-
 PUBLISHED, THIS_RUN = "published", "this run"
 
 

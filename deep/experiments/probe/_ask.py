@@ -7,8 +7,6 @@ from typing import Any
 from deep.asking import Entry, ProgramId, run_programs
 from deep.console import StoppedError, call_settings, endpoint_of
 
-__all__ = ["ask"]
-
 
 def ask(args: argparse.Namespace, programs: Callable[[], Iterator[Entry]]) -> dict[ProgramId, Any]:
     """Run programs to their end; return what each found, or raise where the run was stopped before."""

@@ -21,8 +21,6 @@ from deep.prompt_pool.stepwise import (
     read_verdict,
 )
 
-__all__ = ["BuildOptions", "BuiltSample", "build_sample"]
-
 MIXED_BELOW = 0.5
 """A claim whose segment lies in insertions by at least this share is hallucinated, by less it is mixed."""
 

@@ -15,8 +15,6 @@ from deep.experiments.probe._measures import MATCHES
 from deep.experiments.probe._observe import STAGES
 from deep.experiments.probe._records import TASKS
 
-__all__ = ["main"]
-
 DESCRIPTION = """Build the benchmark PROBE, measure models step by step on it, and export training data.
 
 The same command again asks only what is missing. Exit status: 0 done, 2 an error, 3 the budget is reached,

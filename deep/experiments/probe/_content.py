@@ -13,8 +13,6 @@ from deep.experiments.probe._records import Article, Insertion, Sample
 from deep.prompt_pool import Program, Question, Reply, why_unusable
 from deep.prompt_pool.stepwise import Span, Text, fence_code, fenced_messages, read_list
 
-__all__ = ["STYLES", "Rejected", "ask_again", "read_insertions", "write_sample"]
-
 T = TypeVar("T")
 
 STYLES = ("blog", "lecture_notes", "faq", "textbook")

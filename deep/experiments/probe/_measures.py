@@ -9,8 +9,6 @@ from deep.experiments.probe._observe import Observed, known_excerpts, normalise
 from deep.experiments.probe._records import TASKS, GoldClaim, Sample
 from deep.prompt_pool.stepwise import Claim, Excerpt, Span, covered
 
-__all__ = ["MATCHES", "Measure", "match_claims", "measure"]
-
 MATCHES = ("exact", "normalised", "semantic")
 COVERED = 0.5
 """A passage counts as found where at least this share of its characters is covered."""

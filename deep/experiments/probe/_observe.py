@@ -23,8 +23,6 @@ from deep.prompt_pool.stepwise import (
 )
 from deep.records import Judgment, Reason
 
-__all__ = ["STAGES", "Observed", "direct_program", "equivalence_program", "gold_checked", "normalise", "stage_program"]
-
 STAGES = ("decompose", "find", "evaluate", "locate", "all")
 
 Pair = tuple[str, Excerpt]

@@ -11,20 +11,6 @@ from deep.datasets import ending_of, read_rows
 from deep.exceptions import InputError
 from deep.prompt_pool.stepwise import Excerpt, Span
 
-__all__ = [
-    "COMPLEXITIES",
-    "LABELS",
-    "TASKS",
-    "Article",
-    "FoundExcerpt",
-    "GoldClaim",
-    "Insertion",
-    "Sample",
-    "read_articles",
-    "read_samples",
-    "write_samples",
-]
-
 TASKS = ("summarization", "question_answering", "style_transfer")
 COMPLEXITIES = (0, 1, 2, 3)
 LABELS = ("hallucinated", "mixed", "truth", "unverified")

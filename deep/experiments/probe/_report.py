@@ -14,7 +14,6 @@ from deep.experiments.probe._records import TASKS
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["TITLES", "build_tables", "write_report"]
 
 Measures = Mapping[str, Sequence[Measure]]
 """By model."""

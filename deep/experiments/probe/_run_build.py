@@ -19,8 +19,6 @@ from deep.experiments.probe._content import STYLES
 from deep.experiments.probe._records import COMPLEXITIES, TASKS, Article, Sample, read_articles, write_samples
 from deep.experiments.probe._statistics import statistics
 
-__all__ = ["SPLITS", "build", "ordered", "plan_programs", "split_articles"]
-
 SPLITS = ("train", "evaluation")
 
 

@@ -19,8 +19,6 @@ from deep.experiments.probe._records import Sample, read_samples
 from deep.experiments.probe._report import TITLES, build_tables, write_report
 from deep.experiments.probe._run_votes import measure_votes
 
-__all__ = ["data_file", "evaluate", "evaluate_votes", "split_samples"]
-
 
 def data_file(data: Path, split: str) -> Path:
     """Return the file of a split where `data` is a build, else `data` itself."""

@@ -11,8 +11,6 @@ from deep.experiments.probe._run_build import SPLITS
 from deep.experiments.probe._run_eval import data_file, split_samples
 from deep.experiments.probe._sft import chats
 
-__all__ = ["export"]
-
 
 def export(args: argparse.Namespace) -> int:
     """Run ``deep probe export-sft``."""

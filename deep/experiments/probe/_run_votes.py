@@ -12,8 +12,6 @@ from deep.evaluate import markdown, records, write_table
 from deep.exceptions import InputError
 from deep.experiments.probe._records import COMPLEXITIES, TASKS, Sample
 
-__all__ = ["measure_votes", "voter_table"]
-
 INDEX = ("dataset", "item_id", "label", "document_id")
 TITLE = "Responses that each voter calls inconsistent, by task and complexity"
 

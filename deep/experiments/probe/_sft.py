@@ -8,8 +8,6 @@ from deep.experiments.probe._records import FoundExcerpt, GoldClaim, Sample
 from deep.prompt_pool import Question
 from deep.prompt_pool.stepwise import evaluation_question, finding_question
 
-__all__ = ["chats"]
-
 
 def chats(samples: Iterable[Sample]) -> Iterator[JsonObject]:
     """Yield evidence-finding and evidence-evaluation examples, each distinct one once.

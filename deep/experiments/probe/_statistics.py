@@ -6,8 +6,6 @@ import pandas as pd
 
 from deep.experiments.probe._records import TASKS, Sample
 
-__all__ = ["statistics"]
-
 
 def statistics(samples: Sequence[Sample]) -> pd.DataFrame:
     """Table 1: instances, claims and lengths by task and overall; lengths are in characters.

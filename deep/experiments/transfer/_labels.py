@@ -7,8 +7,6 @@ from deep._checks import Floats, Labels
 from deep.calibration import expected_calibration_error
 from deep.model import STRATEGIES, FewLabels, PoolScores, propose_labels
 
-__all__ = ["FEW", "PAIRS", "few_label_errors", "fewer_labels"]
-
 FEW = (20, 50, 100)
 """Numbers of target labels given."""
 

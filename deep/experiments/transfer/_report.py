@@ -8,8 +8,6 @@ import pandas as pd
 from deep._checks import Floats
 from deep.evaluate import Row, markdown, mean_interval, percent
 
-__all__ = ["COMPARED", "report_text", "simulated_text", "summarize", "summarize_simulated"]
-
 LEVEL = 0.95
 """Of the intervals over datasets."""
 

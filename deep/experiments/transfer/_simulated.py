@@ -20,8 +20,6 @@ from deep.evaluate import Row
 from deep.model import Pool
 from deep.records import VoteMatrix
 
-__all__ = ["WORLDS", "World", "simulate_world", "transfer_in", "true_tables"]
-
 N_VOTERS = 5
 N_NODES = 21
 

@@ -35,8 +35,6 @@ from deep.model import (
 )
 from deep.records import VoteMatrix
 
-__all__ = ["MIN_CELL", "TransferSettings", "transfer_to"]
-
 MIN_CELL = 30
 """Rows of a vote pattern from which its observed rate is compared with the interval of P."""
 
