@@ -1,3 +1,5 @@
+from ._attempt import Attempt as Attempt
+from ._attempt import Failed as Failed
 from ._attempt import Terms as Terms
 from ._batch import BatchRunner as BatchRunner
 from ._breaker import CircuitBreaker as CircuitBreaker
@@ -18,7 +20,6 @@ from ._history import Answer as Answer
 from ._history import History as History
 from ._history import ReportRow as ReportRow
 from ._lease import Job as Job
-from ._lease import KnownRequest as KnownRequest
 from ._ledger import Ledger as Ledger
 from ._limits import ConcurrencyLimit as ConcurrencyLimit
 from ._limits import Throttle as Throttle

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from deep.llm._budget import Budget, output_limit, worst_case
 from deep.llm._errors import AMBIGUOUS, CallError
@@ -12,7 +12,7 @@ from deep.llm._reply import Reply, read_reply
 from deep.llm._request import Body
 from deep.llm._retry import RetryPolicy
 
-__all__ = ["Answered", "Attempt", "Failed", "Terms"]
+__all__ = ["Attempt", "Failed", "Terms"]
 
 
 @dataclass(slots=True)
@@ -34,15 +34,6 @@ class Terms:
     tokens_per_minute: Throttle = field(default_factory=Throttle)
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     budget: Budget = field(default_factory=Budget)
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """A reply, the seconds it took and its dollars; None where the price is not known."""
-
-    reply: Reply
-    seconds: float
-    cost: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +67,7 @@ class Attempt:
         terms: Terms,
         announce: Callable[[float | None], Awaitable[None]],
         send: Callable[[bytes], Awaitable[str]],
-    ) -> Answered | Failed:
+    ) -> Reply | Failed:
         """Send the request once, as soon as `terms` have room for it.
 
         Parameters
@@ -108,24 +99,24 @@ class Attempt:
         finally:
             terms.budget.settle(worst, spent)
 
-    async def _exchange(self, prices: PriceBook, send: Callable[[bytes], Awaitable[str]]) -> Answered | Failed:
+    async def _exchange(self, prices: PriceBook, send: Callable[[bytes], Awaitable[str]]) -> Reply | Failed:
         started = time.monotonic()
         try:
             reply = read_reply(await send(self.text.encode()))
         except CallError as error:
             return Failed(error, time.monotonic() - started)
         seconds = time.monotonic() - started
-        return Answered(reply, seconds, prices.cost([reply.model, self.model], reply.tokens))
+        return replace(reply, seconds=seconds, cost=prices.cost([reply.model, self.model], reply.tokens))
 
 
-def _spent(ended: Answered | Failed, worst: float | None) -> float | None:
+def _spent(ended: Reply | Failed, worst: float | None) -> float | None:
     if isinstance(ended, Failed):
         return worst if ended.error.kind in AMBIGUOUS else 0.0
     return worst if ended.cost is None else ended.cost
 
 
-def _count(ended: Answered | Failed, concurrency: ConcurrencyLimit) -> None:
-    if isinstance(ended, Answered):
+def _count(ended: Reply | Failed, concurrency: ConcurrencyLimit) -> None:
+    if isinstance(ended, Reply):
         concurrency.answered()
     elif ended.error.kind == "rate_limited":
         concurrency.rate_limited()

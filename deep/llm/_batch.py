@@ -5,27 +5,22 @@ import json
 import tempfile
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, TypedDict, TypeVar
 
 from deep.llm import _batch_table as table
-from deep.llm._attempt import Terms
 from deep.llm._batch_table import Batch
 from deep.llm._budget import worst_case
-from deep.llm._caller import Parser, read_safely
-from deep.llm._client import Client, call_error, reply_error
+from deep.llm._caller import Session
+from deep.llm._client import call_error, reply_error
 from deep.llm._errors import CallError, EndpointError, RequestState
-from deep.llm._gate import ModelGate
 from deep.llm._lease import Job
-from deep.llm._ledger import Ledger
 from deep.llm._reply import reply_of
 from deep.llm._request import Request, json_text
 from deep.llm._runner import StopReason
-from deep.llm._tally import Tally
 from deep.llm._writer import Written
-from deep.records import ABSTAIN, Judgment
 
 if TYPE_CHECKING:
     from openai.types import Batch as RemoteBatch
@@ -61,19 +56,14 @@ class _Spool:
         return self.size >= MAX_REQUESTS - CHUNK or self.file.tell() >= MAX_BYTES
 
 
-class BatchRunner:
-    """Runs requests through the Batch API.
+@dataclass(eq=False)
+class BatchRunner(Session):
+    """Runs requests through the Batch API; concurrency and limits a minute do not apply.
 
     Parameters
     ----------
-    ledger : Ledger
-    client : Client
-    parse : callable
-        Turns a request and its reply into a Judgment; None where it has no vote of its own.
-    terms : Terms
-        Prices, budget and retries; concurrency and limits a minute do not apply.
-    gate : ModelGate
-    tally : Tally
+    ledger, client, parse, terms, gate, tally
+        As of a session.
     endpoint : str
         The endpoint's name.
     poll : float
@@ -85,28 +75,10 @@ class BatchRunner:
         Why the run ended before its end.
     """
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        client: Client,
-        parse: Parser,
-        terms: Terms,
-        gate: ModelGate,
-        tally: Tally,
-        *,
-        endpoint: str,
-        poll: float = 30.0,
-    ) -> None:
-        self._ledger = ledger
-        self._client = client
-        self._parse = parse
-        self._terms = terms
-        self._gate = gate
-        self._tally = tally
-        self._endpoint = endpoint
-        self._poll = poll
-        self._halt = asyncio.Event()
-        self.stopped: StopReason | None = None
+    endpoint: str
+    poll: float = 30.0
+    stopped: StopReason | None = field(default=None, init=False)
+    _halt: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     def stop(self, why: StopReason) -> None:
         """Leave at the next moment; batches go on by themselves, and the next run finds them."""
@@ -136,7 +108,7 @@ class BatchRunner:
 
     async def _api(self, call: Callable[[], Awaitable[T]]) -> T:
         """Make a call about files or batches, again after faults that pass."""
-        retry, attempt = self._terms.retry, 1
+        retry, attempt = self.terms.retry, 1
         while True:
             try:
                 return await self._translated(call)
@@ -153,24 +125,24 @@ class BatchRunner:
         except TimeoutError:
             raise CallError("timeout", f"no answer within {FILE_SECONDS} s") from None
         except Exception as error:
-            raise call_error(error, self._client.redact) from None
+            raise call_error(error, self.client.redact) from None
 
     async def _attach(self) -> None:
         """Find the endpoint's name for batches whose making was interrupted; release those it never got."""
-        for batch in await self._ledger.open_batches(self._endpoint):
+        for batch in await self.ledger.open_batches(self.endpoint):
             if batch.remote is not None:
                 continue
             remote = await self._find(batch.id)
             if remote is None:
-                await self._ledger.call(table.release, batch_id=batch.id, run=self._ledger.run)
+                await self.ledger.call(table.release, batch_id=batch.id, run=self.ledger.run)
             else:
-                await self._ledger.call(table.set_batch, batch_id=batch.id, remote=remote)
+                await self.ledger.call(table.set_batch, batch_id=batch.id, remote=remote)
 
     async def _find(self, batch_id: str) -> str | None:
         """Return the endpoint's name for the batch that carries ours, if it has one."""
 
         async def search() -> str | None:
-            async for remote in self._client.openai.batches.list(limit=100):
+            async for remote in self.client.openai.batches.list(limit=100):
                 if (remote.metadata or {}).get("deep_batch") == batch_id:
                     return remote.id
             return None
@@ -185,12 +157,12 @@ class BatchRunner:
             with tempfile.NamedTemporaryFile(suffix=".jsonl") as file:
                 spool = _Spool(uuid.uuid4().hex, file)
                 batch = Batch(spool.batch_id, None, 0)
-                await self._ledger.call(table.add_batch, batch, self._endpoint, self._ledger.run)
+                await self.ledger.call(table.add_batch, batch, self.endpoint, self.ledger.run)
                 exhausted = await self._fill(spool, stream, first=first)
                 if spool.size:
                     await self._submit(spool)
                 else:
-                    await self._ledger.call(table.set_batch, batch_id=spool.batch_id, state="released")
+                    await self.ledger.call(table.set_batch, batch_id=spool.batch_id, state="released")
             total += spool.size
             if exhausted:
                 break
@@ -199,9 +171,9 @@ class BatchRunner:
     async def _fill(self, spool: _Spool, stream: Iterator[Request], *, first: bool) -> bool:
         """Write requests to a batch file until it is full; return whether that was all of them."""
         while chunk := list(islice(stream, CHUNK)):
-            lease = await self._ledger.lease(chunk, again=True)
+            lease = await self.ledger.lease(chunk, again=True)
             for request, row in lease.settled if first else ():
-                self._tally.find(request.voter, row)
+                self.tally.find(request.voter, row)
             started = [future for job in lease.jobs if (future := await self._spool(spool, job)) is not None]
             await asyncio.gather(*started)
             if len(started) < len(lease.jobs):
@@ -213,28 +185,28 @@ class BatchRunner:
 
     async def _spool(self, spool: _Spool, job: Job) -> Written | None:
         """Add one line to a batch file; None where the budget has no room for it."""
-        body = self._gate.apply(job.request.endpoint, job.request.body)
-        worst = worst_case(self._terms.prices, body, job.text, batch=True)
-        if not self._terms.budget.fits(worst):
+        body = self.gate.apply(job.request.endpoint, job.request.body)
+        worst = worst_case(self.terms.prices, body, job.text, batch=True)
+        if not self.terms.budget.fits(worst):
             return None
-        await self._terms.budget.admit(worst)
+        await self.terms.budget.admit(worst)
         changed = None if body is job.request.body else json_text(body)
         line = {"custom_id": job.key, "method": "POST", "url": "/v1/chat/completions", "body": body}
         spool.file.write(json_text(line).encode() + b"\n")
         spool.size += 1
-        self._tally.attempts += 1
-        return self._ledger.start(job, changed_body=changed, worst_case=worst, batch=spool.batch_id)
+        self.tally.attempts += 1
+        return self.ledger.start(job, changed_body=changed, worst_case=worst, batch=spool.batch_id)
 
     async def _submit(self, spool: _Spool) -> None:
         """Upload a batch file and make the batch, which may have been made though the answer was lost."""
         spool.file.flush()
-        await self._ledger.call(table.set_batch, batch_id=spool.batch_id, size=spool.size)
+        await self.ledger.call(table.set_batch, batch_id=spool.batch_id, size=spool.size)
         path = Path(spool.file.name)
-        file = await self._api(lambda: self._client.openai.files.create(file=path, purpose="batch"))
+        file = await self._api(lambda: self.client.openai.files.create(file=path, purpose="batch"))
 
         async def create() -> str:
             try:
-                made = await self._client.openai.batches.create(
+                made = await self.client.openai.batches.create(
                     input_file_id=file.id,
                     endpoint="/v1/chat/completions",
                     completion_window="24h",
@@ -248,11 +220,11 @@ class BatchRunner:
             return made.id
 
         remote = await self._api(create)
-        await self._ledger.call(table.set_batch, batch_id=spool.batch_id, remote=remote)
+        await self.ledger.call(table.set_batch, batch_id=spool.batch_id, remote=remote)
 
     async def _collect_all(self, requests: Callable[[], Iterable[Request]], *, last: bool) -> None:
         """Wait for every open batch and enter what it brought."""
-        for batch in await self._ledger.open_batches(self._endpoint):
+        for batch in await self.ledger.open_batches(self.endpoint):
             state = await self._wait_for(batch)
             if state is None:
                 return
@@ -262,32 +234,32 @@ class BatchRunner:
         """Return a batch that has ended; None where the run is stopped first."""
         remote = str(batch.remote)
         while not self._halt.is_set():
-            state = await self._api(lambda: self._client.openai.batches.retrieve(remote))
+            state = await self._api(lambda: self.client.openai.batches.retrieve(remote))
             if state.status in ENDED:
                 return state
             try:
-                await asyncio.wait_for(self._halt.wait(), self._poll)
+                await asyncio.wait_for(self._halt.wait(), self.poll)
             except TimeoutError:
                 continue
         return None
 
     async def _collect(self, batch: Batch, state: "RemoteBatch", requests: Iterable[Request], *, last: bool) -> None:
         if state.status == "failed":
-            await self._ledger.call(table.release, batch_id=batch.id, run=self._ledger.run)
-            raise EndpointError(f"`batch` was refused: {self._client.redact.line(_first_error(state))}.")
+            await self.ledger.call(table.release, batch_id=batch.id, run=self.ledger.run)
+            raise EndpointError(f"`batch` was refused: {self.client.redact.line(_first_error(state))}.")
         with tempfile.TemporaryDirectory() as folder:
             lines = _Lines([await self._download(name, Path(folder)) for name in _files_of(state)])
             stream = iter(requests)
             while chunk := list(islice(stream, CHUNK)):
                 await self._enter(batch, lines, {request.key: request for request in chunk}, last=last)
-        if not await self._ledger.call(table.still_in, batch_id=batch.id):
-            await self._ledger.call(table.set_batch, batch_id=batch.id, state="collected")
+        if not await self.ledger.call(table.still_in, batch_id=batch.id):
+            await self.ledger.call(table.set_batch, batch_id=batch.id, state="collected")
 
     async def _download(self, name: str, folder: Path) -> Path:
         path = folder / f"{len(list(folder.iterdir()))}.jsonl"
 
         async def fetch() -> None:
-            async with self._client.openai.files.with_streaming_response.content(name) as response:
+            async with self.client.openai.files.with_streaming_response.content(name) as response:
                 await response.stream_to_file(path)
 
         await self._api(fetch)
@@ -295,7 +267,7 @@ class BatchRunner:
 
     async def _enter(self, batch: Batch, lines: "_Lines", requests: Mapping[str, Request], *, last: bool) -> None:
         """Enter the results of those of `requests` that were in the batch."""
-        numbers = await self._ledger.call(table.numbers_in, batch_id=batch.id, keys=list(requests))
+        numbers = await self.ledger.call(table.numbers_in, batch_id=batch.id, keys=list(requests))
         written = []
         for key, number in numbers.items():
             job = Job(requests[key], key, "", number)
@@ -309,25 +281,23 @@ class BatchRunner:
         if entry is None:
             raise CallError("expired", "the batch ended without this request", reached=False)
         response = entry.get("response") or {}
-        raw = self._client.redact(json_text(response.get("body")))
+        raw = self.client.redact(json_text(response.get("body")))
         if response.get("status_code") != 200:
             raise reply_error(response.get("status_code"), raw, entry.get("error") or {})
         reply = reply_of(json.loads(raw), raw)
-        judgment, message = read_safely(self._parse, job.request, reply)
-        cost = self._terms.prices.cost([reply.model, job.request.model], reply.tokens, batch=True)
-        self._tally.answer(job.request.voter, judgment, cost)
-        return self._ledger.answer(job, reply, judgment, cost=cost, message=message)
+        cost = self.terms.prices.cost([reply.model, job.request.model], reply.tokens, batch=True)
+        reply = replace(reply, cost=cost)
+        judgment, message = self.read(job.request, reply)
+        self.tally.answer(job.request.voter, judgment, cost)
+        return self.ledger.answer(job, reply, judgment, message=message)
 
     def _fail(self, job: Job, error: CallError, *, last: bool) -> Written:
-        quirks = self._gate.learn(job.request.endpoint, job.request.body, error)
-        known = self._gate.apply(job.request.endpoint, job.request.body) is not job.request.body
-        again = not last and (self._terms.retry.retries(error) or (error.kind == "rejected" and known))
+        quirks = self.gate.learn(job.request.endpoint, job.request.body, error)
+        known = self.gate.apply(job.request.endpoint, job.request.body) is not job.request.body
+        again = not last and (self.terms.retry.retries(error) or (error.kind == "rejected" and known))
         state: RequestState = "queued" if again else "done" if error.kind == "refused" else "failed"
-        if state == "done":
-            self._tally.answer(job.request.voter, Judgment(vote=ABSTAIN, reason="refused"), 0.0)
-        elif state == "failed":
-            self._tally.fail(job.request.voter)
-        return self._ledger.fail(job, error, state=state, quirks=quirks)
+        self.count_end(job.request.voter, state)
+        return self.ledger.fail(job, error, state=state, quirks=quirks)
 
 
 class _Response(TypedDict, total=False):

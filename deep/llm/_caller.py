@@ -3,10 +3,10 @@
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
-from deep.llm._attempt import Answered, Attempt, Failed, Terms
+from deep.llm._attempt import Attempt, Failed, Terms
 from deep.llm._breaker import CircuitBreaker
 from deep.llm._client import Client
 from deep.llm._errors import CallError, EndpointError, RequestState
@@ -19,7 +19,7 @@ from deep.llm._tally import Tally
 from deep.llm._writer import Written
 from deep.records import ABSTAIN, Judgment
 
-__all__ = ["Caller", "Parser", "read_safely"]
+__all__ = ["Caller", "Parser", "Session"]
 
 REFRESH_SECONDS = 2.0
 """How old the knowledge of what other machines have spent may be."""
@@ -47,8 +47,9 @@ class Settled:
     learned: bool = False
 
 
-class Caller:
-    """Asks one request after another on behalf of all workers of a run.
+@dataclass(eq=False)
+class Session:
+    """The parts of a run that whoever asks works with.
 
     Parameters
     ----------
@@ -59,6 +60,36 @@ class Caller:
     terms : Terms
     gate : ModelGate
     tally : Tally
+    """
+
+    ledger: Ledger
+    client: Client
+    parse: Parser
+    terms: Terms
+    gate: ModelGate
+    tally: Tally
+
+    def read(self, request: Request, reply: Reply) -> tuple[Judgment | None, str | None]:
+        """Return the judgment in a reply, or what is wrong with it.
+
+        The reply is paid for, so a parser that breaks on it must not lose it.
+        """
+        try:
+            return self.parse(request, reply), None
+        except Exception as error:
+            return Judgment(vote=ABSTAIN, reason="unparsable"), f"the parser raised {type(error).__name__}: {error}"
+
+    def count_end(self, voter: str, state: RequestState) -> None:
+        """Count a request without an answer; a content filter has refused one that is done all the same."""
+        if state == "done":
+            self.tally.answer(voter, Judgment(vote=ABSTAIN, reason="refused"), 0.0)
+        elif state != "queued":
+            self.tally.fail(voter)
+
+
+@dataclass(eq=False)
+class Caller(Session):
+    """Asks one request after another on behalf of all workers of a run.
 
     Attributes
     ----------
@@ -66,19 +97,10 @@ class Caller:
         The tasks whose request has been sent and is not written down yet.
     """
 
-    def __init__(
-        self, ledger: Ledger, client: Client, parse: Parser, terms: Terms, gate: ModelGate, tally: Tally
-    ) -> None:
-        self._ledger = ledger
-        self._client = client
-        self._parse = parse
-        self._terms = terms
-        self._gate = gate
-        self._tally = tally
-        self._breaker = CircuitBreaker()
-        self._refreshed = time.monotonic()
-        self._unwritten: set[Written] = set()
-        self.in_flight: set[asyncio.Task[object]] = set()
+    in_flight: set[asyncio.Task[object] | None] = field(default_factory=set, init=False)
+    _breaker: CircuitBreaker = field(default_factory=CircuitBreaker, init=False)
+    _refreshed: float = field(default_factory=time.monotonic, init=False)
+    _unwritten: set[Written] = field(default_factory=set, init=False)
 
     async def ask(self, job: Job) -> None:
         """Bring one job to an end: an answer, a failure, or back to the queue where the run is stopping.
@@ -92,85 +114,78 @@ class Caller:
         BudgetReachedError
             The budget has no room for the next attempt.
         """
-        async with self._gate.turn(job.request.model):
-            if not self._gate.closed:
+        async with self.gate.turn(job.request.model):
+            if not self.gate.closed:
                 settled = await self._ask(job)
                 if settled.error is not None:
-                    self._give_up(job.request.voter, settled.state, settled.error)
+                    self.count_end(job.request.voter, settled.state)
+                    if settled.state not in ("done", "queued"):
+                        may_pass = self.terms.retry.retries(settled.error)
+                        self._breaker.give_up(settled.error, may_pass=may_pass, at_once=self.terms.concurrency.current)
 
     async def _ask(self, job: Job) -> Settled:
         attempt = 1
         while True:
             settled = await self._attempt(job, attempt)
-            if settled.error is None or settled.state != "queued" or self._gate.closed:
+            if settled.error is None or settled.state != "queued" or self.gate.closed:
                 return settled
             if not settled.learned:
-                await asyncio.sleep(self._terms.retry.wait(attempt, settled.error.retry_after))
+                await asyncio.sleep(self.terms.retry.wait(attempt, settled.error.retry_after))
                 attempt += 1
             job = job.again()
 
     def stop(self) -> None:
         """Ask nothing more; what is in flight goes on to its end."""
-        self._gate.closed = True
+        self.gate.closed = True
 
     async def refresh_budget(self) -> None:
         """Learn now and then what other machines have spent, where they share the ledger and there is a budget."""
         now = time.monotonic()
-        if self._terms.budget.limit is not None and self._ledger.shared and now - self._refreshed > REFRESH_SECONDS:
+        if self.terms.budget.limit is not None and self.ledger.shared and now - self._refreshed > REFRESH_SECONDS:
             self._refreshed = now
-            self._terms.budget.spent_before = await self._ledger.spent_by_others()
-
-    def _give_up(self, voter: str, state: RequestState, error: CallError) -> None:
-        if state == "done":
-            self._tally.answer(voter, Judgment(vote=ABSTAIN, reason="refused"), 0.0)
-        elif state != "queued":
-            self._tally.fail(voter)
-            retry, at_once = self._terms.retry, self._terms.concurrency.current
-            self._breaker.give_up(error, may_pass=retry.retries(error), at_once=at_once)
+            self.terms.budget.spent_before = await self.ledger.spent_by_others()
 
     async def _attempt(self, job: Job, number: int) -> Settled:
         """Write down, send and write down once; `number` counts the attempts of this run that were not for learning."""
-        request, task = job.request, _current_task()
-        body = self._gate.apply(request.endpoint, request.body)
+        request, task = job.request, asyncio.current_task()
+        body = self.gate.apply(request.endpoint, request.body)
         text = job.text if body is request.body else json_text(body)
 
         async def announce(worst: float | None) -> None:
             self.in_flight.add(task)
             changed = None if body is request.body else text
-            await self._ledger.start(job, changed_body=changed, worst_case=worst)
-            self._tally.attempts += 1
+            await self.ledger.start(job, changed_body=changed, worst_case=worst)
+            self.tally.attempts += 1
 
         try:
-            ended = await Attempt(request.model, body, text).make(self._terms, announce, self._client.send)
-            if isinstance(ended, Answered):
+            ended = await Attempt(request.model, body, text).make(self.terms, announce, self.client.send)
+            if isinstance(ended, Reply):
                 return self._answer(job, body, ended)
             return await self._learn(job, body, ended) or await self._fail(job, ended, number)
         finally:
             self.in_flight.discard(task)
 
-    def _answer(self, job: Job, body: Body, ended: Answered) -> Settled:
+    def _answer(self, job: Job, body: Body, reply: Reply) -> Settled:
         """Hand an answer to the ledger.
 
         The worker does not wait until it is on disk: it goes on to the next request, whose own entry, which it does
         wait for, is committed with this answer or after it. So no more requests are in doubt than there are workers.
         """
-        request, reply, cost = job.request, ended.reply, ended.cost
-        judgment, message = read_safely(self._parse, request, reply)
+        request = job.request
+        judgment, message = self.read(request, reply)
         quirks = self._ignored(request, body, reply)
-        written = self._ledger.answer(
-            job, reply, judgment, seconds=ended.seconds, cost=cost, message=message, quirks=quirks
-        )
+        written = self.ledger.answer(job, reply, judgment, message=message, quirks=quirks)
         self._unwritten.add(written)
-        written.add_done_callback(partial(self._acknowledge, request.voter, judgment, cost))
+        written.add_done_callback(partial(self._acknowledge, request.voter, judgment, reply.cost))
         self._breaker.answered(request.model)
-        self._gate.open(request.model)
+        self.gate.open(request.model)
         return Settled("done")
 
     def _acknowledge(self, voter: str, judgment: Judgment | None, cost: float | None, written: Written) -> None:
         """Count an answer once it is on disk."""
         self._unwritten.discard(written)
         if written.exception() is None:
-            self._tally.answer(voter, judgment, cost)
+            self.tally.answer(voter, judgment, cost)
 
     async def flush(self) -> None:
         """Wait until every answer is on disk.
@@ -190,47 +205,33 @@ class Caller:
         fields = ["logprobs"] if body.get("logprobs") and reply.logprobs is None else []
         if "response_format" in body and self._breaker.ignores_schema(request.model, reply):
             fields.append("response_format")
-        return [quirk for name in fields for quirk in self._gate.ignored(request.endpoint, request.model, name)]
+        return [quirk for name in fields for quirk in self.gate.ignored(request.endpoint, request.model, name)]
 
     async def _learn(self, job: Job, body: Body, ended: Failed) -> Settled | None:
         """Write down what a refusal of `body` says of the model; None where it says nothing that helps."""
         request, error = job.request, ended.error
-        quirks = self._gate.learn(request.endpoint, body, error)
+        quirks = self.gate.learn(request.endpoint, body, error)
         if self._may_be_schema(request, error) and self._breaker.blames_schema(request.model):
-            quirks = self._gate.drop(request.endpoint, body, "response_format", error.message)
-        helps = (quirks or error.kind == "rejected") and self._gate.apply(request.endpoint, body) is not body
-        if self._gate.closed or not helps:
+            quirks = self.gate.drop(request.endpoint, body, "response_format", error.message)
+        helps = (quirks or error.kind == "rejected") and self.gate.apply(request.endpoint, body) is not body
+        if self.gate.closed or not helps:
             return None
-        await self._ledger.fail(job, error, state="queued", seconds=ended.seconds, quirks=quirks)
+        await self.ledger.fail(job, error, state="queued", seconds=ended.seconds, quirks=quirks)
         return Settled("queued", error, learned=True)
 
     async def _fail(self, job: Job, ended: Failed, number: int) -> Settled:
         """Write down a failed attempt, and what becomes of the request."""
         request, error = job.request, ended.error
         hopeless = self._breaker.is_hopeless(request.model, error)
-        state = "queued" if hopeless else self._terms.retry.state_after(error, number)
-        await self._ledger.fail(job, error, state=state, seconds=ended.seconds)
+        state = "queued" if hopeless else self.terms.retry.state_after(error, number)
+        await self.ledger.fail(job, error, state=state, seconds=ended.seconds)
         if hopeless:
             self.stop()
             raise EndpointError(f"The endpoint refuses every request: {error.message}")
         if error.kind != "rejected" and not self._may_be_schema(request, error):
-            self._gate.open(request.model)
+            self.gate.open(request.model)
         return Settled(state, error)
 
     def _may_be_schema(self, request: Request, error: CallError) -> bool:
-        sent = self._gate.apply(request.endpoint, request.body)
+        sent = self.gate.apply(request.endpoint, request.body)
         return self._breaker.may_be_schema(request.model, error, sent)
-
-
-def read_safely(parse: Parser, request: Request, reply: Reply) -> tuple[Judgment | None, str | None]:
-    """Return what a reply says; it is paid for, so a parser that breaks on it must not lose it."""
-    try:
-        return parse(request, reply), None
-    except Exception as error:
-        return Judgment(vote=ABSTAIN, reason="unparsable"), f"the parser raised {type(error).__name__}: {error}"
-
-
-def _current_task() -> asyncio.Task[object]:
-    task = asyncio.current_task()
-    assert task is not None, "called outside a task"
-    return task

@@ -13,24 +13,14 @@ __all__ = [
     "EndpointError",
     "ErrorKind",
     "LedgerError",
-    "RequestState",
 ]
 
-Failure = Literal[
-    "broken",
-    "dropped",
-    "expired",
-    "no_model",
-    "rate_limited",
-    "rejected",
-    "server_error",
-    "timeout",
-    "too_long",
-    "unreachable",
-]
+_Lasting = Literal["expired", "no_model", "rejected", "too_long"]
+_Passing = Literal["broken", "dropped", "rate_limited", "server_error", "timeout", "unreachable"]
+Failure = _Passing | _Lasting
 """Why a request has no answer. A reply that holds no verdict is an answer, and no failure."""
 
-FAILURES = frozenset(get_args(Failure))
+FAILURES = frozenset(get_args(_Passing) + get_args(_Lasting))
 
 ErrorKind = Failure | Literal["fatal", "refused"]
 """Also why an attempt brought no answer: no other request would fare better; a content filter refused this one."""
@@ -40,7 +30,7 @@ AttemptOutcome = ErrorKind | Literal["answered", "unknown", "unsent"]
 
 RequestState = Literal["done", "failed", "queued", "sent", "unknown"]
 
-RETRIED = frozenset({"broken", "dropped", "rate_limited", "server_error", "timeout", "unreachable"})
+RETRIED = frozenset(get_args(_Passing))
 """Failures that another attempt may mend."""
 
 AMBIGUOUS = frozenset({"broken", "dropped", "timeout", "unknown"})

@@ -2,22 +2,25 @@
 
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from operator import attrgetter
+from dataclasses import dataclass, field, replace
+from typing import cast
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, bindparam, select, update
 from sqlalchemy import text as sql
 
 from deep.llm import _schema
 from deep.llm._database import LOCK_CLASS
-from deep.llm._errors import RequestState
 from deep.llm._request import Request, json_text
-from deep.llm._rows import ItemRow, NewRequest, TakenRequest, write_rows
-from deep.records import Reason
+from deep.llm._schema import ItemRow, RequestRow
+from deep.llm._statements import Write, write_all
 
-__all__ = ["Job", "KnownRequest", "Lease", "Leases", "live_runs"]
+__all__ = ["Job", "Lease", "Leases", "live_runs"]
 
-_ITEM_ORDER = attrgetter("endpoint", "dataset", "item", "voter", "sample")
+_COLUMNS = ("key", "state", "owner", "attempts", "failure", "vote", "reason", "batch")
+"""What says where a request stands."""
+
+_Asked = Mapping[str, Request]
+_Known = Mapping[str, RequestRow]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,20 +48,6 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class KnownRequest:
-    """What the ledger holds of a request: the columns of `requests` that say where it stands."""
-
-    key: str
-    state: RequestState
-    owner: int
-    attempts: int = 0
-    failure: str | None = None
-    vote: int | None = None
-    reason: Reason | None = None
-    batch: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Lease:
     """What a run may ask of a handful of requests, and what has become of the others.
 
@@ -66,7 +55,7 @@ class Lease:
     ----------
     jobs : list of Job
         To be asked by this run.
-    settled : list of (Request, KnownRequest)
+    settled : list of (Request, RequestRow)
         Answered, failed or left unknown already.
     elsewhere : list of Request
         Another live run is asking them.
@@ -75,7 +64,7 @@ class Lease:
     """
 
     jobs: list[Job] = field(default_factory=list)
-    settled: list[tuple[Request, KnownRequest]] = field(default_factory=list)
+    settled: list[tuple[Request, RequestRow]] = field(default_factory=list)
     elsewhere: list[Request] = field(default_factory=list)
     repeated: list[Request] = field(default_factory=list)
 
@@ -103,76 +92,69 @@ class Leases:
     def lease(self, connection: Connection, requests: Sequence[Request], *, again: bool) -> Lease:
         """Hand out those of `requests` that this run is to ask."""
         items = [(request.key, request) for request in requests]
-        keyed = dict(items)
-        # Machines that lock the same rows in the same order never wait for each other's.
-        write_rows(connection, sorted((_item_row(*item) for item in items), key=_ITEM_ORDER))
-        before = _known(connection, keyed)
-        mine = {key for key, row in before.items() if row.owner == self.run}
-        mine_before = {key for key in mine if before[key].state != "queued" or not again}
-        texts = {key: json_text(keyed[key].body) for key in sorted(keyed.keys() - before.keys())}
-        self._enter(connection, keyed, texts)
+        asked = dict(items)
+        rows = sorted((_item_row(*item) for item in items), key=_item_order)
+        write_all(connection, (Write(_schema.items, "insert_or_replace", row) for row in rows))
+        before = _known(connection, asked)
+        mine = {key for key, row in before.items() if row["owner"] == self.run}
+        mine_before = {key for key in mine if before[key]["state"] != "queued" or not again}
+        texts = {key: json_text(asked[key].body) for key in sorted(asked.keys() - before.keys())}
+        new = (self._new_row(key, asked[key], text) for key, text in texts.items())
+        write_all(connection, (Write(_schema.requests, "insert_or_keep", row) for row in new))
         taken = self._take(connection, before)
-        after = self._after(connection, keyed, before, taken)
-        return self._sort(keyed, items, after, mine_before, texts)
+        after = self._after(connection, asked, before, taken)
+        return self._sort(items, after, mine_before, texts)
 
-    def _after(
-        self,
-        connection: Connection,
-        keyed: Mapping[str, Request],
-        before: Mapping[str, KnownRequest],
-        taken: Collection[str],
-    ) -> dict[str, KnownRequest]:
+    def _new_row(self, key: str, request: Request, text: str) -> RequestRow:
+        row = RequestRow(key=key, state="queued", owner=self.run, requested_body=text, queued=time.time())
+        row |= {"endpoint": request.endpoint, "model": request.model, "sample": request.sample}
+        return row | {"prompt": request.prompt, "prompt_hash": request.prompt_hash}
+
+    def _after(self, connection: Connection, asked: _Asked, before: _Known, taken: Collection[str]) -> _Known:
         """Return the rows as they are now; where nobody else can have changed them, without looking."""
         if self.shared:
-            return _known(connection, keyed)
-        fresh = {key: KnownRequest(key, "queued", self.run) for key in keyed if key not in before}
-        return {**before, **fresh, **{key: replace(before[key], state="queued", owner=self.run) for key in taken}}
+            return _known(connection, asked)
+        ours = RequestRow(state="queued", owner=self.run)
+        fresh = {key: ours | {"attempts": 0} for key in asked if key not in before}
+        return {**before, **fresh, **{key: before[key] | ours for key in taken}}
 
-    def _enter(self, connection: Connection, keyed: Mapping[str, Request], texts: Mapping[str, str]) -> None:
-        now, rows = time.time(), []
-        for key, text in texts.items():
-            asked = keyed[key]
-            about = (asked.endpoint, asked.prompt, asked.prompt_hash, asked.model, asked.sample)
-            rows.append(NewRequest(key, self.run, *about, requested_body=text, queued=now))
-        write_rows(connection, rows)
-
-    def _take(self, connection: Connection, before: Mapping[str, KnownRequest]) -> list[str]:
+    def _take(self, connection: Connection, before: _Known) -> list[str]:
         """Take over what dead runs left open, and the failures that are to be asked again."""
-        open_rows = [row for _, row in sorted(before.items()) if row.owner != self.run and self._is_open(row)]
+        open_rows = [row for _, row in sorted(before.items()) if row["owner"] != self.run and self._is_open(row)]
         if not open_rows:
             return []
         live = live_runs(connection, self.run)
-        free = [row for row in open_rows if row.owner not in live or row.state in ("done", "failed")]
-        write_rows(connection, [TakenRequest(row.key, self.run, row.owner, row.state) for row in free])
-        return [row.key for row in free]
+        free = [row for row in open_rows if row["owner"] not in live or row["state"] in ("done", "failed")]
+        table = _schema.requests
+        unchanged = (table.c[name] == bindparam(f"old_{name}") for name in ("key", "owner", "state"))
+        taken = update(table).where(*unchanged).values(owner=self.run, state="queued")
+        old = [{"old_key": row["key"], "old_owner": row["owner"], "old_state": row["state"]} for row in free]
+        if old:
+            connection.execute(taken, old)
+        return [row["key"] for row in free]
 
-    def _is_open(self, row: KnownRequest) -> bool:
-        if row.state == "unknown":
+    def _is_open(self, row: RequestRow) -> bool:
+        if row["state"] == "unknown":
             return not self.at_most_once
-        if row.state in ("done", "failed"):
-            return (row.failure or row.reason) in self.retry
-        return row.batch is None
+        if row["state"] in ("done", "failed"):
+            return (row["failure"] or row["reason"]) in self.retry
+        return row["batch"] is None
 
     def _sort(
-        self,
-        keyed: Mapping[str, Request],
-        items: Sequence[tuple[str, Request]],
-        rows: Mapping[str, KnownRequest],
-        mine_before: Collection[str],
-        texts: Mapping[str, str],
+        self, items: Sequence[tuple[str, Request]], rows: _Known, mine_before: Collection[str], texts: Mapping[str, str]
     ) -> Lease:
-        lease = Lease()
+        lease, asked = Lease(), dict(items)
         for key, request in items:
             row = rows[key]
-            if row.state in ("done", "failed", "unknown"):
+            if row["state"] in ("done", "failed", "unknown"):
                 lease.settled.append((request, row))
-            elif row.owner != self.run:
+            elif row["owner"] != self.run:
                 lease.elsewhere.append(request)
-            elif key in mine_before or keyed[key] is not request:
+            elif key in mine_before or asked[key] is not request:
                 lease.repeated.append(request)
             else:
                 text = texts[key] if key in texts else json_text(request.body)
-                lease.jobs.append(Job(request, key, text, row.attempts + 1))
+                lease.jobs.append(Job(request, key, text, row["attempts"] + 1))
         return lease
 
 
@@ -187,13 +169,23 @@ def live_runs(connection: Connection, run: int) -> set[int]:
     return {run, *connection.execute(held, {"lock": LOCK_CLASS}).scalars()}
 
 
-def _known(connection: Connection, keys: Collection[str]) -> dict[str, KnownRequest]:
+def _known(connection: Connection, keys: Collection[str]) -> dict[str, RequestRow]:
     table = _schema.requests
-    columns = [table.c[column.name] for column in fields(KnownRequest)]
-    rows = connection.execute(select(*columns).where(table.c.key.in_(list(keys))))
-    return {row.key: KnownRequest(*row) for row in rows}
+    rows = connection.execute(select(*(table.c[name] for name in _COLUMNS)).where(table.c.key.in_(list(keys))))
+    return {row["key"]: cast(RequestRow, dict(row)) for row in rows.mappings()}
 
 
 def _item_row(key: str, request: Request) -> ItemRow:
-    about = (request.endpoint, request.dataset, request.item, request.voter, request.sample)
-    return ItemRow(*about, key)
+    return ItemRow(
+        endpoint=request.endpoint,
+        dataset=request.dataset,
+        item=request.item,
+        voter=request.voter,
+        sample=request.sample,
+        key=key,
+    )
+
+
+def _item_order(row: ItemRow) -> tuple[str, str, str, str, int]:
+    """Return what to sort by: machines that lock the same rows in the same order never wait for each other's."""
+    return row["endpoint"], row["dataset"], row["item"], row["voter"], row["sample"]

@@ -10,13 +10,14 @@ from sqlalchemy import text as sql
 from deep.llm import _schema
 from deep.llm._batch_table import Batch, open_batches
 from deep.llm._database import LOCK_CLASS, FileLock, connect, describe_ledger, engine_for, in_parts, is_shared
-from deep.llm._errors import AMBIGUOUS, CallError, RequestState
+from deep.llm._errors import AMBIGUOUS, AttemptOutcome, CallError, RequestState
 from deep.llm._gate import Quirk
 from deep.llm._history import read_quirks
 from deep.llm._lease import Job, Lease, Leases, live_runs
 from deep.llm._reply import Reply
 from deep.llm._request import Request, json_text, storable
-from deep.llm._rows import AttemptEnd, AttemptStart, LedgerRow, QuirkRow, RequestEnd, RequestStart
+from deep.llm._schema import AttemptRow, QuirkRow, RequestRow
+from deep.llm._statements import Write
 from deep.llm._writer import Writer, Written
 from deep.records import Judgment
 
@@ -89,9 +90,9 @@ class Ledger:
         assert self._writer is not None, "the ledger is not open"
         return await self._writer.call(lambda connection: function(connection, *args, **kwargs))
 
-    def _write(self, *rows: LedgerRow) -> Written:
+    def _write(self, *writes: Write) -> Written:
         assert self._writer is not None, "the ledger is not open"
-        return self._writer.write(rows)
+        return self._writer.write(writes)
 
     def _begin_run(self, connection: Connection) -> int:
         row = {"started": time.time(), "options": json_text(self._options)}
@@ -128,10 +129,9 @@ class Ledger:
         self, job: Job, *, changed_body: str | None = None, worst_case: float | None = None, batch: str | None = None
     ) -> Written:
         """Write down that the job's attempt is about to be sent; done once that is on disk."""
-        return self._write(
-            AttemptStart(job.key, job.number, self.run, time.time(), worst_case),
-            RequestStart(job.key, job.number, changed_body, batch),
-        )
+        attempt = AttemptRow(key=job.key, number=job.number, run=self.run, started=time.time(), worst_case=worst_case)
+        request = RequestRow(key=job.key, state="sent", attempts=job.number, changed_body=changed_body, batch=batch)
+        return self._write(Write(_schema.attempts, "insert", attempt), Write(_schema.requests, "update", request))
 
     def answer(
         self,
@@ -139,31 +139,19 @@ class Ledger:
         reply: Reply,
         judgment: Judgment | None,
         *,
-        seconds: float | None = None,
-        cost: float | None = None,
         message: str | None = None,
         quirks: Sequence[Quirk] = (),
     ) -> Written:
-        """Write down the answer to the job's attempt, and its judgment; None where it has no vote of its own."""
-        attempt = AttemptEnd(
-            job.key,
-            job.number,
-            "answered",
-            seconds,
-            status=200,
-            reply=storable(reply.raw),
-            answered_by=storable(reply.model),
-            finish_reason=storable(reply.finish_reason),
-            input_tokens=reply.tokens.get("input"),
-            cached_tokens=reply.tokens.get("cached"),
-            output_tokens=reply.tokens.get("output"),
-            reasoning_tokens=reply.tokens.get("reasoning"),
-            cost=cost,
-        )
-        request = RequestEnd(job.key, "done", time.time(), storable(message))
+        """Write down the reply to the job's attempt, and its judgment; None where it has no vote of its own."""
+        attempt = _attempt_row(job, "answered", reply.seconds)
+        attempt |= {"status": 200, "reply": storable(reply.raw), "answered_by": storable(reply.model)}
+        attempt |= {"finish_reason": storable(reply.finish_reason), "cost": reply.cost}
+        attempt |= {"input_tokens": reply.tokens.get("input"), "cached_tokens": reply.tokens.get("cached")}
+        attempt |= {"output_tokens": reply.tokens.get("output"), "reasoning_tokens": reply.tokens.get("reasoning")}
+        request = _request_row(job, "done") | {"message": storable(message)}
         if judgment is not None:
-            request.vote, request.reason, request.score = judgment.vote, judgment.reason, judgment.score
-        return self._write(attempt, request, *_quirk_rows(quirks))
+            request |= {"vote": judgment.vote, "reason": judgment.reason, "score": judgment.score}
+        return self._end(attempt, request, quirks)
 
     def fail(
         self,
@@ -175,24 +163,19 @@ class Ledger:
         quirks: Sequence[Quirk] = (),
     ) -> Written:
         """Write down why the job's attempt brought no answer; `state` is queued, failed, unknown or done."""
-        message = storable(error.message)
-        attempt = AttemptEnd(
-            job.key,
-            job.number,
-            error.kind,
-            seconds,
-            reached=error.reached,
-            status=error.status,
-            retry_after=error.retry_after,
-            message=message,
-            reply=storable(error.body),
-        )
-        request = RequestEnd(job.key, state, time.time())
+        attempt = _attempt_row(job, error.kind, seconds)
+        attempt |= {"reached": error.reached, "status": error.status, "retry_after": error.retry_after}
+        attempt |= {"message": storable(error.message), "reply": storable(error.body)}
+        request = _request_row(job, state)
         if state != "queued":
-            request.failure, request.message = error.kind, message
+            request |= {"failure": error.kind, "message": storable(error.message)}
         if error.kind == "refused":
-            request.failure, request.vote, request.reason = None, -1, "refused"
-        return self._write(attempt, request, *_quirk_rows(quirks))
+            request |= {"failure": None, "vote": -1, "reason": "refused"}
+        return self._end(attempt, request, quirks)
+
+    def _end(self, attempt: AttemptRow, request: RequestRow, quirks: Sequence[Quirk]) -> Written:
+        ends = Write(_schema.attempts, "update", attempt), Write(_schema.requests, "update", request)
+        return self._write(*ends, *(Write(_schema.quirks, "insert_or_keep", _quirk_row(quirk)) for quirk in quirks))
 
     async def known_quirks(self) -> list[Quirk]:
         """Return the quirks that this and earlier runs have written down."""
@@ -228,6 +211,16 @@ def _mark_unknown(connection: Connection, condition: ColumnElement[bool]) -> Non
         connection.execute(update(requests).where(requests.c.key.in_(keys)).values(state="unknown", failure="unknown"))
 
 
-def _quirk_rows(quirks: Sequence[Quirk]) -> list[QuirkRow]:
-    now = time.time()
-    return [QuirkRow(q.endpoint, q.model, q.parameter, q.action, storable(q.message), now) for q in quirks]
+def _attempt_row(job: Job, outcome: AttemptOutcome, seconds: float | None) -> AttemptRow:
+    return AttemptRow(key=job.key, number=job.number, outcome=outcome, seconds=seconds)
+
+
+def _request_row(job: Job, state: RequestState) -> RequestRow:
+    """Return the end of a request, without what an earlier attempt has left."""
+    row = RequestRow(key=job.key, state=state, finished=time.time(), failure=None, message=None)
+    return row | {"vote": None, "reason": None, "score": None}
+
+
+def _quirk_row(quirk: Quirk) -> QuirkRow:
+    row = QuirkRow(endpoint=quirk.endpoint, model=quirk.model, parameter=quirk.parameter, action=quirk.action)
+    return row | {"message": storable(quirk.message), "noticed": time.time()}

@@ -37,7 +37,7 @@ class Reply:
     raw : str
         The whole JSON reply.
     cost, seconds : float, optional
-        US dollars and wall time, known once the reply is read back from a ledger.
+        US dollars and wall time of the attempt, where they are known.
     """
 
     text: str

@@ -1,47 +1,142 @@
-"""The tables of the ledger, the same in SQLite and PostgreSQL."""
+"""The tables of the ledger, the same in SQLite and PostgreSQL, each made of the typed rows that are written to it."""
+
+from collections.abc import Mapping
+from types import MappingProxyType, NoneType
+from typing import Literal, TypedDict, get_args, get_type_hints
 
 from sqlalchemy import DDL, Boolean, Column, Float, Index, Integer, MetaData, Table, Text, event, text
 
-__all__ = ["OPEN", "VERSION", "attempts", "batches", "items", "meta", "metadata", "quirks", "requests", "runs"]
+from deep.llm._errors import AttemptOutcome, RequestState
+from deep.records import Reason
+
+__all__ = ["OPEN", "VERSION", "AttemptRow", "ItemRow", "QuirkRow", "RequestRow", "metadata"]
 
 VERSION = 1
 
 metadata = MetaData()
 
+_TYPES = {bool: Boolean, float: Float, int: Integer}
+"""Anything else, literals included, is text."""
+
+
+def _table(name: str, row: type, *primary: str, defaults: Mapping[str, str] = MappingProxyType({})) -> Table:
+    """Return the table that has a column for each field of a row, in their order."""
+    return Table(
+        name,
+        metadata,
+        *(
+            Column(
+                field,
+                next((_TYPES[kind] for kind in (hint, *get_args(hint)) if kind in _TYPES), Text),
+                primary_key=field in primary,
+                nullable=NoneType in get_args(hint),
+                server_default=text(defaults[field]) if field in defaults else None,
+            )
+            for field, hint in get_type_hints(row).items()
+        ),
+        sqlite_with_rowid=row is not ItemRow,
+    )
+
+
+class RunRow(TypedDict):
+    """One command that asked."""
+
+    id: int
+    started: float
+    ended: float | None
+    options: str
+
+
+class RequestRow(TypedDict, total=False):
+    """One question, and what has become of it."""
+
+    key: str
+    state: RequestState
+    owner: int
+    endpoint: str
+    prompt: str
+    prompt_hash: str
+    model: str
+    sample: int
+    requested_body: str
+    changed_body: str | None
+    attempts: int
+    failure: str | None
+    message: str | None
+    vote: int | None
+    reason: Reason | None
+    score: float | None
+    batch: str | None
+    queued: float
+    finished: float | None
+
+
+class AttemptRow(TypedDict, total=False):
+    """One attempt at a request."""
+
+    key: str
+    number: int
+    run: int
+    started: float
+    outcome: AttemptOutcome | None
+    reached: bool
+    status: int | None
+    retry_after: float | None
+    seconds: float | None
+    message: str | None
+    reply: str | None
+    answered_by: str | None
+    finish_reason: str | None
+    input_tokens: int | None
+    cached_tokens: int | None
+    output_tokens: int | None
+    reasoning_tokens: int | None
+    cost: float | None
+    worst_case: float | None
+
+
+class ItemRow(TypedDict):
+    """The request that asks about an item."""
+
+    endpoint: str
+    dataset: str
+    item: str
+    voter: str
+    sample: int
+    key: str
+
+
+class QuirkRow(TypedDict, total=False):
+    """A field that a model refuses or ignores."""
+
+    endpoint: str
+    model: str
+    parameter: str
+    action: str
+    message: str | None
+    noticed: float
+
+
+class BatchRow(TypedDict):
+    """Requests that went out in one file."""
+
+    id: str
+    endpoint: str
+    owner: int
+    remote: str | None
+    state: Literal["collected", "open", "released"]
+    size: int
+    created: float
+
+
 meta = Table("deep_meta", metadata, Column("version", Integer, primary_key=True))
+runs = _table("runs", RunRow, "id")
+requests = _table("requests", RequestRow, "key", defaults={"attempts": "0"})
+attempts = _table("attempts", AttemptRow, "key", "number", defaults={"reached": "true"})
+items = _table("items", ItemRow, "endpoint", "dataset", "item", "voter", "sample")
+quirks = _table("quirks", QuirkRow, "endpoint", "model", "parameter")
+batches = _table("batches", BatchRow, "id")
 
-runs = Table(
-    "runs",
-    metadata,
-    Column("id", Integer, primary_key=True),
-    Column("started", Float, nullable=False),
-    Column("ended", Float),
-    Column("options", Text, nullable=False),
-)
-
-requests = Table(
-    "requests",
-    metadata,
-    Column("key", Text, primary_key=True),
-    Column("state", Text, nullable=False),
-    Column("owner", Integer, nullable=False),
-    Column("endpoint", Text, nullable=False),
-    Column("prompt", Text, nullable=False),
-    Column("prompt_hash", Text, nullable=False),
-    Column("model", Text, nullable=False),
-    Column("sample", Integer, nullable=False),
-    Column("requested_body", Text, nullable=False),
-    Column("changed_body", Text),
-    Column("attempts", Integer, nullable=False, server_default=text("0")),
-    Column("failure", Text),
-    Column("message", Text),
-    Column("vote", Integer),
-    Column("reason", Text),
-    Column("score", Float),
-    Column("batch", Text),
-    Column("queued", Float, nullable=False),
-    Column("finished", Float),
-)
 OPEN = text("requests.state <> 'done'")
 """The rows of the partial index; a query that is to use it has to say so in these words."""
 
@@ -53,62 +148,3 @@ for _dialect, _kept in (("sqlite", "VIRTUAL"), ("postgresql", "STORED")):
         f"GENERATED ALWAYS AS (coalesce(changed_body, requested_body)) {_kept}"
     )
     event.listen(requests, "after_create", _effective.execute_if(dialect=_dialect))
-
-attempts = Table(
-    "attempts",
-    metadata,
-    Column("key", Text, primary_key=True),
-    Column("number", Integer, primary_key=True),
-    Column("run", Integer, nullable=False),
-    Column("started", Float, nullable=False),
-    Column("outcome", Text),
-    Column("reached", Boolean, nullable=False, server_default=text("true")),
-    Column("status", Integer),
-    Column("retry_after", Float),
-    Column("seconds", Float),
-    Column("message", Text),
-    Column("reply", Text),
-    Column("answered_by", Text),
-    Column("finish_reason", Text),
-    Column("input_tokens", Integer),
-    Column("cached_tokens", Integer),
-    Column("output_tokens", Integer),
-    Column("reasoning_tokens", Integer),
-    Column("cost", Float),
-    Column("worst_case", Float),
-)
-
-items = Table(
-    "items",
-    metadata,
-    Column("endpoint", Text, primary_key=True),
-    Column("dataset", Text, primary_key=True),
-    Column("item", Text, primary_key=True),
-    Column("voter", Text, primary_key=True),
-    Column("sample", Integer, primary_key=True),
-    Column("key", Text, nullable=False),
-    sqlite_with_rowid=False,
-)
-
-quirks = Table(
-    "quirks",
-    metadata,
-    Column("endpoint", Text, primary_key=True),
-    Column("model", Text, primary_key=True),
-    Column("parameter", Text, primary_key=True),
-    Column("action", Text, nullable=False),
-    Column("message", Text),
-    Column("noticed", Float, nullable=False),
-)
-
-batches = Table(
-    "batches",
-    metadata,
-    Column("id", Text, primary_key=True),
-    Column("endpoint", Text, nullable=False),
-    Column("owner", Integer, nullable=False),
-    Column("remote", Text),
-    Column("state", Text, nullable=False),
-    Column("size", Integer, nullable=False),
-    Column("created", Float, nullable=False),
-)

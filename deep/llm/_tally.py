@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from deep.records import Judgment
 
 if TYPE_CHECKING:
-    from deep.llm._lease import KnownRequest
+    from deep.llm._schema import RequestRow
 
 __all__ = ["Tally"]
 
@@ -60,13 +60,13 @@ class Tally:
             return None
         return max(self.total - self.found - settled, 0) / self.rate
 
-    def find(self, voter: str, row: "KnownRequest") -> None:
+    def find(self, voter: str, row: "RequestRow") -> None:
         """Count a request that the ledger has settled already."""
         self.found += 1
-        if row.state != "done":
+        if row["state"] != "done":
             self._count(voter, "failed")
         else:
-            self._count(voter, "answers" if row.vote is None else row.reason)
+            self._count(voter, "answers" if row["vote"] is None else row["reason"])
 
     def answer(self, voter: str, judgment: Judgment | None, cost: float | None) -> None:
         """Count an answer; its judgment is None where it has no vote of its own."""

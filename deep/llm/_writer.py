@@ -11,7 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from deep.llm._database import one_line
 from deep.llm._errors import LedgerError
-from deep.llm._rows import WRITE_ORDER, LedgerRow, write_rows
+from deep.llm._statements import Write, write_all
 
 __all__ = ["Writer", "Written"]
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 Written = asyncio.Future[object]
 """Done once something is on disk."""
 
-_Work = Sequence[LedgerRow] | Callable[[Connection], object]
+_Work = Sequence[Write] | Callable[[Connection], object]
 _Entry = tuple[_Work, Written]
 
 MAX_GROUP = 500
@@ -38,8 +38,8 @@ class Writer:
 
     Notes
     -----
-    Within a group rows are written by kind, in the order of `WRITE_ORDER`. No two writes of a group concern the same
-    row, since whoever writes waits for the first before the second.
+    Within a group the like is written together: no two writes of a group concern the same row, since whoever writes
+    waits for the first before the second.
     """
 
     def __init__(self, connection: Connection, name: str) -> None:
@@ -52,9 +52,9 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="deep-ledger", daemon=True)
         self._thread.start()
 
-    def write(self, rows: Sequence[LedgerRow]) -> Written:
-        """Return a future that is done once `rows` are on disk."""
-        return self._submit(rows)
+    def write(self, writes: Sequence[Write]) -> Written:
+        """Return a future that is done once `writes` are on disk."""
+        return self._submit(writes)
 
     async def call(self, function: Callable[[Connection], T]) -> T:
         """Run `function` in a transaction of its own, after all earlier writes, and return its result."""
@@ -118,9 +118,7 @@ class Writer:
     def _execute(self, works: list[_Work]) -> object:
         if callable(works[0]):
             return works[0](self._connection)
-        rows = [row for work in works if not callable(work) for row in work]
-        for kind in WRITE_ORDER:
-            write_rows(self._connection, [row for row in rows if type(row) is kind])
+        write_all(self._connection, (write for work in works if not callable(work) for write in work))
         return None
 
     def _report(self, part: list[_Entry], result: object, error: Exception | None) -> None:

@@ -87,7 +87,7 @@ def test_at_most_once_leaves_it_alone(tmp_path):
 
     async def again(ledger):
         lease = await ledger.lease([question(1)])
-        return len(lease.jobs), lease.settled[0][1].state
+        return len(lease.jobs), lease.settled[0][1]["state"]
 
     assert use(tmp_path / "l", again, at_most_once=True) == (0, "unknown")
 
@@ -99,7 +99,7 @@ def test_dollars_of_earlier_runs_count(tmp_path):
         lease = await ledger.lease([question(i) for i in range(4)])
         for job in lease.jobs:
             await ledger.start(job, worst_case=1.0)
-        await ledger.answer(lease.jobs[0], Reply("x"), Judgment(1), cost=0.25)
+        await ledger.answer(lease.jobs[0], Reply("x", cost=0.25), Judgment(1))
         await ledger.fail(lease.jobs[1], CallError("timeout", "x"), state="failed")
         await ledger.fail(lease.jobs[2], CallError("rate_limited", "x"), state="failed")
         return await ledger.spent_by_others()

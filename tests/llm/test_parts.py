@@ -12,7 +12,6 @@ from deep.llm import (
     Budget,
     CallError,
     ConcurrencyLimit,
-    KnownRequest,
     ModelGate,
     PriceBook,
     Quirk,
@@ -24,6 +23,7 @@ from deep.llm import (
     worst_case,
 )
 from deep.llm._budget import BudgetReachedError
+from deep.llm._schema import RequestRow
 from deep.records import Judgment
 from tests.llm.calls import question
 
@@ -378,14 +378,14 @@ def test_the_tally_counts_by_voter():
     tally.answer("v", Judgment(-1, reason="abstained"), None)
     tally.answer("v", Judgment(-1, reason="truncated"), 0.25)
     tally.fail("v")
-    tally.find("v", KnownRequest("k", "unknown", 1))
+    tally.find("v", RequestRow(state="unknown"))
     assert dict(tally.by_voter["v"]) == {"done": 5, "votes": 1, "abstained": 1, "truncated": 1, "failed": 2}
     assert (tally.cost, tally.unpriced, tally.answered, tally.failed, tally.found) == (0.75, 1, 3, 1, 1)
     assert tally.failure_rate("v") == 3 / 5
     assert tally.seconds_left == pytest.approx(5 / tally.rate, rel=0.2)
     tally.answer("j#step", None, 0.0)
-    tally.find("j#step", KnownRequest("k", "done", 1))
-    tally.find("j#step", KnownRequest("k", "done", 1, vote=-1, reason="refused"))
+    tally.find("j#step", RequestRow(state="done", vote=None))
+    tally.find("j#step", RequestRow(state="done", vote=-1, reason="refused"))
     tally.judge("j", Judgment(1))
     assert dict(tally.by_voter["j#step"]) == {"done": 3, "answers": 2, "refused": 1}
     assert dict(tally.by_voter["j"]) == {"done": 1, "votes": 1}
