@@ -13,6 +13,7 @@ from ._figures import CAPTION as CAPTION
 from ._figures import draw_optimal_thresholds as draw_optimal_thresholds
 from ._figures import draw_threshold_transfer as draw_threshold_transfer
 from ._figures import write_figures as write_figures
+from ._frames import framed as framed
 from ._frames import markdown as markdown
 from ._frames import null_if_nan as null_if_nan
 from ._frames import percent as percent

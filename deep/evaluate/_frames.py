@@ -1,12 +1,26 @@
 """A table as Markdown, as rows of JSON, and as files: one way for every study and report."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import wraps
 from pathlib import Path
+from typing import ParamSpec
 
 import numpy as np
 import pandas as pd
 
 from deep.evaluate._result import Row
+
+P = ParamSpec("P")
+
+
+def framed(rows: Callable[P, Iterator[Row]]) -> Callable[P, pd.DataFrame]:
+    """Make a function that yields rows return them as a table."""
+
+    @wraps(rows)
+    def build(*args: P.args, **kwargs: P.kwargs) -> pd.DataFrame:
+        return pd.DataFrame(list(rows(*args, **kwargs)))
+
+    return build
 
 
 def markdown(frame: pd.DataFrame) -> Iterator[str]:

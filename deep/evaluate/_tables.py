@@ -1,28 +1,22 @@
 """The paper's Tables 1 to 6 from our own runs, and what is known of the voters."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pandas as pd
 
-from deep.evaluate._frames import write_table
+from deep.evaluate._frames import framed, write_table
 from deep.evaluate._result import Row, Run
 
 
-def single_voters(runs: Sequence[Run]) -> pd.DataFrame:
+@framed
+def single_voters(runs: Sequence[Run]) -> Iterator[Row]:
     """Table 1: every voter alone on every held-out dataset."""
-    return pd.DataFrame(
-        [
-            {
-                "dataset": run["test"],
-                "voter": row["name"],
-                **{name: row[name] for name in ("balanced_accuracy", "precision", "recall")},
-            }
-            for run in runs
-            for row in run["baselines"]
-            if row["kind"] == "prompt"
-        ]
-    )
+    for run in runs:
+        for row in run["baselines"]:
+            if row["kind"] == "prompt":
+                metrics = {name: row[name] for name in ("balanced_accuracy", "precision", "recall")}
+                yield {"dataset": run["test"], "voter": row["name"], **metrics}
 
 
 def ensemblers(runs: Sequence[Run]) -> pd.DataFrame:
@@ -31,19 +25,18 @@ def ensemblers(runs: Sequence[Run]) -> pd.DataFrame:
     return _wide(pd.DataFrame(rows), ["dataset", "n_prompts"], "balanced_accuracy")
 
 
-def methods(runs: Sequence[Run]) -> pd.DataFrame:
+@framed
+def methods(runs: Sequence[Run]) -> Iterator[Row]:
     """Table 3: encoders with thresholds from the other datasets, published figures, single voters, our ensembles."""
-    rows: list[Row] = []
     for run in runs:
         for row in run["baselines"]:
             realistic = row["kind"] != "encoder" or row["threshold_from"] == "train"
             if realistic and row["kind"] != "prompt":
-                rows.append({"dataset": run["test"], "type": row["kind"], "method": row["name"], **_accuracy(row)})
+                yield {"dataset": run["test"], "type": row["kind"], "method": row["name"], **_accuracy(row)}
         for name in ("recommended", "recommended_by_accuracy", "recommended_paper", "oracle"):
             if run[name] is not None:
                 chain = f"{run[name]['ensembler']} on {run[name]['n_prompts']}"
-                rows.append({"dataset": run["test"], "type": name, "method": chain, **_accuracy(run[name])})
-    return pd.DataFrame(rows)
+                yield {"dataset": run["test"], "type": name, "method": chain, **_accuracy(run[name])}
 
 
 def _accuracy(row: Row) -> Row:
@@ -61,30 +54,27 @@ def calibration_by_calibrator(runs: Sequence[Run]) -> pd.DataFrame:
     return _errors(runs, None, ["dataset", "n_prompts", "calibrator"])
 
 
-def gains(runs: Sequence[Run]) -> pd.DataFrame:
+@framed
+def gains(runs: Sequence[Run]) -> Iterator[Row]:
     """Table 6: what ensembling gains over the best single voter.
 
     The paper takes the best of each on the test labels; those columns are named so, and stand beside what
     the training data chose.
     """
-    rows = []
     for run in runs:
         by_kind = {row["kind"]: row["balanced_accuracy"] for row in run["baselines"]}
         alone = [row["balanced_accuracy"] for row in run["baselines"] if row["kind"] == "prompt"]
-        if run["recommended"]["balanced_accuracy"] is None:
-            continue
-        rows.append(
-            {
+        reached = run["recommended"]["balanced_accuracy"]
+        if reached is not None:
+            yield {
                 "dataset": run["test"],
                 "best_voter_on_test": max(alone),
                 "best_ensemble_on_test": run["oracle"]["balanced_accuracy"],
                 "majority_vote": by_kind["majority"],
                 "best_voter_on_training": by_kind["best_prompt"],
-                "recommended": run["recommended"]["balanced_accuracy"],
-                "gain": run["recommended"]["balanced_accuracy"] - by_kind["best_prompt"],
+                "recommended": reached,
+                "gain": reached - by_kind["best_prompt"],
             }
-        )
-    return pd.DataFrame(rows)
 
 
 def threshold_transfer(runs: Sequence[Run]) -> pd.DataFrame:
@@ -108,9 +98,10 @@ def threshold_transfer(runs: Sequence[Run]) -> pd.DataFrame:
     return wide.assign(**losses).rename_axis(columns=None).reset_index()
 
 
-def voters(runs: Sequence[Run]) -> pd.DataFrame:
+@framed
+def voters(runs: Sequence[Run]) -> Iterator[Row]:
     """Labeling-function analysis of every voter on the training rows of each run."""
-    return pd.DataFrame([{"dataset": run["test"], **row} for run in runs for row in run["voters"]])
+    yield from ({"dataset": run["test"], **row} for run in runs for row in run["voters"])
 
 
 def error_correlations(runs: Sequence[Run]) -> pd.DataFrame:

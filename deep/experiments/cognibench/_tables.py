@@ -1,5 +1,6 @@
 """Tables 2, 3 and 5 of the paper from a run, and rates of statements by turn and by position in the turn."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from deep._files import JsonObject
-from deep.evaluate import markdown
+from deep.evaluate import framed, markdown
 from deep.experiments.cognibench._methods import Method
 from deep.experiments.cognibench._metric import PARTS, UNITS, Score, macro, score_turns
 from deep.experiments.cognibench._turns import LabeledTurn, counts_of
@@ -57,9 +58,10 @@ def tables(turns: Sequence[LabeledTurn], by_unit: ByUnit, level: str) -> dict[st
     return {name: frame for name, frame in found.items() if not frame.empty}
 
 
-def statistics(turns: Sequence[LabeledTurn]) -> pd.DataFrame:
+@framed
+def statistics(turns: Sequence[LabeledTurn]) -> Iterator[JsonObject]:
     """Table 2: the basic statistics of the labeled turns."""
-    row = {
+    yield {
         "dataset": "CogniBench",
         "responses": len(turns),
         "conversations": len({turn.dialogue_id for turn in turns}),
@@ -67,59 +69,37 @@ def statistics(turns: Sequence[LabeledTurn]) -> pd.DataFrame:
         "context words": _spread([len(turn.knowledge.split()) for turn in turns]),
         "words per response": _spread([len(turn.response.split()) for turn in turns]),
     }
-    return pd.DataFrame([row])
 
 
 def _spread(values: Sequence[int]) -> str:
     return f"{min(values)}-{max(values)} ({sum(values) / len(values):.2f})"
 
 
-def detection(scored: Scored) -> pd.DataFrame:
+@framed
+def detection(scored: Scored) -> Iterator[JsonObject]:
     """Table 3: F1 of every method, overall, for factual and for cognitive statements."""
-    return pd.DataFrame(
-        [
-            {
-                "group": method.group,
-                "method": method.title,
-                **{part: scores[part].f1 for part in PARTS},
-                "macro mean": macro(scores),
-                "coverage": scores["overall"].coverage,
-            }
-            for method, scores in scored
-        ]
-    )
+    for method, scores in scored:
+        f1 = {part: scores[part].f1 for part in PARTS}
+        more = {"macro mean": macro(scores), "coverage": scores["overall"].coverage}
+        yield {"group": method.group, "method": method.title, **f1, **more}
 
 
-def ablation(scored: Scored) -> pd.DataFrame:
+@framed
+def ablation(scored: Scored) -> Iterator[JsonObject]:
     """Table 5: recall and precision of the tiered judge by threshold, and without parts of it."""
-    return pd.DataFrame(
-        [
-            {
-                "method": f"{method.ablation} ({method.model})",
-                **{f"{part} {name}": getattr(scores[part], name) for part in PARTS for name in ("recall", "precision")},
-            }
-            for method, scores in scored
-            if method.ablation
-        ]
-    )
+    for method, scores in scored:
+        if method.ablation:
+            cells = {f"{part} {m}": getattr(scores[part], m) for part in PARTS for m in ("recall", "precision")}
+            yield {"method": f"{method.ablation} ({method.model})", **cells}
 
 
-def metrics(by_unit: ByUnit) -> pd.DataFrame:
+@framed
+def metrics(by_unit: ByUnit) -> Iterator[JsonObject]:
     """All measures of every method, with the counts that they are made of."""
-    return pd.DataFrame(
-        [
-            {
-                "group": method.group,
-                "method": method.title,
-                "by": unit,
-                "part": part,
-                **_measures(score),
-            }
-            for unit, scored in by_unit.items()
-            for method, scores in scored
-            for part, score in scores.items()
-        ]
-    )
+    for unit, scored in by_unit.items():
+        for method, scores in scored:
+            for part, score in scores.items():
+                yield {"group": method.group, "method": method.title, "by": unit, "part": part, **_measures(score)}
 
 
 def _measures(score: Score) -> JsonObject:
@@ -157,7 +137,8 @@ def _labels(turns: Sequence[LabeledTurn], methods: Sequence[Method], level: str)
             yield method.title, [list(zip(kind, found, strict=True)) for kind, found in pairs]
 
 
-def rates(turns: Sequence[LabeledTurn], methods: Sequence[Method], by: str, level: str) -> pd.DataFrame:
+@framed
+def rates(turns: Sequence[LabeledTurn], methods: Sequence[Method], by: str, level: str) -> Iterator[JsonObject]:
     """Statements and hallucinations by turn of the dialogue, or by position in the turn.
 
     Parameters
@@ -169,20 +150,17 @@ def rates(turns: Sequence[LabeledTurn], methods: Sequence[Method], by: str, leve
     level : str
         From which level on a cognitive statement is no hallucination, in the published labels.
     """
-    rows = []
     for name, labeled in _labels(turns, methods, level):
         places: dict[int, list[Labeled]] = {}
-        sizes: dict[int, int] = {}
-        for turn, sentences_of_turn in zip(turns, labeled, strict=True):
-            for i, sentence in enumerate(sentences_of_turn):
-                place = turn.index if by == "turn" else (2 * i + 1) * N_POSITIONS // (2 * len(sentences_of_turn))
+        sizes: Counter[int] = Counter()
+        for turn, in_turn in zip(turns, labeled, strict=True):
+            sizes.update([turn.index] if by == "turn" else range(N_POSITIONS))
+            for i, sentence in enumerate(in_turn):
+                place = turn.index if by == "turn" else (2 * i + 1) * N_POSITIONS // (2 * len(in_turn))
                 places.setdefault(place, []).append(sentence)
-            for place in {turn.index} if by == "turn" else range(N_POSITIONS):
-                sizes[place] = sizes.get(place, 0) + 1
-        rows += [
-            {"labels": name, by: p, "turns": sizes[p], **_rate(places.get(p, []), sizes[p])} for p in sorted(sizes)
-        ]
-    return pd.DataFrame(rows)
+        for place in sorted(sizes):
+            rate = _rate(places.get(place, []), sizes[place])
+            yield {"labels": name, by: place, "turns": sizes[place], **rate}
 
 
 def _rate(statements: Sequence[Labeled], n_turns: int) -> JsonObject:
@@ -196,16 +174,14 @@ def _rate(statements: Sequence[Labeled], n_turns: int) -> JsonObject:
     return row
 
 
-def shares(turns: Sequence[LabeledTurn], methods: Sequence[Method], level: str) -> pd.DataFrame:
+@framed
+def shares(turns: Sequence[LabeledTurn], methods: Sequence[Method], level: str) -> Iterator[JsonObject]:
     """Share of factual and cognitive statements, and of hallucinations among them, by whose labels they are."""
-    rows = []
     for name, labeled in _labels(turns, methods, level):
-        every = [sentence for sentences_of_turn in labeled for sentence in sentences_of_turn]
-        row = _rate(every, len(turns))
+        row = _rate([sentence for in_turn in labeled for sentence in in_turn], len(turns))
         typed = row["factual"] + row["cognitive"]
         parts = {f"{kind} share": row[kind] / typed if typed else None for kind in ("factual", "cognitive")}
-        rows.append({"labels": name, **row, **parts})
-    return pd.DataFrame(rows)
+        yield {"labels": name, **row, **parts}
 
 
 def sentences(turns: Sequence[LabeledTurn], methods: Sequence[Method], level: str) -> pd.DataFrame:

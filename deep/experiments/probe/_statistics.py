@@ -2,24 +2,22 @@
 
 from collections.abc import Iterator, Sequence
 
-import pandas as pd
-
+from deep.evaluate import Row, framed
 from deep.experiments.probe._records import TASKS, Sample
 
 
-def statistics(samples: Sequence[Sample]) -> pd.DataFrame:
+@framed
+def statistics(samples: Sequence[Sample]) -> Iterator[Row]:
     """Table 1: instances, claims and lengths by task and overall; lengths are in characters.
 
     A response's hallucination length is that of all its insertions; its mean, its maximum and its mean share of the
     response are over the responses that hold any. `claims` counts those that are hallucinated or truth; unverified
     and mixed ones stand beside them.
     """
-    rows = []
     for task in (*TASKS, "overall"):
         chosen = [sample for sample in samples if task in (sample.task, "overall")]
         if chosen:
-            rows.append({"task": task, **dict(_figures(chosen))})
-    return pd.DataFrame(rows)
+            yield {"task": task, **dict(_figures(chosen))}
 
 
 def _figures(samples: Sequence[Sample]) -> Iterator[tuple[str, float | int | None]]:
