@@ -6,7 +6,7 @@ import pytest
 
 from deep.calibration import evaluate
 from deep.exceptions import InputError
-from deep.experiments.loo import Settings, leave_one_dataset_out
+from deep.experiments.loo import LooOptions, leave_one_dataset_out
 from deep.model import Model, fit
 from deep.records import VoteMatrix
 from tests.model.fitted import QUICK, small_votes
@@ -26,7 +26,7 @@ def model(votes):
 
 def test_it_is_the_best_single_chain_of_loo(votes):
     """Fitted on all datasets but one, it is loo's row of least inner log loss, and does there what that row says."""
-    settings = Settings(sizes=[3, 5], ensemblers=["LogisticRegression", "LDA"], calibrators=["platt", "beta"])
+    settings = LooOptions(sizes=[3, 5], ensemblers=["LogisticRegression", "LDA"], calibrators=["platt", "beta"])
     found = leave_one_dataset_out(votes, "b", settings=settings)
     names = ["LogisticRegression", "LDA"], ["platt", "beta", "none"]
     model = fit(votes.rows(votes.datasets != "b"), sizes=[3, 5], ensembler=names[0], calibrator=names[1])

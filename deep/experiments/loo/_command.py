@@ -35,7 +35,7 @@ from deep.ensembles import ENSEMBLERS
 from deep.evaluate import LooResult, UnlabeledTrainingError, optimal_thresholds, write_figures, write_tables
 from deep.exceptions import InputError
 from deep.experiments.loo._run import SCHEMA_VERSION, leave_one_dataset_out
-from deep.experiments.loo._settings import Settings
+from deep.experiments.loo._settings import LooOptions
 from deep.experiments.loo._summary import mean_of_runs, mean_summary, summary
 from deep.model import RECIPES, SELECTOR_NAMES
 from deep.records import VoteMatrix
@@ -110,9 +110,9 @@ def parser() -> argparse.ArgumentParser:
     return p
 
 
-def settings_from(args: argparse.Namespace) -> Settings:
+def settings_from(args: argparse.Namespace) -> LooOptions:
     """Return the settings that the options name."""
-    return Settings(
+    return LooOptions(
         sizes=[_size(text) for text in args.sizes],
         selector=args.selector,
         ensemblers=tuple(dict.fromkeys(args.ensembler)) or tuple(ENSEMBLERS),
@@ -173,7 +173,7 @@ def published_rows(test: str) -> list[dict[str, Any]]:
     ]
 
 
-def run_all(settings: Settings, tests: Sequence[str], loaded: Any) -> list[LooResult]:
+def run_all(settings: LooOptions, tests: Sequence[str], loaded: Any) -> list[LooResult]:
     """Hold out each of `tests` in turn."""
     votes, scores, origin = loaded
     found = []

@@ -10,14 +10,11 @@ from deep._checks import Floats
 from deep.calibration import balanced_accuracy, bootstrap_balanced_accuracy, evaluate, precision, recall
 from deep.datasets import ScoreTable
 from deep.evaluate import METRICS, HoldOut, null_if_nan
-from deep.experiments.loo._settings import Settings
-from deep.model import RECIPES, Pool, PoolScores, training_set
+from deep.experiments.loo._settings import LooOptions
+from deep.model import MIN_DATASETS, RECIPES, Pool, PoolScores, training_set
 from deep.records import VoteMatrix
 
-__all__ = ["MIN_FOLDS", "Pooled", "fit_pool"]
-
-MIN_FOLDS = 3
-"""Fewer training datasets, or groups of them with common documents, are too few for a pool."""
+__all__ = ["Pooled", "fit_pool"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +44,7 @@ class Pooled:
         """Return the decision on each held-out row, at the uniform prior."""
         return np.asarray(self.found.log_odds >= 0)
 
-    def row(self, test: VoteMatrix, settings: Settings) -> dict[str, Any]:
+    def row(self, test: VoteMatrix, options: LooOptions) -> dict[str, Any]:
         """Return the entry of `results.json`."""
         low, high = self.found.prior.low, self.found.prior.high
         return {
@@ -58,7 +55,7 @@ class Pooled:
             "selector": "all",
             "prompts": list(self.voters),
             "calibrator": "learned-prior",
-            **self._metrics(test, settings),
+            **self._metrics(test, options),
             **self.inner,
             "prior": {
                 "estimate": self.found.prior.estimate,
@@ -69,15 +66,15 @@ class Pooled:
             },
         }
 
-    def _metrics(self, test: VoteMatrix, settings: Settings) -> dict[str, Any]:
+    def _metrics(self, test: VoteMatrix, options: LooOptions) -> dict[str, Any]:
         """Return metrics of P at the learned prior, and of the decisions at the uniform one."""
         labeled = test.labels >= 0
         if not labeled.any():
             return dict.fromkeys(METRICS)
         y, p, decided = test.labels[labeled], self.found.p_consistent[labeled], self.decisions[labeled]
-        interval = bootstrap_balanced_accuracy(y, decided, n_boot=settings.n_boot, random_state=settings.random_state)
+        interval = bootstrap_balanced_accuracy(y, decided, n_boot=options.n_boot, random_state=options.random_state)
         values: dict[str, Any] = {
-            **evaluate(y, p, n_bins=settings.n_bins, random_state=settings.random_state),
+            **evaluate(y, p, n_bins=options.n_bins, random_state=options.random_state),
             "balanced_accuracy": balanced_accuracy(y, decided),
             "balanced_accuracy_ci": list(interval),
             "precision": precision(y, decided),
@@ -86,20 +83,18 @@ class Pooled:
         return {name: null_if_nan(values[name]) for name in METRICS}
 
 
-def fit_pool(split: HoldOut, scores: ScoreTable | None, settings: Settings) -> Pooled | None:
+def fit_pool(split: HoldOut, scores: ScoreTable | None, options: LooOptions) -> Pooled | None:
     """Fit the pool on the training datasets and score the held-out one; None where they are too few.
 
     Datasets with common documents, or of one family where families are held out, are left out together.
     """
     recipe = RECIPES["deep"]
-    training = training_set(
-        split.train, recipe, by_family=settings.unit == "family", random_state=settings.random_state
-    )
-    if len(split.train.dataset_names) == 1 or training.n_folds < MIN_FOLDS:
+    training = training_set(split.train, recipe, by_family=options.unit == "family", random_state=options.random_state)
+    if len(split.train.dataset_names) == 1 or training.n_folds < MIN_DATASETS:
         return None
     fold_of = dict(zip(training.cells.groups, training.fold_of, strict=True))
     groups = np.array([fold_of[str(name)] for name in split.train.datasets])
-    pool = Pool(random_state=settings.random_state).fit(
+    pool = Pool(random_state=options.random_state).fit(
         split.train.votes, split.train.labels, groups=groups, scores=_rows(scores, split.train_rows)
     )
     found = pool.score(split.test.votes, scores=_rows(scores, split.test_rows))

@@ -22,10 +22,10 @@ from deep.evaluate import (
     vote_baselines,
 )
 from deep.experiments.loo._pooled import Pooled
-from deep.experiments.loo._settings import Settings
-from deep.experiments.loo._tasks import Outcome, PoolTask, Scored, Step, Task, run_tasks
+from deep.experiments.loo._settings import LooOptions
+from deep.experiments.loo._tasks import LooOutcome, Scored, Step, run_tasks
 from deep.features import analyze_votes, effective_votes, error_correlation
-from deep.model import Candidate, Recipe, choose_subsets, recommend, training_set
+from deep.model import UNCALIBRATED, Candidate, ChainTask, Recipe, chain_tasks, recommend, training_set
 from deep.records import VoteMatrix
 
 __all__ = ["SCHEMA_VERSION", "leave_one_dataset_out"]
@@ -53,7 +53,7 @@ class _Clock:
         elapsed = time.perf_counter() - self.started - sum(self.stages.values())
         self.stages[stage] = self.stages.get(stage, 0.0) + elapsed
 
-    def count(self, outcomes: Iterable[Outcome]) -> None:
+    def count(self, outcomes: Iterable[LooOutcome]) -> None:
         """Add the processor time of what was fitted."""
         for outcome in outcomes:
             self.ensemblers[outcome.ensembler] = self.ensemblers.get(outcome.ensembler, 0.0) + outcome.seconds
@@ -71,7 +71,7 @@ def leave_one_dataset_out(
     votes: VoteMatrix,
     test: str,
     *,
-    settings: Settings | None = None,
+    settings: LooOptions | None = None,
     scores: ScoreTable | None = None,
     published: Sequence[dict[str, Any]] = (),
     progress: Progress = _silent,
@@ -84,7 +84,7 @@ def leave_one_dataset_out(
         All datasets; those trained on are labeled.
     test : str
         The dataset to hold out, one of ``votes.dataset_names``.
-    settings : Settings, optional
+    settings : LooOptions, optional
     scores : ScoreTable, optional
         Encoder scores aligned with the rows of `votes`: soft votes of the pool, and baselines.
     published : sequence of dict, optional
@@ -103,26 +103,24 @@ def leave_one_dataset_out(
     Examples
     --------
     >>> from deep.datasets import simulate_votes
-    >>> from deep.experiments.loo import Settings, leave_one_dataset_out
-    >>> settings = Settings(sizes=[3], ensemblers=["LogisticRegression"], calibrators=["platt"])
+    >>> from deep.experiments.loo import LooOptions, leave_one_dataset_out
+    >>> settings = LooOptions(sizes=[3], ensemblers=["LogisticRegression"], calibrators=["platt"])
     >>> found = leave_one_dataset_out(simulate_votes(0), "aggrefact-xsum", settings=settings)
     >>> found.results["n_test"], found.results["recommended"]["ensembler"]
     (558, 'Pool')
     """
-    settings = settings or Settings()
+    settings = settings or LooOptions()
     clock = _Clock()
     split = hold_out(votes, test, unit=settings.unit)
     target = TestCells.from_votes(split.test)
     clock.lap("split")
     tasks = [task for recipe in settings.recipes for task in _tasks(split, recipe, settings)]
     clock.lap("select")
-    pool, *outcomes = run_tasks(
-        [PoolTask(split, scores), *tasks], target, settings, progress(split.name, len(tasks) + 1)
-    )
+    pool, *outcomes = run_tasks(split, scores, tasks, target, settings, progress(split.name, len(tasks) + 1))
     clock.lap("fit")
     clock.count([pool, *outcomes])
-    split.warnings.extend(dict.fromkeys(o.warning for o in outcomes if o.warning))
     pooled = pool.pooled
+    split.warnings.extend(dict.fromkeys(o.warning for o in outcomes if o.warning))
     scored = {recipe.name: _scored_by(recipe.name, outcomes) for recipe in settings.recipes}
     chosen = {name: _chosen(found, name) for name, found in scored.items()}
     baselines = [*vote_baselines(split), *encoder_baselines(split, scores)]
@@ -144,8 +142,8 @@ def leave_one_dataset_out(
     return LooResult(results | {"seconds": clock.seconds()}, _score_table(split, target, scored["deep"], best, pooled))
 
 
-def _tasks(split: HoldOut, recipe: Recipe, settings: Settings) -> list[Task]:
-    """Return what one recipe has to fit."""
+def _tasks(split: HoldOut, recipe: Recipe, settings: LooOptions) -> list[ChainTask]:
+    """Return every chain to be looked for by one recipe."""
     training = training_set(
         split.train,
         recipe,
@@ -153,16 +151,18 @@ def _tasks(split: HoldOut, recipe: Recipe, settings: Settings) -> list[Task]:
         by_family=settings.unit == "family",
         random_state=settings.random_state,
     )
-    subsets = choose_subsets(
+    return chain_tasks(
         training,
-        settings.sizes_for(split.train.shape[1]),
+        recipe,
+        sizes=settings.sizes,
+        ensemblers=settings.ensemblers,
+        calibrators=(UNCALIBRATED, *settings.calibrators),
         selector=settings.selector,
-        criterion=recipe.subset_criterion,
+        random_state=settings.random_state,
     )
-    return [Task(name, subset, training, recipe) for subset in subsets for name in settings.ensemblers]
 
 
-def _scored_by(recipe: str, outcomes: Sequence[Outcome]) -> list[Scored]:
+def _scored_by(recipe: str, outcomes: Sequence[LooOutcome]) -> list[Scored]:
     """Return every candidate of one recipe with its metrics on the held-out dataset."""
     return [pair for outcome in outcomes if outcome.recipe == recipe for pair in outcome.scored]
 
@@ -212,7 +212,7 @@ def _row(candidate: Candidate, metrics: dict[str, Any], recipe: str) -> dict[str
     }
 
 
-def _header(split: HoldOut, settings: Settings) -> dict[str, Any]:
+def _header(split: HoldOut, settings: LooOptions) -> dict[str, Any]:
     labels = split.test.labels[split.test.labels >= 0]
     names, sizes = np.unique(split.train.datasets.astype(str), return_counts=True)
     analysis = analyze_votes(split.train.votes, split.train.labels, voter_names=split.train.voter_names)
@@ -242,7 +242,7 @@ def _header(split: HoldOut, settings: Settings) -> dict[str, Any]:
     }
 
 
-def _baseline_rows(baselines: Iterable[Baseline], split: HoldOut, settings: Settings) -> list[dict[str, Any]]:
+def _baseline_rows(baselines: Iterable[Baseline], split: HoldOut, settings: LooOptions) -> list[dict[str, Any]]:
     return [
         baseline.row(split.test.labels, n_boot=settings.n_boot, random_state=settings.random_state)
         for baseline in baselines

@@ -1,4 +1,4 @@
-"""What a leave-one-dataset-out run can be told."""
+"""The options of a leave-one-dataset-out run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -8,15 +8,13 @@ from deep.calibration import CALIBRATORS
 from deep.ensembles import ENSEMBLERS
 from deep.evaluate import HoldOutUnit
 from deep.exceptions import InputError
-from deep.model import RECIPES, SELECTOR_NAMES, Recipe, Weighting
+from deep.model import RECIPES, SELECTOR_NAMES, Recipe, Weighting, distinct_sizes
 
-__all__ = ["Settings"]
-
-ALL = "all"
+__all__ = ["LooOptions"]
 
 
 @dataclass(frozen=True)
-class Settings:
+class LooOptions:
     """The options of :func:`leave_one_dataset_out`; the defaults are the recommended ones.
 
     Parameters
@@ -92,7 +90,4 @@ class Settings:
 
     def sizes_for(self, n_voters: int) -> list[int]:
         """Return the distinct sizes for a number of voters, in the order given."""
-        for size in self.sizes:
-            if size != ALL and (not isinstance(size, int) or size < 1):
-                raise InputError(f"`sizes` must hold positive whole numbers or 'all'. Got {size!r}.")
-        return list(dict.fromkeys(n_voters if size == ALL else min(int(size), n_voters) for size in self.sizes))
+        return distinct_sizes(self.sizes, n_voters)

@@ -1,32 +1,32 @@
-"""What a hold-out has to fit, in parallel: every ensembler on every subset of voters, and the pool."""
+"""The tasks of a run, which may be spread over processes: every chain that is looked for, and the pool."""
 
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from joblib import delayed
 
 from deep.console import in_processes
 from deep.datasets import ScoreTable
-from deep.ensembles import ENSEMBLERS
-from deep.evaluate import HoldOut, TestCells
-from deep.exceptions import InputError
+from deep.evaluate import HoldOut, Row, TestCells
 from deep.experiments.loo._pooled import Pooled, fit_pool
-from deep.experiments.loo._settings import Settings
-from deep.model import Candidate, Recipe, Subset, TrainingSet, fit_candidates, task_seed
+from deep.experiments.loo._settings import LooOptions
+from deep.model import Attempt, Candidate, ChainTask, all_candidates
 
-__all__ = ["Outcome", "PoolTask", "Scored", "Step", "Task", "run_tasks"]
+__all__ = ["LooOutcome", "Scored", "Step", "run_tasks"]
 
 Step = Callable[[], None]
 
-Scored = tuple[Candidate, dict[str, Any]]
+POOL = -1
+"""The position of the pool among the tasks."""
+
+Scored = tuple[Candidate, Row]
 """A candidate chain and its metrics on the held-out dataset."""
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What came of a task: chains with their metrics or a pool, or the reason why there is nothing.
+class LooOutcome:
+    """One ensembler's chains with their metrics, or the pool, or the reason why there is nothing.
 
     Parameters
     ----------
@@ -34,111 +34,84 @@ class Outcome:
     recipe : str
     scored : list of (Candidate, dict)
     pooled : Pooled or None
+        In place of chains where the pool was fitted; None where the training datasets are too few for it.
+    warning : str or None
     seconds : float
         Of processor time.
-    warning : str or None
     """
 
     ensembler: str
     recipe: str
     scored: list[Scored] = field(default_factory=list)
     pooled: Pooled | None = None
-    seconds: float = 0.0
     warning: str | None = None
+    seconds: float = 0.0
 
 
-@dataclass(frozen=True)
-class Task:
-    """One ensembler on one subset of the voters, with every calibrator."""
-
-    ensembler: str
-    subset: Subset
-    training: TrainingSet
-    recipe: Recipe
-
-    @property
-    def cost(self) -> float:
-        """Return something that grows with the time it takes."""
-        return len(self.subset.columns)
-
-    def run(self, target: TestCells, settings: Settings) -> Outcome:
-        """Fit and measure; one ensembler that cannot be fitted does not stop the others."""
-        size, least = len(self.subset.columns), ENSEMBLERS[self.ensembler].min_voters
-        if size < least:
-            return self._without(f"{self.ensembler} needs at least {least} voters; left out at size {size}.")
-        started = time.process_time()
-        try:
-            candidates = fit_candidates(
-                self.ensembler,
-                self.subset,
-                self.training,
-                target.patterns,
-                calibrators=settings.calibrators,
-                recipe=self.recipe,
-                random_state=task_seed(self.ensembler, self.subset.columns, self.recipe.name, settings.random_state),
-            )
-        except InputError as error:
-            return self._without(f"{self.ensembler} was left out at size {size}: {error}")
-        options = {"n_bins": settings.n_bins, "n_boot": settings.n_boot, "random_state": settings.random_state}
-        scored = [(candidate, target.metrics(candidate.p, **options)) for candidate in candidates]
-        return Outcome(self.ensembler, self.recipe.name, scored, seconds=time.process_time() - started)
-
-    def _without(self, warning: str) -> Outcome:
-        return Outcome(self.ensembler, self.recipe.name, warning=warning)
-
-
-@dataclass(frozen=True)
-class PoolTask:
-    """The pool of all voters, and of encoder scores where there are any."""
-
-    split: HoldOut
-    scores: ScoreTable | None
-
-    cost = float("inf")
-
-    def run(self, _target: TestCells, settings: Settings) -> Outcome:
-        """Fit the pool and score the held-out rows."""
-        started = time.process_time()
-        pooled = fit_pool(self.split, self.scores, settings)
-        return Outcome("Pool", "deep", pooled=pooled, seconds=time.process_time() - started)
-
-
-def run_tasks(tasks: Sequence[Task | PoolTask], target: TestCells, settings: Settings, step: Step) -> list[Outcome]:
-    """Run tasks in as many processes as the settings say.
+def run_tasks(
+    split: HoldOut,
+    scores: ScoreTable | None,
+    tasks: Sequence[ChainTask],
+    target: TestCells,
+    options: LooOptions,
+    step: Step,
+) -> list[LooOutcome]:
+    """Fit the pool and run the tasks, in as many processes as the options say.
 
     Parameters
     ----------
-    tasks : sequence of Task or PoolTask
+    split : HoldOut
+    scores : ScoreTable or None
+        Soft votes of the pool.
+    tasks : sequence of ChainTask
     target : TestCells
-    settings : Settings
+    options : LooOptions
     step : callable
-        Called after each task.
+        Called after the pool and after each task.
 
     Returns
     -------
-    list of Outcome
-        In the order of `tasks`, whatever the number of processes.
+    list of LooOutcome
+        The pool's, then those of `tasks` in their order, whatever the number of processes.
 
     Raises
     ------
     InputError
         No task has any chain to show.
     """
-    # The costliest start first, so that no process is left alone with one at the end.
-    order = sorted(range(len(tasks)), key=lambda i: -tasks[i].cost)
-    calls = [delayed(_run)(i, tasks[i], target, settings) for i in order]
+    # The costliest start first, so that no process is left alone with one at the end: the pool, then many voters.
+    order = sorted(range(len(tasks)), key=lambda i: -len(tasks[i].subset.columns))
+    calls = [delayed(_measure)(i, tasks[i], target, options) for i in order]
     # The pool has a label model among its members.
-    libraries = dict.fromkeys((*settings.ensemblers, "LabelModel"))
-    found: dict[int, Outcome] = {}
-    for i, outcome in in_processes(calls, settings.n_jobs, ensemblers=libraries, ordered=False):
-        found[i] = outcome
+    libraries = dict.fromkeys((*options.ensemblers, "LabelModel"))
+    found: dict[int, LooOutcome] = {}
+    everything = [delayed(_fit_pool)(split, scores, options), *calls]
+    for position, outcome in in_processes(everything, options.n_jobs, ensemblers=libraries, ordered=False):
+        found[position] = outcome
         step()
-    outcomes = [found[i] for i in range(len(tasks))]
-    if not any(outcome.scored for outcome in outcomes):
-        reasons = " ".join(outcome.warning for outcome in outcomes if outcome.warning)
-        raise InputError(f"`ensembler` must name one that can be fitted on these votes. {reasons}")
+    outcomes = [found[i] for i in range(POOL, len(tasks))]
+    all_candidates(Attempt([candidate for candidate, _ in o.scored], o.warning) for o in outcomes)
     return outcomes
 
 
-def _run(position: int, task: Task | PoolTask, target: TestCells, settings: Settings) -> tuple[int, Outcome]:
-    return position, task.run(target, settings)
+def _fit_pool(split: HoldOut, scores: ScoreTable | None, options: LooOptions) -> tuple[int, LooOutcome]:
+    started = time.process_time()
+    pooled = fit_pool(split, scores, options)
+    return POOL, LooOutcome("Pool", "deep", pooled=pooled, seconds=time.process_time() - started)
+
+
+def _measure(position: int, task: ChainTask, target: TestCells, options: LooOptions) -> tuple[int, LooOutcome]:
+    """Run one task and measure its candidates on the held-out dataset."""
+    started = time.process_time()
+    attempt = task.run(target.patterns)
+    scored = [
+        (
+            candidate,
+            target.metrics(
+                candidate.p, n_bins=options.n_bins, n_boot=options.n_boot, random_state=options.random_state
+            ),
+        )
+        for candidate in attempt.candidates
+    ]
+    seconds = time.process_time() - started
+    return position, LooOutcome(task.ensembler, task.recipe.name, scored, warning=attempt.reason, seconds=seconds)

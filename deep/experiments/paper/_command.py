@@ -16,7 +16,7 @@ from deep.datasets import published_source, resolve_dataset
 from deep.ensembles import ENSEMBLERS
 from deep.evaluate import CAPTION, markdown
 from deep.exceptions import InputError
-from deep.experiments.loo import NOTICE, SIMULATED, Settings, load, run_all
+from deep.experiments.loo import NOTICE, SIMULATED, LooOptions, load, run_all
 from deep.experiments.paper._figures import paper_figures
 from deep.experiments.paper._tables import TABLES, THIS_RUN, paper_tables, side_by_side
 from deep.records import VoteMatrix
@@ -95,7 +95,7 @@ def run(argv: Sequence[str] | None) -> int:
     votes, scores, origin = loaded
     check_labeled(votes)
     example = figure_dataset(args.figure_dataset, votes)
-    settings = Settings(
+    settings = LooOptions(
         recipe="paper",
         ensemblers=tuple(dict.fromkeys(args.ensembler)) or tuple(ENSEMBLERS),
         calibrators=CALIBRATORS,

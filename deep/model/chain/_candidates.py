@@ -8,13 +8,13 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Floats, check_choice
+from deep._checks import Floats, Labels, Votes, check_choice
 from deep._odds import P_MIN
 from deep.base import BaseCalibrator
 from deep.calibration import CALIBRATORS
 from deep.features import distinct_patterns
+from deep.model.chain._grid import GridResult, grid_search, inner_score, leave_pairs_out
 from deep.model.chain._recipe import Recipe
-from deep.model.chain._search import SearchResult, inner_score, leave_pairs_out, search
 from deep.model.chain._subsets import Subset
 from deep.model.chain._training import TrainingSet
 
@@ -63,7 +63,7 @@ def fit_candidates(
     ensembler: str,
     subset: Subset,
     training: TrainingSet,
-    target: npt.NDArray[np.int8],
+    target: Votes,
     *,
     calibrators: Sequence[str],
     recipe: Recipe,
@@ -91,7 +91,7 @@ def fit_candidates(
         The uncalibrated one first, then one a calibrator.
     """
     chosen = training.select(subset.columns)
-    found = search(ensembler, chosen, criterion=recipe.criterion, random_state=random_state)
+    found = grid_search(ensembler, chosen, criterion=recipe.criterion, random_state=random_state)
     patterns, row_pattern = distinct_patterns(np.ascontiguousarray(target[:, list(subset.columns)]))
     scores = found.ensembler.predict_proba(patterns)[:, 1]
     if recipe.calibrate_on == "training":
@@ -122,7 +122,7 @@ Calibrated = Iterator[tuple[str, Floats, Floats]]
 
 
 def _on_training_scores(
-    found: SearchResult, training: TrainingSet, scores: Floats, calibrators: Sequence[str]
+    found: GridResult, training: TrainingSet, scores: Floats, calibrators: Sequence[str]
 ) -> Calibrated:
     """Calibrate on the rows that the ensembler was fitted on, as the paper does."""
     X, y, w = training.table()
@@ -132,7 +132,7 @@ def _on_training_scores(
 
 
 def _on_out_of_fold_scores(
-    found: SearchResult, training: TrainingSet, scores: Floats, calibrators: Sequence[str], random_state: int
+    found: GridResult, training: TrainingSet, scores: Floats, calibrators: Sequence[str], random_state: int
 ) -> Calibrated:
     """Calibrate on scores of rows left out of the fit."""
     weights = training.weights()
@@ -143,21 +143,21 @@ def _on_out_of_fold_scores(
         yield name, _cross_fitted(name, found.oof, pairs, training, weights), fitted.transform(scores)
 
 
-def fit_calibrator(name: str, p: Floats, y: npt.NDArray[np.int8], w: Floats) -> BaseCalibrator:
+def fit_calibrator(name: str, p: Floats, y: Labels, w: Floats) -> BaseCalibrator:
     """Return a calibrator by its name, fitted."""
     return CALIBRATORS[name]().fit(p, y, w)
 
 
 def scored_rows(
     oof: Floats, training: TrainingSet, weights: Floats, groups: npt.NDArray[np.bool_]
-) -> tuple[Floats, npt.NDArray[np.int8], Floats]:
+) -> tuple[Floats, Labels, Floats]:
     """Return out-of-fold probabilities, labels and weights of the rows in `groups`."""
     kept = np.where(groups[None, :, None], weights, 0.0)
     pattern, group, label = np.nonzero(kept)
     return oof[pattern, training.fold_of[group]], label.astype(np.int8), kept[pattern, group, label]
 
 
-def _without_the_judged_fold(found: SearchResult, training: TrainingSet, random_state: int) -> Floats:
+def _without_the_judged_fold(found: GridResult, training: TrainingSet, random_state: int) -> Floats:
     """Return, for each fold to be judged, out-of-fold probabilities of the others that never saw it.
 
     A score of another fold by a fit that did see the judged fold tells about its labels: where the judged

@@ -1,19 +1,20 @@
 """A chain of ensembler and calibrator, fitted from its description."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
-from deep._checks import Floats
+from deep._checks import Floats, Votes
 from deep._odds import P_MIN
 from deep.base import BaseCalibrator, BaseEnsembler
 from deep.model.chain._candidates import fit_calibrator, scored_rows
+from deep.model.chain._grid import grid_search
 from deep.model.chain._recipe import RECIPES, ChainSpec
-from deep.model.chain._search import search
-from deep.model.chain._training import TrainingSet
+from deep.model.chain._search import MapLike
+from deep.model.chain._training import KeptCells, TrainingSet
 
-__all__ = ["Chain", "fit_chain"]
+__all__ = ["Chain", "fit_chain", "predict_left_out"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,11 +24,11 @@ class Chain:
     ensembler: BaseEnsembler
     calibrator: BaseCalibrator | None
 
-    def uncalibrated(self, patterns: npt.NDArray[np.int8]) -> Floats:
+    def uncalibrated(self, patterns: Votes) -> Floats:
         """Return the ensembler's own P(consistent) of vote patterns, shape (n_patterns,)."""
         return np.asarray(np.clip(self.ensembler.predict_proba(patterns)[:, 1], P_MIN, 1 - P_MIN))
 
-    def predict(self, patterns: npt.NDArray[np.int8]) -> Floats:
+    def predict(self, patterns: Votes) -> Floats:
         """Return P(consistent) of vote patterns, shape (n_patterns,)."""
         if self.calibrator is None:
             return self.uncalibrated(patterns)
@@ -49,7 +50,9 @@ def fit_chain(spec: ChainSpec, training: TrainingSet) -> Chain:
     """
     recipe = RECIPES[spec.recipe]
     point = {name: (value,) for name, value in spec.params.items()}
-    found = search(spec.ensembler, training, criterion=recipe.criterion, grid=point, random_state=spec.random_state)
+    found = grid_search(
+        spec.ensembler, training, criterion=recipe.criterion, grid=point, random_state=spec.random_state
+    )
     if spec.calibrator is None:
         return Chain(found.ensembler, None)
     if recipe.calibrate_on == "training":
@@ -58,3 +61,13 @@ def fit_chain(spec: ChainSpec, training: TrainingSet) -> Chain:
     everything = np.ones(len(training.fold_of), dtype=bool)
     scores = scored_rows(found.oof, training, training.weights(), everything)
     return Chain(found.ensembler, fit_calibrator(spec.calibrator, *scores))
+
+
+def predict_left_out(spec: ChainSpec, kept: KeptCells, patterns: Votes, run: MapLike = map) -> Floats:
+    """Return P of each pattern by the chain fitted without each unit of datasets, shape (n_patterns, n_units)."""
+    step = partial(_predict_without, spec=spec, kept=kept, patterns=patterns)
+    return np.column_stack(list(run(step, range(kept.n_units))))
+
+
+def _predict_without(unit: int, *, spec: ChainSpec, kept: KeptCells, patterns: Votes) -> Floats:
+    return fit_chain(spec, kept.training(without=unit)).predict(patterns)

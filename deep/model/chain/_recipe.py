@@ -1,12 +1,12 @@
-"""What is fitted on what: deep's own recipe and the paper's."""
+"""The recipes, deep's own and the paper's: what is fitted on what; and the description of one chain."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from deep.model.chain._training import Weighting
+__all__ = ["RECIPES", "ChainSpec", "Criterion", "Recipe", "Weighting"]
 
-__all__ = ["RECIPES", "ChainSpec", "Criterion", "Recipe"]
+Weighting = Literal["dataset", "dataset-class", "uniform"]
 
 Criterion = Literal["accuracy", "balanced_accuracy", "log_loss"]
 

@@ -1,203 +1,185 @@
-"""Grid search over inner folds, formed on rows and collapsed per fold."""
+"""The search for a chain: every ensembler on every chosen subset of the voters, on training data alone."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import combinations, product
-from typing import Any
+from functools import partial
+from typing import Protocol, TypeVar
 
-import numpy as np
-import numpy.typing as npt
-
-from deep._odds import DECISION, P_MIN
-from deep.base import BaseEnsembler, StagedEnsembler
+from deep._checks import Votes
 from deep.ensembles import ENSEMBLERS
-from deep.model.chain._recipe import Criterion
+from deep.exceptions import InputError
+from deep.model.chain._candidates import Candidate, fit_candidates, task_seed
+from deep.model.chain._recipe import Recipe
+from deep.model.chain._subsets import Subset, choose_subsets
 from deep.model.chain._training import TrainingSet
 
 __all__ = [
-    "SearchResult",
-    "cross_validate",
-    "inner_score",
-    "leave_pairs_out",
-    "make_ensembler",
-    "out_of_fold",
+    "UNCALIBRATED",
+    "Attempt",
+    "ChainTask",
+    "MapLike",
+    "all_candidates",
+    "chain_tasks",
+    "distinct_sizes",
     "search",
 ]
 
-Grid = Mapping[str, Sequence[Any]]
+UNCALIBRATED = "none"
+"""In place of a calibrator's name: the ensembler's own probabilities."""
+
+ALL = "all"
+
+Given = TypeVar("Given")
+Found = TypeVar("Found")
+
+
+class MapLike(Protocol):
+    """Like the built-in `map`: results in the order of the tasks, wherever they are run."""
+
+    def __call__(self, function: Callable[[Given], Found], tasks: Sequence[Given], /) -> Iterable[Found]:
+        """Return the results."""
 
 
 @dataclass(frozen=True, eq=False)
-class SearchResult:
-    """The winner of one grid search.
+class Attempt:
+    """The candidates of one task, or the reason why there are none.
 
     Parameters
     ----------
-    ensembler : BaseEnsembler
-        Fitted on the whole training set with the winning parameters.
-    params : dict
-    oof : ndarray of float, shape (n_patterns, n_folds)
-        P(consistent) of each training pattern by the fit that left the fold out.
-    score : float
-        Inner score of the winner; higher is better (log loss is negated).
+    candidates : list of Candidate
+    reason : str or None
+    seconds : float
+        Of processor time.
     """
 
-    ensembler: BaseEnsembler
-    params: dict[str, Any]
-    oof: npt.NDArray[np.float64]
-    score: float
+    candidates: list[Candidate]
+    reason: str | None = None
+    seconds: float = 0.0
 
 
-def make_ensembler(name: str, params: Mapping[str, Any], random_state: int) -> BaseEnsembler:
-    """Return an unfitted ensembler by its name, seeded where it draws."""
-    ensembler = ENSEMBLERS[name](**params)
-    if "random_state" in ensembler.get_params():
-        ensembler.set_params(random_state=random_state)
-    return ensembler
-
-
-def inner_score(
-    p: npt.NDArray[np.float64], training: TrainingSet, criterion: Criterion, weights: npt.NDArray[np.float64]
-) -> float:
-    """Return how well out-of-fold probabilities do on the rows that their fits left out.
+@dataclass(frozen=True, eq=False)
+class ChainTask:
+    """One ensembler on one subset of the voters, to be fitted once and calibrated in every way.
 
     Parameters
     ----------
-    p : ndarray of float, shape (n_patterns, n_folds)
-        P(consistent) by pattern and left-out fold.
+    ensembler : str
+    subset : Subset
     training : TrainingSet
-    criterion : {'accuracy', 'balanced_accuracy', 'log_loss'}
-        Accuracy counts rows; the other two use `weights`, under which balanced accuracy is the mean over
-        datasets. Log loss is negated, so that higher is better.
-    weights : ndarray of float, shape (n_patterns, n_groups, 2)
-        ``training.weights()``.
-    """
-    by_group = p[:, training.fold_of]
-    if criterion == "log_loss":
-        clipped = np.clip(by_group, P_MIN, 1 - P_MIN)
-        loss = np.stack([-np.log1p(-clipped), -np.log(clipped)], axis=2)
-        return -float((weights * loss).sum() / weights.sum())
-    w = training.cells.counts if criterion == "accuracy" else weights
-    positive = by_group >= DECISION
-    hits = w[:, :, 0][~positive].sum(), w[:, :, 1][positive].sum()
-    if criterion == "accuracy":
-        return float(sum(hits) / w.sum())
-    totals = w.sum(axis=(0, 1))
-    return float(sum(hit / total for hit, total in zip(hits, totals, strict=True)) / 2)
-
-
-def search(
-    name: str,
-    training: TrainingSet,
-    *,
-    criterion: Criterion = "log_loss",
-    grid: Grid | None = None,
-    random_state: int = 0,
-) -> SearchResult:
-    """Choose an ensembler's parameters by leaving out one inner fold at a time, then fit it on everything.
-
-    Parameters
-    ----------
-    name : str
-        A key of `ENSEMBLERS`.
-    training : TrainingSet
-    criterion : {'accuracy', 'balanced_accuracy', 'log_loss'}, default='log_loss'
-    grid : mapping of str to sequence, optional
-        Default: the ensembler's `param_grid`.
-    random_state : int, default=0
-
-    Returns
-    -------
-    SearchResult
-        Of equally good points the first of the grid wins.
-    """
-    weights = training.weights()
-    best: SearchResult | None = None
-    for params, oof in _grid_scores(
-        name, training, ENSEMBLERS[name].param_grid if grid is None else grid, random_state
-    ):
-        score = inner_score(oof, training, criterion, weights)
-        if best is None or score > best.score:
-            best = SearchResult(make_ensembler(name, params, random_state), params, oof, score)
-    assert best is not None  # a product over no parameters still has one point
-    X, y, w = training.table()
-    best.ensembler.fit(X, y, w)
-    return best
-
-
-def out_of_fold(name: str, training: TrainingSet) -> npt.NDArray[np.float64]:
-    """Return P(consistent) of each pattern by the fit that left a fold out, shape (n_patterns, n_folds).
-
-    The ensembler has its default parameters.
-    """
-    return _oof(name, {}, training, 0)
-
-
-def cross_validate(name: str, training: TrainingSet, criterion: Criterion) -> float:
-    """Return the inner score of an ensembler with its default parameters."""
-    return inner_score(out_of_fold(name, training), training, criterion, training.weights())
-
-
-def _grid_scores(
-    name: str, training: TrainingSet, grid: Grid, random_state: int
-) -> Iterator[tuple[dict[str, Any], npt.NDArray[np.float64]]]:
-    """Yield each grid point with its out-of-fold probabilities; stages of one fit share it."""
-    stage_param = getattr(ENSEMBLERS[name], "stage_param", None)
-    stages = grid.get(stage_param, ()) if stage_param else ()
-    names = [key for key in grid if not (stages and key == stage_param)]
-    for values in product(*(grid[key] for key in names)):
-        params = dict(zip(names, values, strict=True))
-        if stages:
-            staged = _staged_oof(name, params | {str(stage_param): max(stages)}, training, stages, random_state)
-            for stage, oof in zip(stages, staged, strict=True):
-                yield params | {str(stage_param): stage}, oof
-        else:
-            yield params, _oof(name, params, training, random_state)
-
-
-def _oof(name: str, params: dict[str, Any], training: TrainingSet, random_state: int) -> npt.NDArray[np.float64]:
-    columns = []
-    for fold in range(training.n_folds):
-        ensembler = make_ensembler(name, params, random_state).fit(*training.without_fold(fold))
-        columns.append(ensembler.predict_proba(training.cells.patterns)[:, 1])
-    return np.column_stack(columns)
-
-
-def leave_pairs_out(
-    name: str, params: Mapping[str, Any], training: TrainingSet, random_state: int
-) -> npt.NDArray[np.float64]:
-    """Return P(consistent) of each pattern by the fit that left two inner folds out.
-
-    Parameters
-    ----------
-    name : str
-        A key of `ENSEMBLERS`.
-    params : mapping
-    training : TrainingSet
-        Of three folds or more.
+        Of all voters.
+    recipe : Recipe
+    calibrators : tuple of str
+        Keys of `CALIBRATORS`, or 'none' for the ensembler's own probabilities.
     random_state : int
-
-    Returns
-    -------
-    ndarray of float, shape (n_folds, n_patterns, n_folds)
-        ``[f, :, g]`` is the fit without folds f and g; NaN where f is g.
+        Of the whole search; the task's own seed depends on what it fits, not on when or where.
     """
-    n = training.n_folds
-    p = np.full((n, len(training.cells.patterns), n), np.nan)
-    for pair in combinations(range(n), 2):
-        table = training.table(~np.isin(training.fold_of, pair))
-        scores = make_ensembler(name, params, random_state).fit(*table).predict_proba(training.cells.patterns)[:, 1]
-        p[pair[0], :, pair[1]] = p[pair[1], :, pair[0]] = scores
-    return p
+
+    ensembler: str
+    subset: Subset
+    training: TrainingSet
+    recipe: Recipe
+    calibrators: tuple[str, ...]
+    random_state: int
+
+    def run(self, target: Votes) -> Attempt:
+        """Fit, and score the target's vote patterns; what cannot be fitted does not stop the others."""
+        size, least = len(self.subset.columns), ENSEMBLERS[self.ensembler].min_voters
+        if size < least:
+            return Attempt([], f"{self.ensembler} needs at least {least} voters; left out at size {size}.")
+        started = time.process_time()
+        try:
+            candidates = fit_candidates(
+                self.ensembler,
+                self.subset,
+                self.training,
+                target,
+                calibrators=[name for name in self.calibrators if name != UNCALIBRATED],
+                recipe=self.recipe,
+                random_state=task_seed(self.ensembler, self.subset.columns, self.recipe.name, self.random_state),
+            )
+        except InputError as error:
+            return Attempt([], f"{self.ensembler} was left out at size {size}: {error}")
+        wanted = [candidate for candidate in candidates if (candidate.calibrator or UNCALIBRATED) in self.calibrators]
+        return Attempt(wanted, seconds=time.process_time() - started)
 
 
-def _staged_oof(
-    name: str, params: dict[str, Any], training: TrainingSet, stages: Sequence[int], random_state: int
-) -> npt.NDArray[np.float64]:
-    """Return out-of-fold probabilities by stage, shape (n_stages, n_patterns, n_folds)."""
-    folds = []
-    for fold in range(training.n_folds):
-        ensembler = make_ensembler(name, params, random_state).fit(*training.without_fold(fold))
-        assert isinstance(ensembler, StagedEnsembler)  # only those have a stage_param
-        folds.append(ensembler.staged_predict_proba(training.cells.patterns, stages))
-    return np.stack(folds, axis=2)
+def distinct_sizes(sizes: Sequence[int | str], n_voters: int) -> list[int]:
+    """Return the numbers of voters to try, in the order given; 'all', or more than there are, takes all.
+
+    Examples
+    --------
+    >>> distinct_sizes([3, 5, 9, "all"], 7)
+    [3, 5, 7]
+    """
+    wrong = [size for size in sizes if size != ALL and (not isinstance(size, int) or size < 1)]
+    if wrong or not sizes:
+        raise InputError(f"`sizes` must hold positive whole numbers or 'all'. Got {wrong[0] if wrong else sizes!r}.")
+    return list(dict.fromkeys(n_voters if size == ALL else min(int(size), n_voters) for size in sizes))
+
+
+def chain_tasks(
+    training: TrainingSet,
+    recipe: Recipe,
+    *,
+    sizes: Sequence[int | str],
+    ensemblers: Sequence[str],
+    calibrators: Sequence[str],
+    selector: str = "auto",
+    random_state: int = 0,
+) -> list[ChainTask]:
+    """Choose the subsets of voters, and return a task for each subset and ensembler.
+
+    Parameters
+    ----------
+    training : TrainingSet
+    recipe : Recipe
+    sizes : sequence of int or 'all'
+        Numbers of voters.
+    ensemblers : sequence of str
+        Keys of `ENSEMBLERS`.
+    calibrators : sequence of str
+        Keys of `CALIBRATORS`, or 'none'.
+    selector : {'auto', 'exhaustive', 'mrmr', 'rfe'}, default='auto'
+    random_state : int, default=0
+    """
+    wanted = distinct_sizes(sizes, len(training.cells.voter_names))
+    subsets = choose_subsets(training, wanted, selector=selector, criterion=recipe.subset_criterion)
+    return [
+        ChainTask(name, subset, training, recipe, tuple(calibrators), random_state)
+        for subset in subsets
+        for name in ensemblers
+    ]
+
+
+def all_candidates(attempts: Iterable[Attempt]) -> list[Candidate]:
+    """Return the candidates of all attempts; raise with the reasons where there are none."""
+    attempts = list(attempts)
+    candidates = [candidate for attempt in attempts for candidate in attempt.candidates]
+    if not candidates:
+        reasons = " ".join(attempt.reason for attempt in attempts if attempt.reason)
+        raise InputError(f"`ensembler` must name one that can be fitted on these votes. {reasons}")
+    return candidates
+
+
+def search(tasks: Sequence[ChainTask], target: Votes, run: MapLike = map) -> list[Candidate]:
+    """Run the tasks, and return every candidate with P of the target's vote patterns.
+
+    Parameters
+    ----------
+    tasks : sequence of ChainTask
+    target : ndarray of int8, shape (n_patterns, n_voters)
+        Their labels are never seen here.
+    run : callable, optional
+        Like `map`; another one may spread the tasks over processes.
+
+    Raises
+    ------
+    InputError
+        No ensembler can be fitted.
+    """
+    return all_candidates(run(partial(_run, target=target), tasks))
+
+
+def _run(task: ChainTask, target: Votes) -> Attempt:
+    return task.run(target)

@@ -7,8 +7,8 @@ import numpy as np
 
 from deep._checks import check_choice
 from deep.features import MRMR, RFE, Exhaustive
+from deep.model.chain._grid import cross_validate
 from deep.model.chain._recipe import Criterion
-from deep.model.chain._search import cross_validate
 from deep.model.chain._training import TrainingSet
 
 __all__ = ["SELECTOR_NAMES", "Subset", "choose_subsets"]

@@ -1,25 +1,38 @@
-"""The training cells with their weights and inner folds."""
+"""From labeled rows to training cells: what each row weighs, what is left out together, and what a model keeps."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import check_choice
+from deep._checks import Floats, Labels, Votes, check_choice
 from deep.exceptions import InputError
 from deep.features import Cells
+from deep.model.chain._recipe import Recipe, Weighting
+from deep.records import VoteMatrix
 
-__all__ = ["Table", "TrainingSet", "Weighting", "group_weights"]
+__all__ = [
+    "InnerFolds",
+    "KeptCells",
+    "Table",
+    "TrainingSet",
+    "collapse",
+    "group_weights",
+    "inner_folds",
+    "training_set",
+]
 
-Weighting = Literal["dataset", "dataset-class", "uniform"]
-
-Table = tuple[npt.NDArray[np.int8], npt.NDArray[np.int8], npt.NDArray[np.float64]]
+Table = tuple[Votes, Labels, Floats]
 """Votes, labels and weights that an estimator is fitted on."""
 
+N_FOLDS = 5
+"""Inner folds where the training datasets cannot be the folds."""
 
-def group_weights(sizes: npt.NDArray[np.int64], weighting: Weighting) -> npt.NDArray[np.float64]:
+
+def group_weights(sizes: npt.NDArray[np.int64], weighting: Weighting) -> Floats:
     """Return the weight of one row by its group and class, so that all weights sum to the number of rows.
 
     Parameters
@@ -78,7 +91,7 @@ class TrainingSet:
         """Return the number of inner folds."""
         return int(self.fold_of.max()) + 1
 
-    def weights(self, groups: npt.NDArray[np.bool_] | None = None) -> npt.NDArray[np.float64]:
+    def weights(self, groups: npt.NDArray[np.bool_] | None = None) -> Floats:
         """Return the weight of every cell, as `counts` shaped; 0 outside `groups`."""
         counts = self.cells.counts
         if groups is not None:
@@ -98,3 +111,185 @@ class TrainingSet:
     def select(self, columns: Sequence[int]) -> Self:
         """Return the training set of these voters alone."""
         return replace(self, cells=self.cells.select(columns))
+
+
+@dataclass(frozen=True, eq=False)
+class InnerFolds:
+    """Which rows are left out together while a chain is searched for.
+
+    Parameters
+    ----------
+    of_row : ndarray of int, shape (n_examples,)
+        Folds are 0 .. n_folds - 1.
+    group_by : {'dataset', 'fold'}
+        What a row's weight is decided by; 'fold' where the folds cut through datasets.
+    """
+
+    of_row: npt.NDArray[np.intp]
+    group_by: Literal["dataset", "fold"]
+
+
+def inner_folds(votes: VoteMatrix, recipe: Recipe, *, by_family: bool = False, random_state: int = 0) -> InnerFolds:
+    """Decide the inner folds of labeled rows; the parameters are those of :func:`training_set`."""
+    datasets = votes.dataset_names
+    if recipe.inner_folds == "rows" or len(datasets) == 1:
+        return InnerFolds(row_folds(votes, random_state), "fold")
+    keys = {name: votes.family_of(name) if by_family else name for name in datasets}
+    fold_of = _joined(keys, votes)
+    if fold_of.max() == 0:
+        fold_of = np.arange(len(datasets))
+    return InnerFolds(fold_of[np.searchsorted(np.array(datasets), votes.datasets.astype(str))], "dataset")
+
+
+def collapse(votes: VoteMatrix, folds: InnerFolds, weighting: Weighting) -> TrainingSet:
+    """Count the cells of labeled rows, by training dataset or, where the folds cut through them, by fold."""
+    groups = folds.of_row if folds.group_by == "fold" else votes.datasets
+    cells = Cells.from_rows(votes.votes, labels=votes.labels, groups=groups, voter_names=votes.voter_names)
+    _, first = np.unique(groups, return_index=True)
+    return TrainingSet(cells, folds.of_row[first], weighting)
+
+
+def training_set(
+    votes: VoteMatrix,
+    recipe: Recipe,
+    *,
+    weighting: Weighting | None = None,
+    by_family: bool = False,
+    random_state: int = 0,
+) -> TrainingSet:
+    """Collapse labeled rows and decide the inner folds.
+
+    Parameters
+    ----------
+    votes : VoteMatrix
+        Training rows, all labeled.
+    recipe : Recipe
+        Its `inner_folds` are the training datasets or five folds of the pooled rows; one training dataset
+        is always cut into five. Rows of one document share a fold: datasets with common documents are left
+        out together, unless that would leave a single fold.
+    weighting : {'dataset', 'dataset-class', 'uniform'}, optional
+        Default: the recipe's.
+    by_family : bool, default=False
+        Leave out sibling datasets together.
+    random_state : int, default=0
+        Of the five folds.
+
+    Raises
+    ------
+    InputError
+        Five folds are needed and a class has fewer than five rows.
+    """
+    folds = inner_folds(votes, recipe, by_family=by_family, random_state=random_state)
+    return collapse(votes, folds, weighting or recipe.weighting)
+
+
+@dataclass(frozen=True, eq=False)
+class KeptCells:
+    """Cells by training dataset and inner fold.
+
+    Parameters
+    ----------
+    joint : Cells
+        Grouped by distinct (dataset, fold); the names of its groups are those of the datasets.
+    folds : tuple of int
+        The inner fold of each group, from 0.
+    group_by : {'dataset', 'fold'}
+        What a row's weight is decided by; 'fold' where the inner folds are folds of rows.
+    weighting : {'dataset', 'dataset-class', 'uniform'}
+    """
+
+    joint: Cells
+    folds: tuple[int, ...]
+    group_by: Literal["dataset", "fold"]
+    weighting: Weighting
+
+    @classmethod
+    def of_voters(cls, votes: VoteMatrix, folds: InnerFolds, columns: Sequence[int], weighting: Weighting) -> Self:
+        """Count the cells of labeled rows as `collapse` does, of some voters alone and by dataset and fold."""
+        names, dataset = np.unique(votes.datasets.astype(str), return_inverse=True)
+        pairs, group = np.unique(np.column_stack([dataset, folds.of_row]), axis=0, return_inverse=True)
+        cells = Cells.from_rows(
+            votes.votes[:, list(columns)],
+            labels=votes.labels,
+            groups=group.ravel(),
+            voter_names=[votes.voter_names[column] for column in columns],
+        )
+        # Groups come back sorted as numbers, in the order of `pairs`.
+        joint = replace(cells, groups=tuple(names[pairs[:, 0]].tolist()))
+        return cls(joint, tuple(pairs[:, 1].tolist()), folds.group_by, weighting)
+
+    @cached_property
+    def by_dataset(self) -> Cells:
+        """Return the cells by training dataset."""
+        names, position = np.unique(np.array(self.joint.groups), return_inverse=True)
+        return Cells(self.joint.patterns, self._summed(position), tuple(names.tolist()), self.joint.voter_names)
+
+    @cached_property
+    def units(self) -> npt.NDArray[np.intp]:
+        """Return, for each dataset of `by_dataset`, what is left out with it: datasets that share a fold, or itself."""
+        names = self.by_dataset.groups
+        if self.group_by == "fold":
+            return np.arange(len(names))
+        fold = dict(zip(self.joint.groups, self.folds, strict=True))
+        return np.unique([fold[name] for name in names], return_inverse=True)[1]
+
+    @property
+    def n_units(self) -> int:
+        """Return how many training datasets can be left out independently."""
+        return int(self.units.max()) + 1
+
+    def training(self, without: int | None = None) -> TrainingSet:
+        """Return the training set that the chain is fitted on, or the one without the datasets of a unit."""
+        left = {n for n, unit in zip(self.by_dataset.groups, self.units, strict=True) if unit == without}
+        kept = np.array([name not in left for name in self.joint.groups])
+        folds = np.unique(np.array(self.folds)[kept], return_inverse=True)[1]
+        if self.group_by == "dataset":
+            names = [name for name, stays in zip(self.joint.groups, kept, strict=True) if stays]
+            cells = Cells(self.joint.patterns, self.joint.counts[:, kept], tuple(names), self.joint.voter_names)
+            return TrainingSet(cells, folds, self.weighting)
+        counts = self._summed(folds, kept)
+        groups = tuple(str(fold) for fold in range(counts.shape[1]))
+        cells = Cells(self.joint.patterns, counts, groups, self.joint.voter_names)
+        return TrainingSet(cells, np.arange(len(groups)), self.weighting)
+
+    def _summed(
+        self, position: npt.NDArray[np.intp], kept: npt.NDArray[np.bool_] | slice = slice(None)
+    ) -> npt.NDArray[np.int64]:
+        counts = np.zeros((int(position.max()) + 1, len(self.joint.patterns), 2), dtype=np.int64)
+        np.add.at(counts, position, self.joint.counts[:, kept].swapaxes(0, 1))
+        return counts.swapaxes(0, 1)
+
+
+def row_folds(votes: VoteMatrix, random_state: int) -> npt.NDArray[np.intp]:
+    """Return a fold for every row, stratified by label; rows of one document share it."""
+    smallest = int(np.bincount(votes.labels, minlength=2).min())
+    if smallest < N_FOLDS:
+        raise InputError(
+            f"`labels` must hold each class at least {N_FOLDS} times for {N_FOLDS} inner folds. Got {smallest} "
+            f"in {', '.join(votes.dataset_names)}."
+        )
+    from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold  # which reading a model file spares
+
+    splitter = (StratifiedKFold if votes.document_ids is None else StratifiedGroupKFold)(
+        N_FOLDS, shuffle=True, random_state=random_state
+    )
+    # Folds are drawn over rows in a fixed order, so that a shuffled file gives the same ones.
+    order = np.lexsort((votes.example_ids.astype(str), votes.datasets.astype(str)))
+    documents = None if votes.document_ids is None else votes.document_ids[order].astype(str)
+    folds = np.empty(len(order), dtype=np.intp)
+    for fold, (_, held) in enumerate(splitter.split(order, votes.labels[order], documents)):
+        folds[order[held]] = fold
+    return folds
+
+
+def _joined(keys: dict[str, str], votes: VoteMatrix) -> npt.NDArray[np.intp]:
+    """Return a fold for every dataset: one key, or a common document, means one fold."""
+    names = sorted(keys)
+    fold = {name: keys[name] for name in names}
+    if votes.document_ids is not None:
+        owner: dict[str, str] = {}
+        for document, dataset in sorted(set(zip(votes.document_ids, votes.datasets, strict=True))):
+            first = owner.setdefault(document, dataset)
+            old, new = fold[dataset], fold[first]
+            fold = {name: new if value == old else value for name, value in fold.items()} if old != new else fold
+    return np.unique([fold[name] for name in names], return_inverse=True)[1]

@@ -21,3 +21,4 @@ from ._table import pattern_grid as pattern_grid
 from ._versions import library_versions as library_versions
 from ._voters import Voter as Voter
 from ._voters import match_columns as match_columns
+from ._voters import voters_of as voters_of

@@ -7,7 +7,7 @@ from typing import Any
 
 from deep.exceptions import InputError
 
-__all__ = ["Voter", "match_columns"]
+__all__ = ["Voter", "match_columns", "voters_of"]
 
 NAME = re.compile(r"(?P<id>[^@/]+)@(?P<version>[0-9a-f]{8})(?:/(?P<model>.+))?")
 
@@ -46,6 +46,13 @@ class Voter:
     def _part(self, part: str) -> str | None:
         found = NAME.fullmatch(self.name)
         return None if found is None else found[part]
+
+
+def voters_of(names: Sequence[str], provenance: Mapping[str, object]) -> tuple[Voter, ...]:
+    """Return the voters of these names, with what the entry `voters` of a fit's provenance says of them."""
+    details = provenance.get("voters")
+    known = details if isinstance(details, Mapping) else {}
+    return tuple(Voter(name, known.get(name, {})) for name in names)
 
 
 def match_columns(

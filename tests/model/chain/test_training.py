@@ -85,7 +85,7 @@ def testrow_folds_never_split_a_document(recipe):
     documents = [f"d{i // 4}" for i in range(len(one.labels))]
     # Each row its own pattern would hide nothing: group by document, count folds per document.
     grouped = VoteMatrix(one.votes, one.example_ids, one.voter_names, one.datasets, one.labels, documents)
-    from deep.model.chain._folds import row_folds
+    from deep.model.chain._training import row_folds
 
     folds = row_folds(grouped, 0)
     assert all(len(set(folds[grouped.document_ids == d])) == 1 for d in set(documents))

@@ -8,8 +8,8 @@ from sklearn.model_selection import GridSearchCV, PredefinedSplit
 
 from deep.base import StagedEnsembler
 from deep.ensembles import ENSEMBLERS
-from deep.model import RECIPES, TrainingSet, search, training_set
-from deep.model.chain._search import inner_score
+from deep.model import RECIPES, TrainingSet, grid_search, training_set
+from deep.model.chain._grid import inner_score
 from tests.model.chain.test_training import random_votes
 
 NOT_EXACT = {"RandomForest"}
@@ -39,7 +39,7 @@ def test_search_on_cells_picks_the_row_level_winner(name):
         ENSEMBLERS[name](), {key: list(values) for key, values in grid.items()}, scoring="accuracy", refit=False,
         cv=PredefinedSplit(folds),
     ).fit(votes.votes, votes.labels)  # fmt: skip
-    found = search(name, training, criterion="accuracy")
+    found = grid_search(name, training, criterion="accuracy")
     row_best = rows.cv_results_["mean_test_score"].max()
     assert found.score == pytest.approx(row_best, abs=1e-12)
     index = rows.cv_results_["params"].index(found.params)
@@ -51,7 +51,7 @@ def test_out_of_fold_probabilities_equal_those_of_rows(name):
     """Fitting on weighted cells of the other datasets gives what fitting on their weighted rows gives."""
     votes = random_votes()
     training = training_set(votes, RECIPES["deep"])
-    found = search(name, training)
+    found = grid_search(name, training)
     held = training.cells.groups.index("b")
     rest = votes.rows(votes.datasets != "b")
     rest_set = training_set(rest, RECIPES["deep"])
@@ -93,21 +93,21 @@ def test_stages_are_searched_in_one_fit(name, monkeypatch):
     original = ENSEMBLERS[name]._fit
     monkeypatch.setattr(ENSEMBLERS[name], "_fit", lambda self, *args: (fits.append(1), original(self, *args))[1])
     training = training_set(random_votes(), RECIPES["deep"])
-    search(name, training, grid={"n_estimators": (5, 10, 20)})
+    grid_search(name, training, grid={"n_estimators": (5, 10, 20)})
     assert len(fits) == 3 + 1
 
 
 def test_first_of_equal_points_wins():
     """A voter without anything to tune scores the same everywhere; the first grid point is taken."""
     training = training_set(random_votes(), RECIPES["deep"])
-    assert search("DawidSkene", training, grid={"max_iter": (30, 30)}).params == {"max_iter": 30}
+    assert grid_search("DawidSkene", training, grid={"max_iter": (30, 30)}).params == {"max_iter": 30}
 
 
 def test_search_is_deterministic():
     """The same seed gives the same forest, whatever else was drawn in between."""
     training = training_set(random_votes(), RECIPES["deep"])
     with warnings.catch_warnings():
-        first = search("RandomForest", training, grid={}, random_state=3)
+        first = grid_search("RandomForest", training, grid={}, random_state=3)
         np.random.default_rng().random(10)
-        second = search("RandomForest", training, grid={}, random_state=3)
+        second = grid_search("RandomForest", training, grid={}, random_state=3)
     assert (first.oof == second.oof).all()
