@@ -12,8 +12,6 @@ from deep.llm._reply import Reply, read_reply
 from deep.llm._request import Body
 from deep.llm._retry import RetryPolicy
 
-__all__ = ["Attempt", "Failed", "Terms"]
-
 
 @dataclass(slots=True)
 class Terms:

@@ -25,8 +25,6 @@ from deep.llm._writer import Written
 if TYPE_CHECKING:
     from openai.types import Batch as RemoteBatch
 
-__all__ = ["BatchRunner"]
-
 T = TypeVar("T")
 
 MAX_REQUESTS = 50_000
@@ -111,21 +109,16 @@ class BatchRunner(Session):
         retry, attempt = self.terms.retry, 1
         while True:
             try:
-                return await self._translated(call)
-            except CallError as error:
-                if attempt >= retry.attempts or not retry.retries(error):
-                    raise EndpointError(f"`batch` must be something the endpoint offers. Got {error}.") from None
-                await asyncio.sleep(retry.wait(attempt, error.retry_after))
+                async with asyncio.timeout(FILE_SECONDS):
+                    return await call()
+            except TimeoutError:
+                error = CallError("timeout", f"no answer within {FILE_SECONDS} s")
+            except Exception as failure:
+                error = call_error(failure, self.client.redact)
+            if attempt >= retry.attempts or not retry.retries(error):
+                raise EndpointError(f"`batch` must be something the endpoint offers. Got {error}.")
+            await asyncio.sleep(retry.wait(attempt, error.retry_after))
             attempt += 1
-
-    async def _translated(self, call: Callable[[], Awaitable[T]]) -> T:
-        try:
-            async with asyncio.timeout(FILE_SECONDS):
-                return await call()
-        except TimeoutError:
-            raise CallError("timeout", f"no answer within {FILE_SECONDS} s") from None
-        except Exception as error:
-            raise call_error(error, self.client.redact) from None
 
     async def _attach(self) -> None:
         """Find the endpoint's name for batches whose making was interrupted; release those it never got."""

@@ -1,4 +1,4 @@
-"""What the ledger knows of batches: functions to be run by `Ledger.call`."""
+"""The ledger's rows about batches: functions to be run by `Ledger.call`."""
 
 import time
 from collections.abc import Collection
@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, func, select, update
 
 from deep.llm import _schema
-
-__all__ = ["Batch", "add_batch", "numbers_in", "open_batches", "release", "set_batch", "still_in"]
 
 
 @dataclass(frozen=True, slots=True)

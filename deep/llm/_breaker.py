@@ -6,8 +6,6 @@ from deep.llm._errors import CallError, EndpointError
 from deep.llm._reply import Reply
 from deep.llm._request import Body
 
-__all__ = ["CircuitBreaker"]
-
 REFUSALS_BEFORE_FIRST_ANSWER = 3
 """Requests refused before a model's first answer, after which it is taken to refuse all."""
 

@@ -6,8 +6,6 @@ from deep.exceptions import InputError
 from deep.llm._price import PriceBook
 from deep.llm._request import Body
 
-__all__ = ["Budget", "BudgetReachedError", "output_limit", "worst_case"]
-
 NOTHING = 1e-12
 """Dollars; sums of floats that should be zero are below it."""
 

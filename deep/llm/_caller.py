@@ -19,8 +19,6 @@ from deep.llm._tally import Tally
 from deep.llm._writer import Written
 from deep.records import ABSTAIN, Judgment
 
-__all__ = ["Caller", "Parser", "Session"]
-
 REFRESH_SECONDS = 2.0
 """How old the knowledge of what other machines have spent may be."""
 
@@ -30,7 +28,7 @@ Parser = Callable[[Request, Reply], Judgment | None]
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What has become of a request after one attempt.
+    """The state of a request after one attempt.
 
     Parameters
     ----------
@@ -210,9 +208,8 @@ class Caller(Session):
     async def _learn(self, job: Job, body: Body, ended: Failed) -> Settled | None:
         """Write down what a refusal of `body` says of the model; None where it says nothing that helps."""
         request, error = job.request, ended.error
-        quirks = self.gate.learn(request.endpoint, body, error)
-        if self._may_be_schema(request, error) and self._breaker.blames_schema(request.model):
-            quirks = self.gate.drop(request.endpoint, body, "response_format", error.message)
+        is_schema = self._may_be_schema(request, error) and self._breaker.blames_schema(request.model)
+        quirks = self.gate.learn(request.endpoint, body, error, "response_format" if is_schema else None)
         helps = (quirks or error.kind == "rejected") and self.gate.apply(request.endpoint, body) is not body
         if self.gate.closed or not helps:
             return None

@@ -8,18 +8,12 @@ import math
 import re
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from deep.llm._errors import CallError, ErrorKind
 from deep.llm._secrets import Redactor
 
-if TYPE_CHECKING:
-    from openai import APIStatusError
-
-__all__ = ["Client"]
-
 PLACEHOLDER_KEY = "none"
-"""What a server that needs no key is sent, since the client insists on one."""
+"""The key sent to a server that needs none, since the client insists on one."""
 
 CONNECTIONS_A_POOL = 8
 """The transport looks at every connection of a pool for every request, so several small pools are quicker than one."""
@@ -96,11 +90,12 @@ class Client:
 
 
 def call_error(error: Exception, redact: Redactor) -> CallError:
-    """Return what an exception of the openai client means for the request."""
+    """Return the CallError for an exception of the openai client; raise any other exception again."""
     import openai
 
     if isinstance(error, openai.APIStatusError):
-        return _status_error(error, redact)
+        wait = retry_after(error.response.headers)
+        return reply_error(error.status_code, redact(error.response.text), retry_after=wait)
     if isinstance(error, openai.APIConnectionError):
         return _connection_error(error, redact)
     raise error
@@ -118,15 +113,10 @@ def _connection_error(error: Exception, redact: Redactor) -> CallError:
     return CallError("dropped", message)
 
 
-def _status_error(error: "APIStatusError", redact: Redactor) -> CallError:
-    wait = retry_after(error.response.headers)
-    return reply_error(int(error.status_code), redact(error.response.text), retry_after=wait)
-
-
 def reply_error(
     status: int | None, body: str, also: Mapping[str, object] | None = None, *, retry_after: float | None = None
 ) -> CallError:
-    """Return what an error reply means.
+    """Return the CallError for an error reply.
 
     Parameters
     ----------

@@ -15,8 +15,6 @@ from deep.exceptions import InputError, MissingDependencyError
 from deep.llm import _schema
 from deep.llm._errors import LedgerError
 
-__all__ = ["connect", "describe_ledger", "engine_for", "in_parts", "is_shared"]
-
 T = TypeVar("T")
 
 LOCK_CLASS = 0x64656570

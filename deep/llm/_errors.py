@@ -1,19 +1,8 @@
-"""What can go wrong between a request and its answer, and the words for it that the ledger keeps."""
+"""Errors between a request and its answer, and the closed sets of words for them that the ledger keeps."""
 
 from typing import Literal, get_args
 
 from deep.exceptions import DeepError
-
-__all__ = [
-    "AMBIGUOUS",
-    "FAILURES",
-    "RETRIED",
-    "AttemptOutcome",
-    "CallError",
-    "EndpointError",
-    "ErrorKind",
-    "LedgerError",
-]
 
 _Lasting = Literal["expired", "no_model", "rejected", "too_long"]
 _Passing = Literal["broken", "dropped", "rate_limited", "server_error", "timeout", "unreachable"]
@@ -23,10 +12,10 @@ Failure = _Passing | _Lasting
 FAILURES = frozenset(get_args(_Passing) + get_args(_Lasting))
 
 ErrorKind = Failure | Literal["fatal", "refused"]
-"""Also why an attempt brought no answer: no other request would fare better; a content filter refused this one."""
+"""Also that no other request would fare better (``fatal``), or that a content filter refused this one."""
 
 AttemptOutcome = ErrorKind | Literal["answered", "unknown", "unsent"]
-"""How an attempt ended: lost with its run (``unknown``), or given back before it was sent (``unsent``)."""
+"""The end of an attempt; also that it was lost with its run (``unknown``) or given back unsent."""
 
 RequestState = Literal["done", "failed", "queued", "sent", "unknown"]
 

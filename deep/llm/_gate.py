@@ -10,8 +10,6 @@ from typing import Literal
 from deep.llm._errors import CallError
 from deep.llm._request import Body
 
-__all__ = ["ModelGate", "Quirk"]
-
 _DROPPABLE = (
     "response_format",
     "top_logprobs",
@@ -120,20 +118,17 @@ class ModelGate:
         kept = {name: value for name, value in body.items() if actions.get(name) != "dropped"}
         return {(_RENAMED[name] if name in actions else name): value for name, value in kept.items()}
 
-    def learn(self, endpoint: str, body: Body, error: CallError) -> list[Quirk]:
-        """Return the new quirks that explain why `body` was refused; none where it was for another reason."""
-        parameter = _blamed(body, error)
-        if parameter is None:
-            return []
-        names = [name for name in _ASKED_OF.get(parameter, (parameter,)) if name in body]
+    def learn(self, endpoint: str, body: Body, error: CallError, parameter: str | None = None) -> list[Quirk]:
+        """Return the new quirks that explain why `body` was refused; none where it was for another reason.
+
+        Without a `parameter` that is known to be the cause, it is the one that the endpoint names.
+        """
+        blamed = parameter or _blamed(body, error) or ""
         return self._add(
             Quirk(endpoint, str(body["model"]), name, "renamed" if name in _RENAMED else "dropped", error.message)
-            for name in names
+            for name in _ASKED_OF.get(blamed, (blamed,))
+            if name in body
         )
-
-    def drop(self, endpoint: str, body: Body, parameter: str, message: str) -> list[Quirk]:
-        """Write down that `parameter` has to go, for a reason the endpoint did not give."""
-        return self._add([Quirk(endpoint, str(body["model"]), parameter, "dropped", message)])
 
     def ignored(self, endpoint: str, model: str, parameter: str) -> list[Quirk]:
         """Write down that the model took `parameter` and did nothing about it; none where that is known."""

@@ -15,15 +15,13 @@ from deep.llm._gate import Quirk
 from deep.llm._reply import Reply, read_reply
 from deep.records import Judgment, Reason
 
-__all__ = ["Answer", "History", "ReportRow", "read_quirks"]
-
 WITHOUT_ANSWER = ("failed", "refused", "truncated", "unparsable")
-"""What counts towards a prompt's failure rate; an abstention is an answer."""
+"""Reasons that count towards a prompt's failure rate; an abstention is an answer."""
 
 
 @dataclass(slots=True)
 class ReportRow:
-    """What one voter did on one dataset.
+    """The requests of one voter on one dataset, counted.
 
     Parameters
     ----------
@@ -90,7 +88,7 @@ class ReportRow:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What has become of one request.
+    """The state of one request, and its reply.
 
     Parameters
     ----------
@@ -138,7 +136,7 @@ class History:
         return states
 
     def answers(self, keys: Sequence[str]) -> dict[str, Answer]:
-        """Return what has become of those of `keys` that are in the ledger, with their replies as they are now."""
+        """Return states and replies, as they are now, by key; without those of `keys` that are not in the ledger."""
         request, attempt = _schema.requests.c, _schema.attempts.c
         asked = (request.key, request.state, request.owner, request.failure, request.reason)
         answer = (attempt.reply, attempt.outcome, attempt.message, attempt.cost, attempt.seconds)
@@ -187,7 +185,7 @@ class History:
         return self._connection.execute(select(func.count()).where(table.c.outcome == "unknown")).scalar_one()
 
     def quirks(self) -> list[Quirk]:
-        """Return what models were found unable to do."""
+        """Return the fields that models refuse or ignore."""
         return read_quirks(self._connection)
 
     def report(self) -> list[ReportRow]:
@@ -238,7 +236,7 @@ class History:
 
 
 def read_quirks(connection: Connection) -> list[Quirk]:
-    """Return what models were found unable to do, by endpoint, model and field."""
+    """Return the fields that models refuse or ignore, by endpoint, model and field."""
     table = _schema.quirks.c
     order = (table.endpoint, table.model, table.parameter)
     rows = connection.execute(select(*order, table.action, table.message).order_by(*order))

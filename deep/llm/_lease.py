@@ -1,4 +1,4 @@
-"""Who asks what: which requests are settled, which are being asked, and which this run takes upon itself."""
+"""Leases: a run owns the requests that it asks, so that no other run asks them too."""
 
 import time
 from collections.abc import Collection, Mapping, Sequence
@@ -14,10 +14,8 @@ from deep.llm._request import Request, json_text
 from deep.llm._schema import ItemRow, RequestRow
 from deep.llm._statements import Write, write_all
 
-__all__ = ["Job", "Lease", "Leases", "live_runs"]
-
 _COLUMNS = ("key", "state", "owner", "attempts", "failure", "vote", "reason", "batch")
-"""What says where a request stands."""
+"""The columns that say where a request stands."""
 
 _Asked = Mapping[str, Request]
 _Known = Mapping[str, RequestRow]
@@ -49,7 +47,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """What a run may ask of a handful of requests, and what has become of the others.
+    """A handful of requests, parted by who may ask them.
 
     Parameters
     ----------
@@ -187,5 +185,5 @@ def _item_row(key: str, request: Request) -> ItemRow:
 
 
 def _item_order(row: ItemRow) -> tuple[str, str, str, str, int]:
-    """Return what to sort by: machines that lock the same rows in the same order never wait for each other's."""
+    """Return the key to sort by: machines that lock the same rows in the same order never wait for each other's."""
     return row["endpoint"], row["dataset"], row["item"], row["voter"], row["sample"]

@@ -1,7 +1,8 @@
 """The ledger: what was asked, what came back, what it cost; written before the request and after the answer."""
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, and_, func, select, update
@@ -21,12 +22,11 @@ from deep.llm._statements import Write
 from deep.llm._writer import Writer, Written
 from deep.records import Judgment
 
-__all__ = ["Ledger"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
+@dataclass(eq=False, repr=False)
 class Ledger:
     """The open ledger of one run.
 
@@ -42,29 +42,23 @@ class Ledger:
         Classes of failure to ask again: those of `FAILURES`, and ``refused``, ``truncated``, ``unparsable``.
     """
 
-    def __init__(
-        self,
-        target: str,
-        *,
-        options: Mapping[str, object] | None = None,
-        at_most_once: bool = False,
-        retry: Collection[str] = (),
-    ) -> None:
-        self.name = describe_ledger(target)
-        self.at_most_once = at_most_once
-        self.shared = is_shared(target)
-        self._target = target
-        self._options = dict(options or {})
-        self._retry = frozenset(retry)
-        self.run = 0
-        self.unknown = 0
-        self._lock: FileLock | None = None
-        self._writer: Writer | None = None
+    target: str
+    options: Mapping[str, object] = field(default_factory=dict, kw_only=True)
+    at_most_once: bool = field(default=False, kw_only=True)
+    retry: Collection[str] = field(default=(), kw_only=True)
+    run: int = field(default=0, init=False)
+    unknown: int = field(default=0, init=False)
+    _lock: FileLock | None = field(default=None, init=False)
+    _writer: Writer | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self.name = describe_ledger(self.target)
+        self.shared = is_shared(self.target)
 
     async def __aenter__(self) -> "Ledger":
-        self._lock = None if self.shared else FileLock(self._target)
+        self._lock = None if self.shared else FileLock(self.target)
         try:
-            engine = engine_for(self._target, create=True)
+            engine = engine_for(self.target, create=True)
             self._writer = Writer(connect(engine, self.name), self.name)
             self.run = await self.call(self._begin_run)
             self.unknown = await self.call(self._recover)
@@ -95,7 +89,7 @@ class Ledger:
         return self._writer.write(writes)
 
     def _begin_run(self, connection: Connection) -> int:
-        row = {"started": time.time(), "options": json_text(self._options)}
+        row = {"started": time.time(), "options": json_text(dict(self.options))}
         run = connection.execute(_schema.runs.insert().returning(_schema.runs.c.id), row).scalar_one()
         if connection.dialect.name == "postgresql":
             connection.execute(sql("SELECT pg_advisory_lock(:lock, :run)"), {"lock": LOCK_CLASS, "run": run})
@@ -122,7 +116,7 @@ class Ledger:
 
         With `again`, what this run has put back into the queue is handed out once more.
         """
-        leases = Leases(self.run, self.shared, self.at_most_once, self._retry)
+        leases = Leases(self.run, self.shared, self.at_most_once, self.retry)
         return await self.call(leases.lease, requests, again=again)
 
     def start(
@@ -138,9 +132,8 @@ class Ledger:
         job: Job,
         reply: Reply,
         judgment: Judgment | None,
-        *,
         message: str | None = None,
-        quirks: Sequence[Quirk] = (),
+        quirks: Iterable[Quirk] = (),
     ) -> Written:
         """Write down the reply to the job's attempt, and its judgment; None where it has no vote of its own."""
         attempt = _attempt_row(job, "answered", reply.seconds)
@@ -157,10 +150,9 @@ class Ledger:
         self,
         job: Job,
         error: CallError,
-        *,
         state: RequestState,
         seconds: float | None = None,
-        quirks: Sequence[Quirk] = (),
+        quirks: Iterable[Quirk] = (),
     ) -> Written:
         """Write down why the job's attempt brought no answer; `state` is queued, failed, unknown or done."""
         attempt = _attempt_row(job, error.kind, seconds)
@@ -173,7 +165,7 @@ class Ledger:
             request |= {"failure": None, "vote": -1, "reason": "refused"}
         return self._end(attempt, request, quirks)
 
-    def _end(self, attempt: AttemptRow, request: RequestRow, quirks: Sequence[Quirk]) -> Written:
+    def _end(self, attempt: AttemptRow, request: RequestRow, quirks: Iterable[Quirk]) -> Written:
         ends = Write(_schema.attempts, "update", attempt), Write(_schema.requests, "update", request)
         return self._write(*ends, *(Write(_schema.quirks, "insert_or_keep", _quirk_row(quirk)) for quirk in quirks))
 

@@ -1,12 +1,10 @@
-"""How many requests at once, and how many a minute."""
+"""Limits on requests at once and on requests a minute."""
 
 import asyncio
 import time
 from collections import deque
 
 from deep.exceptions import InputError
-
-__all__ = ["ConcurrencyLimit", "Throttle"]
 
 
 class ConcurrencyLimit:

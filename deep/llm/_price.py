@@ -1,4 +1,4 @@
-"""What a call costs, where that is known."""
+"""The price of a call, where that is known."""
 
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -10,8 +10,6 @@ from deep.exceptions import InputError
 
 if TYPE_CHECKING:
     from genai_prices.types import PriceCalculation
-
-__all__ = ["PriceBook"]
 
 _KINDS = {"input", "cached", "output"}
 _MILLION = 1_000_000

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 
 from deep.llm._errors import CallError
 
-__all__ = ["Reply", "read_reply"]
-
 _USAGE = {
     "input": ("prompt_tokens",),
     "cached": ("prompt_tokens_details", "cached_tokens"),
@@ -116,5 +114,5 @@ def _optional_text(value: object) -> str | None:
 
 
 def _tokens(usage: object) -> dict[str, int]:
-    found = {kind: _at(usage, *path) for kind, path in _USAGE.items()}
-    return {kind: n for kind, n in found.items() if isinstance(n, int) and not isinstance(n, bool) and n >= 0}
+    counts = {kind: _at(usage, *path) for kind, path in _USAGE.items()}
+    return {kind: n for kind, n in counts.items() if isinstance(n, int) and not isinstance(n, bool) and n >= 0}

@@ -8,8 +8,6 @@ from typing import Any
 
 from deep.exceptions import InputError
 
-__all__ = ["Body", "Request", "json_text", "storable"]
-
 Body = Mapping[str, object]
 """A chat completion request as JSON."""
 
@@ -37,9 +35,11 @@ def json_text(value: object, *, sort_keys: bool = False) -> str:
         text = json.dumps(value, sort_keys=sort_keys, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError) as error:
         raise InputError(f"`body` must hold only what JSON can say. Got {error}.") from None
-    if text.isascii() or _is_unicode(text):
-        return text
-    return json.dumps(value, sort_keys=sort_keys, separators=(",", ":"), allow_nan=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(value, sort_keys=sort_keys, separators=(",", ":"), allow_nan=False)
+    return text
 
 
 def storable(text: str | None) -> str | None:
@@ -47,14 +47,6 @@ def storable(text: str | None) -> str | None:
     if text is None or (text.isprintable() and text.isascii()):
         return text
     return text.replace("\0", "").encode(errors="replace").decode()
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,18 +1,16 @@
-"""When to try again, and after how long."""
+"""Retries with exponential backoff and jitter."""
 
 import random
 from dataclasses import dataclass
 
 from deep.llm._errors import AMBIGUOUS, RETRIED, CallError, RequestState
 
-__all__ = ["RetryPolicy"]
-
 _RANDOM = random.SystemRandom()  # leaves the global generator alone
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often one request is tried.
+    """Exponential backoff with jitter, and the number of attempts at one request.
 
     Parameters
     ----------
@@ -49,7 +47,7 @@ class RetryPolicy:
         return error.kind in RETRIED and not (self.at_most_once and error.kind in AMBIGUOUS)
 
     def state_after(self, error: CallError, attempt: int) -> RequestState:
-        """Return what becomes of a request whose attempt of this number, from 1, ended with `error`."""
+        """Return the state of a request whose attempt of this number, from 1, ended with `error`."""
         if error.kind == "refused":
             return "done"
         if self.at_most_once and error.kind in ("dropped", "timeout"):

@@ -14,8 +14,6 @@ from deep.llm._ledger import Ledger
 from deep.llm._request import Request
 from deep.llm._tally import Tally
 
-__all__ = ["Runner", "StopReason"]
-
 StopReason = Literal["budget", "error", "interrupted"]
 
 CHUNK = 64

@@ -9,8 +9,6 @@ from sqlalchemy import DDL, Boolean, Column, Float, Index, Integer, MetaData, Ta
 from deep.llm._errors import AttemptOutcome, RequestState
 from deep.records import Reason
 
-__all__ = ["OPEN", "VERSION", "AttemptRow", "ItemRow", "QuirkRow", "RequestRow", "metadata"]
-
 VERSION = 1
 
 metadata = MetaData()

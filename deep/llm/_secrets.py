@@ -4,8 +4,6 @@ from urllib.parse import parse_qsl, urlsplit
 
 from deep.exceptions import InputError
 
-__all__ = ["Redactor", "check_base_url"]
-
 MIN_SECRET = 8
 """Shorter "keys" are the placeholders that local servers ask for; removing them would tear replies apart."""
 

@@ -7,8 +7,6 @@ from typing import Literal, NamedTuple
 from sqlalchemy import Connection, Dialect, Table, bindparam, or_, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-__all__ = ["Write", "write_all"]
-
 How = Literal["insert", "insert_or_keep", "insert_or_replace", "update"]
 
 _DIALECTS: dict[str, tuple[Dialect, Callable[[Table], sqlite.Insert | postgresql.Insert]]] = {

@@ -9,8 +9,6 @@ from deep.records import Judgment
 if TYPE_CHECKING:
     from deep.llm._schema import RequestRow
 
-__all__ = ["Tally"]
-
 
 class Tally:
     """Counts by voter, and what the run has cost.

@@ -13,8 +13,6 @@ from deep.llm._database import one_line
 from deep.llm._errors import LedgerError
 from deep.llm._statements import Write, write_all
 
-__all__ = ["Writer", "Written"]
-
 T = TypeVar("T")
 Written = asyncio.Future[object]
 """Done once something is on disk."""
@@ -102,18 +100,18 @@ class Writer:
 
     def _commit(self, part: list[_Entry]) -> None:
         result: object = None
+        error: Exception | None = self._error
         try:
-            if self._error is None:
+            if error is None:
                 with self._connection.begin():
                     result = self._execute([work for work, _ in part])
-        except SQLAlchemyError as error:
-            self._error = LedgerError(
-                f"`ledger` {self._name} cannot be written: {one_line(error)}. The run stops; nothing more is asked."
+        except SQLAlchemyError as failure:
+            error = self._error = LedgerError(
+                f"`ledger` {self._name} cannot be written: {one_line(failure)}. The run stops; nothing more is asked."
             )
-        except Exception as error:
-            self._report(part, None, error)
-            return
-        self._report(part, result, self._error)
+        except Exception as failure:
+            error = failure
+        self._report(part, result, error)
 
     def _execute(self, works: list[_Work]) -> object:
         if callable(works[0]):

@@ -1,6 +1,8 @@
 """The small parts: limits, prices, budgets, quirks, retries, the tally."""
 
 import asyncio
+import subprocess
+import sys
 import time
 
 import pytest
@@ -407,3 +409,13 @@ def test_the_key_is_of_everything_that_was_asked():
     object.__setattr__(turned, "body", dict(reversed(list(base.body.items()))))
     assert turned.key == base.key
     assert question(1, dataset="other", group="g", voter="v").key == base.key
+
+
+def test_plain_names_load_neither_the_client_nor_the_database():
+    """Requests, limits, prices and counts are looked up without openai, SQLAlchemy and an HTTP client."""
+    light = (
+        "Attempt Budget CallError CircuitBreaker ConcurrencyLimit ModelGate PriceBook Reply Request RetryPolicy Tally"
+    )
+    code = f"import sys, deep.llm; [getattr(deep.llm, name) for name in '{light}'.split()]; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    assert not {"openai", "sqlalchemy", "httpx2", "pandas"} & set(loaded)
