@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from deep.experiments.probe._content import Rejected, ask_again, write_sample
+from deep.experiments.probe._content import GivenUpError, Rejected, ask_again, write_sample
 from deep.experiments.probe._records import Article, FoundExcerpt, GoldClaim, Sample
 from deep.prompt_pool import Program, Question, Reply
 from deep.prompt_pool.stepwise import (
@@ -69,20 +70,17 @@ def build_sample(
     """Build one sample of the benchmark, whole."""
     result = BuiltSample()
     attempts, log = recipe.attempts, result.rejected
-    sample = yield from write_sample(article, task, style, complexity, attempts=attempts, log=log)
-    if sample is None:
-        return result
-    claims = yield from _decompose(sample, attempts, log)
-    if claims is None:
-        return result
-    gold = _label(sample, claims, result.counts)
-    gold = yield from _with_candidates(sample.source, gold, recipe, result.counts)
-    gold = yield from _with_votes(sample.source, gold, recipe)
-    result.sample = replace(sample, claims=tuple(_named(claim) for claim in gold))
+    with suppress(GivenUpError):
+        sample = yield from write_sample(article, task, style, complexity, attempts=attempts, log=log)
+        claims = yield from _decompose(sample, attempts, log)
+        gold = _label(sample, claims, result.counts)
+        gold = yield from _with_candidates(sample.source, gold, recipe, result.counts)
+        gold = yield from _with_votes(sample.source, gold, recipe)
+        result.sample = replace(sample, claims=tuple(_named(claim) for claim in gold))
     return result
 
 
-def _decompose(sample: Sample, attempts: int, log: list[Rejected]) -> Program[list[Claim] | None]:
+def _decompose(sample: Sample, attempts: int, log: list[Rejected]) -> Program[list[Claim]]:
     text = Text(sample.response)
 
     def read(reply: Reply | None) -> list[Claim] | Rejected:

@@ -4,7 +4,7 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from typing import TypeVar
 
@@ -44,6 +44,10 @@ class Rejected:
     why: str
 
 
+class GivenUpError(Exception):
+    """A step gave nothing usable in as many attempts as it has."""
+
+
 @cache
 def prompts() -> JsonObject:
     """Return the prompts of the builder, its styles and its levels."""
@@ -58,13 +62,18 @@ def _question(step: str, texts: Mapping[str, str], **words: str) -> Question:
 
 def ask_again(
     question: Question, read: Callable[[Reply | None], T | Rejected], attempts: int, log: list[Rejected]
-) -> Program[T | None]:
+) -> Program[T]:
     """Ask a question until its answer can be used, each time for another sample, from the second on at temperature 1.
 
     Returns
     -------
-    object or None
-        What `read` makes of the first usable reply; None where none of `attempts` was.
+    object
+        The first usable reply as `read` returns it.
+
+    Raises
+    ------
+    GivenUpError
+        None of `attempts` replies was usable.
     """
     freely = {**question.parameters, "temperature": 1.0}
     for sample in range(attempts):
@@ -73,7 +82,7 @@ def ask_again(
         if not isinstance(value, Rejected):
             return value
         log.append(value)
-    return None
+    raise GivenUpError
 
 
 def _read_text(step: str, reply: Reply | None) -> str | Rejected:
@@ -89,29 +98,15 @@ def _read_text(step: str, reply: Reply | None) -> str | Rejected:
 
 def write_sample(
     article: Article, task: str, style: str, complexity: int, *, attempts: int, log: list[Rejected]
-) -> Program[Sample | None]:
-    """Write one response: the base content, and where `complexity` is not 0 that many inventions worked in.
-
-    Returns
-    -------
-    Sample or None
-        Without claims; None where a step gave nothing usable in `attempts` attempts.
-    """
+) -> Program[Sample]:
+    """Write one response, without its claims: the base content, and `complexity` inventions worked in."""
     asked = None
     if task == "question_answering":
         asked = yield from _text("ask", {"source": article.text}, attempts, log)
-        if asked is None:
-            return None
-    base = yield from _base(article, task, style, asked, attempts, log)
-    if base is None:
-        return None
-    response = base
+    response = yield from _base(article, task, style, asked, attempts, log)
     insertions: tuple[Insertion, ...] = ()
     if complexity:
-        poisoned = yield from _poison(article, base, complexity, attempts, log)
-        if poisoned is None:
-            return None
-        response, insertions = poisoned
+        response, insertions = yield from _poison(article, response, complexity, attempts, log)
     return Sample(
         article_id=article.article_id,
         source=article.text,
@@ -126,7 +121,7 @@ def write_sample(
 
 def _base(
     article: Article, task: str, style: str, asked: str | None, attempts: int, log: list[Rejected]
-) -> Program[str | None]:
+) -> Program[str]:
     texts = {"source": article.text}
     if asked is not None:
         return (yield from _text("answer", {**texts, "question": asked}, attempts, log))
@@ -135,28 +130,24 @@ def _base(
     return (yield from _text("restyle", texts, attempts, log, style=prompts()["styles"][style]))
 
 
-def _text(step: str, texts: Mapping[str, str], attempts: int, log: list[Rejected], **words: str) -> Program[str | None]:
+def _text(step: str, texts: Mapping[str, str], attempts: int, log: list[Rejected], **words: str) -> Program[str]:
     question = _question(step, texts, **words)
     return (yield from ask_again(question, lambda reply: _read_text(step, reply), attempts, log))
 
 
 def _poison(
     article: Article, base: str, complexity: int, attempts: int, log: list[Rejected]
-) -> Program[tuple[str, tuple[Insertion, ...]] | None]:
+) -> Program[tuple[str, tuple[Insertion, ...]]]:
     """Invent facts and work them into base content; return the new text with the spans of the facts."""
     level = prompts()["level"][str(complexity)]
     question = _question("invent", {"source": article.text}, count=level["count"], manner=level["invent"])
     known = Text(article.text)
     facts = yield from ask_again(question, lambda reply: _read_facts(reply, complexity, known), attempts, log)
-    if facts is None:
-        return None
     listed = "\n".join(f"{number}. {fact}" for number, fact in enumerate(facts, start=1))
     question = _question("insert", {"response": base, "facts": listed}, manner=level["insert"])
     code = fence_code(base, listed)
-    edited = yield from ask_again(question, lambda reply: _read_edited(reply, base, code, complexity), attempts, log)
-    if edited is None:
-        return None
-    text, spans = edited
+    read = partial(_read_edited, base=base, code=code, count=complexity)
+    text, spans = yield from ask_again(question, read, attempts, log)
     return text, tuple(Insertion(fact, span) for fact, span in zip(facts, spans, strict=True))
 
 

@@ -1,0 +1,84 @@
+"""Tables as Markdown, JSON rows and files, and intervals of means: what every study writes and prints."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from deep._figures import new_figure, save_figures
+from deep.evaluate import Row, framed, markdown, mean_interval, null_if_nan, percent, records, t_reach, write_table
+
+FRAME = pd.DataFrame({"name": ["a|b", "c"], "share": [0.5, np.nan], "n": [1, 2]})
+
+
+def test_markdown_has_four_decimals_and_leaves_out_what_is_missing() -> None:
+    """A pipe in a cell would end it, and so is escaped."""
+    head, rule, first, second = markdown(FRAME)
+    assert (head, rule) == ("| name | share | n |", "| --- | --- | --- |")
+    assert (first, second) == ("| a\\|b | 0.5000 | 1 |", "| c |  | 2 |")
+
+
+def test_rows_of_json_hold_no_nan_and_no_type_of_numpy() -> None:
+    """They are written with `allow_nan=False`."""
+    rows = records(FRAME)
+    assert rows == [{"name": "a|b", "share": 0.5, "n": 1}, {"name": "c", "share": None, "n": 2}]
+    assert json.loads(json.dumps(rows, allow_nan=False)) == rows
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(float("nan"), None), (None, None), (np.float64(0.5), 0.5), ((0.1, 0.2), [0.1, 0.2]), ([0.1, float("nan")], None)],
+)
+def test_nan_is_null_also_within_an_interval(value: object, expected: object) -> None:
+    """An interval with an undefined bound is undefined."""
+    assert null_if_nan(value) == expected
+
+
+def test_a_table_is_a_csv_and_a_titled_markdown_file(tmp_path: Path) -> None:
+    """What is shown may differ from what is stored; a note stands below."""
+    write_table(tmp_path, "t", FRAME, "Title", shown=FRAME[["name"]], note="A note.")
+    assert (tmp_path / "t.csv").read_text() == "name,share,n\na|b,0.5,1\nc,,2\n"
+    assert (tmp_path / "t.md").read_text() == "# Title\n\n| name |\n| --- |\n| a\\|b |\n| c |\n\nA note.\n"
+    write_table(tmp_path, "plain", FRAME[["n"]], "Title")
+    assert (tmp_path / "plain.md").read_text() == "# Title\n\n| n |\n| --- |\n| 1 |\n| 2 |\n"
+
+
+def test_a_function_that_yields_rows_returns_a_table() -> None:
+    """It keeps its docstring, whose first line is the title of the file."""
+
+    @framed
+    def build(n: int) -> Iterator[Row]:
+        """Count to n."""
+        yield from ({"i": i} for i in range(n))
+
+    assert build(2)["i"].tolist() == [0, 1]
+    assert build(0).empty
+    assert build.__doc__ == "Count to n."
+
+
+def test_the_interval_of_a_mean_is_students() -> None:
+    """As scipy computes it from the standard error."""
+    values = [0.2, 0.5, 0.9, 0.4]
+    expected = stats.t.interval(0.9, 3, loc=np.mean(values), scale=stats.sem(values))
+    mean, low, high = mean_interval(values, 0.9)
+    assert (mean, low, high) == pytest.approx((np.mean(values), *expected), abs=1e-12)
+    assert t_reach(float(np.std(values, ddof=1)), 4, 0.9) == pytest.approx(high - mean, abs=1e-12)
+
+
+def test_a_share_in_percent_has_one_decimal() -> None:
+    """Nothing where there is none."""
+    assert (percent(0.123), percent(None)) == ("12.3", "")
+
+
+def test_a_caption_stands_in_every_figure(tmp_path: Path) -> None:
+    """Without one nothing is added."""
+    plain, marked = new_figure(1, 1), new_figure(1, 1)
+    save_figures({"plain": plain}, tmp_path)
+    save_figures({"marked": marked}, tmp_path, caption="SIMULATED")
+    assert [text.get_text() for text in marked.texts] == ["SIMULATED"]
+    assert not plain.texts
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["marked.png", "marked.svg", "plain.png", "plain.svg"]
