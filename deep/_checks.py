@@ -30,6 +30,7 @@ __all__ = [
     "column_names",
 ]
 
+Array = npt.NDArray[np.generic]
 Votes = npt.NDArray[np.int8]
 Labels = npt.NDArray[np.int8]
 Floats = npt.NDArray[np.float64]
@@ -50,7 +51,7 @@ def check_choice(value: str, allowed: Iterable[str], name: str) -> str:
     return value
 
 
-def check_votes(X: Any, *, name: str = "X", voters: Sequence[str] | None = None) -> Votes:
+def check_votes(X: npt.ArrayLike, *, name: str = "X", voters: Sequence[str] | None = None) -> Votes:
     """Return `X` as an int8 matrix of votes.
 
     Parameters
@@ -90,14 +91,14 @@ def check_votes(X: Any, *, name: str = "X", voters: Sequence[str] | None = None)
     return raw.astype(np.int8, copy=False)
 
 
-def _as_numbers(raw: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
+def _as_numbers(raw: Array, name: str) -> Floats:
     try:
         return raw.astype(np.float64)
     except (TypeError, ValueError):
         raise InputError(f"`{name}` must hold numbers. Got dtype {raw.dtype}.") from None
 
 
-def check_labels(y: Any, n: int, *, name: str = "y") -> Labels:
+def check_labels(y: npt.ArrayLike | None, n: int, *, name: str = "y") -> Labels:
     """Return labels 0/1 of length `n` as int8; both classes need not be present."""
     if y is None:
         raise InputError(f"`{name}` must be given: this estimator learns from labels.")
@@ -113,7 +114,7 @@ def check_labels(y: Any, n: int, *, name: str = "y") -> Labels:
     return values.astype(np.int8)
 
 
-def check_sample_weight(sample_weight: Any, n: int) -> Floats:
+def check_sample_weight(sample_weight: Weights, n: int) -> Floats:
     """Return weights of length `n` as float64: finite, not negative, not all zero; ones where None."""
     if sample_weight is None:
         return np.ones(n)
@@ -130,7 +131,7 @@ def check_sample_weight(sample_weight: Any, n: int) -> Floats:
     return raw
 
 
-def check_probabilities(y_prob: Any, *, name: str = "y_prob") -> Floats:
+def check_probabilities(y_prob: npt.ArrayLike, *, name: str = "y_prob") -> Floats:
     """Return probabilities as a one-dimensional float64 array within [0, 1]."""
     raw = _as_numbers(np.asarray(y_prob), name).astype(np.float64)
     if raw.ndim != 1:
@@ -166,13 +167,13 @@ def check_both_classes(labels: Labels, datasets: npt.NDArray[Any], *, name: str 
             )
 
 
-def column_names(X: Any) -> list[str] | None:
+def column_names(X: object) -> list[str] | None:
     """Return the column names of a data frame, None for anything else."""
     columns = getattr(X, "columns", None)
     return None if columns is None else [str(name) for name in columns]
 
 
-def check_consistent_length(values: npt.NDArray[Any], n: int, name: str) -> None:
+def check_consistent_length(values: Array, n: int, name: str) -> None:
     """Raise unless `values` has `n` entries."""
     if len(values) != n:
         raise InputError(f"`{name}` must have {n} entries, one a row. Got {len(values)}.")

@@ -1,13 +1,12 @@
-"""The records and base classes that every room of deep shares.
+"""The base classes of estimators.
 
-An :class:`Example` is judged by a :class:`LabelingFunction`, which returns a :class:`Judgment`; the votes of
-many labeling functions on many examples are a :class:`VoteMatrix`. A prompt selector picks columns of it, an
-ensembler turns a row into P(consistent), and a calibrator makes that probability honest.
+A prompt selector picks columns of a matrix of votes, an ensembler turns a row of it into P(consistent), and a
+calibrator makes that probability honest.
 """
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -15,22 +14,29 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from deep._checks import check_labels, check_probabilities, check_sample_weight, check_votes, column_names
+from deep._checks import (
+    Floats,
+    Labels,
+    Mask,
+    Rows,
+    Texts,
+    Votes,
+    Weights,
+    check_labels,
+    check_probabilities,
+    check_sample_weight,
+    check_votes,
+    column_names,
+)
 from deep._odds import DECISION, P_MIN
 from deep.exceptions import InputError
-from deep.records import ABSTAIN, Example, Judgment, LabelingFunction, Reason, VoteMatrix
+from deep.records import ABSTAIN
 
 __all__ = [
-    "ABSTAIN",
     "BaseCalibrator",
     "BaseEnsembler",
     "BasePromptSelector",
-    "Example",
-    "Judgment",
-    "LabelingFunction",
-    "Reason",
     "StagedEnsembler",
-    "VoteMatrix",
 ]
 
 
@@ -49,14 +55,14 @@ class BasePromptSelector(SelectorMixin, BaseEstimator):
     """
 
     n_prompts: int
+    n_features_in_: int
+    feature_names_in_: Texts
 
     @abstractmethod
-    def _rank(
-        self, X: npt.NDArray[np.int8], y: npt.NDArray[np.int8], w: npt.NDArray[np.float64]
-    ) -> npt.NDArray[np.intp]:
+    def _rank(self, X: Votes, y: Labels, w: Floats) -> Rows:
         """Return all column positions, best first."""
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: Weights = None) -> Self:
         """Rank the columns of votes `X` by labels `y` and weights, and select the first `n_prompts`."""
         names = column_names(X)
         votes = check_votes(X, voters=names)
@@ -71,15 +77,15 @@ class BasePromptSelector(SelectorMixin, BaseEstimator):
         remember_columns(self, names, votes.shape[1])
         return self
 
-    def _get_support_mask(self) -> npt.NDArray[np.bool_]:
+    def _get_support_mask(self) -> Mask:
         check_is_fitted(self)
         return self.support_
 
-    def transform(self, X: Any) -> npt.NDArray[np.int8]:
+    def transform(self, X: npt.ArrayLike) -> Votes:
         """Return the selected columns of votes, shape (n_examples, n_prompts)."""
         return align_columns(self, X)[:, self.support_]
 
-    def inverse_transform(self, X: Any) -> npt.NDArray[np.int8]:
+    def inverse_transform(self, X: npt.ArrayLike) -> Votes:
         """Return votes with the columns that were not selected given back as "no vote"."""
         kept = check_votes(X)
         if kept.shape[1] != self._get_support_mask().sum():
@@ -103,24 +109,27 @@ class BaseEnsembler(ClassifierMixin, BaseEstimator):
         Only where `X` was a data frame; later frames are realigned by these names.
     """
 
+    n_features_in_: int
+    feature_names_in_: Texts
+
     uses_labels: ClassVar[bool] = True
     """False for an ensembler that learns from the votes alone and ignores `y`."""
 
     min_voters: ClassVar[int] = 1
     """The least number of columns that it can be fitted on."""
 
-    param_grid: ClassVar[Mapping[str, Sequence[Any]]] = {}
+    param_grid: ClassVar[Mapping[str, Sequence[object]]] = {}
     """The values that a grid search tries, by parameter; at most 6 points in all."""
 
     @abstractmethod
-    def _fit(self, X: npt.NDArray[np.int8], y: npt.NDArray[np.int8], w: npt.NDArray[np.float64]) -> None:
+    def _fit(self, X: Votes, y: Labels, w: Floats) -> None:
         """Learn from checked votes, labels (all -1 where the ensembler ignores them) and weights."""
 
     @abstractmethod
-    def _proba(self, X: npt.NDArray[np.int8]) -> npt.NDArray[np.float64]:
+    def _proba(self, X: Votes) -> Floats:
         """Return P(consistent) of each row of checked votes."""
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: npt.ArrayLike, y: npt.ArrayLike | None = None, sample_weight: Weights = None) -> Self:
         """Learn to aggregate votes.
 
         Parameters
@@ -158,12 +167,12 @@ class BaseEnsembler(ClassifierMixin, BaseEstimator):
         self._fit(votes[kept], labels[kept], weights[kept])
         return self
 
-    def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
+    def predict_proba(self, X: npt.ArrayLike) -> Floats:
         """Return [P(inconsistent), P(consistent)] of each row, shape (n_examples, 2), rows summing to 1."""
         positive = np.clip(self._proba(align_columns(self, X)), 0.0, 1.0)
         return np.column_stack([1.0 - positive, positive])
 
-    def predict(self, X: Any) -> npt.NDArray[np.int64]:
+    def predict(self, X: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """Return 1 where P(consistent) >= 0.5, else 0, shape (n_examples,)."""
         return (self.predict_proba(X)[:, 1] >= DECISION).astype(np.int64)
 
@@ -178,10 +187,10 @@ class StagedEnsembler(BaseEnsembler):
     """The constructor's parameter that holds the number of rounds."""
 
     @abstractmethod
-    def _staged_proba(self, X: npt.NDArray[np.int8], stages: Sequence[int]) -> npt.NDArray[np.float64]:
+    def _staged_proba(self, X: Votes, stages: Sequence[int]) -> Floats:
         """Return P(consistent) after each number of rounds, shape (len(stages), n_examples)."""
 
-    def staged_predict_proba(self, X: Any, stages: Sequence[int]) -> npt.NDArray[np.float64]:
+    def staged_predict_proba(self, X: npt.ArrayLike, stages: Sequence[int]) -> Floats:
         """Return P(consistent) after each of `stages` rounds, shape (len(stages), n_examples)."""
         rounds = getattr(self, self.stage_param)
         for stage in stages:
@@ -190,7 +199,7 @@ class StagedEnsembler(BaseEnsembler):
         return np.clip(self._staged_proba(align_columns(self, X), stages), 0.0, 1.0)
 
 
-def remember_columns(estimator: Any, names: list[str] | None, n_columns: int) -> None:
+def remember_columns(estimator: "BaseEnsembler | BasePromptSelector", names: list[str] | None, n_columns: int) -> None:
     """Store what `align_columns` needs, forgetting what an earlier fit stored."""
     estimator.n_features_in_ = n_columns
     if names is not None:
@@ -199,7 +208,7 @@ def remember_columns(estimator: Any, names: list[str] | None, n_columns: int) ->
         del estimator.feature_names_in_
 
 
-def align_columns(estimator: Any, X: Any) -> npt.NDArray[np.int8]:
+def align_columns(estimator: "BaseEnsembler | BasePromptSelector", X: npt.ArrayLike) -> Votes:
     """Return checked votes with the columns in the order of the fit, by name where names are known."""
     check_is_fitted(estimator)
     names = column_names(X)
@@ -208,7 +217,7 @@ def align_columns(estimator: Any, X: Any) -> npt.NDArray[np.int8]:
         missing = [name for name in fitted if name not in names]
         if missing:
             raise InputError(f"`X` must have the columns it was fitted on. Got none named {missing[0]!r}.")
-        X = X.iloc[:, [names.index(name) for name in fitted]]
+        X = np.asarray(X)[:, [names.index(name) for name in fitted]]
     votes = check_votes(X, voters=None if fitted is None else list(fitted))
     if votes.shape[1] != estimator.n_features_in_:
         raise InputError(f"`X` must have {estimator.n_features_in_} columns, as in `fit`. Got {votes.shape[1]}.")
@@ -222,14 +231,14 @@ class BaseCalibrator(BaseEstimator):
     """
 
     @abstractmethod
-    def _fit(self, p: npt.NDArray[np.float64], y: npt.NDArray[np.int8], w: npt.NDArray[np.float64]) -> None:
+    def _fit(self, p: Floats, y: Labels, w: Floats) -> None:
         """Learn the map from checked probabilities, labels and weights."""
 
     @abstractmethod
-    def _transform(self, p: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def _transform(self, p: Floats) -> Floats:
         """Map checked probabilities."""
 
-    def fit(self, y_prob: Any, y_true: Any, sample_weight: Any = None) -> Self:
+    def fit(self, y_prob: npt.ArrayLike, y_true: npt.ArrayLike, sample_weight: Weights = None) -> Self:
         """Learn the map from held-out probabilities and their labels.
 
         Parameters
@@ -260,7 +269,7 @@ class BaseCalibrator(BaseEstimator):
         self.is_fitted_ = True
         return self
 
-    def transform(self, y_prob: Any) -> npt.NDArray[np.float64]:
+    def transform(self, y_prob: npt.ArrayLike) -> Floats:
         """Return calibrated probabilities, shape (n_examples,), within [1e-6, 1 - 1e-6]."""
         check_is_fitted(self, "is_fitted_")
         return np.clip(self._transform(check_probabilities(y_prob)), P_MIN, 1.0 - P_MIN)

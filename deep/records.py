@@ -1,16 +1,18 @@
 """The records that every room shares: an example, a judgment of it, and a matrix of votes."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, Self, get_args, runtime_checkable
+from typing import Literal, Protocol, Self, TypeVar, get_args, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import check_consistent_length, check_labels, check_votes
+from deep._checks import Labels, Texts, Votes, check_consistent_length, check_labels, check_votes
 from deep.exceptions import InputError
 
 __all__ = ["ABSTAIN", "Example", "Judgment", "LabelingFunction", "Reason", "VoteMatrix"]
+
+T = TypeVar("T")
 
 ABSTAIN = -1
 """The entry of a vote matrix where a voter gave no vote, whatever the reason."""
@@ -112,9 +114,11 @@ class LabelingFunction(Protocol):
         ...
 
 
-def _names(values: Iterable[Any]) -> npt.NDArray[np.object_]:
-    """Return an object array of plain strings."""
-    return np.array([str(value) for value in values], dtype=object)
+def _names(values: Iterable[object], n: int, name: str) -> Texts:
+    """Return `n` plain strings."""
+    names = np.array([str(value) for value in values], dtype=object)
+    check_consistent_length(names, n, name)
+    return names
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,39 +158,36 @@ class VoteMatrix:
     ['a']
     """
 
-    votes: npt.NDArray[np.int8]
-    example_ids: npt.NDArray[np.object_]
+    votes: Votes
+    example_ids: Texts
     voter_names: tuple[str, ...]
-    datasets: npt.NDArray[np.object_]
-    labels: npt.NDArray[np.int8]
-    document_ids: npt.NDArray[np.object_] | None = None
+    datasets: Texts
+    labels: Labels
+    document_ids: Texts | None = None
     families: Mapping[str, str] = field(default_factory=dict)
 
     def __init__(
         self,
         votes: npt.ArrayLike,
-        example_ids: Sequence[Any] | npt.NDArray[Any],
-        voter_names: Sequence[str],
-        datasets: Sequence[Any] | npt.NDArray[Any],
+        example_ids: Iterable[object],
+        voter_names: Iterable[object],
+        datasets: Iterable[object],
         labels: npt.ArrayLike,
-        document_ids: Sequence[Any] | npt.NDArray[Any] | None = None,
+        document_ids: Iterable[object] | None = None,
         families: Mapping[str, str] | None = None,
     ) -> None:
         voters = tuple(str(name) for name in voter_names)
         matrix = check_votes(votes, name="votes", voters=voters)
         n = len(matrix)
-        values: dict[str, Any] = {
+        values: dict[str, object] = {
             "votes": matrix,
-            "example_ids": _names(example_ids),
-            "voter_names": voters,
-            "datasets": _names(datasets),
             "labels": _check_partial_labels(labels, n),
-            "document_ids": None if document_ids is None else _names(document_ids),
+            "voter_names": voters,
+            "example_ids": _names(example_ids, n, "example_ids"),
+            "datasets": _names(datasets, n, "datasets"),
+            "document_ids": None if document_ids is None else _names(document_ids, n, "document_ids"),
             "families": dict(families or {}),
         }
-        for name in ("example_ids", "datasets", "document_ids"):
-            if values[name] is not None:
-                check_consistent_length(values[name], n, name)
         for name, value in values.items():
             object.__setattr__(self, name, value)
         self._check_unique()
@@ -213,7 +214,7 @@ class VoteMatrix:
         """Return the names of the datasets, sorted."""
         return tuple(sorted(set(self.datasets)))
 
-    def rows(self, mask: npt.NDArray[Any]) -> Self:
+    def rows(self, mask: npt.NDArray[np.bool_ | np.integer]) -> Self:
         """Return the examples where `mask` (bool of length n_examples, or positions) holds."""
         # Rows of a checked matrix need no second check, which would cost more than all else on many rows.
         chosen = object.__new__(type(self))
@@ -229,7 +230,7 @@ class VoteMatrix:
         return self.families.get(dataset, dataset)
 
 
-def _check_partial_labels(labels: npt.ArrayLike, n: int) -> npt.NDArray[np.int8]:
+def _check_partial_labels(labels: npt.ArrayLike, n: int) -> Labels:
     raw = np.asarray(labels)
     check_consistent_length(raw, n, "labels")
     known = raw != -1
@@ -238,8 +239,8 @@ def _check_partial_labels(labels: npt.ArrayLike, n: int) -> npt.NDArray[np.int8]
     return checked
 
 
-def _first_repeated(values: Iterable[Any]) -> Any:
-    seen = set()
+def _first_repeated(values: Iterable[T]) -> T | None:
+    seen: set[T] = set()
     for value in values:
         if value in seen:
             return value

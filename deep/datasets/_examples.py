@@ -4,12 +4,11 @@ from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from deep._text import is_storable
-from deep.datasets._rows import ENDINGS, ending_of, read_rows
+from deep.datasets._rows import ENDINGS, Located, Row, ending_of, read_rows
 from deep.exceptions import InputError
 from deep.records import Example
 
@@ -99,14 +98,14 @@ class _Rows(Examples):
         self.needed = [field for field in FIELDS if field in REQUIRED or field in self.mapped]
 
     @abstractmethod
-    def _rows(self) -> Iterator[tuple[int | None, Mapping[str, Any]]]:
+    def _rows(self) -> Iterator[Located]:
         """Yield the rows, each with its line."""
 
     def __iter__(self) -> Iterator[Example]:
         for number, (line, row) in enumerate(self._rows(), start=1):
             yield self._example(row, number, line)
 
-    def _example(self, row: Mapping[str, Any], number: int, line: int | None) -> Example:
+    def _example(self, row: Row, number: int, line: int | None) -> Example:
         for field in self.needed:
             if self.columns[field] not in row:
                 raise self._missing(field, row, number, line)
@@ -136,7 +135,7 @@ class _Rows(Examples):
             document_id=names["document_id"],
         )
 
-    def _missing(self, field: str, row: Mapping[str, Any], number: int, line: int | None) -> InputError:
+    def _missing(self, field: str, row: Row, number: int, line: int | None) -> InputError:
         wanted = " and ".join(self.columns[name] for name in self.needed)
         present = ", ".join(sorted(map(str, row))) or "nothing else"
         flag = f"--{field.replace('_', '-')}-column"
@@ -145,9 +144,7 @@ class _Rows(Examples):
             f"{self._place(number, line)}, which has {_short(present)}. Rename it, or map it ({flag}, or `columns`)."
         )
 
-    def _wrong(
-        self, field: str, allowed: str, remedy: str, values: Mapping[str, Any], number: int, line: int | None
-    ) -> InputError:
+    def _wrong(self, field: str, allowed: str, remedy: str, values: Row, number: int, line: int | None) -> InputError:
         place = f"{self._place(number, line)}, column {self.columns[field]!r}"
         return InputError(f"`{field}` must be {allowed}. Got {_short(repr(values[field]))} {place}. {remedy}.")
 
@@ -204,14 +201,14 @@ class ExampleFile(_Rows):
         """The path."""
         return repr(str(self.path))
 
-    def _rows(self) -> Iterator[tuple[int | None, Mapping[str, Any]]]:
+    def _rows(self) -> Iterator[Located]:
         return read_rows(self.path, self.columns.values())
 
 
 class _MappedExamples(_Rows):
     """The rows of an iterable of mappings that can be gone through again and again."""
 
-    def __init__(self, rows: Iterable[Mapping[str, Any]], name: str, columns: Mapping[str, str] | None) -> None:
+    def __init__(self, rows: Iterable[Row], name: str, columns: Mapping[str, str] | None) -> None:
         super().__init__(name, columns)
         self.rows = rows
 
@@ -220,7 +217,7 @@ class _MappedExamples(_Rows):
         """The dataset's name."""
         return f"dataset {self.name!r}"
 
-    def _rows(self) -> Iterator[tuple[int | None, Mapping[str, Any]]]:
+    def _rows(self) -> Iterator[Located]:
         for number, row in enumerate(self.rows, start=1):
             if not isinstance(row, Mapping):
                 raise InputError(f"`dataset` must hold mappings. Got a {type(row).__name__} {self.at(number)}.")
@@ -228,7 +225,7 @@ class _MappedExamples(_Rows):
 
 
 def examples_from_dataset(
-    dataset: Iterable[Mapping[str, Any]], columns: Mapping[str, str] | None = None, name: str | None = None
+    dataset: Iterable[Row], columns: Mapping[str, str] | None = None, name: str | None = None
 ) -> Examples:
     """Return the examples of a Hugging Face ``Dataset`` or ``IterableDataset``, or of any mappings.
 
@@ -274,7 +271,7 @@ def check_columns(columns: Mapping[str, str] | None) -> dict[str, str]:
     return dict(columns or {})
 
 
-def _text(value: Any) -> str | None:
+def _text(value: object) -> str | None:
     """Return an id, name or label as text; None where it is empty."""
     if value is None or value != value:
         return None

@@ -14,6 +14,9 @@ from deep.exceptions import InputError
 
 __all__ = ["Joined", "Part", "check_repeated", "join_parts", "number_items"]
 
+Column = npt.NDArray[Any]
+"""Votes, scores or text."""
+
 
 @dataclass(frozen=True, eq=False)
 class Part:
@@ -26,7 +29,7 @@ class Part:
     document_id: Texts | None
     family: Texts | None
     names: tuple[str, ...]
-    values: npt.NDArray[Any]
+    values: Column
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +42,7 @@ class Joined:
     document_ids: Texts | None
     families: Mapping[str, str]
     names: tuple[str, ...]
-    values: npt.NDArray[Any]
+    values: Column
 
 
 def number_items(datasets: Sequence[Texts], item_ids: Sequence[Texts]) -> tuple[list[Rows], Rows]:
@@ -99,7 +102,7 @@ def check_repeated(part: Part, rows: Rows) -> None:
     )
 
 
-def _merge(parts: list[Part], rows: list[Rows], role: str, merged: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
+def _merge(parts: list[Part], rows: list[Rows], role: str, merged: Column) -> Column | None:
     """Fill `merged`, which holds only the empty value, from the files that have the column; None if none has."""
     empty, origin = merged[0], np.zeros(len(merged), dtype=np.intp)
     given = [(k, getattr(part, role)) for k, part in enumerate(parts) if getattr(part, role) is not None]
@@ -115,7 +118,7 @@ def _merge(parts: list[Part], rows: list[Rows], role: str, merged: npt.NDArray[A
     return merged if given else None
 
 
-def _disagreement(role: str, part: Part, row: int, value: Any, other: Part, before: Any) -> InputError:
+def _disagreement(role: str, part: Part, row: int, value: object, other: Part, before: object) -> InputError:
     return InputError(
         f"`{role}` must be the same in all files. Got {shown(_plain(value))} at {part.source.where(row, role)}, but "
         f"{shown(_plain(before))} in {other.source.path}, for item {shown(part.item_id[row])} of dataset "
@@ -123,7 +126,7 @@ def _disagreement(role: str, part: Part, row: int, value: Any, other: Part, befo
     )
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -157,9 +160,7 @@ def _given_families(part: Part) -> list[tuple[str, int]]:
     return [(part.dataset[row], int(row)) for row in np.sort(known[first])]
 
 
-def _merge_values(
-    parts: list[Part], rows: list[Rows], n: int, empty: np.generic
-) -> tuple[tuple[str, ...], npt.NDArray[Any]]:
+def _merge_values(parts: list[Part], rows: list[Rows], n: int, empty: np.generic) -> tuple[tuple[str, ...], Column]:
     """Put the columns of all files side by side, those of one name below each other."""
     names = tuple(dict.fromkeys(name for part in parts for name in part.names))
     merged = np.full((n, len(names)), empty)

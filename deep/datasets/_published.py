@@ -4,16 +4,16 @@ The data file beside this module holds Tables 1 and 3 in percent, as printed; he
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from deep._checks import check_choice
+from deep._checks import Floats, Rows, check_choice
+from deep._files import JsonObject
 
 __all__ = [
     "OperatingPoint",
@@ -150,8 +150,9 @@ class WholeCounts(NamedTuple):
 
 
 @cache
-def _figures() -> Any:
-    return json.loads(files("deep.datasets").joinpath("operating_points.json").read_text(encoding="utf-8"))
+def _figures() -> JsonObject:
+    figures: JsonObject = json.loads(files("deep.datasets").joinpath("operating_points.json").read_bytes())
+    return figures
 
 
 def published_source() -> str:
@@ -190,7 +191,7 @@ def published_dataset(name: str) -> PublishedDataset:
     return by_name[check_choice(name, by_name, "name")]
 
 
-def _cells(rows: list[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], str, list[float]]]:
+def _cells(rows: list[JsonObject]) -> Iterator[tuple[JsonObject, str, list[float]]]:
     """Walk rows that hold a list of percentages under the name of each dataset."""
     for row in rows:
         for dataset in published_datasets():
@@ -226,13 +227,13 @@ def published_baselines() -> tuple[PublishedBaseline, ...]:
     return tuple(PublishedBaseline(row["kind"], row["method"], dataset, *figures) for row, dataset, figures in cells)
 
 
-def _whole_within(rate: float, half: float, n: int) -> npt.NDArray[np.intp]:
+def _whole_within(rate: float, half: float, n: int) -> Rows:
     """Return the whole numbers k of `n` whose share k / n is within `half` of `rate`."""
     k = np.arange(n + 1)
     return k[np.abs(k / n - rate) <= half]
 
 
-def _squared_error(point: OperatingPoint, tp: Any, fp: Any, dataset: PublishedDataset) -> npt.NDArray[np.float64]:
+def _squared_error(point: OperatingPoint, tp: Rows, fp: Rows, dataset: PublishedDataset) -> Floats:
     """Return the squared distance of counts from the printed figures, infinite where one is not reproduced."""
     recall = tp / dataset.n_consistent
     balanced = (recall + 1.0 - fp / dataset.n_inconsistent) / 2.0

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any
 
 from deep._checks import check_choice
+from deep._files import JsonObject
 
 __all__ = ["PublishedFigure", "published_table"]
 
@@ -78,21 +78,22 @@ def published_table(number: str) -> tuple[PublishedFigure, ...]:
 
 
 @cache
-def _tables() -> Any:
-    return json.loads(files("deep.datasets").joinpath("published_tables.json").read_text(encoding="utf-8"))
+def _tables() -> JsonObject:
+    tables: JsonObject = json.loads(files("deep.datasets").joinpath("published_tables.json").read_bytes())
+    return tables
 
 
 Cell = tuple[str, str, int, str | None, float]
 
 
-def _by_size(table: Any) -> Iterator[Cell]:
+def _by_size(table: JsonObject) -> Iterator[Cell]:
     for method, by_dataset in table["methods"].items():
         for dataset, values in zip(table["datasets"], by_dataset, strict=True):
             for n_prompts, value in zip(table["values"], values, strict=True):
                 yield method, dataset, n_prompts, None, value
 
 
-def _by_size_and_calibrator(table: Any) -> Iterator[Cell]:
+def _by_size_and_calibrator(table: JsonObject) -> Iterator[Cell]:
     (dataset,) = table["datasets"]
     for method, by_size in table["methods"].items():
         for n_prompts, values in zip(table["values"], by_size, strict=True):
@@ -100,7 +101,7 @@ def _by_size_and_calibrator(table: Any) -> Iterator[Cell]:
                 yield method, dataset, n_prompts, _calibrator(calibrator), value
 
 
-def _by_calibrator(table: Any) -> Iterator[Cell]:
+def _by_calibrator(table: JsonObject) -> Iterator[Cell]:
     for method, by_dataset in table["methods"].items():
         for dataset, values in zip(table["datasets"], by_dataset, strict=True):
             for calibrator, value in zip(table["values"], values, strict=True):

@@ -14,7 +14,7 @@ from typing import Any, TextIO
 from deep.datasets._csv import csv_records
 from deep.exceptions import InputError
 
-__all__ = ["ENDINGS", "Located", "ending_of", "read_rows"]
+__all__ = ["ENDINGS", "Located", "Row", "ending_of", "read_rows"]
 
 LONGEST = 1 << 26
 """Characters that a line or a cell may have; nothing longer is ever held in memory."""
@@ -23,7 +23,10 @@ ROWS_AT_ONCE = 1000
 NOT_UTF8 = re.compile("[\udc80-\udcff]")
 """What Python makes of bytes that are not UTF-8 where it is told to go on."""
 
-Located = tuple[int | None, Mapping[str, Any]]
+Row = Mapping[str, Any]
+"""Cells by column; what type they have depends on the file."""
+
+Located = tuple[int | None, Row]
 """The line that a row begins on, None where the format has no lines; and its cells by column."""
 
 
@@ -133,7 +136,7 @@ def _read_jsonl(file: _File, _columns: Collection[str]) -> Iterator[Located]:
                 yield number, _json_object(line, number, file)
 
 
-def _json_object(line: str, number: int, file: _File) -> dict[str, Any]:
+def _json_object(line: str, number: int, file: _File) -> Row:
     try:
         row = json.loads(line)
         reason = f"a {type(row).__name__}"

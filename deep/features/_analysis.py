@@ -1,12 +1,12 @@
 """What votes say of the voters: coverage, agreement, error rates, and how many of them count."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Floats, Votes, check_labels, check_sample_weight, check_votes, column_names
+from deep._checks import Floats, Labels, Votes, Weights, check_labels, check_sample_weight, check_votes, column_names
 from deep.exceptions import InputError
 from deep.records import ABSTAIN
 
@@ -21,7 +21,10 @@ ROUNDING = 1e-12
 
 
 def analyze_votes(
-    X: Any, y: Any = None, sample_weight: Any = None, voter_names: Sequence[str] | None = None
+    X: npt.ArrayLike,
+    y: npt.ArrayLike | None = None,
+    sample_weight: Weights = None,
+    voter_names: Sequence[str] | None = None,
 ) -> "pd.DataFrame":
     """Describe each voter in the terms of Snorkel's labeling function analysis.
 
@@ -85,7 +88,7 @@ def analyze_votes(
     return pd.DataFrame(columns, index=pd.Index(_check_names(names, votes.shape[1]), name="voter"))
 
 
-def error_correlation(X: Any, y: Any, sample_weight: Any = None) -> Floats:
+def error_correlation(X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: Weights = None) -> Floats:
     """Correlate the errors of each pair of voters within the classes.
 
     Parameters
@@ -134,7 +137,7 @@ def error_correlation(X: Any, y: Any, sample_weight: Any = None) -> Floats:
     return np.asarray(np.clip((correlation + correlation.T) / 2, -1.0, 1.0))
 
 
-def effective_votes(X: Any, y: Any, sample_weight: Any = None) -> float:
+def effective_votes(X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: Weights = None) -> float:
     """Count the independent voters that would be worth as much as these.
 
     Parameters
@@ -209,7 +212,7 @@ def _vote_rates(votes: Votes, w: Floats) -> dict[str, Floats]:
     }
 
 
-def _label_rates(votes: Votes, y: npt.NDArray[np.int8], w: Floats) -> dict[str, Floats]:
+def _label_rates(votes: Votes, y: Labels, w: Floats) -> dict[str, Floats]:
     voted, right = votes != ABSTAIN, votes == y[:, None]
     tpr, tnr = (_share((w * (y == c)) @ right, (w * (y == c)) @ voted) for c in (1, 0))
     return {

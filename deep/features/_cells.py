@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import check_consistent_length, check_labels, check_votes
+from deep._checks import Floats, Rows, Votes, check_consistent_length, check_labels, check_votes
 from deep.exceptions import InputError
 
 __all__ = ["Cells", "distinct_patterns", "weigh"]
@@ -42,7 +42,7 @@ class Cells:
     [[[0, 0], [0, 1]], [[1, 1], [0, 0]]]
     """
 
-    patterns: npt.NDArray[np.int8]
+    patterns: Votes
     counts: npt.NDArray[np.int64]
     groups: tuple[str, ...]
     voter_names: tuple[str, ...]
@@ -53,7 +53,7 @@ class Cells:
         votes: npt.ArrayLike,
         *,
         labels: npt.ArrayLike,
-        groups: Sequence[Any] | npt.NDArray[Any],
+        groups: npt.ArrayLike,
         voter_names: Sequence[str] | None = None,
     ) -> Self:
         """Count the cells of rows, in one pass over them.
@@ -100,7 +100,7 @@ class Cells:
         return type(self)(patterns, counts, self.groups, tuple(self.voter_names[column] for column in columns))
 
 
-def distinct_patterns(votes: npt.NDArray[np.int8]) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.intp]]:
+def distinct_patterns(votes: Votes) -> tuple[Votes, Rows]:
     """Return the distinct rows of a vote matrix, in lexicographic order, and the position of each row among them.
 
     Parameters
@@ -131,7 +131,7 @@ def distinct_patterns(votes: npt.NDArray[np.int8]) -> tuple[npt.NDArray[np.int8]
     return votes[first], inverse
 
 
-def _codes(votes: npt.NDArray[np.int8]) -> npt.NDArray[np.int64]:
+def _codes(votes: Votes) -> npt.NDArray[np.int64]:
     """Return one integer per row that orders and separates the patterns."""
     codes = np.zeros(len(votes), dtype=np.int64)
     for start in range(0, votes.shape[1], CHUNK):
@@ -144,6 +144,6 @@ def _codes(votes: npt.NDArray[np.int8]) -> npt.NDArray[np.int64]:
     return codes
 
 
-def weigh(codes: npt.NDArray[Any], weights: npt.NDArray[np.float64], size: int = 0) -> npt.NDArray[np.float64]:
+def weigh(codes: npt.NDArray[np.integer], weights: Floats, size: int = 0) -> Floats:
     """Return the sum of weights of each code, of at least `size` codes; float also where there are none."""
     return np.bincount(codes, weights=weights, minlength=size).astype(np.float64)

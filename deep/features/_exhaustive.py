@@ -5,8 +5,8 @@ from itertools import combinations
 from math import comb
 
 import numpy as np
-import numpy.typing as npt
 
+from deep._checks import Floats, Labels, Rows, Votes
 from deep.base import BasePromptSelector
 from deep.exceptions import InputError
 
@@ -64,10 +64,10 @@ class Exhaustive(BasePromptSelector):
 
     def _rank(
         self,
-        X: npt.NDArray[np.int8],
-        y: npt.NDArray[np.int8],  # noqa: ARG002
-        w: npt.NDArray[np.float64],  # noqa: ARG002
-    ) -> npt.NDArray[np.intp]:
+        X: Votes,
+        y: Labels,  # noqa: ARG002
+        w: Floats,  # noqa: ARG002
+    ) -> Rows:
         n_voters = X.shape[1]
         self._check_feasible(n_voters)
         subsets = list(combinations(range(n_voters), self.n_prompts))

@@ -4,9 +4,8 @@ import warnings
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
-from deep._checks import Floats
+from deep._checks import Floats, Labels, Rows, Votes
 from deep.base import BasePromptSelector
 from deep.features._rfe import signed_rows
 
@@ -65,7 +64,7 @@ class MRMR(BasePromptSelector):
     def __init__(self, n_prompts: int = 5) -> None:
         self.n_prompts = n_prompts
 
-    def _rank(self, X: npt.NDArray[np.int8], y: npt.NDArray[np.int8], w: Floats) -> npt.NDArray[np.intp]:
+    def _rank(self, X: Votes, y: Labels, w: Floats) -> Rows:
         votes, labels, weights = signed_rows(X, y, w)
         correlations = _correlations(np.column_stack([votes, labels]), weights)
         picked = _pick(_relevance(correlations[:-1, -1]), correlations[:-1, :-1])
@@ -89,7 +88,7 @@ def _relevance(r: Floats) -> Floats:
     return np.asarray(r**2 / unexplained)
 
 
-def _pick(relevance: Floats, correlations: Floats) -> npt.NDArray[np.intp]:
+def _pick(relevance: Floats, correlations: Floats) -> Rows:
     """Return the columns of positive relevance in the order in which the library picks them."""
     import pandas as pd
 

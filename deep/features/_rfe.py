@@ -1,13 +1,10 @@
 """Recursive feature elimination of voters, and the signed votes that selectors rank."""
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 from sklearn import config_context, feature_selection
 from sklearn.linear_model import LogisticRegression
 
-from deep._checks import Floats
+from deep._checks import Floats, Labels, Rows, Votes
 from deep.base import BasePromptSelector
 from deep.exceptions import InputError
 from deep.records import ABSTAIN
@@ -19,9 +16,7 @@ COEF_DECIMALS = 6
 """Coefficients that agree this far are tied: how rows are grouped moves them by less, and must not decide."""
 
 
-def signed_rows(
-    X: npt.NDArray[np.int8], y: npt.NDArray[np.int8], w: Floats
-) -> tuple[Floats, npt.NDArray[np.int8], Floats]:
+def signed_rows(X: Votes, y: Labels, w: Floats) -> tuple[Floats, Labels, Floats]:
     """Return the rows that count, as signed votes: +1 consistent, -1 inconsistent, 0 no vote.
 
     Parameters
@@ -50,7 +45,7 @@ def signed_rows(
     return np.where(votes == ABSTAIN, 0.0, 2.0 * votes - 1.0), labels, w[kept]
 
 
-def _rounded_coef(estimator: Any) -> Floats:
+def _rounded_coef(estimator: LogisticRegression) -> Floats:
     return np.asarray(np.round(estimator.coef_, COEF_DECIMALS))
 
 
@@ -98,7 +93,7 @@ class RFE(BasePromptSelector):
     def __init__(self, n_prompts: int = 5) -> None:
         self.n_prompts = n_prompts
 
-    def _rank(self, X: npt.NDArray[np.int8], y: npt.NDArray[np.int8], w: Floats) -> npt.NDArray[np.intp]:
+    def _rank(self, X: Votes, y: Labels, w: Floats) -> Rows:
         votes, labels, weights = signed_rows(X, y, w)
         n_voters = votes.shape[1]
         if n_voters == 1:  # scikit-learn's RFE refuses a single column

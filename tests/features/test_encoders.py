@@ -343,7 +343,7 @@ def test_without_the_libraries(load, classifier, monkeypatch):
         return real(name, *rest, **options)
 
     monkeypatch.setattr(builtins, "__import__", no_transformers)
-    with pytest.raises(MissingDependencyError, match=r"Run: pip install 'deep\[encoders\]'"):
+    with pytest.raises(MissingDependencyError, match=r"Run: pip install 'deep-judges\[encoders\]'"):
         load(classifier)
 
 

@@ -4,8 +4,8 @@ import tomllib
 from collections.abc import Callable, Iterator
 from functools import partial
 from importlib.resources import files
-from typing import Any
 
+from deep._files import JsonObject
 from deep.datasets._registry import resolve_dataset
 from deep.datasets.benchmarks import aggrefact, cognibench, fect, halueval, llm_aggrefact, ragtruth, summedits, tofueval
 from deep.datasets.benchmarks._record import Benchmark, BenchmarkFile
@@ -30,12 +30,12 @@ COUNTS = {"cognibench": cognibench.count}
 """What else is worth counting, where something is."""
 
 
-def _file(entry: dict[str, Any], raw: str) -> BenchmarkFile:
+def _file(entry: JsonObject, raw: str) -> BenchmarkFile:
     url = None if "by_hand" in entry else entry.pop("raw", raw) + entry["name"]
     return BenchmarkFile(url=url, **entry)
 
 
-def _benchmark(name: str, entry: dict[str, Any]) -> Benchmark:
+def _benchmark(name: str, entry: JsonObject) -> Benchmark:
     raw = entry.pop("raw", "")
     held = tuple(_file(file, raw) for file in entry.pop("files"))
     datasets = tuple(entry.pop("datasets", ()))

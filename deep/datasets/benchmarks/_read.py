@@ -1,17 +1,17 @@
 """Reading the published files: rows of CSV, JSON lines and Parquet, and whole JSON documents."""
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
-from deep.datasets._rows import read_rows
+from deep.datasets._rows import Row, read_rows
 from deep.exceptions import InputError
 
 __all__ = ["read_document", "rows_of"]
 
 
-def rows_of(path: Path, columns: Collection[str], ending: str | None = None) -> Iterator[Mapping[str, Any]]:
+def rows_of(path: Path, columns: Collection[str], ending: str | None = None) -> Iterator[Row]:
     """Yield the rows of a file with the given columns; `ending` says how to read it where its name does not.
 
     Raises

@@ -1,8 +1,8 @@
 """What ``deep data`` prints for people: cards, tables and findings."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from deep._files import JsonObject
 from deep.datasets._cards import DatasetCard, Lengths
 from deep.datasets._leakage import SharedDocument
 from deep.datasets.benchmarks._examples import BenchmarkExamples
@@ -34,7 +34,7 @@ def table(rows: Sequence[Sequence[str]], right: int = 0) -> str:
     )
 
 
-def described(examples: BenchmarkExamples) -> dict[str, Any]:
+def described(examples: BenchmarkExamples) -> JsonObject:
     """Return what is known of a benchmark and of its files in their folder."""
     benchmark = examples.benchmark
     files = {
@@ -57,7 +57,7 @@ def described(examples: BenchmarkExamples) -> dict[str, Any]:
     }
 
 
-def benchmark_text(about: Mapping[str, Any]) -> str:
+def benchmark_text(about: JsonObject) -> str:
     """Return the lines above a card."""
     if "file" in about:
         return str(about["file"])

@@ -1,10 +1,10 @@
 """CogniBench: turns of knowledge-grounded dialogues with a label for every sentence (Tang et al., ACL 2025)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from deep._files import JsonObject
 from deep.datasets.benchmarks._read import read_document
 from deep.exceptions import InputError
 from deep.records import Example
@@ -44,10 +44,10 @@ class CogniBenchTurn:
     question: str
     response: str
     turn_index: int
-    labels: Mapping[str, Any] | None
+    labels: JsonObject | None
 
     @property
-    def sentences(self) -> Mapping[str, Any]:
+    def sentences(self) -> JsonObject:
         """The published sentence dictionary, as it comes; empty where the turn has no labels."""
         return {} if self.labels is None else self.labels["sentence_label_dict"]
 
@@ -86,7 +86,7 @@ def load_turns(folder: str | Path) -> list[CogniBenchTurn]:
         ) from None
 
 
-def _turn(row: Mapping[str, Any], labels: Mapping[str, Any] | None) -> CogniBenchTurn:
+def _turn(row: JsonObject, labels: JsonObject | None) -> CogniBenchTurn:
     turn = row["current_turn"]
     before = row["dialogue"][: row["dialogue"].index(turn)]
     question, response = turn.split(ASSISTANT, 1)

@@ -5,11 +5,11 @@ The repository RUCAIBox/HaluEval publishes ``data/summarization_data.json``, an 
 balanced random sample of 3,000 summaries, which it does not publish; this is another one, drawn alike.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
+from deep.datasets._rows import Row
 from deep.datasets.benchmarks._read import rows_of
 from deep.records import Example
 
@@ -35,7 +35,7 @@ def read(folder: Path) -> Iterator[Example]:
             yield Example(row["document"], row[kind], identifier, LABELS[kind], "halueval-summarization", str(number))
 
 
-def _rows(folder: Path) -> Iterator[Mapping[str, Any]]:
+def _rows(folder: Path) -> Iterator[Row]:
     return rows_of(folder / NAME, ("document", *LABELS), ".jsonl")
 
 

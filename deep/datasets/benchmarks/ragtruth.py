@@ -6,10 +6,10 @@ taken, and the reference is the article, the passages, or the data.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
+from deep.datasets._rows import Row
 from deep.datasets.benchmarks._read import rows_of
 from deep.records import Example
 
@@ -29,7 +29,7 @@ def read(folder: Path) -> Iterator[Example]:
             yield Example(source, row["response"], str(row["id"]), int(not row["labels"]), "ragtruth", document)
 
 
-def _reference(row: Mapping[str, Any]) -> str:
+def _reference(row: Row) -> str:
     info = row["source_info"]
     if isinstance(info, str):
         return info

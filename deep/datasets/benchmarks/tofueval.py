@@ -5,11 +5,11 @@ only if all of its sentences are. The transcripts are not published with it: its
 from MediaSum and MeetingBank, and the files which that snippet writes are read here.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
+from deep.datasets._rows import Row
 from deep.datasets.benchmarks._read import read_document, rows_of
 from deep.records import Example
 
@@ -38,7 +38,7 @@ def read(folder: Path, *, part: str, main_only: bool = False) -> Iterator[Exampl
             )
 
 
-def _merged(sentences: list[Mapping[str, Any]]) -> tuple[str, int]:
+def _merged(sentences: list[Row]) -> tuple[str, int]:
     ordered = sorted(sentences, key=lambda row: int(row["sent_idx"]))
     consistent = all({"yes": True, "no": False}[row["sent_label"]] for row in ordered)
     return " ".join(row["summ_sent"].strip() for row in ordered), int(consistent)

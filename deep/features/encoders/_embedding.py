@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from deep.features.encoders._judge import NetworkJudge
 from deep.features.encoders._network import Network, load_network, read_settings
 from deep.features.encoders._windows import in_windows
 from deep.records import ABSTAIN, Example, Judgment
+
+if TYPE_CHECKING:
+    import torch
 
 __all__ = ["EmbeddingLabelingFunction", "load_embedding"]
 
@@ -52,7 +55,7 @@ class EmbeddingLabelingFunction(NetworkJudge):
         object.__setattr__(self, "version", sha256(json.dumps(told, sort_keys=True).encode()).hexdigest())
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         """Return the options of :func:`load_embedding` that make this judge again."""
         return {"threshold": self.threshold, "band": self.band, "max_tokens": self.network.max_tokens}
 
@@ -114,7 +117,7 @@ class EmbeddingLabelingFunction(NetworkJudge):
         )
 
 
-def _pool(states: Any, mask: Any, pooling: str) -> Any:
+def _pool(states: "torch.Tensor", mask: "torch.Tensor", pooling: str) -> "torch.Tensor":
     """Return one vector a text, from the states of its tokens, shape (n_texts, n_tokens, n_dimensions)."""
     if pooling == "cls":
         return states[:, 0]

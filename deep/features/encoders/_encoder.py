@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -83,7 +82,7 @@ class EncoderLabelingFunction(NetworkJudge):
         return sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         """Return the options of :func:`load_encoder` that make this judge again, but for `aggregation`, its name."""
         return {
             "claim_aggregation": self.claim_aggregation,

@@ -1,13 +1,16 @@
 """What the numbers that a classifier gives mean: which of its labels says "consistent"."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import expit, softmax
 
 from deep._checks import Floats
 from deep.exceptions import InputError
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
 
 __all__ = ["Head", "read_head"]
 
@@ -38,7 +41,7 @@ class Head:
         return np.asarray(values[:, self.index], dtype=np.float64)
 
 
-def read_head(config: Any, entailment_label: str | int | None, model_id: str) -> Head:
+def read_head(config: "PretrainedConfig", entailment_label: str | int | None, model_id: str) -> Head:
     """Find the label that says "consistent" in a model's configuration.
 
     Parameters

@@ -6,13 +6,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from deep._checks import Floats
+from deep._files import JsonObject
 from deep.exceptions import InputError
 from deep.features.encoders._locate import fingerprint, model_folder, model_name, one_line, require_libraries
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+    from transformers.utils import ModelOutput
 
 __all__ = ["Network", "load_network", "read_settings"]
 
@@ -42,8 +48,8 @@ class Network:
     batch_size : int
     """
 
-    tokenizer: Any
-    model: Any
+    tokenizer: "PreTrainedTokenizerBase"
+    model: "PreTrainedModel"
     model_id: str
     folder: Path
     fingerprint: str
@@ -61,7 +67,7 @@ class Network:
         """Return how many tokens are added to one text or to a pair."""
         return int(self.tokenizer.num_special_tokens_to_add(pair=pair))
 
-    def batches(self, *texts: Sequence[str]) -> Iterator[tuple[list[int], Any, Any]]:
+    def batches(self, *texts: Sequence[str]) -> "Iterator[tuple[list[int], ModelOutput, torch.Tensor]]":
         """Yield (positions, the model's output, the attention mask) of batches of like length.
 
         `texts` is one sequence, or two of equal length for pairs. The longest come first, so that a batch too
@@ -136,7 +142,7 @@ def _quiet() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def _settings(folder: Path, given: str) -> tuple[Any, Any]:
+def _settings(folder: Path, given: str) -> "tuple[PretrainedConfig, PreTrainedTokenizerBase]":
     from transformers import AutoConfig, AutoTokenizer
 
     try:
@@ -148,7 +154,7 @@ def _settings(folder: Path, given: str) -> tuple[Any, Any]:
         ) from None
 
 
-def _check_classifier(config: Any, given: str) -> None:
+def _check_classifier(config: "PretrainedConfig", given: str) -> None:
     built = list(config.architectures or [])
     if not any(name.endswith("ForSequenceClassification") for name in built):
         raise InputError(
@@ -157,7 +163,7 @@ def _check_classifier(config: Any, given: str) -> None:
         )
 
 
-def _weights(folder: Path, kind: str, given: str) -> Any:
+def _weights(folder: Path, kind: str, given: str) -> "PreTrainedModel":
     import torch
     from transformers import AutoModel, AutoModelForSequenceClassification
 
@@ -174,7 +180,7 @@ def _weights(folder: Path, kind: str, given: str) -> Any:
     return model
 
 
-def _pad(tokenizer: Any, model: Any, given: str) -> None:
+def _pad(tokenizer: "PreTrainedTokenizerBase", model: "PreTrainedModel", given: str) -> None:
     """Give a tokenizer of a decoder something to pad with, and tell the model of it."""
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
@@ -184,7 +190,7 @@ def _pad(tokenizer: Any, model: Any, given: str) -> None:
         model.config.pad_token_id = tokenizer.pad_token_id
 
 
-def _place(model: Any, device: str | None) -> Any:
+def _place(model: "PreTrainedModel", device: str | None) -> "PreTrainedModel":
     import torch
 
     chosen = device or ("cuda" if torch.cuda.is_available() else "cpu")
@@ -197,7 +203,7 @@ def _place(model: Any, device: str | None) -> Any:
         ) from None
 
 
-def read_settings(path: Path) -> dict[str, Any]:
+def read_settings(path: Path) -> JsonObject:
     """Return the JSON object in a file of settings; an empty one where there is no such file."""
     try:
         said = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
@@ -210,14 +216,14 @@ def read_settings(path: Path) -> dict[str, Any]:
     return said
 
 
-def _config_limits(config: Any) -> list[int]:
+def _config_limits(config: "PretrainedConfig") -> list[int]:
     positions = getattr(config, "max_position_embeddings", None)
     if not isinstance(positions, int) or positions < 1:
         return [_USUAL_LIMIT]
     return [positions - 2 if config.pad_token_id == _FAIRSEQ_PAD else positions]
 
 
-def _tokenizer_limits(folder: Path, tokenizer: Any) -> list[int]:
+def _tokenizer_limits(folder: Path, tokenizer: "PreTrainedTokenizerBase") -> list[int]:
     """Return what the tokenizer and the settings of sentence-transformers say, where they say anything."""
     said = read_settings(folder / "sentence_bert_config.json").get("max_seq_length")
     return [value for value in (said, tokenizer.model_max_length) if value and value < _NO_LIMIT]
