@@ -11,25 +11,6 @@ import numpy.typing as npt
 
 from deep.exceptions import InputError
 
-__all__ = [
-    "Floats",
-    "Labels",
-    "Mask",
-    "RandomState",
-    "Rows",
-    "Texts",
-    "Votes",
-    "Weights",
-    "check_both_classes",
-    "check_choice",
-    "check_consistent_length",
-    "check_labels",
-    "check_probabilities",
-    "check_sample_weight",
-    "check_votes",
-    "column_names",
-]
-
 Array = npt.NDArray[np.generic]
 Votes = npt.NDArray[np.int8]
 Labels = npt.NDArray[np.int8]

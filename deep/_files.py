@@ -11,8 +11,6 @@ from typing import Any
 
 from deep.exceptions import InputError
 
-__all__ = ["JsonObject", "check_out", "check_replaceable", "to_json", "whole_file", "whole_folder"]
-
 JsonObject = dict[str, Any]
 """A JSON object; what a value is depends on its key."""
 

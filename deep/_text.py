@@ -2,8 +2,6 @@
 
 import re
 
-__all__ = ["is_storable", "sentence_spans"]
-
 SPACED_INITIAL = re.compile(r"([A-Z](?<!\w[A-Z])\s*)[^\S\x00-\x7f](?=\.)")
 """One capital, and white space of several bytes before its full stop: there sentencex 1.0.32 panics."""
 

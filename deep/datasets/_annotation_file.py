@@ -6,8 +6,6 @@ from pathlib import Path
 from deep.datasets._rows import read_rows
 from deep.exceptions import InputError
 
-__all__ = ["read_annotation_rows"]
-
 
 def read_annotation_rows(path: Path, key: Sequence[str]) -> tuple[list[str], list[dict[str, str]]]:
     """Read a file of annotations.

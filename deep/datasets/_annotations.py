@@ -11,8 +11,6 @@ import numpy.typing as npt
 from deep.datasets._annotation_file import read_annotation_rows
 from deep.exceptions import InputError
 
-__all__ = ["AMBIGUITIES", "STEPS", "Annotations", "Disagreement", "read_annotations"]
-
 STEPS = ("concrete", "descriptive", "interpretive", "relation")
 """Of the worksheet, in order."""
 

@@ -9,8 +9,6 @@ import numpy as np
 from deep.datasets._leakage import text_key
 from deep.records import Example
 
-__all__ = ["DatasetCard", "Lengths", "describe_examples"]
-
 
 @dataclass(frozen=True, slots=True)
 class Lengths:

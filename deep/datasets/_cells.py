@@ -11,8 +11,6 @@ from deep.exceptions import InputError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["label_cells", "score_cells", "text_cells", "texts", "vote_cells"]
-
 VOTE_OF_TEXT = {"": -1, "0": 0, "0.0": 0, "1": 1, "1.0": 1}
 
 

@@ -3,8 +3,6 @@
 import csv
 from collections.abc import Iterable, Iterator
 
-__all__ = ["csv_records"]
-
 
 def csv_records(lines: Iterable[str], longest: int, *, strict: bool) -> Iterator[tuple[int, list[str]]]:
     """Yield the records that are not blank, header first, each with the line that it begins on, from 1.

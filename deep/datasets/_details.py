@@ -3,8 +3,6 @@
 import json
 from collections.abc import Mapping, Sequence
 
-__all__ = ["vote_details"]
-
 
 def vote_details(paths: Sequence[str]) -> dict[str, dict[str, object]]:
     """Return what vote files say of their voters, by name: hash, model, parameters; and `samples` where several.

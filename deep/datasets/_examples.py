@@ -12,8 +12,6 @@ from deep.datasets._rows import ENDINGS, Located, Row, ending_of, read_rows
 from deep.exceptions import InputError
 from deep.records import Example
 
-__all__ = ["FIELDS", "ExampleFile", "Examples", "examples_from_dataset"]
-
 REQUIRED = ("source", "claim")
 NAMES = ("example_id", "dataset", "document_id")
 FIELDS = (*REQUIRED, "label", *NAMES)

@@ -12,8 +12,6 @@ from deep.datasets._registry import family_of
 from deep.datasets._source import Source, shown
 from deep.exceptions import InputError
 
-__all__ = ["Joined", "Part", "check_repeated", "join_parts", "number_items"]
-
 Column = npt.NDArray[Any]
 """Votes, scores or text."""
 

@@ -10,8 +10,6 @@ import numpy as np
 
 from deep.records import Example, VoteMatrix
 
-__all__ = ["SharedDocument", "shared_documents", "text_key"]
-
 
 @dataclass(frozen=True, slots=True)
 class SharedDocument:

@@ -15,20 +15,6 @@ import numpy as np
 from deep._checks import Floats, Rows, check_choice
 from deep._files import JsonObject
 
-__all__ = [
-    "OperatingPoint",
-    "PublishedBaseline",
-    "PublishedDataset",
-    "WholeCounts",
-    "contradicting_points",
-    "published_baselines",
-    "published_dataset",
-    "published_datasets",
-    "published_points",
-    "published_source",
-    "recover_counts",
-]
-
 HALF_DIGIT = 0.0005 + 1e-9
 """A figure printed in percent with one decimal stands for an interval of this half width."""
 

@@ -12,8 +12,6 @@ from importlib.resources import files
 from deep._checks import check_choice
 from deep._files import JsonObject
 
-__all__ = ["PublishedFigure", "published_table"]
-
 TABLES = ("2", "4", "5")
 
 TABLE_5_PROMPTS = 3

@@ -8,8 +8,6 @@ from deep.datasets._rows import ENDINGS, ending_of
 from deep.datasets.benchmarks import BENCHMARKS, BenchmarkExamples, find_benchmark, require_folder
 from deep.exceptions import InputError
 
-__all__ = ["read_examples"]
-
 
 def read_examples(
     name_or_path: str | Path,

@@ -11,8 +11,6 @@ from deep.datasets._source import open_source, shown
 from deep.exceptions import InputError
 from deep.records import Reason, VoteMatrix
 
-__all__ = ["Failures", "check_failures", "read_reasons", "reasons_path"]
-
 COLUMNS = ("dataset", "item_id", "voter", "reason")
 
 

@@ -5,8 +5,6 @@ from collections.abc import Callable, Iterable
 
 from deep.exceptions import InputError
 
-__all__ = ["canonical_name", "family_of", "resolve_dataset"]
-
 _SPELLINGS = {
     "aggrefact-cnn-dm": "aggrefact-cnn",
     "aggrefact-cnn-dm-ftsota": "aggrefact-cnn",

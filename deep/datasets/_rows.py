@@ -14,8 +14,6 @@ from typing import Any, TextIO
 from deep.datasets._csv import csv_records
 from deep.exceptions import InputError
 
-__all__ = ["ENDINGS", "Located", "Row", "ending_of", "read_rows"]
-
 LONGEST = 1 << 26
 """Characters that a line or a cell may have; nothing longer is ever held in memory."""
 

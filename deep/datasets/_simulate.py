@@ -10,8 +10,6 @@ from deep.datasets._registry import family_of
 from deep.exceptions import InputError
 from deep.records import VoteMatrix
 
-__all__ = ["simulate_votes"]
-
 
 def simulate_votes(random_state: int = 0) -> VoteMatrix:
     """Simulate the votes of the paper's ten voters on its four test sets.

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow import parquet
 
-__all__ = ["Column", "Source", "open_source", "shown"]
-
 BLOCK_SIZE = 1 << 26
 """Bytes that the CSV parser takes at once; a single row may not be longer."""
 

@@ -17,18 +17,6 @@ from deep.records import ABSTAIN, VoteMatrix
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = [
-    "VOTE_COLUMNS",
-    "ScoreTable",
-    "VoteRows",
-    "iter_votes",
-    "join_scores",
-    "locate_row",
-    "read_scores",
-    "read_votes",
-    "table_columns",
-]
-
 KEYS = ("dataset", "item_id")
 VOTE_COLUMNS = (*KEYS, "label", "document_id", "family")
 """The columns of a table of votes that are no voters."""

@@ -2,7 +2,5 @@
 
 from importlib.resources import files
 
-__all__ = ["WORKSHEET"]
-
 WORKSHEET = files("deep.datasets").joinpath("worksheet.md").read_text(encoding="utf-8")
 """The worksheet, in Markdown."""

@@ -12,8 +12,6 @@ import numpy.typing as npt
 from deep._checks import Floats
 from deep.exceptions import InputError
 
-__all__ = ["agreement_interval", "cohen_kappa", "fleiss_kappa", "krippendorff_alpha"]
-
 Ratings = npt.NDArray[np.int64]
 
 

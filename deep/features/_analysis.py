@@ -13,9 +13,6 @@ from deep.records import ABSTAIN
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["analyze_votes", "effective_votes", "error_correlation"]
-
-
 ROUNDING = 1e-12
 """A weight below this share of the rows it belongs to is what rounding left of 0."""
 

@@ -10,8 +10,6 @@ import numpy.typing as npt
 from deep._checks import Floats, Rows, Votes, check_consistent_length, check_labels, check_votes
 from deep.exceptions import InputError
 
-__all__ = ["Cells", "distinct_patterns", "weigh"]
-
 CHUNK = 20
 """Columns coded at once: 3**20 pattern codes times 10**7 rows still fit an int64."""
 

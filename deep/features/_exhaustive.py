@@ -10,8 +10,6 @@ from deep._checks import Floats, Labels, Rows, Votes
 from deep.base import BasePromptSelector
 from deep.exceptions import InputError
 
-__all__ = ["Exhaustive"]
-
 MAX_SUBSETS = 1000
 """The most subsets that are scored."""
 

@@ -9,9 +9,6 @@ from deep._checks import Floats, Labels, Rows, Votes
 from deep.base import BasePromptSelector
 from deep.features._rfe import signed_rows
 
-__all__ = ["MRMR"]
-
-
 CORRELATION_DECIMALS = 12
 """Correlations that agree this far are equal, so that neither rounding nor the grouping of rows breaks a tie."""
 

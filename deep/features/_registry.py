@@ -7,6 +7,3 @@ from deep.features._rfe import RFE
 
 SELECTORS: dict[str, type[BasePromptSelector]] = {"exhaustive": Exhaustive, "mrmr": MRMR, "rfe": RFE}
 """Every selector by the name that a command knows it by."""
-
-
-__all__ = ["SELECTORS"]

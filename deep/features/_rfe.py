@@ -9,9 +9,6 @@ from deep.base import BasePromptSelector
 from deep.exceptions import InputError
 from deep.records import ABSTAIN
 
-__all__ = ["RFE", "signed_rows"]
-
-
 COEF_DECIMALS = 6
 """Coefficients that agree this far are tied: how rows are grouped moves them by less, and must not decide."""
 

@@ -8,8 +8,6 @@ from deep.datasets.benchmarks._record import Benchmark
 from deep.exceptions import InputError
 from deep.records import Example
 
-__all__ = ["BenchmarkExamples"]
-
 
 class BenchmarkExamples(Examples):
     """The examples of a benchmark whose files are in `folder`, read anew each time.

@@ -8,16 +8,6 @@ from typing import Any
 from deep.datasets.benchmarks._record import Benchmark, BenchmarkFile
 from deep.exceptions import InputError
 
-__all__ = [
-    "checksum_state",
-    "fetch_benchmark",
-    "find_folder",
-    "homes",
-    "require_folder",
-    "sha256_of",
-    "what_to_do",
-]
-
 TIMEOUT = 60
 """Seconds without a byte after which a download is given up."""
 

@@ -11,8 +11,6 @@ from deep.datasets.benchmarks import aggrefact, cognibench, fect, halueval, llm_
 from deep.datasets.benchmarks._record import Benchmark, BenchmarkFile
 from deep.records import Example
 
-__all__ = ["BENCHMARKS", "find_benchmark"]
-
 READERS: dict[str, Callable[..., Iterator[Example]]] = {
     "aggrefact-cnn": partial(aggrefact.read, origin="cnndm", name="aggrefact-cnn"),
     "aggrefact-xsum": partial(aggrefact.read, origin="xsum", name="aggrefact-xsum"),

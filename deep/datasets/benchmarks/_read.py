@@ -8,8 +8,6 @@ from typing import Any
 from deep.datasets._rows import Row, read_rows
 from deep.exceptions import InputError
 
-__all__ = ["read_document", "rows_of"]
-
 
 def rows_of(path: Path, columns: Collection[str], ending: str | None = None) -> Iterator[Row]:
     """Yield the rows of a file with the given columns; `ending` says how to read it where its name does not.

@@ -6,8 +6,6 @@ from pathlib import Path
 
 from deep.records import Example
 
-__all__ = ["Benchmark", "BenchmarkFile"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class BenchmarkFile:

@@ -8,8 +8,6 @@ from deep.datasets._leakage import SharedDocument
 from deep.datasets.benchmarks._examples import BenchmarkExamples
 from deep.datasets.benchmarks._fetch import checksum_state
 
-__all__ = ["benchmark_text", "cards_text", "described", "leakage_text", "table"]
-
 SHOWN = 20
 """Findings that are printed one by one; JSON has all."""
 

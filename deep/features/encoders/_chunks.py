@@ -5,8 +5,6 @@ from itertools import pairwise
 
 from deep._text import sentence_spans
 
-__all__ = ["Span", "chunk_spans", "fitting_spans"]
-
 Span = tuple[int, int]
 Count = Callable[[Sequence[str]], list[int]]
 

@@ -20,8 +20,6 @@ from deep.records import ABSTAIN, Example, Judgment
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["EmbeddingLabelingFunction", "load_embedding"]
-
 Sentences = tuple[str, ...]
 
 

@@ -19,8 +19,6 @@ from deep.features.encoders._network import Network, load_network
 from deep.features.encoders._windows import in_windows
 from deep.records import ABSTAIN, Example, Judgment
 
-__all__ = ["EncoderLabelingFunction", "load_encoder"]
-
 _SOURCE_SHARE = 4
 """A sentence of the claim must leave at least one part in this many of the input to the source."""
 

@@ -12,8 +12,6 @@ from deep.exceptions import InputError
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
 
-__all__ = ["Head", "read_head"]
-
 _CONSISTENT = (
     *("aligned", "consistent", "correct", "entail", "entailed", "entailment", "entails", "factual"),
     *("factuallyconsistent", "faithful", "supported", "supports"),

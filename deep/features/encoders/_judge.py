@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from deep.features.encoders._network import Network
 from deep.records import Example, Judgment
 
-__all__ = ["NetworkJudge"]
-
 
 class NetworkJudge(ABC):
     """A labeling function whose subclass judges batches, and has `network`, `name` and `version`."""

@@ -6,8 +6,6 @@ from pathlib import Path
 
 from deep.exceptions import InputError, MissingDependencyError
 
-__all__ = ["fingerprint", "model_folder", "model_name", "require_libraries"]
-
 _CONFIG_FILES = ("*.json", "*.txt", "*.model", "*.jinja")
 _HUB_ID = re.compile(r"[\w-][\w.-]*(/[\w.-]+)?")
 _WHAT_COUNTS = (

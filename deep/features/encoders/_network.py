@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
     from transformers.utils import ModelOutput
 
-__all__ = ["Network", "load_network", "read_settings"]
-
 _USUAL_LIMIT = 512
 _NO_LIMIT = 10**6
 """Tokenizers that know no limit give an astronomic one."""

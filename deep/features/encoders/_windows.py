@@ -4,8 +4,6 @@ from collections.abc import Callable, Iterator, Sequence
 
 from deep.records import Example, Judgment
 
-__all__ = ["in_windows"]
-
 WINDOW = 256
 """Examples judged at a time: enough to fill batches of like length, and a bound on the memory."""
 

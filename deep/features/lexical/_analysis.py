@@ -11,8 +11,6 @@ from typing import Any, TypeVar
 from deep._text import sentence_spans
 from deep.features.lexical._words import FUNCTION_STEMS, FUNCTION_WORDS, words_with_stems
 
-__all__ = ["Pair", "TokenizedText", "analysed_pair"]
-
 T = TypeVar("T")
 
 BEST = 3

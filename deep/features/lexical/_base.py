@@ -9,8 +9,6 @@ from typing import ClassVar
 from deep.features.lexical._analysis import Pair, analysed_pair
 from deep.records import ABSTAIN, Example, Judgment
 
-__all__ = ["LexicalCheck", "abstained", "found_or_missing", "graded", "label_all", "undecided"]
-
 ANALYSIS = 1
 """Raised when what all checks share changes: how texts are cut into sentences, words and stems, and aligned."""
 

@@ -8,8 +8,6 @@ from deep.features.lexical._base import LexicalCheck, found_or_missing
 from deep.features.lexical._quantities import NAMES, ORDINALS, WEEKDAYS, marked
 from deep.records import Judgment
 
-__all__ = ["Dates"]
-
 WORDS_TOO = frozenset(("march", "may"))
 """Months that are words too: sought only where a capital inside a sentence says that they are meant."""
 

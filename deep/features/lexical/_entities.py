@@ -8,8 +8,6 @@ from deep.features.lexical._quantities import NAMES
 from deep.features.lexical._words import FUNCTION_WORDS, stem
 from deep.records import Judgment
 
-__all__ = ["Entities"]
-
 HEADLINE = 0.75
 """Where more of the content words behind a sentence's first word are capitalised, capitals tell nothing."""
 

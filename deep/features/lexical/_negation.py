@@ -9,8 +9,6 @@ from deep.features.lexical._base import LexicalCheck, abstained
 from deep.features.lexical._words import FUNCTION_STEMS, bag
 from deep.records import Judgment
 
-__all__ = ["Modality", "Negation", "Restriction"]
-
 
 class _Cue(LexicalCheck):
     """Votes on whether a sentence with a cue has a cue of the same kind among its best matches in the source."""

@@ -10,8 +10,6 @@ from deep.features.lexical._base import LexicalCheck, found_or_missing
 from deep.features.lexical._quantities import Quantity, quantities
 from deep.records import Judgment
 
-__all__ = ["Numbers", "Units"]
-
 SAME = 1e-14
 """Relative; what floats lose in a multiplication."""
 

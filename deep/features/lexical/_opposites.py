@@ -8,8 +8,6 @@ from deep.features.lexical._base import LexicalCheck, abstained
 from deep.features.lexical._words import WORD_LISTS, stem
 from deep.records import Judgment
 
-__all__ = ["Opposites"]
-
 AXES = tuple((tuple(one.split()), tuple(other.split())) for one, other in WORD_LISTS["axes"])
 """Two poles each. A word of one denies those of the other; words with a second, unrelated sense are left out."""
 

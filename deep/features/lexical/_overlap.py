@@ -8,8 +8,6 @@ from deep.features.lexical._analysis import Pair
 from deep.features.lexical._base import LexicalCheck, abstained, graded, undecided
 from deep.records import Judgment
 
-__all__ = ["Coverage", "NovelRun", "SentenceOverlap"]
-
 
 class Coverage(LexicalCheck):
     """Votes 1 where every content word of the claim is in the source, 0 where most are not."""

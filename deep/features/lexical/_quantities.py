@@ -6,8 +6,6 @@ from typing import NamedTuple
 from deep.features.lexical._analysis import TokenizedText
 from deep.features.lexical._words import WORD_LISTS, bag
 
-__all__ = ["MONTHS", "NAMES", "ORDINALS", "WEEKDAYS", "Quantity", "marked", "quantities"]
-
 
 def _numbered(words: str, first: int, step: int = 1) -> dict[str, int]:
     return {word: first + step * place for place, word in enumerate(words.split())}

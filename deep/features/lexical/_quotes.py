@@ -8,8 +8,6 @@ from deep.features.lexical._base import LexicalCheck, found_or_missing
 from deep.features.lexical._words import WORD, stem
 from deep.records import Judgment
 
-__all__ = ["Quotes"]
-
 QUOTED = re.compile("[\"“„«]([^\"“”„«»]{3,1000})[\"”“»]|``([^`']{3,1000})''")
 SHORTEST = 2
 """Words; one word in quotation marks is as often a title or irony as something said."""

@@ -27,6 +27,3 @@ LEXICAL: dict[str, type[LexicalCheck]] = {
     )
 }
 """Every lexical check by the name that a command knows it by."""
-
-
-__all__ = ["LEXICAL"]

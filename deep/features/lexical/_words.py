@@ -7,8 +7,6 @@ from importlib.resources import files
 from itertools import chain
 from typing import TypeVar
 
-__all__ = ["FUNCTION_STEMS", "FUNCTION_WORDS", "WORD", "WORD_LISTS", "bag", "stem", "words_with_stems"]
-
 
 def bag(words: str) -> frozenset[str]:
     """Return the words of a list that is easier to read without quotation marks.

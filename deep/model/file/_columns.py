@@ -6,8 +6,6 @@ from deep.datasets import VOTE_COLUMNS, table_columns
 from deep.model.file._model import Model
 from deep.model.file._voters import Voter
 
-__all__ = ["other_columns"]
-
 
 def other_columns(model: Model, paths: Sequence[str]) -> list[str]:
     """Return the columns that cannot stand for a voter of the model, and so need not hold votes."""

@@ -15,8 +15,6 @@ from deep.records import VoteMatrix
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["prior_lines", "score_at_learned_prior"]
-
 
 def score_at_learned_prior(
     model: Model, paths: Sequence[str], out: Path, options: ScoreOptions

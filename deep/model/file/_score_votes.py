@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow import csv, parquet
 
-__all__ = ["ScoreOptions", "score_file", "score_rows", "score_schema", "score_table", "write_tables", "writer"]
-
 COLUMNS = ("dataset", "item_id", "label", "p_consistent", "p_uncalibrated", "n_votes", "p_low", "p_high")
 
 
