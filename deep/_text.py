@@ -1,6 +1,7 @@
-"""Sentences of a text, with their places in it; and what text can be stored."""
+"""Sentences of a text, with their places in it; text that can be stored; text in columns."""
 
 import re
+from collections.abc import Sequence
 
 SPACED_INITIAL = re.compile(r"([A-Z](?<!\w[A-Z])\s*)[^\S\x00-\x7f](?=\.)")
 """One capital, and white space of several bytes before its full stop: there sentencex 1.0.32 panics."""
@@ -46,3 +47,23 @@ def sentence_spans(text: str, language: str = "en") -> list[tuple[int, int]]:
             end = start + len(sentence)
             spans.append((start, end))
     return spans
+
+
+def table(rows: Sequence[Sequence[str]], right: int = 0) -> str:
+    """Return rows in columns, the last `right` of them flush right.
+
+    Examples
+    --------
+    >>> print(table([("DATASET", "N"), ("fect", "410")], right=1))
+    DATASET    N
+    fect     410
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    first = len(widths) - right
+    return "\n".join(
+        "  ".join(
+            cell.rjust(width) if position >= first else cell.ljust(width)
+            for position, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    )

@@ -1,25 +1,33 @@
-"""The `deep` command: one line that names a sub-command, whose own module does the rest."""
+"""The `deep` command: the table of commands, and, once for all of them, errors, exit statuses and Ctrl-C."""
 
 import sys
-from collections.abc import Sequence
+from _thread import interrupt_main
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
+from threading import Timer
+from typing import Protocol, cast
 
-__all__ = ["COMMANDS", "main"]
+from deep import console
+from deep.exceptions import DeepError, ExitStatus, StoppedError
+
+__all__ = ["COMMANDS", "Command", "main"]
 
 COMMANDS = {
     "annotate": ("deep.commands.annotate", "a worksheet for people who judge claims, and how far they agree"),
-    "calibrate": ("deep.commands.calibrate", "correct a model by a few labels of the dataset it is used on"),
+    "calibrate": ("deep.commands.calibrate", "correct a model with a few labels of the dataset it is used on"),
     "cognibench": ("deep.experiments.cognibench", "CogniBench: who finds hallucinated sentences; tables and figures"),
     "data": ("deep.commands.data", "benchmarks and files of examples: list, describe, fetch, check, find leakage"),
-    "drift": ("deep.commands.drift", "are new votes like those a model was fitted on? which judge has moved"),
-    "explain": ("deep.commands.explain", "what each vote adds to the probability that a model gives"),
+    "drift": ("deep.commands.drift", "compare new votes with those a model was fitted on; name the judge that moved"),
+    "explain": ("deep.commands.explain", "how much each vote adds to the probability that a model gives"),
     "export": ("deep.commands.export", "a model as a table (SQL, CSV, Parquet): every pattern and its probability"),
     "fect": ("deep.experiments.fect", "FECT: judges of interpretive claims, four prompts, repeated runs"),
     "finetune": ("deep.experiments.finetune", "teach a small model to judge from chat JSONL: full or LoRA"),
     "fit": ("deep.commands.fit", "learn a chain from labeled votes, and write its model file"),
-    "label-next": ("deep.commands.label_next", "which items to label first, and what error to expect then"),
+    "label-next": ("deep.commands.label_next", "which items to label first, and the error to expect once they are"),
     "loo": ("deep.experiments.loo", "hold one dataset out; P(consistent) for each of its items, beside every baseline"),
-    "panel": ("deep.commands.panel", "does the panel earn its cost? what each judge adds, which to drop"),
+    "panel": ("deep.commands.panel", "does the panel earn its cost? the value of each judge, and which to drop"),
     "paper": ("deep.experiments.paper", "the DEEP paper's tables and figures, its printed ones beside this run's"),
     "probe": ("deep.experiments.probe", "PROBE: build the benchmark, measure every step of a detector, training data"),
     "prompts": ("deep.commands.prompts", "list, show, render and check the prompts that judge"),
@@ -29,14 +37,24 @@ COMMANDS = {
     "transfer": ("deep.experiments.transfer", "how well P(consistent) holds on datasets never seen"),
     "votes": ("deep.commands.votes", "ask LLMs; a vote or a reason for every example, prompt and model"),
 }
-"""Sub-command to the module whose ``main(argv)`` runs it, and what it is for."""
+"""The module of each command, a :class:`Command`, and its purpose."""
 
-USAGE_ERROR = 2
-INTERRUPTED = 130
+
+class Command(Protocol):
+    """A module of ``deep.commands`` or a study of ``deep.experiments``; its docstring is its description."""
+
+    __doc__: str | None
+    EXAMPLES: str
+
+    def add_arguments(self, parser: "console.CommandParser") -> None:
+        """Add the options."""
+
+    def run(self, args: Namespace) -> int:
+        """Do the work, print the result, and return the exit status."""
 
 
 def help_text() -> str:
-    """Return what `deep --help` prints."""
+    """Return the text of `deep --help`."""
     width = max(map(len, COMMANDS))
     lines = [f"  {name:<{width}}  {purpose}" for name, (_, purpose) in sorted(COMMANDS.items())]
     return "\n".join(
@@ -55,27 +73,73 @@ def help_text() -> str:
     )
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run a sub-command; its module is imported only then, so that help is instant."""
+def main(argv: Sequence[str] | None = None, *, command: str | None = None) -> int:
+    """Run a command and return its exit status.
+
+    The command's module is imported only now, so that help is instant.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        Default: the words of the command line.
+    command : str, optional
+        A key of `COMMANDS`; default: the first word of `argv`.
+    """
     words = list(sys.argv[1:] if argv is None else argv)
-    if not words or words[0] in ("-h", "--help"):
-        sys.stdout.write(help_text())
-        return 0
-    if words[0] == "--version":
+    if command is None:
+        if not words or words[0] in ("-h", "--help"):
+            sys.stdout.write(help_text())
+            return ExitStatus.DONE
+        command = words.pop(0)
+    if command == "--version":
         from deep import __version__
 
         sys.stdout.write(f"deep {__version__}\n")
-        return 0
-    if words[0] not in COMMANDS:
-        known = ", ".join(sorted(COMMANDS))
-        sys.stderr.write(f"error: `COMMAND` must be one of {known}. Got {words[0]!r}.\n")
-        return USAGE_ERROR
+        return ExitStatus.DONE
+    if command not in COMMANDS:
+        sys.stderr.write(f"error: `COMMAND` must be one of {', '.join(sorted(COMMANDS))}. Got {command!r}.\n")
+        return ExitStatus.ERROR
     try:
-        status: int = import_module(COMMANDS[words[0]][0]).main(words[1:])
-    except KeyboardInterrupt:  # while libraries were loading; a running command answers for itself
+        with _interrupts_heard():
+            return _run(command, words)
+    except DeepError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return ExitStatus.ERROR
+    except StoppedError as stop:
+        sys.stderr.write(f"{stop}\n")
+        return stop.status
+    except KeyboardInterrupt:
         sys.stderr.write("interrupted; nothing was written\n")
-        return INTERRUPTED
-    return status
+        return ExitStatus.INTERRUPTED
+
+
+def _run(name: str, words: Sequence[str]) -> int:
+    command = cast(Command, import_module(COMMANDS[name][0]))
+    parser = console.CommandParser(prog=f"deep {name}", description=command.__doc__, epilog=command.EXAMPLES)
+    command.add_arguments(parser)
+    return command.run(parser.parse(words))
+
+
+@contextmanager
+def _interrupts_heard() -> Iterator[None]:
+    """Raise Ctrl-C again where Python drops it.
+
+    In a callback, of which importing has many, an exception is printed and no more.
+    """
+    before = sys.unraisablehook
+
+    def hook(unraisable: "sys.UnraisableHookArgs") -> None:
+        if issubclass(unraisable.exc_type, KeyboardInterrupt):
+            # Not at once, for this is still the callback.
+            Timer(0.05, interrupt_main).start()
+        else:
+            before(unraisable)
+
+    sys.unraisablehook = hook
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
 
 
 if __name__ == "__main__":

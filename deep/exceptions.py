@@ -1,16 +1,35 @@
-"""Errors that deep raises on purpose.
+"""Errors that deep raises on purpose, and the exit statuses of its commands.
 
 ::
 
     DeepError
     ├── InputError             (also a ValueError)   a value, a file or an option is not usable as given
     └── MissingDependencyError (also an ImportError) an optional library is not installed
+    StoppedError                                     a run ended before its work was done; run it again
 
 Asking for a result before ``fit`` raises scikit-learn's own ``NotFittedError``. A command prints the one
 line of a :class:`DeepError` and exits with status 2; anything else is a bug and keeps its traceback.
 """
 
-__all__ = ["DeepError", "InputError", "MissingDependencyError"]
+from enum import IntEnum
+
+__all__ = ["DeepError", "ExitStatus", "InputError", "MissingDependencyError", "StoppedError"]
+
+
+class ExitStatus(IntEnum):
+    """The exit statuses of every command."""
+
+    DONE = 0
+    FOUND = 1
+    """The command did its work, and found what it looks for: leakage, drift, a broken prompt, a failing judge."""
+    ERROR = 2
+    BUDGET = 3
+    INTERRUPTED = 130
+
+    @classmethod
+    def of_stop(cls, reason: str | None) -> "ExitStatus":
+        """Return the status of a run that stopped for a reason, ``budget`` or ``interrupted``; None: it did not."""
+        return cls.DONE if reason is None else cls[reason.upper()]
 
 
 class DeepError(Exception):
@@ -23,3 +42,26 @@ class InputError(DeepError, ValueError):
 
 class MissingDependencyError(DeepError, ImportError):
     """An optional library is needed for what was asked."""
+
+
+class StoppedError(Exception):
+    """A run was stopped before its end.
+
+    Parameters
+    ----------
+    reason : {'budget', 'interrupted'}
+    consequence : str
+        What was not written, and how to go on.
+
+    Examples
+    --------
+    >>> print(StoppedError("budget"))
+    stopped: the budget is reached. Nothing was written; the same command again asks what is missing.
+    """
+
+    def __init__(
+        self, reason: str, consequence: str = "Nothing was written; the same command again asks what is missing."
+    ) -> None:
+        why = "the budget is reached" if reason == "budget" else reason
+        super().__init__(f"stopped: {why}. {consequence}")
+        self.status = ExitStatus.of_stop(reason)

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from deep.commands.export import main as export
 from deep.datasets import simulate_votes
-from deep.model import fit
+from deep.model import export_table, fit
 
 out = Path(os.environ.get("OUT", "runs/example-deploy-table"))
 out.mkdir(parents=True, exist_ok=True)
@@ -20,7 +19,7 @@ votes = simulate_votes(0)
 new = votes.rows(votes.datasets == "tofueval-meetingbank")
 model = fit(votes.rows(votes.datasets != "tofueval-meetingbank"), sizes=[5], ensembler="LogisticRegression")
 model.save(out / "model.json")
-export([str(out / "model.json"), "--to", "sql", "--out", str(out / "model.sql")])
+export_table(model, out / "model.sql", "sql")
 
 connection = sqlite3.connect(":memory:")
 connection.executescript((out / "model.sql").read_text(encoding="utf-8"))

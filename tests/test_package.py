@@ -9,7 +9,7 @@ import time
 import pytest
 
 import deep
-from deep.cli import COMMANDS, main
+from deep.cli import COMMANDS
 
 HEAVY = ("catboost", "lightgbm", "matplotlib", "netcal", "numpy", "pandas", "sklearn", "snorkel", "torch", "xgboost")
 
@@ -55,35 +55,3 @@ def test_help_costs_little_more_than_starting_python():
         return min(times)
 
     assert best_of_three("-m", "deep", "--help") < 10 * best_of_three("-c", "pass")
-
-
-def test_unknown_command_lists_the_known(capsys):
-    """A typo exits 2 with one line that names the commands."""
-    assert main(["lou"]) == 2
-    assert f"`COMMAND` must be one of {', '.join(sorted(COMMANDS))}. Got 'lou'." in capsys.readouterr().err
-
-
-def test_version(capsys):
-    """`deep --version` prints the version."""
-    assert main(["--version"]) == 0
-    assert capsys.readouterr().out == f"deep {deep.__version__}\n"
-
-
-@pytest.mark.parametrize("name", sorted(COMMANDS))
-def test_every_command_has_help_with_examples(name, capsys):
-    """`deep COMMAND --help` shows at least two examples."""
-    with pytest.raises(SystemExit) as stop:
-        main([name, "--help"])
-    assert stop.value.code == 0
-    assert "examples:" in capsys.readouterr().out
-
-
-def test_interrupt_while_loading_is_one_line(monkeypatch, capsys):
-    """Ctrl-C before the command has started is a line and status 130, not a traceback."""
-
-    def interrupted(name):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("deep.cli.import_module", interrupted)
-    assert main(["loo", "--test", "all"]) == 130
-    assert capsys.readouterr().err == "interrupted; nothing was written\n"

@@ -7,12 +7,15 @@ from ._registry import Finder as Finder
 from ._registry import Panel as Panel
 from ._replay import Entry as Entry
 from ._replay import ProgramId as ProgramId
-from ._report import report as report
+from ._report import ledger_lines as ledger_lines
+from ._report import ledger_report as ledger_report
 from ._run import OPENAI_URL as OPENAI_URL
 from ._run import Outcome as Outcome
 from ._run import Settings as Settings
 from ._run import run_plan as run_plan
 from ._run import write_votes as write_votes
+from ._savings import mean_savings as mean_savings
+from ._savings import sequential_savings as sequential_savings
 from ._score_text import Scored as Scored
 from ._score_text import ask_panel as ask_panel
 from ._score_text import plans_of as plans_of

@@ -1,42 +1,41 @@
 """`deep votes report`: what a ledger holds, per prompt, dataset and model."""
 
-import argparse
-import json
-import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from typing import Any
 
+from deep._text import table
 from deep.asking._progress import money
-from deep.llm import History, Quirk, ReportRow
+from deep.llm import History, ReportRow
 
-__all__ = ["report"]
+__all__ = ["called_out", "ledger_lines", "ledger_report"]
 
 REASONS = ("abstained", "unparsable", "truncated", "refused", "failed")
 
 
-def report(argv: Sequence[str]) -> int:
-    """Print the report of a ledger."""
-    args = _parser().parse_args(argv)
-    with History(args.ledger) as history:
+def ledger_report(ledger: str, *, max_failure_rate: float = 0.05) -> dict[str, Any]:
+    """Return the contents of a ledger as JSON values.
+
+    Parameters
+    ----------
+    ledger : str
+        A file, or a postgresql+psycopg:// URL.
+    max_failure_rate : float, default=0.05
+        Voters without a usable answer to a larger share of their requests are called failing.
+    """
+    with History(ledger) as history:
         rows, quirks, lost, (dollars, unpriced) = history.report(), history.quirks(), history.lost(), history.cost()
-    failing = {voter: rate for voter, rate in _failure_rates(rows).items() if rate > args.max_failure_rate}
-    if args.json:
-        summary = {
-            "schema_version": 1,
-            "rows": [row.as_dict() for row in rows],
-            "quirks": [asdict(quirk) for quirk in quirks],
-            "cost": dollars,
-            "unpriced": unpriced,
-            "lost_attempts": lost,
-            "failing": failing,
-        }
-        sys.stdout.write(json.dumps(summary, indent=2) + "\n")
-    else:
-        sys.stdout.write(_text(rows, quirks, money(dollars, unpriced)))
-        sys.stdout.writelines(f"{n} attempts were lost in crashes, and may be paid twice\n" for n in [lost] if n)
-        sys.stdout.writelines(f"{called_out(voter, rate)}\n" for voter, rate in failing.items())
-    return 0
+    failing = {voter: rate for voter, rate in _failure_rates(rows).items() if rate > max_failure_rate}
+    return {
+        "schema_version": 1,
+        "rows": [row.as_dict() for row in rows],
+        "quirks": [asdict(quirk) for quirk in quirks],
+        "cost": dollars,
+        "unpriced": unpriced,
+        "lost_attempts": lost,
+        "failing": failing,
+    }
 
 
 def _failure_rates(rows: Sequence[ReportRow]) -> dict[str, float]:
@@ -54,45 +53,29 @@ def called_out(voter: str, rate: float) -> str:
     return f"{voter} has no usable answer to {rate:.1%} of its requests: too many to be fitted without a second look."
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="deep votes report", description="Print what a ledger of votes holds.")
-    parser.add_argument("ledger", metavar="LEDGER", help="a ledger file or a postgresql+psycopg:// URL")
-    parser.add_argument("--max-failure-rate", type=float, default=0.05, metavar="SHARE", help="default 0.05")
-    parser.add_argument("--json", action="store_true", help="print JSON and nothing else")
-    return parser
+def ledger_lines(report: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a report for people."""
+    counts = ("waiting", "unknown", "attempts")
+    head = ("voter", "dataset", "asked", "votes", *REASONS, *counts, "cost", "median s", "p95 s")
+    yield table([head, *(_cells(row) for row in report["rows"])])
+    for row in report["rows"]:
+        if row["failures"]:
+            yield f"failed, by class, {row['voter']} on {row['dataset']}: {_counts(row['failures'])}"
+    for q in report["quirks"]:
+        yield f"{q['model']} at {q['endpoint']}: {q['parameter']} {q['action']} ({q['message']})"
+    yield f"cost: {money(report['cost'], report['unpriced'])}"
+    if report["lost_attempts"]:
+        yield f"{report['lost_attempts']} attempts were lost in crashes, and may be paid twice"
+    yield from (called_out(voter, rate) for voter, rate in report["failing"].items())
 
 
-def _text(rows: Sequence[ReportRow], quirks: Sequence[Quirk], cost: str) -> str:
-    header = [
-        "voter",
-        "dataset",
-        "asked",
-        "votes",
-        *REASONS,
-        "waiting",
-        "unknown",
-        "attempts",
-        "cost",
-        "median s",
-        "p95 s",
-    ]
-    table = [header, *(_cells(row) for row in rows)]
-    widths = [max(len(line[i]) for line in table) for i in range(len(header))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in table]
-    lines += [
-        f"failed, by class, {row.voter} on {row.dataset}: {_counts(row.failures)}" for row in rows if row.failures
-    ]
-    lines += [f"{q.model} at {q.endpoint}: {q.parameter} {q.action} ({q.message})" for q in quirks]
-    return "\n".join([*lines, f"cost: {cost}", ""])
-
-
-def _cells(row: ReportRow) -> list[str]:
-    reasons = [str(row.reasons.get(reason, 0)) for reason in REASONS]
-    seconds = ["" if value is None else f"{value:.2f}" for value in (row.seconds_median, row.seconds_p95)]
-    counts = [str(n) for n in (row.waiting, row.unknown, row.attempts)]
-    cost = money(row.cost, row.unpriced).partition(" ")[0]
-    said = f"{row.answers} answers" if row.answers else str(row.votes)
-    return [row.voter, row.dataset, str(row.asked), said, *reasons, *counts, cost, *seconds]
+def _cells(row: Mapping[str, Any]) -> list[str]:
+    reasons = [str(row["reasons"].get(reason, 0)) for reason in REASONS]
+    seconds = ["" if row[name] is None else f"{row[name]:.2f}" for name in ("seconds_median", "seconds_p95")]
+    counts = [str(row[name]) for name in ("waiting", "unknown", "attempts")]
+    cost = money(row["cost"], row["unpriced"]).partition(" ")[0]
+    votes = f"{row['answers']} answers" if row["answers"] else str(row["votes"])
+    return [row["voter"], row["dataset"], str(row["asked"]), votes, *reasons, *counts, cost, *seconds]
 
 
 def _counts(counts: dict[str, int]) -> str:

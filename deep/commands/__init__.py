@@ -1,1 +1,1 @@
-"""The commands: options in, one call, words out."""
+"""A module a command: `EXAMPLES`, `add_arguments(parser)` and `run(args)`; its docstring is its description."""

@@ -1,31 +1,16 @@
-"""`deep drift`: are new votes like those that a model was fitted on? No label is needed.
+"""Compare new votes with those that a model was fitted on, without labels.
 
-Exit status: 0 like them, 1 a judge or the panel has moved, 2 an error.
+Exit status: 0 alike, 1 a judge or the panel has moved, 2 an error.
 """
 
 import argparse
-import sys
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
 
-from deep._files import to_json
-from deep.console import HelpFormatter, Values, guarded
-from deep.datasets import read_reasons, read_votes
-from deep.exceptions import InputError
-from deep.model import (
-    STATISTICS,
-    DriftRow,
-    Model,
-    compare_votes,
-    false_alarms,
-    load,
-    match_columns,
-    other_columns,
-)
+from deep import datasets, evaluate, model
+from deep.console import SCHEMA, CommandParser, add_model, add_options, print_result
+from deep.exceptions import ExitStatus
 
-__all__ = ["main"]
-
-LIKE, STALE = 0, 1
+__all__ = ["EXAMPLES", "add_arguments", "run"]
 
 EXAMPLES = """\
 examples:
@@ -34,97 +19,41 @@ examples:
 """
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the options of the command."""
-    p = argparse.ArgumentParser(
-        prog="deep drift",
-        description="Compare new votes with those a model was fitted on, without labels. Status 1 where they moved.",
-        epilog=EXAMPLES,
-        formatter_class=HelpFormatter,
-    )
-    p.add_argument("model", metavar="MODEL", help="a model file")
-    p.add_argument("--votes", metavar="FILE", action=Values, nargs="+", required=True, help="tables of new votes")
-    p.add_argument("--alpha", type=float, default=0.05, metavar="P", help="chance of a false alarm")
-    p.add_argument("--max-failure-rate", type=float, default=0.05, metavar="SHARE", help="of a judge, by its reasons")
-    p.add_argument("--json", action="store_true", help="print JSON and nothing else")
-    return p
+def add_arguments(parser: CommandParser) -> None:
+    """Add the options."""
+    add_model(parser)
+    add_options(parser, "votes", votes={"required": True, "help": "tables of new votes"})
+    parser.add_argument("--alpha", type=float, default=0.05, metavar="P", help="chance of a false alarm")
+    add_options(parser, "max-failure-rate", "json", max_failure_rate={"help": "of a judge, by its reasons"})
 
 
-def drift(model: Model, paths: Sequence[str], alpha: float, max_failure_rate: float) -> dict[str, Any]:
-    """Return everything that is known of how new votes differ from the fitted ones."""
-    votes = read_votes(paths, ignore=other_columns(model, paths))
-    columns = match_columns(model.voters, votes.voter_names, allow_mismatch=True)
-    stands = [None if column is None else votes.voter_names[column] for column in columns]
-    renamed = {
-        voter.name: now
-        for voter, now in zip(model.voters, stands, strict=True)
-        if now is not None and now != voter.name
-    }
-    rows = compare_votes(model.cells, model.select(votes, allow_mismatch=True), model.predict, alpha=alpha)
-    failing = {
-        failures.voter: failures.rate
-        for failures in read_reasons(paths, votes)
-        if failures.voter in stands and failures.rate > max_failure_rate
-    }
-    moved = list(dict.fromkeys([*renamed, *failing, *(row.judge for row in rows if row.moved)]))
-    return {
-        "schema_version": 1,
-        "stale": bool(moved),
-        "moved": moved,
-        "other_version_or_model": renamed,
-        "failing": failing,
-        "n": len(votes.votes),
-        "statistics": [vars_of(row) for row in rows],
-        "training_datasets": list(model.cells.groups),
-        "false_alarms_on_training": false_alarms(model.cells, model.predict, alpha=alpha),
-    }
+def run(args: argparse.Namespace) -> int:
+    """Compare and report."""
+    fitted = model.load(args.model)
+    votes = evaluate.votes_for(fitted, args.votes)
+    failures = datasets.read_reasons(args.votes, votes)
+    options = {"alpha": args.alpha, "max_failure_rate": args.max_failure_rate}
+    report = evaluate.drift_report(fitted, votes, failures, **options)
+    print_result(SCHEMA | report.as_dict(), _lines(report), as_json=args.json)
+    return ExitStatus.FOUND if report.stale else ExitStatus.DONE
 
 
-def vars_of(row: DriftRow) -> dict[str, Any]:
-    """Return a row as JSON can hold it."""
-    now = None if row.now != row.now else row.now
-    return {"judge": row.judge, "statistic": row.statistic, "low": row.low, "high": row.high, "now": now} | {
-        "p": row.p,
-        "moved": row.moved,
-    }
-
-
-def lines(found: dict[str, Any]) -> Iterator[str]:
-    """Yield what a person should be told."""
-    yield f"{'STALE' if found['stale'] else 'not stale'}: {found['n']} new rows"
-    for name, now in found["other_version_or_model"].items():
+def _lines(report: "evaluate.DriftReport") -> Iterator[str]:
+    yield f"{'STALE' if report.stale else 'not stale'}: {report.n} new rows"
+    for name, now in report.other_version_or_model.items():
         yield f"  {name}: the votes are of another version or model, {now}"
-    for name, rate in found["failing"].items():
+    for name, rate in report.failing.items():
         yield f"  {name}: gave no usable answer to {rate:.1%}"
-    for row in found["statistics"]:
-        if row["moved"]:
+    for row in report.statistics:
+        if row.moved:
             yield (
-                f"  {row['judge']}: {STATISTICS[row['statistic']]}: {row['now']:.3f}, "
-                f"expected {row['low']:.3f} to {row['high']:.3f} (p = {row['p']:.1g})"
+                f"  {row.judge}: {model.STATISTICS[row.statistic]}: {row.now:.3f}, "
+                f"expected {row.low:.3f} to {row.high:.3f} (p = {row.p:.1g})"
             )
-    alarms, datasets = found["false_alarms_on_training"], found["training_datasets"]
-    if len(datasets) < 3:
+    alarms, training = report.false_alarms_on_training, report.training_datasets
+    if len(training) < 3:
         yield "Fitted on fewer than three datasets: how much they differ without any drift is not known."
     else:
-        named = f" ({', '.join(alarms)})" if alarms else ""
-        yield f"Of the {len(datasets)} training datasets, {len(alarms)} would be called stale beside the others{named}."
+        names = f" ({', '.join(alarms)})" if alarms else ""
+        yield f"Of the {len(training)} training datasets, {len(alarms)} would be called stale beside the others{names}."
     yield "Votes that look the same can still be wrong in a new way: only labels tell."
-
-
-def run(argv: Sequence[str] | None) -> int:
-    """Read the options, compare and report."""
-    args = parser().parse_args(argv)
-    if not 0 <= args.max_failure_rate <= 1:
-        raise InputError(f"`max_failure_rate` must lie in [0, 1]. Got {args.max_failure_rate!r}.")
-    found = drift(load(args.model), args.votes, args.alpha, args.max_failure_rate)
-    sys.stdout.write(to_json(found) if args.json else "\n".join([*lines(found), ""]))
-    return STALE if found["stale"] else LIKE
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; return its exit status."""
-    return guarded(run, argv)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

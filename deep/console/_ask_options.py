@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deep._text import is_storable
-from deep.console._options import Values
+from deep.console._options import SEVERAL
 from deep.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -17,9 +17,8 @@ __all__ = ["add_call_options", "call_settings", "check_models", "endpoint_of"]
 
 def add_call_options(parser: argparse.ArgumentParser) -> None:
     """Add where to ask, how fast, for how much, and where the ledger is; `--model` may be repeated."""
-    several: Any = {"action": Values, "nargs": "+", "default": []}
     add = parser.add_argument
-    add("--model", **several, metavar="NAME", help="models, as the endpoint names them")
+    add("--model", **SEVERAL, metavar="NAME", help="models, as the endpoint names them")
     add("--base-url", metavar="URL", help="an OpenAI-compatible endpoint (default: OPENAI_BASE_URL, or OpenAI)")
     add("--endpoint-name", metavar="NAME", help="its name in the ledger, if its address may change")
     add("--api-key-env", default="OPENAI_API_KEY", metavar="VARIABLE", help="where the key is (default OPENAI_API_KEY)")
@@ -34,7 +33,7 @@ def add_call_options(parser: argparse.ArgumentParser) -> None:
     add("--timeout", type=float, default=120.0, metavar="S", help="seconds for one attempt (default 120)")
     add("--max-attempts", type=int, default=10, metavar="N", help="attempts at one request (default 10)")
     add("--backoff", type=float, default=0.5, metavar="S", help="first wait before a retry, then doubled (default 0.5)")
-    add("--retry-failed", **several, metavar="CLASS", help="ask again what failed like this")
+    add("--retry-failed", **SEVERAL, metavar="CLASS", help="ask again what failed like this")
     add("--at-most-once", action="store_true", help="never repeat a request whose answer may have been lost")
 
 

@@ -1,72 +1,81 @@
-"""How every command of deep reads its options and reports an error."""
+"""The options that several commands have in common, each written once."""
 
 import argparse
 import os
-import sys
-from _thread import interrupt_main
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from threading import Timer
 from typing import Any
 
-from deep.exceptions import DeepError, InputError
+from deep.console._names import CALIBRATORS, ENSEMBLERS, RECIPES, SELECTORS, UNCALIBRATED
+from deep.console._parser import Values
+from deep.exceptions import InputError
 
-__all__ = ["LEVELS", "HelpFormatter", "StoppedError", "Values", "add_jobs", "check_least", "guarded", "named"]
+__all__ = ["SEVERAL", "add_model", "add_options", "check_least", "named", "numbers_of_voters"]
 
-LEVELS = ("rational", "grounded", "irrefutable")
-"""What `--level` may be: the criteria of the judge tiered, here so that help needs no judge."""
+SEVERAL: dict[str, Any] = {"action": Values, "nargs": "+", "default": []}
+"""The settings of an option that takes several values."""
 
 MOST_JOBS = 8
-"""Processes where nobody says how many: each loads every library, and there are some fifty tasks at a time."""
+"""The most processes by default: each loads every library, and there are some fifty tasks at a time."""
 
-USAGE_ERROR = 2
-INTERRUPTED = 130
-STOPPED = {"budget": (3, "the budget is reached"), "interrupted": (INTERRUPTED, "interrupted")}
+OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "votes": SEVERAL | {"metavar": "FILE", "help": "tables of votes (CSV, Parquet); default: simulated"},
+    "scores": SEVERAL | {"metavar": "FILE", "help": "tables of encoder scores"},
+    "ignore": SEVERAL | {"metavar": "COLUMN", "help": "columns that are no voters"},
+    "sizes": SEVERAL | {"metavar": "N", "default": ["3", "5", "9"], "help": "numbers of voters, or 'all'"},
+    "selector": {"default": "auto", "choices": SELECTORS, "help": "how the voters are selected"},
+    "ensembler": SEVERAL | {"metavar": "NAME", "help": f"of: {', '.join(ENSEMBLERS)}; default: all"},
+    "calibrator": SEVERAL | {"metavar": "NAME", "help": f"of: {', '.join(CALIBRATORS)}, {UNCALIBRATED}; default: all"},
+    "recipe": {"default": "deep", "choices": RECIPES, "help": "how a chain is chosen and fitted"},
+    "max-failure-rate": {
+        "type": float,
+        "default": 0.05,
+        "metavar": "SHARE",
+        "help": "refuse voters that failed on more of a dataset, by the reasons beside the votes",
+    },
+    "n-boot": {"type": int, "default": 10_000, "metavar": "N", "help": "resamples of every interval"},
+    "seed": {"type": int, "default": 0, "metavar": "N", "help": "seed of every random draw"},
+    "jobs": {
+        "type": int,
+        "metavar": "N",
+        "help": "processes, half a gigabyte of memory each; the results do not depend on it (default: one a core, at "
+        f"most {MOST_JOBS})",
+    },
+    "allow-mismatch": {"action": "store_true", "help": "take votes of another prompt version or model"},
+    "allow-missing": {"action": "store_true", "help": "a voter without a column has no vote"},
+    "json": {"action": "store_true", "help": "print JSON and nothing else"},
+}
 
 
-class StoppedError(Exception):
-    """A run that writes nothing before its end was stopped; its argument, a key of `STOPPED`, says why."""
+def add_options(parser: argparse.ArgumentParser, *names: str, **changes: Mapping[str, object]) -> None:
+    """Add shared options by name.
 
-
-class HelpFormatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
-    """Keeps the layout of examples and shows defaults that the help does not tell itself."""
-
-    def _get_help_string(self, action: argparse.Action) -> str | None:
-        told = action.default is False or action.default in (None, []) or "default" in (action.help or "")
-        return action.help if told else super()._get_help_string(action)
-
-
-class Values(argparse.Action):
-    """An option of several values: repeated, separated by blanks, or by commas.
-
-    A value that is itself the name of an existing file is never cut at its commas.
+    Parameters
+    ----------
+    parser : ArgumentParser
+    *names : str
+        Keys of `OPTIONS`.
+    **changes : mapping
+        By name, with _ for -: settings that differ in this command; `flags` are all the names of the option.
     """
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,  # noqa: ARG002  argparse hands it over by position
-        namespace: argparse.Namespace,
-        values: Any,
-        option_string: str | None = None,  # noqa: ARG002
-    ) -> None:
-        """Add the values to those given before."""
-        parts = [part for value in values for part in ([value] if Path(value).exists() else value.split(","))]
-        seen = getattr(namespace, self.dest)
-        before = [] if seen is self.default else seen
-        setattr(namespace, self.dest, [*before, *(part.strip() for part in parts if part.strip())])
+    for name in names:
+        settings: dict[str, Any] = {**OPTIONS[name], **changes.get(name.replace("-", "_"), {})}
+        if name == "jobs":  # by the machine the command runs on
+            settings["default"] = min(os.cpu_count() or 1, MOST_JOBS)
+        parser.add_argument(*settings.pop("flags", [f"--{name}"]), **settings)
 
 
-def add_jobs(parser: argparse.ArgumentParser) -> None:
-    """Add the option that says in how many processes the work is done."""
-    parser.add_argument(
-        "--jobs",
-        type=int,
-        default=min(os.cpu_count() or 1, MOST_JOBS),
-        metavar="N",
-        help="processes, half a gigabyte of memory each; the results do not depend on it (default: one a core, at most "
-        f"{MOST_JOBS})",
-    )
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """Add the model file, the first word of many commands."""
+    parser.add_argument("model", metavar="MODEL", help="a model file that `deep fit` wrote")
+
+
+def numbers_of_voters(words: Sequence[str], n_voters: int) -> list[int]:
+    """Return the numbers that `--sizes` names; 'all' is `n_voters`."""
+    wrong = [word for word in words if word != "all" and not word.isdecimal()]
+    if wrong:
+        raise InputError(f"`sizes` must hold positive whole numbers or 'all'. Got {wrong[0]!r}.")
+    return [n_voters if word == "all" else int(word) for word in words]
 
 
 def check_least(args: argparse.Namespace, **least: int) -> None:
@@ -78,47 +87,8 @@ def check_least(args: argparse.Namespace, **least: int) -> None:
 
 @contextmanager
 def named(option: str) -> Iterator[None]:
-    """Call by the name of the command's own option what a reader of files complains of as `examples`."""
+    """Name the command's own option in an error about the argument `examples` of a function that reads files."""
     try:
         yield
     except InputError as error:
         raise InputError(str(error).replace("`examples`", f"`{option}`")) from None
-
-
-def guarded(run: Callable[[Sequence[str] | None], int], argv: Sequence[str] | None) -> int:
-    """Run a command: an error that the user can mend becomes one line on stderr and exit status 2."""
-    try:
-        with _interrupts_heard():
-            return run(argv)
-    except DeepError as error:
-        sys.stderr.write(f"error: {error}\n")
-        return USAGE_ERROR
-    except StoppedError as stop:
-        status, why = STOPPED[str(stop)]
-        sys.stderr.write(f"stopped: {why}. Nothing was written; the same command again asks what is missing.\n")
-        return status
-    except KeyboardInterrupt:
-        sys.stderr.write("interrupted; nothing was written\n")
-        return INTERRUPTED
-
-
-@contextmanager
-def _interrupts_heard() -> Iterator[None]:
-    """Raise Ctrl-C again where Python drops it.
-
-    In a callback, of which importing has many, an exception is printed and no more.
-    """
-    before = sys.unraisablehook
-
-    def hook(unraisable: Any) -> None:
-        if issubclass(unraisable.exc_type, KeyboardInterrupt):
-            # Not at once, for this is still the callback.
-            Timer(0.05, interrupt_main).start()
-        else:
-            before(unraisable)
-
-    sys.unraisablehook = hook
-    try:
-        yield
-    finally:
-        sys.unraisablehook = before

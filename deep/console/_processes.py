@@ -6,10 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
-import numpy as np
-from joblib import Parallel, delayed
-
-from deep.ensembles import ENSEMBLERS
 from deep.exceptions import DeepError, InputError
 
 __all__ = ["check_jobs", "in_processes", "parallel_map"]
@@ -38,6 +34,8 @@ def in_processes(
     ordered : bool, default=True
         In the order of the calls, or each when it is there.
     """
+    from joblib import Parallel
+
     workers = Parallel(
         n_jobs=n_jobs if n_jobs < 0 else max(1, min(n_jobs, len(calls))),
         batch_size="auto" if ordered else 1,
@@ -55,6 +53,7 @@ def parallel_map(
     n_jobs: int, progress: Callable[[str, int], Callable[[], None]], name: str, *, ensemblers: Iterable[str] = ()
 ) -> Callable[[Callable[[Any], Any], Sequence[Any]], Iterator[Any]]:
     """Return a function that maps in processes, in the order of the tasks, and shows how far it is."""
+    from joblib import delayed
 
     def run(function: Callable[[Any], Any], tasks: Sequence[Any]) -> Iterator[Any]:
         step = progress(name, len(tasks))
@@ -72,6 +71,10 @@ def _start(ensemblers: Sequence[str]) -> None:
     middle of the work would make the process look as if it leaked memory, and it would be replaced by one that
     has to load everything again.
     """
+    import numpy as np
+
+    from deep.ensembles import ENSEMBLERS
+
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     votes = np.array([[1, 1, 1], [0, 0, 0]])
     for name in ensemblers:

@@ -5,6 +5,7 @@ from ._annotations import read_annotations as read_annotations
 from ._cards import DatasetCard as DatasetCard
 from ._cards import Lengths as Lengths
 from ._cards import describe_examples as describe_examples
+from ._choose import choose_datasets as choose_datasets
 from ._details import vote_details as vote_details
 from ._examples import ExampleFile as ExampleFile
 from ._examples import Examples as Examples

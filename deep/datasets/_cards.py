@@ -2,7 +2,7 @@
 
 from array import array
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
@@ -48,10 +48,18 @@ class DatasetCard:
     claim_words: Lengths | None
 
     @property
+    def labeled(self) -> int:
+        """The labeled examples."""
+        return self.consistent + self.inconsistent
+
+    @property
     def share_consistent(self) -> float | None:
         """The class balance: the consistent share of the labeled examples, in [0, 1]; None without labels."""
-        labeled = self.consistent + self.inconsistent
-        return self.consistent / labeled if labeled else None
+        return self.consistent / self.labeled if self.labeled else None
+
+    def as_dict(self) -> dict[str, object]:
+        """Return JSON values."""
+        return {**asdict(self), "share_consistent": self.share_consistent}
 
 
 class _Count:

@@ -1,3 +1,4 @@
+from ._annotators import annotator_agreement as annotator_agreement
 from ._baselines import Baseline as Baseline
 from ._baselines import balanced_accuracies as balanced_accuracies
 from ._baselines import best_threshold as best_threshold
@@ -9,6 +10,13 @@ from ._compare import compare as compare
 from ._contribution import PanelReport as PanelReport
 from ._contribution import PanelStep as PanelStep
 from ._contribution import panel_worth as panel_worth
+from ._drift import DriftReport as DriftReport
+from ._drift import drift_report as drift_report
+from ._explanation import explanation as explanation
+from ._explanation import votes_on_item as votes_on_item
+from ._few_labels import calibrate_on_labels as calibrate_on_labels
+from ._few_labels import label_proposal as label_proposal
+from ._few_labels import votes_for as votes_for
 from ._figures import CAPTION as CAPTION
 from ._figures import draw_optimal_thresholds as draw_optimal_thresholds
 from ._figures import draw_threshold_transfer as draw_threshold_transfer
@@ -27,7 +35,12 @@ from ._intervals import mean_interval as mean_interval
 from ._intervals import t_reach as t_reach
 from ._metrics import METRICS as METRICS
 from ._metrics import TestCells as TestCells
+from ._panel import panel_report as panel_report
 from ._result import LooResult as LooResult
 from ._result import Row as Row
 from ._result import Run as Run
+from ._selective import Selection as Selection
+from ._selective import guaranteed_confidence as guaranteed_confidence
+from ._selective import select_decisions as select_decisions
+from ._selective import transferred_confidence as transferred_confidence
 from ._tables import write_tables as write_tables

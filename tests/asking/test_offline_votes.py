@@ -9,11 +9,11 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from deep.commands.votes import main
 from deep.exceptions import InputError
 from deep.features import encoders
 from deep.features.lexical import LEXICAL, label_all
 from deep.records import Example, Judgment
+from tests.deep_commands import votes as main
 from tests.fault_server import FaultServer
 from tests.llm.calls import KEY
 from tests.llm.crash import PROMPTS, write_examples

@@ -6,9 +6,9 @@ import json
 import pandas as pd
 import pytest
 
-from deep.commands.votes import main
-from deep.experiments.loo._command import main as loo
 from deep.prompt_pool import POOLS
+from tests.deep_commands import loo
+from tests.deep_commands import votes as main
 from tests.experiments.probe_world import answer as probe
 from tests.experiments.probe_world import article, parts, sentences
 from tests.fault_server import honest_reply

@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from deep.commands import fit, score, votes
 from deep.features.lexical import LEXICAL
 from deep.model import load
 from deep.prompt_pool import load_judge, load_prompt
 from tests.commands.model_case import QUICK, frame_of, refused, scored
+from tests.deep_commands import fit, score, votes
 from tests.fault_server import FaultServer
 from tests.llm.calls import KEY, rows
 from tests.llm.crash import write_examples
@@ -33,7 +33,7 @@ def model_of(folder, *names, n_voters=3):
     """Write a model whose voters have these names, and return its path."""
     renamed = {f"judge-{i}": name for i, name in enumerate(names)}
     frame_of(small_votes(n_voters=n_voters)).rename(columns=renamed).to_parquet(folder / "train.parquet")
-    assert fit.main([str(folder / "train.parquet"), "--out", str(folder / "model.json"), *QUICK]) == 0
+    assert fit([str(folder / "train.parquet"), "--out", str(folder / "model.json"), *QUICK]) == 0
     return folder / "model.json"
 
 
@@ -61,9 +61,9 @@ def test_examples_are_judged_as_deep_votes_judges_them(asked, capsys):
     news, table = str(asked / "news.csv"), asked / "votes.parquet"
     with FaultServer() as server:
         words = ["--base-url", server.url, "--backoff", "0.02"]
-        assert votes.main([news, "--prompt", *PROMPTS, "--model", "tiny", "--out", str(table), *words]) == 0
+        assert votes([news, "--prompt", *PROMPTS, "--model", "tiny", "--out", str(table), *words]) == 0
         out = asked / "s.jsonl"
-        assert score.main([str(asked / "model.json"), "--input", news, "--out", str(out), *words]) == 0
+        assert score([str(asked / "model.json"), "--input", news, "--out", str(out), *words]) == 0
         first = server.count
         assert first == 40
         by_table = scored(asked, "--input", news, *words, "--ledger", asked / "s.jsonl.ledger.sqlite")
@@ -91,9 +91,9 @@ def test_what_deep_votes_asked_is_not_asked_again(tmp_path, capsys):
         common = ["--base-url", server.url, "--ledger", str(tmp_path / "here.sqlite")]
         judges = ["--prompt", *PROMPTS, "--model", "tiny", "--lexical", "coverage"]
         words = [str(news), *judges, "--samples", "2", "--temperature", "0.3", "--out", str(table), *common]
-        assert votes.main(words) == 0
+        assert votes(words) == 0
         fitted = ["--sizes", "all", *QUICK[2:]]
-        assert fit.main([str(table), "--out", str(tmp_path / "model.json"), *fitted]) == 0
+        assert fit([str(table), "--out", str(tmp_path / "model.json"), *fitted]) == 0
         bought = server.count
         found = scored(tmp_path, "--input", news, *common)
         assert server.count == bought
@@ -111,7 +111,7 @@ def test_a_staged_judge_is_asked_too(tmp_path, capsys):
     claim = "It rained for 3 days."
     with ScriptedLLM(lambda asked: tiered(asked.user, {claim: "faithful"})) as server:
         words = ["--source-text", "It rained for 3 days.", "--claim-text", claim, "--base-url", server.url]
-        assert score.main([str(model), *words, "--json"]) == 0
+        assert score([str(model), *words, "--json"]) == 0
         assert server.count >= 1
     said = json.loads(capsys.readouterr().out)
     assert [(row["judge"], row["vote"]) for row in said["judges"]][:2] == [(judge, 1), (NUMBERS, 1)]
@@ -126,9 +126,9 @@ def test_an_encoder_is_loaded_as_it_was(tmp_path, capsys):
     folder = save_classifier(tmp_path / "tiny-nli")
     news, table = write_examples(tmp_path / "news.csv", 60), tmp_path / "votes.parquet"
     judges = ["--encoder", str(folder), "--lexical", "coverage"]
-    assert votes.main([str(news), *judges, "--out", str(table), "--max-failure-rate", "1"]) == 0
+    assert votes([str(news), *judges, "--out", str(table), "--max-failure-rate", "1"]) == 0
     fitted = ["--sizes", "all", "--max-failure-rate", "1", *QUICK[2:]]
-    assert fit.main([str(table), "--out", str(tmp_path / "model.json"), *fitted]) == 0
+    assert fit([str(table), "--out", str(tmp_path / "model.json"), *fitted]) == 0
     found = scored(tmp_path, "--input", news, "--encoder", folder)
     pd.testing.assert_frame_equal(found, scored(tmp_path, "--votes", table, out="v.parquet"))
     assert load_encoder(folder).voter in load(tmp_path / "model.json").voter_names
@@ -144,13 +144,13 @@ def test_a_pair_is_explained(lexical, tmp_path, capsys):
     (tmp_path / "source.txt").write_text(source)
     (tmp_path / "claim.txt").write_text(claim)
     capsys.readouterr()
-    assert score.main([str(lexical), "--source-text", source, "--claim-text", claim]) == 0
+    assert score([str(lexical), "--source-text", source, "--claim-text", claim]) == 0
     said = capsys.readouterr().out
     assert said.startswith("P(consistent) = 0.")
     assert "90 % interval" in said
     assert f"{NUMBERS}: 0. The source lacks numbers of the claim: 130." in said
     files = ["--source", str(tmp_path / "source.txt"), "--claim", str(tmp_path / "claim.txt")]
-    assert score.main([str(lexical), *files]) == 0
+    assert score([str(lexical), *files]) == 0
     assert capsys.readouterr().out == said
 
 
@@ -201,7 +201,7 @@ def test_the_budget_stops_it_and_nothing_is_scored(asked, capsys):
     words = ["--input", str(asked / "news.csv"), "--out", str(asked / "s.csv"), "--prices", str(prices)]
     with FaultServer() as server:
         words += ["--base-url", server.url, "--budget", "0.01"]
-        assert score.main([str(asked / "model.json"), *words]) == 3
+        assert score([str(asked / "model.json"), *words]) == 3
     assert "stopped: budget" in capsys.readouterr().err
     assert not (asked / "s.csv").exists()
 

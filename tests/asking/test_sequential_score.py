@@ -9,11 +9,11 @@ import pytest
 
 from deep.asking._sequential_policy import training_patterns
 from deep.asking._sequential_score import COLUMNS
-from deep.commands import fit, score, votes
 from deep.features.lexical import LEXICAL
 from deep.model import AskingPolicy, load
 from deep.prompt_pool import load_judge, load_prompt
 from tests.commands.model_case import QUICK, frame_of, refused
+from tests.deep_commands import fit, score, votes
 from tests.llm.calls import KEY, rows
 from tests.llm.crash import write_examples
 from tests.model.fitted import small_votes
@@ -40,7 +40,7 @@ def model_of(folder, names, datasets=("a", "b", "c", "d")):
     table = frame_of(small_votes(datasets, n_voters=len(names), seed=len(names))).rename(columns=renamed)
     table.to_parquet(folder / "train.parquet")
     words = ["--out", str(folder / "model.json"), "--sizes", "all", *QUICK[2:]]
-    assert fit.main([str(folder / "train.parquet"), *words]) == 0
+    assert fit([str(folder / "train.parquet"), *words]) == 0
     return load(folder / "model.json")
 
 
@@ -69,7 +69,7 @@ class Panel:
         """Score the examples; return the number of requests that it took."""
         before = self.server.count
         given = ["--input", str(self.examples), "--out", str(self.folder / out), "--base-url", self.server.url]
-        assert score.main([str(self.folder / "model.json"), *given, *COMMON, *map(str, words)]) == status
+        assert score([str(self.folder / "model.json"), *given, *COMMON, *map(str, words)]) == status
         return self.server.count - before
 
     def read(self, out):
@@ -132,7 +132,7 @@ def test_a_full_run_later_buys_the_rest_only(tmp_path):
         count = panel.server.count
         words = ["--prompt", *PROMPTS, "--model", "tiny", "--base-url", panel.server.url, *map(str, ledger), *COMMON]
         table = tmp_path / "votes.parquet"
-        assert votes.main([str(panel.examples), *words, "--out", str(table), "--max-failure-rate", "1"]) == 0
+        assert votes([str(panel.examples), *words, "--out", str(table), "--max-failure-rate", "1"]) == 0
         assert panel.server.count == count
     found = pd.read_parquet(table)[VOTERS].fillna(-1).to_numpy(dtype=int)
     assert found.tolist() == panel.matrix("whole.jsonl").tolist()
@@ -172,10 +172,10 @@ def test_a_staged_judge_is_one_of_them(tmp_path, capsys):
     capsys.readouterr()
     with ScriptedLLM(script) as server:
         words = [str(tmp_path / "model.json"), *here, "--base-url", server.url]
-        assert score.main([*words, "--sequential"]) == 0
+        assert score([*words, "--sequential"]) == 0
         said = json.loads(capsys.readouterr().out)
         first = server.count
-        assert score.main(words) == 0
+        assert score(words) == 0
         assert server.count == first
         whole = json.loads(capsys.readouterr().out)
     assert said["training"]["prices"] == {names[0]: load_judge("tiered").most_calls(None), names[1]: 1.0, names[2]: 0.0}
@@ -211,14 +211,14 @@ def test_several_samples_are_one_judge(tmp_path, capsys):
     with ScriptedLLM(at_random(3)) as server:
         words = ["--base-url", server.url, "--ledger", str(tmp_path / "l.sqlite"), *COMMON]
         sampled = ["--prompt", *PROMPTS[:3], "--model", "tiny", "--samples", "2", "--out", str(tmp_path / "v.parquet")]
-        assert votes.main([str(examples), *sampled, *words, "--max-failure-rate", "1"]) == 0
+        assert votes([str(examples), *sampled, *words, "--max-failure-rate", "1"]) == 0
         count = server.count
         fitted = ["--out", str(tmp_path / "model.json"), "--sizes", "all", "--max-failure-rate", "1", *QUICK[2:]]
-        assert fit.main([str(tmp_path / "v.parquet"), *fitted]) == 0
+        assert fit([str(tmp_path / "v.parquet"), *fitted]) == 0
         out = tmp_path / "s.jsonl"
         chosen = ["--input", str(examples), "--out", str(out), "--sequential"]
         capsys.readouterr()
-        assert score.main([str(tmp_path / "model.json"), *chosen, *words, "--json"]) == 0
+        assert score([str(tmp_path / "model.json"), *chosen, *words, "--json"]) == 0
         assert server.count == count
     assert set(json.loads(capsys.readouterr().out)["training"]["prices"].values()) == {2.0}
     model = load(tmp_path / "model.json")
@@ -298,9 +298,9 @@ def test_one_pair_is_explained(tmp_path, capsys):
     pair = ["--source-text", "Cats sat.", "--claim-text", "Cats sat.", "--sequential"]
     with ScriptedLLM(lambda asked: ScriptedLLM(lambda _: "").reply(asked.body)) as server:
         words = [str(tmp_path / "model.json"), *pair, "--base-url", server.url]
-        assert score.main(words) == 0
+        assert score(words) == 0
         out, err = capsys.readouterr()
-        assert score.main([*words, "--prior", "0.05", "--json"]) == 0
+        assert score([*words, "--prior", "0.05", "--json"]) == 0
         moved = json.loads(capsys.readouterr().out)
     lines = out.splitlines()
     assert lines[0].startswith("P(consistent) = 0.")

@@ -16,11 +16,11 @@ import pytest
 from deep.asking._replay import ProgramId
 from deep.asking._run import Settings
 from deep.asking._waves import run_programs
-from deep.commands.votes import main
 from deep.llm import PriceBook
 from deep.prompt_pool import _judges
 from deep.records import Judgment
 from tests.asking.toy_judge import ToyJudge, answer, ask
+from tests.deep_commands import votes as main
 from tests.llm.calls import rows
 from tests.scripted_llm import Fault, ScriptedLLM
 
@@ -199,7 +199,7 @@ def make(folder):
 
 _CHILD = """
 import sys
-from deep.commands.votes import main
+from tests.deep_commands import votes as main
 from deep.prompt_pool import _judges
 from tests.asking.toy_judge import ToyJudge
 _judges.JUDGES = {"toy": ToyJudge}

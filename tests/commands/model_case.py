@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from deep.commands import fit, score
+from tests.deep_commands import fit, score
 from tests.model.fitted import small_votes
 
 QUICK = ["--sizes", "3", "--ensembler", "LogisticRegression", "--calibrator", "platt", "--jobs", "1"]
@@ -18,7 +18,7 @@ def frame_of(votes):
 
 def refused(capsys, command, *words):
     """Return the one line that a command refuses with."""
-    assert command.main(list(map(str, words))) == 2
+    assert command(list(map(str, words))) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("error: `")
@@ -29,7 +29,7 @@ def refused(capsys, command, *words):
 def scored(here, *words, out="s.parquet"):
     """Return the scores that a command writes."""
     path = here / out
-    assert score.main([str(here / "model.json"), "--out", str(path), *map(str, words)]) == 0
+    assert score([str(here / "model.json"), "--out", str(path), *map(str, words)]) == 0
     return pd.read_parquet(path) if out.endswith("parquet") else pd.read_csv(path)
 
 
@@ -38,5 +38,5 @@ def fit_here(folder):
     table = frame_of(small_votes(n_voters=5))
     table.to_parquet(folder / "votes.parquet")
     table.to_csv(folder / "votes.csv", index=False)
-    assert fit.main([str(folder / "votes.parquet"), "--out", str(folder / "model.json"), *QUICK]) == 0
+    assert fit([str(folder / "votes.parquet"), "--out", str(folder / "model.json"), *QUICK]) == 0
     return folder

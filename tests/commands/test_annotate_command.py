@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from deep.commands.annotate import main
 from deep.datasets._annotations import STEPS, read_annotations
+from tests.deep_commands import annotate as main
 
 COLUMNS = ["item_id", "annotator", "label", *STEPS, "ambiguous"]
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from deep.cli import main as deep_main
-from deep.commands.data import main
 from deep.datasets import benchmarks
 from tests.datasets.downloads import BODY, served, server
+from tests.deep_commands import data as main
 
 ROOT = Path(__file__).resolve().parents[2]
 COLUMNS = "source,claim,label,dataset,document_id\n"

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from deep.commands.drift import main
 from deep.model import fit
+from tests.deep_commands import drift as main
 from tests.experiments.simulated_panel import NEW, simulated, table
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from deep.commands import calibrate, label_next, score, select
 from deep.model import fit, load
+from tests.deep_commands import calibrate, label_next, score, select
 from tests.experiments.simulated_panel import NEW, simulated, table
 
 
@@ -28,7 +28,7 @@ def home(tmp_path_factory):
 
 def run(command, capsys, *words):
     """Run a command with --json, and return what it says."""
-    assert command.main([*map(str, words), "--json"]) == 0
+    assert command([*map(str, words), "--json"]) == 0
     return json.loads(capsys.readouterr().out)
 
 
@@ -58,7 +58,7 @@ def test_label_next_proposes_what_has_no_label(home, tmp_path, capsys):
 
 def test_label_next_passes_over_labeled_items(home, capsys):
     """Where every item has a label, none is left."""
-    assert label_next.main([str(home / "model.json"), "--votes", str(home / "labeled.csv")]) == 2
+    assert label_next([str(home / "model.json"), "--votes", str(home / "labeled.csv")]) == 2
     assert "from 1 to 0, the unlabeled items" in capsys.readouterr().err
 
 
@@ -78,7 +78,7 @@ def test_calibrate_moves_the_model_to_the_labels(home, tmp_path, capsys):
     assert (q <= mine.table.high).all()
     run(score, capsys, tmp_path / "mine.json", "--votes", home / "new.csv", "--out", tmp_path / "mine.csv")
     words = [tmp_path / "mine.json", "--votes", home / "new.csv", "--prior", "0.3", "--out", tmp_path / "x.csv"]
-    assert score.main([str(word) for word in words]) == 2
+    assert score([str(word) for word in words]) == 2
     assert "calibrated on labels of its target" in capsys.readouterr().err
 
 
@@ -95,7 +95,7 @@ def test_select_says_whether_it_guarantees(home, tmp_path, capsys):
     none = run(select, capsys, *words, "--accuracy", "0.65")
     assert not none["guaranteed"]
     assert 0 < none["datasets_held"] <= none["datasets"] == 11
-    assert select.main([str(word) for word in words] + ["--accuracy", "0.65"]) == 0
+    assert select([str(word) for word in words] + ["--accuracy", "0.65"]) == 0
     assert "NOT guaranteed under shift" in capsys.readouterr().out
 
 
@@ -113,6 +113,6 @@ def test_bad_input(command, words, message, home, monkeypatch, capsys):
     """One line, exit 2, nothing written."""
     monkeypatch.chdir(home)
     before = sorted(path.name for path in home.iterdir())
-    assert command.main(["model.json", *words]) == 2
+    assert command(["model.json", *words]) == 2
     assert capsys.readouterr().err.startswith(f"error: {message}")
     assert sorted(path.name for path in home.iterdir()) == before

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deep.commands import explain, export, fit, score
 from deep.datasets._tables import ROWS_AT_ONCE
 from deep.model import load, pattern_grid
 from tests.commands.model_case import IDS, QUICK, fit_here, frame_of, refused, scored
+from tests.deep_commands import explain, export, fit, score
 from tests.model.fitted import small_votes
 
 LONG = bool(os.environ.get("DEEP_LONG"))
@@ -31,11 +31,11 @@ def here(tmp_path_factory):
 def test_fit_says_what_it_chose(here, capsys, tmp_path):
     """For people, and as JSON; the model is the same from CSV and from Parquet."""
     out = tmp_path / "model.json"
-    assert fit.main([str(here / "votes.csv"), "--out", str(out), *QUICK]) == 0
+    assert fit([str(here / "votes.csv"), "--out", str(out), *QUICK]) == 0
     said = capsys.readouterr().out
     assert "LogisticRegression (C=" in said
     assert "mean over datasets left out in turn: balanced accuracy" in said
-    assert fit.main([str(here / "votes.csv"), "--out", str(out), "--json", *QUICK]) == 0
+    assert fit([str(here / "votes.csv"), "--out", str(out), "--json", *QUICK]) == 0
     summary = json.loads(capsys.readouterr().out)
     assert (summary["ensembler"], summary["calibrator"], len(summary["voters"])) == ("LogisticRegression", "platt", 3)
     assert np.array_equal(load(out).table.p, load(here / "model.json").table.p)
@@ -44,7 +44,7 @@ def test_fit_says_what_it_chose(here, capsys, tmp_path):
 def test_fit_in_two_processes_is_the_same(here, tmp_path):
     """And so is fitting some datasets by name or by leaving out the others."""
     for i, words in enumerate((["--only", "a,b,c"], ["--exclude", "d", "--jobs", "2"])):
-        assert fit.main([str(here / "votes.parquet"), "--out", str(tmp_path / f"{i}.json"), *QUICK, *words]) == 0
+        assert fit([str(here / "votes.parquet"), "--out", str(tmp_path / f"{i}.json"), *QUICK, *words]) == 0
     one, two = (load(tmp_path / f"{i}.json") for i in range(2))
     assert one.cells.groups == ("a", "b", "c")
     assert np.array_equal(one.table.p, two.table.p)
@@ -52,7 +52,7 @@ def test_fit_in_two_processes_is_the_same(here, tmp_path):
 
 def test_fit_on_nothing_uses_the_simulated_votes_and_says_so(tmp_path, capsys):
     """In capitals, and in the file."""
-    assert fit.main(["--out", str(tmp_path / "model.json"), *QUICK]) == 0
+    assert fit(["--out", str(tmp_path / "model.json"), *QUICK]) == 0
     assert "SIMULATED" in capsys.readouterr().out
     assert load(tmp_path / "model.json").report["provenance"]["votes"] == "simulated"
 
@@ -165,7 +165,7 @@ def test_seven_domains_score_the_eighth_alike_by_every_way(data_home, monkeypatc
     assert table["dataset"].nunique() == 8
     table.to_parquet(tmp_path / "votes.parquet")
     words = [*QUICK[2:], "--sizes", "5", "--exclude", "summedits-news"]
-    assert fit.main([str(tmp_path / "votes.parquet"), "--out", str(tmp_path / "model.json"), *words]) == 0
+    assert fit([str(tmp_path / "votes.parquet"), "--out", str(tmp_path / "model.json"), *words]) == 0
     model = load(tmp_path / "model.json")
     assert len(model.report["training_datasets"]) == 7
     assert {row["licence"] for row in model.report["training_datasets"].values()} == {
@@ -178,7 +178,7 @@ def test_seven_domains_score_the_eighth_alike_by_every_way(data_home, monkeypatc
     assert len(np.unique(p)) > 3
     by_api = model.score(eighth[list(model.voter_names)].fillna(-1))
     np.testing.assert_allclose(by_api, p, rtol=0, atol=1e-12)
-    assert export.main([str(tmp_path / "model.json"), "--to", "sql", "--out", str(tmp_path / "model.sql")]) == 0
+    assert export([str(tmp_path / "model.json"), "--to", "sql", "--out", str(tmp_path / "model.sql")]) == 0
     for engine in ("sqlite", "duckdb"):
         by_sql = joined(tmp_path / "model.sql", eighth, model.voter_names, engine)
         np.testing.assert_allclose(by_sql, p, rtol=0, atol=1e-12)
@@ -188,7 +188,7 @@ def test_seven_domains_score_the_eighth_alike_by_every_way(data_home, monkeypatc
 def test_every_pattern_has_its_probability_in_sql(here, tmp_path, engine):
     """All 27 of them, no votes among them."""
     out = tmp_path / "model.sql"
-    assert export.main([str(here / "model.json"), "--to", "sql", "--out", str(out)]) == 0
+    assert export([str(here / "model.json"), "--to", "sql", "--out", str(out)]) == 0
     model = load(here / "model.json")
     patterns = pd.DataFrame(pattern_grid(3), columns=list(model.voter_names)).astype("Int8").replace(-1, pd.NA)
     found = joined(out, patterns, model.voter_names, engine)
@@ -198,7 +198,7 @@ def test_every_pattern_has_its_probability_in_sql(here, tmp_path, engine):
 def test_the_join_that_the_file_tells_is_one_that_works(here, tmp_path):
     """It begins with a query; run as it stands, it finds P of every pattern, of those with no votes too."""
     out = tmp_path / "model.sql"
-    assert export.main([str(here / "model.json"), "--to", "sql", "--out", str(out)]) == 0
+    assert export([str(here / "model.json"), "--to", "sql", "--out", str(out)]) == 0
     told = [line[2:] for line in out.read_text(encoding="utf-8").splitlines() if line.startswith("--   ")]
     model = load(here / "model.json")
     rows = pd.DataFrame(pattern_grid(3), columns=list(model.voter_names)).astype(object)
@@ -214,7 +214,7 @@ def test_the_join_that_the_file_tells_is_one_that_works(here, tmp_path):
 def test_the_table_as_a_file(here, tmp_path, kind):
     """Voters, then P; an empty cell is no vote; a row a pattern."""
     out = tmp_path / f"model.{kind}"
-    assert export.main([str(here / "model.json"), "--to", kind, "--out", str(out)]) == 0
+    assert export([str(here / "model.json"), "--to", kind, "--out", str(out)]) == 0
     table = pd.read_csv(out) if kind == "csv" else pd.read_parquet(out)
     model = load(here / "model.json")
     assert list(table) == [*model.voter_names, "p_consistent"]
@@ -227,9 +227,9 @@ def test_names_are_quoted_in_sql(tmp_path):
     """Whatever stands in them."""
     votes = frame_of(small_votes()).rename(columns={"judge-0": 'the "strict"; DROP', "judge-1": "it's"})
     votes.to_parquet(tmp_path / "votes.parquet")
-    assert fit.main([str(tmp_path / "votes.parquet"), "--out", str(tmp_path / "model.json"), *QUICK]) == 0
+    assert fit([str(tmp_path / "votes.parquet"), "--out", str(tmp_path / "model.json"), *QUICK]) == 0
     out = tmp_path / "model.sql"
-    assert export.main([str(tmp_path / "model.json"), "--to", "sql", "--out", str(out), "--table", 'my "table"']) == 0
+    assert export([str(tmp_path / "model.json"), "--to", "sql", "--out", str(out), "--table", 'my "table"']) == 0
     with sqlite3.connect(":memory:") as connection:
         connection.executescript(out.read_text())
         assert connection.execute('SELECT count(*), count("it\'s") FROM "my ""table"""').fetchone() == (27, 18)
@@ -242,14 +242,14 @@ def test_explain_an_item_and_votes_by_hand(here, capsys):
     model = load(here / "model.json")
     row = table.iloc[5]
     words = ["--votes", str(here / "votes.parquet"), "--item", row["item_id"], "--dataset", row["dataset"]]
-    assert explain.main([str(here / "model.json"), *words, "--json"]) == 0
+    assert explain([str(here / "model.json"), *words, "--json"]) == 0
     by_item = json.loads(capsys.readouterr().out)
     votes = {name: row[name] for name in model.voter_names}
     given = [f"{name}={'none' if pd.isna(vote) else vote}" for name, vote in votes.items()]
-    assert explain.main([str(here / "model.json"), "--json", *(w for g in given for w in ("--vote", g))]) == 0
+    assert explain([str(here / "model.json"), "--json", *(w for g in given for w in ("--vote", g))]) == 0
     assert json.loads(capsys.readouterr().out) == by_item
     assert by_item["p_low"] < by_item["p_consistent"] < by_item["p_high"]
-    assert explain.main([str(here / "model.json"), "--vote", f"{model.voter_names[0]}=1"]) == 0
+    assert explain([str(here / "model.json"), "--vote", f"{model.voter_names[0]}=1"]) == 0
     said = capsys.readouterr().out
     assert said.startswith("P(consistent) = ")
     assert f"{model.voter_names[1]}  none" in said
@@ -259,7 +259,7 @@ def test_a_wide_model_is_no_table(tmp_path, capsys):
     """Its size is said."""
     frame_of(small_votes(n_voters=11)).to_parquet(tmp_path / "votes.parquet")
     words = [*QUICK[2:], "--sizes", "all"]
-    assert fit.main([str(tmp_path / "votes.parquet"), "--out", str(tmp_path / "model.json"), *words]) == 0
+    assert fit([str(tmp_path / "votes.parquet"), "--out", str(tmp_path / "model.json"), *words]) == 0
     assert len(scored(tmp_path, "--votes", tmp_path / "votes.parquet")) == 480
     capsys.readouterr()
     err = refused(capsys, export, tmp_path / "model.json", "--to", "csv", "--out", tmp_path / "m.csv")
@@ -270,7 +270,7 @@ def test_a_wide_model_is_no_table(tmp_path, capsys):
 def test_help_has_examples(name, capsys):
     """And names the command."""
     with pytest.raises(SystemExit) as caught:
-        {"fit": fit, "score": score, "explain": explain, "export": export}[name].main(["--help"])
+        {"fit": fit, "score": score, "explain": explain, "export": export}[name](["--help"])
     assert caught.value.code == 0
     said = capsys.readouterr().out
     assert f"  deep {name} " in said.partition("examples:")[2]
@@ -286,7 +286,7 @@ def test_ten_million_rows_go_through_in_pieces(here, tmp_path):
     ids = pa.array(np.arange(n)).cast(pa.string())
     pq.write_table(pa.table({"dataset": pa.array(["new"] * n), "item_id": ids, **columns}), tmp_path / "votes.parquet")
     code = (
-        "import resource, sys; from deep.commands.score import main; status = main(sys.argv[1:]); "
+        "import resource, sys; from deep.cli import main; status = main(command='score'); "
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss); sys.exit(status)"
     )
     words = [str(here / "model.json"), "--votes", str(tmp_path / "votes.parquet"), "--out", str(tmp_path / "s.parquet")]

@@ -5,9 +5,9 @@ import pickle
 import pandas as pd
 import pytest
 
-from deep.commands import calibrate, drift, explain, export, fit, label_next, panel, score, select, sequential
 from deep.model import load
 from tests.commands.model_case import IDS, QUICK, fit_here, frame_of, refused, scored
+from tests.deep_commands import calibrate, drift, explain, export, fit, label_next, panel, score, select, sequential
 from tests.model.fitted import small_votes
 
 
@@ -118,7 +118,7 @@ def test_votes_of_another_version_are_refused(here, tmp_path, capsys):
     prompts = {"judge-0": "strict@0a1b2c3d/tiny", "judge-1": "plain@11111111/tiny", "judge-2": "last@22222222/tiny"}
     table = frame_of(small_votes()).rename(columns=prompts)
     table.to_parquet(tmp_path / "votes.parquet")
-    assert fit.main([str(tmp_path / "votes.parquet"), "--out", str(tmp_path / "model.json"), *QUICK]) == 0
+    assert fit([str(tmp_path / "votes.parquet"), "--out", str(tmp_path / "model.json"), *QUICK]) == 0
     expected = scored(tmp_path, "--votes", tmp_path / "votes.parquet")
     for new, what in (("strict@ffffffff/tiny", "version"), ("strict@0a1b2c3d/large", "model")):
         table.rename(columns={prompts["judge-0"]: new}).to_parquet(tmp_path / "new.parquet")

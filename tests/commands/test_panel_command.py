@@ -2,7 +2,7 @@
 
 import json
 
-from deep.commands.panel import main
+from tests.deep_commands import panel as main
 
 
 def test_simulated_panel(capsys):

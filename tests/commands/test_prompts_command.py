@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import deep.prompt_pool
-from deep.commands.prompts import main
 from deep.prompt_pool import POOLS, list_prompts, load_prompt
+from tests.deep_commands import prompts as main
 
 FOLDER = Path(deep.prompt_pool.__file__).parent / "prompts"
 
@@ -113,10 +113,10 @@ def test_check(capsys, tmp_path):
         (["check", "nowhere"], "`path` must be a folder. Got 'nowhere'."),
         (
             ["render", "yes-no", "--source", "nowhere", "--claim", "x"],
-            "`--source` must be a readable file. Got 'nowhere'",
+            "`source` must be a readable file. Got 'nowhere'",
         ),
-        (["render", "yes-no", "--source", "-", "--claim", "-"], "`--claim` must be a file where `--source` is -."),
-        (["render", "yes-no", "--source", "latin.txt", "--claim", "-"], "`--source` must be UTF-8 text. Got something"),
+        (["render", "yes-no", "--source", "-", "--claim", "-"], "`claim` must be a file where `source` is -."),
+        (["render", "yes-no", "--source", "latin.txt", "--claim", "-"], "`source` must be UTF-8. Got byte 3 of"),
     ],
 )
 def test_what_cannot_be_done(argv, message, capsys, tmp_path, monkeypatch):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from deep.commands.sequential import main
+from tests.deep_commands import sequential as main
 
 
 def test_simulated_panel_keeps_every_decision(capsys):

@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from deep.asking._progress import live_line, live_text
-from deep.commands.votes import main
 from deep.llm import Tally
 from deep.records import Judgment
+from tests.deep_commands import votes as main
 from tests.fault_server import FaultServer
 from tests.llm.calls import KEY, rows
 from tests.llm.crash import PROMPTS, kill_and_resume, write_examples
@@ -388,7 +388,7 @@ def test_every_format_is_read_alike(tmp_path, kind):
         (["--model", "m\udc80"], "`model` and `endpoint_name` must be text without NUL"),
         (["--prompt", "nonsense"], "`id` must be one of"),
         (["--out", "votes.csv"], "`out` must end in .parquet"),
-        (["--out", "nowhere/votes.parquet"], "`out` must lie in an existing folder"),
+        (["--out", "nowhere/votes.parquet"], "`out` must lie in a folder that can be written to"),
         (["--ledger", "mysql://u:s3cret@h/d"], "`ledger` must be a file or a postgresql"),
         (["--base-url", "ftp://x"], "`base_url` must be an http(s) URL"),
         (["--base-url", "http://user:s3cret@x/v1"], "keys come from the environment only"),
@@ -428,7 +428,7 @@ def test_a_key_that_no_header_can_carry_is_not_repeated(examples, capsys, monkey
 def test_a_ledger_serves_one_process_at_a_time(examples, capsys):
     """A second run on the same file is told to use PostgreSQL."""
     with FaultServer(latency=0.3) as server:
-        command = [sys.executable, "-m", "deep.commands.votes", *arguments(examples, server.url)]
+        command = [sys.executable, "-m", "deep", "votes", *arguments(examples, server.url)]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL) as other:
             while not server.count:
                 time.sleep(0.05)
@@ -442,7 +442,7 @@ def test_an_interrupted_run_is_resumed(examples, number):
     """Ctrl-C and a plain kill end the run cleanly: status 130, nothing in doubt, nothing asked twice."""
     with FaultServer(latency=0.1) as server:
         options = arguments(examples, server.url, "--concurrency", "4", prompts=PROMPTS)
-        command = [sys.executable, "-m", "deep.commands.votes", *options]
+        command = [sys.executable, "-m", "deep", "votes", *options]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             while server.count < 12:
                 time.sleep(0.02)

@@ -8,7 +8,7 @@ import time
 import pytest
 from joblib import delayed
 
-from deep.console._options import add_jobs
+from deep.console import add_options
 from deep.console._processes import check_jobs, in_processes, parallel_map
 from deep.ensembles import LabelModel
 from deep.exceptions import InputError
@@ -67,5 +67,5 @@ def test_processes_where_nobody_says_how_many(monkeypatch, cores, jobs):
     """One a core, but a machine of many cores is not filled with libraries."""
     monkeypatch.setattr(os, "cpu_count", lambda: cores)
     parser = argparse.ArgumentParser()
-    add_jobs(parser)
+    add_options(parser, "jobs")
     assert parser.parse_args([]).jobs == jobs

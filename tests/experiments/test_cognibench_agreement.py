@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from deep.experiments.cognibench import main
+from tests.deep_commands import cognibench as main
 
 HEADER = "item_id,protocol,annotator,label"
 

@@ -9,14 +9,14 @@ import pandas as pd
 import pytest
 
 from deep.cli import main as deep
-from deep.commands.votes import main as votes_main
-from deep.experiments.cognibench import main
 from deep.experiments.cognibench._methods import constants, read_encoder
 from deep.experiments.cognibench._metric import score_turns
 from deep.experiments.cognibench._turns import read_turns
 from deep.prompt_pool import ListJudge
 from deep.prompt_pool._material import Material
 from deep.records import Judgment
+from tests.deep_commands import cognibench as main
+from tests.deep_commands import votes as votes_main
 from tests.experiments.cognibench_case import (
     COAL,
     CORN,

@@ -9,7 +9,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from deep.experiments.fect._command import PROMPTS, main
+from deep.experiments.fect._command import PROMPTS
+from tests.deep_commands import fect as main
 from tests.scripted_llm import Fault, ScriptedLLM
 
 GUIDE = Path(__file__).parents[2] / "docs" / "fect.md"

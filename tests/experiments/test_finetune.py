@@ -21,12 +21,12 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from trl import SFTTrainer
 
 from deep.cli import main as deep_main
-from deep.commands import votes
 from deep.exceptions import InputError, MissingDependencyError
-from deep.experiments.finetune import main
 from deep.experiments.finetune._data import Chat, read_chats, turns_of
 from deep.experiments.finetune._settings import TrainSettings, settings_for
 from deep.prompt_pool import load_prompt
+from tests.deep_commands import finetune as main
+from tests.deep_commands import votes
 from tests.experiments.tiny_models import save_causal
 from tests.model_server import serving
 
@@ -116,7 +116,7 @@ def ask(folder, out, url):
         folder / "news.csv", ["source,claim", *(f"Dam {i} held.,Water {i} rose." for i in range(90, 93))]
     )
     options = ["--prompt", "yes-no", "--model", "tuned", "--base-url", url, "--out", str(out / "v.parquet")]
-    status = votes.main([str(examples), *options])
+    status = votes([str(examples), *options])
     found = pd.read_parquet(out / "v.parquet")
     return status, found.iloc[:, -1].tolist(), pd.read_parquet(out / "v.reasons.parquet")["reason"].tolist()
 
@@ -411,7 +411,7 @@ def test_the_tuned_model_judges_through_transformers_serve(folder, tuned, tmp_pa
     try:
         examples = write_lines(tmp_path / "news.csv", ["source,claim", "Dam 90 held.,Water 90 rose."])
         options = ["--prompt", "yes-no", "--model", str(tuned), "--base-url", f"http://127.0.0.1:{port}/v1"]
-        assert votes.main([str(examples), *options, "--out", str(tmp_path / "v.parquet")]) == 0
+        assert votes([str(examples), *options, "--out", str(tmp_path / "v.parquet")]) == 0
         assert pd.read_parquet(tmp_path / "v.parquet").iloc[0, -1] == 1
     finally:
         next(running, None)

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deep.exceptions import InputError
-from deep.experiments.loo import main
+from tests.deep_commands import loo as main
 
 QUICK = [
     "--sizes",
@@ -48,7 +48,7 @@ def loo(request, tmp_path, monkeypatch, capsys):
     """
     monkeypatch.chdir(tmp_path)
     if request.node.get_closest_marker("figures") is None:
-        monkeypatch.setattr("deep.experiments.loo._command.write_figures", lambda *args, **kwargs: None)
+        monkeypatch.setattr("deep.evaluate.write_figures", lambda *args, **kwargs: None)
 
     def run(*words):
         status = main([*words])
@@ -384,12 +384,13 @@ def test_interrupt_leaves_nothing_behind(tmp_path, jobs):
     """
     code = f"""
 import sys
-import deep.experiments.loo._command
+import deep.experiments.loo._runs
+from deep.cli import main
 from deep.ensembles import LabelModel
-from deep.experiments.loo import main
 LabelModel().fit([[1, 1, 1], [0, 0, 0]])
 print("ready", flush=True)
-sys.exit(main(["--test", "all", "--jobs", "{jobs}", "--out", "x", "--ensembler", "RandomForest", "GradientBoosting"]))
+words = ["--test", "all", "--jobs", "{jobs}", "--out", "x", "--ensembler", "RandomForest", "GradientBoosting"]
+sys.exit(main(words, command="loo"))
 """
     process = subprocess.Popen(
         [sys.executable, "-c", code],

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from deep.datasets import published_points, published_table
-from deep.experiments.paper import main
 from deep.experiments.paper._tables import side_by_side
+from tests.deep_commands import paper as main
 
 QUICK = ["--ensembler", "LabelModel", "LogisticRegression", "MajorityLabelVoter", "--n-boot", "100", "--jobs", "1"]
 

@@ -9,10 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deep.commands.votes import main as votes_main
 from deep.datasets import read_examples
 from deep.exceptions import InputError
-from deep.experiments.probe import main
 from deep.experiments.probe._build import BuildOptions
 from deep.experiments.probe._content import Rejected, prompts, read_insertions
 from deep.experiments.probe._records import TASKS, Article, Sample, read_articles, read_samples
@@ -20,6 +18,8 @@ from deep.experiments.probe._run_build import plan_programs, split_articles
 from deep.experiments.probe._run_votes import voter_table
 from deep.prompt_pool.stepwise import fenced_messages, read_list, read_verdict
 from deep.records import VoteMatrix
+from tests.deep_commands import probe as main
+from tests.deep_commands import votes as votes_main
 from tests.experiments.probe_world import INVENTED, MODELS, answer, article, parts, sentences, step_of, write_articles
 from tests.prompt_pool.injections import INJECTIONS
 from tests.scripted_llm import Fault, ScriptedLLM

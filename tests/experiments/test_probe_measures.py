@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deep.experiments.probe import main
 from deep.experiments.probe._measures import match_claims, measure
 from deep.experiments.probe._observe import Observed
 from deep.experiments.probe._records import FoundExcerpt, GoldClaim, Insertion, Sample, read_samples, write_samples
 from deep.experiments.probe._sft import chats
 from deep.experiments.probe._statistics import statistics
 from deep.prompt_pool.stepwise import CheckedClaim, Claim, Excerpt
+from tests.deep_commands import probe as main
 from tests.experiments.probe_world import parts, step_of
 from tests.scripted_llm import Fault, ScriptedLLM
 

@@ -8,12 +8,12 @@ import pytest
 from scipy.special import logit
 
 from deep.datasets import published_datasets, published_points
-from deep.experiments.transfer import main
 from deep.experiments.transfer._labels import few_label_errors, fewer_labels
 from deep.experiments.transfer._report import simulated_text, summarize, summarize_simulated
 from deep.experiments.transfer._simulated import PATTERNS, WORLDS, simulate_world, transfer_in, true_tables
 from deep.model import PoolScores
 from deep.model.target._misfit import LeftOutRows, PriorEstimate, learn_misfit
+from tests.deep_commands import transfer as main
 
 
 @pytest.fixture

@@ -23,13 +23,14 @@ Fetch = Callable[[str], Sequence[Any]]
 _STARTER = """
 import os, sys
 import openai, pyarrow.parquet, sqlalchemy
-from deep.commands.votes import main
+from deep.cli import main
+from deep.commands import votes
 import deep.asking._run, deep.asking._summary
 for line in sys.stdin:
     pid = os.fork()
     if pid == 0:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        os._exit(main(sys.argv[1:]))
+        os._exit(main(command="votes"))
     print(pid, flush=True)
     print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
 """

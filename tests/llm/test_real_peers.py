@@ -20,7 +20,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from deep.commands.votes import main
+from tests.deep_commands import votes as main
 from tests.llm.calls import rows
 from tests.llm.crash import write_examples
 

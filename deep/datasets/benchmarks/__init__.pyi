@@ -8,10 +8,12 @@ from ._fetch import sha256_of as sha256_of
 from ._fetch import what_to_do as what_to_do
 from ._find import BENCHMARKS as BENCHMARKS
 from ._find import find_benchmark as find_benchmark
+from ._find import licence_terms as licence_terms
 from ._record import Benchmark as Benchmark
 from ._record import BenchmarkFile as BenchmarkFile
+from ._report import benchmark_rows as benchmark_rows
 from ._report import benchmark_text as benchmark_text
+from ._report import benchmarks_text as benchmarks_text
 from ._report import cards_text as cards_text
 from ._report import described as described
 from ._report import leakage_text as leakage_text
-from ._report import table as table

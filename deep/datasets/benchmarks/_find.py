@@ -1,7 +1,7 @@
 """Benchmarks by name: what `benchmarks.toml` says of each, and the function that reads its files."""
 
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from importlib.resources import files
 
@@ -72,3 +72,9 @@ def find_benchmark(name: str, *, param: str = "name") -> tuple[Benchmark, str | 
     owners = {dataset: b for b in BENCHMARKS.values() for dataset in b.datasets} | BENCHMARKS
     found = resolve_dataset(name, owners, param=param)
     return owners[found], None if found in BENCHMARKS else found
+
+
+def licence_terms(datasets: Iterable[str]) -> dict[str, str]:
+    """Return the licences of datasets where they are known, and whether they allow commercial use."""
+    known = {name: b.terms for b in BENCHMARKS.values() for name in b.datasets or (b.name,)}
+    return {name: known[name] for name in datasets if name in known}

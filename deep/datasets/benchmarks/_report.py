@@ -3,10 +3,13 @@
 from collections.abc import Sequence
 
 from deep._files import JsonObject
+from deep._text import table
 from deep.datasets._cards import DatasetCard, Lengths
+from deep.datasets._examples import Examples
 from deep.datasets._leakage import SharedDocument
 from deep.datasets.benchmarks._examples import BenchmarkExamples
-from deep.datasets.benchmarks._fetch import checksum_state
+from deep.datasets.benchmarks._fetch import checksum_state, find_folder, what_to_do
+from deep.datasets.benchmarks._find import BENCHMARKS
 
 SHOWN = 20
 """Findings that are printed one by one; JSON has all."""
@@ -19,21 +22,38 @@ STATES = {
 }
 
 
-def table(rows: Sequence[Sequence[str]], right: int = 0) -> str:
-    """Return rows in columns, the last `right` of them flush right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    first = len(widths) - right
-    return "\n".join(
-        "  ".join(
-            cell.rjust(width) if position >= first else cell.ljust(width)
-            for position, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
+def benchmark_rows() -> list[JsonObject]:
+    """Return every benchmark with its licence and its folder; None where its files are not here."""
+    folders = {name: find_folder(benchmark) for name, benchmark in BENCHMARKS.items()}
+    return [
+        {
+            "name": name,
+            "title": benchmark.title,
+            "licence": benchmark.licence,
+            "commercial": benchmark.commercial,
+            "folder": None if folders[name] is None else str(folders[name]),
+            "url": benchmark.url,
+        }
+        for name, benchmark in BENCHMARKS.items()
+    ]
+
+
+def benchmarks_text(rows: Sequence[JsonObject]) -> str:
+    """Return the benchmarks as a table, and how to get those that are not here."""
+    use = {True: "yes", False: "NO", None: "not stated"}
+    cells = [
+        (row["name"], "yes" if row["folder"] else "no", row["licence"], use[row["commercial"]], row["title"])
         for row in rows
-    )
+    ]
+    advice = [f"{row['name']}: {what_to_do(BENCHMARKS[row['name']])}" for row in rows if row["folder"] is None]
+    text = table([("NAME", "HERE", "LICENCE", "COMMERCIAL USE", "AN EXAMPLE IS"), *cells])
+    return "\n".join([text, *(["", "not here:", *advice] if advice else [])])
 
 
-def described(examples: BenchmarkExamples) -> JsonObject:
-    """Return what is known of a benchmark and of its files in their folder."""
+def described(examples: Examples, name: str) -> JsonObject:
+    """Return a benchmark's title, licence, source and the state of its files; of a file its name alone."""
+    if not isinstance(examples, BenchmarkExamples):
+        return {"file": name}
     benchmark = examples.benchmark
     files = {
         file.name: checksum_state(file, examples.folder)

@@ -1,4 +1,8 @@
-"""CogniBench: who finds hallucinated sentences, factual and cognitive; tables, figures and training data."""
+"""CogniBench: who finds hallucinated sentences, factual and cognitive; tables, figures and training data.
+
+The same command again asks only what is missing. Exit status: 0 done, 2 an error, 3 the budget is reached,
+130 interrupted.
+"""
 
 import lazy_loader
 

@@ -1,6 +1,5 @@
-"""Run `python -m deep.experiments.cognibench`."""
+"""Run `python -m deep.experiments.cognibench` as `deep cognibench`."""
 
-from deep.experiments.cognibench._command import main
+from deep.cli import main
 
-if __name__ == "__main__":
-    raise SystemExit(main())
+raise SystemExit(main(command="cognibench"))

@@ -1,4 +1,8 @@
-"""FECT: judges of interpretive claims under four prompts and repeated runs."""
+"""FECT: judges of interpretive claims under four prompts and repeated runs.
+
+The same command again asks only what is missing. Exit status: 0 done, 2 an error, 3 the budget is reached,
+130 interrupted.
+"""
 
 import lazy_loader
 

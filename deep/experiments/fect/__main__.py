@@ -1,6 +1,5 @@
-"""Run `python -m deep.experiments.fect`."""
+"""Run `python -m deep.experiments.fect` as `deep fect`."""
 
-from deep.experiments.fect._command import main
+from deep.cli import main
 
-if __name__ == "__main__":
-    raise SystemExit(main())
+raise SystemExit(main(command="fect"))

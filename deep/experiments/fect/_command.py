@@ -2,34 +2,34 @@
 
 ::
 
-    python -m deep.experiments.fect --data fect --model gpt-4o --runs 10 --out fect
+    deep fect --data fect --model gpt-4o --runs 10 --out fect
 
 Exit status: 0 done, 2 an error, 3 the budget is reached, 130 interrupted.
 """
 
 import argparse
 import json
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deep._files import check_replaceable, to_json, whole_folder
 from deep.console import (
-    StoppedError,
-    Values,
+    SEVERAL,
+    CommandParser,
     add_call_options,
     add_example_options,
+    add_options,
     call_settings,
     check_least,
     check_models,
     column_map,
     endpoint_of,
     examples_from,
-    guarded,
     named,
+    print_result,
 )
-from deep.exceptions import InputError
+from deep.exceptions import ExitStatus, InputError, StoppedError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from deep.asking import Plan, Settings
     from deep.datasets import Examples
 
-__all__ = ["main"]
+__all__ = ["EXAMPLES", "PROMPTS", "add_arguments", "run"]
 
 PUBLISHED = "fect_benchmark.csv"
 """The authors' own file, and below what they call its columns."""
@@ -49,24 +49,13 @@ PROMPTS = {"basic": "basic-direct", "basic-ttc": "basic-reasoned", "3d": "3d-dir
 
 EXAMPLES = """\
 examples:
-  python -m deep.experiments.fect --data fect --model gpt-4o --runs 10 --dry-run
+  deep fect --data fect --model gpt-4o --runs 10 --dry-run
       how many calls and dollars it would take; nothing is sent
-  python -m deep.experiments.fect --data fect --model gpt-4o o1 --reasoning o1 --budget 50 --out fect
+  deep fect --data fect --model gpt-4o o1 --reasoning o1 --budget 50 --out fect
       Tables 2, 4 and 5, Figures 5, 7 and 8, and self-consistency over ten runs
-  python -m deep.experiments.fect --data claims.csv --model tiny --prompt 3d-ttc --runs 3 --output xml
+  deep fect --data claims.csv --model tiny --prompt 3d-ttc --runs 3 --output xml
       one prompt on claims of your own, each with a label
 """
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command, and return its exit status."""
-    return guarded(_fect, argv)
-
-
-def _fect(argv: Sequence[str] | None) -> int:
-    args = parser().parse_args(argv)
-    with named("data"):
-        return _run(args)
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -75,7 +64,7 @@ def _run(args: argparse.Namespace) -> int:
     plan, settings = _plan(args), call_settings(args, args.out)
     if args.dry_run:
         print_estimate(plan, settings, as_json=args.json)
-        return 0
+        return ExitStatus.DONE
     check_replaceable(args.out)
     counts = _counts(plan)
     args.out.absolute().parent.mkdir(parents=True, exist_ok=True)
@@ -83,32 +72,29 @@ def _run(args: argparse.Namespace) -> int:
     if outcome.stopped is not None:
         raise StoppedError(outcome.stopped)
     _write(args, plan, settings, counts)
-    return 0
+    return ExitStatus.DONE
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the options of the command."""
-    p = argparse.ArgumentParser(
-        prog="python -m deep.experiments.fect",
-        description="Precision, recall and F1 of judges on the non-factual claims, over repeated runs.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    several: dict[str, Any] = {"action": Values, "nargs": "+", "default": []}
-    p.add_argument("--data", required=True, metavar="NAME|FILE", help="fect, or labeled examples of your own")
-    p.add_argument("--prompt", **several, metavar="NAME", help=f"of: {', '.join(PROMPTS)} (default: all)")
-    p.add_argument("--runs", type=int, default=10, metavar="N", help="answers to every question (default 10)")
-    p.add_argument("--output", choices=("json", "xml"), default="json", help="the form of the answers (default json)")
-    p.add_argument("--temperature", type=float, metavar="T", help="default: 1 where runs are repeated, else 0")
-    p.add_argument("--reasoning", **several, metavar="MODEL", help="models drawn apart, as the paper does")
-    p.add_argument(
-        "--out", type=Path, default=Path("fect"), metavar="FOLDER", help="made, or an earlier run's (default fect)"
-    )
-    p.add_argument("--dry-run", action="store_true", help="print calls, tokens and cost, and send nothing")
-    p.add_argument("--json", action="store_true", help="print the results as JSON and nothing else")
-    add_call_options(p)
-    add_example_options(p)
-    return p
+def add_arguments(parser: CommandParser) -> None:
+    """Add the options."""
+    add = parser.add_argument
+    add("--data", required=True, metavar="NAME|FILE", help="fect, or labeled examples of your own")
+    add("--prompt", **SEVERAL, metavar="NAME", help=f"of: {', '.join(PROMPTS)}; default: all")
+    add("--runs", type=int, default=10, metavar="N", help="answers to every question")
+    add("--output", choices=("json", "xml"), default="json", help="the form of the answers")
+    add("--temperature", type=float, metavar="T", help="default: 1 where runs are repeated, else 0")
+    add("--reasoning", **SEVERAL, metavar="MODEL", help="models drawn apart, as the paper does")
+    add("--out", type=Path, default=Path("fect"), metavar="FOLDER", help="a new folder, or an earlier run's")
+    add("--dry-run", action="store_true", help="print calls, tokens and cost, and send nothing")
+    add_options(parser, "json")
+    add_call_options(parser)
+    add_example_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Ask, measure, write and report."""
+    with named("data"):
+        return _run(args)
 
 
 def _plan(args: argparse.Namespace) -> "Plan":
@@ -151,7 +137,7 @@ def _counts(plan: "Plan") -> dict[str, int]:
     return {"items": len(labels), "factual": labels.count(1), "nonfactual": labels.count(0)}
 
 
-def read_verdicts(plan: "Plan", settings: "Settings") -> "pd.DataFrame":
+def _read_verdicts(plan: "Plan", settings: "Settings") -> "pd.DataFrame":
     """Return every verdict of a plan from the ledger, with what the judge lists in support of it."""
     import pandas as pd
 
@@ -192,7 +178,7 @@ def _write(args: argparse.Namespace, plan: "Plan", settings: "Settings", counts:
     from deep.experiments.fect._report import TABLES, cells, draw, report
     from deep.experiments.fect._scores import METRICS, consistency, score_runs, summarise
 
-    verdicts = read_verdicts(plan, settings)
+    verdicts = _read_verdicts(plan, settings)
     runs, repeats = score_runs(verdicts), consistency(verdicts)
     summary = summarise(runs)
     results = {
@@ -214,4 +200,4 @@ def _write(args: argparse.Namespace, plan: "Plan", settings: "Settings", counts:
         (folder / "report.md").write_text(text, encoding="utf-8")
         draw(summary, folder, reasoning=args.reasoning)
         (folder / "results.json").write_text(to_json(results), encoding="utf-8")
-    sys.stdout.write(to_json(results) if args.json else f"{text}\nwritten to {args.out}\n")
+    print_result(results, [text, f"written to {args.out}"], as_json=args.json)

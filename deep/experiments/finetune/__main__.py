@@ -1,6 +1,5 @@
-"""Run `python -m deep.experiments.finetune`."""
+"""Run `python -m deep.experiments.finetune` as `deep finetune`."""
 
-from deep.experiments.finetune._command import main
+from deep.cli import main
 
-if __name__ == "__main__":
-    raise SystemExit(main())
+raise SystemExit(main(command="finetune"))

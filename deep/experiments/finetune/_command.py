@@ -1,16 +1,9 @@
-"""Teach a small model to judge: supervised fine-tuning on chat JSONL, full or LoRA, with the papers' settings.
-
-Every line of the data is {"messages": [{"role": ..., "content": ...}, ...]}, as `export-sft` of the companion systems
-writes it; the model learns the assistant's replies and nothing else. The tuned model is a folder that any
-OpenAI-compatible server loads, and so a judge like any other: deep votes --base-url ... --model ...
-"""
+"""`deep finetune`: teach a small model to judge."""
 
 import argparse
 import json
 import platform
 import shutil
-import sys
-from collections.abc import Sequence
 from contextlib import suppress
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
@@ -18,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from deep._files import check_replaceable, to_json, whole_folder
-from deep.console import INTERRUPTED, HelpFormatter, guarded, progress_bars
-from deep.exceptions import InputError
+from deep.console import CommandParser, add_options, print_result, progress_bars, read_text
+from deep.evaluate import Row
+from deep.exceptions import ExitStatus, InputError, StoppedError
 from deep.experiments.finetune._data import TrainingTurn, file_hash, read_chats, turns_of
 from deep.experiments.finetune._settings import PRESETS, SCHEDULES, TrainSettings, as_record, settings_for
 from deep.experiments.finetune._train import Base, fitting_turns, load_base, quiet, require_training, save_model, train
 
-__all__ = ["main"]
+__all__ = ["EXAMPLES", "add_arguments", "run"]
 
 LIBRARIES = ("torch", "transformers", "trl", "peft", "accelerate", "datasets")
 RUN = "run.json"
@@ -39,44 +33,23 @@ EXAMPLES = """examples:
 """
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run ``deep finetune``.
-
-    Parameters
-    ----------
-    argv : list of str, optional
-        Default: what the command was called with.
-
-    Returns
-    -------
-    int
-        0; 2 where an argument, the data or the model cannot be used; 130 where it was interrupted.
-    """
-    return guarded(_run, argv)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="deep finetune", description=__doc__, epilog=EXAMPLES, formatter_class=HelpFormatter, allow_abbrev=False
-    )
-    parser.add_argument("--data", required=True, type=Path, metavar="FILE", help="chat JSONL")
-    parser.add_argument("--base", required=True, metavar="MODEL", help="id on the Hugging Face hub, or a folder")
-    parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="the tuned model, whole or not at all")
-    parser.add_argument("--preset", choices=PRESETS, help="what this paper states of its training, over our defaults")
-    parser.add_argument("--lora", action="store_true", help="train low-rank matrices only; merged into the model")
-    parser.add_argument("--resume", action="store_true", help="go on from the last checkpoint of the same run")
-    parser.add_argument("--checkpoints", type=Path, metavar="DIR", help="default: OUT-checkpoints; removed at the end")
-    parser.add_argument("--save-every", type=int, metavar="STEPS", help="a checkpoint that often; default: every epoch")
-    parser.add_argument("--chat-template", type=Path, metavar="FILE", help="Jinja template, where the base has none")
-    parser.add_argument("--dtype", choices=("bfloat16", "float32"), default="float32", help="of the weights")
-    parser.add_argument("--json", action="store_true", help="print the summary as JSON")
-    _add_settings(parser.add_argument_group("settings, over the preset's"))
-    return parser
-
-
-def _add_settings(group: Any) -> None:
+def add_arguments(parser: CommandParser) -> None:
+    """Add the options."""
+    add = parser.add_argument
+    add("--data", required=True, type=Path, metavar="FILE", help="chat JSONL")
+    add("--base", required=True, metavar="MODEL", help="id on the Hugging Face hub, or a folder")
+    add("--out", required=True, type=Path, metavar="DIR", help="the tuned model, whole or not at all")
+    add("--preset", choices=PRESETS, help="what this paper states of its training, over our defaults")
+    add("--lora", action="store_true", help="train low-rank matrices only; merged into the model")
+    add("--resume", action="store_true", help="go on from the last checkpoint of the same run")
+    add("--checkpoints", type=Path, metavar="DIR", help="default: OUT-checkpoints; removed at the end")
+    add("--save-every", type=int, metavar="STEPS", help="a checkpoint that often; default: every epoch")
+    add("--chat-template", metavar="FILE", help="Jinja template, where the base has none")
+    add("--dtype", choices=("bfloat16", "float32"), default="float32", help="of the weights")
+    add_options(parser, "json")
+    group = parser.add_argument_group("settings, over the preset's")
     ours = TrainSettings()
-    for name, kind, what in (
+    for name, kind, purpose in (
         ("epochs", float, "passes over the data"),
         ("batch-size", int, "replies a step"),
         ("accumulate", int, "batches whose gradients are summed"),
@@ -90,60 +63,51 @@ def _add_settings(group: Any) -> None:
         ("seed", int, "of order and dropout"),
     ):
         default = getattr(ours, name.replace("-", "_"))
-        told = "the model's limit" if default is None else f"{default:g}"
-        group.add_argument(f"--{name}", type=kind, metavar="N", help=f"{what} (default: {told})")
+        shown = "the model's limit" if default is None else f"{default:g}"
+        group.add_argument(f"--{name}", type=kind, metavar="N", help=f"{purpose} (default: {shown})")
     group.add_argument("--schedule", choices=SCHEDULES, help=f"of the learning rate (default: {ours.schedule})")
 
 
-def _run(argv: Sequence[str] | None) -> int:
-    arguments = _parser().parse_args(argv)
-    settings = settings_for(arguments.preset, vars(arguments))
-    if arguments.save_every is not None and arguments.save_every < 1:
-        raise InputError(f"`save-every` must be at least 1. Got {arguments.save_every}.")
-    check_replaceable(arguments.out)
-    template = _read_template(arguments.chat_template)
-    turns = [turn for chat in read_chats(arguments.data) for turn in turns_of(chat)]
+def run(args: argparse.Namespace) -> int:
+    """Train, write and report."""
+    settings = settings_for(args.preset, vars(args))
+    if args.save_every is not None and args.save_every < 1:
+        raise InputError(f"`save-every` must be at least 1. Got {args.save_every}.")
+    check_replaceable(args.out)
+    template = None if args.chat_template is None else read_text(args.chat_template, "chat-template")
+    turns = [turn for chat in read_chats(args.data) for turn in turns_of(chat)]
     require_training()
-    checkpoints = arguments.checkpoints or arguments.out.with_name(f"{arguments.out.name}-checkpoints")
+    checkpoints = args.checkpoints or args.out.with_name(f"{args.out.name}-checkpoints")
     with quiet():
-        base = load_base(arguments.base, template, arguments.dtype)
+        base = load_base(args.base, template, args.dtype)
         kept = fitting_turns(turns, base, settings.max_length)
-        record = _record(arguments, settings, base, len(turns), len(kept))
-        last = _claim(checkpoints, record, arguments.resume)
+        record = _record(args, settings, base, len(turns), len(kept))
+        last = _claim(checkpoints, record, args.resume)
         try:
-            log = _train_and_save(arguments, settings, base, kept, checkpoints, last, record)
+            log = _train_and_save(args, settings, base, kept, checkpoints, last, record)
         except KeyboardInterrupt:
-            sys.stderr.write(f"interrupted; the same command with --resume goes on from {checkpoints}\n")
-            return INTERRUPTED
+            resume = f"The same command with --resume goes on from {checkpoints}."
+            raise StoppedError("interrupted", resume) from None
     shutil.rmtree(checkpoints, ignore_errors=True)
-    _tell(arguments, record, log)
-    return 0
+    _report(args, record, log)
+    return ExitStatus.DONE
 
 
-def _read_template(path: Path | None) -> str | None:
-    if path is None:
-        return None
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise InputError(f"`chat-template` must be a text file. Got {str(path)!r}: {error}.") from None
-
-
-def _record(arguments: Any, settings: TrainSettings, base: Base, n_turns: int, n_kept: int) -> dict[str, Any]:
+def _record(args: argparse.Namespace, settings: TrainSettings, base: Base, n_turns: int, n_kept: int) -> Row:
     """Return what identifies a run; no place on this machine is in it."""
     return {
         "command": "finetune",
         "base": base.name,
-        "method": "lora" if arguments.lora else "full",
-        "dtype": arguments.dtype,
+        "method": "lora" if args.lora else "full",
+        "dtype": args.dtype,
         "chat_template_sha256": sha256(str(base.tokenizer.chat_template).encode()).hexdigest(),
-        "data": {"file": arguments.data.name, "sha256": file_hash(arguments.data)},
+        "data": {"file": args.data.name, "sha256": file_hash(args.data)},
         "replies": {"read": n_turns, "too_long": n_turns - n_kept, "used": n_kept},
-        "settings": as_record(settings, arguments.preset),
+        "settings": as_record(settings, args.preset),
     }
 
 
-def _claim(checkpoints: Path, record: dict[str, Any], resume: bool) -> Path | None:
+def _claim(checkpoints: Path, record: Row, resume: bool) -> Path | None:
     """Make the folder of checkpoints this run's; return the one to go on from."""
     last = _last_checkpoint(checkpoints)
     told = checkpoints / RUN
@@ -167,7 +131,7 @@ def _last_checkpoint(checkpoints: Path) -> Path | None:
     return max(whole, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
 
 
-def _check_same_run(told: Path, record: dict[str, Any]) -> None:
+def _check_same_run(told: Path, record: Row) -> None:
     before: Any = None
     with suppress(OSError, ValueError):
         before = json.loads(told.read_text(encoding="utf-8"))
@@ -177,16 +141,16 @@ def _check_same_run(told: Path, record: dict[str, Any]) -> None:
 
 
 def _train_and_save(
-    arguments: Any,
+    args: argparse.Namespace,
     settings: TrainSettings,
     base: Base,
     turns: list[TrainingTurn],
     checkpoints: Path,
     last: Path | None,
-    record: dict[str, Any],
+    record: Row,
 ) -> list[dict[str, float]]:
     with progress_bars() as start:
-        bars: dict[str, Any] = {}
+        bars: Row = {}
 
         def on_step(_: int, steps: int) -> None:
             bars.setdefault("steps", start("training", steps))()
@@ -195,13 +159,13 @@ def _train_and_save(
             base,
             turns,
             settings,
-            lora=arguments.lora,
+            lora=args.lora,
             checkpoints=checkpoints,
-            save_every=arguments.save_every,
+            save_every=args.save_every,
             resume_from=last,
             on_step=on_step,
         )
-    with whole_folder(arguments.out) as folder:
+    with whole_folder(args.out) as folder:
         save_model(model, base.tokenizer, folder)
         results = {**record, "versions": _versions(), "losses": log}
         (folder / "results.json").write_text(to_json(results), encoding="utf-8")
@@ -216,20 +180,11 @@ def _versions() -> dict[str, str]:
     return found
 
 
-def _tell(arguments: Any, record: dict[str, Any], log: list[dict[str, float]]) -> None:
-    summary = {
-        "out": str(arguments.out),
-        "replies": record["replies"],
-        "steps": len(log),
-        "first_loss": log[0]["loss"],
-        "last_loss": log[-1]["loss"],
-    }
-    if arguments.json:
-        sys.stdout.write(json.dumps(summary) + "\n")
-        return
-    replies = record["replies"]
-    sys.stdout.write(
-        f"{replies['used']} replies ({replies['too_long']} too long), {len(log)} steps: "
-        f"loss {log[0]['loss']:.4f} to {log[-1]['loss']:.4f}\n"
-        f"{arguments.out}: model, tokenizer, results.json\n"
-    )
+def _report(args: argparse.Namespace, record: Row, log: list[dict[str, float]]) -> None:
+    replies, first, last = record["replies"], log[0]["loss"], log[-1]["loss"]
+    steps = {"steps": len(log), "first_loss": first, "last_loss": last}
+    lines = [
+        f"{replies['used']} replies ({replies['too_long']} too long), {len(log)} steps: loss {first:.4f} to {last:.4f}",
+        f"{args.out}: model, tokenizer, results.json",
+    ]
+    print_result({"out": str(args.out), "replies": replies, **steps}, lines, as_json=args.json)

@@ -1,6 +1,5 @@
-"""Run `python -m deep.experiments.loo`."""
+"""Run `python -m deep.experiments.loo` as `deep loo`."""
 
-from deep.experiments.loo._command import main
+from deep.cli import main
 
-if __name__ == "__main__":
-    raise SystemExit(main())
+raise SystemExit(main(command="loo"))

@@ -1,6 +1,5 @@
-"""Run `python -m deep.experiments.paper`."""
+"""Run `python -m deep.experiments.paper` as `deep paper`."""
 
-from deep.experiments.paper._command import main
+from deep.cli import main
 
-if __name__ == "__main__":
-    raise SystemExit(main())
+raise SystemExit(main(command="paper"))

@@ -1,1 +1,3 @@
-from ._command import main as main
+from ._command import EXAMPLES as EXAMPLES
+from ._command import add_arguments as add_arguments
+from ._command import run as run

@@ -1,6 +1,5 @@
-"""Run `python -m deep.experiments.probe`."""
+"""Run `python -m deep.experiments.probe` as `deep probe`."""
 
-from deep.experiments.probe._command import main
+from deep.cli import main
 
-if __name__ == "__main__":
-    raise SystemExit(main())
+raise SystemExit(main(command="probe"))

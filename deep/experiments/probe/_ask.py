@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from deep.asking import Entry, ProgramId, run_programs
-from deep.console import StoppedError, call_settings, endpoint_of
+from deep.console import call_settings, endpoint_of
+from deep.exceptions import StoppedError
 
 
 def ask(args: argparse.Namespace, programs: Callable[[], Iterator[Entry]]) -> dict[ProgramId, Any]:

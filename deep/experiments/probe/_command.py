@@ -4,35 +4,30 @@ docs/probe.md says what is built and measured, and what it costs.
 """
 
 import argparse
-import sys
-from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
-from typing import Any
 
-from deep.console import Values, add_call_options, guarded
+from deep.console import CommandParser, Subcommand, Values, add_call_options, add_options, run_subcommand
 from deep.experiments.probe._measures import MATCHES
 from deep.experiments.probe._observe import STAGES
 from deep.experiments.probe._records import TASKS
 
-DESCRIPTION = """Build the benchmark PROBE, measure models step by step on it, and export training data.
-
-The same command again asks only what is missing. Exit status: 0 done, 2 an error, 3 the budget is reached,
-130 interrupted."""
-
-EXAMPLES = {
-    "": """examples:
+EXAMPLES = """\
+examples:
   deep probe build --articles articles.jsonl --out bench --model writer judge-2 judge-3 judge-4
   deep probe eval --data bench --model gpt-4o-mini --out bench-eval
   deep probe export-sft --data bench --out sft.jsonl
-""",
-    "build": """examples:
+"""
+
+BUILD = """\
+examples:
   deep probe build --articles articles.jsonl --out bench --model writer judge-2 judge-3 judge-4 --budget 20
       12 responses an article (3 tasks, 4 complexities) with claims, evidence and spans
   deep probe build --articles articles.jsonl --out bench --model writer --tasks summarization
       one task, and a single model that finds evidence and votes on it
-""",
-    "eval": """examples:
+"""
+
+EVAL = """\
+examples:
   deep probe eval --data bench --model gpt-4o-mini --out bench-eval
       every step of the model's own pipeline, and the direct prompt beside it
   deep probe eval --data bench --model gpt-4o-mini --stage find --out bench-find
@@ -42,22 +37,26 @@ EXAMPLES = {
   deep votes bench/evaluation.jsonl --judge stepwise --pool deep-9 --model gpt-4o-mini --out votes.parquet
   deep probe eval --data bench --votes votes.parquet --out bench-voters
       any judge of deep, by task and complexity
-""",
-    "export-sft": """examples:
+"""
+
+EXPORT = """\
+examples:
   deep probe export-sft --data bench --out sft.jsonl
-""",
-}
+"""
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run ``deep probe``, and return its exit status."""
-    return guarded(_run, argv)
+def add_arguments(parser: CommandParser) -> None:
+    """Add the sub-commands."""
+    parser.add_subcommands(
+        Subcommand("build", "build the benchmark from articles", _build_options, _build, BUILD),
+        Subcommand("eval", "measure models on it, step by step", _eval_options, _eval, EVAL),
+        Subcommand("export-sft", "write chats to train a model on", _export_options, _export, EXPORT),
+    )
 
 
-def _run(argv: Sequence[str] | None) -> int:
-    args = _parser().parse_args(sys.argv[1:] if argv is None else argv)
-    run = vars(args).pop("run")  # the rest goes into the ledger, as the options of the run
-    return int(run(args))
+def run(args: argparse.Namespace) -> int:
+    """Run the sub-command."""
+    return run_subcommand(args)
 
 
 def _build(args: argparse.Namespace) -> int:
@@ -78,79 +77,36 @@ def _export(args: argparse.Namespace) -> int:
     return export(args)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="deep probe",
-        description=DESCRIPTION,
-        epilog=EXAMPLES[""],
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    commands = parser.add_subparsers(required=True, metavar="build | eval | export-sft")
-    for name, purpose, fill, run in (
-        ("build", "build the benchmark from articles", _build_options, _build),
-        ("eval", "measure models on it, step by step", _eval_options, _eval),
-        ("export-sft", "write chats to train a model on", _export_options, _export),
-    ):
-        command = commands.add_parser(
-            name,
-            help=purpose,
-            epilog=EXAMPLES[name],
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            allow_abbrev=False,
-        )
-        fill(command)
-        command.set_defaults(run=run)
-    return parser
-
-
-def _build_options(parser: argparse.ArgumentParser) -> None:
+def _build_options(parser: CommandParser) -> None:
     add = parser.add_argument
     add("--articles", type=Path, required=True, metavar="FILE", help="with a column text, and as wanted article_id")
     add("--out", type=Path, required=True, metavar="DIR", help="a new folder, or an earlier build")
-    several: Any = partial(add, action=Values, nargs="+")
-    several("--tasks", default=list(TASKS), metavar="TASK", help=f"default: all of {', '.join(TASKS)}")
-    add(
-        "--consensus",
-        type=float,
-        default=0.75,
-        metavar="SHARE",
-        help="share of the models that must pass evidence (default 0.75)",
-    )
-    add(
-        "--attempts",
-        type=int,
-        default=5,
-        metavar="N",
-        help="answers asked of a step before its sample is given up (default 5)",
-    )
-    add(
-        "--evaluation-share",
-        type=float,
-        default=0.2,
-        metavar="SHARE",
-        help="articles kept for evaluation (default 0.2)",
-    )
-    add("--seed", type=int, default=0, metavar="N", help="orders articles for split and styles (default 0)")
-    add("--json", action="store_true", help="print results.json and nothing else")
+    tasks = f"default: all of {', '.join(TASKS)}"
+    add("--tasks", action=Values, nargs="+", default=list(TASKS), metavar="TASK", help=tasks)
+    share = "share of the models that must pass evidence"
+    add("--consensus", type=float, default=0.75, metavar="SHARE", help=share)
+    attempts = "answers asked of a step before its sample is given up"
+    add("--attempts", type=int, default=5, metavar="N", help=attempts)
+    add("--evaluation-share", type=float, default=0.2, metavar="SHARE", help="articles kept for evaluation")
+    add("--seed", type=int, default=0, metavar="N", help="orders articles for split and styles")
+    add_options(parser, "json", json={"help": "print results.json and nothing else"})
     add_call_options(parser)
 
 
-def _eval_options(parser: argparse.ArgumentParser) -> None:
+def _eval_options(parser: CommandParser) -> None:
     add = parser.add_argument
-    add(
-        "--data", type=Path, required=True, metavar="DIR|FILE", help="a build (its evaluation.jsonl), or one file of it"
-    )
+    data = "a build (its evaluation.jsonl), or one file of it"
+    add("--data", type=Path, required=True, metavar="DIR|FILE", help=data)
     add("--out", type=Path, required=True, metavar="DIR", help="a new folder, or an earlier evaluation")
     add("--votes", metavar="FILE", help="measure the voters of this vote file instead of asking anything")
-    add("--stage", choices=STAGES, default="all", help="one step on gold input, or all on the model's own (default)")
-    add("--match", choices=MATCHES, default="normalised", help="when two claims are the same (default normalised)")
+    add("--stage", choices=STAGES, default="all", help="one step on gold input, or all on the model's own")
+    add("--match", choices=MATCHES, default="normalised", help="when two claims are the same")
     add("--match-model", metavar="NAME", help="judges whether two claims say the same, where --match is semantic")
-    add("--json", action="store_true", help="print results.json and nothing else")
+    add_options(parser, "json", json={"help": "print results.json and nothing else"})
     add_call_options(parser)
 
 
-def _export_options(parser: argparse.ArgumentParser) -> None:
+def _export_options(parser: CommandParser) -> None:
     add = parser.add_argument
     add("--data", type=Path, required=True, metavar="DIR|FILE", help="a build (its train.jsonl), or one file of it")
     add("--out", type=Path, required=True, metavar="FILE", help="the chats, JSONL")

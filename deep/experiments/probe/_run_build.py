@@ -1,7 +1,6 @@
 """Building the benchmark: the samples of every article, their split, and the files."""
 
 import argparse
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -10,9 +9,9 @@ from pathlib import Path
 
 from deep._files import JsonObject, check_replaceable, to_json, whole_folder
 from deep.asking import Entry, ProgramId
-from deep.console import check_least, check_models, named
+from deep.console import check_least, check_models, named, print_result
 from deep.evaluate import markdown, records, write_table
-from deep.exceptions import InputError
+from deep.exceptions import ExitStatus, InputError
 from deep.experiments.probe._ask import ask
 from deep.experiments.probe._build import BuildOptions, BuiltSample, build_sample
 from deep.experiments.probe._content import STYLES
@@ -63,8 +62,8 @@ def build(args: argparse.Namespace) -> int:
     values = ask(args, programs)
     splits = split_articles(articles, args.evaluation_share, args.seed)
     results = _write(args.out, list(values.values()), splits, _settings(args, recipe, tasks, len(articles)))
-    sys.stdout.write(to_json(results) if args.json else _text(results, args.out))
-    return 0
+    print_result(results, [_text(results, args.out)], as_json=args.json)
+    return ExitStatus.DONE
 
 
 def _check(args: argparse.Namespace) -> None:

@@ -1,7 +1,6 @@
 """Measuring models on the benchmark."""
 
 import argparse
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -9,9 +8,9 @@ import pandas as pd
 
 from deep._files import JsonObject, check_replaceable, to_json, whole_folder
 from deep.asking import Entry, ProgramId
-from deep.console import check_models, named
+from deep.console import check_models, named, print_result
 from deep.evaluate import markdown
-from deep.exceptions import InputError
+from deep.exceptions import ExitStatus, InputError
 from deep.experiments.probe._ask import ask
 from deep.experiments.probe._measures import Measure, measure
 from deep.experiments.probe._observe import Observed, direct_program, equivalence_program, stage_program
@@ -51,8 +50,8 @@ def evaluate(args: argparse.Namespace) -> int:
     with whole_folder(args.out) as folder:
         write_report(tables, folder)
         (folder / "results.json").write_text(to_json(results), encoding="utf-8")
-    sys.stdout.write(to_json(results) if args.json else _text(tables, args.out))
-    return 0
+    print_result(results, [_text(tables, args.out)], as_json=args.json)
+    return ExitStatus.DONE
 
 
 def evaluate_votes(args: argparse.Namespace) -> int:

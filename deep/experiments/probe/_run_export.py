@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 
 from deep._files import check_out, whole_file
-from deep.exceptions import InputError
+from deep.exceptions import ExitStatus, InputError
 from deep.experiments.probe._run_build import SPLITS
 from deep.experiments.probe._run_eval import data_file, split_samples
 from deep.experiments.probe._sft import chats
@@ -24,4 +24,4 @@ def export(args: argparse.Namespace) -> int:
             counts[chat["step"]] += 1
             file.write(json.dumps(chat, ensure_ascii=False) + "\n")
     sys.stdout.write(f"{counts['find']} finding and {counts['evaluate']} evaluation examples written to {out}\n")
-    return 0
+    return ExitStatus.DONE

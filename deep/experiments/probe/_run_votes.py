@@ -1,13 +1,13 @@
 """Measuring the voters of a vote file on the benchmark, response by response."""
 
 import argparse
-import sys
 from collections.abc import Iterator, Sequence
 
 from deep._files import check_replaceable, to_json, whole_folder
+from deep.console import print_result
 from deep.datasets import read_votes
 from deep.evaluate import Row, framed, markdown, records, write_table
-from deep.exceptions import InputError
+from deep.exceptions import ExitStatus, InputError
 from deep.experiments.probe._records import COMPLEXITIES, TASKS, Sample
 from deep.records import ABSTAIN, VoteMatrix
 
@@ -23,8 +23,8 @@ def measure_votes(args: argparse.Namespace, samples: Sequence[Sample]) -> int:
         write_table(folder, "voters", table, TITLE)
         (folder / "results.json").write_text(to_json(results), encoding="utf-8")
     text = "\n".join([TITLE, "", *markdown(table), "", f"written to {args.out}", ""])
-    sys.stdout.write(to_json(results) if args.json else text)
-    return 0
+    print_result(results, [text], as_json=args.json)
+    return ExitStatus.DONE
 
 
 @framed

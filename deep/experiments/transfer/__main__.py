@@ -1,6 +1,5 @@
-"""Run `python -m deep.experiments.transfer`."""
+"""Run `python -m deep.experiments.transfer` as `deep transfer`."""
 
-from deep.experiments.transfer._command import main
+from deep.cli import main
 
-if __name__ == "__main__":
-    raise SystemExit(main())
+raise SystemExit(main(command="transfer"))

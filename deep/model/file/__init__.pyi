@@ -1,5 +1,6 @@
 from ._columns import other_columns as other_columns
 from ._explain import Contribution as Contribution
+from ._export import export_table as export_table
 from ._load import load as load
 from ._model import PRIOR as PRIOR
 from ._model import Model as Model

@@ -1,0 +1,81 @@
+"""The parser of every command: its help, its sub-commands, and options that take several values."""
+
+import argparse
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+__all__ = ["CommandParser", "HelpFormatter", "Subcommand", "Values", "run_subcommand"]
+
+
+class Values(argparse.Action):
+    """An option of several values: repeated, separated by blanks, or by commas.
+
+    A value that is itself the name of an existing file is never cut at its commas.
+    """
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,  # noqa: ARG002  argparse hands it over by position
+        namespace: argparse.Namespace,
+        values: str | Sequence[object] | None,
+        option_string: str | None = None,  # noqa: ARG002
+    ) -> None:
+        """Add the values to those given before."""
+        words = map(str, values or ())
+        parts = [part for word in words for part in ([word] if Path(word).exists() else word.split(","))]
+        seen = getattr(namespace, self.dest)
+        before = [] if seen is self.default else seen
+        setattr(namespace, self.dest, [*before, *(part.strip() for part in parts if part.strip())])
+
+
+class HelpFormatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
+    """Keeps the layout of examples and shows defaults that the help does not mention itself."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        mentioned = action.default is False or action.default in (None, []) or "default" in (action.help or "")
+        return action.help if mentioned else super()._get_help_string(action)
+
+
+class Subcommand(NamedTuple):
+    """One of several things that a command does."""
+
+    name: str
+    purpose: str
+    add_arguments: "Callable[[CommandParser], None]"
+    run: Callable[[argparse.Namespace], int]
+    examples: str = ""
+
+
+class CommandParser(argparse.ArgumentParser):
+    """The options of a command or of one of its sub-commands."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(formatter_class=HelpFormatter, allow_abbrev=False, **settings)
+        self._names: tuple[str, ...] = ()
+        self._standard: str | None = None
+
+    def add_subcommands(self, *subcommands: Subcommand, standard: str | None = None) -> None:
+        """Add sub-commands; the `standard` one runs where none is named, and its help lists the others."""
+        self._standard, self._names = standard, tuple(each.name for each in subcommands)
+        rooms = self.add_subparsers(required=True, metavar=" | ".join(self._names))
+        for name, purpose, add_arguments, run, examples in subcommands:
+            if name == standard:
+                parser = rooms.add_parser(name, prog=self.prog, description=self.description, epilog=self.epilog)
+                others = [f"  {self.prog} {each.name}: {each.purpose}" for each in subcommands if each.name != name]
+                parser.epilog = "\n".join([self.epilog or "", "other commands:", *others, ""])
+            else:
+                parser = rooms.add_parser(name, help=purpose, description=purpose, epilog=examples)
+            add_arguments(parser)
+            parser.set_defaults(subcommand=run)
+
+    def parse(self, words: Sequence[str]) -> argparse.Namespace:
+        """Return the options; exit with status 2, or 0 after help, as argparse does."""
+        named = self._standard is None or (words and words[0] in self._names)
+        return self.parse_args(words if named else [str(self._standard), *words])
+
+
+def run_subcommand(args: argparse.Namespace) -> int:
+    """Run the sub-command that was named; `args` then holds its options and nothing else."""
+    run: Callable[[argparse.Namespace], int] = vars(args).pop("subcommand")
+    return run(args)

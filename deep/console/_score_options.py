@@ -1,0 +1,126 @@
+"""What `deep score` is given, votes or text and how to score them, and how it shows one pair of texts."""
+
+import argparse
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from deep import asking, datasets, model
+from deep.console._example_options import examples_from
+from deep.console._options import SEVERAL
+from deep.console._output import SCHEMA, Results, print_result
+from deep.console._texts import read_text
+from deep.exceptions import InputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["LEARNED", "add_score_options", "print_scored", "read_texts", "score_options"]
+
+LEARNED = "learned"
+
+PAIR = ("source", "claim", "source_text", "claim_text")
+
+
+def add_score_options(parser: argparse.ArgumentParser) -> None:
+    """Add what to score, at which prior, by which judges, and in which turns."""
+    what = parser.add_argument_group("what to score")
+    what.add_argument("--votes", metavar="FILE", **SEVERAL, help="tables of votes")
+    what.add_argument("--input", metavar="EXAMPLES", help="a benchmark, or a file with the columns source and claim")
+    what.add_argument("--source", metavar="FILE", help="a text file; - for standard input")
+    what.add_argument("--claim", metavar="FILE", help="a text file; - for standard input")
+    what.add_argument("--source-text", metavar="TEXT", help="in place of --source")
+    what.add_argument("--claim-text", metavar="TEXT", help="in place of --claim")
+    prior = "expected share of consistent rows, or 'learned': estimated for each dataset of --votes; default: 0.5"
+    what.add_argument("--prior", metavar="P|learned", help=prior)
+    judges = parser.add_argument_group("judges of text")
+    judges.add_argument("--prompt", metavar="FILE", **SEVERAL, help="TOML prompts besides those of deep, or folders")
+    judges.add_argument("--encoder", metavar="DIR", **SEVERAL, help="folders of models that the hub does not have")
+    turns = parser.add_argument_group("asking one by one")
+    turns.add_argument("--sequential", action="store_true", help="stop where the rest cannot change the decision")
+    cost = "stop where asking costs more than the errors it spares; N for each, in dollars where all prices are known, "
+    turns.add_argument("--error-cost", type=float, metavar="N", help=f"{cost}else in calls")
+    dry = "print the savings on the training data; send nothing"
+    turns.add_argument("--dry-run", action="store_true", help=dry)
+
+
+def score_options(args: argparse.Namespace) -> "model.ScoreOptions":
+    """Return how to score, once every combination of options makes sense."""
+    pair = any(getattr(args, name) is not None for name in PAIR)
+    if [bool(args.votes), args.input is not None, pair].count(True) != 1:
+        raise InputError("`votes`, `input`, or `source` and `claim` must be given. Got none or more than one of them.")
+    if args.sequential and args.votes:
+        raise InputError("`sequential` must be given with text. Got it with votes, which have all been asked for.")
+    given = [name for name in ("error_cost", "dry_run") if getattr(args, name) not in (None, False)]
+    if given and not args.sequential:
+        raise InputError(f"`{given[0]}` must be given with `sequential`. Got it without.")
+    if args.error_cost is not None and not 0 < args.error_cost < math.inf:
+        raise InputError(f"`error_cost` must be above 0. Got {args.error_cost!r}.")
+    if args.out is None and (args.votes or args.input is not None):
+        raise InputError(f"`out` must be given with `{'votes' if args.votes else 'input'}`. Got none.")
+    if not args.votes and len(args.model) > 1:
+        raise InputError(f"`model` must name one LLM to ask in place of the fitted ones. Got {len(args.model)}.")
+    if not args.votes and args.allow_missing:
+        raise InputError("`allow_missing` must be given with `votes`. Got it with text, whose judges are all run.")
+    return model.ScoreOptions(args.allow_mismatch, args.allow_missing, _prior(args.prior, learnable=bool(args.votes)))
+
+
+def _prior(word: str | None, *, learnable: bool) -> float | None:
+    """Return the class prior that was given as a number; None where none was, or it is to be learned."""
+    if word == LEARNED and not learnable:
+        raise InputError("`prior` must be a number with text: an estimate needs the votes of a whole dataset.")
+    if word in (None, LEARNED):
+        return None
+    try:
+        number = float(str(word))
+    except ValueError:
+        raise InputError(f"`prior` must be a number or 'learned'. Got {word!r}.") from None
+    return model.check_prior(number)
+
+
+def read_texts(args: argparse.Namespace) -> "datasets.Examples":
+    """Return the examples of ``--input``, or the one pair of texts."""
+    if args.input is not None:
+        return examples_from(args, args.input)
+    return datasets.examples_from_dataset([{name: _part(args, name) for name in ("source", "claim")}], name="text")
+
+
+def _part(args: argparse.Namespace, name: str) -> str:
+    """Return the source or the claim."""
+    path, text = getattr(args, name), getattr(args, f"{name}_text")
+    if (path is None) == (text is None):
+        raise InputError(f"`{name}` or `{name}_text` must be given. Got {'neither' if path is None else 'both'}.")
+    text = read_text(path, name) if text is None else str(text)
+    if not text.strip() or "\0" in text:
+        raise InputError(f"`{name}` must be text. Got {'a NUL byte' if text.strip() else 'nothing'}.")
+    return text
+
+
+def _pair_lines(scored: "asking.Scored") -> Iterator[str]:
+    """Yield P, the decision where judges were asked one by one, and the vote and rationale of each judge."""
+    row = scored.columns
+    bounds = "no interval" if row["p_low"] is None else f"90 % interval {row['p_low']:.3f} to {row['p_high']:.3f}"
+    yield f"P(consistent) = {row['p_consistent']:.4f} ({bounds})"
+    not_asked = scored.not_asked
+    if not_asked is not None:
+        yield f"decision: {'consistent' if row['decision'] else 'inconsistent'}"
+        yield from (f"  {name}: not asked" for name in not_asked)
+    for name, judgment in scored.judgments.items():
+        vote = judgment.reason if judgment.reason else str(judgment.vote)
+        rationale = " ".join((judgment.rationale or "").split())
+        yield f"  {name}: {vote}{f'. {rationale}' if rationale else ''}"
+
+
+def print_scored(
+    args: argparse.Namespace, scored: "Iterator[list[asking.Scored]]", schema: "pa.Schema", more: Results
+) -> None:
+    """Write scored examples, or print the one of a pair."""
+    if args.input is None:
+        (pair,) = next(scored)
+        if args.out is not None:
+            asking.write_scored(iter([[pair]]), args.out, schema)
+        print_result(SCHEMA | {**pair.as_dict(), **more}, _pair_lines(pair), as_json=args.json)
+    else:
+        n = asking.write_scored(scored, args.out, schema)
+        results = SCHEMA | {"rows": n, "out": str(args.out), **more}
+        print_result(results, [f"{n} examples scored: {args.out}"], as_json=args.json)

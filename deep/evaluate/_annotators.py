@@ -1,0 +1,96 @@
+"""How far human annotators agree, with and without the items that they call ambiguous (arXiv:2508.00889, section 2)."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import numpy.typing as npt
+
+from deep.datasets import AMBIGUITIES, Annotations
+from deep.exceptions import InputError
+from deep.features import agreement_interval, cohen_kappa, fleiss_kappa, krippendorff_alpha
+
+__all__ = ["annotator_agreement"]
+
+Ratings = npt.NDArray[np.int64]
+
+
+def annotator_agreement(
+    found: Annotations, *, min_marks: int = 1, n_boot: int = 2000, random_state: int = 0
+) -> dict[str, object]:
+    """Measure the agreement of annotators.
+
+    Parameters
+    ----------
+    found : Annotations
+        Of two annotators or more.
+    min_marks : int, default=1
+        Annotators who must call an item ambiguous.
+    n_boot : int, default=2000
+        Resamples of every interval.
+    random_state : int, default=0
+
+    Returns
+    -------
+    dict
+        JSON values: the agreement on ``all`` items and ``without_ambiguous`` ones (Cohen's kappa of each pair,
+        Fleiss' kappa, Krippendorff's alpha), the counts of the paper's Table 1, and every disagreement.
+
+    Raises
+    ------
+    InputError
+        There is one annotator only.
+    """
+    if len(found.annotators) < 2:
+        raise InputError(f"`file` must hold two annotators or more. Got {found.annotators[0]!r} alone.")
+    kinds = {item: found.ambiguity(item, at_least=min_marks) for item in found.items}
+    clear = [item for item, kind in kinds.items() if kind is None]
+    interval = _Interval(n_boot, random_state)
+    return {
+        "annotators": found.annotators,
+        "all": _measures(found, found.items, interval),
+        "without_ambiguous": _measures(found, clear, interval),
+        "table_1": _table_1(found, kinds),
+        "disagreements": [
+            {"item": d.item, "labels": dict(d.labels), "on_label": d.on_label, "steps": list(d.steps)}
+            for d in found.disagreements()
+        ],
+    }
+
+
+@dataclass(frozen=True)
+class _Interval:
+    n_boot: int
+    random_state: int
+
+    def measured(self, name: str, measure: Callable[[Ratings], float], ratings: Ratings) -> dict[str, object]:
+        """Return one measure with its interval; NaN becomes None."""
+        given = (ratings >= 0).sum(axis=1)
+        # Only Krippendorff's alpha can use an item that some annotators left out.
+        used = given > 1 if measure is krippendorff_alpha else given == ratings.shape[1]
+        low, high = agreement_interval(measure, ratings, n_boot=self.n_boot, random_state=self.random_state)
+        values = {"value": measure(ratings), "low": low, "high": high}
+        known = {key: None if np.isnan(value) else value for key, value in values.items()}
+        return {"name": name, "items": int(used.sum()), **known}
+
+
+def _measures(found: Annotations, items: Sequence[str], interval: _Interval) -> dict[str, object]:
+    if not items:
+        return {"items": 0, "measures": []}
+    ratings, names = found.ratings(items), found.annotators
+    measures = [
+        interval.measured(f"Cohen's kappa, {names[i]} and {names[j]}", cohen_kappa, ratings[:, [i, j]])
+        for i, j in combinations(range(len(names)), 2)
+    ]
+    measures.append(interval.measured("Fleiss' kappa", fleiss_kappa, ratings))
+    measures.append(interval.measured("Krippendorff's alpha", krippendorff_alpha, ratings))
+    return {"items": len(items), "measures": measures}
+
+
+def _table_1(found: Annotations, kinds: dict[str, str | None]) -> dict[str, int]:
+    """Return the counts of the paper's Table 1; a tied majority is neither factual nor not."""
+    labels = [found.majority(item) for item, kind in kinds.items() if kind is None]
+    ambiguous = {kind: sum(given == kind for given in kinds.values()) for kind in AMBIGUITIES}
+    counts = {"factual": labels.count(1), "non_factual": labels.count(0), "undecided": labels.count(-1)}
+    return {**counts, "total": len(labels), **ambiguous}

@@ -1,0 +1,68 @@
+"""Every dataset of a study held out in turn, and the scores written of them."""
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from deep.console import SIMULATED
+from deep.datasets import ScoreTable, published_baselines
+from deep.evaluate import LooResult, Row
+from deep.experiments.loo._run import leave_one_dataset_out
+from deep.experiments.loo._settings import LooOptions
+from deep.records import VoteMatrix
+
+__all__ = ["run_all", "write_scores"]
+
+
+def run_all(
+    settings: LooOptions,
+    tests: Sequence[str],
+    votes: VoteMatrix,
+    scores: ScoreTable | None,
+    origin: str | list[str],
+    progress: Callable[[str, int], Callable[[], None]],
+) -> list[LooResult]:
+    """Hold out each of `tests` in turn."""
+    found = []
+    step = progress("datasets", len(tests))
+    for test in tests:
+        result = leave_one_dataset_out(
+            votes,
+            test,
+            settings=settings,
+            scores=scores,
+            published=_published_rows(test) if origin == SIMULATED else (),
+            progress=progress,
+        )
+        found.append(LooResult({"votes": origin, **result.results}, result.scores))
+        step()
+    return found
+
+
+def _published_rows(test: str) -> list[Row]:
+    """Return the paper's Table 3 for one dataset as baseline rows; its figures are not ours."""
+    return [
+        {
+            "name": cell.method,
+            "kind": "published",
+            "threshold_from": "train" if cell.kind == "encoder" else None,
+            "threshold": None,
+            "balanced_accuracy": cell.balanced_accuracy,
+            "balanced_accuracy_ci": [cell.balanced_accuracy - cell.margin, cell.balanced_accuracy + cell.margin],
+            "precision": None,
+            "recall": None,
+        }
+        for cell in published_baselines()
+        if cell.dataset == test
+    ]
+
+
+def write_scores(found: Sequence[LooResult], path: Path, origin: str | list[str]) -> None:
+    """Write the scored items of every run; the file's metadata say where the votes came from."""
+    table = pa.Table.from_pandas(pd.concat([result.scores for result in found]), preserve_index=False)
+    kept = table.schema.metadata | {b"deep.votes": json.dumps(origin).encode()}
+    pq.write_table(table.replace_schema_metadata(kept), path)

@@ -1,0 +1,59 @@
+"""Every dataset held out in turn: of votes, or of the simulated worlds."""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any
+
+from deep.datasets import ScoreTable
+from deep.evaluate import Row
+from deep.exceptions import InputError
+from deep.experiments.transfer._report import report_text, simulated_text, summarize, summarize_simulated
+from deep.experiments.transfer._simulated import WORLDS, transfer_in
+from deep.experiments.transfer._target import TransferSettings, transfer_to
+from deep.records import VoteMatrix
+
+__all__ = ["transfer_on_votes", "transfer_on_worlds"]
+
+Mapper = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
+"""Like the built-in `map`."""
+
+
+def transfer_on_votes(
+    votes: VoteMatrix, scores: ScoreTable | None, run: Mapper, *, n_draws: int = 200, random_state: int = 0
+) -> tuple[Row, str]:
+    """Hold out each dataset; return results and their Markdown.
+
+    Raises
+    ------
+    InputError
+        A row has no label.
+    """
+    unlabeled = (votes.labels < 0).nonzero()[0]
+    if len(unlabeled):
+        row = unlabeled[0]
+        raise InputError(
+            f"`label` must be 0 or 1 in every row. Got none for item {votes.example_ids[row]!r} of dataset "
+            f"{votes.datasets[row]!r}. Label it or leave it out."
+        )
+    settings = TransferSettings(n_draws=n_draws, random_state=random_state)
+    targets = list(run(partial(_transfer_to, votes, scores, settings), votes.dataset_names))
+    summary = summarize(targets)
+    return {"targets": targets, "summary": summary}, report_text(targets, summary)
+
+
+def _transfer_to(votes: VoteMatrix, scores: ScoreTable | None, settings: TransferSettings, test: str) -> Row:
+    return transfer_to(votes, test, scores=scores, settings=settings)
+
+
+def transfer_on_worlds(run: Mapper, *, n_draws: int = 8, random_state: int = 0) -> tuple[Row, str]:
+    """Hold out each dataset of every draw of the simulated worlds; return results and their Markdown."""
+    draws = range(random_state, random_state + n_draws)
+    tasks = [(world, draw) for draw in draws for world in WORLDS]
+    found = [row for rows in run(_transfer_in, tasks) for row in rows]
+    summary = summarize_simulated(found)
+    table = simulated_text(summary, {name: world.title for name, world in WORLDS.items()})
+    return {"votes": "simulated", "targets": found, "summary": summary}, table
+
+
+def _transfer_in(task: tuple[str, int]) -> list[Row]:
+    return transfer_in(*task)

@@ -1,0 +1,27 @@
+"""Every command of deep as a function of its words."""
+
+from functools import partial
+
+from deep.cli import main
+
+annotate = partial(main, command="annotate")
+calibrate = partial(main, command="calibrate")
+cognibench = partial(main, command="cognibench")
+data = partial(main, command="data")
+drift = partial(main, command="drift")
+explain = partial(main, command="explain")
+export = partial(main, command="export")
+fect = partial(main, command="fect")
+finetune = partial(main, command="finetune")
+fit = partial(main, command="fit")
+label_next = partial(main, command="label-next")
+loo = partial(main, command="loo")
+panel = partial(main, command="panel")
+paper = partial(main, command="paper")
+probe = partial(main, command="probe")
+prompts = partial(main, command="prompts")
+score = partial(main, command="score")
+select = partial(main, command="select")
+sequential = partial(main, command="sequential")
+transfer = partial(main, command="transfer")
+votes = partial(main, command="votes")

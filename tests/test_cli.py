@@ -1,0 +1,172 @@
+"""The `deep` command: its table, its errors and statuses, Ctrl-C, and sub-commands."""
+
+import sys
+import time
+import weakref
+from types import SimpleNamespace
+
+import pytest
+
+import deep
+from deep.cli import COMMANDS, main
+from deep.console import CommandParser, Subcommand, Values, run_subcommand
+from deep.exceptions import DeepError, StoppedError
+
+
+def ran(run, monkeypatch):
+    """Return the status of a command that does what `run` does."""
+    command = SimpleNamespace(__doc__="Test.", EXAMPLES="examples:", add_arguments=lambda parser: None, run=run)
+    monkeypatch.setattr("deep.cli.import_module", lambda name: command)
+    return main(["fit"])
+
+
+def test_unknown_command_lists_the_known(capsys):
+    """A typo exits 2 with one line that names the commands."""
+    assert main(["lou"]) == 2
+    assert f"`COMMAND` must be one of {', '.join(sorted(COMMANDS))}. Got 'lou'." in capsys.readouterr().err
+
+
+def test_version(capsys):
+    """`deep --version` prints the version."""
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"deep {deep.__version__}\n"
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_every_command_has_help_with_examples(name, capsys):
+    """`deep COMMAND --help` shows at least two examples."""
+    with pytest.raises(SystemExit) as stop:
+        main([name, "--help"])
+    assert stop.value.code == 0
+    assert "examples:" in capsys.readouterr().out
+
+
+def test_interrupt_while_loading_is_one_line(monkeypatch, capsys):
+    """Ctrl-C before the command has started is a line and status 130, not a traceback."""
+
+    def interrupted(name):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("deep.cli.import_module", interrupted)
+    assert main(["loo", "--test", "all"]) == 130
+    assert capsys.readouterr().err == "interrupted; nothing was written\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "text"),
+    [
+        (DeepError("`x` must be 1."), 2, "error: `x` must be 1.\n"),
+        (KeyboardInterrupt(), 130, "interrupted; nothing"),
+        (StoppedError("budget"), 3, "stopped: the budget is reached. Nothing was written; "),
+        (StoppedError("interrupted", "Add --resume."), 130, "stopped: interrupted. Add --resume.\n"),
+    ],
+)
+def test_errors_are_one_line(error, status, text, monkeypatch, capsys):
+    """What a user can mend is one line on stderr, never a traceback."""
+
+    def run(args):
+        raise error
+
+    assert ran(run, monkeypatch) == status
+    captured = capsys.readouterr()
+    assert captured.err.startswith(text)
+    assert captured.out == ""
+    assert "Traceback" not in captured.err
+
+
+def test_bugs_keep_their_traceback(monkeypatch):
+    """Anything else is not swallowed."""
+
+    def run(args):
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        ran(run, monkeypatch)
+
+
+def raised_in_a_callback(error):
+    """Raise where Python drops it: in what is called when an object goes."""
+
+    class Thing:
+        pass
+
+    def callback(_):
+        raise error
+
+    thing = Thing()
+    reference = weakref.ref(thing, callback)
+    del thing
+    return reference
+
+
+def test_an_interrupt_that_a_callback_drops_is_heard(monkeypatch, capsys):
+    """Ctrl-C at the moment when Python can only print it still ends the command."""
+
+    def run(args):
+        raised_in_a_callback(KeyboardInterrupt)
+        for _ in range(1000):
+            time.sleep(0.01)
+        return 0
+
+    hook = sys.unraisablehook
+    assert ran(run, monkeypatch) == 130
+    assert capsys.readouterr().err == "interrupted; nothing was written\n"
+    assert sys.unraisablehook is hook
+
+
+def test_other_errors_in_callbacks_are_shown_as_ever(monkeypatch):
+    """Only interrupts are taken up."""
+    seen = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: seen.append(unraisable.exc_type))
+
+    def run(args):
+        raised_in_a_callback(ZeroDivisionError)
+        return 0
+
+    assert ran(run, monkeypatch) == 0
+    assert seen == [ZeroDivisionError]
+
+
+def two_things(standard=None):
+    """Return a parser of the sub-commands `look FILE` and `report`."""
+    parser = CommandParser(prog="deep x", description="Test.", epilog="examples:")
+    look = Subcommand("look", "look at a file", lambda p: p.add_argument("file"), lambda args: args.file)
+    report = Subcommand("report", "print a report", lambda p: p.add_argument("--json"), vars)
+    parser.add_subcommands(look, report, standard=standard)
+    return parser
+
+
+def test_the_standard_sub_command_runs_where_none_is_named():
+    """A file of any name but a sub-command's; what is left in the options are its own alone."""
+    parser = two_things("look")
+    assert run_subcommand(parser.parse(["a.csv"])) == "a.csv"
+    assert run_subcommand(parser.parse(["look", "report"])) == "report"
+    assert run_subcommand(parser.parse(["report", "--json", "x"])) == {"json": "x"}
+
+
+def test_help_of_the_standard_sub_command_names_the_others(capsys):
+    """As the help of the command itself."""
+    with pytest.raises(SystemExit, match="0"):
+        two_things("look").parse(["--help"])
+    assert "other commands:\n  deep x report: print a report\n" in capsys.readouterr().out
+
+
+def test_one_of_several_sub_commands_must_be_named(capsys):
+    """Where none is standard."""
+    with pytest.raises(SystemExit, match="2"):
+        two_things().parse([])
+    assert "look | report" in capsys.readouterr().err
+
+
+def test_values_repeat_split_and_keep_file_names(tmp_path, monkeypatch):
+    """Several values come by blanks, commas or repetition; an existing file with a comma stays whole."""
+    import argparse
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a,b.csv").write_text("")
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--votes", action=Values, nargs="+", default=["unset"])
+    given = parser.parse_args(["--votes", "x,y", "a,b.csv", "--votes", "z"])
+    assert given.votes == ["x", "y", "a,b.csv", "z"]
+    assert vars(given) == {"votes": given.votes}
+    assert parser.parse_args([]).votes == ["unset"]
