@@ -79,9 +79,9 @@ def drift_report(
     --------
     >>> from deep.datasets import simulate_votes
     >>> from deep.evaluate import drift_report
-    >>> from deep.model import fit_model
+    >>> from deep.model import fit
     >>> votes = simulate_votes(0)
-    >>> model = fit_model(votes, sizes=[3], ensembler="LogisticRegression", calibrator="platt")
+    >>> model = fit(votes, sizes=[3], ensembler="LogisticRegression", calibrator="platt")
     >>> drift_report(model, votes).stale
     False
     """

@@ -127,8 +127,8 @@ def transferred_confidence(model: Model, accuracy: float) -> dict[str, object]:
     --------
     >>> from deep.datasets import simulate_votes
     >>> from deep.evaluate import transferred_confidence
-    >>> from deep.model import fit_model
-    >>> model = fit_model(simulate_votes(0), sizes=[3], ensembler="LogisticRegression", calibrator="platt")
+    >>> from deep.model import fit
+    >>> model = fit(simulate_votes(0), sizes=[3], ensembler="LogisticRegression", calibrator="platt")
     >>> found = transferred_confidence(model, 0.7)
     >>> found["guaranteed"], 0.5 <= found["confidence"] < 1, found["datasets"]
     (False, True, 4)

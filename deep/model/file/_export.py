@@ -52,8 +52,8 @@ def export_table(model: Model, out: Path, to: Literal["csv", "parquet", "sql"], 
     >>> import tempfile
     >>> from pathlib import Path
     >>> from deep.datasets import simulate_votes
-    >>> from deep.model import export_table, fit_model
-    >>> model = fit_model(simulate_votes(0), sizes=[2], ensembler="LogisticRegression", calibrator="platt")
+    >>> from deep.model import export_table, fit
+    >>> model = fit(simulate_votes(0), sizes=[2], ensembler="LogisticRegression", calibrator="platt")
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     export_table(model, Path(folder, "model.sql"), "sql")
     9
