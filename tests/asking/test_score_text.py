@@ -202,7 +202,7 @@ def test_the_budget_stops_it_and_nothing_is_scored(asked, capsys):
     with FaultServer() as server:
         words += ["--base-url", server.url, "--budget", "0.01"]
         assert score([str(asked / "model.json"), *words]) == 3
-    assert "stopped: budget" in capsys.readouterr().err
+    assert "stopped: the budget is reached" in capsys.readouterr().err
     assert not (asked / "s.csv").exists()
 
 
@@ -219,7 +219,7 @@ def test_the_budget_stops_it_and_nothing_is_scored(asked, capsys):
         (["--input", "none.csv", "--out", "s.csv"], "`examples` must be"),
         (["--input", "bad.csv", "--out", "s.csv"], "columns"),
         (["--input", "twice.csv", "--out", "s.csv"], "must be unique"),
-        (["--source-text", "a", "--claim-text", "b", "--model", "x", "y"], "must name one model"),
+        (["--source-text", "a", "--claim-text", "b", "--model", "x", "y"], "must name one LLM"),
         (["--source-text", "a", "--claim-text", "b", "--allow-missing"], "`allow_missing` must be given with `votes`"),
     ],
 )

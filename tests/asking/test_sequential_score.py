@@ -194,7 +194,7 @@ def test_a_run_out_of_budget_goes_on(tmp_path, capsys):
     with panel.server:
         first = panel.score(*words, "--budget", "20", out="few.jsonl", status=3)
         err = capsys.readouterr().err
-        assert "stopped: budget" in err
+        assert "stopped: the budget is reached" in err
         assert "% of the dollars saved" in err
         assert not (tmp_path / "few.jsonl").exists()
         second = panel.score(*words, out="few.jsonl")
