@@ -1,5 +1,6 @@
 """A hierarchical signal-detection model: each judge's leniency and discrimination, partly pooled over datasets."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,9 +9,9 @@ from scipy.special import logsumexp
 from deep._checks import Floats, Votes
 from deep._odds import expit
 from deep.features import distinct_patterns, weigh
-from deep.model.pool._pool_data import LabeledPanel
+from deep.model.pool._rows import LabeledRows
 
-__all__ = ["LatentClass", "fit_latent_class"]
+__all__ = ["JudgeEstimate", "LatentClass", "fit_latent_class", "judge_estimates"]
 
 N_NODES = 7
 MAX_ITERATIONS = 20
@@ -71,12 +72,36 @@ class LatentClass:
         return np.asarray(likelihood[:, 1] - likelihood[:, 0])
 
 
-def fit_latent_class(train: LabeledPanel) -> LatentClass:
-    """Fit each training dataset on its labels, and learn from them how judges differ from dataset to dataset.
+@dataclass(frozen=True, eq=False)
+class JudgeEstimate:
+    """Judges' parameters on one labeled dataset alone.
 
     Parameters
     ----------
-    train : LabeledPanel
+    theta : ndarray of shape (n_voters, 3)
+    noise : float
+        About the variance of counting of a leniency.
+    """
+
+    theta: Floats
+    noise: float
+
+
+def judge_estimates(train: LabeledRows) -> dict[int, JudgeEstimate]:
+    """Return the judges' parameters on each dataset: the same whichever other datasets are left out."""
+    start = _start(train)
+    alone = {group: train.only(group) for group in train.present()}
+    return {group: JudgeEstimate(_fit_labeled(rows, start), _noise(rows)) for group, rows in alone.items()}
+
+
+def fit_latent_class(train: LabeledRows, estimates: Mapping[int, JudgeEstimate] | None = None) -> LatentClass:
+    """Learn from labeled datasets how judges differ from dataset to dataset.
+
+    Parameters
+    ----------
+    train : LabeledRows
+    estimates : mapping of int to JudgeEstimate, optional
+        By dataset, of all of `train` and maybe others; default: :func:`judge_estimates` of `train`.
 
     Returns
     -------
@@ -87,23 +112,22 @@ def fit_latent_class(train: LabeledPanel) -> LatentClass:
     .. [1] S. Paun et al., "Comparing Bayesian models of annotation", TACL 6, 2018.
        https://doi.org/10.1162/tacl_a_00040
     """
-    start = np.tile([0.0, 2.0, 1.0], (train.votes.shape[1], 1))
-    estimates, noise = [], []
-    for group in train.present():
-        key = "latent-class", group
-        if key not in train.memo:
-            rows = train.only(group)
-            train.memo[key] = _fit_labeled(rows, start), _noise(rows)
-        estimates.append(train.memo[key][0])
-        noise.append(train.memo[key][1])
-    by_dataset = np.array(estimates)
+    known = judge_estimates(train) if estimates is None else estimates
+    present = [known[group] for group in train.present()]
+    by_dataset = np.array([one.theta for one in present])
     mean = by_dataset.mean(axis=0)
     between = ((by_dataset - mean) ** 2).sum(axis=0) / max(len(by_dataset) - 1, 1)
-    excess = between.mean(axis=0) - np.array([1.0, 4.0, 1.0]) * np.mean(noise)
+    # What counting adds to the spread is taken off; discrimination is a difference of two rates, so four times as much.
+    excess = between.mean(axis=0) - np.array([1.0, 4.0, 1.0]) * np.mean([one.noise for one in present])
     return LatentClass(mean, np.sqrt(np.maximum(excess, LEAST_SPREAD**2)))
 
 
-def _fit_labeled(rows: LabeledPanel, start: Floats) -> Floats:
+def _start(train: LabeledRows) -> Floats:
+    """Return where every judge starts: no leniency, and better than chance, so that labels keep their meaning."""
+    return np.tile([0.0, 2.0, 1.0], (train.votes.shape[1], 1))
+
+
+def _fit_labeled(rows: LabeledRows, start: Floats) -> Floats:
     """Return the judges' parameters on one labeled dataset, weakly pulled towards those of all judges."""
     patterns, where = distinct_patterns(rows.votes)
     given = _counts(patterns)
@@ -119,7 +143,7 @@ def _fit_labeled(rows: LabeledPanel, start: Floats) -> Floats:
     return theta
 
 
-def _noise(rows: LabeledPanel) -> float:
+def _noise(rows: LabeledRows) -> float:
     """Return about the variance of counting of a leniency, from the sizes of the two classes."""
     sizes = np.array([rows.weights[rows.labels == c].sum() for c in (0, 1)])
     return float((1.0 / (0.2 * sizes)).sum() / 4.0)
@@ -159,6 +183,8 @@ def _maximise(given: Floats, posterior: Floats, theta: Floats, centre: Floats, s
     gradient = (ones - total * p) @ design - (theta - centre) / spread**2
     curvature = np.einsum("jc,ca,cb->jab", total * p * (1 - p), design, design) + np.diag(1.0 / spread**2)
     step = np.linalg.solve(curvature, gradient[..., None])[..., 0]
+    # Expectation-maximisation needs only a better theta, not the best: one bounded Newton step cannot overshoot far.
     found = theta + np.clip(step, -1.0, 1.0)
+    # A judge of negative discrimination would swap the meaning of the two labels.
     found[:, 1] = np.maximum(found[:, 1], LEAST_DISCRIMINATION)
     return np.asarray(found)

@@ -1,19 +1,20 @@
 """Many ways to aggregate, weighted by how well each transfers to datasets it was not fitted on."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from deep._checks import Floats, check_both_classes, check_choice, check_consistent_length, check_labels
+from deep._checks import Floats, Weights, check_both_classes, check_choice, check_consistent_length, check_labels
 from deep._odds import P_MIN, expit, logit
 from deep.exceptions import InputError
 from deep.features import distinct_patterns, weigh
-from deep.model.pool._members import ADAPTIVE, MEMBERS, Scorer, members_for
-from deep.model.pool._pool_data import LabeledPanel, Panel
+from deep.model.pool._members import ADAPTIVE, Member, Scorer, members_for, members_of
+from deep.model.pool._rows import LabeledRows, Rows
 from deep.model.target import (
     MIN_DATASETS,
     Alignment,
@@ -30,13 +31,13 @@ from deep.model.target import (
 
 __all__ = ["Pool", "PoolScores"]
 
-Form = tuple[str, bool]
+FormKey = tuple[str, bool]
 """A member, and whether its dataset context is used."""
 
 
 @dataclass(frozen=True, eq=False)
 class PoolScores:
-    """What the pool says of a dataset without labels.
+    """The pool's scores of a dataset without labels.
 
     Parameters
     ----------
@@ -62,7 +63,7 @@ class PoolScores:
         """Return P(consistent) at the estimated prior."""
         return np.clip(expit(self._at_prior()), P_MIN, 1 - P_MIN)
 
-    def interval(self, counts: Any = None) -> tuple[Floats, Floats]:
+    def interval(self, counts: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
         """Return the bounds of `p_consistent` at level 0.9.
 
         Parameters
@@ -131,7 +132,15 @@ class Pool(BaseEstimator):
         self.temperature = temperature
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, *, groups: Any, sample_weight: Any = None, scores: Any = None) -> Self:
+    def fit(
+        self,
+        X: npt.ArrayLike,
+        y: npt.ArrayLike,
+        *,
+        groups: npt.ArrayLike,
+        sample_weight: Weights = None,
+        scores: npt.ArrayLike | None = None,
+    ) -> Self:
         """Learn from labeled datasets.
 
         Parameters
@@ -154,16 +163,35 @@ class Pool(BaseEstimator):
             these votes, or a value is out of range.
         """
         train = _labeled(X, y, groups, sample_weight, scores)
-        self.members_ = self._chosen(train)
-        self._fit_members(train)
-        self._align()
-        self._learn_prior()
-        self._weigh()
-        self._learn_misfit()
+        members = members_of(self._chosen(train), train)
+        self.members_ = tuple(members)
         self.n_scorers_ = train.scores.shape[1]
+        self.scorers_: dict[str, Scorer] = {name: fit(train, self.random_state) for name, fit in members.items()}
+        held = [_held(train, group, members, self.random_state) for group in train.present()]
+        forms = {(name, use): _fit_form(name, held, use_context=use) for name in members for use in (False, True)}
+        self.alignments_ = {key: form.alignment for key, form in forms.items()}
+        self.losses_ = {key: form.loss for key, form in forms.items()}
+        self.form_weights_ = _softmin(self.losses_, self.temperature)
+        self.weights_ = {name: self.form_weights_[name, False] + self.form_weights_[name, True] for name in members}
+        # To pick the one member that tells most of the prior would be a choice among near equals, which turns with a
+        # seed: all are averaged, but for those that adapt to a dataset and so are another function on each.
+        self.prior_members_ = tuple(name for name in members if name not in ADAPTIVE) or self.members_
+        contexts = [[one.points[name].context for name in self.prior_members_] for one in held]
+        self.prior_ = LearnedPrior().fit(contexts, [one.points[self.members_[0]].prior for one in held])
+        left_out = [_combined(i, one, forms, self.form_weights_) for i, one in enumerate(held)]
+        self.misfit_ = learn_misfit(
+            [
+                LeftOutRows(log_odds + shift, one.ones, one.zeros, one.cell)
+                for log_odds, shift, one in zip(left_out, self.prior_.left_out_, held, strict=True)
+            ]
+        )
+        inner = [_balanced_scores(z, one.ones, one.zeros) for z, one in zip(left_out, held, strict=True)]
+        self.inner_log_loss_, self.inner_balanced_accuracy_ = (float(value) for value in np.mean(inner, axis=0))
         return self
 
-    def score(self, X: Any, *, sample_weight: Any = None, scores: Any = None) -> PoolScores:
+    def score(
+        self, X: npt.ArrayLike, *, sample_weight: Weights = None, scores: npt.ArrayLike | None = None
+    ) -> PoolScores:
         """Score all rows of one new dataset, whose distribution of votes is looked at as well.
 
         Parameters
@@ -178,7 +206,7 @@ class Pool(BaseEstimator):
         PoolScores
         """
         check_is_fitted(self, "weights_")
-        target = Panel.from_arrays(X, scores, sample_weight)
+        target = Rows.from_arrays(X, scores, sample_weight)
         if target.scores.shape[1] != self.n_scorers_:
             raise InputError(
                 f"`scores` must have {self.n_scorers_} columns, as in `fit`. Got {target.scores.shape[1]}."
@@ -187,14 +215,14 @@ class Pool(BaseEstimator):
             return self._score_patterns(target)
         return self._score(target)
 
-    def _score_patterns(self, target: Panel) -> PoolScores:
+    def _score_patterns(self, target: Rows) -> PoolScores:
         """Score each distinct pattern once."""
         patterns, where = distinct_patterns(target.votes)
         weights = weigh(where, target.weights, len(patterns))
-        found = self._score(Panel(patterns, np.empty((len(patterns), 0)), weights))
+        found = self._score(Rows(patterns, np.empty((len(patterns), 0)), weights))
         return replace(found, log_odds=found.log_odds[where])
 
-    def _score(self, target: Panel) -> PoolScores:
+    def _score(self, target: Rows) -> PoolScores:
         raw = {name: scorer(target) for name, scorer in self.scorers_.items()}
         context = {name: context_of(values, target.weights) for name, values in raw.items()}
         log_odds = sum(
@@ -204,7 +232,7 @@ class Pool(BaseEstimator):
         statistics = [context[name] for name in self.prior_members_]
         return PoolScores(np.asarray(log_odds), self.prior_.predict(statistics), self.misfit_)
 
-    def _chosen(self, train: LabeledPanel) -> tuple[str, ...]:
+    def _chosen(self, train: LabeledRows) -> tuple[str, ...]:
         possible = members_for(train.votes.shape[1], train.scores.shape[1])
         for name in self.members or ():
             check_choice(name, possible, "members")
@@ -212,87 +240,93 @@ class Pool(BaseEstimator):
             raise InputError(f"`temperature` must be above 0. Got {self.temperature!r}.")
         return possible if self.members is None else tuple(self.members)
 
-    def _fit_members(self, train: LabeledPanel) -> None:
-        """Fit every member on all datasets, and score each dataset by fits on the others."""
-        self.scorers_: dict[str, Scorer] = {name: MEMBERS[name](train, self.random_state) for name in self.members_}
-        self._left_out: dict[str, list[LeftOut]] = {name: [] for name in self.members_}
-        self._rows: dict[str, list[Floats]] = {name: [] for name in self.members_}
-        self._labels: list[tuple[Floats, Floats, Any]] = []
-        for group in train.present():
-            others, held = train.without(group), train.only(group)
-            ones, zeros = held.weights * (held.labels == 1), held.weights * (held.labels == 0)
-            self._labels.append((ones, zeros, distinct_patterns(held.votes)[1]))
-            for name in self.members_:
-                score = MEMBERS[name](others, self.random_state)(held)
-                self._rows[name].append(score)
-                self._left_out[name].append(LeftOut.from_rows(score, ones, zeros))
 
-    def _align(self) -> None:
-        """Fit each form's alignment, and its loss on each dataset by alignments without it."""
-        self.alignments_: dict[Form, Alignment] = {}
-        self._inner: dict[Form, list[Alignment]] = {}
-        self.losses_: dict[Form, float] = {}
-        for name in self.members_:
-            held = self._left_out[name]
-            for use_context in (False, True):
-                form = name, use_context
-                self.alignments_[form] = fit_alignment(held, use_context=use_context)
-                self._inner[form] = [
-                    fit_alignment(held[:i] + held[i + 1 :], use_context=use_context) for i in range(len(held))
-                ]
-                losses = [
-                    balanced_log_loss(align(one.score, one.context), one)
-                    for align, one in zip(self._inner[form], held, strict=True)
-                ]
-                self.losses_[form] = float(np.mean(losses))
+@dataclass(frozen=True, eq=False)
+class _HeldOut:
+    """One training dataset, scored by members that were fitted on the others.
 
-    def _weigh(self) -> None:
-        losses = np.array(list(self.losses_.values()))
-        raw = np.exp(-(losses - losses.min()) / self.temperature)
-        self.form_weights_ = dict(zip(self.losses_, (raw / raw.sum()).tolist(), strict=True))
-        self.weights_ = {
-            name: self.form_weights_[name, False] + self.form_weights_[name, True] for name in self.members_
-        }
+    Parameters
+    ----------
+    ones, zeros : ndarray of float, shape (n_rows,)
+        Weight of label 1 and of label 0.
+    cell : ndarray of int, shape (n_rows,)
+        Which vote pattern each row has.
+    raw : dict of str to ndarray
+        By member: log-odds of the rows.
+    points : dict of str to LeftOut
+        The same, merged to fewer points.
+    """
 
-    def _learn_prior(self) -> None:
-        """Learn the prior from the mean P of every member.
-
-        To pick the one member that tells most would be a choice among near equals, which turns with a seed.
-        """
-        self.prior_members_ = tuple(name for name in self.members_ if name not in ADAPTIVE) or self.members_
-        contexts = [[one.context for one in self._left_out[name]] for name in self.prior_members_]
-        priors = [one.prior for one in self._left_out[self.members_[0]]]
-        self.prior_ = LearnedPrior().fit(np.transpose(contexts), priors)
-
-    def _learn_misfit(self) -> None:
-        left_out: list[LeftOutRows] = []
-        inner = []
-        for i, (ones, zeros, cell) in enumerate(self._labels):
-            log_odds = sum(
-                weight * self._inner[name, use][i](self._rows[name][i], self._left_out[name][i].context)
-                for (name, use), weight in self.form_weights_.items()
-            )
-            left_out.append(LeftOutRows(np.asarray(log_odds + self.prior_.left_out_[i]), ones, zeros, cell))
-            inner.append(_balanced_scores(np.asarray(log_odds), ones, zeros))
-        self.inner_log_loss_, self.inner_balanced_accuracy_ = (float(value) for value in np.mean(inner, axis=0))
-        self.misfit_ = learn_misfit(left_out)
-        del self._rows, self._labels, self._inner, self._left_out
+    ones: Floats
+    zeros: Floats
+    cell: npt.NDArray[np.intp]
+    raw: dict[str, Floats]
+    points: dict[str, LeftOut]
 
 
-def _labeled(X: Any, y: Any, groups: Any, sample_weight: Any, scores: Any) -> LabeledPanel:
+@dataclass(frozen=True, eq=False)
+class _Form:
+    """A member's alignment, those without each dataset, and the mean loss of these on the dataset left out."""
+
+    alignment: Alignment
+    without: list[Alignment]
+    loss: float
+
+
+def _held(train: LabeledRows, group: int, members: Mapping[str, Member], seed: int) -> _HeldOut:
+    """Score one dataset by fits on the others."""
+    others, rows = train.without(group), train.only(group)
+    ones, zeros = rows.weights * (rows.labels == 1), rows.weights * (rows.labels == 0)
+    raw = {name: fit(others, seed)(rows) for name, fit in members.items()}
+    points = {name: LeftOut.from_rows(score, ones, zeros) for name, score in raw.items()}
+    return _HeldOut(ones, zeros, distinct_patterns(rows.votes)[1], raw, points)
+
+
+def _fit_form(name: str, held: Sequence[_HeldOut], *, use_context: bool) -> _Form:
+    """Align a member's scores on all datasets, and judge it on each by alignments that never saw it."""
+    points = [one.points[name] for one in held]
+    without = [fit_alignment(points[:i] + points[i + 1 :], use_context=use_context) for i in range(len(points))]
+    losses = [balanced_log_loss(align(p.score, p.context), p) for align, p in zip(without, points, strict=True)]
+    return _Form(fit_alignment(points, use_context=use_context), without, float(np.mean(losses)))
+
+
+def _softmin(losses: Mapping[FormKey, float], temperature: float) -> dict[FormKey, float]:
+    """Return weights exp(-loss / temperature) that sum to 1."""
+    values = np.array(list(losses.values()))
+    raw = np.exp(-(values - values.min()) / temperature)
+    return dict(zip(losses, (raw / raw.sum()).tolist(), strict=True))
+
+
+def _combined(i: int, one: _HeldOut, forms: Mapping[FormKey, _Form], weights: Mapping[FormKey, float]) -> Floats:
+    """Return the log-odds of the i-th dataset's rows by all forms, none of which saw it."""
+    return np.asarray(
+        sum(
+            weight * forms[name, use].without[i](one.raw[name], one.points[name].context)
+            for (name, use), weight in weights.items()
+        )
+    )
+
+
+def _labeled(
+    X: npt.ArrayLike,
+    y: npt.ArrayLike,
+    groups: npt.ArrayLike,
+    sample_weight: Weights,
+    scores: npt.ArrayLike | None,
+) -> LabeledRows:
     """Check labeled rows, leave out those of weight 0, and return them."""
-    panel = Panel.from_arrays(X, scores, sample_weight)
+    panel = Rows.from_arrays(X, scores, sample_weight)
     labels = check_labels(y, len(panel.votes))
     names, codes = np.unique(np.asarray(groups).astype(str), return_inverse=True)
     check_consistent_length(codes, len(labels), "groups")
-    train = _in_order(LabeledPanel(panel.votes, panel.scores, panel.weights, labels, codes).rows(panel.weights > 0))
+    train = _in_order(LabeledRows(panel.votes, panel.scores, panel.weights, labels, codes).rows(panel.weights > 0))
     if len(train.present()) < MIN_DATASETS:
         raise InputError(f"`groups` must name at least {MIN_DATASETS} datasets. Got {len(train.present())}.")
     check_both_classes(train.labels, names[train.groups], name="y")
     return train
 
 
-def _in_order(train: LabeledPanel) -> LabeledPanel:
+def _in_order(train: LabeledRows) -> LabeledRows:
     """Return rows in an order that depends on what they hold alone, equal ones without scores merged."""
     if train.scores.shape[1]:
         keys = [*train.scores.T[::-1], *train.votes.T[::-1], train.labels, train.groups]
@@ -304,7 +338,7 @@ def _in_order(train: LabeledPanel) -> LabeledPanel:
     kept = np.flatnonzero(counts)
     code, pattern = kept // len(patterns), kept % len(patterns)
     votes, labels = patterns[pattern], (code % 2).astype(np.int8)
-    return LabeledPanel(votes, np.empty((len(kept), 0)), counts[kept], labels, code // 2)
+    return LabeledRows(votes, np.empty((len(kept), 0)), counts[kept], labels, code // 2)
 
 
 def _balanced_scores(log_odds: Floats, ones: Floats, zeros: Floats) -> tuple[float, float]:

@@ -7,7 +7,7 @@ import numpy as np
 from deep._checks import Floats
 from deep._odds import logit
 from deep.features import weigh
-from deep.model.pool._pool_data import LabeledPanel
+from deep.model.pool._rows import LabeledRows
 
 __all__ = ["Standardizer", "fit_standardizer", "strongest"]
 
@@ -84,7 +84,7 @@ def _knots(column: Floats, weights: Floats) -> tuple[Floats, Floats]:
     return values, middle
 
 
-def strongest(train: LabeledPanel, n: int) -> list[int]:
+def strongest(train: LabeledRows, n: int) -> list[int]:
     """Return the `n` scorers whose mean area under the ROC curve over training datasets is furthest from a half."""
     areas = np.zeros(train.scores.shape[1])
     for group in train.present():

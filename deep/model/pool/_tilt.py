@@ -9,7 +9,7 @@ from scipy.special import logsumexp
 
 from deep._checks import Floats
 from deep.features import weigh
-from deep.model.pool._pool_data import LabeledPanel
+from deep.model.pool._rows import LabeledRows
 
 __all__ = ["Tilt", "fit_tilt"]
 
@@ -68,14 +68,14 @@ class Tilt:
         return np.asarray(raw - logsumexp(raw, axis=1, keepdims=True))
 
 
-def fit_tilt(score: Floats, train: LabeledPanel) -> Tilt:
+def fit_tilt(score: Floats, train: LabeledRows) -> Tilt:
     """Learn the table of a score over training datasets, and how much each of them bends it.
 
     Parameters
     ----------
     score : ndarray of float, shape (n_examples,)
         One score a training row.
-    train : LabeledPanel
+    train : LabeledRows
 
     Returns
     -------
@@ -104,7 +104,7 @@ def fit_tilt(score: Floats, train: LabeledPanel) -> Tilt:
     return Tilt(edges, log_table, centres, np.maximum(np.sqrt((tilts**2).mean(axis=0)), LEAST_SPREAD))
 
 
-def _tables(where: npt.NDArray[np.intp], train: LabeledPanel, n_bins: int) -> Floats:
+def _tables(where: npt.NDArray[np.intp], train: LabeledRows, n_bins: int) -> Floats:
     """Return by dataset and class the share of weight in each bin, shape (n_datasets, 2, n_bins)."""
     found = []
     for group in train.present():

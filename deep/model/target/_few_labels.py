@@ -7,7 +7,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from deep._checks import Floats, check_labels, check_probabilities, check_sample_weight
+from deep._checks import Floats, Weights, check_labels, check_probabilities, check_sample_weight
 from deep._odds import P_MIN, expit, logit
 from deep.exceptions import InputError
 from deep.model.target._align import newton_logistic
@@ -51,7 +51,7 @@ class FewLabels(BaseEstimator):
     def __init__(self, misfit: Misfit) -> None:
         self.misfit = misfit
 
-    def fit(self, y_prob: npt.ArrayLike, y_true: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> Self:
+    def fit(self, y_prob: npt.ArrayLike, y_true: npt.ArrayLike, sample_weight: Weights = None) -> Self:
         """Learn from labeled rows of the new dataset; one class alone is enough.
 
         Parameters
@@ -88,7 +88,7 @@ class FewLabels(BaseEstimator):
         z = logit(check_probabilities(y_prob))
         return np.asarray(np.clip(expit(self.coef_[0] + self.coef_[1] * z), P_MIN, 1 - P_MIN))
 
-    def interval(self, y_prob: npt.ArrayLike, counts: Floats | None = None) -> tuple[Floats, Floats]:
+    def interval(self, y_prob: npt.ArrayLike, counts: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
         """Return the bounds of corrected P at level 0.9; of the rate observed in `counts` rows where given."""
         check_is_fitted(self, "coef_")
         z = logit(check_probabilities(y_prob))

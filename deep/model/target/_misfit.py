@@ -78,7 +78,7 @@ class Misfit:
     n_datasets: int
     cell_spread: float = 0.0
 
-    def interval(self, log_odds: Floats, counts: Floats | None = None) -> tuple[Floats, Floats]:
+    def interval(self, log_odds: Floats, counts: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
         """Return the bounds of P at each log-odds, at level 0.9: Student's t with one degree a dataset.
 
         Parameters
@@ -97,7 +97,7 @@ class Misfit:
         return self.bounds(np.asarray(log_odds), np.asarray(log_odds), self.second_moment, counts)
 
     def bounds(
-        self, log_odds: Floats, centre: Floats, covariance: Floats, counts: Floats | None
+        self, log_odds: Floats, centre: Floats, covariance: Floats, counts: npt.ArrayLike | None
     ) -> tuple[Floats, Floats]:
         """Return the bounds around `centre` where intercept and slope on `log_odds` have this covariance."""
         variance = covariance[0, 0] + 2 * covariance[0, 1] * log_odds + covariance[1, 1] * log_odds**2

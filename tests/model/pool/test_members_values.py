@@ -12,9 +12,9 @@ from sklearn.linear_model import LogisticRegression as Ridge
 
 from deep.ensembles import LogisticRegression, RandomForest
 from deep.model.pool import _members
-from deep.model.pool._latent_class import fit_latent_class
-from deep.model.pool._members import ADAPTIVE, MEMBERS, members_for
-from deep.model.pool._pool_data import LabeledPanel, Panel
+from deep.model.pool._latent_class import fit_latent_class, judge_estimates
+from deep.model.pool._members import ADAPTIVE, MEMBERS, members_for, members_of
+from deep.model.pool._rows import LabeledRows, Rows
 from deep.model.pool._tilt import fit_tilt
 
 
@@ -28,12 +28,12 @@ def panel(seed, n_datasets=3, n=40, n_voters=3, n_scorers=0):
     latent = (2.0 * y - 1)[:, None] * np.linspace(0.4, 1.2, k) + rng.normal(0, 0.5, n_datasets)[groups][:, None]
     latent = latent + rng.normal(0, 1, latent.shape)
     votes = np.where(rng.random(latent.shape) < 0.1, -1, latent > 0).astype(np.int8)[:, :n_voters]
-    return LabeledPanel(votes, expit(latent[:, :n_scorers]), rng.integers(1, 4, len(y)) * 1.0, y, groups)
+    return LabeledRows(votes, expit(latent[:, :n_scorers]), rng.integers(1, 4, len(y)) * 1.0, y, groups)
 
 
 def unlabeled(rows):
     """Return rows of a panel as those of a new dataset."""
-    return Panel(rows.votes, rows.scores, rows.weights)
+    return Rows(rows.votes, rows.scores, rows.weights)
 
 
 def balanced(rows):
@@ -233,7 +233,7 @@ def test_the_latent_class_spreads_where_datasets_differ():
     """One judge lenient on one dataset, strict on another: the spread is that of the two fits, less the noise."""
     votes, labels = np.tile([[1], [1], [1], [0], [1], [0], [0], [0]], (40, 1)), np.tile([1, 1, 0, 0], 80)
     votes[:160][labels[:160] == 0] = 1
-    rows = LabeledPanel(
+    rows = LabeledRows(
         votes.astype(np.int8), np.empty((320, 0)), np.ones(320), labels.astype(np.int8), np.repeat([0, 1], 160)
     )
     fitted = fit_latent_class(rows)
@@ -247,7 +247,7 @@ def test_log_odds_of_the_latent_class_are_held_within_20():
     """Sixty judges that err independently, one time in twelve, have log-odds beyond it."""
     labels = np.repeat([1, 0], 30)
     votes = np.where(np.random.default_rng(0).random((60, 60)) < 1 / 12, 1 - labels[:, None], labels[:, None])
-    rows = LabeledPanel(
+    rows = LabeledRows(
         votes.astype(np.int8), np.empty((60, 0)), np.ones(60), labels.astype(np.int8), np.zeros(60, dtype=int)
     )
     assert fit_latent_class(rows).adapt(rows.votes, rows.weights).max() > 20
@@ -255,18 +255,18 @@ def test_log_odds_of_the_latent_class_are_held_within_20():
     assert (found.min(), found.max()) == (-20.0, 20.0)
 
 
-def test_what_one_dataset_teaches_is_worked_out_once():
-    """Fits without another dataset reuse it; rows chosen otherwise do not."""
+def test_what_one_dataset_teaches_can_be_handed_in():
+    """Estimates of all datasets serve fits without one of them, and give what working them out anew gives."""
     rows = panel(13, n=20)
-    fit_latent_class(rows)
-    key = ("latent-class", 1)
-    assert set(rows.memo) == {("latent-class", d) for d in range(3)}
-    theta, noise = rows.memo[key]
-    rows.memo[key] = theta + 1.0, noise
-    changed = fit_latent_class(rows.without(0)).mean
-    rows.memo[key] = theta, noise
-    assert changed - fit_latent_class(rows.without(0)).mean == pytest.approx(np.full((3, 3), 0.5), abs=1e-12)
-    assert rows.only(1).memo == {}
+    estimates = judge_estimates(rows)
+    assert set(estimates) == {0, 1, 2}
+    others = rows.without(0)
+    assert np.array_equal(fit_latent_class(others, estimates).mean, fit_latent_class(others).mean)
+    changed = {**estimates, 1: replace(estimates[1], theta=estimates[1].theta + 1.0)}
+    moved = fit_latent_class(others, changed).mean - fit_latent_class(others).mean
+    assert moved == pytest.approx(np.full((3, 3), 0.5), abs=1e-12)
+    member = members_of(["latent-class"], rows)["latent-class"]
+    assert np.array_equal(member(others, 0)(unlabeled(rows)), MEMBERS["latent-class"](others, 0)(unlabeled(rows)))
 
 
 def plain_tilt(score, rows):
@@ -343,13 +343,13 @@ def test_the_tilt_is_that_of_loops(seed, distinct):
 def test_tilts_have_a_least_spread_and_bounds():
     """Datasets that are copies have no tilt: a spread of 0.1 is kept; a class at one end has a tilt of 5."""
     score, labels = np.tile(np.linspace(-1, 1, 10), 6), np.tile(np.repeat([0, 1], 10), 3)
-    rows = LabeledPanel(
+    rows = LabeledRows(
         np.zeros((60, 1), np.int8), np.empty((60, 0)), np.ones(60), labels.astype(np.int8), np.repeat([0, 1, 2], 20)
     )
     assert fit_tilt(score, rows).spread.tolist() == [0.1, 0.1]
     # Dataset 0 has all its zeros at the lower end, dataset 1 at the upper: no tilt reaches their means.
     apart = np.concatenate([np.full(10, -1.0), score[:10], np.full(10, 1.0), score[:10]])
-    two = LabeledPanel(
+    two = LabeledRows(
         np.zeros((40, 1), np.int8),
         np.empty((40, 0)),
         np.ones(40),

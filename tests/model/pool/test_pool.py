@@ -7,7 +7,7 @@ from scipy.special import expit
 from deep.exceptions import InputError
 from deep.model import Pool
 from deep.model.pool._members import ADAPTIVE, MEMBERS, members_for
-from deep.model.pool._pool_data import LabeledPanel, Panel
+from deep.model.pool._rows import LabeledRows, Rows
 from deep.model.pool._tilt import fit_tilt
 
 QUICK = ["logistic-votes", "latent-class", "tilt"]
@@ -42,8 +42,8 @@ def split(data, target):
 def test_every_member_separates_the_classes(name):
     """On a dataset that it was not fitted on, each member scores consistent rows higher."""
     (votes, labels, groups, scores), (new_votes, y, _, new_scores) = split(world(0), 7)
-    train = LabeledPanel(votes.astype(np.int8), scores, np.ones(len(votes)), labels.astype(np.int8), groups)
-    target = Panel(new_votes.astype(np.int8), new_scores, np.ones(len(y)))
+    train = LabeledRows(votes.astype(np.int8), scores, np.ones(len(votes)), labels.astype(np.int8), groups)
+    target = Rows(new_votes.astype(np.int8), new_scores, np.ones(len(y)))
     score = MEMBERS[name](train, 0)(target)
     assert score.shape == y.shape
     assert np.isfinite(score).all()
@@ -60,14 +60,14 @@ def test_members_on_votes_are_exact_on_cells(name):
     def panel(repeats):
         rows = np.repeat(np.arange(len(votes)), repeats)
         weights = np.ones(len(rows)) if repeats is times else times.astype(float)
-        return LabeledPanel(
+        return LabeledRows(
             votes[rows].astype(np.int8), np.empty((len(rows), 0)), weights, labels[rows].astype(np.int8), groups[rows]
         )
 
     def target(repeats):
         rows = np.repeat(np.arange(len(new_votes)), repeats)
         weights = np.ones(len(rows)) if repeats is new_times else new_times.astype(float)
-        return Panel(new_votes[rows].astype(np.int8), np.empty((len(rows), 0)), weights)
+        return Rows(new_votes[rows].astype(np.int8), np.empty((len(rows), 0)), weights)
 
     once = np.ones(len(votes), dtype=int), np.ones(len(new_votes), dtype=int)
     repeated = MEMBERS[name](panel(times), 0)(target(new_times))
@@ -149,7 +149,7 @@ def test_the_tilt_moves_towards_the_target():
     rng = np.random.default_rng(0)
     labels, groups = np.tile([0, 1], 600), np.repeat(np.arange(4), 300)
     score = rng.normal(2.0 * labels - 1.0 + rng.normal(0, 0.7, 4)[groups], 1.0)
-    panel = LabeledPanel(np.zeros((1200, 1), np.int8), np.empty((1200, 0)), np.ones(1200), labels, groups)
+    panel = LabeledRows(np.zeros((1200, 1), np.int8), np.empty((1200, 0)), np.ones(1200), labels, groups)
     tilt = fit_tilt(score, panel)
     moved = rng.normal(2.0 * labels[:400] - 1.0 + 1.0, 1.0)
     at_zero = tilt.adapt(np.r_[moved, 0.0], np.r_[np.ones(400), 0.0])[-1]

@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 from deep.exceptions import InputError
 from deep.model.pool import Pool, PoolScores
 from deep.model.pool._members import MEMBERS
-from deep.model.pool._pool_data import LabeledPanel, Panel
+from deep.model.pool._rows import LabeledRows, Rows
 from deep.model.target import LearnedPrior, LeftOutRows, Misfit, PriorEstimate, learn_misfit
 
 NAMES = np.array(["north", "east", "south", "west", "up"])
@@ -34,8 +34,8 @@ def member_scores(name, rows, held, seed=0):
     """Return a member's log-odds on held rows, fitted on others; rows are (votes, labels, groups, weights, scores)."""
     votes, y, groups, w, scores = rows
     codes = np.unique(groups, return_inverse=True)[1]
-    scorer = MEMBERS[name](LabeledPanel(votes, scores, w, y.astype(np.int8), codes), seed)
-    return scorer(Panel(held[0], held[4], held[3]))
+    scorer = MEMBERS[name](LabeledRows(votes, scores, w, y.astype(np.int8), codes), seed)
+    return scorer(Rows(held[0], held[4], held[3]))
 
 
 def context_of(score, w):

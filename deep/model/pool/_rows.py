@@ -1,20 +1,20 @@
 """The rows that the pool learns from and scores: hard votes, soft scores beside them, weights."""
 
-from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Floats, Labels, Votes, check_consistent_length, check_sample_weight, check_votes
+from deep._checks import Floats, Labels, Votes, Weights, check_consistent_length, check_sample_weight, check_votes
 from deep.exceptions import InputError
 from deep.features import weigh
 
-__all__ = ["LabeledPanel", "Panel", "check_scores"]
+__all__ = ["LabeledRows", "Rows", "check_scores"]
 
 
 @dataclass(frozen=True, eq=False)
-class Panel:
+class Rows:
     """Judges' votes and scores on the rows of one dataset, labels unknown.
 
     Parameters
@@ -31,19 +31,21 @@ class Panel:
     weights: Floats
 
     @classmethod
-    def from_arrays(cls, X: Any, scores: Any = None, sample_weight: Any = None) -> "Panel":
-        """Check rows of votes, scores and weights, and return them as a panel."""
+    def from_arrays(
+        cls, X: npt.ArrayLike, scores: npt.ArrayLike | None = None, sample_weight: Weights = None
+    ) -> "Rows":
+        """Check rows of votes, scores and weights, and return them."""
         votes = check_votes(X)
-        return Panel(votes, check_scores(scores, len(votes)), check_sample_weight(sample_weight, len(votes)))
+        return Rows(votes, check_scores(scores, len(votes)), check_sample_weight(sample_weight, len(votes)))
 
-    def rows(self, kept: npt.NDArray[Any]) -> Self:
-        """Return the panel of these rows (a mask or positions)."""
+    def rows(self, kept: npt.NDArray[np.bool_] | npt.NDArray[np.intp]) -> Self:
+        """Return these rows (a mask or positions)."""
         arrays = {name: value[kept] for name, value in vars(self).items() if isinstance(value, np.ndarray)}
         return replace(self, **arrays)
 
 
 @dataclass(frozen=True, eq=False)
-class LabeledPanel(Panel):
+class LabeledRows(Rows):
     """Rows of several labeled datasets.
 
     Parameters
@@ -52,22 +54,14 @@ class LabeledPanel(Panel):
         0 or 1.
     groups : ndarray of int, shape (n_examples,)
         The dataset of each row, as a number.
-    memo : dict
-        What a member has worked out from one dataset's rows alone, by (member, dataset): the same whichever
-        other datasets are left out.
     """
 
     labels: Labels
     groups: npt.NDArray[np.intp]
-    memo: dict[tuple[str, int], Any] = field(default_factory=dict)
-
-    def rows(self, kept: npt.NDArray[Any]) -> Self:
-        """Return the panel of these rows (a mask or positions), with nothing remembered."""
-        return replace(super().rows(kept), memo={})
 
     def without(self, group: int) -> Self:
-        """Return the panel of all other datasets, whole, so that what was worked out for them stays true."""
-        return replace(self.rows(self.groups != group), memo=self.memo)
+        """Return the rows of all other datasets."""
+        return self.rows(self.groups != group)
 
     def only(self, group: int) -> Self:
         """Return one dataset's rows."""
@@ -83,14 +77,14 @@ class LabeledPanel(Panel):
         size = weigh(code, self.weights)
         return np.asarray(self.weights / size[code] * self.weights.sum() / (size > 0).sum())
 
-    def by_class(self, group: int) -> tuple["LabeledPanel", Floats, Floats]:
+    def by_class(self, group: int) -> tuple["LabeledRows", Floats, Floats]:
         """Return one dataset's rows, and their weights within label 1 and within label 0, each summing to 1."""
         rows = self.only(group)
         ones, zeros = rows.weights * (rows.labels == 1), rows.weights * (rows.labels == 0)
         return rows, ones / ones.sum(), zeros / zeros.sum()
 
 
-def check_scores(scores: Any, n: int) -> Floats:
+def check_scores(scores: npt.ArrayLike | None, n: int) -> Floats:
     """Return soft votes as a float matrix of `n` rows: finite or NaN; no columns where None."""
     if scores is None:
         return np.empty((n, 0))
