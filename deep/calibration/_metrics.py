@@ -153,7 +153,7 @@ def balanced_accuracy(
     >>> balanced_accuracy([0, 1, 1, 1, 1], [0.2, 0.4, 0.5, 0.7, 0.9])
     0.875
     """
-    return _balanced_accuracy(_confusion_at(y_true, y_prob, threshold, sample_weight))
+    return _decisions_at(y_true, y_prob, threshold, sample_weight)["balanced_accuracy"]
 
 
 def precision(y_true: ArrayLike, y_prob: ArrayLike, *, threshold: float = 0.5, sample_weight: Weights = None) -> float:
@@ -170,7 +170,7 @@ def precision(y_true: ArrayLike, y_prob: ArrayLike, *, threshold: float = 0.5, s
     >>> precision([0, 0, 1, 1], [0.2, 0.6, 0.7, 0.4])
     0.5
     """
-    return _precision(_confusion_at(y_true, y_prob, threshold, sample_weight))
+    return _decisions_at(y_true, y_prob, threshold, sample_weight)["precision"]
 
 
 def recall(y_true: ArrayLike, y_prob: ArrayLike, *, threshold: float = 0.5, sample_weight: Weights = None) -> float:
@@ -187,7 +187,7 @@ def recall(y_true: ArrayLike, y_prob: ArrayLike, *, threshold: float = 0.5, samp
     >>> recall([1, 1, 1, 1], [0.2, 0.6, 0.7, 0.9])
     0.75
     """
-    return _recall(_confusion_at(y_true, y_prob, threshold, sample_weight))
+    return _decisions_at(y_true, y_prob, threshold, sample_weight)["recall"]
 
 
 def evaluate(
@@ -247,12 +247,10 @@ def evaluate(
         decided = _decide(p, threshold)
     else:
         _, decided, _ = checked_rows(y_decision, y_prob, sample_weight, labels="y_decision")
-    scores, confusion = collapse(p, y, w), _confusion(y, decided, w)
+    scores = collapse(p, y, w)
     brier = _brier(scores, check_bins(n_bins))
     return {
-        "balanced_accuracy": _balanced_accuracy(confusion),
-        "precision": _precision(confusion),
-        "recall": _recall(confusion),
+        **_decisions(y, decided, w),
         "auroc": _auroc(scores),
         "log_loss": _log_loss(scores),
         "brier": brier.brier,
@@ -300,27 +298,17 @@ def _decide(p: Floats, threshold: float) -> Labels:
     return (p >= threshold).astype(np.int8)
 
 
-def _confusion(y: Labels, decided: Labels, w: Floats) -> Floats:
-    """Return the weight of each (label, decision), shape (2, 2)."""
-    return weigh(2 * y + decided, w, 4).reshape(2, 2)
-
-
-def _confusion_at(y_true: ArrayLike, y_prob: ArrayLike, threshold: float, sample_weight: Weights) -> Floats:
-    p, y, w = checked_rows(y_true, y_prob, sample_weight)
-    return _confusion(y, _decide(p, threshold), w)
-
-
-def _balanced_accuracy(confusion: Floats) -> float:
+def _decisions(y: Labels, decided: Labels, w: Floats) -> dict[str, float]:
+    """Return the metrics of decisions, from the weight of each (label, decision)."""
+    confusion = weigh(2 * y + decided, w, 4).reshape(2, 2)
     right0, right1 = (_ratio(confusion[label, label], confusion[label].sum()) for label in (0, 1))
-    return (right0 + right1) / 2.0
+    precise = _ratio(confusion[1, 1], confusion[:, 1].sum())
+    return {"balanced_accuracy": (right0 + right1) / 2.0, "precision": precise, "recall": right1}
 
 
-def _precision(confusion: Floats) -> float:
-    return _ratio(confusion[1, 1], confusion[:, 1].sum())
-
-
-def _recall(confusion: Floats) -> float:
-    return _ratio(confusion[1, 1], confusion[1].sum())
+def _decisions_at(y_true: ArrayLike, y_prob: ArrayLike, threshold: float, sample_weight: Weights) -> dict[str, float]:
+    p, y, w = checked_rows(y_true, y_prob, sample_weight)
+    return _decisions(y, _decide(p, threshold), w)
 
 
 def _ratio(part: float, whole: float) -> float:

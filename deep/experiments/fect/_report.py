@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from deep._figures import AMBER, BLUE, GRAY, RED, new_figure, save_figure
+from deep._figures import AMBER, BLUE, GRAY, RED, new_figure, save_figures
 from deep._files import JsonObject
 from deep.evaluate import markdown
 from deep.experiments.fect._scores import METRICS, pick_best
@@ -39,7 +39,7 @@ def cells(summary: pd.DataFrame, metric: str, *, bold: bool = True) -> pd.DataFr
 def _intervals(summary: pd.DataFrame, metric: str) -> pd.DataFrame:
     """Return the means and 95 % t-intervals that the figure of a metric shows."""
     chosen = summary[summary["metric"] == metric]
-    rows = zip(chosen["mean"], chosen["low"], chosen["high"], strict=True)
+    rows = chosen[["mean", "low", "high"]].itertuples(index=False)
     return _wide(
         chosen, ["-" if np.isnan(low) else f"{mean:.3f} ({low:.3f} to {high:.3f})" for mean, low, high in rows]
     )
@@ -92,10 +92,9 @@ def _without_a_vote(runs: pd.DataFrame) -> str:
 
 def draw(summary: pd.DataFrame, folder: Path, *, reasoning: Sequence[str] = ()) -> None:
     """Draw Figures 5, 7 and 8: means and 95 % intervals, reasoning models above the others where they are named."""
-    for metric, number in FIGURES.items():
-        chosen = summary[summary["metric"] == metric]
-        if chosen["mean"].notna().any():
-            save_figure(_figure(chosen, metric, reasoning), folder / f"figure-{number}-{metric}")
+    chosen = {metric: summary[summary["metric"] == metric] for metric in FIGURES}
+    drawn = {m: _figure(rows, m, reasoning) for m, rows in chosen.items() if rows["mean"].notna().any()}
+    save_figures({f"figure-{FIGURES[metric]}-{metric}": figure for metric, figure in drawn.items()}, folder)
 
 
 def _figure(chosen: pd.DataFrame, metric: str, reasoning: Sequence[str]) -> "Figure":

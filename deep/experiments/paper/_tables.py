@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pandas as pd
 
-from deep.datasets import PublishedFigure, published_baselines, published_points, published_table
+from deep.datasets import published_baselines, published_points, published_table
 from deep.evaluate import Row, Run
 
 PUBLISHED, THIS_RUN = "published", "this run"
@@ -90,12 +90,8 @@ def single_prompts(runs: Sequence[Run]) -> Iterator[Row]:
 
 def _published(number: str) -> Iterator[Row]:
     for figure in published_table(number):
-        yield _of(figure)
-
-
-def _of(figure: PublishedFigure) -> Row:
-    more = {"n_prompts": figure.n_prompts, "calibrator": figure.calibrator, "metric": figure.metric}
-    return _row(figure.table, figure.dataset, figure.ensembler, PUBLISHED, figure.value, **more)
+        more = {"n_prompts": figure.n_prompts, "calibrator": figure.calibrator, "metric": figure.metric}
+        yield _row(figure.table, figure.dataset, figure.ensembler, PUBLISHED, figure.value, **more)
 
 
 def _measured(table: str, run: Run, metric: str, keep: Callable[[Row], bool]) -> Iterator[Row]:

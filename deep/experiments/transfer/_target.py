@@ -1,5 +1,6 @@
 """One dataset held out: the pool and its rivals, without a label of it and with a few."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -20,19 +21,7 @@ from deep.evaluate import (
 )
 from deep.experiments.transfer._labels import few_label_errors, fewer_labels
 from deep.features import distinct_patterns
-from deep.model import (
-    RECIPES,
-    Candidate,
-    Pool,
-    PoolScores,
-    Subset,
-    TrainingSet,
-    choose_subsets,
-    fit_candidates,
-    recommend,
-    task_seed,
-    training_set,
-)
+from deep.model import RECIPES, Candidate, Pool, PoolScores, chain_tasks, recommend, search, training_set
 from deep.records import VoteMatrix
 
 MIN_CELL = 30
@@ -132,43 +121,36 @@ def _metrics(y: Labels, p: Floats, decisions: Decisions, settings: TransferSetti
 
 def _paper(split: HoldOut, settings: TransferSettings) -> Row:
     """Return the paper's recipe: three ensemblers x three sizes, chosen by accuracy, calibrated by Platt."""
-    recipe = RECIPES["paper"]
-    training = training_set(split.train, recipe, random_state=settings.random_state)
-    sizes = list(dict.fromkeys(min(size, split.train.shape[1]) for size in PAPER_SIZES))
-    subsets = choose_subsets(training, sizes, selector="auto", criterion=recipe.subset_criterion)
-    found = [
-        candidate
-        for subset in subsets
-        for name in PAPER_ENSEMBLERS
-        for candidate in _calibrated(name, subset, split, training, settings)
-    ]
-    best = recommend(found, "accuracy")
+    best = recommend(_calibrated(split, settings, PAPER_ENSEMBLERS, PAPER_SIZES), "accuracy")
     return _on_rows(best, split, settings) | {"chain": f"{best.ensembler} ({len(best.prompts)})"}
 
 
 def _pooled_platt(split: HoldOut, settings: TransferSettings) -> Row:
     """Return logistic regression on the votes of all rows as they come, with Platt on the same rows."""
-    training = training_set(split.train, RECIPES["paper"], random_state=settings.random_state)
-    columns = tuple(range(split.train.shape[1]))
-    (best,) = _calibrated("LogisticRegression", Subset(columns, "all"), split, training, settings)
+    (best,) = _calibrated(split, settings, ["LogisticRegression"], ["all"])
     return _on_rows(best, split, settings)
+
+
+def _calibrated(
+    split: HoldOut, settings: TransferSettings, ensemblers: Sequence[str], sizes: Sequence[int | str]
+) -> list[Candidate]:
+    """Return the chains of the paper's recipe, each with Platt."""
+    training = training_set(split.train, RECIPES["paper"], random_state=settings.random_state)
+    tasks = chain_tasks(
+        training,
+        RECIPES["paper"],
+        sizes=sizes,
+        ensemblers=ensemblers,
+        calibrators=["platt"],
+        random_state=settings.random_state,
+    )
+    return search(tasks, TestCells.from_votes(split.test).patterns)
 
 
 def _on_rows(chain: Candidate, split: HoldOut, settings: TransferSettings) -> Row:
     """Return the metrics of a chain's P on the rows of the held-out dataset."""
     p = chain.p[TestCells.from_votes(split.test).row_pattern]
     return _metrics(split.test.labels, p, p >= 0.5, settings)
-
-
-def _calibrated(
-    name: str, subset: Subset, split: HoldOut, training: TrainingSet, settings: TransferSettings
-) -> list[Candidate]:
-    seed = task_seed(name, subset.columns, "paper", settings.random_state)
-    target = TestCells.from_votes(split.test)
-    found = fit_candidates(
-        name, subset, training, target.patterns, calibrators=["platt"], recipe=RECIPES["paper"], random_state=seed
-    )
-    return [candidate for candidate in found if candidate.calibrator == "platt"]
 
 
 def _single_judges(split: HoldOut, scores: ScoreTable | None) -> dict[str, Row]:
