@@ -8,7 +8,7 @@ from scipy.optimize import minimize, minimize_scalar
 from scipy.special import expit, logit
 from sklearn.exceptions import NotFittedError
 
-from deep.calibration import BBQ, Beta, Histogram, Isotonic, Platt, Temperature, VennAbers
+from deep.calibration import BBQ, Beta, Histogram, Isotonic, Platt, Temperature, VennAbers, fit_logistic
 from deep.exceptions import InputError
 
 GRID = np.linspace(0.0, 1.0, 41)
@@ -100,19 +100,52 @@ def test_separable_scores_have_a_finite_map(kind):
         ([0.195, 0.426, 0.99998], [0, 1000, 100], [1, 0, 0]),
         ([0.481, 0.801, 0.814], [10_000, 10_000, 0], [0, 0, 1]),
         ([0.0, 0.5, 1.0], [1, 5, 1], [10**7, 5, 10**7]),
-        ([1e-9, 0.5, 1.0], [0, 40_000, 1], [1, 0, 60_000]),
+        ([1e-6, 0.5, 1 - 1e-6], [0, 40_000, 1], [1, 0, 60_000]),
     ],
 )
-def test_newtons_full_step_would_overshoot(p, n1, n0):
-    """Where it does, the step is halved until the gradient vanishes all the same."""
-    w = np.concatenate([n1, n0])
-    platt = Platt().fit(np.tile(p, 2), [1] * 3 + [0] * 3, w)
-    x, n = logit(held(p)), np.add(n1, n0)
-    n_ones, n_zeros = sum(n1), sum(n0)
-    target = np.array(n1) * (n_ones + 1) / (n_ones + 2) + np.array(n0) / (n_zeros + 2)
-    residual = n * expit(platt.slope_ * x + platt.intercept_) - target
-    assert abs(residual.sum()) < 1e-8 * n.sum()
-    assert abs(residual @ x) < 1e-8 * n.sum()
+@pytest.mark.parametrize("start", [None, [4.0, -7.0]])
+def test_newtons_method_converges_from_anywhere(p, n1, n0, start):
+    """Also where a whole step overshoots: the gradient vanishes, with the pull of 1e-6 towards the centre."""
+    design, centre = np.column_stack([logit(held(p)), np.ones(3)]), np.array([1.0, 0.0])
+    n, ones = np.add(n1, n0).astype(float), np.array(n1, dtype=float)
+    theta = fit_logistic(design, n, ones, centre=centre, start=None if start is None else np.array(start))
+    gradient = design.T @ (n * expit(design @ theta) - ones) + 1e-6 * (theta - centre)
+    assert abs(gradient).max() < 1e-10 * n.sum()
+
+
+def test_a_whole_step_may_lead_nowhere():
+    """Without halving, Newton's steps on the second case above still jump after a hundred of them."""
+    design = np.column_stack([logit([0.481, 0.801, 0.814]), np.ones(3)])
+    n, ones, centre = np.array([10_000.0, 10_000.0, 1.0]), np.array([10_000.0, 10_000.0, 0.0]), np.array([1.0, 0.0])
+    theta = np.zeros(2)
+    for _ in range(100):
+        p = expit(design @ theta)
+        curvature = (design.T * (n * p * (1 - p))) @ design + 1e-6 * np.eye(2)
+        theta = theta - np.linalg.solve(curvature, design.T @ (n * p - ones) + 1e-6 * (theta - centre))
+    assert abs(theta - fit_logistic(design, n, ones, centre=centre)).max() > 100
+
+
+@pytest.mark.parametrize("penalty", [np.array([[2.0, -0.7], [-0.7, 0.5]]), np.zeros((2, 2))])
+def test_the_logistic_regression_is_pulled_by_its_penalty(penalty):
+    """Half the quadratic form about the centre on top of the negative log likelihood, minimised by scipy."""
+    design = np.column_stack([np.ones(5), [-2.0, -0.5, 0.1, 1.0, 2.5]])
+    n, ones, centre = np.array([3.0, 2.5, 4.0, 1.0, 6.0]), np.array([1.0, 0.5, 2.5, 0.2, 4.0]), np.array([0.4, -1.0])
+
+    def loss(theta):
+        z = design @ theta
+        return n @ np.logaddexp(0, z) - ones @ z + (theta - centre) @ penalty @ (theta - centre) / 2
+
+    expected = minimum(loss, [0.0, 0.0])
+    for start in (None, np.array([2.0, 3.0]), np.array([1, -2])):
+        found = fit_logistic(design, n, ones, centre=centre, penalty=penalty, start=start)
+        assert found == pytest.approx(expected, abs=1e-6)
+    # A tolerance so wide that the first step, from a start nearby, is the last: one Newton step exactly.
+    start = expected + np.array([0.1, -0.05])
+    p = expit(design @ start)
+    gradient = design.T @ (n * p - ones) + penalty @ (start - centre)
+    step = np.linalg.solve((design.T * (n * p * (1 - p))) @ design + penalty, gradient)
+    once = fit_logistic(design, n, ones, centre=centre, penalty=penalty, start=start, tolerance=0.5)
+    assert once == pytest.approx(start - step, abs=1e-12)
 
 
 @pytest.mark.parametrize("name", SAMPLES)

@@ -53,6 +53,16 @@ def test_wide_rows_are_told_apart_by_every_column(n_voters):
     np.testing.assert_array_equal(patterns[inverse], votes)
 
 
+@pytest.mark.parametrize("n_voters", [21, 45])
+def test_few_rows_of_many_columns(n_voters):
+    """Two rows that differ in the last column alone, and one that differs in the first."""
+    votes = np.ones((3, n_voters), dtype=np.int8)
+    votes[1, -1], votes[2, 0] = 0, -1
+    patterns, inverse = distinct_patterns(votes)
+    assert patterns.tolist() == votes[[2, 1, 0]].tolist()
+    assert inverse.tolist() == [2, 1, 0]
+
+
 @pytest.mark.parametrize("n_voters", [13, 14, 20])
 def test_every_code_is_a_pattern_of_its_own(n_voters):
     """The least and the greatest patterns lie at either end, -1 before 0 before 1, the first column first."""
