@@ -18,7 +18,7 @@ ABSTAIN = -1
 """The entry of a vote matrix where a voter gave no vote, whatever the reason."""
 
 Reason = Literal["abstained", "failed", "refused", "truncated", "unparsable"]
-"""Why there is no vote. Only 1 and 0 are votes; nothing else is ever coerced to one."""
+"""The reason of a missing vote. Only 1 and 0 are votes; nothing else is ever coerced to one."""
 
 
 @dataclass(frozen=True, slots=True)

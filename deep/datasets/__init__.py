@@ -1,4 +1,4 @@
-"""Where labeled votes come from: tables on disk, the paper's published figures, and votes simulated from them."""
+"""Labeled votes and examples: tables on disk, the paper's published figures, and votes simulated from them."""
 
 import lazy_loader
 

@@ -1,6 +1,7 @@
-from ._annotation_file import read_annotation_rows as read_annotation_rows
 from ._annotations import AMBIGUITIES as AMBIGUITIES
+from ._annotations import WORKSHEET as WORKSHEET
 from ._annotations import Annotations as Annotations
+from ._annotations import read_annotation_rows as read_annotation_rows
 from ._annotations import read_annotations as read_annotations
 from ._cards import DatasetCard as DatasetCard
 from ._cards import Lengths as Lengths
@@ -44,4 +45,3 @@ from ._tables import locate_row as locate_row
 from ._tables import read_scores as read_scores
 from ._tables import read_votes as read_votes
 from ._tables import table_columns as table_columns
-from ._worksheet import WORKSHEET as WORKSHEET

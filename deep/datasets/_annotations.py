@@ -1,15 +1,19 @@
-"""A file of annotations: who labeled what how, where they part, and what cannot be decided."""
+"""Files of annotations: the worksheet that people fill in, their labels, where they differ, and what is ambiguous."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from deep.datasets._annotation_file import read_annotation_rows
+from deep.datasets._rows import read_rows
 from deep.exceptions import InputError
+
+WORKSHEET = files("deep.datasets").joinpath("worksheet.md").read_text(encoding="utf-8")
+"""FECT's steps for people in our own words: decompose, decouple, detach (arXiv:2508.00889, section 2.2); Markdown."""
 
 STEPS = ("concrete", "descriptive", "interpretive", "relation")
 """Of the worksheet, in order."""
@@ -92,7 +96,7 @@ class Annotations:
         return found
 
     def ambiguity(self, item: str, *, at_least: int) -> str | None:
-        """Return what an item is ambiguous over, where at least so many annotators say so; sentiment on a tie."""
+        """Return the kind of ambiguity that most annotators see, if so many do; sentiment on a tie, else None."""
         counts = self.ambiguous.get(item, Counter())
         if counts.total() < at_least:
             return None
@@ -103,6 +107,48 @@ class Annotations:
         labels = [self.marks[item, one]["label"] for one in self.annotators if (item, one) in self.marks]
         balance = labels.count(1) - labels.count(0)
         return -1 if balance == 0 else int(balance > 0)
+
+
+def read_annotation_rows(path: Path, key: Sequence[str]) -> tuple[list[str], list[dict[str, str]]]:
+    """Read a file of annotations.
+
+    Parameters
+    ----------
+    path : Path
+        CSV (UTF-8, with a header).
+    key : sequence of str
+        The columns that together name a row: each filled in, no two rows alike. `label` is required too.
+
+    Returns
+    -------
+    columns : list of str
+    rows : list of dict
+        The file's own cells.
+
+    Raises
+    ------
+    InputError
+        The file is not as described.
+    """
+    rows = [dict(row) for _, row in read_rows(path, (), ".csv", param="file", pad=True)]
+    columns = list(rows[0]) if rows else []
+    required = (*key, "label")
+    missing = [name for name in required if name not in columns]
+    if missing or not rows:
+        got = f"no column {missing[0]!r}" if rows else "no row"
+        raise InputError(f"`file` must hold rows with the columns {', '.join(required)}. Got {got} in {str(path)!r}.")
+    seen: set[tuple[str, ...]] = set()
+    for number, row in enumerate(rows, start=1):
+        names = tuple(row[name].strip() for name in key)
+        if not all(names):
+            raise InputError(f"`{key[names.index('')]}` must not be empty. Got '' in row {number} of {str(path)!r}.")
+        if names in seen:
+            raise InputError(
+                f"`file` must have one row for each {', '.join(key)}. Got {', '.join(names)} again in row {number} of "
+                f"{str(path)!r}."
+            )
+        seen.add(names)
+    return columns, rows
 
 
 def read_annotations(path: str | Path) -> Annotations:

@@ -1,4 +1,4 @@
-"""What a set of examples is like: how many, which classes, how long, from how many documents."""
+"""Dataset cards: sizes, class balance, lengths of texts, and numbers of documents."""
 
 from array import array
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ class Lengths:
 
 @dataclass(frozen=True, slots=True)
 class DatasetCard:
-    """What one dataset is like.
+    """The card of one dataset.
 
     Parameters
     ----------

@@ -1,11 +1,11 @@
-"""What a Parquet file of votes says of its voters."""
+"""The voters of a Parquet file of votes, as its metadata describe them."""
 
 import json
 from collections.abc import Mapping, Sequence
 
 
 def vote_details(paths: Sequence[str]) -> dict[str, dict[str, object]]:
-    """Return what vote files say of their voters, by name: hash, model, parameters; and `samples` where several.
+    """Return the descriptions of voters in vote files, by name: hash, model, parameters; and `samples` where several.
 
     Files that say nothing, or that cannot be read, are passed over: the reader of the votes says what is wrong.
     """

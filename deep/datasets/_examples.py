@@ -15,7 +15,7 @@ from deep.records import Example
 REQUIRED = ("source", "claim")
 NAMES = ("example_id", "dataset", "document_id")
 FIELDS = (*REQUIRED, "label", *NAMES)
-"""What a row may say of an example; each is a column of that name unless it is mapped to another."""
+"""The fields of an example that a row may hold; each is a column of that name unless it is mapped to another."""
 
 _LABELS = {"": None, "0": 0, "0.0": 0, "1": 1, "1.0": 1, "false": 0, "nan": None, "none": None, "null": None, "true": 1}
 

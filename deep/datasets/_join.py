@@ -18,7 +18,7 @@ Column = npt.NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """What one file holds; a column that it lacks is None."""
+    """The contents of one file; a column that it lacks is None."""
 
     source: Source
     dataset: Texts

@@ -1,4 +1,4 @@
-"""Why votes are missing: the table that lies beside a table of votes."""
+"""The reasons of missing votes: the table that lies beside a table of votes."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What deep knows of benchmarks by name: other spellings, short names and siblings."""
+"""Names of datasets: their spellings elsewhere, short names, and the families they belong to."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -26,7 +26,7 @@ _SHORT_NAMES = {
     "meetingbank": "tofueval-meetingbank",
     "xsum": "aggrefact-xsum",
 }
-"""What people type. `aggrefact` is the set that the DEEP paper tests on, also where its CNN sibling is there."""
+"""Names that people type. `aggrefact` is the set that the DEEP paper tests on, also where its CNN sibling is there."""
 
 _FAMILIES = {
     "aggrefact-cnn": "aggrefact",

@@ -19,7 +19,7 @@ LONGEST = 1 << 26
 
 ROWS_AT_ONCE = 1000
 NOT_UTF8 = re.compile("[\udc80-\udcff]")
-"""What Python makes of bytes that are not UTF-8 where it is told to go on."""
+"""Lone surrogates: `surrogateescape` decodes bytes that are not UTF-8 to them."""
 
 Row = Mapping[str, Any]
 """Cells by column; what type they have depends on the file."""

@@ -1,4 +1,4 @@
-"""What votes say of the voters: coverage, agreement, error rates, and how many of them count."""
+"""Statistics of voters: coverage, overlaps, conflicts, error rates, error correlation and effective number."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Where the files of a benchmark are on this machine, and how they get here: the only room that opens a socket."""
+"""Finding and downloading the files of a benchmark; the only module of datasets that opens a socket."""
 
 import hashlib
 import os

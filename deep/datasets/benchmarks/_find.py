@@ -25,7 +25,7 @@ READERS: dict[str, Callable[..., Iterator[Example]]] = {
 }
 
 COUNTS = {"cognibench": cognibench.count}
-"""What else is worth counting, where something is."""
+"""Functions that count more than examples."""
 
 
 def _file(entry: JsonObject, raw: str) -> BenchmarkFile:

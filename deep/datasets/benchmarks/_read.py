@@ -28,7 +28,7 @@ def rows_of(path: Path, columns: Collection[str], ending: str | None = None) -> 
 
 
 def read_document(path: Path) -> Any:
-    """Return what a JSON file holds.
+    """Return the contents of a JSON file.
 
     Raises
     ------

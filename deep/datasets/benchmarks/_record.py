@@ -1,4 +1,4 @@
-"""What deep knows of a benchmark: where it is published, under which terms, and how its files are read."""
+"""The record of a benchmark: where it is published, under which terms, and how its files are read."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What ``deep data`` prints for people: cards, tables and findings."""
+"""The text that ``deep data`` prints: cards, tables and findings."""
 
 from collections.abc import Sequence
 
@@ -124,7 +124,7 @@ def _words(lengths: Lengths | None) -> str:
 
 
 def leakage_text(shared: Sequence[SharedDocument]) -> str:
-    """Return what was found, the first few one by one."""
+    """Return the shared documents as text, the first few one by one."""
     if not shared:
         return "no document is in several places"
     across = sum(document.kind == "datasets" for document in shared)

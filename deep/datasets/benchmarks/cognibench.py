@@ -53,12 +53,12 @@ class CogniBenchTurn:
 
     @property
     def dialogue(self) -> str:
-        """What was said before the response, the user's question last."""
+        """The dialogue before the response, the user's question last."""
         return f"{self.history}\n\n{self.question}".strip()
 
     @property
     def dialogue_id(self) -> str:
-        """What the turns of one dialogue share."""
+        """The identifier that the turns of one dialogue share."""
         return self.turn_id.rsplit("_", 1)[0]
 
 
@@ -116,7 +116,7 @@ def read(folder: Path) -> Iterator[Example]:
 
 
 def count(folder: Path) -> dict[str, int]:
-    """Return what else the files hold: turns, and sentences by the lists and dictionaries that name them."""
+    """Return the numbers of turns, and of sentences by the lists and dictionaries that name them."""
     turns = load_turns(folder)
     labels = [turn.labels for turn in turns if turn.labels is not None]
     return {

@@ -1,4 +1,4 @@
-"""What the numbers that a classifier gives mean: which of its labels says "consistent"."""
+"""The head of a classifier: which of its labels means "consistent"."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Where a model's files are, and what tells one model from another."""
+"""Locating a model's files, and its fingerprint."""
 
 import hashlib
 import re

@@ -222,7 +222,7 @@ def _config_limits(config: "PretrainedConfig") -> list[int]:
 
 
 def _tokenizer_limits(folder: Path, tokenizer: "PreTrainedTokenizerBase") -> list[int]:
-    """Return what the tokenizer and the settings of sentence-transformers say, where they say anything."""
+    """Return the limits that the tokenizer and the settings of sentence-transformers name, if any."""
     said = read_settings(folder / "sentence_bert_config.json").get("max_seq_length")
     return [value for value in (said, tokenizer.model_max_length) if value and value < _NO_LIMIT]
 

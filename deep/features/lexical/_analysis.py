@@ -114,7 +114,7 @@ class TokenizedText:
         return (f" {s[:ALIKE]}" if len(s) >= ALIKE else f" {s} ") in self.line
 
     def derived(self, name: str, work_out: Callable[["TokenizedText"], T]) -> T:
-        """Return what a check works out of a text, once for all claims that are held against it."""
+        """Return the value that a check derives from a text, computed once for all claims that are held against it."""
         if name not in self._derived:
             self._derived[name] = work_out(self)
         return self._derived[name]  # type: ignore[no-any-return]
@@ -178,7 +178,7 @@ def _align(stems: list[str], index: dict[str, list[int]], n_sentences: int) -> t
 
 
 class _Shelf:
-    """The texts that were cut up last.
+    """A least-recently-used cache of tokenized texts, bounded by their characters, which `lru_cache` cannot count.
 
     Parameters
     ----------

@@ -54,7 +54,7 @@ def _inside(text: TokenizedText) -> set[str]:
 
 
 def _looser(text: TokenizedText) -> set[str]:
-    """Return what in a source may be meant as a date: "at 7", "Sat"."""
+    """Return the words of a source that may be meant as dates or times: "at 7", "Sat"."""
     numbers = (text.lower[i] for i in text.derived("marked", marked))
     hours = {f"{int(word) % 12 or 12}:00" for word in numbers if word.isdecimal() and len(word) < 3}
     return hours | {SHORT_DAYS[word] for word in SHORT_DAYS.keys() & text.lower}

@@ -58,7 +58,7 @@ def _stands_out(word: str) -> bool:
 
 
 def _acronyms(words: list[str], i: int) -> set[str]:
-    """Return what the capitalised words around one may be shortened to, with and without the little words between."""
+    """Return the acronyms of the capitalised words around one, with and without the little words between."""
     first = last = i
     while first and _may_join(words[first - 1]):
         first -= 1

@@ -137,7 +137,7 @@ def _magnitude(lower: list[str], end: int) -> tuple[int, float]:
 
 
 def _step(digits: str, factor: float, text: TokenizedText, start: int) -> float:
-    """Return what a difference of one in the last place that means something is worth; 0 where every place does."""
+    """Return the worth of one in the last significant place; 0 where every place is significant."""
     whole, _, decimals = digits.replace(",", "").partition(".")
     if not decimals and (factor > 1.0 or whole[-1] == "0") and _is_hedged(text.lower, start):
         return float(factor * 10.0 ** (len(whole) - len(whole.rstrip("0"))))

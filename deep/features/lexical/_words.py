@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 
 def stem(word: str) -> str:
-    """Return what inflected forms of a word in lower case share: no plural, -ing, -ed, -ly, 's; no signs of a number.
+    """Return the stem of a word in lower case: no plural, -ing, -ed, -ly, 's; no signs of a number.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def _without_e(word: str) -> str:
 
 
 class _Known(dict[str, T]):
-    """What short texts come to, worked out once; `lru_cache` takes twice as long, for it keeps them in order of use.
+    """A cache by short text; `lru_cache` takes twice as long, for it keeps the order of use.
 
     Parameters
     ----------

@@ -72,7 +72,7 @@ def write_tables(tables: "Iterable[pa.Table]", out: Path) -> int:
 
 
 def writer(path: Path, suffix: str, schema: "pa.Schema") -> "parquet.ParquetWriter | csv.CSVWriter":
-    """Return what writes tables of these columns to a Parquet or CSV file."""
+    """Return a writer of tables of these columns to a Parquet or CSV file."""
     if suffix == ".parquet":
         import pyarrow.parquet as pq
 
