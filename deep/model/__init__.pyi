@@ -2,8 +2,8 @@ from ._fit import fit as fit
 from .chain import RECIPES as RECIPES
 from .chain import SELECTOR_NAMES as SELECTOR_NAMES
 from .chain import UNCALIBRATED as UNCALIBRATED
-from .chain import Attempt as Attempt
 from .chain import Candidate as Candidate
+from .chain import ChainAttempt as ChainAttempt
 from .chain import ChainTask as ChainTask
 from .chain import Recipe as Recipe
 from .chain import Subset as Subset

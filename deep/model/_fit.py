@@ -31,8 +31,6 @@ from deep.model.file import MAX_TABLE_VOTERS, Model, Table, look_up, pattern_gri
 from deep.model.target import MIN_DATASETS, interval, learn_adaptation, learn_transfer
 from deep.records import VoteMatrix
 
-__all__ = ["fit"]
-
 
 def fit(
     votes: VoteMatrix,

@@ -13,8 +13,6 @@ from deep.model.chain import Candidate, Chain
 from deep.model.file import PRIOR, library_versions
 from deep.model.target import MIN_DATASETS
 
-__all__ = ["report_of"]
-
 N_BINS = 8
 
 CURVE = np.linspace(0.0, 1.0, 51)

@@ -24,8 +24,6 @@ from deep.exceptions import ExitStatus, InputError
 if TYPE_CHECKING:
     from deep.experiments.loo._settings import LooOptions
 
-__all__ = ["EXAMPLES", "add_arguments", "run"]
-
 EXAMPLES = """\
 examples:
   deep loo --test aggrefact

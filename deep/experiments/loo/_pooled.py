@@ -14,8 +14,6 @@ from deep.experiments.loo._settings import LooOptions
 from deep.model import MIN_DATASETS, RECIPES, Pool, PoolScores, training_set
 from deep.records import VoteMatrix
 
-__all__ = ["Pooled", "fit_pool"]
-
 
 @dataclass(frozen=True, eq=False)
 class Pooled:

@@ -28,8 +28,6 @@ from deep.features import analyze_votes, effective_votes, error_correlation
 from deep.model import UNCALIBRATED, Candidate, ChainTask, Recipe, chain_tasks, recommend, training_set
 from deep.records import VoteMatrix
 
-__all__ = ["SCHEMA_VERSION", "leave_one_dataset_out"]
-
 SCHEMA_VERSION = 1
 
 Progress = Callable[[str, int], Step]

@@ -15,8 +15,6 @@ from deep.experiments.loo._run import leave_one_dataset_out
 from deep.experiments.loo._settings import LooOptions
 from deep.records import VoteMatrix
 
-__all__ = ["run_all", "write_scores"]
-
 
 def run_all(
     settings: LooOptions,

@@ -10,8 +10,6 @@ from deep.evaluate import HoldOutUnit
 from deep.exceptions import InputError
 from deep.model import RECIPES, SELECTOR_NAMES, Recipe, Weighting, distinct_sizes
 
-__all__ = ["LooOptions"]
-
 
 @dataclass(frozen=True)
 class LooOptions:

@@ -11,9 +11,7 @@ from deep.datasets import ScoreTable
 from deep.evaluate import HoldOut, Row, TestCells
 from deep.experiments.loo._pooled import Pooled, fit_pool
 from deep.experiments.loo._settings import LooOptions
-from deep.model import Attempt, Candidate, ChainTask, all_candidates
-
-__all__ = ["LooOutcome", "Scored", "Step", "run_tasks"]
+from deep.model import Candidate, ChainAttempt, ChainTask, all_candidates
 
 Step = Callable[[], None]
 
@@ -90,7 +88,7 @@ def run_tasks(
         found[position] = outcome
         step()
     outcomes = [found[i] for i in range(POOL, len(tasks))]
-    all_candidates(Attempt([candidate for candidate, _ in o.scored], o.warning) for o in outcomes)
+    all_candidates(ChainAttempt([candidate for candidate, _ in o.scored], o.warning) for o in outcomes)
     return outcomes
 
 

@@ -13,7 +13,7 @@ from ._recipe import ChainSpec as ChainSpec
 from ._recipe import Recipe as Recipe
 from ._recipe import Weighting as Weighting
 from ._search import UNCALIBRATED as UNCALIBRATED
-from ._search import Attempt as Attempt
+from ._search import ChainAttempt as ChainAttempt
 from ._search import ChainTask as ChainTask
 from ._search import MapLike as MapLike
 from ._search import all_candidates as all_candidates

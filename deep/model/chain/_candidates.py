@@ -1,24 +1,19 @@
 """Candidate chains (voters, ensembler, calibrator), scored on training data alone."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 from zlib import crc32
 
 import numpy as np
-import numpy.typing as npt
 
-from deep._checks import Floats, Labels, Votes, check_choice
+from deep._checks import Floats, Votes, check_choice
 from deep._odds import P_MIN
-from deep.base import BaseCalibrator
-from deep.calibration import CALIBRATORS
 from deep.features import distinct_patterns
-from deep.model.chain._grid import GridResult, grid_search, inner_score, leave_pairs_out
+from deep.model.chain._calibrate import calibrate
+from deep.model.chain._grid import grid_search, inner_score
 from deep.model.chain._recipe import Recipe
 from deep.model.chain._subsets import Subset
 from deep.model.chain._training import TrainingSet
-
-__all__ = ["Candidate", "fit_calibrator", "fit_candidates", "recommend", "scored_rows", "task_seed"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +39,7 @@ class Candidate:
     """
 
     ensembler: str
-    params: dict[str, Any]
+    params: dict[str, object]
     subset: Subset
     prompts: tuple[str, ...]
     calibrator: str | None
@@ -94,10 +89,7 @@ def fit_candidates(
     found = grid_search(ensembler, chosen, criterion=recipe.criterion, random_state=random_state)
     patterns, row_pattern = distinct_patterns(np.ascontiguousarray(target[:, list(subset.columns)]))
     scores = found.ensembler.predict_proba(patterns)[:, 1]
-    if recipe.calibrate_on == "training":
-        calibrated = _on_training_scores(found, chosen, scores, calibrators)
-    else:
-        calibrated = _on_out_of_fold_scores(found, chosen, scores, calibrators, random_state)
+    calibrated = calibrate(found, chosen, scores, calibrators, recipe, random_state)
     weights = chosen.weights()
     candidates = []
     for calibrator, inner, p in [(None, found.oof, np.clip(scores, P_MIN, 1 - P_MIN)), *calibrated]:
@@ -115,68 +107,6 @@ def fit_candidates(
             )
         )
     return candidates
-
-
-Calibrated = Iterator[tuple[str, Floats, Floats]]
-"""Calibrator, inner probabilities (n_patterns, n_folds), and the target's calibrated scores."""
-
-
-def _on_training_scores(
-    found: GridResult, training: TrainingSet, scores: Floats, calibrators: Sequence[str]
-) -> Calibrated:
-    """Calibrate on the rows that the ensembler was fitted on, as the paper does."""
-    X, y, w = training.table()
-    seen = found.ensembler.predict_proba(X)[:, 1]
-    for name in calibrators:
-        yield name, found.oof, fit_calibrator(name, seen, y, w).transform(scores)
-
-
-def _on_out_of_fold_scores(
-    found: GridResult, training: TrainingSet, scores: Floats, calibrators: Sequence[str], random_state: int
-) -> Calibrated:
-    """Calibrate on scores of rows left out of the fit."""
-    weights = training.weights()
-    pairs = _without_the_judged_fold(found, training, random_state) if calibrators else found.oof
-    everything = np.ones(len(training.fold_of), dtype=bool)
-    for name in calibrators:
-        fitted = fit_calibrator(name, *scored_rows(found.oof, training, weights, everything))
-        yield name, _cross_fitted(name, found.oof, pairs, training, weights), fitted.transform(scores)
-
-
-def fit_calibrator(name: str, p: Floats, y: Labels, w: Floats) -> BaseCalibrator:
-    """Return a calibrator by its name, fitted."""
-    return CALIBRATORS[name]().fit(p, y, w)
-
-
-def scored_rows(
-    oof: Floats, training: TrainingSet, weights: Floats, groups: npt.NDArray[np.bool_]
-) -> tuple[Floats, Labels, Floats]:
-    """Return out-of-fold probabilities, labels and weights of the rows in `groups`."""
-    kept = np.where(groups[None, :, None], weights, 0.0)
-    pattern, group, label = np.nonzero(kept)
-    return oof[pattern, training.fold_of[group]], label.astype(np.int8), kept[pattern, group, label]
-
-
-def _without_the_judged_fold(found: GridResult, training: TrainingSet, random_state: int) -> Floats:
-    """Return, for each fold to be judged, out-of-fold probabilities of the others that never saw it.
-
-    A score of another fold by a fit that did see the judged fold tells about its labels: where the judged
-    fold's are high, so is that score. A flexible calibrator reads this off and looks better than it is. With
-    two folds nothing would be left to fit on, and the plain out-of-fold scores have to do.
-    """
-    if training.n_folds < 3:
-        return np.stack([found.oof] * training.n_folds)
-    name = type(found.ensembler).__name__
-    return leave_pairs_out(name, found.params, training, random_state)
-
-
-def _cross_fitted(name: str, oof: Floats, pairs: Floats, training: TrainingSet, weights: Floats) -> Floats:
-    """Return out-of-fold probabilities, each fold's calibrated on the other folds' by fits without it."""
-    columns = []
-    for fold in range(training.n_folds):
-        calibrator = fit_calibrator(name, *scored_rows(pairs[fold], training, weights, training.fold_of != fold))
-        columns.append(calibrator.transform(oof[:, fold]))
-    return np.column_stack(columns)
 
 
 def recommend(candidates: Sequence[Candidate], by: str) -> Candidate:

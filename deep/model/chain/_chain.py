@@ -8,13 +8,11 @@ import numpy as np
 from deep._checks import Floats, Votes
 from deep._odds import P_MIN
 from deep.base import BaseCalibrator, BaseEnsembler
-from deep.model.chain._candidates import fit_calibrator, scored_rows
+from deep.model.chain._calibrate import fit_calibrator, scored_rows
 from deep.model.chain._grid import grid_search
 from deep.model.chain._recipe import RECIPES, ChainSpec
 from deep.model.chain._search import MapLike
 from deep.model.chain._training import KeptCells, TrainingSet
-
-__all__ = ["Chain", "fit_chain", "predict_left_out"]
 
 
 @dataclass(frozen=True, eq=False)

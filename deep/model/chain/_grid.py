@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, product
-from typing import Any
+from itertools import product
+from typing import cast
 
 import numpy as np
 
@@ -14,17 +14,7 @@ from deep.ensembles import ENSEMBLERS
 from deep.model.chain._recipe import Criterion
 from deep.model.chain._training import TrainingSet
 
-__all__ = [
-    "GridResult",
-    "cross_validate",
-    "grid_search",
-    "inner_score",
-    "leave_pairs_out",
-    "make_ensembler",
-    "out_of_fold",
-]
-
-Grid = Mapping[str, Sequence[Any]]
+Grid = Mapping[str, Sequence[object]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,12 +33,12 @@ class GridResult:
     """
 
     ensembler: BaseEnsembler
-    params: dict[str, Any]
+    params: dict[str, object]
     oof: Floats
     score: float
 
 
-def make_ensembler(name: str, params: Mapping[str, Any], random_state: int) -> BaseEnsembler:
+def make_ensembler(name: str, params: Mapping[str, object], random_state: int) -> BaseEnsembler:
     """Return an unfitted ensembler by its name, seeded where it draws."""
     ensembler = ENSEMBLERS[name](**params)
     if "random_state" in ensembler.get_params():
@@ -138,10 +128,10 @@ def cross_validate(name: str, training: TrainingSet, criterion: Criterion) -> fl
 
 def _grid_scores(
     name: str, training: TrainingSet, grid: Grid, random_state: int
-) -> Iterator[tuple[dict[str, Any], Floats]]:
+) -> Iterator[tuple[dict[str, object], Floats]]:
     """Yield each grid point with its out-of-fold probabilities; stages of one fit share it."""
     stage_param = getattr(ENSEMBLERS[name], "stage_param", None)
-    stages = grid.get(stage_param, ()) if stage_param else ()
+    stages = cast("Sequence[int]", grid.get(stage_param, ()) if stage_param else ())
     names = [key for key in grid if not (stages and key == stage_param)]
     for values in product(*(grid[key] for key in names)):
         params = dict(zip(names, values, strict=True))
@@ -153,7 +143,7 @@ def _grid_scores(
             yield params, _oof(name, params, training, random_state)
 
 
-def _oof(name: str, params: dict[str, Any], training: TrainingSet, random_state: int) -> Floats:
+def _oof(name: str, params: dict[str, object], training: TrainingSet, random_state: int) -> Floats:
     columns = []
     for fold in range(training.n_folds):
         ensembler = make_ensembler(name, params, random_state).fit(*training.without_fold(fold))
@@ -161,34 +151,8 @@ def _oof(name: str, params: dict[str, Any], training: TrainingSet, random_state:
     return np.column_stack(columns)
 
 
-def leave_pairs_out(name: str, params: Mapping[str, Any], training: TrainingSet, random_state: int) -> Floats:
-    """Return P(consistent) of each pattern by the fit that left two inner folds out.
-
-    Parameters
-    ----------
-    name : str
-        A key of `ENSEMBLERS`.
-    params : mapping
-    training : TrainingSet
-        Of three folds or more.
-    random_state : int
-
-    Returns
-    -------
-    ndarray of float, shape (n_folds, n_patterns, n_folds)
-        ``[f, :, g]`` is the fit without folds f and g; NaN where f is g.
-    """
-    n = training.n_folds
-    p = np.full((n, len(training.cells.patterns), n), np.nan)
-    for pair in combinations(range(n), 2):
-        table = training.table(~np.isin(training.fold_of, pair))
-        scores = make_ensembler(name, params, random_state).fit(*table).predict_proba(training.cells.patterns)[:, 1]
-        p[pair[0], :, pair[1]] = p[pair[1], :, pair[0]] = scores
-    return p
-
-
 def _staged_oof(
-    name: str, params: dict[str, Any], training: TrainingSet, stages: Sequence[int], random_state: int
+    name: str, params: dict[str, object], training: TrainingSet, stages: Sequence[int], random_state: int
 ) -> Floats:
     """Return out-of-fold probabilities by stage, shape (n_stages, n_patterns, n_folds)."""
     folds = []

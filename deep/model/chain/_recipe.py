@@ -2,9 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
-
-__all__ = ["RECIPES", "ChainSpec", "Criterion", "Recipe", "Weighting"]
+from typing import Literal
 
 Weighting = Literal["dataset", "dataset-class", "uniform"]
 
@@ -62,6 +60,6 @@ class ChainSpec:
 
     recipe: str
     ensembler: str
-    params: Mapping[str, Any]
+    params: Mapping[str, object]
     calibrator: str | None
     random_state: int

@@ -14,17 +14,6 @@ from deep.model.chain._recipe import Recipe
 from deep.model.chain._subsets import Subset, choose_subsets
 from deep.model.chain._training import TrainingSet
 
-__all__ = [
-    "UNCALIBRATED",
-    "Attempt",
-    "ChainTask",
-    "MapLike",
-    "all_candidates",
-    "chain_tasks",
-    "distinct_sizes",
-    "search",
-]
-
 UNCALIBRATED = "none"
 """In place of a calibrator's name: the ensembler's own probabilities."""
 
@@ -42,7 +31,7 @@ class MapLike(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Attempt:
+class ChainAttempt:
     """The candidates of one task, or the reason why there are none.
 
     Parameters
@@ -82,11 +71,11 @@ class ChainTask:
     calibrators: tuple[str, ...]
     random_state: int
 
-    def run(self, target: Votes) -> Attempt:
+    def run(self, target: Votes) -> ChainAttempt:
         """Fit, and score the target's vote patterns; what cannot be fitted does not stop the others."""
         size, least = len(self.subset.columns), ENSEMBLERS[self.ensembler].min_voters
         if size < least:
-            return Attempt([], f"{self.ensembler} needs at least {least} voters; left out at size {size}.")
+            return ChainAttempt([], f"{self.ensembler} needs at least {least} voters; left out at size {size}.")
         started = time.process_time()
         try:
             candidates = fit_candidates(
@@ -99,9 +88,9 @@ class ChainTask:
                 random_state=task_seed(self.ensembler, self.subset.columns, self.recipe.name, self.random_state),
             )
         except InputError as error:
-            return Attempt([], f"{self.ensembler} was left out at size {size}: {error}")
+            return ChainAttempt([], f"{self.ensembler} was left out at size {size}: {error}")
         wanted = [candidate for candidate in candidates if (candidate.calibrator or UNCALIBRATED) in self.calibrators]
-        return Attempt(wanted, seconds=time.process_time() - started)
+        return ChainAttempt(wanted, seconds=time.process_time() - started)
 
 
 def distinct_sizes(sizes: Sequence[int | str], n_voters: int) -> list[int]:
@@ -152,7 +141,7 @@ def chain_tasks(
     ]
 
 
-def all_candidates(attempts: Iterable[Attempt]) -> list[Candidate]:
+def all_candidates(attempts: Iterable[ChainAttempt]) -> list[Candidate]:
     """Return the candidates of all attempts; raise with the reasons where there are none."""
     attempts = list(attempts)
     candidates = [candidate for attempt in attempts for candidate in attempt.candidates]
@@ -181,5 +170,5 @@ def search(tasks: Sequence[ChainTask], target: Votes, run: MapLike = map) -> lis
     return all_candidates(run(partial(_run, target=target), tasks))
 
 
-def _run(task: ChainTask, target: Votes) -> Attempt:
+def _run(task: ChainTask, target: Votes) -> ChainAttempt:
     return task.run(target)

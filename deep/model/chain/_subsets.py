@@ -11,8 +11,6 @@ from deep.model.chain._grid import cross_validate
 from deep.model.chain._recipe import Criterion
 from deep.model.chain._training import TrainingSet
 
-__all__ = ["SELECTOR_NAMES", "Subset", "choose_subsets"]
-
 SELECTOR_NAMES = ("auto", "exhaustive", "mrmr", "rfe")
 
 

@@ -14,17 +14,6 @@ from deep.features import Cells
 from deep.model.chain._recipe import Recipe, Weighting
 from deep.records import VoteMatrix
 
-__all__ = [
-    "InnerFolds",
-    "KeptCells",
-    "Table",
-    "TrainingSet",
-    "collapse",
-    "group_weights",
-    "inner_folds",
-    "training_set",
-]
-
 Table = tuple[Votes, Labels, Floats]
 """Votes, labels and weights that an estimator is fitted on."""
 

@@ -15,19 +15,6 @@ from deep.model.file._table import Table, pattern_text
 from deep.model.file._voters import Voter
 from deep.model.target import Adaptation, Correction, Misfit
 
-__all__ = [
-    "FORMAT",
-    "REPORT",
-    "SCHEMA_VERSION",
-    "adaptation_values",
-    "cell_values",
-    "checksum",
-    "correction_values",
-    "table_values",
-    "voter_values",
-    "write_document",
-]
-
 FORMAT = "deep model"
 SCHEMA_VERSION = 1
 

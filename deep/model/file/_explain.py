@@ -11,8 +11,6 @@ from deep._checks import Floats
 from deep._odds import logit
 from deep.records import ABSTAIN
 
-__all__ = ["MAX_EXACT_VOTES", "Contribution", "contributions"]
-
 MAX_EXACT_VOTES = 12
 """Up to this many cast votes all 2**n sets of them are tried."""
 

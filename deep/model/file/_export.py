@@ -17,8 +17,6 @@ from deep.records import ABSTAIN
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["export_table"]
-
 COLUMN = "p_consistent"
 
 ROWS_A_STATEMENT = 500

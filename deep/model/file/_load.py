@@ -21,8 +21,6 @@ from deep.model.file._versions import library_versions
 from deep.model.file._voters import Voter
 from deep.model.target import Adaptation, Correction, Misfit, Transfer
 
-__all__ = ["from_document", "load"]
-
 TABLE = ("p", "uncalibrated", "low", "high")
 
 TOLERANCE = 1e-6

@@ -35,8 +35,6 @@ from deep.records import ABSTAIN, VoteMatrix
 if TYPE_CHECKING:
     from deep.model.chain import Chain
 
-__all__ = ["PRIOR", "Model", "check_prior"]
-
 PRIOR = 0.5
 """The class prior at which a chain's probabilities stand: its fits weigh both classes alike."""
 

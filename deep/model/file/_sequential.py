@@ -12,8 +12,6 @@ from deep._odds import DECISION
 from deep.exceptions import InputError
 from deep.model.file._table import MAX_TABLE_VOTERS
 
-__all__ = ["STOP", "AskingPolicy", "Simulation"]
-
 STOP = -1
 """What a policy says where no further judge is to be asked."""
 

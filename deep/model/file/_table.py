@@ -9,8 +9,6 @@ import numpy.typing as npt
 from deep._checks import Floats, check_votes
 from deep.exceptions import InputError
 
-__all__ = ["MAX_TABLE_VOTERS", "Table", "look_up", "pattern_grid", "pattern_text", "patterns_from_text"]
-
 MAX_TABLE_VOTERS = 10
 """Up to here the whole table is kept: 3**10 is 59,049 probabilities."""
 

@@ -5,8 +5,6 @@ from platform import python_version
 
 from deep import __version__
 
-__all__ = ["library_versions"]
-
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "catboost", "lightgbm", "snorkel", "torch", "xgboost")
 
 

@@ -7,8 +7,6 @@ from typing import Any
 
 from deep.exceptions import InputError
 
-__all__ = ["Voter", "match_columns", "voters_of"]
-
 NAME = re.compile(r"(?P<id>[^@/]+)@(?P<version>[0-9a-f]{8})(?:/(?P<model>.+))?")
 
 

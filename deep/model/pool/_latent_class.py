@@ -11,8 +11,6 @@ from deep._odds import expit
 from deep.features import distinct_patterns, weigh
 from deep.model.pool._rows import LabeledRows
 
-__all__ = ["JudgeEstimate", "LatentClass", "fit_latent_class", "judge_estimates"]
-
 N_NODES = 7
 MAX_ITERATIONS = 20
 TOLERANCE = 1e-3

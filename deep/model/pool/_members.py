@@ -19,8 +19,6 @@ from deep.model.pool._rows import LabeledRows, Rows
 from deep.model.pool._soft import fit_standardizer, strongest
 from deep.model.pool._tilt import fit_tilt
 
-__all__ = ["ADAPTIVE", "MEMBERS", "Member", "Scorer", "members_for", "members_of"]
-
 Scorer = Callable[[Rows], Floats]
 """From the rows of one dataset to one log-odds each."""
 

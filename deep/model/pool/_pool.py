@@ -29,8 +29,6 @@ from deep.model.target import (
     learn_misfit,
 )
 
-__all__ = ["Pool", "PoolScores"]
-
 FormKey = tuple[str, bool]
 """A member, and whether its dataset context is used."""
 

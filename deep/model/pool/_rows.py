@@ -10,8 +10,6 @@ from deep._checks import Floats, Labels, Votes, Weights, check_consistent_length
 from deep.exceptions import InputError
 from deep.features import weigh
 
-__all__ = ["LabeledRows", "Rows", "check_scores"]
-
 
 @dataclass(frozen=True, eq=False)
 class Rows:

@@ -9,8 +9,6 @@ from deep._odds import logit
 from deep.features import weigh
 from deep.model.pool._rows import LabeledRows
 
-__all__ = ["Standardizer", "fit_standardizer", "strongest"]
-
 SHARE_CLIP = 0.01
 """A score or its rank is held within [SHARE_CLIP, 1 - SHARE_CLIP]: an extreme score is no more than extreme."""
 

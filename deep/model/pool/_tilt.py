@@ -11,8 +11,6 @@ from deep._checks import Floats
 from deep.features import weigh
 from deep.model.pool._rows import LabeledRows
 
-__all__ = ["Tilt", "fit_tilt"]
-
 N_BINS = 24
 SMOOTHING = 0.02
 """Weight of the two classes' mean in each class's distribution: no bin is impossible under either."""

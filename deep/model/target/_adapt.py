@@ -16,8 +16,6 @@ from deep.model.target._misfit import LeftOutRows, Misfit, PriorEstimate, learn_
 if TYPE_CHECKING:
     from deep.model.target._prior import LearnedPrior
 
-__all__ = ["Adaptation", "Correction", "learn_adaptation"]
-
 
 @dataclass(frozen=True, eq=False)
 class Adaptation:

@@ -9,8 +9,6 @@ from deep._checks import Floats
 from deep._odds import expit, logit
 from deep.calibration import fit_logistic
 
-__all__ = ["Alignment", "LeftOut", "balanced_log_loss", "fit_alignment", "newton_logistic"]
-
 JITTER = 1e-9
 """Added to a penalty's diagonal: a direction without data or penalty stays where it started."""
 

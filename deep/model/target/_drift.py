@@ -12,8 +12,6 @@ from deep.exceptions import InputError
 from deep.features import Cells, distinct_patterns
 from deep.model.target._spread import LEVEL, MIN_DATASETS
 
-__all__ = ["STATISTICS", "DriftRow", "compare_votes", "false_alarms"]
-
 STATISTICS = {
     "coverage": "share of items it votes on",
     "positive": "share of its votes that say consistent",

@@ -13,8 +13,6 @@ from deep.exceptions import InputError
 from deep.model.target._align import newton_logistic
 from deep.model.target._misfit import Misfit
 
-__all__ = ["FewLabels"]
-
 
 class FewLabels(BaseEstimator):
     """Corrects transferred probabilities by a few labels of the new dataset.

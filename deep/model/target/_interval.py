@@ -9,8 +9,6 @@ from deep._checks import Floats
 from deep._odds import expit, logit
 from deep.model.target._spread import LEVEL, MIN_ROWS, WIDEST, cell_log_odds, paule_mandel, student_quantile
 
-__all__ = ["Transfer", "interval", "learn_transfer"]
-
 
 @dataclass(frozen=True)
 class Transfer:

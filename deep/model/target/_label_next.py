@@ -11,8 +11,6 @@ from deep._odds import expit, logit
 from deep.exceptions import InputError
 from deep.model.target._misfit import Misfit
 
-__all__ = ["STRATEGIES", "Proposal", "propose_labels"]
-
 STRATEGIES = ("design", "random", "spread")
 
 

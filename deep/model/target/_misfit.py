@@ -11,8 +11,6 @@ from deep.features import weigh
 from deep.model.target._align import newton_logistic
 from deep.model.target._spread import MIN_ROWS, cell_log_odds, paule_mandel, student_quantile
 
-__all__ = ["LeftOutRows", "Misfit", "PriorEstimate", "learn_misfit"]
-
 START = ((0.5, 0.0), (0.0, 0.15))
 """Second moments of intercept and slope - 1 assumed before any dataset was seen, worth `START_WEIGHT` datasets."""
 

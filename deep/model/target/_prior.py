@@ -13,8 +13,6 @@ from deep.exceptions import InputError
 from deep.model.target._misfit import PriorEstimate
 from deep.model.target._spread import MIN_DATASETS, student_quantile
 
-__all__ = ["LearnedPrior"]
-
 MIN_FOR_LINE = MIN_DATASETS + 1
 """Fewer leave no residual to judge a line by."""
 

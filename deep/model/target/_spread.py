@@ -4,8 +4,6 @@ import numpy as np
 
 from deep._checks import Floats
 
-__all__ = ["LEVEL", "MIN_DATASETS", "MIN_ROWS", "cell_log_odds", "paule_mandel", "student_quantile"]
-
 LEVEL = 0.9
 """Nominal coverage of every interval for a new dataset."""
 
