@@ -1,10 +1,11 @@
 """How fast a model scores votes: look-up in its table, against the row-wise `predict_proba` of the same ensembler.
 
-    python benchmarks/scoring.py [--rows 20000000] [--rows-wise 1000000] [--ensembler NAME ...]
+    python benchmarks/scoring.py [--rows 20000000] [--rows-wise 1000000] [--file-rows 2000000] [--ensembler NAME ...]
 
 One process, one thread, one matrix of int8 with 9 votes a row, of which a tenth are missing. Both are timed in the same
 run, the best of ``--repeats``; the rival gets fewer rows, and its rate is per row. Its input checks are left in, as are
-those of the look-up, which refuses anything but -1, 0 and 1.
+those of the look-up, which refuses anything but -1, 0 and 1. Last, `score_file` from one Parquet file to another, with
+reading, the search for an item that comes twice, and writing.
 """
 
 import argparse
@@ -15,14 +16,18 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import platform
 import sys
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
 
 from deep.datasets import simulate_votes
-from deep.model import fit
+from deep.model import Model, ScoreOptions, fit, score_file
 
 N_VOTERS = 9
 
@@ -47,11 +52,25 @@ def best_seconds(run: Callable[[], Any], repeats: int) -> float:
     return min(found)
 
 
+def file_rate(model: Model, votes: np.ndarray, repeats: int) -> float:
+    """Return how many rows a second `score_file` scores, from one Parquet file to another."""
+    n = len(votes)
+    columns = {"dataset": ["news"] * n, "item_id": [f"item-{i}" for i in range(n)]}
+    columns |= {
+        name: pa.array(column, mask=column < 0) for name, column in zip(model.voter_names, votes.T, strict=True)
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        path, out = Path(folder, "votes.parquet"), Path(folder, "scores.parquet")
+        parquet.write_table(pa.table(columns), path, row_group_size=1 << 18)
+        return n / best_seconds(lambda: score_file(model, [str(path)], out, ScoreOptions()), repeats)
+
+
 def main() -> None:
     """Fit, time and print."""
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--rows", type=int, default=20_000_000, help="rows that the model scores")
     p.add_argument("--rows-wise", type=int, default=1_000_000, help="rows that the ensembler scores one by one")
+    p.add_argument("--file-rows", type=int, default=2_000_000, help="rows of the file that is scored")
     p.add_argument("--ensembler", nargs="+", default=["LogisticRegression", "RandomForest"], help="to be fitted")
     p.add_argument("--repeats", type=int, default=5, help="of which the best counts")
     args = p.parse_args()
@@ -71,6 +90,8 @@ def main() -> None:
             f"{name}: model.score {ours / 1e6:.1f} million rows/s; row-wise predict_proba "
             f"{theirs / 1e6:.3f} million rows/s; ratio {ours / theirs:.0f}\n"
         )
+    rate = file_rate(model, votes[: args.file_rows], args.repeats)
+    sys.stdout.write(f"score_file: {rate / 1e6:.2f} million rows/s from Parquet to Parquet\n")
 
 
 if __name__ == "__main__":

@@ -126,6 +126,12 @@ def check_probabilities(y_prob: npt.ArrayLike, *, name: str = "y_prob") -> Float
     return raw
 
 
+def check_two_classes(labels: Labels, name: str) -> None:
+    """Raise unless both 0 and 1 are among labels, of which there is at least one."""
+    if labels.min() == labels.max():
+        raise InputError(f"`{name}` must hold both classes, 0 and 1. Got only {labels[0].item()!r}.")
+
+
 def check_both_classes(labels: Labels, datasets: npt.NDArray[Any], *, name: str = "label") -> None:
     """Raise unless every dataset has rows of label 0 and of label 1.
 

@@ -25,6 +25,7 @@ from deep._checks import (
     check_labels,
     check_probabilities,
     check_sample_weight,
+    check_two_classes,
     check_votes,
     column_names,
 )
@@ -160,8 +161,8 @@ class BaseEnsembler(ClassifierMixin, BaseEstimator):
                 f"`X` must have at least {self.min_voters} columns for {type(self).__name__}. Got {votes.shape[1]}."
             )
         kept = weights > 0
-        if self.uses_labels and len(np.unique(labels[kept])) < 2:
-            raise InputError(f"`y` must hold both classes, 0 and 1. Got only {labels[kept][0].item()!r}.")
+        if self.uses_labels:
+            check_two_classes(labels[kept], "y")
         self.classes_ = np.array([0, 1])
         remember_columns(self, names, votes.shape[1])
         self._fit(votes[kept], labels[kept], weights[kept])
@@ -263,8 +264,7 @@ class BaseCalibrator(BaseEstimator):
         y = check_labels(y_true, len(p), name="y_true")
         w = check_sample_weight(sample_weight, len(p))
         kept = w > 0
-        if len(np.unique(y[kept])) < 2:
-            raise InputError(f"`y_true` must hold both classes, 0 and 1. Got only {y[kept][0].item()!r}.")
+        check_two_classes(y[kept], "y_true")
         self._fit(p[kept], y[kept], w[kept])
         self.is_fitted_ = True
         return self

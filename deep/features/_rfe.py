@@ -4,9 +4,8 @@ import numpy as np
 from sklearn import config_context, feature_selection
 from sklearn.linear_model import LogisticRegression
 
-from deep._checks import Floats, Labels, Rows, Votes
+from deep._checks import Floats, Labels, Rows, Votes, check_two_classes
 from deep.base import BasePromptSelector
-from deep.exceptions import InputError
 from deep.records import ABSTAIN
 
 COEF_DECIMALS = 6
@@ -37,8 +36,7 @@ def signed_rows(X: Votes, y: Labels, w: Floats) -> tuple[Floats, Labels, Floats]
     """
     kept = w > 0
     votes, labels = X[kept], y[kept]
-    if len(np.unique(labels)) < 2:
-        raise InputError(f"`y` must hold both classes, 0 and 1. Got only {labels[0].item()!r}.")
+    check_two_classes(labels, "y")
     return np.where(votes == ABSTAIN, 0.0, 2.0 * votes - 1.0), labels, w[kept]
 
 
