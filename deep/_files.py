@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -77,3 +77,14 @@ def whole_folder(folder: Path) -> Iterator[Path]:
 def to_json(results: Mapping[str, object]) -> str:
     """Return results as JSON text; a NaN in them is a bug and raises."""
     return json.dumps(results, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def write_results(folder: Path, results: Mapping[str, object]) -> None:
+    """Write the file that marks a folder as deep's own."""
+    (folder / MARKER).write_text(to_json(results), encoding="utf-8")
+
+
+def write_json_lines(path: Path, rows: Iterable[Mapping[str, object]]) -> None:
+    """Write objects as JSON, one a line."""
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)

@@ -11,8 +11,6 @@ from deep.datasets import AMBIGUITIES, Annotations
 from deep.exceptions import InputError
 from deep.features import agreement_interval, cohen_kappa, fleiss_kappa, krippendorff_alpha
 
-__all__ = ["annotator_agreement"]
-
 Ratings = npt.NDArray[np.int64]
 
 

@@ -9,8 +9,6 @@ from deep.exceptions import InputError
 from deep.model import DriftRow, Model, compare_votes, false_alarms, match_columns
 from deep.records import VoteMatrix
 
-__all__ = ["DriftReport", "drift_report"]
-
 
 @dataclass(frozen=True)
 class DriftReport:

@@ -11,8 +11,6 @@ from deep.exceptions import InputError
 from deep.model import Model
 from deep.records import ABSTAIN, VoteMatrix
 
-__all__ = ["explanation", "votes_on_item"]
-
 
 def votes_on_item(
     model: Model,

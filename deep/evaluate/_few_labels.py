@@ -11,8 +11,6 @@ from deep.exceptions import InputError
 from deep.model import Model, other_columns, propose_labels
 from deep.records import VoteMatrix
 
-__all__ = ["calibrate_on_labels", "label_proposal", "votes_for"]
-
 N_BINS = 8
 
 

@@ -10,8 +10,6 @@ from deep.features import effective_votes, error_correlation
 from deep.model import RECIPES, training_set
 from deep.records import VoteMatrix
 
-__all__ = ["panel_report"]
-
 
 def panel_report(
     votes: VoteMatrix,

@@ -14,8 +14,6 @@ from deep.exceptions import InputError
 from deep.model import Model
 from deep.records import VoteMatrix
 
-__all__ = ["Selection", "guaranteed_confidence", "select_decisions", "transferred_confidence"]
-
 
 @dataclass(frozen=True, eq=False)
 class Selection:

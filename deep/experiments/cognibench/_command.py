@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deep._files import check_out, check_replaceable, to_json, whole_file, whole_folder
+from deep._files import check_out, check_replaceable, whole_file, whole_folder, write_json_lines, write_results
 from deep.console import (
     LEVELS,
     SEVERAL,
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from deep.experiments.cognibench._methods import AskedJudge, Method
     from deep.experiments.cognibench._turns import LabeledTurn
 
-__all__ = ["EXAMPLES", "add_arguments", "run"]
 
 EXAMPLES = """\
 examples:
@@ -179,7 +178,7 @@ def _write(args: argparse.Namespace, turns: "Sequence[LabeledTurn]", methods: "S
         frames["figure8-shares"],
     )
     with whole_folder(args.out) as folder:
-        (folder / "results.json").write_text(to_json(results), encoding="utf-8")
+        write_results(folder, results)
         build.sentences(turns, methods, args.level).to_csv(folder / "sentences.csv", index=False, lineterminator="\n")
         for name, frame in frames.items():
             write_table(folder, name, frame, build.TITLES[name], shown=build.percentages(frame))
@@ -199,10 +198,10 @@ def _export(args: argparse.Namespace) -> int:
     from deep.experiments.cognibench._turns import read_turns
 
     out = check_out(args.out, [".jsonl"])
-    lines = [json.dumps(chat, ensure_ascii=False) for chat in chats(read_turns(args.data), args.level)]
+    written = list(chats(read_turns(args.data), args.level))
     with whole_file(out) as scratch:
-        scratch.write_text("\n".join([*lines, ""]), encoding="utf-8")
-    sys.stdout.write(f"{len(lines):,} chats: in {out}\n")
+        write_json_lines(scratch, written)
+    sys.stdout.write(f"{len(written):,} chats: in {out}\n")
     return ExitStatus.DONE
 
 

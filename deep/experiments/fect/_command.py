@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deep._files import check_replaceable, to_json, whole_folder
+from deep._files import check_replaceable, whole_folder, write_results
 from deep.console import (
     SEVERAL,
     CommandParser,
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from deep.asking import Plan, Settings
     from deep.datasets import Examples
 
-__all__ = ["EXAMPLES", "PROMPTS", "add_arguments", "run"]
 
 PUBLISHED = "fect_benchmark.csv"
 """The authors' own file, and below what they call its columns."""
@@ -199,5 +198,5 @@ def _write(args: argparse.Namespace, plan: "Plan", settings: "Settings", counts:
             frame.to_csv(folder / f"{name}.csv", index=name.startswith("table"), lineterminator="\n")
         (folder / "report.md").write_text(text, encoding="utf-8")
         draw(summary, folder, reasoning=args.reasoning)
-        (folder / "results.json").write_text(to_json(results), encoding="utf-8")
+        write_results(folder, results)
     print_result(results, [text, f"written to {args.out}"], as_json=args.json)

@@ -10,15 +10,13 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from deep._files import check_replaceable, to_json, whole_folder
+from deep._files import check_replaceable, to_json, whole_folder, write_results
 from deep.console import CommandParser, add_options, print_result, progress_bars, read_text
 from deep.evaluate import Row
 from deep.exceptions import ExitStatus, InputError, StoppedError
 from deep.experiments.finetune._data import TrainingTurn, file_hash, read_chats, turns_of
 from deep.experiments.finetune._settings import PRESETS, SCHEDULES, TrainSettings, as_record, settings_for
 from deep.experiments.finetune._train import Base, fitting_turns, load_base, quiet, require_training, save_model, train
-
-__all__ = ["EXAMPLES", "add_arguments", "run"]
 
 LIBRARIES = ("torch", "transformers", "trl", "peft", "accelerate", "datasets")
 RUN = "run.json"
@@ -168,7 +166,7 @@ def _train_and_save(
     with whole_folder(args.out) as folder:
         save_model(model, base.tokenizer, folder)
         results = {**record, "versions": _versions(), "losses": log}
-        (folder / "results.json").write_text(to_json(results), encoding="utf-8")
+        write_results(folder, results)
     return log
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deep import datasets, evaluate
-from deep._files import check_replaceable, to_json, whole_folder
+from deep._files import check_replaceable, whole_folder, write_results
 from deep.console import (
     CALIBRATORS,
     ENSEMBLERS,
@@ -126,7 +126,7 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(f"{error} It is in {where}.") from error
     results = _whole(args, found)
     with whole_folder(folder) as scratch:
-        (scratch / "results.json").write_text(to_json(results), encoding="utf-8")
+        write_results(scratch, results)
         write_scores(found, scratch / "scores.parquet", origin)
         runs = [result.results for result in found]
         evaluate.write_tables(runs, scratch / "tables", votes=origin if isinstance(origin, str) else ", ".join(origin))

@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from deep._files import check_replaceable, to_json, whole_folder
+from deep._files import check_replaceable, whole_folder, write_results
 from deep.console import (
     ENSEMBLERS,
     NOTICE,
@@ -16,8 +16,6 @@ from deep.console import (
     read_votes_and_scores,
 )
 from deep.exceptions import ExitStatus
-
-__all__ = ["EXAMPLES", "add_arguments", "run"]
 
 CALIBRATORS = ("platt", "bbq", "histogram", "isotonic")
 """Those of the paper's Table 5."""
@@ -65,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     runs = [each.results for each in found]
     drawn = paper_figures(votes, scores, runs, example, args.seed)
     with whole_folder(args.out) as scratch:
-        (scratch / "results.json").write_text(to_json({"votes": origin, "runs": runs}), encoding="utf-8")
+        write_results(scratch, {"votes": origin, "runs": runs})
         write(scratch, paper_tables(runs), drawn, origin)
     names = ", ".join([*(f"table{table}.md" for table in TABLES), *(f"{name}.png" for name in drawn)])
     notice = f"{NOTICE}\n" if origin == SIMULATED else ""

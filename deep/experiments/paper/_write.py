@@ -13,8 +13,6 @@ from deep.exceptions import InputError
 from deep.experiments.paper._tables import TABLES, THIS_RUN, side_by_side
 from deep.records import VoteMatrix
 
-__all__ = ["check_labeled", "figure_dataset", "write"]
-
 EXAMPLE_DATASET = "aggrefact-xsum"
 """The dataset of the paper's Figure 4."""
 

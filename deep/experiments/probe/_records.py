@@ -1,11 +1,10 @@
 """The benchmark on disk: one JSON object a line, which `deep votes` reads as an example too."""
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from deep._files import JsonObject
+from deep._files import JsonObject, write_json_lines
 from deep._text import is_storable
 from deep.datasets import ending_of, read_rows
 from deep.exceptions import InputError
@@ -140,9 +139,7 @@ def _located(text: str, span: Span | None) -> JsonObject:
 
 def write_samples(path: Path, samples: Iterable[Sample]) -> None:
     """Write samples, one a line."""
-    with path.open("w", encoding="utf-8", newline="\n") as file:
-        for sample in samples:
-            file.write(json.dumps(sample.to_row(), ensure_ascii=False) + "\n")
+    write_json_lines(path, (sample.to_row() for sample in samples))
 
 
 def read_samples(path: Path) -> list[Sample]:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
 
-from deep._files import JsonObject, check_replaceable, to_json, whole_folder
+from deep._files import JsonObject, check_replaceable, whole_folder, write_results
 from deep.asking import Entry, ProgramId
 from deep.console import check_least, check_models, named, print_result
 from deep.evaluate import markdown, records, write_table
@@ -111,7 +111,7 @@ def _write(out: Path, found: Sequence[BuiltSample], splits: Mapping[str, str], s
         for name, some in by_split.items():
             write_samples(folder / f"{name}.jsonl", some)
         write_table(folder, "table1-statistics", table, "Table 1: what the benchmark holds")
-        (folder / "results.json").write_text(to_json(results), encoding="utf-8")
+        write_results(folder, results)
     return results
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from deep._files import JsonObject, check_replaceable, to_json, whole_folder
+from deep._files import JsonObject, check_replaceable, whole_folder, write_results
 from deep.asking import Entry, ProgramId
 from deep.console import check_models, named, print_result
 from deep.evaluate import markdown
@@ -49,7 +49,7 @@ def evaluate(args: argparse.Namespace) -> int:
     tables = build_tables(found)
     with whole_folder(args.out) as folder:
         write_report(tables, folder)
-        (folder / "results.json").write_text(to_json(results), encoding="utf-8")
+        write_results(folder, results)
     print_result(results, [_text(tables, args.out)], as_json=args.json)
     return ExitStatus.DONE
 

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Iterator, Sequence
 
-from deep._files import check_replaceable, to_json, whole_folder
+from deep._files import check_replaceable, whole_folder, write_results
 from deep.console import print_result
 from deep.datasets import read_votes
 from deep.evaluate import Row, framed, markdown, records, write_table
@@ -21,7 +21,7 @@ def measure_votes(args: argparse.Namespace, samples: Sequence[Sample]) -> int:
     results = {"schema_version": 1, "samples": len(samples), "voters": records(table)}
     with whole_folder(args.out) as folder:
         write_table(folder, "voters", table, TITLE)
-        (folder / "results.json").write_text(to_json(results), encoding="utf-8")
+        write_results(folder, results)
     text = "\n".join([TITLE, "", *markdown(table), "", f"written to {args.out}", ""])
     print_result(results, [text], as_json=args.json)
     return ExitStatus.DONE

@@ -4,7 +4,7 @@ import argparse
 import time
 from pathlib import Path
 
-from deep._files import check_replaceable, to_json, whole_folder
+from deep._files import check_replaceable, whole_folder, write_results
 from deep.console import (
     CommandParser,
     add_options,
@@ -16,8 +16,6 @@ from deep.console import (
     read_votes_and_scores,
 )
 from deep.exceptions import ExitStatus, InputError
-
-__all__ = ["EXAMPLES", "add_arguments", "run"]
 
 SCHEMA_VERSION = 1
 
@@ -69,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     shared = {"schema_version": SCHEMA_VERSION, "simulated": args.simulated, "seed": args.seed}
     results = {**shared, **results, "seconds": round(time.perf_counter() - started, 1)}
     with whole_folder(args.out) as folder:
-        (folder / "results.json").write_text(to_json(results), encoding="utf-8")
+        write_results(folder, results)
         (folder / "results.md").write_text(text, encoding="utf-8")
     end = f"\n{results['seconds']:.0f} s. Everything is in {args.out}"
     print_result(results, [f"{text}{end}"], as_json=args.json)

@@ -12,8 +12,6 @@ from deep.experiments.transfer._simulated import WORLDS, transfer_in
 from deep.experiments.transfer._target import TransferSettings, transfer_to
 from deep.records import VoteMatrix
 
-__all__ = ["transfer_on_votes", "transfer_on_worlds"]
-
 Mapper = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
 """Like the built-in `map`."""
 
