@@ -403,7 +403,7 @@ def test_the_budget_stops_it(tmp_path, capsys):
         (["--data", "DATA", "--encoder", "no/such/model"], "no/such/model"),
         (["--data", "DATA", "--out", "EMPTY/.."], "`out` must be"),
         (["export-sft", "--data", "DATA", "--out", "x.csv"], "`out` must end in .jsonl. Got 'x.csv'."),
-        (["agreement", "absent.csv"], "`file` must be a readable CSV file. Got 'absent.csv'"),
+        (["agreement", "absent.csv"], "`file` must be readable. Got 'absent.csv'"),
     ],
 )
 def test_wrong_input_is_one_line(tmp_path, capsys, words, message):
