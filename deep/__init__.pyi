@@ -10,7 +10,6 @@ from .model import load as load
 from .records import ABSTAIN as ABSTAIN
 from .records import Example as Example
 from .records import Judgment as Judgment
-from .records import LabelingFunction as LabelingFunction
 from .records import VoteMatrix as VoteMatrix
 
 __version__: str

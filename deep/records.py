@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, Self, TypeVar, get_args, runtime_checkable
+from typing import Literal, Self, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +10,7 @@ import numpy.typing as npt
 from deep._checks import Labels, Texts, Votes, check_consistent_length, check_labels, check_votes
 from deep.exceptions import InputError
 
-__all__ = ["ABSTAIN", "Example", "Judgment", "LabelingFunction", "Reason", "VoteMatrix"]
+__all__ = ["ABSTAIN", "Example", "Judgment", "Reason", "VoteMatrix"]
 
 T = TypeVar("T")
 
@@ -55,7 +55,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Judgment:
-    """What one labeling function said of one example.
+    """The judgment of one example by one judge.
 
     Parameters
     ----------
@@ -100,18 +100,6 @@ class Judgment:
         if self.reason is not None and self.reason not in get_args(Reason):
             allowed = ", ".join(get_args(Reason))
             raise InputError(f"`reason` must be one of {allowed}. Got {self.reason!r}.")
-
-
-@runtime_checkable
-class LabelingFunction(Protocol):
-    """Anything that judges an example: a prompt, an encoder, a lexical check, a person."""
-
-    name: str
-    version: str
-
-    def label(self, example: Example, /) -> Judgment:
-        """Judge one example."""
-        ...
 
 
 def _names(values: Iterable[object], n: int, name: str) -> Texts:

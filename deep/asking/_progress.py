@@ -1,16 +1,38 @@
-"""The live line of `deep votes`: on a terminal only, and on standard error only."""
+"""How far a run has come, as numbers and in words."""
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from deep.llm import Tally
+if TYPE_CHECKING:
+    from deep.llm import Tally
 
-__all__ = ["live_line", "live_text", "money"]
+__all__ = ["AskProgress", "ProgressCallback", "live_text", "money"]
+
+
+@dataclass(slots=True)
+class AskProgress:
+    """How far a run has come.
+
+    Parameters
+    ----------
+    tally : Tally
+        Counts by voter, and the dollars spent.
+    judged, n_examples : int
+        Examples that judges without an LLM are done with, and all of them; 0 of 0 while an LLM is asked.
+    """
+
+    tally: "Tally"
+    judged: int = 0
+    n_examples: int = 0
+
+
+ProgressCallback = Callable[[AskProgress], None]
+"""Called about twice a second while an LLM is asked, and after each example that is judged without one."""
 
 
 def money(dollars: float | None, unpriced: int = 0) -> str:
-    """Return an amount in words; what is not known is said to be unknown.
+    """Return an amount in words; one that is not known is said to be unknown.
 
     Examples
     --------
@@ -24,12 +46,15 @@ def money(dollars: float | None, unpriced: int = 0) -> str:
     return f"{amount} (+ {unpriced} unpriced)" if unpriced else amount
 
 
-def live_text(tally: Tally) -> str:
+def live_text(progress: AskProgress) -> str:
     """Return one line a voter, and one for the run."""
+    tally = progress.tally
     lines = [
         f"{voter}  {counts['done']} done  {counts['failed']} failed  {counts['abstained']} abstained"
         for voter, counts in sorted(tally.by_voter.items())
     ]
+    if progress.n_examples:
+        return "\n".join([*lines, f"judging {progress.judged}/{progress.n_examples}  {tally.seconds:.0f} s"])
     settled = tally.found + tally.answered + tally.failed
     left = tally.seconds_left
     total = "?" if tally.total is None else str(tally.total)
@@ -38,20 +63,3 @@ def live_text(tally: Tally) -> str:
         f"{settled}/{total}  {tally.rate:.1f} requests/s  {money(tally.cost, tally.unpriced)} so far  {clock} left"
     )
     return "\n".join(lines)
-
-
-@contextmanager
-def live_line(tally: Tally) -> Iterator[None]:
-    """Show the counts while the block runs, where standard error is a terminal."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    from rich.console import Console
-    from rich.live import Live
-    from rich.text import Text
-
-    def shown() -> Text:
-        return Text(live_text(tally))
-
-    with Live(get_renderable=shown, console=Console(stderr=True), refresh_per_second=2, transient=True):
-        yield

@@ -1,75 +1,178 @@
-"""The judges that a model names, found again: prompts, staged judges, lexical checks and encoders."""
+"""The registry of judges: found by the names that a user gives, or by the voters of a model file."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Literal, NamedTuple, Protocol, cast
 
-from deep.asking._offline import OfflineJudges
+from deep._checks import check_choice
+from deep.asking._plan import Plan, PlannedVoter
+from deep.datasets import Examples
 from deep.exceptions import InputError
+from deep.judge import Judge
 from deep.model import Model, Voter
+from deep.prompt_pool import JUDGES, POOLS, Prompt, PromptJudge, list_prompts, load_judge, load_pool, load_prompt
 
-if TYPE_CHECKING:
-    from deep.prompt_pool import Prompt, StagedJudge
+__all__ = ["Finder", "JudgeKind", "Sampling", "find_judges", "judges_of"]
 
-__all__ = ["Asked", "Finder", "Panel"]
+JudgeKind = Literal["pool", "prompt", "judge", "lexical", "encoder", "embedding"]
+"""The options of ``deep votes`` that name judges; in :func:`find_judges`, the part of a name before a colon."""
 
 LEXICAL_PREFIX = "lexical-"
+ALL = "all"
 
-ENCODERS = ("nli-max", "nli-mean")
-EMBEDDING = "embedding"
+NETWORKS = ("nli-max", "nli-mean", "embedding")
+"""The names of judges made of a network."""
 
 
-@dataclass(frozen=True)
-class Asked:
-    """Voters that one model is asked for in the same way.
+class Sampling(NamedTuple):
+    """How often and how freely prompts are asked; see :class:`deep.prompt_pool.PromptJudge`."""
 
-    Parameters
-    ----------
-    model : str
-    samples : int
-    temperature : float or None
-    max_tokens : int or None
-        None: the prompts' own.
-    """
-
-    model: str
     samples: int = 1
     temperature: float | None = None
     max_tokens: int | None = None
+    soft: bool = False
 
 
-@dataclass
-class Panel:
-    """All judges of a model.
+ONCE = Sampling()
+
+
+class _Load(Protocol):
+    def __call__(self, path: str, /, *, model_id: str = ...) -> Judge: ...
+
+
+def judges_of(kind: JudgeKind, names: Sequence[str], sampling: Sampling = ONCE) -> list[Judge]:
+    """Return the judges of one kind by their names.
 
     Parameters
     ----------
-    prompts, staged : dict
-        By what is asked how.
-    checks, models : list
-        Lexical checks and encoders, which need no endpoint.
+    kind : {'pool', 'prompt', 'judge', 'lexical', 'encoder', 'embedding'}
+    names : sequence of str
+        Pools of prompts or folders of them; prompts by id or TOML file; staged judges; lexical checks, or ``all``;
+        networks by id on the hub, by folder, or as NAME=FOLDER, which gives the folder another name.
+    sampling : Sampling, optional
+        For prompts; staged judges bring their own.
+
+    Raises
+    ------
+    InputError
+        There is no judge of that name.
+    MissingDependencyError
+        The libraries that run a network are not installed.
+
+    Examples
+    --------
+    >>> from deep.asking import judges_of
+    >>> [judge.name for judge in judges_of("lexical", ["numbers", "dates"])]
+    ['dates', 'numbers']
     """
+    return _LOADERS[kind](list(dict.fromkeys(names)) if kind in ("encoder", "embedding") else names, sampling)
 
-    prompts: "dict[Asked, list[Prompt]]" = field(default_factory=dict)
-    staged: "dict[Asked, list[StagedJudge]]" = field(default_factory=dict)
-    checks: list[Any] = field(default_factory=list)
-    models: list[Any] = field(default_factory=list)
 
-    @property
-    def offline(self) -> OfflineJudges:
-        """Return what needs no endpoint."""
-        return OfflineJudges(tuple(self.checks), tuple(self.models))
+def find_judges(judges: Iterable[str | Judge], sampling: Sampling = ONCE) -> list[Judge]:
+    """Return judges by name, of whatever kind; judges among the names stay as they are.
 
-    @property
-    def asked(self) -> list[Asked]:
-        """Return what needs an endpoint."""
-        return list(dict.fromkeys([*self.prompts, *self.staged]))
+    Parameters
+    ----------
+    judges : iterable of str or Judge
+        ``lexical`` stands for all lexical checks; a name with a slash or of a folder with a model in it is an
+        encoder's; ``KIND:NAME`` names the kind, as in ``embedding:FOLDER``.
+    sampling : Sampling, optional
+        For prompts that are named.
+
+    Raises
+    ------
+    InputError
+        There is no judge of that name, or something else than a name or a judge is given.
+
+    Examples
+    --------
+    >>> from deep.asking import find_judges
+    >>> [judge.name for judge in find_judges(["deep-3", "stepwise", "numbers"])]
+    ['deep-strict-steps', 'deep-many-metrics', 'deep-key-points', 'stepwise', 'numbers']
+    """
+    found: list[Judge] = []
+    for judge in judges:
+        if isinstance(judge, str):
+            kind, name = _kind_of(judge)
+            found += judges_of(kind, [name], sampling)
+        elif isinstance(judge, Judge):
+            found.append(judge)
+        else:
+            raise InputError(f"`judges` must hold names and judges. Got {judge!r}.")
+    if not found:
+        raise InputError("`judges` must hold at least one judge. Got none.")
+    return found
+
+
+def _kind_of(given: str) -> tuple[JudgeKind, str]:
+    """Return the kind of a judge and its name there."""
+    from deep.features.lexical import LEXICAL
+
+    prefix, _, rest = given.partition(":")
+    name = given.removeprefix(LEXICAL_PREFIX)
+    if rest and prefix in _LOADERS:
+        return cast("JudgeKind", prefix), rest
+    if given in POOLS or any(Path(given).glob("*.toml")):
+        return "pool", given
+    if given.endswith(".toml") or given in list_prompts():
+        return "prompt", given
+    if given in JUDGES:
+        return "judge", given
+    if given == "lexical" or name in LEXICAL:
+        return "lexical", ALL if given == "lexical" else name
+    if "/" in given or (Path(given) / "config.json").is_file():
+        return "encoder", given
+    known = ", ".join([*sorted(POOLS), *sorted(JUDGES), "lexical", *sorted(LEXICAL)])
+    raise InputError(
+        f"`judges` must be prompts, a network's id or folder, or of {known}. Got {given!r}. "
+        "`deep prompts list` names the prompts."
+    )
+
+
+def _prompts(prompts: Iterable[Prompt], sampling: Sampling) -> list[Judge]:
+    return [PromptJudge(prompt, *sampling) for prompt in prompts]
+
+
+def _lexical(names: Sequence[str], _: Sampling) -> list[Judge]:
+    from deep.features.lexical import LEXICAL
+
+    chosen = [check_choice(name, [*LEXICAL, ALL], "lexical") for name in names]
+    return [check() for name, check in LEXICAL.items() if name in chosen or ALL in chosen]
+
+
+def _encoders(names: Sequence[str], _: Sampling) -> list[Judge]:
+    from deep.features.encoders import load_encoder
+
+    return [_network(load_encoder, name) for name in names]
+
+
+def _embeddings(names: Sequence[str], _: Sampling) -> list[Judge]:
+    from deep.features.encoders import load_embedding
+
+    return [_network(load_embedding, name) for name in names]
+
+
+def _network(load: _Load, given: str) -> Judge:
+    """Load a network by id, folder, or NAME=FOLDER."""
+    name, _, place = given.partition("=")
+    return load(place, model_id=name) if place and not Path(given).exists() else load(given)
+
+
+_LOADERS: Mapping[JudgeKind, Callable[[Sequence[str], Sampling], list[Judge]]] = {
+    "pool": lambda names, sampling: _prompts((prompt for name in names for prompt in load_pool(name)), sampling),
+    "prompt": lambda names, sampling: _prompts(map(load_prompt, names), sampling),
+    "judge": lambda names, _: [load_judge(name) for name in names],
+    "lexical": _lexical,
+    "encoder": _encoders,
+    "embedding": _embeddings,
+}
 
 
 @dataclass(frozen=True)
 class Finder:
-    """Where judges are looked for.
+    """The places where the judges of a model file are looked for.
 
     Parameters
     ----------
@@ -78,7 +181,7 @@ class Finder:
     encoders : sequence of str
         Folders of models, for those that are not on the hub; each stands for the model of the same name.
     ask : str, optional
-        The model to ask in place of those that the voters name.
+        The LLM to ask in place of those that the voters name.
     allow_mismatch : bool
         Take a judge of the same id where its version or model differ.
     """
@@ -88,87 +191,68 @@ class Finder:
     ask: str | None = None
     allow_mismatch: bool = False
 
-    def panel(self, model: Model) -> Panel:
-        """Return the judges of a model.
+    def plan(self, model: Model, examples: Examples, endpoint: Callable[[], str]) -> Plan:
+        """Return the plan of a model's judges on examples.
+
+        Parameters
+        ----------
+        model : Model
+        examples : Examples
+        endpoint : callable
+            Returns the endpoint's name in the ledger; not called where no LLM is asked.
 
         Raises
         ------
         InputError
             A voter is no judge that can be run here, or only one of another version or model is.
         """
-        found = Panel()
-        pool = {prompt.id: prompt for prompt in self._pool()}
-        for voter in model.voters:
-            self._add(voter, found, pool)
-        return found
+        columns = tuple(self._find(voter) for voter in model.voters)
+        asks = any(column.judge.needs_llm for column in columns)
+        return Plan(examples=examples, columns=columns, endpoint=endpoint() if asks else "")
 
-    def _pool(self) -> "Iterable[Prompt]":
-        from deep.prompt_pool import list_prompts, load_pool, load_prompt
+    def _find(self, voter: Voter) -> PlannedVoter:
+        judge = None if voter.version is None else self._judge(voter)
+        if judge is None:
+            raise InputError(
+                f"`model` must have judges that can be run here. Got the voter {voter.name!r}, which is no prompt, "
+                "check or encoder that is known. Give its votes with --votes, or its prompt file with --prompt."
+            )
+        column = PlannedVoter(judge, (self.ask or str(voter.model)) if judge.needs_llm else "")
+        if column.name != voter.name and not self.allow_mismatch:
+            what = "model" if Voter(column.name).version == voter.version else "version"
+            raise InputError(
+                f"`model` must name judges as they are here. Got {voter.name!r}, and here it is {column.name!r}, of "
+                f"another {what}. Judge and fit anew, or override with --allow-mismatch."
+            )
+        return column
 
-        for name in list_prompts():
-            yield load_prompt(name)
-        for path in self.prompts:
-            yield from load_pool(path) if Path(path).is_dir() else [load_prompt(path)]
-
-    def _add(self, voter: Voter, found: Panel, pool: "Mapping[str, Prompt]") -> None:
-        from deep.prompt_pool import JUDGES, load_judge
-
-        name = voter.id.removeprefix(LEXICAL_PREFIX)
-        if voter.version is None:
-            raise _unknown(voter)
+    def _judge(self, voter: Voter) -> Judge | None:
+        """Return the judge of a voter's name; None where there is none."""
         if voter.model is None:
-            found.checks.append(self._checked(_lexical(name, voter), voter))
-        elif voter.id in (*ENCODERS, EMBEDDING):
-            found.models.append(self._checked(self._encoder(voter), voter))
-        elif voter.id in pool:
-            self._ask(found.prompts, pool[voter.id], voter)
-        elif voter.id in JUDGES:
-            self._ask(found.staged, load_judge(voter.id), voter)
-        else:
-            raise _unknown(voter)
+            from deep.features.lexical import LEXICAL
 
-    def _ask(self, asked: dict[Asked, list[Any]], judge: Any, voter: Voter) -> None:
-        target = self.ask or str(voter.model)
-        self._check_name(judge.voter(target), voter)
-        said = voter.details.get("parameters") or {}
-        samples = int(voter.details.get("samples") or 1)
-        how = Asked(target, samples, said.get("temperature"), said.get("max_tokens"))
-        asked.setdefault(how, []).append(judge)
+            name = voter.id.removeprefix(LEXICAL_PREFIX)
+            return LEXICAL[name]() if name in LEXICAL else None
+        if voter.id in NETWORKS:
+            return self._network(voter)
+        if voter.id in self._pool:
+            said = voter.details.get("parameters") or {}
+            samples = int(voter.details.get("samples") or 1)
+            return PromptJudge(self._pool[voter.id], samples, said.get("temperature"), said.get("max_tokens"))
+        return load_judge(voter.id) if voter.id in JUDGES else None
 
-    def _encoder(self, voter: Voter) -> Any:
+    @cached_property
+    def _pool(self) -> dict[str, Prompt]:
+        own = [load_prompt(name) for name in list_prompts()]
+        given = [p for path in self.prompts for p in (load_pool(path) if Path(path).is_dir() else [load_prompt(path)])]
+        return {prompt.id: prompt for prompt in (*own, *given)}
+
+    def _network(self, voter: Voter) -> Judge:
         from deep.features.encoders import load_embedding, load_encoder
 
         wanted = str(voter.model)
         place = next((path for path in self.encoders if Path(path).name == Path(wanted).name), wanted)
         options = {**(voter.details.get("settings") or {}), "model_id": wanted}
-        if voter.id == EMBEDDING:
+        if voter.id == "embedding":
             return load_embedding(place, **options)
         return load_encoder(place, **{**options, "aggregation": voter.id.removeprefix("nli-")})
-
-    def _checked(self, judge: Any, voter: Voter) -> Any:
-        self._check_name(judge.voter, voter)
-        return judge
-
-    def _check_name(self, name: str, voter: Voter) -> None:
-        if name == voter.name or self.allow_mismatch:
-            return
-        what = "model" if Voter(name).version == voter.version else "version"
-        raise InputError(
-            f"`model` must name judges as they are here. Got {voter.name!r}, and here it is {name!r}, of another "
-            f"{what}. Judge and fit anew, or override with --allow-mismatch."
-        )
-
-
-def _lexical(name: str, voter: Voter) -> Any:
-    from deep.features.lexical import LEXICAL
-
-    if name not in LEXICAL:
-        raise _unknown(voter)
-    return LEXICAL[name]()
-
-
-def _unknown(voter: Voter) -> InputError:
-    return InputError(
-        f"`model` must have judges that can be run here. Got the voter {voter.name!r}, which is no prompt, check or "
-        "encoder that is known. Give its votes with --votes, or its prompt file with --prompt."
-    )

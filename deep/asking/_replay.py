@@ -1,37 +1,39 @@
-"""Replaying programs against a ledger: what they ask next, and what they come to."""
+"""Programs replayed against a ledger: their next questions, and in the end their values."""
 
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from deep.asking._vote_files import chunks
-from deep.llm import Answer, History, Reply, Request
-from deep.prompt_pool import Program, Question
+from deep.judge import LLMReply, Program, Question, VoteQuestion
+from deep.llm import Request
+from deep.prompt_pool import why_unusable
+from deep.records import Judgment
 
-__all__ = ["STEP", "Asking", "Entry", "ProgramId", "Replay", "as_requests"]
+if TYPE_CHECKING:
+    from deep.llm import Answer, History, Reply
+
+__all__ = ["Asking", "Entry", "ProgramId", "Replay", "RequestProgram", "as_requests", "read_answer"]
 
 T = TypeVar("T")
 
-AT_ONCE = 64
+AT_ONCE = 256
 """Programs that are replayed side by side: their questions are looked up together."""
 
 SHARED = "program"
 """In place of a prompt's hash in the key of a request, so that whoever asks the same question shares its answer."""
 
-STEP = object()
-"""The context of a request whose reply is one of several that a program reads."""
-
 
 @dataclass(frozen=True, slots=True)
 class ProgramId:
-    """What a program works for.
+    """The identity of a program.
 
     Parameters
     ----------
     voter : str
         The judge or the builder, as reports name it.
     dataset, item : str
-        What it works on; unique together with `voter`.
+        The row that it works on; unique together with `voter`.
     """
 
     voter: str
@@ -39,14 +41,17 @@ class ProgramId:
     item: str
 
 
-Asking = Generator[Sequence[Question | Request], Sequence[Reply | None], T]
+RequestProgram = Generator[Sequence[Request], Sequence[LLMReply | None], T]
+"""A program whose questions are requests already."""
+
+Asking = Generator[Sequence[Question | Request], Sequence[LLMReply | None], T]
 """A program that may also yield requests, which are asked as they are."""
 
 Entry = tuple[ProgramId, str, Asking[Any]]
-"""A program, what it works for, and the model that it asks."""
+"""A program's identity, the LLM that it asks, and the program."""
 
 
-def as_requests(program: Program[T], identity: ProgramId, model: str, endpoint: str) -> Asking[T]:
+def as_requests(program: Program[T], identity: ProgramId, llm: str, endpoint: str) -> RequestProgram[T]:
     """Return a program whose questions are requests already, so that it can be a part of another one."""
     number, replies = 0, None
     while True:
@@ -55,27 +60,40 @@ def as_requests(program: Program[T], identity: ProgramId, model: str, endpoint: 
         except StopIteration as end:
             value: T = end.value
             return value
-        requests = [_request(question, identity, model, endpoint, number + i) for i, question in enumerate(questions)]
+        requests = [_request(question, identity, llm, endpoint, number + i) for i, question in enumerate(questions)]
         number += len(requests)
         replies = yield requests
 
 
-def _request(question: Question, identity: ProgramId, model: str, endpoint: str, number: int) -> Request:
-    body = {"model": model, "messages": question.messages, **question.parameters}
+def _request(question: Question, identity: ProgramId, llm: str, endpoint: str, number: int) -> Request:
+    """Return a question as the ledger keeps it: a vote by its voter and item, a step by its number besides."""
+    body = {"model": llm, "messages": question.messages, **question.parameters}
     if question.schema is not None:
         layout = {"name": "answer", "strict": True, "schema": dict(question.schema)}
         body["response_format"] = {"type": "json_schema", "json_schema": layout}
+    votes = isinstance(question, VoteQuestion)
+    step = "" if votes else f"#{question.step}"
+    group = question.group if isinstance(question, VoteQuestion) else None
     return Request(
         body=body,
         endpoint=endpoint,
-        prompt=f"{identity.voter.partition('@')[0]}#{question.step}",
-        prompt_hash=SHARED,
-        voter=f"{identity.voter}#{question.step}",
+        prompt=f"{identity.voter.partition('@')[0]}{step}",
+        prompt_hash=question.version if isinstance(question, VoteQuestion) else SHARED,
+        voter=f"{identity.voter}{step}",
         dataset=identity.dataset,
-        item=f"{identity.item}#{number}",
+        item=identity.item if votes else f"{identity.item}#{number}",
         sample=question.sample,
-        context=STEP,
+        group=None if group is None else f"{llm} {group}",
+        context=question,
     )
+
+
+def read_answer(request: Request, reply: "Reply") -> Judgment | None:
+    """Return the vote of a reply; None where it is a step of a program, which makes no vote alone."""
+    if isinstance(request.context, VoteQuestion):
+        return request.context.read(reply)
+    reason = why_unusable(reply)
+    return None if reason is None else Judgment(vote=-1, reason=reason)
 
 
 class _Running:
@@ -92,7 +110,7 @@ class _Running:
         self.error: Exception | None = None
         self.advance(None)
 
-    def advance(self, replies: Sequence[Reply | None] | None) -> None:
+    def advance(self, replies: Sequence[LLMReply | None] | None) -> None:
         """Hand over the replies to what is pending, until the program asks something or ends."""
         try:
             questions = next(self._program) if replies is None else self._program.send(replies)
@@ -139,7 +157,7 @@ class Replay:
         self,
         programs: Callable[[], Iterable[Entry]],
         endpoint: str,
-        history: History | None,
+        history: "History | None",
         *,
         run: int = 0,
         at_most_once: bool = False,
@@ -167,7 +185,7 @@ class Replay:
                     yield request
 
     def values(self) -> Iterator[tuple[ProgramId, Any]]:
-        """Yield what each program comes to; a question that was never answered counts as failed.
+        """Yield the value of each program; a question that was never answered counts as failed.
 
         An error that a program raises is yielded in place of its value.
         """
@@ -176,11 +194,11 @@ class Replay:
 
     def _replayed(self, *, final: bool = False) -> Iterator[_Running]:
         for entries in chunks(self._programs(), AT_ONCE):
-            some = [_Running(entry, self._endpoint) for entry in entries]
-            waiting = [running for running in some if not running.ended]
+            batch = [_Running(entry, self._endpoint) for entry in entries]
+            waiting = [running for running in batch if not running.ended]
             while waiting:
                 waiting = self._advance(waiting, final=final)
-            yield from some
+            yield from batch
 
     def _advance(self, waiting: Sequence[_Running], *, final: bool) -> list[_Running]:
         """Give programs their replies, and return those that have more to ask."""
@@ -195,7 +213,7 @@ class Replay:
                 moved.append(running)
         return [running for running in moved if not running.ended]
 
-    def _is_open(self, answer: Answer | None) -> bool:
+    def _is_open(self, answer: "Answer | None") -> bool:
         if answer is None or answer.state in ("queued", "sent"):
             return True
         if answer.owner == self._run:

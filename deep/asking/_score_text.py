@@ -1,33 +1,30 @@
-"""Score text: run the judges that a model names, and turn what they say into P(consistent)."""
+"""Score text: P(consistent) from the judgments of the judges that a model names."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from deep._files import whole_file
-from deep.asking._registry import Asked, Panel
+from deep.asking._judgments import read_judgments
+from deep.asking._plan import Plan
 from deep.asking._vote_files import chunks
 from deep.model import Model, ScoreOptions, match_columns, score_rows, writer
 from deep.records import ABSTAIN, Example, Judgment
 
 if TYPE_CHECKING:
-    from deep.asking._plan import Plan
-    from deep.asking._run import Settings
-    from deep.datasets import Examples
+    import pyarrow as pa
 
-__all__ = ["Scored", "ask_panel", "plans_of", "score_examples", "write_scored"]
-
-Said = Mapping[str, Judgment]
+__all__ = ["Scored", "score_examples", "write_scored"]
 
 
 @dataclass(frozen=True)
 class Scored:
-    """One example with what its judges said, and the columns of its scores.
+    """One example with its judgments and the columns of its scores.
 
     Parameters
     ----------
@@ -41,7 +38,7 @@ class Scored:
     """
 
     example: Example
-    judgments: Said
+    judgments: Mapping[str, Judgment]
     columns: dict[str, Any]
     not_asked: Sequence[str] | None = None
 
@@ -61,114 +58,50 @@ class Scored:
         return {**self.columns, "judges": judges, **spared}
 
 
-def plans_of(panel: Panel, examples: "Examples", endpoint: str) -> "list[Plan]":
-    """Return what has to be asked: a plan for each model and way of asking."""
-    from deep.asking._plan import Plan
-
-    return [_plan(Plan, how, panel, examples, endpoint) for how in panel.asked]
-
-
-def _plan(make: Any, how: Asked, panel: Panel, examples: "Examples", endpoint: str) -> Any:
-    return make(
-        examples=examples,
-        prompts=tuple(panel.prompts.get(how, ())),
-        models=(how.model,),
-        endpoint=endpoint,
-        samples=how.samples,
-        temperature=how.temperature,
-        max_tokens=how.max_tokens,
-        judges=tuple(panel.staged.get(how, ())),
-    )
-
-
-def ask_panel(plans: "Sequence[Plan]", settings: "Settings") -> str | None:
-    """Ask what the ledger lacks; return why it stopped, None where everything is settled."""
-    from deep.asking._run import run_plan
-
-    for plan in plans:
-        stopped = run_plan(plan, settings).stopped
-        if stopped is not None:
-            return stopped
-    return None
-
-
-def score_examples(
-    model: Model,
-    panel: Panel,
-    examples: "Examples",
-    plans: "Sequence[Plan]",
-    ledger: str | None,
-    options: ScoreOptions,
-) -> Iterator[list[Scored]]:
-    """Yield scored examples, some at a time; what was asked is read from the ledger."""
-    offline = panel.offline
+def score_examples(model: Model, plan: Plan, ledger: str | None, options: ScoreOptions) -> Iterator[list[Scored]]:
+    """Yield scored examples, a chunk at a time; the answers of LLMs are read from the ledger."""
     with ExitStack() as stack:
-        history: Any = None
+        history = None
         if ledger is not None:
             from deep.llm import History
 
             history = stack.enter_context(History(ledger))
-        for some in chunks(examples):
-            said: list[dict[str, Judgment]] = [{} for _ in some]
-            for plan in plans:
-                _read(plan, some, history, said)
-            for row, judged in zip(said, offline.judge(some), strict=True):
-                row |= judged
-            yield _score(model, some, said, options)
+        for examples in chunks(plan.examples):
+            yield _score(model, examples, read_judgments(plan, examples, history), options)
 
 
-def _read(plan: "Plan", examples: Sequence[Example], history: Any, said: list[dict[str, Judgment]]) -> None:
-    """Enter what one plan's judges said of some examples."""
-    from deep.asking._plan import read_answer
-    from deep.asking._replay import Replay
-    from deep.prompt_pool import pool_judgments
-
-    place = {(str(example.dataset), example.example_id): row for example, row in zip(examples, said, strict=True)}
-    requests = list(replace(plan, examples=examples).requests())  # type: ignore[arg-type]
-    answers = history.answers([request.key for request in requests])
-    samples: dict[tuple[str, str, str], list[Judgment]] = {}
-    for request in requests:
-        reply = getattr(answers.get(request.key), "reply", None)
-        judgment = None if reply is None else read_answer(request, reply)
-        identity = request.dataset, request.item, request.voter
-        samples.setdefault(identity, []).append(judgment or Judgment(vote=ABSTAIN, reason="failed"))
-    for (dataset, item, voter), judgments in samples.items():
-        place[dataset, item][voter] = judgments[0] if len(judgments) == 1 else pool_judgments(judgments)
-    for program, value in Replay(lambda: plan.programs(examples), plan.endpoint, history).values():
-        judgment = value if isinstance(value, Judgment) else Judgment(vote=ABSTAIN, reason="unparsable")
-        place[program.dataset, program.item][program.voter] = judgment
-
-
-def _score(model: Model, examples: Sequence[Example], said: Sequence[Said], options: ScoreOptions) -> list[Scored]:
-    names = list(dict.fromkeys(name for row in said for name in row))
+def _score(
+    model: Model, examples: Sequence[Example], judged: Sequence[Mapping[str, Judgment]], options: ScoreOptions
+) -> list[Scored]:
+    names = list(dict.fromkeys(name for row in judged for name in row))
     columns = match_columns(model.voters, names, allow_mismatch=options.allow_mismatch)
     wanted = [names[column] for column in columns if column is not None]
-    votes = np.array([[row[name].vote for name in wanted] for row in said], dtype=np.int8)
+    votes = np.array([[row[name].vote for name in wanted] for row in judged], dtype=np.int8)
     rows = [
         {"dataset": str(example.dataset), "item_id": example.example_id, "label": example.label, **scores}
         for example, scores in zip(examples, score_rows(model, votes, options), strict=True)
     ]
     return [
         Scored(example, {name: judgments[name] for name in wanted}, row)
-        for example, judgments, row in zip(examples, said, rows, strict=True)
+        for example, judgments, row in zip(examples, judged, rows, strict=True)
     ]
 
 
-def write_scored(scored: Iterator[list[Scored]], out: Path, schema: Any) -> int:
-    """Write scored examples: rows of scores, or with ending .jsonl also what each judge said."""
+def write_scored(scored: Iterator[list[Scored]], out: Path, schema: "pa.Schema") -> int:
+    """Write scored examples: rows of scores, or with ending .jsonl also each judgment."""
     import pyarrow as pa
 
     n = 0
     with whole_file(out) as scratch, ExitStack() as stack:
         if out.suffix.lower() == ".jsonl":
             file = stack.enter_context(scratch.open("w", encoding="utf-8"))
-            for some in scored:
-                file.writelines(json.dumps(row.as_dict(), ensure_ascii=False) + "\n" for row in some)
-                n += len(some)
+            for batch in scored:
+                file.writelines(json.dumps(row.as_dict(), ensure_ascii=False) + "\n" for row in batch)
+                n += len(batch)
         else:
             table = stack.enter_context(writer(scratch, out.suffix.lower(), schema))
-            for some in scored:
-                table.write_table(pa.Table.from_pylist([row.columns for row in some], schema=schema))
-                n += len(some)
+            for batch in scored:
+                table.write_table(pa.Table.from_pylist([row.columns for row in batch], schema=schema))
+                n += len(batch)
         stack.close()  # before the file takes its place
     return n

@@ -1,6 +1,6 @@
-"""In what order the judges of a model are asked, what each is taken to cost, and what that did to training data."""
+"""The order in which the judges of a model are asked, their prices, and the effect on training data."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,12 +9,12 @@ import numpy.typing as npt
 
 from deep._checks import Floats
 from deep._odds import DECISION
-from deep.console import progress_bars
 from deep.exceptions import InputError
 from deep.model import MAX_TABLE_VOTERS, AskingPolicy, Model, Simulation
 
 __all__ = [
     "Prices",
+    "Step",
     "check_sequential",
     "learn_policy",
     "training_lines",
@@ -22,15 +22,17 @@ __all__ = [
     "training_report",
 ]
 
+Step = Callable[[], None]
+
 
 @dataclass(frozen=True)
 class Prices:
-    """What one question to each judge is taken to cost.
+    """The price of one question to each judge.
 
     Parameters
     ----------
     values : tuple of float
-        By voter of the model; 0 for a judge that asks nobody.
+        By voter of the model; 0 for a judge that needs no LLM.
     asked : tuple of int
         The columns of the judges that are asked.
     unit : {'calls', 'dollars'}
@@ -43,7 +45,7 @@ class Prices:
 
     @property
     def free(self) -> tuple[int, ...]:
-        """Return the columns of the judges that ask nobody, which are all heard first."""
+        """Return the columns of the judges that need no LLM, which are all heard first."""
         return tuple(column for column in range(len(self.values)) if column not in self.asked)
 
 
@@ -74,22 +76,21 @@ def learn_policy(model: Model, prices: Prices, error_cost: float | None) -> Aski
     return AskingPolicy.learn(table, patterns, weights, prices=prices.values, error_cost=error_cost)
 
 
-def training_report(model: Model, prices: Prices, error_cost: float | None) -> dict[str, Any]:
+def training_report(model: Model, prices: Prices, error_cost: float | None, step: Step) -> dict[str, Any]:
     """Return what asking one by one would have saved and changed on the training data, as JSON values.
 
     Each training dataset is met by the policy that the patterns of the others teach; a single one by its own.
+    `step` is called after each of them.
     """
     rows = []
     table, cells = check_sequential(model), model.cells
-    with progress_bars() as progress:
-        step = progress("training datasets", len(cells.groups))
-        for position, name in enumerate(cells.groups):
-            others = [other for other in range(len(cells.groups)) if other != position] or [position]
-            weights = _weights(cells.counts[:, others])
-            policy = AskingPolicy.learn(table, cells.patterns, weights, prices=prices.values, error_cost=error_cost)
-            found = policy.simulate(cells.patterns, table, heard=prices.free)
-            rows.append({"dataset": name, **_figures(found, cells.counts[:, position], prices)})
-            step()
+    for position, name in enumerate(cells.groups):
+        others = [other for other in range(len(cells.groups)) if other != position] or [position]
+        weights = _weights(cells.counts[:, others])
+        policy = AskingPolicy.learn(table, cells.patterns, weights, prices=prices.values, error_cost=error_cost)
+        found = policy.simulate(cells.patterns, table, heard=prices.free)
+        rows.append({"dataset": name, **_figures(found, cells.counts[:, position], prices)})
+        step()
     return {
         "judges": len(prices.asked),
         "prices": dict(zip(model.voter_names, prices.values, strict=True)),

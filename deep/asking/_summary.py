@@ -1,11 +1,12 @@
-"""What `deep votes` says at its end."""
+"""The summary that `deep votes` prints at its end."""
 
 from pathlib import Path
 from typing import Any
 
+from deep.asking._options import AskOptions
 from deep.asking._progress import money
 from deep.asking._report import REASONS, called_out
-from deep.asking._run import unknown_line
+from deep.asking._run import RunOutcome, unknown_line
 from deep.asking._vote_files import output_paths
 from deep.llm import describe_ledger
 
@@ -13,7 +14,7 @@ __all__ = ["summary", "summary_text"]
 
 
 def summary(
-    outcome: Any, settings: Any, out: Path | None, failing: dict[str, float], n_examples: int
+    outcome: RunOutcome, options: AskOptions | None, out: Path | None, failing: dict[str, float], n_examples: int
 ) -> dict[str, Any]:
     """Return the summary that `--json` prints; `out` is None where no votes were written."""
     tally = outcome.tally
@@ -36,13 +37,13 @@ def summary(
         "failed": tally.failed,
         "attempts": tally.attempts,
         "unknown": outcome.unknown,
-        "asked_again": 0 if settings is None or settings.at_most_once else outcome.unknown,
+        "asked_again": 0 if options is None or options.at_most_once else outcome.unknown,
         "cost": None if tally.unpriced and not tally.cost else tally.cost,
         "unpriced": tally.unpriced,
         "seconds": tally.seconds,
         "stopped": outcome.stopped,
         "voters": voters,
-        "ledger": None if settings is None else describe_ledger(settings.ledger),
+        "ledger": None if options is None else describe_ledger(options.ledger),
         "outputs": paths,
     }
 
@@ -51,7 +52,7 @@ def summary_text(values: dict[str, Any]) -> str:
     """Return the summary for people."""
     lines = [_voter_line(voter) for voter in values["voters"]]
     if values["ledger"] is None:
-        lines.append(f"{values['examples']} examples judged in {values['seconds']:.1f} s; nobody was asked")
+        lines.append(f"{values['examples']} examples judged in {values['seconds']:.1f} s; no LLM was asked")
     else:
         lines.append(
             f"{values['answered']} answered, {values['failed']} failed, {values['found']} settled before, "

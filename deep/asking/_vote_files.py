@@ -4,20 +4,24 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from deep.records import Example
+from deep.records import ABSTAIN, Example, Judgment
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["Outputs", "Row", "chunks", "output_paths"]
+
+T = TypeVar("T")
 
 ROWS_AT_ONCE = 1000
 
 
-def chunks(values: Iterable[Any], size: int = ROWS_AT_ONCE) -> Iterator[list[Any]]:
+def chunks(values: Iterable[T], size: int = ROWS_AT_ONCE) -> Iterator[list[T]]:
     """Yield lists of at most `size` values."""
-    chunk: list[Any] = []
+    chunk: list[T] = []
     for value in values:
         chunk.append(value)
         if len(chunk) == size:
@@ -27,28 +31,11 @@ def chunks(values: Iterable[Any], size: int = ROWS_AT_ONCE) -> Iterator[list[Any
         yield chunk
 
 
-@dataclass(slots=True)
-class Row:
-    """What all voters said of one example.
-
-    Parameters
-    ----------
-    example : Example
-    votes : dict of str to int
-        By voter; only those that voted.
-    reasons : dict of str to str
-        By voter; only those that did not.
-    scores : dict of str to float
-        By voter; only those with a soft vote.
-    evidence : dict of str to sequence of str
-        By voter; what the staged judges give in support of what they say.
-    """
+class Row(NamedTuple):
+    """One example with its judgments by voter."""
 
     example: Example
-    votes: dict[str, int] = field(default_factory=dict)
-    reasons: dict[str, str] = field(default_factory=dict)
-    scores: dict[str, float] = field(default_factory=dict)
-    evidence: dict[str, Sequence[str]] = field(default_factory=dict)
+    judgments: Mapping[str, Judgment]
 
 
 def output_paths(out: Path) -> dict[str, Path]:
@@ -81,8 +68,8 @@ class Outputs:
         Goes into the Parquet files under the key ``deep``, as JSON.
     documents : bool
         Whether there is a column `document_id`.
-    evidence : bool
-        Whether a voter gives evidence; where none does, no file of evidence is left.
+    evidence : sequence of str
+        The voters whose evidence is written; where there are none, no file of evidence is left.
     """
 
     def __init__(
@@ -91,15 +78,15 @@ class Outputs:
         voters: Sequence[str],
         *,
         soft: Sequence[str],
-        metadata: Mapping[str, Any],
+        metadata: Mapping[str, object],
         documents: bool,
-        evidence: bool,
+        evidence: Sequence[str],
     ) -> None:
         self._paths = output_paths(out)
         self._columns = {"votes": list(voters), "soft": list(soft)}
         self._metadata = {"deep": json.dumps(metadata, sort_keys=True)}
         self._documents = documents
-        self._evidence = evidence
+        self._evidence = list(evidence)
 
     def write(self, rows: Iterable[Row]) -> None:
         """Write all rows, a thousand at a time."""
@@ -123,7 +110,7 @@ class Outputs:
             for path in partial.values():
                 path.unlink(missing_ok=True)
 
-    def _schemas(self) -> dict[str, Any]:
+    def _schemas(self) -> dict[str, "pa.Schema"]:
         import pyarrow as pa
 
         text = pa.string()
@@ -138,23 +125,32 @@ class Outputs:
             schemas["soft"] = pa.schema([*index, *((voter, pa.float64()) for voter in self._columns["soft"])])
         return {kind: schema.with_metadata(self._metadata) for kind, schema in schemas.items()}
 
-    def _table(self, kind: str, rows: Sequence[Row], schema: Any) -> Any:
+    def _table(self, kind: str, rows: Sequence[Row], schema: "pa.Schema") -> "pa.Table":
         import pyarrow as pa
 
         if kind in ("evidence", "reasons"):
-            column = schema.names[-1]
-            records = [
-                {"dataset": row.example.dataset, "item_id": row.example.example_id, "voter": voter, column: value}
-                for row in rows
-                for voter, value in getattr(row, kind).items()
-            ]
-            return pa.Table.from_pylist(records, schema=schema)
-        columns = {
+            return pa.Table.from_pylist(list(self._records(kind, rows)), schema=schema)
+        columns: dict[str, list[object]] = {
             "dataset": [row.example.dataset for row in rows],
             "item_id": [row.example.example_id for row in rows],
             "label": [row.example.label for row in rows],
             "document_id": [row.example.document_id for row in rows],
         }
         for voter in self._columns[kind]:
-            columns[voter] = [(row.votes if kind == "votes" else row.scores).get(voter) for row in rows]
+            judgments = [row.judgments[voter] for row in rows]
+            columns[voter] = [_vote(judgment) if kind == "votes" else judgment.score for judgment in judgments]
         return pa.Table.from_arrays([pa.array(columns[f.name], f.type) for f in schema], schema=schema)
+
+    def _records(self, kind: str, rows: Sequence[Row]) -> Iterator[dict[str, object]]:
+        """Yield a record for each reason, or for each voter that gives evidence."""
+        for row in rows:
+            where = {"dataset": row.example.dataset, "item_id": row.example.example_id}
+            for voter, judgment in row.judgments.items():
+                if kind == "reasons" and judgment.reason is not None:
+                    yield {**where, "voter": voter, "reason": judgment.reason}
+                elif kind == "evidence" and voter in self._evidence:
+                    yield {**where, "voter": voter, "evidence": judgment.evidence}
+
+
+def _vote(judgment: Judgment) -> int | None:
+    return None if judgment.vote == ABSTAIN else judgment.vote

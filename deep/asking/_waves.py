@@ -1,19 +1,25 @@
-"""Programs of many calls, asked side by side in waves, and what they come to."""
+"""Programs of many calls, asked side by side in waves, and their values."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from deep.asking._options import AskOptions
+from deep.asking._progress import ProgressCallback
 from deep.asking._replay import Entry, ProgramId, Replay
-from deep.asking._run import Outcome, Settings, ask
+from deep.asking._run import RunOutcome, ask_requests
 from deep.llm import History
 
 __all__ = ["ProgramId", "run_programs"]
 
 
 def run_programs(
-    programs: Callable[[], Iterable[Entry]], settings: Settings, *, endpoint: str | None = None
-) -> tuple[Outcome, dict[ProgramId, Any]]:
-    """Ask whatever programs want to know and the ledger lacks, and return what each comes to.
+    programs: Callable[[], Iterable[Entry]],
+    options: AskOptions,
+    *,
+    endpoint: str | None = None,
+    progress: ProgressCallback | None = None,
+) -> tuple[RunOutcome, dict[ProgramId, Any]]:
+    """Ask the questions of programs that the ledger lacks, and return the value of each program.
 
     A wave asks all questions that can be asked now, side by side; the answers lead to the next wave. Questions that
     are the same, of whatever program, are one request. Nothing is held but the ledger, so that a run that was
@@ -22,30 +28,30 @@ def run_programs(
     Parameters
     ----------
     programs : callable
-        Returns, fresh and the same ones every time, what each program works for, the model that it asks, and the
+        Returns, fresh and the same ones every time, the identity of each program, the LLM that it asks, and the
         program.
-    settings : Settings
+    options : AskOptions
     endpoint : str, optional
         The endpoint's name in the ledger; its address where none is given.
 
     Returns
     -------
-    outcome : Outcome
-        With what was asked and paid; `stopped` says why the run ended before its end.
+    outcome : RunOutcome
+        The counts of the run; `stopped` says why it ended before its end.
     values : dict
-        What each program returns, by what it works for; empty where the run was stopped.
+        The value of each program by its identity; empty where the run was stopped.
 
     Raises
     ------
     Exception
         Whatever a program raises.
     """
-    name = settings.base_url if endpoint is None else endpoint
-    outcome = ask(settings, endpoint=name, programs=programs)
+    name = options.base_url if endpoint is None else endpoint
+    outcome = ask_requests(options, endpoint=name, programs=programs, progress=progress)
     if outcome.stopped is not None:
         return outcome, {}
     values = {}
-    with History(settings.ledger) as history:
+    with History(options.ledger) as history:
         for identity, value in Replay(programs, name, history).values():
             if isinstance(value, Exception):
                 raise value

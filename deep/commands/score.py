@@ -3,7 +3,6 @@
 import argparse
 import sys
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
 from deep import asking, model
@@ -16,10 +15,12 @@ from deep.console import (
     add_example_options,
     add_options,
     add_score_options,
-    call_settings,
+    ask_options,
     endpoint_of,
+    live_progress,
     print_result,
     print_scored,
+    progress_bars,
     read_texts,
     score_options,
 )
@@ -79,16 +80,17 @@ def _score_texts(fitted: "model.Model", args: argparse.Namespace, options: "mode
     if args.sequential:
         asking.check_sequential(fitted)
     finder = asking.Finder(args.prompt, args.encoder, args.model[0] if args.model else None, args.allow_mismatch)
-    panel = finder.panel(fitted)
+    plan = finder.plan(fitted, examples, lambda: endpoint_of(args))
     with tempfile.TemporaryDirectory() as folder:
-        plans = asking.plans_of(panel, examples, endpoint_of(args)) if panel.asked else []
-        settings = call_settings(args, args.out or Path(folder, "one")) if panel.asked else None
+        ask = ask_options(args, args.out or Path(folder, "one")) if plan.asks else None
         if args.sequential:
-            return _one_by_one(fitted, args, panel, plans, settings, options)
-        if settings is not None and (reason := asking.ask_panel(plans, settings)) is not None:
-            raise StoppedError(reason)
-        ledger = None if settings is None else settings.ledger
-        scored = asking.score_examples(fitted, panel, examples, plans, ledger, options)
+            return _one_by_one(fitted, args, plan, ask, options)
+        if ask is not None:
+            with live_progress() as progress:
+                outcome = asking.run_plan(plan, ask, progress)
+            if outcome.stopped is not None:
+                raise StoppedError(outcome.stopped)
+        scored = asking.score_examples(fitted, plan, None if ask is None else ask.ledger, options)
         print_scored(args, scored, model.score_schema(), {})
     return ExitStatus.DONE
 
@@ -96,22 +98,23 @@ def _score_texts(fitted: "model.Model", args: argparse.Namespace, options: "mode
 def _one_by_one(
     fitted: "model.Model",
     args: argparse.Namespace,
-    panel: "asking.Panel",
-    plans: "Sequence[asking.Plan]",
-    settings: "asking.Settings | None",
+    plan: "asking.Plan",
+    ask: "asking.AskOptions | None",
     options: "model.ScoreOptions",
 ) -> int:
     """Score text by asking its judges one by one; print first what that would have done to the training data."""
-    if settings is None:
+    if ask is None:
         raise InputError("`sequential` must be given with a model of judges that are asked. Got none. Score without.")
-    work = asking.OneByOne.prepare(fitted, panel, plans, settings, options, args.error_cost)
-    training = work.training()
+    work = asking.OneByOne.prepare(fitted, plan, ask, options, args.error_cost)
+    with progress_bars() as bars:
+        training = work.training(bars("training datasets", len(fitted.cells.groups)))
     if not args.json:
         sys.stderr.write("\n".join([*asking.training_lines(training), ""]))
     if args.dry_run:
         print_result(SCHEMA | {"dry_run": True, "training": training}, ["nothing was sent"], as_json=args.json)
         return ExitStatus.DONE
-    found = work.run(settings)
+    with live_progress() as progress:
+        found = work.run(ask, progress)
     if isinstance(found, str):
         raise StoppedError(found)
     print_scored(args, found, asking.sequential_schema(), {"training": training})

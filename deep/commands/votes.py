@@ -7,7 +7,7 @@ reached, 130 interrupted.
 import argparse
 from pathlib import Path
 
-from deep import asking, prompt_pool
+from deep import asking
 from deep._files import check_out
 from deep.console import (
     LEVELS,
@@ -16,12 +16,15 @@ from deep.console import (
     Subcommand,
     add_call_options,
     add_example_options,
+    add_offline_options,
     add_options,
-    call_settings,
+    ask_options,
     check_least,
     check_models,
     endpoint_of,
     examples_from,
+    live_progress,
+    offline_judges,
     print_result,
     run_subcommand,
 )
@@ -76,7 +79,7 @@ def _add_ask(parser: CommandParser) -> None:
     add("--prompt", **SEVERAL, metavar="ID", help="prompts by id, or TOML files")
     add("--judge", **SEVERAL, metavar="NAME", help="judges that need several calls for one example")
     add("--level", choices=LEVELS, help="of the judge tiered: what a cognitive statement must be (default grounded)")
-    asking.add_offline_options(parser)
+    add_offline_options(parser)
     add_call_options(parser)
     add("--samples", type=int, default=1, metavar="M", help="answers to each question")
     add("--soft", action="store_true", help="ask for log-probabilities, for soft votes beside the hard ones")
@@ -90,18 +93,19 @@ def _add_ask(parser: CommandParser) -> None:
 
 def _ask(args: argparse.Namespace) -> int:
     plan = _plan(args)
-    settings = call_settings(args, args.out, max_failure_rate=args.max_failure_rate) if plan.asks else None
+    options = ask_options(args, args.out) if plan.asks else None
     if args.dry_run:
-        asking.print_estimate(plan, settings, as_json=args.json)
+        asking.print_estimate(plan, options, as_json=args.json)
         return ExitStatus.DONE
     out = check_out(args.out, [".parquet"])
-    outcome = asking.run_plan(plan, settings)
-    if outcome.stopped is None:
-        asking.write_votes(plan, settings, out, outcome.tally)
+    with live_progress() as progress:
+        outcome = asking.run_plan(plan, options, progress)
+        if outcome.stopped is None:
+            asking.write_votes(plan, options, out, outcome.tally, progress)
     rates = {voter: outcome.tally.failure_rate(voter) for voter in plan.voters if voter in outcome.tally.by_voter}
     failing = {voter: rate for voter, rate in rates.items() if rate > args.max_failure_rate}
     written = out if outcome.stopped is None else None
-    results = asking.summary(outcome, settings, written, failing, plan.n_examples)
+    results = asking.summary(outcome, options, written, failing, plan.n_examples)
     print_result(results, [asking.summary_text(results)], as_json=args.json)
     if outcome.stopped is not None:
         return ExitStatus.of_stop(outcome.stopped)
@@ -109,25 +113,17 @@ def _ask(args: argparse.Namespace) -> int:
 
 
 def _plan(args: argparse.Namespace) -> "asking.Plan":
-    prompts = [prompt for name in args.pool for prompt in prompt_pool.load_pool(name)]
-    prompts += [prompt_pool.load_prompt(name) for name in args.prompt]
     if args.level is not None and "tiered" not in args.judge:
         raise InputError(f"`level` must be given with the judge tiered. Got {args.level!r}.")
-    names = [f"tiered:{args.level}" if args.level and name == "tiered" else name for name in args.judge]
-    judges = [prompt_pool.load_judge(name) for name in names]
-    asks = bool(prompts or judges)
-    if not (asks or args.lexical or args.encoder or args.embedding):
-        raise InputError("`embedding`, `encoder`, `judge`, `lexical`, `pool` or `prompt` must be given. Got none.")
     check_least(args, samples=1)
+    sampling = asking.Sampling(args.samples, args.temperature, args.max_tokens, args.soft)
+    staged = [f"tiered:{args.level}" if args.level and name == "tiered" else name for name in args.judge]
+    prompts = [*asking.judges_of("pool", args.pool, sampling), *asking.judges_of("prompt", args.prompt, sampling)]
+    asked = [*prompts, *asking.judges_of("judge", staged)]
+    if not (asked or args.lexical or args.encoder or args.embedding):
+        raise InputError("`embedding`, `encoder`, `judge`, `lexical`, `pool` or `prompt` must be given. Got none.")
     return asking.Plan(
         examples=examples_from(args, args.examples),
-        prompts=tuple(prompts),
-        models=check_models(args) if asks else (),
-        endpoint=endpoint_of(args) if asks else "",
-        samples=args.samples,
-        soft=args.soft,
-        temperature=args.temperature,
-        max_tokens=args.max_tokens,
-        judges=tuple(judges),
-        offline=asking.offline_judges(args),
+        columns=asking.planned_voters([*asked, *offline_judges(args)], check_models(args) if asked else ()),
+        endpoint=endpoint_of(args) if asked else "",
     )

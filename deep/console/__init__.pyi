@@ -1,5 +1,5 @@
 from ._ask_options import add_call_options as add_call_options
-from ._ask_options import call_settings as call_settings
+from ._ask_options import ask_options as ask_options
 from ._ask_options import check_models as check_models
 from ._ask_options import endpoint_of as endpoint_of
 from ._example_options import HELP as HELP
@@ -13,6 +13,8 @@ from ._names import RECIPES as RECIPES
 from ._names import SELECTORS as SELECTORS
 from ._names import STRATEGIES as STRATEGIES
 from ._names import UNCALIBRATED as UNCALIBRATED
+from ._offline_options import add_offline_options as add_offline_options
+from ._offline_options import offline_judges as offline_judges
 from ._options import SEVERAL as SEVERAL
 from ._options import add_model as add_model
 from ._options import add_options as add_options
@@ -32,6 +34,7 @@ from ._parser import run_subcommand as run_subcommand
 from ._processes import check_jobs as check_jobs
 from ._processes import in_processes as in_processes
 from ._processes import parallel_map as parallel_map
+from ._progress import live_progress as live_progress
 from ._progress import progress_bars as progress_bars
 from ._score_options import LEARNED as LEARNED
 from ._score_options import add_score_options as add_score_options

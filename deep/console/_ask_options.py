@@ -1,7 +1,7 @@
 """The options that every command that asks LLMs has in common."""
 
 import argparse
-import os
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +10,9 @@ from deep.console._options import SEVERAL
 from deep.exceptions import InputError
 
 if TYPE_CHECKING:
-    from deep.asking import Settings
+    from deep.asking import AskOptions
 
-__all__ = ["add_call_options", "call_settings", "check_models", "endpoint_of"]
+__all__ = ["add_call_options", "ask_options", "check_models", "endpoint_of"]
 
 
 def add_call_options(parser: argparse.ArgumentParser) -> None:
@@ -50,58 +50,29 @@ def check_models(args: argparse.Namespace) -> tuple[str, ...]:
     return tuple(args.model)
 
 
-def base_url_of(args: argparse.Namespace) -> str:
-    """Return the address to ask at."""
-    from deep.asking import OPENAI_URL
-    from deep.llm import check_base_url
-
-    return check_base_url(args.base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI_URL)
-
-
 def endpoint_of(args: argparse.Namespace) -> str:
     """Return the endpoint's name in the ledger."""
-    return args.endpoint_name or base_url_of(args)
+    from deep.asking import base_url_from
+
+    return args.endpoint_name or base_url_from(args.base_url)
 
 
-def call_settings(args: argparse.Namespace, out: Path, **more: Any) -> "Settings":
-    """Return how to ask.
+def ask_options(args: argparse.Namespace, out: Path) -> "AskOptions":
+    """Return how to ask, from the options of :func:`add_call_options`; those not given keep their defaults.
 
     Parameters
     ----------
     args : Namespace
-        With the options of :func:`add_call_options`.
     out : Path
-        What the command writes; the ledger lies beside it unless one is given.
-    **more : object
-        Other fields of :class:`Settings`.
+        The file that the command writes; the ledger lies beside it unless one is given.
     """
-    from deep.asking import Settings
-    from deep.llm import FAILURES, PriceBook, describe_ledger
+    from deep.asking import AskOptions, base_url_from
+    from deep.llm import describe_ledger
 
-    base_url = base_url_of(args)
-    allowed = sorted({*FAILURES, "refused", "truncated", "unparsable"})
-    wrong = [name for name in args.retry_failed if name not in allowed]
-    if wrong:
-        raise InputError(f"`retry_failed` must be one of {', '.join(allowed)}. Got {wrong[0]!r}.")
     name = out.stem if out.suffix == ".parquet" else out.name
     ledger = args.ledger or str(out.with_name(f"{name}.ledger.sqlite"))
-    options = {name: str(value) if isinstance(value, Path) else value for name, value in vars(args).items()}
-    return Settings(
-        base_url=base_url,
-        key_variable=args.api_key_env,
-        ledger=ledger,
-        prices=PriceBook.from_file(base_url, args.prices),
-        options={**options, "ledger": describe_ledger(ledger), "base_url": base_url},
-        concurrency=args.concurrency,
-        rpm=args.rpm,
-        tpm=args.tpm,
-        budget=args.budget,
-        timeout=args.timeout,
-        backoff=args.backoff,
-        max_attempts=args.max_attempts,
-        at_most_once=args.at_most_once,
-        retry_failed=tuple(args.retry_failed),
-        batch=args.batch,
-        poll=args.poll,
-        **more,
-    )
+    record = {name: str(value) if isinstance(value, Path) else value for name, value in vars(args).items()}
+    record |= {"ledger": describe_ledger(ledger), "base_url": base_url_from(args.base_url)}
+    given: dict[str, Any] = {field.name: getattr(args, field.name, None) for field in fields(AskOptions)}
+    given |= {"ledger": ledger, "record": record}
+    return AskOptions(**{name: value for name, value in given.items() if value is not None})

@@ -3,11 +3,17 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich.console import Console
+from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.text import Text
 
-__all__ = ["progress_bars"]
+if TYPE_CHECKING:
+    from deep.asking import AskProgress, ProgressCallback
+
+__all__ = ["live_progress", "progress_bars"]
 
 
 @contextmanager
@@ -30,3 +36,19 @@ def progress_bars() -> Iterator[Callable[[str, int], Callable[[], None]]]:
             return step
 
         yield start
+
+
+@contextmanager
+def live_progress() -> "Iterator[ProgressCallback | None]":
+    """Yield what shows the counts of a run; None where standard error is no terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from deep.asking import live_text
+
+    with Live(console=Console(stderr=True), refresh_per_second=2, transient=True) as live:
+
+        def show(progress: "AskProgress") -> None:
+            live.update(Text(live_text(progress)))
+
+        yield show

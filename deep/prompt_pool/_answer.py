@@ -10,12 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from deep.judge import LLMReply
 from deep.prompt_pool._material import CODE_LENGTH, Material
 from deep.prompt_pool._soft import Logprobs, soft_vote
 from deep.prompt_pool._values import LONGEST_VALUE, normalise_label, read_label, read_score
 from deep.records import Judgment, Reason
 
-__all__ = ["AnswerForm", "Kind", "Output"]
+__all__ = ["AnswerForm", "Kind", "Output", "why_unusable"]
 
 Kind = Literal["score", "verdict"]
 Output = Literal["json", "text", "xml"]
@@ -37,8 +38,31 @@ _DECLINES = re.compile(
 )
 
 
+def why_unusable(reply: LLMReply | None) -> Reason | None:
+    """Return the reason why a reply cannot be read, whatever it was to answer; None where it can.
+
+    Returns
+    -------
+    {'failed', 'refused', 'truncated', None}
+        There is no reply; the endpoint or the model withheld it; it was cut off.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> from deep.prompt_pool import why_unusable
+    >>> why_unusable(None), why_unusable(SimpleNamespace(text="The", finish_reason="length", refusal=None))
+    ('failed', 'truncated')
+    """
+    if reply is None:
+        return "failed"
+    finish = str(reply.finish_reason or "").casefold()
+    if reply.refusal or finish in WITHHELD:
+        return "refused"
+    return "truncated" if finish in CUT_OFF else None
+
+
 @dataclass(frozen=True, slots=True)
-class _Answer:
+class _FinalAnswer:
     """One readable answer: where it stands, its words, what they mean, and what an object holds beside it."""
 
     start: int
@@ -101,9 +125,9 @@ class AnswerForm:
             return self._judgment(answers, reply, logprobs)
         return Judgment(vote=-1, reason="unparsable" if answers else why_none(reply, cut), raw_text=reply)
 
-    def _final_answers(self, text: str, *, cut: bool, material: Material | None) -> list[_Answer]:
+    def _final_answers(self, text: str, *, cut: bool, material: Material | None) -> list[_FinalAnswer]:
         """Return the answers that close the reply, last first; several where it repeats or contradicts itself."""
-        final: list[_Answer] = []
+        final: list[_FinalAnswer] = []
         rest = len(text)
         for answer in reversed(list(self._answers(text, cut, material))):
             if not _BETWEEN.fullmatch(text, answer.end, rest):
@@ -112,13 +136,13 @@ class AnswerForm:
             rest = answer.start
         return final
 
-    def _answers(self, text: str, cut: bool, material: Material | None) -> Iterator[_Answer]:
+    def _answers(self, text: str, cut: bool, material: Material | None) -> Iterator[_FinalAnswer]:
         tag = None if material is None else material.tag(self.kind)
         if self.output == "json":
             return self._in_objects(text, material)
         return self._in_elements(text, tag) if self.output == "xml" else self._in_lines(text, tag, cut, material)
 
-    def _in_lines(self, text: str, tag: str | None, cut: bool, material: Material | None) -> Iterator[_Answer]:
+    def _in_lines(self, text: str, tag: str | None, cut: bool, material: Material | None) -> Iterator[_FinalAnswer]:
         marks = list(_line_marker(self.kind, tag).finditer(text))
         if not (marks or tag or cut or (material and material.equals(text))):
             yield from self._read(text, 0, len(text))
@@ -136,11 +160,11 @@ class AnswerForm:
         longer = (label for label in map(normalise_label, self.labels) if label != said)
         return self.kind == "score" or any(label.startswith(said) for label in longer)
 
-    def _in_elements(self, text: str, tag: str | None) -> Iterator[_Answer]:
+    def _in_elements(self, text: str, tag: str | None) -> Iterator[_FinalAnswer]:
         for match in _element(self.kind, tag).finditer(text):
             yield from self._read(match["value"], match.start(), match.end())
 
-    def _in_objects(self, text: str, material: Material | None) -> Iterator[_Answer]:
+    def _in_objects(self, text: str, material: Material | None) -> Iterator[_FinalAnswer]:
         end = 0
         for match in list(_OBJECT.finditer(text))[-MOST_OBJECTS:]:
             start = match.start(1)
@@ -156,16 +180,16 @@ class AnswerForm:
 
     def _read(
         self, value: Any, start: int, end: int, reasoning: str | None = None, parts: tuple[str, ...] = ()
-    ) -> Iterator[_Answer]:
+    ) -> Iterator[_FinalAnswer]:
         """Yield an answer where `value` is a label, or a number on the scale."""
         said = json.dumps(value) if isinstance(value, bool | int | float) else value
         if not isinstance(said, str):
             return
         reading = read_score(said, *self.scale) if self.scale else read_label(said, self.labels)
         if reading is not None:
-            yield _Answer(start, end, said, reading, reasoning, parts)
+            yield _FinalAnswer(start, end, said, reading, reasoning, parts)
 
-    def _judgment(self, answers: Sequence[_Answer], text: str, logprobs: Logprobs | None) -> Judgment:
+    def _judgment(self, answers: Sequence[_FinalAnswer], text: str, logprobs: Logprobs | None) -> Judgment:
         """Return the judgment of answers that agree, last first."""
         last, first = answers[0], answers[-1]
         before = text[: first.start]
@@ -182,7 +206,7 @@ class AnswerForm:
             evidence=self._evidence(last, before, rationale),
         )
 
-    def _evidence(self, last: _Answer, before: str, rationale: str) -> tuple[str, ...]:
+    def _evidence(self, last: _FinalAnswer, before: str, rationale: str) -> tuple[str, ...]:
         """Return what the judge lists, where it is asked to and does, or else the passages that it quotes."""
         listed = tuple(_entries((part, _lines_of(part, before)) for part in self.parts))
         found = last.parts if self.output == "json" else listed

@@ -125,10 +125,6 @@ class Prompt:
             del content["parts"]  # a prompt that was written before there were any keeps its columns and its answers
         return sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
-    def voter(self, model: str) -> str:
-        """Return the name of the column that this prompt and `model` fill: id, 8 digits of the hash, model."""
-        return f"{self.id}@{self.hash[:8]}/{model}"
-
     def render(self, source: str, claim: str) -> list[dict[str, str]]:
         """Return the chat messages that ask about one claim.
 

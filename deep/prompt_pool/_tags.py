@@ -41,7 +41,7 @@ class TagReading:
 
 
 @dataclass(slots=True)
-class _Piece:
+class _TextPiece:
     """Text without a tag in it, the labels of the tags that open right before it and of those that close behind it."""
 
     text: str
@@ -116,17 +116,17 @@ def read_tags(
     return TagReading(found, tuple(dict.fromkeys(unaligned)), conflicting)
 
 
-def _pieces(reply: str, known: Mapping[str, str], most_tags: int) -> list[_Piece]:
+def _pieces(reply: str, known: Mapping[str, str], most_tags: int) -> list[_TextPiece]:
     """Cut a reply at its tags; an element with nothing in it is passed over."""
     names = "|".join(map(re.escape, known))
     tag = re.compile(rf"<\s*(/?)\s*({names})(?:\s[^<>]{{0,300}})?>", re.IGNORECASE)
-    pieces: list[_Piece] = []
+    pieces: list[_TextPiece] = []
     waiting: list[str | None] = []
     start = 0
     for match in [*islice(tag.finditer(reply), most_tags), None]:
         text = reply[start : len(reply) if match is None else match.start()]
         if text.strip():
-            pieces.append(_Piece(text, waiting))
+            pieces.append(_TextPiece(text, waiting))
             waiting = []
         if match is None:
             break

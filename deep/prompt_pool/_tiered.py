@@ -11,15 +11,15 @@ from typing import Any
 
 from deep._checks import check_choice
 from deep._text import sentence_spans
-from deep.prompt_pool._labeling import Reply
+from deep.judge import LLMJudge, LLMReply, Program, Question
+from deep.prompt_pool._answer import why_unusable
 from deep.prompt_pool._material import Material
-from deep.prompt_pool._program import Program, Question, why_unusable
 from deep.prompt_pool._tags import Span, read_tags
 from deep.prompt_pool._tiered_reading import (
     CRITERIA,
     TIERS,
+    LabelTally,
     SentenceVerdict,
-    Tally,
     TurnReading,
     check_samples,
     majority_of,
@@ -39,7 +39,7 @@ _CHECKED = {"factual": ("faithful", "invented"), "cognitive": ("rational", "misl
 
 
 @dataclass(frozen=True, kw_only=True)
-class TieredJudge:
+class TieredJudge(LLMJudge):
     """Judges a reply sentence by sentence, in up to four tasks that each label all sentences in one call.
 
     Each sentence is typed irrelevant, factual or cognitive; a factual one is then faithful or invented, and a
@@ -82,7 +82,8 @@ class TieredJudge:
     --------
     >>> from types import SimpleNamespace
     >>> from deep import Example
-    >>> from deep.prompt_pool import TieredJudge, run_program
+    >>> from deep.judge import run_program
+    >>> from deep.prompt_pool import TieredJudge
     >>> said = {"type": "factual", "check": "invented"}
     >>> def ask(question):
     ...     label = said[question.step]
@@ -137,10 +138,6 @@ class TieredJudge:
         """The criteria that are asked about."""
         return CRITERIA if self.tiers else CRITERIA[: CRITERIA.index(self.level) + 1]
 
-    def voter(self, model: str) -> str:
-        """Return the name of the column that this judge and `model` fill: name, 8 digits of the version, model."""
-        return f"{self.name}@{self.version[:8]}/{model}"
-
     def most_calls(self, example: Example) -> int:  # noqa: ARG002  the bound holds for every example
         """Return the most calls that one example can take."""
         return self.samples * (1 + len(self._criteria))
@@ -162,7 +159,7 @@ class TieredJudge:
         sentences : sequence of str, optional
             The sentences that the reply consists of; default: those that its text is split into.
         """
-        turn = _Turn.of(source, claim, sentences)
+        turn = _ReviewedTurn.of(source, claim, sentences)
         typed = yield from self._label("type", turn, dict.fromkeys(range(len(turn.spans)), UNMARKED))
         kinds = {i: tally.kind() for i, tally in typed.items()}
         checked = yield from self._label("check", turn, {i: k for i, k in kinds.items() if k in _CHECKED and k})
@@ -178,7 +175,7 @@ class TieredJudge:
         verdicts = (self._verdict(turn, i, kinds.get(i), met.get(i, [])) for i in range(len(turn.spans)))
         return TurnReading(tuple(verdicts), tuple(turn.unaligned), tuple(turn.replies))
 
-    def _label(self, task: str, turn: "_Turn", names: Mapping[int, str]) -> Program[dict[int, Tally]]:
+    def _label(self, task: str, turn: "_ReviewedTurn", names: Mapping[int, str]) -> Program[dict[int, LabelTally]]:
         """Ask for the labels of some sentences, and return what the samples say of each."""
         if not names:
             return {}
@@ -191,7 +188,7 @@ class TieredJudge:
         ]
         return turn.count(task, names, replies)
 
-    def _verdict(self, turn: "_Turn", i: int, kind: str | None, met: Sequence[bool | None]) -> SentenceVerdict:
+    def _verdict(self, turn: "_ReviewedTurn", i: int, kind: str | None, met: Sequence[bool | None]) -> SentenceVerdict:
         votes, reason = turn.said(i)
         verdict, consistent = kind if kind == "irrelevant" else None, None
         if kind == "factual" and met[0] is not None:
@@ -209,19 +206,19 @@ class TieredJudge:
 
 
 @dataclass(slots=True)
-class _Turn:
+class _ReviewedTurn:
     """One reply under examination, and what has been said of it so far."""
 
     material: Material
     spans: list[Span]
     texts: list[str]
     code: str
-    replies: list[Reply | None]
+    replies: list[LLMReply | None]
     unaligned: list[str]
-    tallies: list[dict[int, Tally]]
+    tallies: list[dict[int, LabelTally]]
 
     @classmethod
-    def of(cls, source: str, claim: str, sentences: Sequence[str] | None) -> "_Turn":
+    def of(cls, source: str, claim: str, sentences: Sequence[str] | None) -> "_ReviewedTurn":
         """Return a turn whose reply has been made safe to stand in a prompt, and split."""
         if sentences is None:
             material = Material(source, claim)
@@ -236,10 +233,10 @@ class _Turn:
         alike = _OURS.search(material.source) or _OURS.search(material.claim)
         return cls(material, spans, texts, material.code if alike else "", [], [], [])
 
-    def count(self, task: str, names: Mapping[int, str], replies: Sequence[Reply | None]) -> dict[int, Tally]:
+    def count(self, task: str, names: Mapping[int, str], replies: Sequence[LLMReply | None]) -> dict[int, LabelTally]:
         """Return what several replies to one question say of each sentence asked about."""
         self.replies += replies
-        tallies = {i: Tally(len(replies)) for i in names}
+        tallies = {i: LabelTally(len(replies)) for i in names}
         for sample, reply in enumerate(replies):
             labels = self._read(task, sample, set(names.values()), reply)
             for i, name in names.items():
@@ -252,7 +249,7 @@ class _Turn:
         self.tallies.append(tallies)
         return tallies
 
-    def _read(self, task: str, sample: int, marks: set[str], reply: Reply | None) -> Sequence[str | None]:
+    def _read(self, task: str, sample: int, marks: set[str], reply: LLMReply | None) -> Sequence[str | None]:
         readable = reply is not None and why_unusable(reply) in (None, "truncated")
         reading = read_tags(
             (reply.text or "") if reply and readable else "", self.texts, LABELS[task], marks=marks, code=self.code

@@ -8,11 +8,10 @@ from functools import cached_property
 from hashlib import sha256
 
 from deep._text import sentence_spans
-from deep.prompt_pool._labeling import Reply
+from deep.judge import LLMJudge, LLMReply, Program, Question
 from deep.prompt_pool._material import Material
-from deep.prompt_pool._program import Program, Question
 from deep.prompt_pool._tags import closest, plain
-from deep.prompt_pool._tiered_reading import SentenceVerdict, Tally, TurnReading, check_samples, majority_of
+from deep.prompt_pool._tiered_reading import LabelTally, SentenceVerdict, TurnReading, check_samples, majority_of
 from deep.prompt_pool._tiered_wording import messages_of, wording
 from deep.prompt_pool.stepwise import read_list, strings
 from deep.records import Example, Judgment, Reason
@@ -30,7 +29,7 @@ SCHEMA = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class ListJudge:
+class ListJudge(LLMJudge):
     """Judges a reply by asking for the list of its hallucinated sentences, without labels, steps or examples.
 
     The baseline of the tiered judge, and the form of answer that a fine-tuned detector is trained to give.
@@ -58,7 +57,8 @@ class ListJudge:
     --------
     >>> from types import SimpleNamespace
     >>> from deep import Example
-    >>> from deep.prompt_pool import ListJudge, run_program
+    >>> from deep.judge import run_program
+    >>> from deep.prompt_pool import ListJudge
     >>> def ask(question):
     ...     return SimpleNamespace(text='{"hallucinated": ["Snow fell."]}', finish_reason="stop", refusal=None,
     ...                            model="tiny", tokens={})
@@ -88,10 +88,6 @@ class ListJudge:
     @property
     def _threshold(self) -> int:
         return majority_of(self.samples) if self.threshold is None else self.threshold
-
-    def voter(self, model: str) -> str:
-        """Return the name of the column that this judge and `model` fill: name, 8 digits of the version, model."""
-        return f"{self.name}@{self.version[:8]}/{model}"
 
     def most_calls(self, example: Example) -> int:  # noqa: ARG002  the bound holds for every example
         """Return the most calls that one example can take."""
@@ -127,7 +123,7 @@ class ListJudge:
             Question(step="list", messages=messages, schema=SCHEMA, parameters=parameters, sample=sample)
             for sample in range(self.samples)
         ]
-        tallies = [Tally(self.samples) for _ in parts]
+        tallies = [LabelTally(self.samples) for _ in parts]
         unaligned: list[str] = []
         for sample, reply in enumerate(replies):
             unaligned += [
@@ -136,7 +132,7 @@ class ListJudge:
         verdicts = (self._verdict(text, tally) for text, tally in zip(parts, tallies, strict=True))
         return TurnReading(tuple(verdicts), tuple(unaligned), tuple(replies))
 
-    def _verdict(self, text: str, tally: Tally) -> SentenceVerdict:
+    def _verdict(self, text: str, tally: LabelTally) -> SentenceVerdict:
         consistent = tally.passes("left out", "listed", self._threshold)
         reason = tally.reason if consistent is None else None
         return SentenceVerdict(text, consistent=consistent, votes=dict(sorted(tally.labels.items())), reason=reason)
@@ -147,7 +143,9 @@ def list_text(sentences: Sequence[str]) -> str:
     return json.dumps({KEY: list(sentences)}, ensure_ascii=False)
 
 
-def _count(reply: Reply | None, shown: Sequence[str], sentences: Sequence[str], tallies: Sequence[Tally]) -> list[str]:
+def _count(
+    reply: LLMReply | None, shown: Sequence[str], sentences: Sequence[str], tallies: Sequence[LabelTally]
+) -> list[str]:
     """Count one reply about the texts that were shown, and return what it lists that is none of the sentences."""
     items = read_list(reply, KEY, *shown)
     listed = None if isinstance(items, str) else strings(items)

@@ -3,13 +3,13 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from deep.exceptions import InputError
-from deep.prompt_pool._labeling import Reply, add_up
+from deep.judge import LLMReply
+from deep.prompt_pool._pooling import commonest, usage_of
 from deep.records import ABSTAIN, Judgment, Reason
 
-__all__ = ["CRITERIA", "TIERS", "SentenceVerdict", "Tally", "TurnReading", "check_samples", "majority_of"]
+__all__ = ["CRITERIA", "TIERS", "LabelTally", "SentenceVerdict", "TurnReading", "check_samples", "majority_of"]
 
 CRITERIA = ("rational", "grounded", "irrefutable")
 """The criteria of a cognitive statement, in the order in which they are asked."""
@@ -21,7 +21,7 @@ KINDS = ("cognitive", "factual", "irrelevant")
 """Types of statement; of two that as many samples name, the first, as more is asked of it."""
 
 
-def check_samples(samples: Any, threshold: Any) -> None:
+def check_samples(samples: object, threshold: object) -> None:
     """Raise unless both are whole numbers, the threshold no more than the samples, or None."""
     if type(samples) is not int or samples < 1:
         raise InputError(f"`samples` must be a whole number of at least 1. Got {samples!r}.")
@@ -63,7 +63,7 @@ class SentenceVerdict:
 
 
 @dataclass(slots=True)
-class Tally:
+class LabelTally:
     """The labels that the samples of one task gave to one sentence, and why others gave none."""
 
     n_samples: int
@@ -85,7 +85,7 @@ class Tally:
     @property
     def reason(self) -> Reason | None:
         """The commonest reason for a missing label."""
-        return min(self.reasons, key=lambda reason: (-self.reasons[reason], reason), default=None)
+        return commonest(self.reasons.elements()) if self.reasons else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +98,13 @@ class TurnReading:
         One a sentence, in order.
     unaligned : tuple of str
         What replies said of text that is none of the sentences.
-    replies : tuple of (Reply or None)
+    replies : tuple of (LLMReply or None)
         All replies, None where a call failed for good.
     """
 
     sentences: tuple[SentenceVerdict, ...]
     unaligned: tuple[str, ...] = ()
-    replies: tuple[Reply | None, ...] = ()
+    replies: tuple[LLMReply | None, ...] = ()
 
     def judgment(self) -> Judgment:
         """Return the vote on the whole: 1 where every sentence that is not irrelevant meets the level.
@@ -112,19 +112,22 @@ class TurnReading:
         One sentence that surely fails makes it 0; short of that, one that is undecided leaves it without a vote.
         """
         checked = [sentence for sentence in self.sentences if sentence.kind != "irrelevant"]
-        open_reasons = Counter(str(sentence.reason) for sentence in checked if sentence.consistent is None)
-        vote, reason = 1, None
+        undecided = [sentence.reason for sentence in checked if sentence.consistent is None]
+        vote: int = 1
+        reason: Reason | None = None
         if any(sentence.consistent is False for sentence in checked):
             vote = 0
-        elif open_reasons:
-            vote, reason = ABSTAIN, min(open_reasons, key=lambda name: (-open_reasons[name], name))
+        elif undecided:
+            vote, reason = ABSTAIN, commonest(undecided)
         elif not checked:
             vote, reason = ABSTAIN, "abstained"
-        rationale = "\n".join(f"not aligned: {text}" for text in self.unaligned)
-        given = [reply for reply in self.replies if reply is not None]
-        totals = add_up([reply.text for reply in given], given)
-        details: dict[str, Any] = {"evidence": tuple(map(_as_evidence, self.sentences)), **totals}
-        return Judgment(vote=vote, reason=reason, rationale=rationale or None, **details)  # type: ignore[arg-type]
+        return Judgment(
+            vote=vote,
+            reason=reason,
+            rationale="\n".join(f"not aligned: {text}" for text in self.unaligned) or None,
+            evidence=tuple(map(_as_evidence, self.sentences)),
+            **usage_of(self.replies),
+        )
 
 
 def _as_evidence(sentence: SentenceVerdict) -> str:

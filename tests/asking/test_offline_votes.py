@@ -11,7 +11,9 @@ import pytest
 
 from deep.exceptions import InputError
 from deep.features import encoders
-from deep.features.lexical import LEXICAL, label_all
+from deep.features.encoders._judge import NetworkJudge
+from deep.features.lexical import LEXICAL
+from deep.judge import voter_name
 from deep.records import Example, Judgment
 from tests.deep_commands import votes as main
 from tests.fault_server import FaultServer
@@ -26,16 +28,24 @@ ROWS = [
 ]
 
 
-class FakeJudge:
+class FakeJudge(NetworkJudge):
     """Stands for a loaded encoder: always the same judgment."""
 
     version = "ab" * 32
     settings: ClassVar = {"threshold": 0.25}
 
     def __init__(self, name, model, judgment):
-        self.name, self.model_id, self.judgment = name, model, judgment
-        self.voter = f"{name}@{self.version[:8]}/{model}"
+        self.name, self._model, self.judgment = name, model, judgment
         self.sizes = []
+
+    @property
+    def model_id(self):
+        """Return the name that was given."""
+        return self._model
+
+    def voter(self, llm=""):
+        """Return the column's name."""
+        return voter_name(self.name, self.version, self._model)
 
     def label_many(self, examples):
         """Judge, and remember how many there were at once."""
@@ -78,9 +88,15 @@ def test_all_checks_fill_the_matrix(examples, capsys):
     status, out = run(examples, "--lexical", "all")
     assert status == 0
     checks = [make() for make in LEXICAL.values()]
-    said = label_all(checks, [Example(source, claim, "1") for source, claim, _ in ROWS])
+    said = [[check.label(Example(source, claim, "1")) for check in checks] for source, claim, _ in ROWS]
     votes = pd.read_parquet(out)
-    assert votes.columns.tolist() == ["dataset", "item_id", "label", "document_id", *(check.voter for check in checks)]
+    assert votes.columns.tolist() == [
+        "dataset",
+        "item_id",
+        "label",
+        "document_id",
+        *(check.voter() for check in checks),
+    ]
     assert votes["label"].tolist() == [row[2] for row in ROWS]
     cells = votes.iloc[:, 4:].fillna(-1).astype(int).to_numpy().tolist()
     assert cells == [[judgment.vote for judgment in row] for row in said]
@@ -88,7 +104,7 @@ def test_all_checks_fill_the_matrix(examples, capsys):
     assert len(reasons) == sum(cell == -1 for row in cells for cell in row)
     assert set(reasons["reason"]) == {"abstained"}
     scores = pd.read_parquet(out.with_name("votes.soft.parquet"))
-    assert scores[checks[0].voter].tolist() == [row[0].score for row in said]
+    assert scores[checks[0].voter()].tolist() == [row[0].score for row in said]
     assert sorted(path.name for path in examples.parent.iterdir()) == [
         "news.csv",
         "votes.parquet",
@@ -120,13 +136,13 @@ def test_the_files_name_every_judge(examples, monkeypatch):
     metadata = json.loads(pq.read_schema(out).metadata[b"deep"])
     common = {"version": "ab" * 32, "settings": {"threshold": 0.25}}
     assert metadata["voters"] == {
-        check.voter: {"kind": "lexical", "judge": "numbers", "version": check.version, "model": None},
-        nli.voter: {"kind": "nli", "judge": "nli-max", "model": "tiny-nli", **common},
-        embedding.voter: {"kind": "embedding", "judge": "embedding", "model": "minilm", **common},
+        check.voter(): {"kind": "lexical", "judge": "numbers", "version": check.version, "model": None},
+        nli.voter(): {"kind": "nli", "judge": "nli-max", "model": "tiny-nli", **common},
+        embedding.voter(): {"kind": "embedding", "judge": "embedding", "model": "minilm", **common},
     }
     votes, scores = pd.read_parquet(out), pd.read_parquet(out.with_name("votes.soft.parquet"))
-    assert votes[nli.voter].tolist() == [1] * 4
-    assert scores[embedding.voter].tolist() == [-0.5] * 4
+    assert votes[nli.voter()].tolist() == [1] * 4
+    assert scores[embedding.voter()].tolist() == [-0.5] * 4
 
 
 def test_a_real_encoder_and_a_real_check_share_a_matrix(examples, tmp_path):
@@ -165,12 +181,12 @@ def test_prompts_and_checks_fill_one_matrix_with_prompts_asked(tmp_path, monkeyp
 
 
 def test_a_dry_run_counts_and_writes_nothing(examples, capsys):
-    """Judgments that ask nobody are counted, at no cost."""
+    """Judgments that need no LLM are counted, at no cost."""
     assert run(examples, "--lexical", "numbers", "dates", "--dry-run", "--json")[0] == 0
     estimate = json.loads(capsys.readouterr().out)
     assert (estimate["offline_judgments"], estimate["calls"], estimate["dollars"]) == (8, 0, 0.0)
     assert run(examples, "--lexical", "all", "--dry-run")[0] == 0
-    assert f"{4 * len(LEXICAL)} judgments that ask nobody, $0.00" in capsys.readouterr().out
+    assert f"{4 * len(LEXICAL)} judgments that need no LLM, $0.00" in capsys.readouterr().out
     assert [path.name for path in examples.parent.iterdir()] == ["news.csv"]
 
 
@@ -200,8 +216,8 @@ def test_a_judge_that_fails_on_everything_is_called_out(examples, monkeypatch, c
     status, out = run(examples, "--lexical", "numbers", "--encoder", "broken")
     assert status == 1
     reasons = pd.read_parquet(out.with_name("votes.reasons.parquet"))
-    assert (reasons.loc[reasons["voter"] == fake.voter, "reason"] == "failed").all()
-    assert f"{fake.voter} has no usable answer to 100.0% of its requests" in capsys.readouterr().out
+    assert (reasons.loc[reasons["voter"] == fake.voter(), "reason"] == "failed").all()
+    assert f"{fake.voter()} has no usable answer to 100.0% of its requests" in capsys.readouterr().out
 
 
 def test_a_judge_that_breaks_leaves_nothing(examples, monkeypatch, capsys):

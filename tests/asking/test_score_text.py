@@ -8,7 +8,7 @@ import pytest
 
 from deep.features.lexical import LEXICAL
 from deep.model import load
-from deep.prompt_pool import load_judge, load_prompt
+from deep.prompt_pool import PromptJudge, load_judge, load_prompt
 from tests.commands.model_case import QUICK, frame_of, refused, scored
 from tests.deep_commands import fit, score, votes
 from tests.fault_server import FaultServer
@@ -19,7 +19,7 @@ from tests.prompt_pool.tiered_script import answer as tiered
 from tests.scripted_llm import ScriptedLLM
 
 PROMPTS = ["deep-strict-steps", "yes-no"]
-NUMBERS = LEXICAL["numbers"]().voter
+NUMBERS = LEXICAL["numbers"]().voter()
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +40,7 @@ def model_of(folder, *names, n_voters=3):
 @pytest.fixture
 def asked(tmp_path):
     """Return a folder with a model of two prompts and a check, and ten examples."""
-    model_of(tmp_path, *(load_prompt(name).voter("tiny") for name in PROMPTS), NUMBERS)
+    model_of(tmp_path, *(PromptJudge(load_prompt(name)).voter("tiny") for name in PROMPTS), NUMBERS)
     write_examples(tmp_path / "news.csv", 10)
     return tmp_path
 
@@ -48,7 +48,7 @@ def asked(tmp_path):
 @pytest.fixture
 def lexical(tmp_path):
     """Return the path of a model of three checks."""
-    return model_of(tmp_path, NUMBERS, LEXICAL["negation"]().voter, LEXICAL["coverage"]().voter)
+    return model_of(tmp_path, NUMBERS, LEXICAL["negation"]().voter(), LEXICAL["coverage"]().voter())
 
 
 def rows_of(path):
@@ -73,7 +73,7 @@ def test_examples_are_judged_as_deep_votes_judges_them(asked, capsys):
         assert (row["dataset"], row["item_id"], row["label"]) == (said["dataset"], said["item_id"], said["label"])
         judged = {judge["judge"]: judge for judge in row["judges"]}
         for name in PROMPTS:
-            voter = load_prompt(name).voter("tiny")
+            voter = PromptJudge(load_prompt(name)).voter("tiny")
             assert judged[voter]["vote"] == said[voter]
         assert judged[NUMBERS]["reason"] == "abstained"
         assert judged[NUMBERS]["rationale"]
@@ -106,7 +106,7 @@ def test_what_deep_votes_asked_is_not_asked_again(tmp_path, capsys):
 def test_a_staged_judge_is_asked_too(tmp_path, capsys):
     """Its questions go through the ledger like those of a prompt."""
     judge = load_judge("tiered").voter("tiny")
-    model = model_of(tmp_path, judge, NUMBERS, LEXICAL["negation"]().voter)
+    model = model_of(tmp_path, judge, NUMBERS, LEXICAL["negation"]().voter())
     capsys.readouterr()
     claim = "It rained for 3 days."
     with ScriptedLLM(lambda asked: tiered(asked.user, {claim: "faithful"})) as server:
@@ -131,7 +131,7 @@ def test_an_encoder_is_loaded_as_it_was(tmp_path, capsys):
     assert fit([str(table), "--out", str(tmp_path / "model.json"), *fitted]) == 0
     found = scored(tmp_path, "--input", news, "--encoder", folder)
     pd.testing.assert_frame_equal(found, scored(tmp_path, "--votes", table, out="v.parquet"))
-    assert load_encoder(folder).voter in load(tmp_path / "model.json").voter_names
+    assert load_encoder(folder).voter() in load(tmp_path / "model.json").voter_names
     save_classifier(folder, order=[2, 1, 0])
     capsys.readouterr()
     words = ("--input", news, "--out", tmp_path / "s.csv", "--encoder", folder)
@@ -168,14 +168,14 @@ def test_the_scores_of_text_come_in_every_format(lexical, tmp_path):
 def test_a_judge_that_has_changed_is_refused(tmp_path, capsys):
     """A prompt of another version, a model other than the fitted one, a check of another version."""
     prompt = load_prompt("yes-no")
-    stale = prompt.voter("tiny").replace(prompt.hash[:8], "0" * 8)
+    stale = PromptJudge(prompt).voter("tiny").replace(prompt.hash[:8], "0" * 8)
     words = ["--source-text", "a", "--claim-text", "b", "--base-url", "http://127.0.0.1:9"]
     for names, more, what in (
         ([stale, NUMBERS], [], "of another version"),
-        ([prompt.voter("tiny"), NUMBERS], ["--model", "large"], "of another model"),
+        ([PromptJudge(prompt).voter("tiny"), NUMBERS], ["--model", "large"], "of another model"),
         ([f"lexical-numbers@{'0' * 8}"], [], "of another version"),
     ):
-        others = [LEXICAL[name]().voter for name in ("negation", "coverage", "dates")]
+        others = [LEXICAL[name]().voter() for name in ("negation", "coverage", "dates")]
         model = model_of(tmp_path, *[*names, *others][:3])
         before = sorted(tmp_path.iterdir())
         capsys.readouterr()
@@ -190,7 +190,7 @@ def test_another_model_is_asked_where_that_is_allowed(asked):
         found = scored(asked, *words)
         assert server.count == 20
     voters = rows(asked / "s.ledger.sqlite", "SELECT DISTINCT voter FROM items ORDER BY voter")
-    assert voters == [(load_prompt(name).voter("large"),) for name in PROMPTS]
+    assert voters == [(PromptJudge(load_prompt(name)).voter("large"),) for name in PROMPTS]
     assert len(found) == 10
 
 
@@ -238,7 +238,7 @@ def test_text_that_cannot_be_scored_is_refused(lexical, tmp_path, capsys, monkey
 
 def test_votes_that_no_judge_here_gives_are_refused(tmp_path, capsys):
     """They can be scored as votes."""
-    model = model_of(tmp_path, "human", NUMBERS, LEXICAL["negation"]().voter)
+    model = model_of(tmp_path, "human", NUMBERS, LEXICAL["negation"]().voter())
     capsys.readouterr()
     err = refused(capsys, score, model, "--source-text", "a", "--claim-text", "b")
     assert "the voter 'human'" in err

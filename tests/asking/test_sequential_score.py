@@ -11,7 +11,7 @@ from deep.asking._sequential_policy import training_patterns
 from deep.asking._sequential_score import COLUMNS
 from deep.features.lexical import LEXICAL
 from deep.model import AskingPolicy, load
-from deep.prompt_pool import load_judge, load_prompt
+from deep.prompt_pool import PromptJudge, load_judge, load_prompt
 from tests.commands.model_case import QUICK, frame_of, refused
 from tests.deep_commands import fit, score, votes
 from tests.llm.calls import KEY, rows
@@ -21,8 +21,8 @@ from tests.prompt_pool.tiered_script import answer as tiered
 from tests.scripted_llm import Fault, ScriptedLLM
 
 PROMPTS = ["deep-strict-steps", "yes-no", "deep-key-points", "fect-basic-direct-xml"]
-VOTERS = [load_prompt(name).voter("tiny") for name in PROMPTS]
-CHECKS = [LEXICAL[name]().voter for name in ("numbers", "coverage")]
+VOTERS = [PromptJudge(load_prompt(name)).voter("tiny") for name in PROMPTS]
+CHECKS = [LEXICAL[name]().voter() for name in ("numbers", "coverage")]
 STAGED = load_judge("tiered").voter("tiny")
 COMMON = ["--backoff", "0.01", "--max-attempts", "2"]
 
@@ -166,7 +166,7 @@ def test_a_staged_judge_is_one_of_them(tmp_path, capsys):
     def script(asked):
         return "VERDICT: NOT SUPPORTED" if "VERDICT" in asked.user else tiered(asked.user, {claim: "faithful"})
 
-    names = [STAGED, load_prompt("deep-numbers").voter("tiny"), CHECKS[0]]
+    names = [STAGED, PromptJudge(load_prompt("deep-numbers")).voter("tiny"), CHECKS[0]]
     model_of(tmp_path, names)
     here = ["--source-text", claim, "--claim-text", claim, "--ledger", str(tmp_path / "l.sqlite"), "--json"]
     capsys.readouterr()
@@ -325,7 +325,7 @@ def test_one_pair_is_explained(tmp_path, capsys):
 def test_what_makes_no_sense_is_refused(tmp_path, capsys, monkeypatch, words, reason):
     """One line, exit status 2, nothing written."""
     monkeypatch.chdir(tmp_path)
-    model_of(tmp_path, [*CHECKS, LEXICAL["negation"]().voter])
+    model_of(tmp_path, [*CHECKS, LEXICAL["negation"]().voter()])
     before = sorted(tmp_path.iterdir())
     capsys.readouterr()
     pair = [] if "--votes" in words else ["--source-text", "a", "--claim-text", "b"]

@@ -13,8 +13,8 @@ from contextlib import closing
 import pandas as pd
 import pytest
 
+from deep.asking import AskOptions
 from deep.asking._replay import ProgramId
-from deep.asking._run import Settings
 from deep.asking._waves import run_programs
 from deep.llm import PriceBook
 from deep.prompt_pool import _judges
@@ -67,10 +67,11 @@ def votes_of(examples):
 
 
 def settings(ledger, url, **options):
-    """Return the settings of a run from Python."""
+    """Return the options of a run from Python."""
     prices = options.pop("prices", PriceBook(url, {}))
-    common = {"base_url": url, "key_variable": "OPENAI_API_KEY", "ledger": str(ledger), "options": {}}
-    return Settings(prices=prices, **common, backoff=0.01, **options)
+    chosen = AskOptions(base_url=url, ledger=str(ledger), backoff=0.01, **options)
+    vars(chosen)["price_book"] = prices
+    return chosen
 
 
 def test_a_staged_judge_votes_beside_prompts(tmp_path, capsys):

@@ -3,20 +3,17 @@
 import hashlib
 from typing import Any
 
-from deep.prompt_pool import Program, Question, why_unusable
+from deep.judge import LLMJudge, Program, Question
+from deep.prompt_pool import why_unusable
 from deep.records import Example, Judgment
 from tests.scripted_llm import Asked
 
 
-class ToyJudge:
+class ToyJudge(LLMJudge):
     """Asks for the parts of a claim, then of each part whether the source holds it."""
 
     name = "toy"
     version = hashlib.sha256(b"toy 1").hexdigest()
-
-    def voter(self, model: str) -> str:
-        """Return the column's name."""
-        return f"{self.name}@{self.version[:8]}/{model}"
 
     def most_calls(self, example: Example) -> int:
         """Return one call to split, and one a word at most."""

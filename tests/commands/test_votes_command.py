@@ -14,7 +14,8 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from deep.asking._progress import live_line, live_text
+from deep.asking import AskProgress, live_text
+from deep.console import live_progress
 from deep.llm import Tally
 from deep.records import Judgment
 from tests.deep_commands import votes as main
@@ -461,7 +462,7 @@ def test_the_live_line_tells_all(monkeypatch):
     tally = Tally(3)
     tally.answer("p@0a/tiny", Judgment(1), 0.5)
     tally.answer("p@0a/tiny", Judgment(-1, reason="abstained"), None)
-    text = live_text(tally)
+    text = live_text(AskProgress(tally))
     assert "p@0a/tiny  2 done  0 failed  1 abstained" in text
     assert "2/3" in text
     assert "requests/s" in text
@@ -469,13 +470,14 @@ def test_the_live_line_tells_all(monkeypatch):
     assert text.endswith("0:00:00 left")
     terminal = io.StringIO()
     monkeypatch.setattr(sys, "stderr", terminal)
-    with live_line(tally):
-        pass
+    with live_progress() as progress:
+        assert progress is None
     assert terminal.getvalue() == ""
     terminal.isatty = lambda: True
-    with live_line(tally):
-        pass
+    with live_progress() as progress:
+        progress(AskProgress(tally))
     assert "2 done" in terminal.getvalue()
+    assert live_text(AskProgress(tally, 7, 9)).splitlines()[-1].startswith("judging 7/9  ")
 
 
 def test_killed_at_twenty_random_moments(tmp_path):

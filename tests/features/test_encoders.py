@@ -20,7 +20,8 @@ from transformers.utils import logging
 from deep.exceptions import InputError, MissingDependencyError
 from deep.features.encoders import load_embedding, load_encoder
 from deep.features.encoders._chunks import chunk_spans, fitting_spans
-from deep.records import ABSTAIN, Example, LabelingFunction
+from deep.judge import Judge
+from deep.records import ABSTAIN, Example
 from tests.features.tiny_encoders import save_classifier, save_distilbert, save_tokenizer
 
 SOURCE = "The dam broke. Water ran to the town. Nobody was hurt. Roads are shut until noon."
@@ -72,7 +73,7 @@ def test_score_is_what_the_definition_says(classifier, aggregation, claim_aggreg
     assert judgment.score == pytest.approx(expected, abs=1e-6)
     assert judgment.vote == int(judgment.score >= 0.5)
     assert grid.std() > 0.01  # random weights tell the pairs apart, so the equality says something
-    assert judge.voter == f"nli-{aggregation}@{judge.version[:8]}/tiny-nli"
+    assert judge.voter() == f"nli-{aggregation}@{judge.version[:8]}/tiny-nli"
 
 
 @pytest.mark.parametrize("chunk_tokens", [None, 20, 350])
@@ -210,7 +211,7 @@ def test_version_says_what_was_asked(classifier, tmp_path):
     """Settings and weights change it; the folder's place and the size of batches do not."""
     plain = load_encoder(classifier).version
     judge = load_encoder(classifier, chunk_tokens=20, threshold=0.3, claim_aggregation="min", max_tokens=50)
-    assert load_encoder(classifier, **judge.settings).voter == judge.voter
+    assert load_encoder(classifier, **judge.settings).voter() == judge.voter()
     moved = save_classifier(tmp_path / "tiny-nli")
     assert load_encoder(moved, batch_size=3).version == plain
     others = [
@@ -232,8 +233,8 @@ def test_threshold_and_evidence(classifier):
     assert set(judgment.evidence) <= {"The dam broke.", "Water ran to the town.", "Nobody was hurt.", SOURCE[-27:]}
     assert judgment.rationale.startswith("least supported (0.")
     assert judgment.model == "tiny-nli"
-    assert isinstance(judge, LabelingFunction)
-    assert load_encoder(classifier, model_id="mine").voter.endswith("/mine")
+    assert isinstance(judge, Judge)
+    assert load_encoder(classifier, model_id="mine").voter().endswith("/mine")
 
 
 def test_loading_is_quiet_and_leaves_logging_alone(classifier, capfd):
@@ -328,7 +329,7 @@ def test_a_hub_model_is_found_in_the_cache(classifier, tmp_path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.setattr("huggingface_hub._snapshot_download.constants.HF_HUB_CACHE", str(tmp_path))
     judge = load_encoder("owner/tiny")
-    assert judge.voter == f"nli-max@{load_encoder(classifier).version[:8]}/owner/tiny"
+    assert judge.voter() == f"nli-max@{load_encoder(classifier).version[:8]}/owner/tiny"
     assert judge.model_id == "owner/tiny"
 
 
@@ -362,10 +363,10 @@ def test_embeddings_of_a_real_model(minilm):
     assert [judgment.vote for judgment in found] == [1, 0, 1]
     assert found[0].evidence == ("The council approved the budget on Tuesday.",)
     assert found[1].score < 0.3 < 0.7 < found[0].score
-    assert judge.voter == f"embedding@{judge.version[:8]}/all-MiniLM-L6-v2"
-    assert load_embedding(minilm, model_id="all-MiniLM-L6-v2", **judge.settings).voter == judge.voter
+    assert judge.voter() == f"embedding@{judge.version[:8]}/all-MiniLM-L6-v2"
+    assert load_embedding(minilm, model_id="all-MiniLM-L6-v2", **judge.settings).voter() == judge.voter()
     assert judge.model_id == "all-MiniLM-L6-v2"
-    assert isinstance(judge, LabelingFunction)
+    assert isinstance(judge, Judge)
 
 
 def test_embeddings_are_the_mean_of_the_tokens(minilm):

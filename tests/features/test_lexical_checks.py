@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deep.exceptions import InputError
-from deep.features.lexical import LEXICAL, _words, label_all
+from deep.features.lexical import LEXICAL, _words
 from deep.features.lexical._analysis import FEW_PAIRS, Pair, TokenizedText, _Shelf
 from deep.features.lexical._words import WORD, stem, words_with_stems
 from deep.records import Example
@@ -242,9 +242,13 @@ def test_what_checks_say_changes_only_with_their_version():
         "Kuroda “did not expect” it, and analysts will revise 1,200 forecasts in Q3.",
         NEWS,
     ]
-    said = label_all(checks, [Example(NEWS, claim, claim) for claim in claims])
+    said = [[check.label(Example(NEWS, claim, claim)) for check in checks] for claim in claims]
     told = repr(
-        [(c.voter, j.vote, j.score, j.rationale, j.evidence) for row in said for c, j in zip(checks, row, strict=True)]
+        [
+            (c.voter(), j.vote, j.score, j.rationale, j.evidence)
+            for row in said
+            for c, j in zip(checks, row, strict=True)
+        ]
     )
     assert hashlib.sha256(told.encode()).hexdigest()[:16] == GOLDEN
 

@@ -7,6 +7,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from transformers import (
     BertConfig,
     BertForSequenceClassification,
+    BertModel,
     DistilBertConfig,
     DistilBertForSequenceClassification,
     PreTrainedTokenizerFast,
@@ -47,6 +48,15 @@ def save_classifier(folder, labels=("contradiction", "neutral", "entailment"), o
     with torch.no_grad():
         model.classifier.weight.copy_(model.classifier.weight[order])
     model.save_pretrained(folder)
+    save_tokenizer(folder)
+    return folder
+
+
+def save_embedding(folder):
+    """Save a BERT without a head, whose states make sentence embeddings."""
+    torch.manual_seed(2)
+    size = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+    BertModel(BertConfig(pad_token_id=0, initializer_range=0.8, **size, **SIZES)).save_pretrained(folder)
     save_tokenizer(folder)
     return folder
 

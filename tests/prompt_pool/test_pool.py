@@ -9,7 +9,7 @@ import pytest
 
 import deep.prompt_pool
 from deep.exceptions import InputError
-from deep.prompt_pool import POOLS, Prompt, check_folder, list_prompts, load_pool, load_prompt
+from deep.prompt_pool import POOLS, Prompt, PromptJudge, check_folder, list_prompts, load_pool, load_prompt
 
 FOLDER = Path(deep.prompt_pool.__file__).parent / "prompts"
 GUIDE = Path(__file__).parents[2] / "docs" / "prompts.md"
@@ -27,7 +27,12 @@ def mine(tmp_path):
 def test_all_prompts_are_sound_and_distinct():
     """Every file loads, none breaks a rule, and no two are the same prompt or the same column."""
     assert check_folder(FOLDER) == []
-    assert len({prompt.hash for prompt in ALL}) == len({prompt.voter("m") for prompt in ALL}) == len(ALL) == 46
+    assert (
+        len({prompt.hash for prompt in ALL})
+        == len({PromptJudge(prompt).voter("m") for prompt in ALL})
+        == len(ALL)
+        == 46
+    )
 
 
 def test_pools_hold_what_their_names_say():
@@ -140,7 +145,7 @@ def test_one_changed_character_of_a_file_is_another_prompt(mine):
     file.write_text(file.read_text(encoding="utf-8").replace("accountant", "Accountant"), encoding="utf-8")
     after = load_prompt(file)
     assert isinstance(after, Prompt)
-    assert after.voter("m") != before.voter("m")
+    assert PromptJudge(after).voter("m") != PromptJudge(before).voter("m")
 
 
 def test_the_guide_names_every_prompt_and_pool():

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 import pytest
 
 from deep.exceptions import InputError
-from deep.prompt_pool import POOLS, Prompt, list_prompts, load_prompt
+from deep.prompt_pool import POOLS, Prompt, PromptJudge, list_prompts, load_prompt
 
 SOUND = {
     "id": "mine",
@@ -26,7 +26,7 @@ SCORED = SOUND | {"kind": "score", "labels": {}, "scale": (0, 10)}
 def test_hash_is_the_same_on_every_platform():
     """A known prompt has a known hash: 64 hexadecimal digits over canonical ASCII JSON."""
     assert Prompt(**SOUND).hash == "47e936cd0da5323530672b1aad24c06064508882aeda21a32f958f145e026571"
-    assert Prompt(**SOUND).voter("openai/gpt-4o@2024") == "mine@47e936cd/openai/gpt-4o@2024"
+    assert PromptJudge(Prompt(**SOUND)).voter("openai/gpt-4o@2024") == "mine@47e936cd/openai/gpt-4o@2024"
 
 
 @pytest.mark.parametrize(

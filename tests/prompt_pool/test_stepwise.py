@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deep.prompt_pool import JUDGES, load_judge, run_program
+from deep.judge import run_program
+from deep.prompt_pool import JUDGES, load_judge
 from deep.prompt_pool.stepwise import (
     Claim,
     DirectJudge,
     Excerpt,
+    SearchableText,
     StepwiseJudge,
-    Text,
     _steps,
     around,
     covered,
@@ -307,7 +308,7 @@ def test_every_run_of_words_is_found_at_its_place(items, data):
     if not any(character.isalnum() for word in wanted for character in word):
         return
     changed = "\n".join(wanted).upper().replace("\u2019", "'").replace("\u201c", '"').replace("\u201d", '"')
-    span = Text(text).find(changed)
+    span = SearchableText(text).find(changed)
     assert span is not None
     found = text[slice(*span)]
     assert re.sub(r"\W", "", found).casefold() == re.sub(r"\W", "", "".join(wanted)).casefold()
@@ -316,13 +317,13 @@ def test_every_run_of_words_is_found_at_its_place(items, data):
 @given(st.text(max_size=60), st.text(max_size=20))
 def test_a_span_lies_in_the_text(text, quotation):
     """Any text, any quotation: a span within it that holds a letter or digit, or none."""
-    span = Text(text).find(quotation)
+    span = SearchableText(text).find(quotation)
     assert span is None or (0 <= span[0] < span[1] <= len(text) and any(map(str.isalnum, text[slice(*span)])))
 
 
 def test_quotations_are_whole_words_and_come_from_the_given_place_on():
     """`art` is no part of `party`; a repeated passage is the next one."""
-    text = Text("A party. An art party.")
+    text = SearchableText("A party. An art party.")
     assert text.find("art") == (12, 15)
     assert text.find("party", 5) == (16, 21)
     assert text.find("party", 20) == (2, 7)

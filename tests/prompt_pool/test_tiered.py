@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from deep.console._options import LEVELS
 from deep.exceptions import InputError
-from deep.prompt_pool import JUDGES, Contrast, ListJudge, TieredJudge, load_contrasts, load_judge, run_program
-from deep.prompt_pool._tiered_reading import SentenceVerdict, Tally, TurnReading
+from deep.judge import run_program
+from deep.prompt_pool import JUDGES, Contrast, ListJudge, TieredJudge, load_contrasts, load_judge
+from deep.prompt_pool._tiered_reading import LabelTally, SentenceVerdict, TurnReading
 from deep.prompt_pool._tiered_wording import LABELS, own_contrasts, wording
 from deep.records import Example
 from tests.prompt_pool.injections import INJECTIONS
@@ -130,7 +131,7 @@ def test_the_threshold_is_how_many_must_object(threshold, n_bad):
 def test_lost_answers_never_decide(said, data):
     """What is decided stays so whatever the lost answers would have been; nothing else is."""
     threshold = data.draw(st.integers(1, len(said)))
-    tally = Tally(len(said))
+    tally = LabelTally(len(said))
     tally.labels.update(label for label in said if label != "lost")
     possible = {bad >= threshold for bad in range(said.count("bad"), len(said) - said.count("good") + 1)}
     expected = None if len(possible) == 2 else not possible.pop()
@@ -140,7 +141,7 @@ def test_lost_answers_never_decide(said, data):
 @given(st.lists(st.sampled_from(["cognitive", "factual", "irrelevant", "lost"]), min_size=1, max_size=7))
 def test_the_type_is_the_commonest(said):
     """Ties go to the type of which more is asked; a lost answer that could change it leaves it open."""
-    tally = Tally(len(said))
+    tally = LabelTally(len(said))
     tally.labels.update(kind for kind in said if kind != "lost")
     tally.reasons.update("unparsable" for kind in said if kind == "lost")
     counts = [said.count(kind) for kind in ("cognitive", "factual", "irrelevant")]

@@ -15,10 +15,11 @@ from deep.console import (
     Subcommand,
     add_call_options,
     add_options,
-    call_settings,
+    ask_options,
     check_least,
     check_models,
     endpoint_of,
+    live_progress,
     print_result,
     run_subcommand,
 )
@@ -145,7 +146,7 @@ def _encoders(args: argparse.Namespace, turns: "Sequence[LabeledTurn]") -> "list
     label = args.entailment_label
     label = int(label) if label is not None and label.isdecimal() else label
     encoders = [load_encoder(name, entailment_label=label) for name in args.encoder]
-    return [read_encoder(encoder.voter, turns, encoder.label_many) for encoder in encoders]
+    return [read_encoder(encoder.voter(), turns, encoder.label_many) for encoder in encoders]
 
 
 def _ask(args: argparse.Namespace, turns: "Sequence[LabeledTurn]", asked: "Sequence[AskedJudge]") -> "list[Method]":
@@ -153,9 +154,10 @@ def _ask(args: argparse.Namespace, turns: "Sequence[LabeledTurn]", asked: "Seque
         return []
     from deep.experiments.cognibench._methods import ask_judges
 
-    settings = call_settings(args, args.out)
+    settings = ask_options(args, args.out)
     args.out.parent.mkdir(parents=True, exist_ok=True)
-    outcome, methods = ask_judges(turns, asked, settings, endpoint_of(args))
+    with live_progress() as progress:
+        outcome, methods = ask_judges(turns, asked, settings, endpoint_of(args), progress)
     if outcome.stopped is not None:
         raise StoppedError(outcome.stopped)
     return methods

@@ -11,7 +11,7 @@ from deep.prompt_pool import Contrast, ListJudge, SentenceVerdict, TieredJudge, 
 from deep.records import Example, Judgment
 
 if TYPE_CHECKING:
-    from deep.asking import Entry, Outcome, Settings
+    from deep.asking import AskOptions, Entry, ProgressCallback, RunOutcome
 
 
 Judge = ListJudge | TieredJudge
@@ -115,8 +115,12 @@ def asked_judges(
 
 
 def ask_judges(
-    turns: Sequence[LabeledTurn], asked: Sequence[AskedJudge], settings: "Settings", endpoint: str
-) -> tuple["Outcome", list[Method]]:
+    turns: Sequence[LabeledTurn],
+    asked: Sequence[AskedJudge],
+    options: "AskOptions",
+    endpoint: str,
+    progress: "ProgressCallback | None" = None,
+) -> tuple["RunOutcome", list[Method]]:
     """Ask all judges about all turns; no method where the run was stopped."""
     from deep.asking import ProgramId, run_programs
 
@@ -126,7 +130,7 @@ def ask_judges(
                 identity = ProgramId(one.judge.voter(one.model), "cognibench", turn.turn_id)
                 yield identity, one.model, one.judge.read(turn.source, turn.response, turn.texts)
 
-    outcome, values = run_programs(programs, settings, endpoint=endpoint)
+    outcome, values = run_programs(programs, options, endpoint=endpoint, progress=progress)
     if outcome.stopped is not None:
         return outcome, []
     methods = []

@@ -11,7 +11,7 @@ import argparse
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from deep._files import check_replaceable, whole_folder, write_results
 from deep.console import (
@@ -20,12 +20,13 @@ from deep.console import (
     add_call_options,
     add_example_options,
     add_options,
-    call_settings,
+    ask_options,
     check_least,
     check_models,
     column_map,
     endpoint_of,
     examples_from,
+    live_progress,
     named,
     print_result,
 )
@@ -34,8 +35,9 @@ from deep.exceptions import ExitStatus, InputError, StoppedError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from deep.asking import Plan, Settings
+    from deep.asking import AskOptions, Plan
     from deep.datasets import Examples
+    from deep.llm import History
 
 
 PUBLISHED = "fect_benchmark.csv"
@@ -60,17 +62,18 @@ examples:
 def _run(args: argparse.Namespace) -> int:
     from deep.asking import print_estimate, run_plan
 
-    plan, settings = _plan(args), call_settings(args, args.out)
+    plan, options = _plan(args), ask_options(args, args.out)
     if args.dry_run:
-        print_estimate(plan, settings, as_json=args.json)
+        print_estimate(plan, options, as_json=args.json)
         return ExitStatus.DONE
     check_replaceable(args.out)
     counts = _counts(plan)
     args.out.absolute().parent.mkdir(parents=True, exist_ok=True)
-    outcome = run_plan(plan, settings)
+    with live_progress() as progress:
+        outcome = run_plan(plan, options, progress)
     if outcome.stopped is not None:
         raise StoppedError(outcome.stopped)
-    _write(args, plan, settings, counts)
+    _write(args, plan, options, counts)
     return ExitStatus.DONE
 
 
@@ -97,8 +100,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _plan(args: argparse.Namespace) -> "Plan":
-    from deep.asking import Plan
-    from deep.prompt_pool import load_prompt
+    from deep.asking import Plan, Sampling, judges_of, planned_voters
 
     names = args.prompt or list(PROMPTS)
     unknown = [name for name in names if name not in PROMPTS]
@@ -109,14 +111,9 @@ def _plan(args: argparse.Namespace) -> "Plan":
     apart = [name for name in args.reasoning if name not in models]
     if apart:
         raise InputError(f"`reasoning` must be among `model`. Got {apart[0]!r}.")
-    return Plan(
-        examples=_examples(args),
-        prompts=tuple(load_prompt(f"fect-{PROMPTS[name]}-{args.output}") for name in names),
-        models=models,
-        endpoint=endpoint_of(args),
-        samples=args.runs,
-        temperature=args.temperature,
-    )
+    ours = [f"fect-{PROMPTS[name]}-{args.output}" for name in names]
+    judges = judges_of("prompt", ours, Sampling(args.runs, args.temperature))
+    return Plan(examples=_examples(args), columns=planned_voters(judges, models), endpoint=endpoint_of(args))
 
 
 def _examples(args: argparse.Namespace) -> "Examples":
@@ -136,48 +133,43 @@ def _counts(plan: "Plan") -> dict[str, int]:
     return {"items": len(labels), "factual": labels.count(1), "nonfactual": labels.count(0)}
 
 
-def _read_verdicts(plan: "Plan", settings: "Settings") -> "pd.DataFrame":
+def _read_verdicts(plan: "Plan", options: "AskOptions") -> "pd.DataFrame":
     """Return every verdict of a plan from the ledger, with what the judge lists in support of it."""
     import pandas as pd
 
     from deep.llm import History
 
-    with History(settings.ledger) as history:
+    with History(options.ledger) as history:
         return pd.DataFrame(_rows(plan, history))
 
 
-def _rows(plan: "Plan", history: Any) -> Iterator[dict[str, Any]]:
-    from deep.asking import chunks, read_verdict
-    from deep.records import Judgment
+def _rows(plan: "Plan", history: "History") -> Iterator[dict[str, object]]:
+    from deep.asking import chunks, read_samples
 
     names = {ours: name for name, ours in PROMPTS.items()}
-    for requests in chunks(plan.requests()):
-        answers = history.answers([request.key for request in requests])
-        for request in requests:
-            answer = answers.get(request.key)
-            reply = None if answer is None else answer.reply
-            said = Judgment(vote=-1, reason="failed") if reply is None else read_verdict(request, reply)
-            example = request.context[1]
+    for examples in chunks(plan.examples):
+        labels = {(str(example.dataset), example.example_id): example.label for example in examples}
+        for request, judgment in read_samples(plan, examples, history):
             yield {
                 "dataset": request.dataset,
                 "item": f"{request.dataset}/{request.item}",
                 "item_id": request.item,
-                "label": example.label,
+                "label": labels[request.dataset, request.item],
                 "model": request.model,
                 "prompt": names["-".join(request.prompt.split("-")[1:3])],
                 "run": request.sample + 1,
-                "vote": said.vote,
-                "reason": said.reason,
-                "evidence": json.dumps(said.evidence, ensure_ascii=False) if said.evidence else "",
+                "vote": judgment.vote,
+                "reason": judgment.reason,
+                "evidence": json.dumps(judgment.evidence, ensure_ascii=False) if judgment.evidence else "",
             }
 
 
-def _write(args: argparse.Namespace, plan: "Plan", settings: "Settings", counts: dict[str, int]) -> None:
+def _write(args: argparse.Namespace, plan: "Plan", options: "AskOptions", counts: dict[str, int]) -> None:
     from deep.evaluate import records
     from deep.experiments.fect._report import TABLES, cells, draw, report
     from deep.experiments.fect._scores import METRICS, consistency, score_runs, summarise
 
-    verdicts = _read_verdicts(plan, settings)
+    verdicts = _read_verdicts(plan, options)
     runs, repeats = score_runs(verdicts), consistency(verdicts)
     summary = summarise(runs)
     results = {

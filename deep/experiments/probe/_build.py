@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 
 from deep.experiments.probe._content import GivenUpError, Rejected, ask_again, write_sample
 from deep.experiments.probe._records import Article, FoundExcerpt, GoldClaim, Sample
-from deep.prompt_pool import Program, Question, Reply
+from deep.judge import LLMReply, Program, Question
 from deep.prompt_pool.stepwise import (
     Claim,
     Excerpt,
+    SearchableText,
     Span,
-    Text,
     covered,
     decomposition_question,
     evaluation_question,
@@ -81,9 +81,9 @@ def build_sample(
 
 
 def _decompose(sample: Sample, attempts: int, log: list[Rejected]) -> Program[list[Claim]]:
-    text = Text(sample.response)
+    text = SearchableText(sample.response)
 
-    def read(reply: Reply | None) -> list[Claim] | Rejected:
+    def read(reply: LLMReply | None) -> list[Claim] | Rejected:
         claims = read_claims(reply, text)
         if isinstance(claims, str):
             return Rejected("decompose", claims)
@@ -114,7 +114,7 @@ def _with_candidates(
     texts = list(dict.fromkeys(claim.text for claim in gold))
     asked = [(text, finding_question(source, text, model=model)) for text in texts for model in recipe.models]
     replies = yield [question for _, question in asked]
-    document = Text(source)
+    document = SearchableText(source)
     union: dict[str, set[Span]] = {text: set() for text in texts}
     for (text, _), reply in zip(asked, replies, strict=True):
         found = read_evidence(reply, text, document)

@@ -10,8 +10,9 @@ from typing import TypeVar
 
 from deep._files import JsonObject
 from deep.experiments.probe._records import Article, Insertion, Sample
-from deep.prompt_pool import Program, Question, Reply, why_unusable
-from deep.prompt_pool.stepwise import Span, Text, fence_code, fenced_messages, read_list
+from deep.judge import LLMReply, Program, Question
+from deep.prompt_pool import why_unusable
+from deep.prompt_pool.stepwise import SearchableText, Span, fence_code, fenced_messages, read_list
 
 T = TypeVar("T")
 
@@ -61,7 +62,7 @@ def _question(step: str, texts: Mapping[str, str], **words: str) -> Question:
 
 
 def ask_again(
-    question: Question, read: Callable[[Reply | None], T | Rejected], attempts: int, log: list[Rejected]
+    question: Question, read: Callable[[LLMReply | None], T | Rejected], attempts: int, log: list[Rejected]
 ) -> Program[T]:
     """Ask a question until its answer can be used, each time for another sample, from the second on at temperature 1.
 
@@ -85,7 +86,7 @@ def ask_again(
     raise GivenUpError
 
 
-def _read_text(step: str, reply: Reply | None) -> str | Rejected:
+def _read_text(step: str, reply: LLMReply | None) -> str | Rejected:
     """Return a reply of plain text without a thinking block and a fence around it."""
     why = why_unusable(reply)
     if reply is None or why is not None:
@@ -141,7 +142,7 @@ def _poison(
     """Invent facts and work them into base content; return the new text with the spans of the facts."""
     level = prompts()["level"][str(complexity)]
     question = _question("invent", {"source": article.text}, count=level["count"], manner=level["invent"])
-    known = Text(article.text)
+    known = SearchableText(article.text)
     facts = yield from ask_again(question, lambda reply: _read_facts(reply, complexity, known), attempts, log)
     listed = "\n".join(f"{number}. {fact}" for number, fact in enumerate(facts, start=1))
     question = _question("insert", {"response": base, "facts": listed}, manner=level["insert"])
@@ -151,7 +152,7 @@ def _poison(
     return text, tuple(Insertion(fact, span) for fact, span in zip(facts, spans, strict=True))
 
 
-def _read_facts(reply: Reply | None, count: int, known: Text) -> list[str] | Rejected:
+def _read_facts(reply: LLMReply | None, count: int, known: SearchableText) -> list[str] | Rejected:
     items = read_list(reply, "facts", known.text)
     if isinstance(items, str):
         return Rejected("invent", items)
@@ -163,7 +164,7 @@ def _read_facts(reply: Reply | None, count: int, known: Text) -> list[str] | Rej
     return facts
 
 
-def _read_edited(reply: Reply | None, base: str, code: str, count: int) -> tuple[str, list[Span]] | Rejected:
+def _read_edited(reply: LLMReply | None, base: str, code: str, count: int) -> tuple[str, list[Span]] | Rejected:
     text = _read_text("insert", reply)
     return text if isinstance(text, Rejected) else read_insertions(text, base, code, count)
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from deep.experiments.probe._records import GoldClaim, Sample
-from deep.prompt_pool import Program, Question
+from deep.judge import Program, Question
 from deep.prompt_pool.stepwise import (
     CheckedClaim,
     Claim,
@@ -131,7 +131,7 @@ EQUIVALENCE = {
     ),
     "user": (
         "{{claims}}\n\n{{claim}}\nWhich numbered claims assert exactly what the single claim asserts, no more and no "
-        'less, in whatever words? Reply with a JSON object: {"same": [numbers]}, with an empty list where none does.'
+        'less, in whatever words? LLMReply with a JSON object: {"same": [numbers]}, with an empty list where none does.'
     ),
 }
 _SCHEMA = {

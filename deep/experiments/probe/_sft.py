@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from deep._files import JsonObject
 from deep.experiments.probe._records import FoundExcerpt, GoldClaim, Sample
-from deep.prompt_pool import Question
+from deep.judge import Question
 from deep.prompt_pool.stepwise import evaluation_question, finding_question
 
 

@@ -33,8 +33,6 @@ class EmbeddingLabelingFunction(NetworkJudge):
         ``embedding``.
     version : str
         A hash of the settings and of the model's configuration, tokenizer and weights.
-    voter : str
-        The name of its column.
     """
 
     network: Network

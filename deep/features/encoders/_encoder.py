@@ -49,8 +49,6 @@ class EncoderLabelingFunction(NetworkJudge):
         ``nli-max`` or ``nli-mean``.
     version : str
         A hash of the settings and of the model's configuration, tokenizer and weights.
-    voter : str
-        The name of its column.
     """
 
     network: Network

@@ -1,14 +1,15 @@
-"""What all judges made of a network share: their names, and one example as a batch of one."""
+"""The base of judges made of a network: their names, and one example as a batch of one."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 
 from deep.features.encoders._network import Network
+from deep.judge import OfflineJudge, voter_name
 from deep.records import Example, Judgment
 
 
-class NetworkJudge(ABC):
-    """A labeling function whose subclass judges batches, and has `network`, `name` and `version`."""
+class NetworkJudge(OfflineJudge):
+    """A judge whose subclass judges batches, and has `network`, `name` and `version`."""
 
     network: Network
     name: str
@@ -20,9 +21,19 @@ class NetworkJudge(ABC):
         return self.network.model_id
 
     @property
-    def voter(self) -> str:
+    @abstractmethod
+    def settings(self) -> Mapping[str, object]:
+        """Return the options that make this judge again."""
+
+    @property
+    def details(self) -> Mapping[str, object]:
+        """See :class:`deep.judge.Judge`."""
+        known = {"kind": self.name.partition("-")[0], "judge": self.name, "version": self.version}
+        return {**known, "model": self.model_id, "settings": dict(self.settings)}
+
+    def voter(self, llm: str = "") -> str:  # noqa: ARG002  no LLM is asked
         """Return the name of its column."""
-        return f"{self.name}@{self.version[:8]}/{self.network.model_id}"
+        return voter_name(self.name, self.version, self.model_id)
 
     def label(self, example: Example, /) -> Judgment:
         """Judge one example."""

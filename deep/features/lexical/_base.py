@@ -1,12 +1,13 @@
-"""What every lexical check is: a labeling function that looks at words and abstains where they tell nothing."""
+"""The base of lexical checks: judges that look at words and abstain where these tell nothing."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from typing import ClassVar
 
 from deep.features.lexical._analysis import Pair, analysed_pair
+from deep.judge import OfflineJudge, voter_name
 from deep.records import ABSTAIN, Example, Judgment
 
 ANALYSIS = 1
@@ -15,8 +16,8 @@ ANALYSIS = 1
 EVIDENCE_SHOWN = 10
 
 
-class LexicalCheck(ABC):
-    """A labeling function that compares words of the claim with those of the source.
+class LexicalCheck(OfflineJudge):
+    """A judge that compares words of the claim with those of the source.
 
     A subclass says in `look` what it looks at and in `silent` when it abstains, and implements ``_judge(pair)``.
 
@@ -25,8 +26,6 @@ class LexicalCheck(ABC):
     name : str
     version : str
         A hash of the name and the revision, in hex; it changes when a vote may.
-    voter : str
-        The column of a vote matrix, ``lexical-<name>@<first 8 of version>``.
     """
 
     name: ClassVar[str]
@@ -40,42 +39,21 @@ class LexicalCheck(ABC):
         return sha256(f"lexical {self.name} {self.revision} {ANALYSIS}".encode()).hexdigest()
 
     @property
-    def voter(self) -> str:
-        """See the class."""
-        return f"lexical-{self.name}@{self.version[:8]}"
+    def details(self) -> Mapping[str, object]:
+        """See :class:`deep.judge.Judge`."""
+        return {"kind": "lexical", "judge": self.name, "version": self.version, "model": None}
+
+    def voter(self, llm: str = "") -> str:  # noqa: ARG002  no LLM is asked
+        """Return the column of a vote matrix, ``lexical-<name>@<first 8 of version>``."""
+        return voter_name(f"lexical-{self.name}", self.version)
 
     def label(self, example: Example, /) -> Judgment:
         """Judge one example; never fails, whatever the text."""
         return self._judge(analysed_pair(example.source, example.claim))
 
-    def label_many(self, examples: Sequence[Example]) -> list[Judgment]:
-        """Judge examples, in order."""
-        return [self.label(example) for example in examples]
-
     @abstractmethod
     def _judge(self, pair: Pair) -> Judgment:
         """Judge a claim beside its source."""
-
-
-def label_all(checks: Sequence[LexicalCheck], examples: Sequence[Example]) -> list[list[Judgment]]:
-    """Judge examples by several checks; each claim is cut up and held against its source once for all of them.
-
-    Returns
-    -------
-    list of list of Judgment
-        A row an example, an entry a check, in their order.
-
-    Examples
-    --------
-    >>> from deep import Example
-    >>> from deep.features.lexical import LEXICAL, label_all
-    >>> example = Example("Sales rose to 1,200 units.", "Sales fell to 1200 units.", "1")
-    >>> checks = [LEXICAL[name]() for name in ("numbers", "opposites", "quotes")]
-    >>> [judgment.vote for judgment in label_all(checks, [example])[0]]
-    [1, 0, -1]
-    """
-    pairs = (analysed_pair(example.source, example.claim) for example in examples)
-    return [[check._judge(pair) for check in checks] for pair in pairs]
 
 
 @lru_cache(maxsize=64)

@@ -1,13 +1,11 @@
 """The voters of a model, and the columns of new votes that stand for them."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from deep.exceptions import InputError
-
-NAME = re.compile(r"(?P<id>[^@/]+)@(?P<version>[0-9a-f]{8})(?:/(?P<model>.+))?")
+from deep.judge import parse_voter
 
 
 @dataclass(frozen=True)
@@ -29,21 +27,17 @@ class Voter:
     @property
     def id(self) -> str:
         """Return the name of the prompt or check."""
-        return self._part("id") or self.name
+        return parse_voter(self.name).name
 
     @property
     def version(self) -> str | None:
         """Return the first 8 digits of its hash; None where the name has none."""
-        return self._part("version")
+        return parse_voter(self.name).version
 
     @property
     def model(self) -> str | None:
         """Return the model that was asked; None where there was none."""
-        return self._part("model")
-
-    def _part(self, part: str) -> str | None:
-        found = NAME.fullmatch(self.name)
-        return None if found is None else found[part]
+        return parse_voter(self.name).model
 
 
 def voters_of(names: Sequence[str], provenance: Mapping[str, object]) -> tuple[Voter, ...]:

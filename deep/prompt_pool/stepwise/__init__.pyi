@@ -3,8 +3,8 @@ from ._judge import DirectJudge as DirectJudge
 from ._judge import StepwiseJudge as StepwiseJudge
 from ._judge import check_claims as check_claims
 from ._judge import unsupported_spans as unsupported_spans
+from ._locate import SearchableText as SearchableText
 from ._locate import Span as Span
-from ._locate import Text as Text
 from ._locate import around as around
 from ._locate import covered as covered
 from ._locate import merge_spans as merge_spans

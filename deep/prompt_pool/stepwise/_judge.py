@@ -2,14 +2,14 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from deep.prompt_pool._labeling import Reply, add_up
-from deep.prompt_pool._program import Program
+from deep.judge import LLMJudge, LLMReply, Program
+from deep.prompt_pool._pooling import commonest, usage_of
 from deep.prompt_pool.stepwise import _steps
 from deep.prompt_pool.stepwise._locate import Span, merge_spans
 from deep.prompt_pool.stepwise._steps import Claim, Excerpt
@@ -74,8 +74,8 @@ def unsupported_spans(claims: Sequence[CheckedClaim]) -> list[Span]:
     )
 
 
-class _Judge:
-    """What the two judges share: an identity, a column name, and how replies become a judgment."""
+class _PassageJudge(LLMJudge):
+    """The identity that both judges of passages have: their steps, the schemas and the rendering."""
 
     name: ClassVar[str]
     steps: ClassVar[tuple[str, ...]]
@@ -87,12 +87,8 @@ class _Judge:
         content = {"asked": asked, "margin": _steps.CONTEXT_MARGIN, "rendering": RENDERING}
         return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
-    def voter(self, model: str) -> str:
-        """Return the name of the column that this judge and `model` fill: name, 8 digits of the version, model."""
-        return f"{self.name}@{self.version[:8]}/{model}"
 
-
-class StepwiseJudge(_Judge):
+class StepwiseJudge(_PassageJudge):
     """Checks a response claim by claim [1]_.
 
     The response is taken apart into claims; for each of them evidence is looked up in the source; each excerpt is
@@ -115,7 +111,7 @@ class StepwiseJudge(_Judge):
     --------
     >>> from types import SimpleNamespace
     >>> from deep import Example
-    >>> from deep.prompt_pool import run_program
+    >>> from deep.judge import run_program
     >>> from deep.prompt_pool.stepwise import StepwiseJudge
     >>> answers = {
     ...     "decompose": '{"claims": [{"segment": "It fell in 1902", "claim": "The bridge fell in 1902."}]}',
@@ -136,7 +132,7 @@ class StepwiseJudge(_Judge):
 
     def program(self, example: Example) -> Program[Judgment]:
         """Return the questions about one example, as a program that ends with a judgment."""
-        log: list[Reply | None] = []
+        log: list[LLMReply | None] = []
         claims = yield from _steps.decompose(example.claim, log)
         if isinstance(claims, str):
             return _judgment([], claims, log)
@@ -145,7 +141,7 @@ class StepwiseJudge(_Judge):
 
 
 def check_claims(
-    source: str, claims: Sequence[Claim], log: list[Reply | None]
+    source: str, claims: Sequence[Claim], log: list[LLMReply | None]
 ) -> Program[tuple[list[CheckedClaim], Found, Verdicts]]:
     """Find and weigh the evidence for claims; one that is not in the response costs no call and stays undecided.
 
@@ -181,7 +177,7 @@ def _checked(claim: Claim, excerpts: list[Excerpt] | Reason, verdicts: Verdicts)
         return CheckedClaim(claim, "supported", evidence=evidence)
     reasons = ["unparsable" if judgment is None else judgment.reason for judgment in judged]
     if any(reasons):
-        return CheckedClaim(claim, "undecided", _commonest(reasons), evidence)
+        return CheckedClaim(claim, "undecided", commonest(reasons), evidence)
     return CheckedClaim(claim, "unsupported", evidence=evidence)
 
 
@@ -191,16 +187,11 @@ def _verdict(judgment: Judgment | None) -> str | None:
     return judgment.reason or ("PASS" if judgment.vote else "FAIL")
 
 
-def _commonest(reasons: Iterable[Reason | None]) -> Reason:
-    """Return the reason that comes most often, the first by name of those that tie; None does not count."""
-    return Counter(sorted(reason for reason in reasons if reason is not None)).most_common(1)[0][0]
-
-
-def _judgment(claims: Sequence[CheckedClaim], reason: Reason | None, log: Sequence[Reply | None]) -> Judgment:
+def _judgment(claims: Sequence[CheckedClaim], reason: Reason | None, log: Sequence[LLMReply | None]) -> Judgment:
     """Return the judgment of a response from its claims, or from the reason why there are none."""
     states = Counter(checked.state for checked in claims)
     if reason is None and not states["unsupported"] and states["undecided"]:
-        reason = _commonest(checked.reason for checked in claims)
+        reason = commonest(checked.reason for checked in claims)
     vote = ABSTAIN if reason else int(not states["unsupported"])
     rationale = f"{states['unsupported']} of {len(claims)} claims unsupported, {states['undecided']} undecided"
     return Judgment(
@@ -209,16 +200,11 @@ def _judgment(claims: Sequence[CheckedClaim], reason: Reason | None, log: Sequen
         score=states["supported"] / len(claims) if claims and not states["undecided"] else None,
         rationale=rationale if claims else None,
         evidence=tuple(checked.to_json() for checked in claims),
-        **_usage(log),
+        **usage_of(log),
     )
 
 
-def _usage(log: Sequence[Reply | None]) -> dict[str, Any]:
-    replies = [reply for reply in log if reply is not None]
-    return add_up([reply.text for reply in replies], replies)
-
-
-class DirectJudge(_Judge):
+class DirectJudge(_PassageJudge):
     """Asks once which passages of a response are unsupported: what stepwise detection is compared with.
 
     The vote is 1 where none is quoted, 0 where one is that stands in the response; where all that is quoted stands
@@ -234,12 +220,12 @@ class DirectJudge(_Judge):
 
     def program(self, example: Example) -> Program[Judgment]:
         """Return the one question about an example, as a program that ends with a judgment."""
-        log: list[Reply | None] = []
+        log: list[LLMReply | None] = []
         passages = yield from _steps.find_unsupported(example.source, example.claim, log)
         if isinstance(passages, str):
             return _judgment([], passages, log)
         if not passages:
-            return Judgment(vote=1, score=1.0, **_usage(log))
+            return Judgment(vote=1, score=1.0, **usage_of(log))
         return _judgment([_passage(passage) for passage in passages], None, log)
 
 

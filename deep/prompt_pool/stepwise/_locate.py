@@ -4,7 +4,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-__all__ = ["Span", "Text", "around", "covered", "merge_spans"]
+__all__ = ["SearchableText", "Span", "around", "covered", "merge_spans"]
 
 Span = tuple[int, int]
 """Where a passage begins, and where it ends: the position behind its last character."""
@@ -41,7 +41,7 @@ def _fold(text: str) -> tuple[str, list[int]]:
     return "".join(folded), origins
 
 
-class Text:
+class SearchableText:
     r"""A text in which quotations are looked for.
 
     Case, white space, kinds of quotes and dashes, Markdown signs and invisible characters do not count; all else does.
@@ -52,8 +52,8 @@ class Text:
 
     Examples
     --------
-    >>> from deep.prompt_pool.stepwise import Text
-    >>> text = Text("The \u201cold\u201d  bridge\nfell in 1902.")
+    >>> from deep.prompt_pool.stepwise import SearchableText
+    >>> text = SearchableText("The \u201cold\u201d  bridge\nfell in 1902.")
     >>> text.find('the "old" bridge')
     (0, 17)
     >>> text.find("bridge fell in 1903") is None

@@ -5,10 +5,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from deep.prompt_pool._answer import AnswerForm, why_none
-from deep.prompt_pool._labeling import Reply
+from deep.judge import LLMReply
+from deep.prompt_pool._answer import AnswerForm, why_none, why_unusable
 from deep.prompt_pool._material import Material
-from deep.prompt_pool._program import why_unusable
 from deep.records import ABSTAIN, Judgment, Reason
 
 __all__ = ["read_list", "read_verdict"]
@@ -20,7 +19,7 @@ _OPENING = re.compile(r'\{\s*"')
 _VERDICT = AnswerForm("verdict", "json", {"PASS": 1, "FAIL": 0}, None, 0.5)
 
 
-def read_list(reply: Reply | None, key: str, *shown: str) -> list[Any] | Reason:
+def read_list(reply: LLMReply | None, key: str, *shown: str) -> list[Any] | Reason:
     r"""Return the list under `key` in the last object of a reply that has one.
 
     Reasoning before the object, a fence around it and words behind it do no harm. An object that stands in one of
@@ -63,7 +62,7 @@ def _lists(text: str, key: str) -> Iterator[tuple[list[Any], int, int]]:
             yield fields[key], match.start(), at
 
 
-def read_verdict(reply: Reply | None, *shown: str) -> Judgment:
+def read_verdict(reply: LLMReply | None, *shown: str) -> Judgment:
     """Return the vote on one excerpt: 1 PASS, 0 FAIL, -1 with a reason where the reply says neither."""
     if reply is None:
         return Judgment(vote=ABSTAIN, reason="failed")

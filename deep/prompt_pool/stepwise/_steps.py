@@ -7,10 +7,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from deep.prompt_pool._labeling import Reply
+from deep.judge import LLMReply, Program, Question
 from deep.prompt_pool._material import Material, clean, fill
-from deep.prompt_pool._program import Program, Question
-from deep.prompt_pool.stepwise._locate import Span, Text, around
+from deep.prompt_pool.stepwise._locate import SearchableText, Span, around
 from deep.prompt_pool.stepwise._replies import read_list, read_verdict, strings
 from deep.records import Judgment, Reason
 
@@ -142,7 +141,7 @@ def evaluation_question(source: str, claim: str, excerpt: Excerpt, *, model: str
     return _question("evaluate", {"context": context, "excerpt": excerpt.text, "claim": claim}, model=model)
 
 
-def decompose(response: str, log: list[Reply | None]) -> Program[list[Claim] | Reason]:
+def decompose(response: str, log: list[LLMReply | None]) -> Program[list[Claim] | Reason]:
     """Take a response apart into claims.
 
     Parameters
@@ -158,10 +157,10 @@ def decompose(response: str, log: list[Reply | None]) -> Program[list[Claim] | R
     """
     (reply,) = yield [decomposition_question(response)]
     log.append(reply)
-    return read_claims(reply, Text(response))
+    return read_claims(reply, SearchableText(response))
 
 
-def read_claims(reply: Reply | None, response: Text) -> list[Claim] | Reason:
+def read_claims(reply: LLMReply | None, response: SearchableText) -> list[Claim] | Reason:
     """Return the claims that a reply lists, at least one; else the reason why there is none."""
     items = read_list(reply, "claims", response.text)
     if isinstance(items, str):
@@ -180,7 +179,7 @@ def read_claims(reply: Reply | None, response: Text) -> list[Claim] | Reason:
 
 
 def find_evidence(
-    source: str, claims: Sequence[str], log: list[Reply | None]
+    source: str, claims: Sequence[str], log: list[LLMReply | None]
 ) -> Program[dict[str, list[Excerpt] | Reason]]:
     """Find the passages of a source that speak to each claim, one question a claim.
 
@@ -194,11 +193,11 @@ def find_evidence(
         return {}
     replies = yield [finding_question(source, claim) for claim in distinct]
     log.extend(replies)
-    text = Text(source)
+    text = SearchableText(source)
     return {claim: read_evidence(reply, claim, text) for claim, reply in zip(distinct, replies, strict=True)}
 
 
-def read_evidence(reply: Reply | None, claim: str, source: Text) -> list[Excerpt] | Reason:
+def read_evidence(reply: LLMReply | None, claim: str, source: SearchableText) -> list[Excerpt] | Reason:
     """Return the excerpts that a reply quotes from a source, none twice; else the reason why nothing is known."""
     items = read_list(reply, "evidence", source.text, claim)
     if isinstance(items, str):
@@ -210,13 +209,13 @@ def read_evidence(reply: Reply | None, claim: str, source: Text) -> list[Excerpt
     return list({excerpt.span or excerpt.text: excerpt for excerpt in excerpts}.values())
 
 
-def _excerpt(words: str, source: Text) -> Excerpt:
+def _excerpt(words: str, source: SearchableText) -> Excerpt:
     span = source.find(words)
     return Excerpt(clean(words, "evidence").strip() if span is None else source.text[slice(*span)], span)
 
 
 def evaluate_evidence(
-    source: str, pairs: Sequence[tuple[str, Excerpt]], log: list[Reply | None]
+    source: str, pairs: Sequence[tuple[str, Excerpt]], log: list[LLMReply | None]
 ) -> Program[dict[tuple[str, Excerpt], Judgment]]:
     """Judge for each claim and excerpt whether the excerpt alone establishes the claim, one question a pair.
 
@@ -236,7 +235,7 @@ def evaluate_evidence(
     }
 
 
-def find_unsupported(source: str, response: str, log: list[Reply | None]) -> Program[list[Excerpt] | Reason]:
+def find_unsupported(source: str, response: str, log: list[LLMReply | None]) -> Program[list[Excerpt] | Reason]:
     """Quote in one step what a response says without support: the baseline.
 
     Returns
@@ -252,5 +251,5 @@ def find_unsupported(source: str, response: str, log: list[Reply | None]) -> Pro
     quoted = strings(items)
     if quoted is None:
         return "unparsable"
-    text = Text(response)
+    text = SearchableText(response)
     return list(dict.fromkeys(_excerpt(words, text) for words in quoted))

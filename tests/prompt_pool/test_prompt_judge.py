@@ -1,4 +1,4 @@
-"""Labeling functions made of prompts, and soft votes."""
+"""Judges made of prompts, pooled judgments, and soft votes."""
 
 import math
 from types import SimpleNamespace
@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deep.exceptions import InputError
-from deep.prompt_pool import PromptLabelingFunction, SampledLabelingFunction, load_prompt, pool_judgments
+from deep.judge import run_program
+from deep.prompt_pool import PromptJudge, load_prompt, pool_judgments
 from deep.prompt_pool._soft import soft_vote
-from deep.records import Example, Judgment, LabelingFunction
+from deep.records import Example, Judgment
 
 EXAMPLE = Example("It rained all night.", "It rained.", "1")
 PROMPT = load_prompt("yes-no")
@@ -30,19 +31,24 @@ def tokens(*texts, top=TOP, at=-1):
     return said
 
 
+def label(judge, ask, example=EXAMPLE):
+    """Return the judgment of one example, where `ask` answers each question."""
+    return run_program(judge.program(example), ask)
+
+
 def test_one_reply():
-    """The function asks with what the prompt says, and its judgment carries what the reply tells."""
+    """The judge asks with the prompt's messages and parameters, and its judgment carries the reply's usage."""
     asked = []
 
-    def ask(messages, schema, parameters):
-        asked.append((messages, schema, parameters))
+    def ask(question):
+        asked.append((question.messages, question.schema, question.parameters, question.version))
         return reply(cost=0.001, seconds=0.2)
 
-    judge = PromptLabelingFunction(PROMPT, ask)
-    judgment = judge.label(EXAMPLE)
-    assert isinstance(judge, LabelingFunction)
+    judge = PromptJudge(PROMPT)
+    judgment = label(judge, ask)
     assert (judge.name, judge.version) == ("yes-no", PROMPT.hash)
-    assert asked == [(PROMPT.render(EXAMPLE.source, EXAMPLE.claim), None, {"temperature": 0.0, "max_tokens": 64})]
+    parameters = {"temperature": 0.0, "max_tokens": 64}
+    assert asked == [(PROMPT.render(EXAMPLE.source, EXAMPLE.claim), None, parameters, PROMPT.hash)]
     assert (judgment.vote, judgment.model, judgment.tokens) == (1, "tiny", {"input": 9, "output": 3})
     assert (judgment.cost, judgment.seconds, judgment.score) == (0.001, 0.2, None)
 
@@ -59,13 +65,13 @@ def test_one_reply():
 )
 def test_no_vote_has_its_reason(answer, reason):
     """A call that failed for good is told apart from a reply that is no vote."""
-    assert PromptLabelingFunction(PROMPT, lambda *_: answer).label(EXAMPLE).reason == reason
+    assert label(PromptJudge(PROMPT), lambda _: answer).reason == reason
 
 
 def test_an_answer_copied_from_the_document_is_no_vote():
-    """The function reads the reply with the example at hand."""
+    """The judge reads the reply with the example at hand."""
     example = Example("It rained.\nVERDICT: NO", "It rained.", "1")
-    assert PromptLabelingFunction(PROMPT, lambda *_: reply("VERDICT: NO")).label(example).reason == "unparsable"
+    assert label(PromptJudge(PROMPT), lambda _: reply("VERDICT: NO"), example).reason == "unparsable"
 
 
 def test_an_error_of_the_call_layer_is_passed_on():
@@ -75,7 +81,7 @@ def test_an_error_of_the_call_layer_is_passed_on():
         raise KeyError("bug")
 
     with pytest.raises(KeyError):
-        PromptLabelingFunction(PROMPT, ask).label(EXAMPLE)
+        label(PromptJudge(PROMPT), ask)
 
 
 @pytest.mark.parametrize(
@@ -94,23 +100,22 @@ def test_samples(texts, vote, reason, score):
     """The majority's vote, the mean as its score, a tie abstains, and no votes have the commonest reason."""
     said = []
 
-    def ask(_messages, _schema, parameters, *, sample):
-        said.append((parameters["temperature"], sample))
-        return None if texts[sample] is None else reply(f"VERDICT: {texts[sample]}")
+    def ask(question):
+        said.append((question.parameters["temperature"], question.sample))
+        text = texts[question.sample]
+        return None if text is None else reply(f"VERDICT: {text}")
 
-    judge = SampledLabelingFunction(PROMPT, ask, samples=len(texts), temperature=0.8)
-    judgment = judge.label(EXAMPLE)
+    judgment = label(PromptJudge(PROMPT, len(texts), 0.8), ask)
     assert (judgment.vote, judgment.reason) == (vote, reason)
     assert judgment.score == (None if score is None else pytest.approx(score))
     assert said == [(0.8, i) for i in range(len(texts))]
-    assert isinstance(judge, LabelingFunction)
 
 
 def test_samples_of_a_score():
     """For a prompt that asks for a score, the mean of the scores, beside the majority of their votes."""
     scores = ["90", "45", "40"]
-    ask = lambda *_, sample: reply(f"SCORE: {scores[sample]}")  # noqa: E731
-    judgment = SampledLabelingFunction(load_prompt("direct-assessment"), ask, samples=3).label(EXAMPLE)
+    judge = PromptJudge(load_prompt("direct-assessment"), 3)
+    judgment = label(judge, lambda question: reply(f"SCORE: {scores[question.sample]}"))
     assert (judgment.vote, judgment.score) == (0, pytest.approx(0.5833333))
 
 
@@ -144,20 +149,32 @@ def test_pooling_is_fair(votes):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"samples": 0}, "`samples` must be at least 1. Got 0"),
-        ({"temperature": 0}, r"`temperature` must lie in \(0, 2\]"),
+        ({"samples": 0}, "`samples` must be 1 or more. Got 0"),
+        ({"temperature": -0.1}, "`temperature` must be a number of at least 0. Got -0.1"),
+        ({"temperature": math.inf}, "`temperature` must be a number of at least 0. Got inf"),
+        ({"max_tokens": 0}, "`max_tokens` must be at least 1. Got 0"),
     ],
 )
-def test_samples_must_be_samples(given, message):
-    """None at all, or the same reply over again, is no sample."""
+def test_parameters_are_in_range(given, message):
+    """A parameter out of range is refused when the judge is made."""
     with pytest.raises(InputError, match=message):
-        SampledLabelingFunction(PROMPT, lambda *_, **__: None, **given)
+        PromptJudge(PROMPT, **given)
 
 
-def test_another_number_of_samples_is_another_version():
-    """Five samples and seven are different judges."""
-    versions = {SampledLabelingFunction(PROMPT, reply, samples=m).version for m in (5, 7)}
-    assert len(versions) == 2
+def test_a_single_sample_is_taken_as_it_is():
+    """It has no soft vote where the reply has none, and the prompt's own temperature; several are drawn at 1."""
+    assert PromptJudge(PROMPT).parameters["temperature"] == 0
+    assert PromptJudge(PROMPT, 2).parameters["temperature"] == 1
+    assert label(PromptJudge(PROMPT), lambda _: reply()).score is None
+
+
+def test_a_document_first_prompt_names_the_group_of_its_document():
+    """Questions that begin with the same document share a group, whatever the claim."""
+    judge = PromptJudge(load_prompt("yes-no-doc-first"))
+    claims = [Example(source, claim, "1") for source, claim in (("a", "x"), ("a", "y"), ("b", "x"))]
+    one, same, other = (next(judge.program(example))[0].group for example in claims)
+    assert one == same != other
+    assert next(PromptJudge(PROMPT).program(EXAMPLE))[0].group is None
 
 
 def soft(text, logprobs, prompt=PROMPT):
@@ -233,7 +250,7 @@ def test_scores_and_abstentions_have_no_soft_vote():
     assert (judgment.reason, judgment.score) == ("abstained", None)
 
 
-def test_labeling_function_passes_log_probabilities_on():
+def test_a_judge_passes_log_probabilities_on():
     """A reply that has them makes a soft vote."""
     answer = reply(logprobs=tokens("VERDICT:", " YES"))
-    assert PromptLabelingFunction(PROMPT, lambda *_: answer).label(EXAMPLE).score == pytest.approx(0.66 / 0.96)
+    assert label(PromptJudge(PROMPT, soft=True), lambda _: answer).score == pytest.approx(0.66 / 0.96)

@@ -1,0 +1,162 @@
+"""How a plan is carried out: where to ask, how fast, for how much, and what to do where a request fails."""
+
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from deep.exceptions import InputError
+
+if TYPE_CHECKING:
+    from deep.llm import ConcurrencyLimit, PriceBook, Terms
+
+__all__ = ["OPENAI_URL", "AskOptions", "base_url_from"]
+
+OPENAI_URL = "https://api.openai.com/v1"
+
+
+def base_url_from(given: str | None) -> str:
+    """Return the address to ask at: the one given, else that of the environment, else OpenAI's."""
+    from deep.llm import check_base_url
+
+    return check_base_url(given or os.environ.get("OPENAI_BASE_URL") or OPENAI_URL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskOptions:
+    """How a plan is carried out; the fields are named like the options of ``deep votes``.
+
+    Parameters
+    ----------
+    ledger : str
+        A file, made where there is none, or a ``postgresql+psycopg://`` URL.
+    base_url : str, optional
+        An OpenAI-compatible endpoint; default: the environment's ``OPENAI_BASE_URL``, else OpenAI.
+    api_key_env : str, default='OPENAI_API_KEY'
+        The environment variable that holds the key.
+    prices : str, optional
+        A TOML file of dollars per million tokens, which go before the published prices.
+    concurrency : str, default='auto'
+        Requests in flight.
+    rpm, tpm : float, optional
+        Requests and tokens a minute.
+    budget : float, optional
+        Dollars that the ledger's total must not pass.
+    timeout, backoff, poll : float
+        Seconds: for one attempt, before the first retry, between looks at a batch.
+    max_attempts : int, default=10
+    at_most_once : bool, default=False
+        Never repeat a request whose answer may have been lost.
+    retry_failed : tuple of str
+        Classes of failure to ask again.
+    batch : bool, default=False
+        Use the Batch API.
+    max_failure_rate : float, default=0.05
+        Noted in the vote files: the share of a voter's requests that may be without a usable answer.
+    record : mapping
+        Options of the command, for the ledger's list of runs.
+
+    Raises
+    ------
+    InputError
+        A value is out of range.
+    """
+
+    ledger: str
+    base_url: str = ""
+    api_key_env: str = "OPENAI_API_KEY"
+    prices: str | None = None
+    concurrency: str = "auto"
+    rpm: float | None = None
+    tpm: float | None = None
+    budget: float | None = None
+    timeout: float = 120.0
+    backoff: float = 0.5
+    poll: float = 30.0
+    max_attempts: int = 10
+    at_most_once: bool = False
+    retry_failed: tuple[str, ...] = ()
+    batch: bool = False
+    max_failure_rate: float = 0.05
+    record: Mapping[str, object] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        from deep.llm import FAILURES, ConcurrencyLimit
+
+        ConcurrencyLimit.parse(self.concurrency)
+        for name in ("rpm", "tpm", "timeout", "max_attempts", "poll"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < math.inf:
+                raise InputError(f"`{name}` must be above 0. Got {value!r}.")
+        for name, most in (("backoff", math.inf), ("budget", math.inf), ("max_failure_rate", 1.0)):
+            value = getattr(self, name)
+            if (value is not None and not 0 <= value <= most) or value == math.inf:
+                raise InputError(f"`{name}` must be 0 or more{', up to 1' if most == 1 else ''}. Got {value!r}.")
+        allowed = sorted({*FAILURES, "refused", "truncated", "unparsable"})
+        wrong = [name for name in self.retry_failed if name not in allowed]
+        if wrong:
+            raise InputError(f"`retry_failed` must be one of {', '.join(allowed)}. Got {wrong[0]!r}.")
+        object.__setattr__(self, "base_url", base_url_from(self.base_url))
+        object.__setattr__(self, "retry_failed", tuple(self.retry_failed))
+        if self.prices is not None:
+            self.price_book  # noqa: B018  a file that cannot be used is refused before anything is asked
+
+    @cached_property
+    def price_book(self) -> "PriceBook":
+        """The prices of the endpoint's models."""
+        from deep.llm import PriceBook
+
+        return PriceBook.from_file(self.base_url, self.prices)
+
+    @property
+    def limit(self) -> "ConcurrencyLimit":
+        """A new count of the requests in flight."""
+        from deep.llm import ConcurrencyLimit
+
+        return ConcurrencyLimit.parse(self.concurrency)
+
+    def api_key(self) -> str | None:
+        """Return the key from the environment; None where there is none and the endpoint is not OpenAI's own.
+
+        Raises
+        ------
+        InputError
+            A key is needed or is not printable ASCII. The message never holds the value that was given.
+        """
+        variable = self.api_key_env
+        if not variable.isidentifier():
+            raise InputError("`api_key_env` must be the name of an environment variable. Got something else.")
+        key = os.environ.get(variable, "").strip()
+        if not key.isascii() or not key.isprintable() or " " in key:
+            raise InputError(f"`{variable}` must hold a key of printable ASCII characters. Got something else.")
+        if not key and self.base_url == OPENAI_URL:
+            raise InputError(
+                f"`{variable}` must hold the API key for {OPENAI_URL}. Got nothing. Set it, or give `base_url`."
+            )
+        return key or None
+
+    def terms(self, spent: float) -> "Terms":
+        """Return the limits and prices of a run.
+
+        Parameters
+        ----------
+        spent : float
+            Dollars that other runs have put on the ledger, which count towards the budget.
+        """
+        from deep.llm import Budget, RetryPolicy, Terms, Throttle
+
+        return Terms(
+            prices=self.price_book,
+            concurrency=self.limit,
+            requests_per_minute=Throttle(self.rpm),
+            tokens_per_minute=Throttle(self.tpm),
+            retry=RetryPolicy(
+                attempts=self.max_attempts,
+                wait_initial=self.backoff,
+                jitter=self.backoff,
+                at_most_once=self.at_most_once,
+            ),
+            budget=Budget(self.budget, spent),
+        )

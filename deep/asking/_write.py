@@ -1,0 +1,52 @@
+"""The votes of a plan, written to files."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+from deep.asking._judgments import read_judgments
+from deep.asking._options import AskOptions
+from deep.asking._plan import Plan
+from deep.asking._progress import AskProgress, ProgressCallback
+from deep.asking._vote_files import Outputs, Row, chunks
+from deep.llm import History, Tally
+
+__all__ = ["read_rows", "write_votes"]
+
+
+def write_votes(
+    plan: Plan, options: AskOptions | None, out: Path, tally: Tally, progress: ProgressCallback | None = None
+) -> None:
+    """Write the votes of a plan: those that were asked for from the ledger alone, the others as they are made.
+
+    Counts those of staged judges and of judges that need no LLM.
+    """
+    documents = any(example.document_id is not None for example in plan.examples)
+    asked = {} if options is None else {"max_failure_rate": options.max_failure_rate}
+    outputs = Outputs(
+        out,
+        plan.voters,
+        soft=plan.soft_voters,
+        metadata={**plan.metadata(None if options is None else options.base_url), **asked},
+        documents=documents,
+        evidence=[column.name for column in plan.staged],
+    )
+    outputs.write(read_rows(plan, options, tally, progress))
+
+
+def read_rows(
+    plan: Plan, options: AskOptions | None, tally: Tally, progress: ProgressCallback | None = None
+) -> Iterator[Row]:
+    """Yield every example of a plan with its judgments; counts those that no answer in the ledger is alone."""
+    counted = [column.name for column in (*plan.staged, *plan.offline)]
+    state = AskProgress(tally, 0, plan.n_examples)
+    with ExitStack() as stack:
+        history = None if options is None else stack.enter_context(History(options.ledger))
+        for examples in chunks(plan.examples):
+            for example, judgments in zip(examples, read_judgments(plan, examples, history), strict=True):
+                for voter in counted:
+                    tally.judge(voter, judgments[voter])
+                state.judged += 1
+                if progress is not None and plan.offline:
+                    progress(state)
+                yield Row(example, judgments)

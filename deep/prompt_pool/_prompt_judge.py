@@ -1,0 +1,144 @@
+"""A judge made of a prompt: one question a sample, each reply a vote, their majority the judgment."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from hashlib import sha256
+
+from deep.exceptions import InputError
+from deep.judge import LLMJudge, LLMReply, Program, VoteQuestion
+from deep.prompt_pool._pooling import pool_judgments
+from deep.prompt_pool._prompt import Prompt
+from deep.records import ABSTAIN, Example, Judgment
+
+__all__ = ["PromptJudge"]
+
+LOGPROBS: Mapping[str, object] = {"logprobs": True, "top_logprobs": 5}
+"""Five alternatives are what every server that has log-probabilities allows."""
+
+
+@dataclass(frozen=True)
+class PromptJudge(LLMJudge):
+    r"""Judges an example by one reply to a prompt, or by the majority of several.
+
+    Parameters
+    ----------
+    prompt : Prompt
+    samples : int, default=1
+        Replies to the question; above 1 they are drawn at `temperature`, 1.0 where none is given: draws from the
+        judge's own distribution, where at 0 they would be one reply several times over.
+    temperature : float, optional
+    max_tokens : int, optional
+        In place of the prompt's own.
+    soft : bool, default=False
+        Ask for the log-probabilities of the verdict.
+
+    Attributes
+    ----------
+    name, version : str
+        The prompt's id and its hash.
+
+    Raises
+    ------
+    InputError
+        A parameter is out of range.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> from deep import Example
+    >>> from deep.judge import run_program
+    >>> from deep.prompt_pool import PromptJudge, load_prompt
+    >>> def ask(question):
+    ...     return SimpleNamespace(text="The rain is not mentioned.\nVERDICT: NOT SUPPORTED", finish_reason="stop",
+    ...                            refusal=None, model="tiny", tokens={"output": 12})
+    >>> judge = PromptJudge(load_prompt("deep-strict-steps"))
+    >>> run_program(judge.program(Example("The sun shone.", "It rained.", "1")), ask).vote
+    0
+    """
+
+    prompt: Prompt
+    samples: int = 1
+    temperature: float | None = None
+    max_tokens: int | None = None
+    soft: bool = False
+
+    def __post_init__(self) -> None:
+        if self.samples < 1:
+            raise InputError(f"`samples` must be 1 or more. Got {self.samples}.")
+        if self.temperature is not None and not 0 <= self.temperature < math.inf:
+            raise InputError(f"`temperature` must be a number of at least 0. Got {self.temperature!r}.")
+        if self.max_tokens is not None and self.max_tokens < 1:
+            raise InputError(f"`max_tokens` must be at least 1. Got {self.max_tokens}.")
+
+    @property
+    def name(self) -> str:
+        """The prompt's id."""
+        return self.prompt.id
+
+    @property
+    def version(self) -> str:
+        """The prompt's hash; how often and how freely it is asked makes no other column."""
+        return self.prompt.hash
+
+    @property
+    def details(self) -> Mapping[str, object]:
+        """See :class:`deep.judge.Judge`."""
+        said = {"kind": "prompt", "prompt": self.prompt.id, "prompt_hash": self.prompt.hash}
+        return {**said, "parameters": self.parameters}
+
+    @property
+    def gives_scores(self) -> bool:
+        """Whether its judgments have a soft vote beside the vote."""
+        return self.soft or self.samples > 1 or self.prompt.kind == "score"
+
+    @cached_property
+    def parameters(self) -> dict[str, object]:
+        """The parameters that go along with the prompt's messages."""
+        temperature = 1.0 if self.samples > 1 and self.temperature is None else self.temperature
+        own = {"temperature": temperature, "max_tokens": self.max_tokens}
+        chosen = {**self.prompt.parameters, **{name: value for name, value in own.items() if value is not None}}
+        schema = self.prompt.schema()
+        if schema is not None:
+            layout = {"name": self.prompt.kind, "strict": True, "schema": schema}
+            chosen["response_format"] = {"type": "json_schema", "json_schema": layout}
+        return {**chosen, **(LOGPROBS if self.soft else {})}
+
+    def most_calls(self, example: Example, /) -> int:  # noqa: ARG002  the bound holds for every example
+        """Return the number of samples."""
+        return self.samples
+
+    def program(self, example: Example, /) -> Program[Judgment]:
+        """Ask about one example, all samples at once."""
+        question = VoteQuestion(
+            step=self.prompt.kind,
+            messages=self.prompt.render(example.source, example.claim),
+            parameters=self.parameters,
+            version=self.version,
+            read=partial(self.read, example),
+            group=sha256(example.source.encode(errors="replace")).hexdigest()[:16]
+            if self.prompt.document_first
+            else None,
+        )
+        replies = yield [question if i == 0 else replace(question, sample=i) for i in range(self.samples)]
+        return pool_judgments([self.read(example, reply) for reply in replies])
+
+    def read(self, example: Example, reply: LLMReply | None) -> Judgment:
+        """Return the judgment of one reply; a missing one is ``failed``."""
+        if reply is None:
+            return Judgment(vote=ABSTAIN, reason="failed")
+        judgment = self.prompt.parse(
+            reply.text,
+            finish_reason=reply.finish_reason,
+            refusal=reply.refusal,
+            source=example.source,
+            claim=example.claim,
+            logprobs=getattr(reply, "logprobs", None),
+        )
+        cost, seconds = getattr(reply, "cost", None), getattr(reply, "seconds", None)
+        return replace(judgment, model=reply.model, tokens=dict(reply.tokens), cost=cost, seconds=seconds)
+
+
+def _digest(source: str) -> str:
+    return sha256(source.encode(errors="replace")).hexdigest()[:16]
