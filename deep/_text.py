@@ -36,7 +36,8 @@ def sentence_spans(text: str, language: str = "en") -> list[tuple[int, int]]:
     from sentencex import segment
 
     if not text.isascii():
-        text = SPACED_INITIAL.sub(r"\1 ", text)
+        # The splitter takes no lone surrogates; in their place a character each, so that positions stay.
+        text = SPACED_INITIAL.sub(r"\1 ", text.encode(errors="replace").decode())
     spans = []
     end = 0
     for piece in segment(language, text):

@@ -58,7 +58,7 @@ class Network:
         """Return the number of tokens of each text, without special ones."""
         if not texts:
             return []
-        encoded = self.tokenizer(list(texts), add_special_tokens=False, return_attention_mask=False, verbose=False)
+        encoded = self.tokenizer(list(map(_encodable, texts)), add_special_tokens=False, return_attention_mask=False, verbose=False)
         return [len(ids) for ids in encoded["input_ids"]]
 
     def special_tokens(self, *, pair: bool) -> int:
@@ -78,7 +78,7 @@ class Network:
         known = inspect.signature(self.model.forward).parameters
         for start in range(0, len(order), self.batch_size):
             at = order[start : start + self.batch_size]
-            columns = [[column[i] for i in at] for column in texts]
+            columns = [[_encodable(column[i]) for i in at] for column in texts]
             encoded = self.tokenizer(*columns, padding=True, return_tensors="pt", verbose=False)
             inputs = {name: value.to(self.model.device) for name, value in encoded.items() if name in known}
             with torch.inference_mode():
@@ -232,3 +232,8 @@ def _limit(known: list[int], asked: int | None) -> int:
     if asked is not None and (type(asked) is not int or not 1 <= asked <= min(known)):
         raise InputError(f"`max_tokens` must be a whole number from 1 to {min(known)}. Got {asked!r}.")
     return asked or min(known)
+
+
+def _encodable(text: str) -> str:
+    """Return a text as tokenizers take it: of the same length, without lone surrogates."""
+    return text if text.isascii() else text.encode(errors="replace").decode()
