@@ -184,7 +184,7 @@ def check(judgment):
     assert isinstance(judgment, Judgment)
     assert judgment.vote in (0, 1, ABSTAIN)
     assert (judgment.reason in get_args(Reason)) if judgment.vote == ABSTAIN else (judgment.reason is None)
-    assert judgment.score is None or -1.0 <= judgment.score <= 1.0
+    assert judgment.score is None or abs(judgment.score) <= 1.0 + 1e-9  # a cosine may end in ...02
     assert all(isinstance(piece, str) and piece for piece in judgment.evidence)
 
 

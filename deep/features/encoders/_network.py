@@ -58,7 +58,9 @@ class Network:
         """Return the number of tokens of each text, without special ones."""
         if not texts:
             return []
-        encoded = self.tokenizer(list(map(_encodable, texts)), add_special_tokens=False, return_attention_mask=False, verbose=False)
+        encoded = self.tokenizer(
+            list(map(_encodable, texts)), add_special_tokens=False, return_attention_mask=False, verbose=False
+        )
         return [len(ids) for ids in encoded["input_ids"]]
 
     def special_tokens(self, *, pair: bool) -> int:
