@@ -90,31 +90,26 @@ class Attempt:
                 await terms.tokens_per_minute.wait(len(self.text) / 4 + (output_limit(self.body) or 0))
                 spent = worst  # whoever is cancelled from here on may be sent a bill
                 await announce(worst)
-                ended = await self._exchange(terms.prices, send)
+                ended = await self._exchange(terms, send)
                 spent = _spent(ended, worst)
-                _count(ended, terms.concurrency)
                 return ended
         finally:
             terms.budget.settle(worst, spent)
 
-    async def _exchange(self, prices: PriceBook, send: Callable[[bytes], Awaitable[str]]) -> Reply | Failed:
+    async def _exchange(self, terms: Terms, send: Callable[[bytes], Awaitable[str]]) -> Reply | Failed:
         started = time.monotonic()
         try:
             reply = read_reply(await send(self.text.encode()))
         except CallError as error:
+            if error.kind == "rate_limited":
+                terms.concurrency.rate_limited()
             return Failed(error, time.monotonic() - started)
         seconds = time.monotonic() - started
-        return replace(reply, seconds=seconds, cost=prices.cost([reply.model, self.model], reply.tokens))
+        terms.concurrency.answered()
+        return replace(reply, seconds=seconds, cost=terms.prices.cost([reply.model, self.model], reply.tokens))
 
 
 def _spent(ended: Reply | Failed, worst: float | None) -> float | None:
     if isinstance(ended, Failed):
         return worst if ended.error.kind in AMBIGUOUS else 0.0
     return worst if ended.cost is None else ended.cost
-
-
-def _count(ended: Reply | Failed, concurrency: ConcurrencyLimit) -> None:
-    if isinstance(ended, Reply):
-        concurrency.answered()
-    elif ended.error.kind == "rate_limited":
-        concurrency.rate_limited()

@@ -241,7 +241,8 @@ class BatchRunner(Session):
             await self.ledger.call(table.release, batch_id=batch.id, run=self.ledger.run)
             raise EndpointError(f"`batch` was refused: {self.client.redact.line(_first_error(state))}.")
         with tempfile.TemporaryDirectory() as folder:
-            lines = _Lines([await self._download(name, Path(folder)) for name in _files_of(state)])
+            names = (state.output_file_id, state.error_file_id)  # answers and errors come apart; either may be missing
+            lines = _Lines([await self._download(name, Path(folder)) for name in names if name])
             stream = iter(requests)
             while chunk := list(islice(stream, CHUNK)):
                 await self._enter(batch, lines, {request.key: request for request in chunk}, last=last)
@@ -328,11 +329,6 @@ class _Lines:
             file.seek(at)
             line: _Line = json.loads(file.readline())
             return line
-
-
-def _files_of(state: "RemoteBatch") -> list[str]:
-    """Return the names of the result files; answers and errors come apart, and either may be missing."""
-    return [name for name in (state.output_file_id, state.error_file_id) if name]
 
 
 def _first_error(state: "RemoteBatch") -> str:

@@ -11,7 +11,7 @@ from sqlalchemy import text as sql
 from deep.llm import _schema
 from deep.llm._batch_table import Batch, open_batches
 from deep.llm._database import LOCK_CLASS, FileLock, connect, describe_ledger, engine_for, in_parts, is_shared
-from deep.llm._errors import AMBIGUOUS, AttemptOutcome, CallError, RequestState
+from deep.llm._errors import AMBIGUOUS, CallError, RequestState
 from deep.llm._gate import Quirk
 from deep.llm._history import read_quirks
 from deep.llm._lease import Job, Lease, Leases, live_runs
@@ -136,7 +136,7 @@ class Ledger:
         quirks: Iterable[Quirk] = (),
     ) -> Written:
         """Write down the reply to the job's attempt, and its judgment; None where it has no vote of its own."""
-        attempt = _attempt_row(job, "answered", reply.seconds)
+        attempt = AttemptRow(key=job.key, number=job.number, outcome="answered", seconds=reply.seconds)
         attempt |= {"status": 200, "reply": storable(reply.raw), "answered_by": storable(reply.model)}
         attempt |= {"finish_reason": storable(reply.finish_reason), "cost": reply.cost}
         attempt |= {"input_tokens": reply.tokens.get("input"), "cached_tokens": reply.tokens.get("cached")}
@@ -155,7 +155,7 @@ class Ledger:
         quirks: Iterable[Quirk] = (),
     ) -> Written:
         """Write down why the job's attempt brought no answer; `state` is queued, failed, unknown or done."""
-        attempt = _attempt_row(job, error.kind, seconds)
+        attempt = AttemptRow(key=job.key, number=job.number, outcome=error.kind, seconds=seconds)
         attempt |= {"reached": error.reached, "status": error.status, "retry_after": error.retry_after}
         attempt |= {"message": storable(error.message), "reply": storable(error.body)}
         request = _request_row(job, state)
@@ -201,10 +201,6 @@ def _mark_unknown(connection: Connection, condition: ColumnElement[bool]) -> Non
         open_attempts = attempts.c.key.in_(keys) & attempts.c.outcome.is_(None)
         connection.execute(update(attempts).where(open_attempts).values(outcome="unknown"))
         connection.execute(update(requests).where(requests.c.key.in_(keys)).values(state="unknown", failure="unknown"))
-
-
-def _attempt_row(job: Job, outcome: AttemptOutcome, seconds: float | None) -> AttemptRow:
-    return AttemptRow(key=job.key, number=job.number, outcome=outcome, seconds=seconds)
 
 
 def _request_row(job: Job, state: RequestState) -> RequestRow:

@@ -61,10 +61,7 @@ def check_base_url(url: str) -> str:
         port_is_valid = False
     if not port_is_valid or parts.scheme not in ("http", "https") or not parts.hostname:
         raise InputError("`base_url` must be an http(s) URL, such as http://localhost:8000/v1. Got something else.")
-    if "@" in parts.netloc or any(_is_secret(name) for name, _ in parse_qsl(parts.query, keep_blank_values=True)):
+    names = [name.lower() for name, _ in parse_qsl(parts.query, keep_blank_values=True)]
+    if "@" in parts.netloc or any(part in name for name in names for part in _SECRET_NAMES):
         raise InputError("`base_url` must hold no user, password or key: keys come from the environment only.")
     return url.rstrip("/")
-
-
-def _is_secret(name: str) -> bool:
-    return any(part in name.lower() for part in _SECRET_NAMES)
