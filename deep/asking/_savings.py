@@ -15,8 +15,6 @@ from deep.exceptions import InputError
 from deep.model import AskingPolicy, Model, Simulation, fit
 from deep.records import VoteMatrix
 
-__all__ = ["mean_savings", "sequential_savings"]
-
 Figures = dict[str, Any]
 
 AVERAGED = ("calls", "saved", "balanced_accuracy_panel", "balanced_accuracy_sequential")

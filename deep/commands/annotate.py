@@ -21,8 +21,6 @@ from deep.console import (
 )
 from deep.exceptions import ExitStatus, InputError
 
-__all__ = ["EXAMPLES", "add_arguments", "run"]
-
 EXAMPLES = """\
 examples:
   deep annotate guideline > worksheet.md
@@ -34,17 +32,15 @@ examples:
 """
 
 
+run = run_subcommand
+
+
 def add_arguments(parser: CommandParser) -> None:
     """Add the sub-commands."""
     parser.add_subcommands(
         Subcommand("guideline", "print the worksheet", lambda _: None, _guideline),
         Subcommand("agreement", "measure how far annotators agree, and where they do not", _add_agreement, _agreement),
     )
-
-
-def run(args: argparse.Namespace) -> int:
-    """Run the sub-command."""
-    return run_subcommand(args)
 
 
 def _add_agreement(p: CommandParser) -> None:

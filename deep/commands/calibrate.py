@@ -9,8 +9,6 @@ from deep._files import check_out
 from deep.console import SCHEMA, SEVERAL, CommandParser, Results, add_model, add_options, percent, print_result
 from deep.exceptions import ExitStatus
 
-__all__ = ["EXAMPLES", "add_arguments", "run"]
-
 EXAMPLES = """\
 examples:
   deep label-next model.json --votes mine.parquet --n 50

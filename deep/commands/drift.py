@@ -10,8 +10,6 @@ from deep import datasets, evaluate, model
 from deep.console import SCHEMA, CommandParser, add_model, add_options, print_result
 from deep.exceptions import ExitStatus
 
-__all__ = ["EXAMPLES", "add_arguments", "run"]
-
 EXAMPLES = """\
 examples:
   deep drift model.json --votes this-week.parquet

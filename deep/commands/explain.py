@@ -8,8 +8,6 @@ from deep.console import SCHEMA, CommandParser, Results, add_model, add_options,
 from deep.exceptions import ExitStatus, InputError
 from deep.records import ABSTAIN
 
-__all__ = ["EXAMPLES", "add_arguments", "run"]
-
 VOTES = {"1": 1, "0": 0, "none": ABSTAIN}
 
 EXAMPLES = """\

@@ -9,8 +9,6 @@ from deep._files import check_out
 from deep.console import CommandParser, add_model
 from deep.exceptions import ExitStatus
 
-__all__ = ["EXAMPLES", "add_arguments", "run"]
-
 EXAMPLES = """\
 examples:
   deep export model.json --to sql --out model.sql

@@ -25,8 +25,6 @@ from deep.console import (
 from deep.datasets import benchmarks
 from deep.exceptions import ExitStatus
 
-__all__ = ["EXAMPLES", "add_arguments", "run"]
-
 EXAMPLES = """\
 examples:
   deep fit votes.parquet --out model.json

@@ -10,8 +10,6 @@ from deep._files import check_out, whole_file
 from deep.console import SCHEMA, STRATEGIES, CommandParser, Results, add_model, add_options, points, print_result
 from deep.exceptions import ExitStatus
 
-__all__ = ["EXAMPLES", "add_arguments", "run"]
-
 EXAMPLES = """\
 examples:
   deep label-next model.json --votes mine.parquet --n 20

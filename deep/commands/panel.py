@@ -18,8 +18,6 @@ from deep.console import (
 )
 from deep.exceptions import ExitStatus
 
-__all__ = ["EXAMPLES", "add_arguments", "run"]
-
 EXAMPLES = """\
 examples:
   deep panel --votes labeled.parquet

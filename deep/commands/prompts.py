@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING
 
 from deep import prompt_pool
 from deep._text import table
-from deep.console import CommandParser, Subcommand, add_options, print_result, read_text, run_subcommand
+from deep.console import CommandParser, Subcommand, add_json, print_result, read_text, run_subcommand
 from deep.exceptions import ExitStatus, InputError
 
 if TYPE_CHECKING:
     from deep.prompt_pool import Prompt
-
-__all__ = ["EXAMPLES", "add_arguments", "run"]
 
 EXAMPLES = """\
 examples:
@@ -30,6 +28,9 @@ examples:
 """
 
 
+run = run_subcommand
+
+
 def add_arguments(parser: CommandParser) -> None:
     """Add the sub-commands."""
     parser.add_subcommands(
@@ -37,22 +38,16 @@ def add_arguments(parser: CommandParser) -> None:
         Subcommand("show", "print one prompt", _add_prompt, _show),
         Subcommand("render", "print the messages for one source and claim", _add_render, _render),
         Subcommand("check", "report the faults in a folder of prompts", _add_check, _check),
+        shared=add_json,
     )
-
-
-def run(args: argparse.Namespace) -> int:
-    """Run the sub-command."""
-    return run_subcommand(args)
 
 
 def _add_list(parser: CommandParser) -> None:
     parser.add_argument("--pool", help="only the prompts of this pool or folder")
-    add_options(parser, "json")
 
 
 def _add_prompt(parser: CommandParser) -> None:
     parser.add_argument("prompt", metavar="ID", help="an id that `list` shows, or a path to a .toml file")
-    add_options(parser, "json")
 
 
 def _add_render(parser: CommandParser) -> None:
@@ -63,7 +58,6 @@ def _add_render(parser: CommandParser) -> None:
 
 def _add_check(parser: CommandParser) -> None:
     parser.add_argument("folder", metavar="DIR", help="a folder of .toml prompts")
-    add_options(parser, "json")
 
 
 def _list(args: argparse.Namespace) -> int:

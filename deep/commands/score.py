@@ -26,8 +26,6 @@ from deep.console import (
 )
 from deep.exceptions import ExitStatus, InputError, StoppedError
 
-__all__ = ["EXAMPLES", "add_arguments", "run"]
-
 EXAMPLES = """\
 examples:
   deep score model.json --votes votes.parquet --out scores.parquet

@@ -10,8 +10,6 @@ from deep._files import check_out, whole_file
 from deep.console import SCHEMA, SEVERAL, CommandParser, Results, add_model, add_options, percent, print_result
 from deep.exceptions import ExitStatus
 
-__all__ = ["EXAMPLES", "add_arguments", "run"]
-
 EXAMPLES = """\
 examples:
   deep select model.json --votes mine.parquet --accuracy 0.9 --out decisions.csv

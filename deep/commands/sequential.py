@@ -20,8 +20,6 @@ from deep.console import (
 )
 from deep.exceptions import ExitStatus
 
-__all__ = ["EXAMPLES", "add_arguments", "run"]
-
 EXAMPLES = """\
 examples:
   deep sequential

@@ -16,6 +16,7 @@ from ._names import UNCALIBRATED as UNCALIBRATED
 from ._offline_options import add_offline_options as add_offline_options
 from ._offline_options import offline_judges as offline_judges
 from ._options import SEVERAL as SEVERAL
+from ._options import add_json as add_json
 from ._options import add_model as add_model
 from ._options import add_options as add_options
 from ._options import check_least as check_least

@@ -12,8 +12,6 @@ from deep.exceptions import InputError
 if TYPE_CHECKING:
     from deep.asking import AskOptions
 
-__all__ = ["add_call_options", "ask_options", "check_models", "endpoint_of"]
-
 
 def add_call_options(parser: argparse.ArgumentParser) -> None:
     """Add where to ask, how fast, for how much, and where the ledger is; `--model` may be repeated."""

@@ -5,8 +5,6 @@ from collections.abc import Mapping
 
 from deep.datasets import Examples, read_examples
 
-__all__ = ["add_example_options", "column_map", "examples_from"]
-
 FIELDS = ("source", "claim", "label", "example_id", "dataset", "document_id")
 HELP = "a benchmark (`deep data list`), or a CSV, JSONL or Parquet file with the columns source and claim"
 

@@ -1,7 +1,5 @@
 """The names that options accept, here so that `--help` loads none of what they name; a test compares the registries."""
 
-__all__ = ["CALIBRATORS", "ENSEMBLERS", "LEVELS", "RECIPES", "SELECTORS", "STRATEGIES", "UNCALIBRATED"]
-
 CALIBRATORS = ("bbq", "beta", "histogram", "isotonic", "platt", "temperature")
 UNCALIBRATED = "none"
 """In place of a calibrator's name: the ensembler's own probabilities."""

@@ -10,8 +10,6 @@ from deep.console._names import CALIBRATORS, ENSEMBLERS, RECIPES, SELECTORS, UNC
 from deep.console._parser import Values
 from deep.exceptions import InputError
 
-__all__ = ["SEVERAL", "add_model", "add_options", "check_least", "named", "numbers_of_voters"]
-
 SEVERAL: dict[str, Any] = {"action": Values, "nargs": "+", "default": []}
 """The settings of an option that takes several values."""
 
@@ -63,6 +61,11 @@ def add_options(parser: argparse.ArgumentParser, *names: str, **changes: Mapping
         if name == "jobs":  # by the machine the command runs on
             settings["default"] = min(os.cpu_count() or 1, MOST_JOBS)
         parser.add_argument(*settings.pop("flags", [f"--{name}"]), **settings)
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Add ``--json``."""
+    add_options(parser, "json")
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:

@@ -6,8 +6,6 @@ from typing import Any
 
 from deep._files import to_json
 
-__all__ = ["SCHEMA", "Results", "percent", "points", "print_result"]
-
 Results = Mapping[str, Any]
 """JSON values by key."""
 

@@ -5,8 +5,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = ["CommandParser", "HelpFormatter", "Subcommand", "Values", "run_subcommand"]
-
 
 class Values(argparse.Action):
     """An option of several values: repeated, separated by blanks, or by commas.
@@ -55,8 +53,22 @@ class CommandParser(argparse.ArgumentParser):
         self._names: tuple[str, ...] = ()
         self._standard: str | None = None
 
-    def add_subcommands(self, *subcommands: Subcommand, standard: str | None = None) -> None:
-        """Add sub-commands; the `standard` one runs where none is named, and its help lists the others."""
+    def add_subcommands(
+        self,
+        *subcommands: Subcommand,
+        standard: str | None = None,
+        shared: "Callable[[CommandParser], None]" = lambda _: None,
+    ) -> None:
+        """Add sub-commands.
+
+        Parameters
+        ----------
+        *subcommands : Subcommand
+        standard : str, optional
+            The one that runs where none is named; its help lists the others.
+        shared : callable, optional
+            Adds the options that all have in common.
+        """
         self._standard, self._names = standard, tuple(each.name for each in subcommands)
         rooms = self.add_subparsers(required=True, metavar=" | ".join(self._names))
         for name, purpose, add_arguments, run, examples in subcommands:
@@ -67,6 +79,7 @@ class CommandParser(argparse.ArgumentParser):
             else:
                 parser = rooms.add_parser(name, help=purpose, description=purpose, epilog=examples)
             add_arguments(parser)
+            shared(parser)
             parser.set_defaults(subcommand=run)
 
     def parse(self, words: Sequence[str]) -> argparse.Namespace:

@@ -8,8 +8,6 @@ from typing import Any
 
 from deep.exceptions import DeepError, InputError
 
-__all__ = ["check_jobs", "in_processes", "parallel_map"]
-
 
 def check_jobs(n_jobs: int) -> int:
     """Return a number of processes if it is usable: at least 1, or -1 for one a core."""

@@ -5,20 +5,23 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.live import Live
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.text import Text
-
 if TYPE_CHECKING:
     from deep.asking import AskProgress, ProgressCallback
-
-__all__ = ["live_progress", "progress_bars"]
 
 
 @contextmanager
 def progress_bars() -> Iterator[Callable[[str, int], Callable[[], None]]]:
     """Yield a function that starts a bar and returns what advances it."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
     console = Console(stderr=True)
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     with Progress(
@@ -44,6 +47,10 @@ def live_progress() -> "Iterator[ProgressCallback | None]":
     if not sys.stderr.isatty():
         yield None
         return
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
     from deep.asking import live_text
 
     with Live(console=Console(stderr=True), refresh_per_second=2, transient=True) as live:

@@ -15,8 +15,6 @@ from deep.exceptions import InputError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["LEARNED", "add_score_options", "print_scored", "read_texts", "score_options"]
-
 LEARNED = "learned"
 
 PAIR = ("source", "claim", "source_text", "claim_text")

@@ -5,8 +5,6 @@ from pathlib import Path
 
 from deep.exceptions import InputError
 
-__all__ = ["read_text"]
-
 LARGEST_TEXT = 1 << 26
 """In bytes."""
 

@@ -6,8 +6,6 @@ from deep import datasets
 from deep.exceptions import InputError
 from deep.records import VoteMatrix
 
-__all__ = ["NOTICE", "SIMULATED", "origin_of", "read_training_votes", "read_votes_and_scores"]
-
 SIMULATED = "simulated"
 
 NOTICE = (

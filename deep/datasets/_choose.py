@@ -8,8 +8,6 @@ from deep.datasets._registry import resolve_dataset
 from deep.exceptions import InputError
 from deep.records import VoteMatrix
 
-__all__ = ["choose_datasets"]
-
 
 def choose_datasets(votes: VoteMatrix, *, only: Sequence[str] = (), exclude: Sequence[str] = ()) -> VoteMatrix:
     """Return the rows of some datasets.

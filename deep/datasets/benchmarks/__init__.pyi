@@ -1,4 +1,5 @@
 from ._examples import BenchmarkExamples as BenchmarkExamples
+from ._fetch import benchmark_folders as benchmark_folders
 from ._fetch import checksum_state as checksum_state
 from ._fetch import fetch_benchmark as fetch_benchmark
 from ._fetch import find_folder as find_folder
@@ -12,8 +13,6 @@ from ._find import licence_terms as licence_terms
 from ._record import Benchmark as Benchmark
 from ._record import BenchmarkFile as BenchmarkFile
 from ._report import benchmark_rows as benchmark_rows
-from ._report import benchmark_text as benchmark_text
 from ._report import benchmarks_text as benchmarks_text
-from ._report import cards_text as cards_text
-from ._report import described as described
+from ._report import card_of as card_of
 from ._report import leakage_text as leakage_text

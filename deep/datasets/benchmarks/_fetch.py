@@ -58,6 +58,23 @@ def require_folder(benchmark: Benchmark) -> Path:
     return folder
 
 
+def benchmark_folders(benchmark: Benchmark | None) -> list[Path]:
+    """Return the folder of a benchmark; of None, all folders in which benchmarks are looked for.
+
+    Raises
+    ------
+    InputError
+        No folder has its files; the message says what to do.
+    """
+    if benchmark is None:
+        return list(homes())
+    folder = find_folder(benchmark)
+    if folder is None:
+        advice = what_to_do(benchmark)
+        raise InputError(f"`name` must be a benchmark whose files are here. Got {benchmark.name!r}. {advice}")
+    return [folder]
+
+
 def sha256_of(path: Path) -> str:
     """Return the SHA-256 of a file, in hexadecimal."""
     with path.open("rb") as file:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from deep._files import JsonObject
 from deep._text import table
-from deep.datasets._cards import DatasetCard, Lengths
+from deep.datasets._cards import DatasetCard, Lengths, describe_examples
 from deep.datasets._examples import Examples
 from deep.datasets._leakage import SharedDocument
 from deep.datasets.benchmarks._examples import BenchmarkExamples
@@ -50,7 +50,14 @@ def benchmarks_text(rows: Sequence[JsonObject]) -> str:
     return "\n".join([text, *(["", "not here:", *advice] if advice else [])])
 
 
-def described(examples: Examples, name: str) -> JsonObject:
+def card_of(examples: Examples, name: str) -> tuple[JsonObject, str]:
+    """Return the card of a benchmark or a file of examples, as JSON values and for people."""
+    about, cards = _described(examples, name), describe_examples(examples)
+    text = f"{_benchmark_text(about)}\n\n{_cards_text(cards)}"
+    return {**about, "datasets": [card.as_dict() for card in cards]}, text
+
+
+def _described(examples: Examples, name: str) -> JsonObject:
     """Return a benchmark's title, licence, source and the state of its files; of a file its name alone."""
     if not isinstance(examples, BenchmarkExamples):
         return {"file": name}
@@ -75,7 +82,7 @@ def described(examples: Examples, name: str) -> JsonObject:
     }
 
 
-def benchmark_text(about: JsonObject) -> str:
+def _benchmark_text(about: JsonObject) -> str:
     """Return the lines above a card."""
     if "file" in about:
         return str(about["file"])
@@ -87,7 +94,7 @@ def benchmark_text(about: JsonObject) -> str:
     return "\n".join([*lines, *(f"  count     {n:,} {what}" for what, n in about["counts"].items())])
 
 
-def cards_text(cards: Sequence[DatasetCard]) -> str:
+def _cards_text(cards: Sequence[DatasetCard]) -> str:
     """Return the cards as a table, with a line for all of them where they are several."""
     head = ("DATASET", "N", "CONSISTENT", "NOT", "UNLABELED", "SHARE", "DOCUMENTS", "SOURCE WORDS", "CLAIM WORDS")
     rows = [head, *map(_row, cards)]

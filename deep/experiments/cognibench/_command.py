@@ -58,6 +58,9 @@ examples:
 """
 
 
+run = run_subcommand
+
+
 def add_arguments(parser: CommandParser) -> None:
     """Add the sub-commands."""
     parser.add_subcommands(
@@ -66,11 +69,6 @@ def add_arguments(parser: CommandParser) -> None:
         Subcommand("export-sft", "write training data of a detector, as chats", _add_export, _export, EXPORT_EXAMPLES),
         standard="evaluate",
     )
-
-
-def run(args: argparse.Namespace) -> int:
-    """Run the sub-command."""
-    return run_subcommand(args)
 
 
 def _add_evaluate(parser: CommandParser) -> None:

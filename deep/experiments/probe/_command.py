@@ -45,6 +45,9 @@ examples:
 """
 
 
+run = run_subcommand
+
+
 def add_arguments(parser: CommandParser) -> None:
     """Add the sub-commands."""
     parser.add_subcommands(
@@ -52,11 +55,6 @@ def add_arguments(parser: CommandParser) -> None:
         Subcommand("eval", "measure models on it, step by step", _eval_options, _eval, EVAL),
         Subcommand("export-sft", "write chats to train a model on", _export_options, _export, EXPORT),
     )
-
-
-def run(args: argparse.Namespace) -> int:
-    """Run the sub-command."""
-    return run_subcommand(args)
 
 
 def _build(args: argparse.Namespace) -> int:

@@ -1,0 +1,146 @@
+"""Commands are thin: one shape, no array libraries, no arithmetic, at most 120 lines; studies run both ways."""
+
+import argparse
+import ast
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import deep
+from deep import console
+from deep.calibration import CALIBRATORS
+from deep.cli import COMMANDS
+from deep.ensembles import ENSEMBLERS
+from deep.experiments.loo import __all__ as loo_names
+from deep.model import RECIPES, SELECTOR_NAMES, STRATEGIES, UNCALIBRATED
+
+ROOT = Path(deep.__file__).parent
+FILES = sorted(path for path in (ROOT / "commands").glob("*.py") if path.name != "__init__.py")
+STUDIES = [name for name, (module, _) in COMMANDS.items() if module.startswith("deep.experiments.")]
+EXPORTS = {"EXAMPLES", "add_arguments", "run"}
+ARRAYS = {"numpy", "pandas", "pyarrow", "scipy", "sklearn"}
+HEAVY = ("catboost", "joblib", "lightgbm", "matplotlib", "pandas", "pyarrow", "rich", "scipy", "sklearn", "torch")
+SET_OPERATIONS = (ast.BitOr, ast.BitAnd)
+
+
+def tree(path):
+    """Return the parsed source of a file."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def imported(module):
+    """Return the packages that a module imports, at its top or inside functions."""
+    for node in ast.walk(module):
+        if isinstance(node, ast.Import):
+            yield from (name.name.partition(".")[0] for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield (node.module or "").partition(".")[0]
+
+
+def is_length(node):
+    """Return whether an expression is a whole number or the length of something."""
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, int)
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("len", "max", "min")
+
+
+def calculations(module):
+    """Return the arithmetic in a module, that of lengths apart; ``|`` and ``&`` join dicts and sets."""
+    for node in ast.walk(module):
+        if isinstance(node, ast.BinOp | ast.AugAssign) and not isinstance(node.op, SET_OPERATIONS):
+            sides = [node.left, node.right] if isinstance(node, ast.BinOp) else [node.value]
+            lists = (ast.List, ast.ListComp, ast.JoinedStr)
+            if not all(map(is_length, sides)) and not any(isinstance(side, lists) for side in sides):
+                yield ast.unparse(node)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_command_is_thin(path):
+    """Options in, one call, words out."""
+    module = tree(path)
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 120
+    assert not ARRAYS & set(imported(module))
+    assert list(calculations(module)) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("100 * share", ["100 * share"]),
+        ("x += p * q", ["x += p * q", "p * q"]),
+        ("len(a) - 1", []),
+        ("{} | {}", []),
+        ("lines += [f'{n}']", []),
+        ("1 - p", ["1 - p"]),
+    ],
+)
+def test_arithmetic_is_seen(code, expected):
+    """Of anything but lengths."""
+    assert list(calculations(ast.parse(code))) == expected
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_command_has_one_shape(path):
+    """A docstring, `EXAMPLES`, `add_arguments` and `run`, and no other public function or class."""
+    module = tree(path)
+    functions = {node.name for node in module.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    assigned = {node.targets[0].id for node in module.body if isinstance(node, ast.Assign)}
+    assert ast.get_docstring(module)
+    assert functions | assigned >= EXPORTS
+    assert {name for name in functions if not name.startswith("_")} <= EXPORTS
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_every_command_fills_a_parser(name):
+    """With options that are documented, under a description, above examples."""
+    command = importlib.import_module(COMMANDS[name][0])
+    parser = console.CommandParser(prog=name)
+    command.add_arguments(parser)
+    assert command.__doc__
+    assert command.EXAMPLES.startswith("examples:\n")
+    assert all(action.help for action in parser._actions if not isinstance(action, argparse._SubParsersAction))
+
+
+def test_no_command_is_left_out():
+    """The table of commands names every module of `deep.commands` and every study."""
+    modules = {module for module, _ in COMMANDS.values()}
+    studies = {f"deep.experiments.{path.parent.name}" for path in (ROOT / "experiments").glob("*/_command.py")}
+    assert modules == {f"deep.commands.{path.stem}" for path in FILES} | studies
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_study_runs_both_ways(name):
+    """As `deep NAME` and as a module, with the same help."""
+    module = COMMANDS[name][0]
+    said = [
+        subprocess.run([sys.executable, "-m", *words, "--help"], capture_output=True, text=True, check=True).stdout
+        for words in ([module], ["deep", name])
+    ]
+    assert said[0] == said[1]
+    assert f"usage: deep {name} " in said[0]
+    assert len((ROOT / "experiments" / name / "__main__.py").read_text(encoding="utf-8").splitlines()) == 5
+
+
+@pytest.mark.parametrize("name", sorted({*COMMANDS} - {"cognibench", "finetune", "probe"}))
+def test_help_of_a_command_loads_nothing_heavy(name):
+    """Libraries are loaded by `run`."""
+    code = (
+        f"import sys, deep.cli\ntry: deep.cli.main([{name!r}, '--help'])\n"
+        f"except SystemExit: print([m for m in {HEAVY!r} if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_the_names_that_options_accept_are_those_of_the_registries():
+    """They are written down once more, so that help need not load what they name."""
+    assert tuple(CALIBRATORS) == console.CALIBRATORS
+    assert tuple(ENSEMBLERS) == console.ENSEMBLERS
+    assert tuple(RECIPES) == console.RECIPES
+    assert tuple(SELECTOR_NAMES) == console.SELECTORS
+    assert tuple(STRATEGIES) == console.STRATEGIES
+    assert console.UNCALIBRATED == UNCALIBRATED
+    assert set(loo_names) >= EXPORTS
