@@ -1,7 +1,6 @@
 """The pool in a leave-one-dataset-out run: what is recommended."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -9,7 +8,7 @@ import numpy.typing as npt
 from deep._checks import Floats
 from deep.calibration import balanced_accuracy, bootstrap_balanced_accuracy, evaluate, precision, recall
 from deep.datasets import ScoreTable
-from deep.evaluate import METRICS, HoldOut, null_if_nan
+from deep.evaluate import METRICS, HoldOut, Row, null_if_nan
 from deep.experiments.loo._settings import LooOptions
 from deep.model import MIN_DATASETS, RECIPES, Pool, PoolScores, training_set
 from deep.records import VoteMatrix
@@ -42,7 +41,7 @@ class Pooled:
         """Return the decision on each held-out row, at the uniform prior."""
         return np.asarray(self.found.log_odds >= 0)
 
-    def row(self, test: VoteMatrix, options: LooOptions) -> dict[str, Any]:
+    def row(self, test: VoteMatrix, options: LooOptions) -> Row:
         """Return the entry of `results.json`."""
         low, high = self.found.prior.low, self.found.prior.high
         return {
@@ -64,14 +63,14 @@ class Pooled:
             },
         }
 
-    def _metrics(self, test: VoteMatrix, options: LooOptions) -> dict[str, Any]:
+    def _metrics(self, test: VoteMatrix, options: LooOptions) -> Row:
         """Return metrics of P at the learned prior, and of the decisions at the uniform one."""
         labeled = test.labels >= 0
         if not labeled.any():
             return dict.fromkeys(METRICS)
         y, p, decided = test.labels[labeled], self.found.p_consistent[labeled], self.decisions[labeled]
         interval = bootstrap_balanced_accuracy(y, decided, n_boot=options.n_boot, random_state=options.random_state)
-        values: dict[str, Any] = {
+        values: Row = {
             **evaluate(y, p, n_bins=options.n_bins, random_state=options.random_state),
             "balanced_accuracy": balanced_accuracy(y, decided),
             "balanced_accuracy_ci": list(interval),

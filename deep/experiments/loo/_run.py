@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,6 +13,7 @@ from deep.evaluate import (
     Baseline,
     HoldOut,
     LooResult,
+    Row,
     TestCells,
     compare,
     encoder_baselines,
@@ -56,7 +56,7 @@ class _Clock:
         for outcome in outcomes:
             self.ensemblers[outcome.ensembler] = self.ensemblers.get(outcome.ensembler, 0.0) + outcome.seconds
 
-    def seconds(self) -> dict[str, Any]:
+    def seconds(self) -> Row:
         """Return what `results.json` says of time."""
         return {
             "total": round(sum(self.stages.values()), 3),
@@ -71,7 +71,7 @@ def leave_one_dataset_out(
     *,
     settings: LooOptions | None = None,
     scores: ScoreTable | None = None,
-    published: Sequence[dict[str, Any]] = (),
+    published: Sequence[Row] = (),
     progress: Progress = _silent,
 ) -> LooResult:
     """Hold one dataset out, learn everything on the others, and measure on it.
@@ -181,9 +181,9 @@ def _best(scored: Sequence[Scored], by: str) -> Scored:
     return next(pair for pair in scored if pair[0] is best)
 
 
-def _picks(scored: dict[str, list[Scored]], chosen: dict[str, dict[str, Scored]]) -> dict[str, Any]:
+def _picks(scored: dict[str, list[Scored]], chosen: dict[str, dict[str, Scored]]) -> Row:
     """Return `recommended` and its kin, each marked with what it was chosen on."""
-    picks: dict[str, Any] = dict.fromkeys(("recommended", "recommended_by_accuracy", "recommended_paper"))
+    picks: Row = dict.fromkeys(("recommended", "recommended_by_accuracy", "recommended_paper"))
     for recipe, found in chosen.items():
         for name, pair in found.items():
             picks[name] = _row(*pair, recipe) | {"chosen_on": "training"}
@@ -194,7 +194,7 @@ def _picks(scored: dict[str, list[Scored]], chosen: dict[str, dict[str, Scored]]
     return picks
 
 
-def _row(candidate: Candidate, metrics: dict[str, Any], recipe: str) -> dict[str, Any]:
+def _row(candidate: Candidate, metrics: Row, recipe: str) -> Row:
     return {
         "recipe": recipe,
         "ensembler": candidate.ensembler,
@@ -210,7 +210,7 @@ def _row(candidate: Candidate, metrics: dict[str, Any], recipe: str) -> dict[str
     }
 
 
-def _header(split: HoldOut, settings: LooOptions) -> dict[str, Any]:
+def _header(split: HoldOut, settings: LooOptions) -> Row:
     labels = split.test.labels[split.test.labels >= 0]
     names, sizes = np.unique(split.train.datasets.astype(str), return_counts=True)
     analysis = analyze_votes(split.train.votes, split.train.labels, voter_names=split.train.voter_names)
@@ -240,14 +240,14 @@ def _header(split: HoldOut, settings: LooOptions) -> dict[str, Any]:
     }
 
 
-def _baseline_rows(baselines: Iterable[Baseline], split: HoldOut, settings: LooOptions) -> list[dict[str, Any]]:
+def _baseline_rows(baselines: Iterable[Baseline], split: HoldOut, settings: LooOptions) -> list[Row]:
     return [
         baseline.row(split.test.labels, n_boot=settings.n_boot, random_state=settings.random_state)
         for baseline in baselines
     ]
 
 
-def _notes(results: dict[str, Any]) -> list[str]:
+def _notes(results: Row) -> list[str]:
     """Return what an honest reader should be told, in sentences."""
     notes = []
     against = next((c for c in results["comparisons"] if c["b"].startswith("best_prompt")), None)
@@ -283,7 +283,7 @@ def _score_table(
     )
 
 
-def _chain_columns(target: TestCells, scored: Sequence[Scored], best: Candidate) -> dict[str, Any]:
+def _chain_columns(target: TestCells, scored: Sequence[Scored], best: Candidate) -> Row:
     """Return P by a single chain, which is at the uniform prior and has no interval."""
     raw = next(c for c, _ in scored if (c.ensembler, c.subset, c.calibrator) == (best.ensembler, best.subset, None))
     p, unknown = best.p[target.row_pattern], np.full(len(target.row_pattern), np.nan)
@@ -291,7 +291,7 @@ def _chain_columns(target: TestCells, scored: Sequence[Scored], best: Candidate)
     return {"p_consistent": p, "p_low": unknown, "p_high": unknown, "p_uniform": p, "p_uncalibrated": uncalibrated}
 
 
-def _pool_columns(pooled: Pooled) -> dict[str, Any]:
+def _pool_columns(pooled: Pooled) -> Row:
     """Return P by the pool at the learned prior with its interval, and at the uniform prior."""
     found = pooled.found
     low, high = found.interval()

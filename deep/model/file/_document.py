@@ -4,7 +4,6 @@ import json
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -32,14 +31,14 @@ REPORT = {
 """The keys of the file that describe and decide nothing, besides `calibrator.map`."""
 
 
-def checksum(content: Mapping[str, Any]) -> str:
+def checksum(content: Mapping[str, object]) -> str:
     """Return the SHA-256 of the content in one canonical spelling, without its own entry."""
     rest = {name: value for name, value in content.items() if name != "checksum"}
     text = json.dumps(rest, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return sha256(text.encode("ascii")).hexdigest()
 
 
-def adaptation_values(adaptation: Adaptation) -> dict[str, Any]:
+def adaptation_values(adaptation: Adaptation) -> dict[str, object]:
     """Return what was learned from datasets left out."""
     return {
         "contexts": dict(adaptation.contexts),
@@ -48,28 +47,28 @@ def adaptation_values(adaptation: Adaptation) -> dict[str, Any]:
     }
 
 
-def correction_values(correction: Correction) -> dict[str, Any]:
+def correction_values(correction: Correction) -> dict[str, object]:
     """Return what was learned from labels of one dataset."""
     parts = {"covariance": correction.covariance.tolist(), "misfit": _misfit_values(correction.misfit)}
     return {**vars(correction), **parts}
 
 
-def _misfit_values(misfit: Misfit) -> dict[str, Any]:
+def _misfit_values(misfit: Misfit) -> dict[str, object]:
     return {**vars(misfit), "second_moment": misfit.second_moment.tolist()}
 
 
-def voter_values(voter: Voter) -> dict[str, Any]:
+def voter_values(voter: Voter) -> dict[str, object]:
     """Return a voter, and the parts of its name."""
     parts = {"name": voter.name, "id": voter.id, "version": voter.version, "model": voter.model}
     return {**parts, "details": dict(voter.details)}
 
 
-def table_values(table: Table) -> dict[str, Any]:
+def table_values(table: Table) -> dict[str, object]:
     """Return the columns of a table of patterns."""
     return {name: None if values is None else values.tolist() for name, values in vars(table).items()}
 
 
-def cell_values(kept: KeptCells) -> dict[str, Any]:
+def cell_values(kept: KeptCells) -> dict[str, object]:
     """Return the training cells, each with its count."""
     pattern, group, label = np.nonzero(kept.joint.counts)
     return {
@@ -85,7 +84,7 @@ def cell_values(kept: KeptCells) -> dict[str, Any]:
     }
 
 
-def write_document(content: Mapping[str, Any], path: str | Path) -> None:
+def write_document(content: Mapping[str, object], path: str | Path) -> None:
     """Write what a model file holds with its checksum; a reader sees the old file or the new one, never a part."""
     path = Path(path)
     if path.is_dir() or not path.parent.is_dir():
@@ -97,7 +96,7 @@ def write_document(content: Mapping[str, Any], path: str | Path) -> None:
         raise InputError(f"`path` must be a file that can be written. Got {str(path)!r}: {error.strerror}.") from None
 
 
-def _text(value: Any, depth: int = 0) -> str:
+def _text(value: object, depth: int = 0) -> str:
     """Return JSON with an entry of an object a line, and arrays on one, so that people can read it."""
     inner = "\n" + " " * (depth + 1)
     if isinstance(value, dict) and value:

@@ -1,9 +1,9 @@
 """Read a model file: JSON that is checked before it is believed."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NoReturn, SupportsFloat, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,11 @@ from deep.model.file._table import Table, patterns_from_text
 from deep.model.file._versions import library_versions
 from deep.model.file._voters import Voter
 from deep.model.target import Adaptation, Correction, Misfit, Transfer
+
+Known = TypeVar("Known")
+
+Entry = Mapping[str, Any]
+"""An object of the file, of which nothing is known before it is checked."""
 
 TABLE = ("p", "uncalibrated", "low", "high")
 
@@ -83,14 +88,14 @@ def _refused(path: Path, reason: str, remedy: str = "") -> InputError:
     return InputError(f"`model` must be a model file of deep. Got {str(path)!r}, with {reason}. {remedy}".rstrip())
 
 
-def _checksum_of(content: Mapping[str, Any], path: Path) -> str:
+def _checksum_of(content: Mapping[str, object], path: Path) -> str:
     try:
         return checksum(content)
     except (ValueError, RecursionError) as error:  # 1e999 is infinite once it is read
         raise _refused(path, f"JSON that no model has: {error}") from None
 
 
-def _content(path: Path) -> dict[str, Any]:
+def _content(path: Path) -> Entry:
     """Return the JSON object that a file holds."""
     if path.is_dir():
         raise InputError(f"`model` must be a file. Got the folder {str(path)!r}.")
@@ -117,18 +122,18 @@ def _content(path: Path) -> dict[str, Any]:
     return content
 
 
-def _no_constant(name: str) -> Any:
+def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no number")
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) != len(pairs):
         raise ValueError("a key comes twice")
     return found
 
 
-def _check_refit(model: Model, content: Mapping[str, Any], path: Path) -> None:
+def _check_refit(model: Model, content: Entry, path: Path) -> None:
     """Refuse where this machine's libraries fit another chain from the same cells."""
     try:
         stored = np.array(content["training_cells"]["p"], dtype=np.float64)
@@ -142,7 +147,7 @@ def _check_refit(model: Model, content: Mapping[str, Any], path: Path) -> None:
         raise _refused(path, f"probabilities that differ by {gap:.1g} when fitted again, with {versions}", "Fit anew.")
 
 
-def from_document(content: Mapping[str, Any]) -> Model:
+def from_document(content: Entry) -> Model:
     """Return the model that a file's content describes.
 
     Raises
@@ -181,24 +186,24 @@ def _expect(holds: bool, rule: str) -> None:
         raise ValueError(rule)
 
 
-def _one_of(value: Any, allowed: Any, name: str) -> Any:
+def _one_of(value: Known, allowed: Iterable[Known], name: str) -> Known:
     _expect(value in tuple(allowed), f"{name} must be known, not {value!r}")
     return value
 
 
-def _text(value: Any, name: str) -> str:
+def _text(value: object, name: str) -> str:
     _expect(isinstance(value, str), f"{name} must have names that are text")
     return cast("str", value)
 
 
-def _transfer(values: Any) -> Transfer | None:
+def _transfer(values: Entry | None) -> Transfer | None:
     if values is None:
         return None
     shifts = {str(name): float(shift) for name, shift in values["shifts"].items()}
     return Transfer(float(values["level"]), shifts, float(values["spread"]), float(values["quantile"]))
 
 
-def _adaptation(values: Any) -> Adaptation | None:
+def _adaptation(values: Entry | None) -> Adaptation | None:
     if values is None:
         return None
     contexts, priors = (
@@ -209,7 +214,7 @@ def _adaptation(values: Any) -> Adaptation | None:
     return Adaptation(contexts, priors, _misfit(values["misfit"]))
 
 
-def _correction(values: Any) -> Correction | None:
+def _correction(values: Entry | None) -> Correction | None:
     if values is None:
         return None
     numbers = {name: _finite(values[name]) for name in ("prior", "intercept", "slope")}
@@ -224,23 +229,23 @@ def _correction(values: Any) -> Correction | None:
     )
 
 
-def _misfit(values: Any) -> Misfit:
+def _misfit(values: Entry) -> Misfit:
     return Misfit(_square(values["second_moment"]), int(values["n_datasets"]), _finite(values["cell_spread"]))
 
 
-def _finite(value: Any) -> float:
+def _finite(value: SupportsFloat) -> float:
     number = float(value)
     _expect(bool(np.isfinite(number)), "numbers must be finite")
     return number
 
 
-def _square(values: Any) -> Floats:
+def _square(values: npt.ArrayLike) -> Floats:
     found = np.array(values, dtype=np.float64)
     _expect(found.shape == (2, 2) and bool(np.isfinite(found).all()), "a covariance must be two by two")
     return found
 
 
-def _table(values: Any, n_voters: int) -> Table | None:
+def _table(values: Entry | None, n_voters: int) -> Table | None:
     if values is None:
         return None
     p, raw, low, high = (_shares(values[name], 3**n_voters, f"table.{name}") for name in TABLE)
@@ -250,7 +255,7 @@ def _table(values: Any, n_voters: int) -> Table | None:
     return Table(p, raw, low, high)
 
 
-def _shares(values: Any, length: int, name: str) -> Floats | None:
+def _shares(values: npt.ArrayLike | None, length: int, name: str) -> Floats | None:
     if values is None:
         return None
     found = np.array(values, dtype=np.float64)
@@ -259,14 +264,14 @@ def _shares(values: Any, length: int, name: str) -> Floats | None:
     return found
 
 
-def _whole(values: Any, below: int | None, name: str) -> npt.NDArray[np.int64]:
+def _whole(values: npt.ArrayLike, below: int | None, name: str) -> npt.NDArray[np.int64]:
     found = np.array(values)
     _expect(found.dtype == np.int64 and found.ndim == 1, f"{name} must be whole numbers")
     _expect(bool((found >= 0).all()) and (below is None or bool((found < below).all())), f"{name} is out of range")
     return found
 
 
-def _kept(values: Any, names: tuple[str, ...], weighting: Any) -> KeptCells:
+def _kept(values: Entry, names: tuple[str, ...], weighting: str) -> KeptCells:
     patterns = patterns_from_text(list(values["patterns"]), len(names))
     groups = [(_text(row["dataset"], "groups"), row["fold"]) for row in values["groups"]]
     folds = _whole([fold for _, fold in groups], None, "folds")

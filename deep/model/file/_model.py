@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Floats, check_labels, check_votes, column_names
+from deep._checks import Floats, Votes, check_labels, check_votes, column_names
 from deep._odds import at_prior, logit
 from deep.exceptions import InputError
 from deep.features import Cells, distinct_patterns
@@ -33,7 +33,12 @@ from deep.model.target import Adaptation, Correction, PriorEstimate, Transfer, i
 from deep.records import ABSTAIN, VoteMatrix
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from deep.model.chain import Chain
+
+VotesLike = VoteMatrix | npt.ArrayLike
+"""Rows of votes: a vote matrix, a data frame by name, or an array in the order of the voters."""
 
 PRIOR = 0.5
 """The class prior at which a chain's probabilities stand: its fits weigh both classes alike."""
@@ -78,7 +83,7 @@ class Model:
     transfer: Transfer | None
     adaptation: Adaptation | None
     table: Table | None
-    report: Mapping[str, Any]
+    report: Mapping[str, object]
     correction: Correction | None = None
 
     @property
@@ -110,7 +115,7 @@ class Model:
 
         return tuple(fit_chain(self.spec, self.kept.training(without=unit)) for unit in range(self.kept.n_units))
 
-    def predict(self, patterns: npt.NDArray[np.int8]) -> Floats:
+    def predict(self, patterns: Votes) -> Floats:
         """Return P(consistent) of rows of votes in the order of `voters`, shape (n_examples,).
 
         Raises
@@ -125,7 +130,7 @@ class Model:
         p = self.chain.predict(distinct)
         return (p if self.correction is None else self.correction.apply(p))[inverse]
 
-    def uncalibrated(self, patterns: npt.NDArray[np.int8]) -> Floats:
+    def uncalibrated(self, patterns: Votes) -> Floats:
         """Return the ensembler's own P(consistent) of rows of votes, as `predict` does the calibrated one."""
         self._check_width(patterns)
         if self.table is not None:
@@ -135,7 +140,7 @@ class Model:
 
     def score(
         self,
-        votes: Any,
+        votes: VotesLike,
         *,
         prior: float | None = None,
         allow_mismatch: bool = False,
@@ -171,7 +176,7 @@ class Model:
 
     def intervals(
         self,
-        votes: Any,
+        votes: VotesLike,
         *,
         prior: float | None = None,
         estimated: bool = False,
@@ -209,7 +214,9 @@ class Model:
             )
         return at_prior(p, check_prior(prior))
 
-    def estimate_prior(self, votes: Any, *, allow_mismatch: bool = False, allow_missing: bool = False) -> PriorEstimate:
+    def estimate_prior(
+        self, votes: VotesLike, *, allow_mismatch: bool = False, allow_missing: bool = False
+    ) -> PriorEstimate:
         """Estimate the share of consistent items in a whole dataset without labels.
 
         Parameters
@@ -233,7 +240,7 @@ class Model:
         matrix = self.select(votes, allow_mismatch=allow_mismatch, allow_missing=allow_missing)
         return self.adaptation.estimate(self.predict(matrix))
 
-    def calibrated(self, votes: Any, labels: Any, *, everything: Any = None) -> "Model":
+    def calibrated(self, votes: VotesLike, labels: npt.ArrayLike, *, everything: VotesLike | None = None) -> "Model":
         """Return the model corrected by labels of one dataset: a slope and an intercept, shrunk towards none.
 
         Parameters
@@ -278,7 +285,7 @@ class Model:
         self._check_width(row)
         return contributions(self.predict, self.voter_names, row[0])
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         """Return what the model's file holds; its floats come back as they are."""
         spec, cells = self.spec, cell_values(self.kept)
         if self.table is None:  # what a later fit from these cells must come back to
@@ -315,15 +322,18 @@ class Model:
         """
         write_document(self.document(), path)
 
-    def select(self, votes: Any, *, allow_mismatch: bool = False, allow_missing: bool = False) -> Any:
+    def select(self, votes: VotesLike, *, allow_mismatch: bool = False, allow_missing: bool = False) -> Votes:
         """Return the columns of the model's voters, in their order; parameters as in `score`."""
         names = votes.voter_names if isinstance(votes, VoteMatrix) else column_names(votes)
-        if names is None:
-            return votes if isinstance(votes, np.ndarray) else check_votes(votes, name="votes")
-        columns = match_columns(self.voters, names, allow_mismatch=allow_mismatch, allow_missing=allow_missing)
         raw = votes.votes if isinstance(votes, VoteMatrix) else votes
+        if names is None:
+            return raw if isinstance(raw, np.ndarray) else check_votes(raw, name="votes")
+        columns = match_columns(self.voters, names, allow_mismatch=allow_mismatch, allow_missing=allow_missing)
         known = [column for column in columns if column is not None]
-        found = raw[:, known] if isinstance(raw, np.ndarray) else check_votes(raw.iloc[:, known], name="votes")
+        if isinstance(raw, np.ndarray):
+            found = raw[:, known]
+        else:  # a data frame, whose other columns need not hold votes
+            found = check_votes(cast("pd.DataFrame", raw).iloc[:, known], name="votes")
         if len(known) == len(columns):
             return found
         matrix = np.full((len(found), len(columns)), ABSTAIN, dtype=np.int8)
@@ -334,7 +344,7 @@ class Model:
     def _listed(self) -> str:
         return ", ".join(sorted(self.voter_names))
 
-    def _check_width(self, patterns: Any) -> None:
+    def _check_width(self, patterns: npt.ArrayLike) -> None:
         shape = np.shape(patterns)
         if len(shape) != 2 or shape[1] != len(self.voters):
             raise InputError(

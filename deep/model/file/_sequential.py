@@ -1,8 +1,8 @@
 """Ask the judges one by one, and stop when the rest cannot change the decision or is not worth its price."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -85,7 +85,7 @@ class AskingPolicy:
         cls,
         table: Floats,
         patterns: npt.NDArray[np.int8],
-        weights: Any,
+        weights: npt.ArrayLike,
         *,
         prices: Sequence[float] | None = None,
         error_cost: float | None = None,
@@ -131,7 +131,7 @@ class AskingPolicy:
         chosen, value = _solve(loss_of_stopping.ravel(), mass.ravel(), price)
         return cls(chosen, p.ravel(), price, float(value[-1]))
 
-    def simulate(self, votes: Any, table: Floats, *, heard: Sequence[int] = ()) -> Simulation:
+    def simulate(self, votes: npt.ArrayLike, table: Floats, *, heard: Sequence[int] = ()) -> Simulation:
         """Return what the policy would have done on rows whose votes are all known.
 
         Parameters
@@ -199,7 +199,7 @@ def _distribution(votes: npt.NDArray[np.int8], weights: Floats) -> Floats:
     return (1 - INDEPENDENT) * seen + INDEPENDENT * independent
 
 
-def _marginals(values: Floats, reduce: Any) -> Floats:
+def _marginals(values: Floats, reduce: Callable[..., Floats]) -> Floats:
     """Return `values`, shape (3,) * k, with a fourth entry along every axis: reduced over its answers."""
     for axis in range(values.ndim):
         values = np.concatenate([values, reduce(values, axis=axis, keepdims=True)], axis=axis)

@@ -1,12 +1,11 @@
 """A chain over few voters as a table: a probability for every pattern of votes, found by its code."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Floats, check_votes
+from deep._checks import Floats, Votes, check_votes
 from deep.exceptions import InputError
 
 MAX_TABLE_VOTERS = 10
@@ -39,7 +38,7 @@ class Table:
     high: Floats | None = None
 
 
-def pattern_grid(n_voters: int) -> npt.NDArray[np.int8]:
+def pattern_grid(n_voters: int) -> Votes:
     """Return all patterns of `n_voters` votes in the order of a table, shape (3**n_voters, n_voters).
 
     Examples
@@ -53,7 +52,7 @@ def pattern_grid(n_voters: int) -> npt.NDArray[np.int8]:
     return (codes // 3 ** np.arange(n_voters - 1, -1, -1) % 3 - 1).astype(np.int8)
 
 
-def look_up(values: Floats, votes: Any) -> Floats:
+def look_up(values: Floats, votes: npt.ArrayLike) -> Floats:
     """Return the entry of a table for each row of votes.
 
     Parameters
@@ -93,7 +92,7 @@ def look_up(values: Floats, votes: Any) -> Floats:
     return found
 
 
-def pattern_text(patterns: npt.NDArray[np.int8]) -> list[str]:
+def pattern_text(patterns: Votes) -> list[str]:
     """Return each pattern as text, one character a voter: 1, 0, or - for no vote.
 
     Examples
@@ -104,7 +103,7 @@ def pattern_text(patterns: npt.NDArray[np.int8]) -> list[str]:
     return ["".join(_SYMBOLS[vote + 1] for vote in row) for row in patterns.tolist()]
 
 
-def patterns_from_text(texts: list[str], n_voters: int) -> npt.NDArray[np.int8]:
+def patterns_from_text(texts: list[str], n_voters: int) -> Votes:
     """Return patterns from their texts, shape (n_patterns, n_voters)."""
     wrong = next((text for text in texts if len(text) != n_voters or set(text) - set(_SYMBOLS)), None)
     if wrong is not None:

@@ -1,7 +1,6 @@
 """Which items to label next, so that a few labels correct the probabilities most."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +32,13 @@ class Proposal:
 
 
 def propose_labels(
-    y_prob: Any, misfit: Misfit, n: int, *, strategy: str = "random", labeled: Any = (), random_state: int = 0
+    y_prob: npt.ArrayLike,
+    misfit: Misfit,
+    n: int,
+    *,
+    strategy: str = "random",
+    labeled: npt.ArrayLike = (),
+    random_state: int = 0,
 ) -> Proposal:
     """Propose items to label for :class:`FewLabels`.
 
