@@ -1,3 +1,4 @@
+from .asking import ask as ask
 from .datasets import read_examples as read_examples
 from .datasets import read_scores as read_scores
 from .datasets import read_votes as read_votes
