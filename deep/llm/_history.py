@@ -1,8 +1,8 @@
-"""Reading a ledger without writing to it: the votes it holds, what is left to ask, and the report."""
+"""Reading a ledger without writing to it: the replies it holds, the requests left to ask, and the report."""
 
 import statistics
 from array import array
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 
@@ -13,7 +13,6 @@ from deep.llm._database import connect, describe_ledger, engine_for, in_parts
 from deep.llm._errors import RequestState
 from deep.llm._gate import Quirk
 from deep.llm._reply import Reply, read_reply
-from deep.records import Judgment, Reason
 
 WITHOUT_ANSWER = ("failed", "refused", "truncated", "unparsable")
 """Reasons that count towards a prompt's failure rate; an abstention is an answer."""
@@ -150,27 +149,6 @@ class History:
         self._connection.rollback()  # a transaction left open would show later calls the ledger of today
         return answers
 
-    def judgments(
-        self, endpoint: str, dataset: str, items: Sequence[str], voters: Collection[str], samples: int
-    ) -> dict[tuple[str, str], list[Judgment]]:
-        """Return the judgments by item and voter, in the order of the samples.
-
-        A request without an answer, for whatever cause, counts as failed.
-        """
-        item, request = _schema.items.c, _schema.requests.c
-        chosen = (
-            select(item.item, item.voter, request.state, request.vote, request.reason, request.score)
-            .join(_schema.requests, request.key == item.key)
-            .where(item.endpoint == endpoint, item.dataset == dataset, item.sample < samples)
-            .order_by(item.sample)
-        )
-        judgments: dict[tuple[str, str], list[Judgment]] = {}
-        for part in in_parts(items):
-            for name, voter, *values in self._connection.execute(chosen.where(item.item.in_(part))):
-                if voter in voters:
-                    judgments.setdefault((name, voter), []).append(_judgment(*values))
-        return judgments
-
     def cost(self) -> tuple[float, int]:
         """Return the dollars of all priced answers, and the number of answers without a price."""
         table = _schema.attempts
@@ -248,12 +226,6 @@ def _reply(row: RowMapping) -> Reply:
     if row["outcome"] != "answered":
         return Reply("", finish_reason="content_filter", refusal=row["message"] or "refused", seconds=row["seconds"])
     return replace(read_reply(row["reply"]), cost=row["cost"], seconds=row["seconds"])
-
-
-def _judgment(state: RequestState, vote: int | None, reason: Reason | None, score: float | None) -> Judgment:
-    if state != "done" or vote is None:
-        return Judgment(vote=-1, reason="failed")
-    return Judgment(vote=vote, reason=reason, score=score)
 
 
 def _add(row: ReportRow, counted: RowMapping) -> None:

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import text
 
 from deep.exceptions import InputError, MissingDependencyError
-from deep.llm import CallError, History, Ledger, LedgerError, Reply
+from deep.llm import CallError, History, Ledger, LedgerError, Reply, RetryPolicy
 from deep.records import Judgment
 from tests.fault_server import FaultServer
 from tests.llm.calls import question, questions, rows, run
@@ -227,15 +227,22 @@ def test_a_report_adds_up(tmp_path):
     assert unpriced == 0
 
 
-def test_judgments_come_back_by_item_and_sample(tmp_path):
-    """What the votes are written from: in order, with the failures marked."""
-    with FaultServer(script=["ok", "ok", "refused"]) as server:
-        run(server.url, tmp_path / "l", lambda: [question(1, sample=i) for i in range(3)], workers=1)
+def test_replies_come_back_by_key(tmp_path):
+    """Judgments are made of these: replies as they were sent, refusals that have no reply, and nothing unasked."""
+    asked = [question(1, sample=i) for i in range(3)]
+    with FaultServer(script=["ok", "filtered", "dropped"]) as server:
+        run(server.url, tmp_path / "l", lambda: asked, workers=1, retry=RetryPolicy(attempts=1))
     with History(str(tmp_path / "l")) as history:
-        found = history.judgments("server", "d", ["1", "2"], {"p@0a/tiny"}, 3)
-        assert history.judgments("elsewhere", "d", ["1"], {"p@0a/tiny"}, 3) == {}
-        assert len(history.judgments("server", "d", ["1"], {"p@0a/tiny"}, 2)["1", "p@0a/tiny"]) == 2
-    assert [judgment.reason for judgment in found["1", "p@0a/tiny"]] == [None, None, "refused"]
+        keys = [request.key for request in asked]
+        found = history.answers([*keys, question(2).key])
+        assert history.states(keys) == dict(zip(keys, ["done", "done", "failed"], strict=True))
+    first, second, third = (found.pop(key) for key in keys)
+    assert found == {}
+    assert (first.reply.finish_reason, first.failure) == ("stop", None)
+    assert first.reply.cost > 0
+    assert (second.reply.text, second.reply.finish_reason, second.failure) == ("", "content_filter", "refused")
+    assert second.reply.refusal
+    assert (third.state, third.reply, third.failure) == ("failed", None, "dropped")
 
 
 def test_the_writer_leaves_no_thread(tmp_path):

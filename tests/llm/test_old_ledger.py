@@ -148,19 +148,18 @@ def test_an_old_ledger_is_reused_and_nothing_is_bought_again(tmp_path):
 
 
 def test_an_old_ledger_is_read(tmp_path):
-    """Judgments, replies, dollars and quirks come out as they were written."""
+    """States, replies, dollars and quirks come out as they were written."""
     path = old_ledger(tmp_path / "l", temperature=0.0)
     keys = [question(item, temperature=0.0).key for item in range(5)]
     with History(str(path)) as history:
         found = history.answers(keys)
-        judgments = history.judgments("server", "d", [str(item) for item in range(5)], {"p@0a/tiny"}, 1)
         assert [quirk.parameter for quirk in history.quirks()] == ["temperature"]
         assert history.cost() == (0.25, 0)
     assert [found[key].state for key in keys] == ["done", "done", "failed", "sent", "queued"]
     first = found[keys[0]].reply
     assert (first.text, first.model, first.cost, first.seconds) == ("VERDICT: SUPPORTED", "tiny-2025", 0.25, 0.5)
-    reasons = [judgments[str(item), "p@0a/tiny"][0].reason for item in range(5)]
-    assert reasons == [None, "refused", "failed", "failed", "failed"]
+    assert [found[key].failure for key in keys] == [None, "refused", "too_long", None, None]
+    assert found[keys[1]].reply.finish_reason == "content_filter"
 
 
 def test_a_new_ledger_has_the_old_tables(tmp_path):
