@@ -182,7 +182,7 @@ def test_intervals_of_means_are_those_of_students_t():
     [
         ([], "`votes` must name at least one table, or --simulated be given. Got neither."),
         (["--simulated", "--votes", "x.csv"], "`simulated` must be given without --votes"),
-        (["--simulated", "--draws", "0"], "`draws` must be at least 1. Got 0."),
+        (["--simulated", "--draws", "0"], "`draws` must be 1 or more. Got 0."),
         (["--simulated", "--jobs", "0"], "`jobs` must be at least 1"),
         (["--votes", "absent.csv"], "absent.csv"),
     ],
