@@ -40,7 +40,7 @@ def model_file(tmp_path_factory):
     labels = rng.integers(0, 2, n)
     votes = np.where(rng.random((n, 3)) < 0.7, labels[:, None], 1 - labels[:, None])
     datasets = np.array(["news", "sport", "talk", "weather"])[np.arange(n) % 4]
-    matrix = VoteMatrix(votes, range(n), [check.voter for check in checks], datasets, labels)
+    matrix = VoteMatrix(votes, range(n), [check.voter() for check in checks], datasets, labels)
     path = tmp_path_factory.mktemp("light") / "model.json"
     fit(matrix, sizes=[3], ensembler="LogisticRegression").save(path)
     return path
