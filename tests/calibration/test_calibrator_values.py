@@ -207,10 +207,13 @@ def test_beta_is_the_constrained_maximum_of_the_likelihood(name):
 
 
 def test_beta_of_reversed_scores_is_the_share():
-    """Both slopes end at 0, and the intercept is the log-odds of 19 of 39."""
+    """Both slopes end at 0, and the intercept is the log-odds of 19 of 39; however mildly the scores are reversed."""
     beta = Beta().fit(*REVERSED)
     assert (beta.a_, beta.b_) == (0.0, 0.0)
     assert beta.c_ == pytest.approx(log(19 / 20), abs=1e-6)
+    mild = Beta().fit([0.2, 0.2, 0.5, 0.5, 0.9, 0.9], [0, 1] * 3, [4, 6, 5, 5, 6, 4])
+    assert (mild.a_, mild.b_) == (0.0, 0.0)
+    assert mild.c_ == pytest.approx(0.0, abs=1e-6)
 
 
 @pytest.mark.parametrize(("a", "b"), [(0.0, 1.4), (1.4, 0.0)])
