@@ -135,7 +135,7 @@ def domains(data_home, monkeypatch):
     }
     for name in ("numbers", "entities", "negation", "coverage", "novel-run"):
         check = LEXICAL[name]()
-        said = [judgment.vote for judgment in check.label_many(some)]
+        said = [judgment.vote for judgment in map(check.label, some)]
         table[check.voter()] = pd.array(said, dtype="Int8")
         table[check.voter()][np.array(said) == -1] = pd.NA
     return pd.DataFrame(table)
