@@ -15,7 +15,7 @@ MAX_HALVINGS = 30
 TOLERANCE = 1e-13
 """Newton stops where the next step would lower the loss by less than this share of the loss at the start."""
 
-ROUNDING = 1e-15
+ROUNDING = 1e-12
 """A rise of the loss by this share of it is none: sums of rows round."""
 
 
