@@ -8,20 +8,32 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: loo test check bench mutants clean
+# How many cases `make fuzz` gives each of its tests.
+CASES ?= 2500
+PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+
+.PHONY: loo test test-slow test-all check fuzz bench mutants clean
 
 loo: $(VENV)/installed
 	$(BIN)/python -m deep.experiments.loo --test aggrefact
 
 test: check
 	rm -f .coverage .coverage.*
-	$(BIN)/python -m pytest -n $(JOBS) --cov --cov-report=term
+	$(PYTEST) -m "not slow" --cov --cov-report=term
+
+test-slow: $(VENV)/test-installed
+	$(PYTEST) -m slow
+
+test-all: test test-slow
 
 check: $(VENV)/test-installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+fuzz: $(VENV)/test-installed
+	HYPOTHESIS_PROFILE=fuzz DEEP_CASES=$(CASES) $(BIN)/python -m pytest tests/fuzz --durations=0 -s
 
 bench: $(VENV)/test-installed
 	$(BIN)/python benchmarks/cells.py

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deep.console._options import LEVELS
+from deep.console import LEVELS
 from deep.exceptions import InputError
 from deep.judge import run_program
 from deep.prompt_pool import JUDGES, Contrast, ListJudge, TieredJudge, load_contrasts, load_judge

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import deep
-from deep.datasets._worksheet import WORKSHEET
+from deep.datasets import WORKSHEET
 from deep.experiments.probe._observe import EQUIVALENCE
 from tests.prompt_pool.test_pool import word_runs
 
