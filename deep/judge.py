@@ -137,7 +137,7 @@ It must be deterministic given the replies, because a call layer replays it from
 
 @runtime_checkable
 class Judge(Protocol):
-    """What votes on an example: a prompt, a staged judge, a lexical check, an encoder, a class of your own.
+    """The protocol of a judge of examples: a prompt, a staged judge, a lexical check, an encoder, a class of your own.
 
     :class:`LLMJudge` and :class:`OfflineJudge` supply all but the name, the version and the judging. A judge that
     is quicker on many examples also has ``label_many(examples)``, which must equal its program one by one.

@@ -77,7 +77,7 @@ def learn_policy(model: Model, prices: Prices, error_cost: float | None) -> Aski
 
 
 def training_report(model: Model, prices: Prices, error_cost: float | None, step: Step) -> dict[str, Any]:
-    """Return what asking one by one would have saved and changed on the training data, as JSON values.
+    """Return the calls saved and the decisions changed by asking one by one on the training data, as JSON values.
 
     Each training dataset is met by the policy that the patterns of the others teach; a single one by its own.
     `step` is called after each of them.
@@ -135,7 +135,7 @@ def _mean(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def training_lines(report: dict[str, Any]) -> Iterator[str]:
-    """Yield what is to be said of the training data, for people."""
+    """Yield the lines for people about the training data."""
     mean, unit, cost = report["mean"], report["unit"], report["error_cost"]
     yield (
         "asking one by one, lossless: until no answer of the others can change the decision"

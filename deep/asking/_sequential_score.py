@@ -183,7 +183,7 @@ def _votes(judged: Mapping[int, Judgment]) -> dict[int, int]:
 
 
 def _prices(plan: Plan, columns: Sequence[PlannedVoter], ask: AskOptions) -> Prices:
-    """Return what each judge is likely to cost, told from the examples alone, so that a run resumed asks alike."""
+    """Return the expected cost of each judge, from the examples alone, so that a resumed run asks in the same order."""
     examples = list(islice(plan.examples, PROBED))
     calls, dollars = np.zeros(len(columns)), np.zeros(len(columns))
     asked = [column for column, voter in enumerate(columns) if voter.judge.needs_llm]

@@ -19,7 +19,7 @@ def check_jobs(n_jobs: int) -> int:
 def in_processes(
     calls: Sequence[Any], n_jobs: int, *, ensemblers: Iterable[str] = (), ordered: bool = True
 ) -> Iterator[Any]:
-    """Yield what joblib's delayed `calls` return.
+    """Yield the results of joblib's delayed `calls`.
 
     Parameters
     ----------

@@ -43,7 +43,7 @@ def progress_bars() -> Iterator[Callable[[str, int], Callable[[], None]]]:
 
 @contextmanager
 def live_progress() -> "Iterator[ProgressCallback | None]":
-    """Yield what shows the counts of a run; None where standard error is no terminal."""
+    """Yield a callback that shows the counts of a run; None where standard error is no terminal."""
     if not sys.stderr.isatty():
         yield None
         return

@@ -99,7 +99,7 @@ class AnswerForm:
     parts: tuple[str, ...] = ()
 
     def marker(self, tag: str) -> str:
-        """Return what announces the answer: a line's beginning, an element's name, or a key."""
+        """Return the marker that announces the answer: a line's beginning, an element's name, or a key."""
         if self.output == "json":
             return self.kind
         name = f"{self.kind}-{tag}" if tag else self.kind
@@ -207,7 +207,7 @@ class AnswerForm:
         )
 
     def _evidence(self, last: _FinalAnswer, before: str, rationale: str) -> tuple[str, ...]:
-        """Return what the judge lists, where it is asked to and does, or else the passages that it quotes."""
+        """Return the evidence that the judge lists where it was asked to, or else the passages that it quotes."""
         listed = tuple(_entries((part, _lines_of(part, before)) for part in self.parts))
         found = last.parts if self.output == "json" else listed
         return found or tuple(dict.fromkeys(straight or curly for straight, curly in _QUOTATION.findall(rationale)))

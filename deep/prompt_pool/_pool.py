@@ -99,7 +99,7 @@ def load_pool(name_or_folder: str | Path) -> tuple[Prompt, ...]:
 
 
 def check_folder(path: str | Path) -> list[str]:
-    """Return what is wrong with the prompts of a folder, one line a problem; empty where all can be used.
+    """Return the problems of a folder's prompts, one line each; empty where all can be used.
 
     Raises
     ------

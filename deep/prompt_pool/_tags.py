@@ -23,7 +23,7 @@ _THOUGHT = re.compile(r"<think>.*?</think>", re.DOTALL | re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class TagReading:
-    """What tags said of each sentence.
+    """The labels that tags gave to each sentence.
 
     Parameters
     ----------

@@ -234,7 +234,7 @@ class _ReviewedTurn:
         return cls(material, spans, texts, material.code if alike else "", [], [], [])
 
     def count(self, task: str, names: Mapping[int, str], replies: Sequence[LLMReply | None]) -> dict[int, LabelTally]:
-        """Return what several replies to one question say of each sentence asked about."""
+        """Count the labels that several replies to one question give to each sentence asked about."""
         self.replies += replies
         tallies = {i: LabelTally(len(replies)) for i in names}
         for sample, reply in enumerate(replies):

@@ -36,7 +36,7 @@ def majority_of(samples: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SentenceVerdict:
-    """What a judge found of one sentence.
+    """A judge's verdict on one sentence.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class LabelTally:
 
 @dataclass(frozen=True, slots=True)
 class TurnReading:
-    """What a judge found of the sentences of one turn.
+    """A judge's verdicts on the sentences of one turn.
 
     Parameters
     ----------

@@ -92,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _record(args: argparse.Namespace, settings: TrainSettings, base: Base, n_turns: int, n_kept: int) -> Row:
-    """Return what identifies a run; no place on this machine is in it."""
+    """Return the record that identifies a run; no path of this machine is in it."""
     return {
         "command": "finetune",
         "base": base.name,

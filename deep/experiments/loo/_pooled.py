@@ -16,7 +16,7 @@ from deep.records import VoteMatrix
 
 @dataclass(frozen=True, eq=False)
 class Pooled:
-    """What a fitted pool says of every held-out row.
+    """P(consistent) of every held-out row by a fitted pool, and how the pool was made.
 
     Parameters
     ----------

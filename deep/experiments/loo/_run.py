@@ -57,7 +57,7 @@ class _Clock:
             self.ensemblers[outcome.ensembler] = self.ensemblers.get(outcome.ensembler, 0.0) + outcome.seconds
 
     def seconds(self) -> Row:
-        """Return what `results.json` says of time."""
+        """Return the seconds by stage for `results.json`."""
         return {
             "total": round(sum(self.stages.values()), 3),
             **{stage: round(value, 3) for stage, value in self.stages.items()},
@@ -166,7 +166,7 @@ def _scored_by(recipe: str, outcomes: Sequence[LooOutcome]) -> list[Scored]:
 
 
 def _chosen(scored: Sequence[Scored], recipe: str) -> dict[str, Scored]:
-    """Return what the training data recommend."""
+    """Return the chain or pool that the training data recommend."""
     if recipe == "paper":
         platt = [pair for pair in scored if pair[0].calibrator == "platt"] or scored
         return {"recommended_paper": _best(platt, "accuracy")}
@@ -248,7 +248,7 @@ def _baseline_rows(baselines: Iterable[Baseline], split: HoldOut, settings: LooO
 
 
 def _notes(results: Row) -> list[str]:
-    """Return what an honest reader should be told, in sentences."""
+    """Return the caveats that a reader should know, in sentences."""
     notes = []
     against = next((c for c in results["comparisons"] if c["b"].startswith("best_prompt")), None)
     if against is not None and not (against["significant"] and against["difference"] > 0):
@@ -267,7 +267,7 @@ def _notes(results: Row) -> list[str]:
 def _score_table(
     split: HoldOut, target: TestCells, scored: Sequence[Scored], best: Candidate, pooled: Pooled | None
 ) -> pd.DataFrame:
-    """Return what `scores.parquet` holds."""
+    """Return the table of `scores.parquet`."""
     columns = _chain_columns(target, scored, best) if pooled is None else _pool_columns(pooled)
     voted_by = list(best.subset.columns) if pooled is None else slice(None)
     labels = pd.array(split.test.labels, dtype="Int8")

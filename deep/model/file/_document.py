@@ -39,7 +39,7 @@ def checksum(content: Mapping[str, object]) -> str:
 
 
 def adaptation_values(adaptation: Adaptation) -> dict[str, object]:
-    """Return what was learned from datasets left out."""
+    """Return the adaptation learned from datasets left out, as JSON values."""
     return {
         "contexts": dict(adaptation.contexts),
         "priors": dict(adaptation.priors),
@@ -48,7 +48,7 @@ def adaptation_values(adaptation: Adaptation) -> dict[str, object]:
 
 
 def correction_values(correction: Correction) -> dict[str, object]:
-    """Return what was learned from labels of one dataset."""
+    """Return the correction learned from labels of one dataset, as JSON values."""
     parts = {"covariance": correction.covariance.tolist(), "misfit": _misfit_values(correction.misfit)}
     return {**vars(correction), **parts}
 

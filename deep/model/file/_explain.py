@@ -19,7 +19,7 @@ Predict = Callable[[npt.NDArray[np.int8]], Floats]
 
 @dataclass(frozen=True)
 class Contribution:
-    """What one voter adds to the log-odds of P(consistent).
+    """The contribution of one voter to the log-odds of P(consistent).
 
     Parameters
     ----------

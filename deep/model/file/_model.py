@@ -269,7 +269,7 @@ class Model:
         return replace(self, table=table, correction=correction)
 
     def explain(self, votes: Sequence[int] | Mapping[str, int]) -> list[Contribution]:
-        """Return what each vote of one row adds to the log-odds of P(consistent).
+        """Return the contribution of each vote of one row to the log-odds of P(consistent).
 
         Parameters
         ----------
@@ -286,7 +286,7 @@ class Model:
         return contributions(self.predict, self.voter_names, row[0])
 
     def document(self) -> dict[str, object]:
-        """Return what the model's file holds; its floats come back as they are."""
+        """Return the content of the model's file; its floats come back bit for bit."""
         spec, cells = self.spec, cell_values(self.kept)
         if self.table is None:  # what a later fit from these cells must come back to
             cells["p"] = self.predict(self.kept.joint.patterns).tolist()

@@ -24,7 +24,7 @@ INDEPENDENT = 0.01
 
 @dataclass(frozen=True, eq=False)
 class Simulation:
-    """What a policy does on rows whose votes are all known.
+    """The outcome of a policy on rows whose votes are all known.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ class AskingPolicy:
         return cls(chosen, p.ravel(), price, float(value[-1]))
 
     def simulate(self, votes: npt.ArrayLike, table: Floats, *, heard: Sequence[int] = ()) -> Simulation:
-        """Return what the policy would have done on rows whose votes are all known.
+        """Return the outcome of the policy on rows whose votes are all known.
 
         Parameters
         ----------

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Adaptation:
-    """What leaving each training dataset out tells of a dataset without labels.
+    """Knowledge about a dataset without labels, learned by leaving each training dataset out.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class Adaptation:
 
 @dataclass(frozen=True, eq=False)
 class Correction:
-    """What labels of one dataset say of P there.
+    """The intercept and slope of P on one dataset, learned from labels of it.
 
     Parameters
     ----------

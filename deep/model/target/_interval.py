@@ -12,7 +12,7 @@ from deep.model.target._spread import LEVEL, MIN_ROWS, WIDEST, cell_log_odds, pa
 
 @dataclass(frozen=True)
 class Transfer:
-    """What leaving each training dataset out tells of a dataset never seen.
+    """The spread of errors on a dataset never seen, learned by leaving each training dataset out.
 
     Parameters
     ----------

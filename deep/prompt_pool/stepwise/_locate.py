@@ -17,7 +17,7 @@ _EDGES = " '.,;:"
 
 @lru_cache(maxsize=4096)
 def _fold_one(character: str) -> str:
-    """Return what is compared of a character: nothing of markup and invisible ones, one sign for all quotes."""
+    """Fold a character for comparison: nothing for markup and invisible ones, one sign for all quotes."""
     if character in _QUOTES:
         return "'"
     if character in _DASHES:

@@ -1,0 +1,131 @@
+"""Rules that hold for the whole house: names, rooms and sizes."""
+
+import ast
+import re
+from collections import defaultdict
+from pathlib import Path
+
+import deep
+
+ROOT = Path(deep.__file__).parent
+TREES = {path.relative_to(ROOT.parent): ast.parse(path.read_text(encoding="utf-8")) for path in ROOT.rglob("*.py")}
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def module_name(path):
+    """Return the dotted name of a file."""
+    parts = path.with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def definitions(*kinds):
+    """Yield (file, node) for every class or function of the package."""
+    for path, tree in TREES.items():
+        yield from ((path, node) for node in ast.walk(tree) if isinstance(node, kinds))
+
+
+def body_lines(node):
+    """Return the number of lines of a function below its docstring."""
+    body = node.body[1:] if ast.get_docstring(node) else node.body
+    return body[-1].end_lineno - body[0].lineno + 1 if body else 0
+
+
+def imported(tree):
+    """Yield the dotted names of deep's modules that a file imports, wherever in it."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def owner(module):
+    """Return the package whose private module this is; None where every part of the name is public."""
+    parts = module.split(".")
+    private = next((i for i, part in enumerate(parts) if part.startswith("_") and not part.startswith("__")), None)
+    return None if private is None else ".".join(parts[:private])
+
+
+def annotations():
+    """Yield every annotation of the package as text."""
+    for tree in TREES.values():
+        for node in ast.walk(tree):
+            if isinstance(node, FUNCTIONS):
+                a = node.args
+                for argument in [*a.posonlyargs, *a.args, *a.kwonlyargs, a.vararg, a.kwarg]:
+                    if argument is not None and argument.annotation is not None:
+                        yield ast.unparse(argument.annotation)
+                if node.returns is not None:
+                    yield ast.unparse(node.returns)
+            elif isinstance(node, ast.AnnAssign):
+                yield ast.unparse(node.annotation)
+
+
+def test_a_class_name_means_one_thing():
+    """No class name stands in two places, private ones included."""
+    places = defaultdict(set)
+    for path, node in definitions(ast.ClassDef):
+        places[node.name].add(str(path))
+    assert {name: sorted(where) for name, where in places.items() if len(where) > 1} == {}
+
+
+def test_private_modules_stay_in_their_package():
+    """A module whose name begins with an underscore is imported only from inside the package that holds it."""
+    reached = [
+        f"{module_name(path)} imports {module}"
+        for path, tree in TREES.items()
+        for module in imported(tree)
+        if module.startswith("deep") and owner(module) is not None
+        if not f"{module_name(path)}.".startswith(f"{owner(module)}.")
+    ]
+    assert reached == []
+
+
+def test_functions_and_files_are_short():
+    """No function body above 60 lines, no file above 400."""
+    long = [f"{path}:{node.lineno} {node.name}" for path, node in definitions(*FUNCTIONS) if body_lines(node) > 60]
+    long += [str(path) for path in TREES if len((ROOT.parent / path).read_text(encoding="utf-8").splitlines()) > 400]
+    assert long == []
+
+
+def test_docstrings_name_their_object():
+    """A docstring begins with a verb and its object, or a noun; never with "what"."""
+    vague = [
+        f"{path}:{node.lineno}"
+        for path, node in definitions(ast.ClassDef, *FUNCTIONS)
+        if re.match(r"(?:Returns? |Yields? )?what\b", ast.get_docstring(node) or "", re.IGNORECASE)
+    ]
+    assert vague == []
+
+
+def test_any_is_rare():
+    """At most one annotation in twenty says `Any`."""
+    found = list(annotations())
+    assert sum(bool(re.search(r"\bAny\b", text)) for text in found) <= 0.05 * len(found)
+
+
+def test_studies_are_a_small_part():
+    """The studies hold at most a quarter of the lines of code."""
+    lines = {
+        path: sum(bool(line.strip()) for line in (ROOT.parent / path).read_text(encoding="utf-8").splitlines())
+        for path in TREES
+    }
+    studies = sum(n for path, n in lines.items() if path.parts[1] == "experiments")
+    assert studies <= 0.25 * sum(lines.values())
+
+
+def test_exports_are_listed_one_a_line():
+    """A package's list of exports has one line a name, and no name twice."""
+    for package in sorted(ROOT.rglob("__init__.pyi")):
+        lines = [line for line in package.read_text(encoding="utf-8").splitlines() if line.startswith("from ")]
+        assert all(re.fullmatch(r"from \.[\w.]+ import (\w+) as \1", line) for line in lines), package
+        assert len(set(lines)) == len(lines), package
+
+
+def test_the_glossary_is_true():
+    """docs/glossary.md has ten words, and each name of the code that it gives exists."""
+    text = (ROOT.parent / "docs" / "glossary.md").read_text(encoding="utf-8")
+    assert len(re.findall(r"^\| \*\*", text, re.MULTILINE)) == 10
+    classes = {node.name for _, node in definitions(ast.ClassDef)}
+    named = re.findall(r"`([A-Z]\w+)(?:\.\w+)?`", text)
+    assert [name for name in named if name not in classes] == []
