@@ -8,8 +8,8 @@ export OPENAI_API_KEY=unused OPENAI_BASE_URL="http://127.0.0.1:${PORT:-8766}/v1"
 OUT=${OUT:-runs/example-llm-votes}
 mkdir -p "$OUT"
 
-deep votes examples/claims.csv --pool deep-3 --model stand-in --out "$OUT/votes.parquet" --dry-run
-deep votes examples/claims.csv --pool deep-3 --model stand-in --out "$OUT/votes.parquet"
+deep votes examples/claims.csv --pool deep-3 --llm stand-in --out "$OUT/votes.parquet" --dry-run
+deep votes examples/claims.csv --pool deep-3 --llm stand-in --out "$OUT/votes.parquet"
 deep votes report "$OUT/votes.ledger.sqlite"
 deep fit "$OUT/votes.parquet" --exclude weather --sizes 3 --ensembler LogisticRegression --calibrator platt \
     --out "$OUT/model.json"

@@ -69,7 +69,7 @@ class Plan:
     def __post_init__(self) -> None:
         repeated = next((v for i, v in enumerate(self.voters) if v in self.voters[:i]), None)
         if repeated is not None:
-            raise InputError(f"`prompt` and `model` must name each voter once. Got {repeated!r} twice.")
+            raise InputError(f"`prompt` and `llm` must name each voter once. Got {repeated!r} twice.")
 
     @cached_property
     def voters(self) -> list[str]:

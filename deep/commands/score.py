@@ -77,7 +77,7 @@ def _score_texts(fitted: "model.Model", args: argparse.Namespace, options: "mode
     examples.check()
     if args.sequential:
         asking.check_sequential(fitted)
-    finder = asking.Finder(args.prompt, args.encoder, args.model[0] if args.model else None, args.allow_mismatch)
+    finder = asking.Finder(args.prompt, args.encoder, args.llm[0] if args.llm else None, args.allow_mismatch)
     plan = finder.plan(fitted, examples, lambda: endpoint_of(args))
     with tempfile.TemporaryDirectory() as folder:
         ask = ask_options(args, args.out or Path(folder, "one")) if plan.asks else None

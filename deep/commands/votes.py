@@ -12,9 +12,9 @@ from deep.exceptions import ExitStatus, InputError
 
 EXAMPLES = """\
 examples:
-  deep votes claims.csv --pool deep-9 --model gpt-4o-mini --dry-run
+  deep votes claims.csv --pool deep-9 --llm gpt-4o-mini --dry-run
       how many calls, tokens and dollars it would take; nothing is sent
-  deep votes claims.csv --pool deep-9 --model gpt-4o-mini --budget 5.00 --out votes.parquet
+  deep votes claims.csv --pool deep-9 --llm gpt-4o-mini --budget 5.00 --out votes.parquet
       ask, and stop before the bill can pass five dollars; run again, it asks only what is missing
   deep votes summedits --lexical all --out votes.parquet
       judge by words alone: no model, no key, no cost

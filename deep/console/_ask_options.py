@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def add_call_options(parser: argparse.ArgumentParser) -> None:
-    """Add where to ask, how fast, for how much, and where the ledger is; `--model` may be repeated."""
+    """Add where to ask, how fast, for how much, and where the ledger is; `--llm` may be repeated."""
     add = parser.add_argument
-    add("--model", **SEVERAL, metavar="NAME", help="models, as the endpoint names them")
+    add("--llm", **SEVERAL, metavar="NAME", help="LLMs, as the endpoint names them")
     add("--base-url", metavar="URL", help="an OpenAI-compatible endpoint (default: OPENAI_BASE_URL, or OpenAI)")
     add("--endpoint-name", metavar="NAME", help="its name in the ledger, if its address may change")
     add("--api-key-env", default="OPENAI_API_KEY", metavar="VARIABLE", help="where the key is (default OPENAI_API_KEY)")
@@ -36,16 +36,16 @@ def add_call_options(parser: argparse.ArgumentParser) -> None:
 
 
 def check_models(args: argparse.Namespace) -> tuple[str, ...]:
-    """Return the models, at least one, with names that can be written down."""
-    if not args.model:
-        raise InputError("`model` must be given. Got none.")
-    twice = [name for name in args.model if args.model.count(name) > 1]
+    """Return the LLMs, at least one, with names that can be written down."""
+    if not args.llm:
+        raise InputError("`llm` must be given. Got none.")
+    twice = [name for name in args.llm if args.llm.count(name) > 1]
     if twice:
-        raise InputError(f"`model` must name each model once. Got {twice[0]!r} twice.")
-    wrong = [name for name in (*args.model, args.endpoint_name or "") if not is_storable(name)]
+        raise InputError(f"`llm` must name each LLM once. Got {twice[0]!r} twice.")
+    wrong = [name for name in (*args.llm, args.endpoint_name or "") if not is_storable(name)]
     if wrong:
-        raise InputError(f"`model` and `endpoint_name` must be text without NUL. Got {wrong[0]!r}.")
-    return tuple(args.model)
+        raise InputError(f"`llm` and `endpoint_name` must be text without NUL. Got {wrong[0]!r}.")
+    return tuple(args.llm)
 
 
 def endpoint_of(args: argparse.Namespace) -> str:

@@ -56,8 +56,8 @@ def score_options(args: argparse.Namespace) -> "model.ScoreOptions":
         raise InputError(f"`error_cost` must be above 0. Got {args.error_cost!r}.")
     if args.out is None and (args.votes or args.input is not None):
         raise InputError(f"`out` must be given with `{'votes' if args.votes else 'input'}`. Got none.")
-    if not args.votes and len(args.model) > 1:
-        raise InputError(f"`model` must name one LLM to ask in place of the fitted ones. Got {len(args.model)}.")
+    if not args.votes and len(args.llm) > 1:
+        raise InputError(f"`llm` must name one LLM to ask in place of the fitted ones. Got {len(args.llm)}.")
     if not args.votes and args.allow_missing:
         raise InputError("`allow_missing` must be given with `votes`. Got it with text, whose judges are all run.")
     return model.ScoreOptions(args.allow_mismatch, args.allow_missing, _prior(args.prior, learnable=bool(args.votes)))

@@ -97,7 +97,7 @@ def test_the_command_finds_the_same_votes_in_the_same_ledger(tmp_path, capsys):
     with ScriptedLLM(script) as server:
         votes = ask(EXAMPLES, "deep-3", llm="tiny", ledger=str(ledger), base_url=server.url, samples=2)
         count = server.count
-        words = ["--pool", "deep-3", "--samples", "2", "--model", "tiny", "--base-url", server.url]
+        words = ["--pool", "deep-3", "--samples", "2", "--llm", "tiny", "--base-url", server.url]
         words += ["--ledger", str(ledger), "--out", str(out)]
         assert main(["votes", str(tmp_path / "pets.csv"), *words]) == 0
         assert server.count == count

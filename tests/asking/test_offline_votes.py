@@ -165,7 +165,7 @@ def test_prompts_and_checks_fill_one_matrix_with_prompts_asked(tmp_path, monkeyp
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     examples = write_examples(tmp_path / "news.csv", 12)
     with FaultServer() as server:
-        asked = ["--prompt", PROMPTS[0], "--model", "tiny", "--base-url", server.url]
+        asked = ["--prompt", PROMPTS[0], "--llm", "tiny", "--base-url", server.url]
         status, out = run(examples, *asked, "--lexical", "coverage", "numbers", "--json")
         assert status == 0
         first = pd.read_parquet(out)
@@ -195,7 +195,7 @@ def test_a_dry_run_counts_and_writes_nothing(examples, capsys):
     [
         ([], "must be given. Got none."),
         (["--lexical", "number"], "`lexical` must be one of all, coverage, "),
-        (["--lexical", "numbers", "--prompt", PROMPTS[0]], "`model` must be given"),
+        (["--lexical", "numbers", "--prompt", PROMPTS[0]], "`llm` must be given"),
         (["--embedding", "no/such/folder/here"], "no/such/folder/here"),
     ],
 )

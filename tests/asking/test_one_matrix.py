@@ -59,7 +59,7 @@ def examples(tmp_path, monkeypatch):
 def test_fifteen_judges_fill_one_matrix_that_loo_ensembles(examples, capsys):
     """Nine DEEP prompts, four FECT variants, stepwise and tiered: a vote or a reason everywhere, then an ensemble."""
     out = examples.with_name("votes.parquet")
-    judges = ["--pool", "deep-9", "fect-json", "--judge", "stepwise", "tiered", "--model", "tiny"]
+    judges = ["--pool", "deep-9", "fect-json", "--judge", "stepwise", "tiered", "--llm", "tiny"]
     with ScriptedLLM(script) as server:
         words = [str(examples), *judges, "--base-url", server.url, "--out", str(out), "--json"]
         assert main(words) == 0

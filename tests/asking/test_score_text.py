@@ -61,7 +61,7 @@ def test_examples_are_judged_as_deep_votes_judges_them(asked, capsys):
     news, table = str(asked / "news.csv"), asked / "votes.parquet"
     with FaultServer() as server:
         words = ["--base-url", server.url, "--backoff", "0.02"]
-        assert votes([news, "--prompt", *PROMPTS, "--model", "tiny", "--out", str(table), *words]) == 0
+        assert votes([news, "--prompt", *PROMPTS, "--llm", "tiny", "--out", str(table), *words]) == 0
         out = asked / "s.jsonl"
         assert score([str(asked / "model.json"), "--input", news, "--out", str(out), *words]) == 0
         first = server.count
@@ -89,7 +89,7 @@ def test_what_deep_votes_asked_is_not_asked_again(tmp_path, capsys):
     news, table = write_examples(tmp_path / "news.csv", 60), tmp_path / "votes.parquet"
     with FaultServer() as server:
         common = ["--base-url", server.url, "--ledger", str(tmp_path / "here.sqlite")]
-        judges = ["--prompt", *PROMPTS, "--model", "tiny", "--lexical", "coverage"]
+        judges = ["--prompt", *PROMPTS, "--llm", "tiny", "--lexical", "coverage"]
         words = [str(news), *judges, "--samples", "2", "--temperature", "0.3", "--out", str(table), *common]
         assert votes(words) == 0
         fitted = ["--sizes", "all", *QUICK[2:]]
@@ -172,7 +172,7 @@ def test_a_judge_that_has_changed_is_refused(tmp_path, capsys):
     words = ["--source-text", "a", "--claim-text", "b", "--base-url", "http://127.0.0.1:9"]
     for names, more, what in (
         ([stale, NUMBERS], [], "of another version"),
-        ([PromptJudge(prompt).voter("tiny"), NUMBERS], ["--model", "large"], "of another model"),
+        ([PromptJudge(prompt).voter("tiny"), NUMBERS], ["--llm", "large"], "of another model"),
         ([f"lexical-numbers@{'0' * 8}"], [], "of another version"),
     ):
         others = [LEXICAL[name]().voter() for name in ("negation", "coverage", "dates")]
@@ -186,7 +186,7 @@ def test_a_judge_that_has_changed_is_refused(tmp_path, capsys):
 def test_another_model_is_asked_where_that_is_allowed(asked):
     """Its votes stand for those of the fitted one."""
     with FaultServer() as server:
-        words = ["--input", asked / "news.csv", "--model", "large", "--allow-mismatch", "--base-url", server.url]
+        words = ["--input", asked / "news.csv", "--llm", "large", "--allow-mismatch", "--base-url", server.url]
         found = scored(asked, *words)
         assert server.count == 20
     voters = rows(asked / "s.ledger.sqlite", "SELECT DISTINCT voter FROM items ORDER BY voter")
@@ -219,7 +219,7 @@ def test_the_budget_stops_it_and_nothing_is_scored(asked, capsys):
         (["--input", "none.csv", "--out", "s.csv"], "`examples` must be"),
         (["--input", "bad.csv", "--out", "s.csv"], "columns"),
         (["--input", "twice.csv", "--out", "s.csv"], "must be unique"),
-        (["--source-text", "a", "--claim-text", "b", "--model", "x", "y"], "must name one LLM"),
+        (["--source-text", "a", "--claim-text", "b", "--llm", "x", "y"], "must name one LLM"),
         (["--source-text", "a", "--claim-text", "b", "--allow-missing"], "`allow_missing` must be given with `votes`"),
     ],
 )

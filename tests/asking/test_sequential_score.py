@@ -130,7 +130,7 @@ def test_a_full_run_later_buys_the_rest_only(tmp_path):
         assert 0 < first < 160
         assert panel.server.duplicates == rows(tmp_path / "here.sqlite", "SELECT sum(attempts - 1) FROM requests")[0][0]
         count = panel.server.count
-        words = ["--prompt", *PROMPTS, "--model", "tiny", "--base-url", panel.server.url, *map(str, ledger), *COMMON]
+        words = ["--prompt", *PROMPTS, "--llm", "tiny", "--base-url", panel.server.url, *map(str, ledger), *COMMON]
         table = tmp_path / "votes.parquet"
         assert votes([str(panel.examples), *words, "--out", str(table), "--max-failure-rate", "1"]) == 0
         assert panel.server.count == count
@@ -210,7 +210,7 @@ def test_several_samples_are_one_judge(tmp_path, capsys):
     examples = write_examples(tmp_path / "news.csv", 60)
     with ScriptedLLM(at_random(3)) as server:
         words = ["--base-url", server.url, "--ledger", str(tmp_path / "l.sqlite"), *COMMON]
-        sampled = ["--prompt", *PROMPTS[:3], "--model", "tiny", "--samples", "2", "--out", str(tmp_path / "v.parquet")]
+        sampled = ["--prompt", *PROMPTS[:3], "--llm", "tiny", "--samples", "2", "--out", str(tmp_path / "v.parquet")]
         assert votes([str(examples), *sampled, *words, "--max-failure-rate", "1"]) == 0
         count = server.count
         fitted = ["--out", str(tmp_path / "model.json"), "--sizes", "all", "--max-failure-rate", "1", *QUICK[2:]]

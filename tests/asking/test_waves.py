@@ -54,7 +54,7 @@ def write(path, claims, source=SOURCE):
 def command(examples, url, *more):
     """Return a command line that is quick about its retries."""
     out = examples.with_name("votes.parquet")
-    common = ["--judge", "toy", "--model", "tiny", "--base-url", url, "--out", str(out), "--backoff", "0.01"]
+    common = ["--judge", "toy", "--llm", "tiny", "--base-url", url, "--out", str(out), "--backoff", "0.01"]
     return [str(examples), *common, "--endpoint-name", "here", *map(str, more)]
 
 
@@ -272,7 +272,7 @@ def test_the_batch_api_takes_a_wave_at_a_time(tmp_path):
 def test_an_unknown_judge_is_one_line(tmp_path, capsys):
     """The names are told."""
     examples = write(tmp_path / "pets.csv", CLAIMS)
-    assert main([str(examples), "--judge", "twin", "--model", "tiny"]) == 2
+    assert main([str(examples), "--judge", "twin", "--llm", "tiny"]) == 2
     assert capsys.readouterr().err == "error: `judge` must be one of toy. Got 'twin'.\n"
 
 

@@ -202,7 +202,7 @@ def test_what_cannot_be_done_is_one_clear_line(home, capsys, words, complaint):
 
 def test_votes_takes_a_benchmark_by_name_and_columns_by_flags(published, tmp_path, capsys):
     """As many calls as examples; nothing is sent."""
-    asked = ("--prompt", "deep-strict-steps", "--model", "m", "--base-url", "http://127.0.0.1:9/v1")
+    asked = ("--prompt", "deep-strict-steps", "--llm", "m", "--base-url", "http://127.0.0.1:9/v1")
     common = (*asked, "--dry-run", "--json", "--out", str(tmp_path / "votes.parquet"))
     assert deep_main(["votes", "fect", *common]) == 0
     assert json.loads(capsys.readouterr().out)["calls"] == 410

@@ -45,7 +45,7 @@ def _environment(monkeypatch):
 def arguments(examples, url, *more, prompts=PROMPTS[:2]):
     """Return a command line that is quick about its retries."""
     out = examples.with_name("votes.parquet")
-    common = ["--prompt", *prompts, "--model", "tiny", "--base-url", url, "--out", str(out)]
+    common = ["--prompt", *prompts, "--llm", "tiny", "--base-url", url, "--out", str(out)]
     return [str(examples), *common, "--backoff", "0.02", "--timeout", "5", *map(str, more)]
 
 
@@ -245,7 +245,7 @@ def test_the_prompts_of_one_document_go_together(tmp_path):
     examples = write_examples(tmp_path / "news.csv", 12, claims=2)
     with FaultServer(latency=0.05) as server:
         server.keep_bodies = True
-        more = ("--pool", "deep-3-doc-first", "--model", "tiny", "--base-url", server.url, "--concurrency", "4")
+        more = ("--pool", "deep-3-doc-first", "--llm", "tiny", "--base-url", server.url, "--concurrency", "4")
         assert main([str(examples), *more, "--out", str(tmp_path / "votes.parquet")]) == 0
         documents = [_document(body) for body in server.bodies]
         times = [at for at, _, _ in server.log]
@@ -386,7 +386,7 @@ def test_every_format_is_read_alike(tmp_path, kind):
         (["--samples", "0"], "`samples` must be 1 or more"),
         (["--prices", "no-such-file"], "`prices` must be a readable TOML file"),
         (["--prompt", "deep-strict-steps"], "must name each voter once"),
-        (["--model", "m\udc80"], "`model` and `endpoint_name` must be text without NUL"),
+        (["--llm", "m\udc80"], "`llm` and `endpoint_name` must be text without NUL"),
         (["--prompt", "nonsense"], "`id` must be one of"),
         (["--out", "votes.csv"], "`out` must end in .parquet"),
         (["--out", "nowhere/votes.parquet"], "`out` must lie in a folder that can be written to"),
@@ -412,7 +412,7 @@ def test_a_bad_option_is_one_clear_line(examples, capsys, more, complaint):
 def test_openai_itself_needs_a_key(examples, capsys, monkeypatch):
     """Without a key nothing is sent to the default endpoint."""
     monkeypatch.delenv("OPENAI_API_KEY")
-    assert main([str(examples), "--pool", "deep-3", "--model", "m", "--out", str(examples.with_name("v.parquet"))]) == 2
+    assert main([str(examples), "--pool", "deep-3", "--llm", "m", "--out", str(examples.with_name("v.parquet"))]) == 2
     assert "`OPENAI_API_KEY` must hold the API key" in capsys.readouterr().err
 
 

@@ -34,7 +34,7 @@ from tests.experiments.cognibench_case import (
 from tests.prompt_pool.tiered_script import MARKED, REPLY, task_of
 from tests.scripted_llm import Fault, ScriptedLLM
 
-RUN = ["--model", "tiny", "--threshold", "2", "3", "5", "--ablation"]
+RUN = ["--llm", "tiny", "--threshold", "2", "3", "5", "--ablation"]
 
 
 @pytest.fixture(autouse=True)
@@ -289,7 +289,7 @@ def test_what_stays_open_leaves_the_metric(tmp_path, capsys):
     out = tmp_path / "run"
     second = lambda asked: Fault("truncated") if LOVED in asked.user else script(asked)  # noqa: E731
     with ScriptedLLM(second) as server:
-        assert main(["--data", str(data), "--model", "tiny", *options(server.url), "--out", str(out), "--json"]) == 0
+        assert main(["--data", str(data), "--llm", "tiny", *options(server.url), "--out", str(out), "--json"]) == 0
     results = json.loads(capsys.readouterr().out)
     parts = {m["method"]: m["parts"] for m in results["methods"]}
     for method in ("Direct prompting (tiny)", "Tiered (threshold = 3) (tiny)"):
@@ -383,7 +383,7 @@ def test_the_budget_stops_it(tmp_path, capsys):
     prices = tmp_path / "prices.toml"
     prices.write_text("[tiny]\ninput = 1000.0\noutput = 0.0\n")
     with ScriptedLLM(script) as server:
-        more = ["--model", "tiny", *options(server.url), "--prices", str(prices), "--out", str(tmp_path / "run")]
+        more = ["--llm", "tiny", *options(server.url), "--prices", str(prices), "--out", str(tmp_path / "run")]
         assert main(["--data", str(data), *more, "--budget", "3"]) == 3
         assert "stopped: the budget is reached. Nothing was written" in capsys.readouterr().err
         assert not (tmp_path / "run").exists()
@@ -395,7 +395,7 @@ def test_the_budget_stops_it(tmp_path, capsys):
     [
         (["--data", "no-such-folder"], "`data` must be a folder or cognibench. Got 'no-such-folder'."),
         (["--data", "EMPTY"], "`data` must be JSON. Got"),
-        (["--data", "DATA", "--model", "a", "a"], "`model` must name each model once. Got 'a' twice."),
+        (["--data", "DATA", "--llm", "a", "a"], "`llm` must name each LLM once. Got 'a' twice."),
         (["--data", "DATA", "--samples", "0"], "`samples` must be 1 or more. Got 0."),
         (["--data", "DATA", "--threshold", "6"], "`threshold` must be a whole number from 1 to 5. Got '6'."),
         (["--data", "DATA", "--threshold", "two"], "`threshold` must be a whole number from 1 to 5. Got 'two'."),
@@ -466,13 +466,13 @@ def test_as_a_voter(tmp_path):
     lines.append({"source": "A mill.", "claim": f"{MILL} {LONG}", "example_id": "best"})
     examples.write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
     honest = lambda asked: script(asked).replace("ungrounded", "grounded")  # noqa: E731
-    judges = ["--judge", "tiered", "tiered:rational", "tiered:irrefutable", "--model", "tiny"]
+    judges = ["--judge", "tiered", "tiered:rational", "tiered:irrefutable", "--llm", "tiny"]
     with ScriptedLLM(honest) as server:
         out = tmp_path / "votes.parquet"
         assert votes_main([str(examples), *judges, *options(server.url), "--out", str(out)]) == 0
         n_calls = server.count
         frame = pd.read_parquet(out).set_index("item_id")
-        common = [str(examples), "--model", "tiny", *options(server.url), "--out", str(out)]
+        common = [str(examples), "--llm", "tiny", *options(server.url), "--out", str(out)]
         assert votes_main([*common, "--judge", "tiered", "--level", "irrefutable"]) == 0
         assert server.count == n_calls
         by_option = pd.read_parquet(out).columns[-1]
@@ -544,7 +544,7 @@ def test_judges_of_one_answer_on_the_release(data_home, tmp_path, capsys):
         return MARKED.sub(tagged, REPLY.search(asked.user)[2])
 
     with ScriptedLLM(constant) as server:
-        ask = ["--model", "tiny", "--samples", "1", "--base-url", server.url]
+        ask = ["--llm", "tiny", "--samples", "1", "--base-url", server.url]
         assert main(["--data", str(folder), *ask, "--out", str(tmp_path / "run"), "--json"]) == 0
     parts = {method["method"]: method["parts"] for method in json.loads(capsys.readouterr().out)["methods"]}
     assert parts["Tiered (threshold = 1) (tiny)"] == parts["always hallucinated"]
@@ -559,7 +559,7 @@ def test_the_guide_shows_what_is_printed(data_home, tmp_path, capsys):
     guide = (Path(__file__).parents[2] / "docs" / "cognibench.md").read_text(encoding="utf-8")
     for line in printed[:6]:
         assert line in guide
-    assert main(["--data", str(folder), "--model", "m", "--dry-run"]) == 0
+    assert main(["--data", str(folder), "--llm", "m", "--dry-run"]) == 0
     calls = re.findall(r"at most ([\d,]+) calls", capsys.readouterr().out)
     assert calls == ["136", "2,720"]
     assert "at most 2,720 calls" in guide

@@ -95,7 +95,7 @@ def close(value):
 
 def test_every_figure_is_the_one_worked_out_by_hand(claims, capsys):
     """Six claims, two models, four prompts, three runs: counts, means, deviations, intervals, flips, alpha."""
-    models = ["--model", "alpha", "--model", "beta", "--reasoning", "alpha", "--runs", "3"]
+    models = ["--llm", "alpha", "--llm", "beta", "--reasoning", "alpha", "--runs", "3"]
     with ScriptedLLM(script) as server:
         assert main(command(claims, server.url, *models)) == 0
         assert server.count == 6 * 2 * 4 * 3
@@ -150,7 +150,7 @@ def test_xml_gives_the_same_verdicts(claims):
     found = []
     for output in ("json", "xml"):
         with ScriptedLLM(script) as server:
-            assert main(command(claims, server.url, "--model", "alpha", "--runs", "1", "--output", output)) == 0
+            assert main(command(claims, server.url, "--llm", "alpha", "--runs", "1", "--output", output)) == 0
         verdicts = pd.read_csv(claims.with_name("fect") / "verdicts.csv")
         found.append(verdicts.set_index(["prompt", "item_id"])["vote"])
     pd.testing.assert_series_equal(*found)
@@ -160,7 +160,7 @@ def test_xml_gives_the_same_verdicts(claims):
 def test_the_tables_are_laid_out_as_the_papers(claims):
     """A row a model, a column a prompt, mean ± deviation; the best of each column is marked in the report."""
     with ScriptedLLM(script) as server:
-        models = ["--model", "alpha,beta", "--prompt", "3d-ttc,3d,basic-ttc,basic", "--runs", "3"]
+        models = ["--llm", "alpha,beta", "--prompt", "3d-ttc,3d,basic-ttc,basic", "--runs", "3"]
         assert main(command(claims, server.url, *models)) == 0
     out = claims.with_name("fect")
     table = pd.read_csv(out / "table-2-f1.csv", index_col="model", dtype=str)
@@ -182,7 +182,7 @@ def test_the_tables_are_laid_out_as_the_papers(claims):
 def test_a_3d_verdict_keeps_its_parts(claims):
     """Units, what is concrete, what interpretive, and what failed lie beside every 3d-ttc verdict."""
     with ScriptedLLM(script) as server:
-        assert main(command(claims, server.url, "--model", "beta", "--runs", "1", "--prompt", "3d-ttc,basic")) == 0
+        assert main(command(claims, server.url, "--llm", "beta", "--runs", "1", "--prompt", "3d-ttc,basic")) == 0
     verdicts = pd.read_csv(claims.with_name("fect") / "verdicts.csv").set_index(["prompt", "item_id"])
     assert json.loads(verdicts.loc[("3d-ttc", 5), "evidence"]) == ["units: a unit", "concrete: unit", "failed: a tie"]
     assert json.loads(verdicts.loc[("3d-ttc", 3), "evidence"]) == ["units: a unit", "concrete: unit"]
@@ -193,7 +193,7 @@ def test_the_published_file_and_the_judges_of_one_answer(tmp_path, data_home, mo
     """345 factual and 65 not; always factual and never factual get what these counts imply."""
     monkeypatch.setenv("DEEP_DATA_HOME", str(data_home))
     out = tmp_path / "fect"
-    judges = ["--model", "always", "never", "--prompt", "basic", "--runs", "1", "--json"]
+    judges = ["--llm", "always", "never", "--prompt", "basic", "--runs", "1", "--json"]
     with ScriptedLLM(lambda asked: {"verdict": "TRUE" if asked.model == "always" else "FALSE"}) as server:
         words = ["--data", "fect", "--base-url", server.url, "--out", str(out), *judges]
         assert main(words) == 0
@@ -215,7 +215,7 @@ def test_the_published_file_and_the_judges_of_one_answer(tmp_path, data_home, mo
 def test_a_dry_run_counts_every_call(claims, capsys):
     """Claims times prompts times models times runs, and nothing is sent or written."""
     with ScriptedLLM(script) as server:
-        assert main(command(claims, server.url, "--model", "alpha", "--runs", "10", "--dry-run")) == 0
+        assert main(command(claims, server.url, "--llm", "alpha", "--runs", "10", "--dry-run")) == 0
         assert server.count == 0
     assert "240 calls to make" in capsys.readouterr().out
     assert not claims.with_name("fect").exists()
@@ -225,7 +225,7 @@ def test_the_budget_stops_it_before_anything_is_written(claims, tmp_path, capsys
     """Status 3; more money goes on where it was."""
     prices = tmp_path / "prices.toml"
     prices.write_text("[alpha]\ninput = 10.0\noutput = 10.0\n")
-    options = ["--model", "alpha", "--prompt", "basic", "--runs", "2", "--prices", prices]
+    options = ["--llm", "alpha", "--prompt", "basic", "--runs", "2", "--prices", prices]
     with ScriptedLLM(script) as server:
         assert main(command(claims, server.url, *options, "--budget", "0.03")) == 3
         bought = server.count
@@ -241,17 +241,17 @@ def test_the_budget_stops_it_before_anything_is_written(claims, tmp_path, capsys
     [
         (["--prompt", "4d"], "`prompt` must be one of 3d, 3d-ttc, basic, basic-ttc. Got '4d'."),
         (["--runs", "0"], "`runs` must be 1 or more. Got 0."),
-        (["--model", "alpha"], "`model` must name each model once. Got 'alpha' twice."),
+        (["--llm", "alpha"], "`llm` must name each LLM once. Got 'alpha' twice."),
         (["--temperature", "-1"], "`temperature` must be a number of at least 0. Got -1.0."),
         (["--out", "CLAIMS/below"], "`out` must be in a folder that can be written to"),
-        (["--reasoning", "o1"], "`reasoning` must be among `model`. Got 'o1'."),
+        (["--reasoning", "o1"], "`reasoning` must be among `llm`. Got 'o1'."),
         (["--label-column", "none"], "none"),
     ],
 )
 def test_what_it_refuses_is_one_line(claims, capsys, words, complaint):
     """Status 2, nothing sent, nothing written."""
     words = [word.replace("CLAIMS", str(claims)) for word in words]
-    assert main(command(claims, "http://127.0.0.1:9/v1", "--model", "alpha", *words)) == 2
+    assert main(command(claims, "http://127.0.0.1:9/v1", "--llm", "alpha", *words)) == 2
     said = capsys.readouterr().err
     assert complaint in said
     assert said.count("\n") == 1
@@ -261,7 +261,7 @@ def test_what_it_refuses_is_one_line(claims, capsys, words, complaint):
 def test_the_authors_file_is_read_as_it_is(tmp_path, data_home, capsys):
     """By its path, under their names of the columns."""
     file = data_home / "fect" / "fect_benchmark.csv"
-    words = ["--data", str(file), "--model", "m", "--prompt", "basic", "--dry-run", "--out", str(tmp_path / "fect")]
+    words = ["--data", str(file), "--llm", "m", "--prompt", "basic", "--dry-run", "--out", str(tmp_path / "fect")]
     assert main([*words, "--base-url", "http://127.0.0.1:9/v1"]) == 0
     assert "4,100 calls to make" in capsys.readouterr().out
 
@@ -271,7 +271,7 @@ def test_a_file_in_another_layout_is_named_by_its_option(tmp_path, capsys):
     for name, content in (("a.csv", b"a,b\n1,2\n"), ("b.csv", b""), ("c.csv", b"source,claim\n\xff,x\n"), ("d", None)):
         if content is not None:
             (tmp_path / name).write_bytes(content)
-        assert main(command(tmp_path / name, "http://127.0.0.1:9/v1", "--model", "alpha")) == 2
+        assert main(command(tmp_path / name, "http://127.0.0.1:9/v1", "--llm", "alpha")) == 2
         said = capsys.readouterr().err
         assert said.startswith("error: `data` must ")
         assert said.count("\n") == 1
@@ -282,7 +282,7 @@ def test_labels_are_needed(tmp_path, capsys):
     """A claim without a label cannot be scored."""
     data = tmp_path / "claims.csv"
     data.write_text("source,claim,label\na,b,1\nc,d,\n", encoding="utf-8")
-    assert main(command(data, "http://127.0.0.1:9/v1", "--model", "alpha")) == 2
+    assert main(command(data, "http://127.0.0.1:9/v1", "--llm", "alpha")) == 2
     assert "must have a label, 0 or 1, in every row. Got 1 rows without" in capsys.readouterr().err
 
 

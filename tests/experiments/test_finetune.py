@@ -115,7 +115,7 @@ def ask(folder, out, url):
     examples = write_lines(
         folder / "news.csv", ["source,claim", *(f"Dam {i} held.,Water {i} rose." for i in range(90, 93))]
     )
-    options = ["--prompt", "yes-no", "--model", "tuned", "--base-url", url, "--out", str(out / "v.parquet")]
+    options = ["--prompt", "yes-no", "--llm", "tuned", "--base-url", url, "--out", str(out / "v.parquet")]
     status = votes([str(examples), *options])
     found = pd.read_parquet(out / "v.parquet")
     return status, found.iloc[:, -1].tolist(), pd.read_parquet(out / "v.reasons.parquet")["reason"].tolist()
@@ -410,7 +410,7 @@ def test_the_tuned_model_judges_through_transformers_serve(folder, tuned, tmp_pa
     next(running)
     try:
         examples = write_lines(tmp_path / "news.csv", ["source,claim", "Dam 90 held.,Water 90 rose."])
-        options = ["--prompt", "yes-no", "--model", str(tuned), "--base-url", f"http://127.0.0.1:{port}/v1"]
+        options = ["--prompt", "yes-no", "--llm", str(tuned), "--base-url", f"http://127.0.0.1:{port}/v1"]
         assert votes([str(examples), *options, "--out", str(tmp_path / "v.parquet")]) == 0
         assert pd.read_parquet(tmp_path / "v.parquet").iloc[0, -1] == 1
     finally:

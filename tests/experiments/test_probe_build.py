@@ -36,7 +36,7 @@ def words(folder, server, *more, models=MODELS, out="bench"):
     """Return the command line of a build."""
     base = ["build", "--articles", str(folder / "articles.jsonl"), "--out", str(folder / out), "--backoff", "0.01"]
     common = ["--endpoint-name", "here", "--ledger", str(folder / "ledger.sqlite"), "--base-url", server.url]
-    return [*base, "--model", *models, *common, *map(str, more)]
+    return [*base, "--llm", *models, *common, *map(str, more)]
 
 
 def every_sample(folder, out="bench"):
@@ -212,7 +212,7 @@ def test_nothing_usable_is_an_error(tmp_path, capsys):
         assert main(words(tmp_path, server, "--attempts", 1, models=["writer"])) == 2
     said = capsys.readouterr().err
     assert said == (
-        "error: `model` must give usable answers. Got none; 4 ask: refused, 4 restyle: refused, 4 summarize: refused.\n"
+        "error: `llm` must give usable answers. Got none; 4 ask: refused, 4 restyle: refused, 4 summarize: refused.\n"
     )
     assert not (tmp_path / "bench").exists()
 
@@ -292,7 +292,7 @@ def test_any_judge_is_measured_on_the_benchmark(built, tmp_path, capsys):
     data = built[0] / "bench"
     with ScriptedLLM(answer) as server:
         out = tmp_path / "votes.parquet"
-        common = ["--model", "writer", "--base-url", server.url, "--out", str(out)]
+        common = ["--llm", "writer", "--base-url", server.url, "--out", str(out)]
         assert votes_main([str(data / "evaluation.jsonl"), "--judge", "stepwise", "direct", *common]) == 0
         assert Counter(map(step_of, server.asked))["find"] == 2 * (4 + 3), "asked once for each claim about a source"
     votes = pd.read_parquet(out)
@@ -309,7 +309,7 @@ def test_any_judge_is_measured_on_the_benchmark(built, tmp_path, capsys):
     votes.iloc[1:].to_parquet(out)
     assert main(words) == 2
     assert "`votes` must have a row for every sample. Got none for 'a" in capsys.readouterr().err
-    assert main([*words, "--model", "m"]) == 2
+    assert main([*words, "--llm", "m"]) == 2
     for wrong in (__file__, str(tmp_path), "absent.parquet"):
         capsys.readouterr()
         assert main(["eval", "--data", str(data), "--votes", wrong, "--out", str(tmp_path / "voters")]) == 2
@@ -344,7 +344,7 @@ def as_reply(text):
         ("--consensus", "1.5", "`consensus` must lie in"),
         ("--evaluation-share", "0", "`evaluation_share` must lie in"),
         ("--attempts", "0", "`attempts` must be 1 or more"),
-        ("--model", "m", "`model` must name each model once. Got 'm' twice."),
+        ("--llm", "m", "`llm` must name each LLM once. Got 'm' twice."),
         ("--articles", "absent.jsonl", "`articles` must be readable. Got 'absent.jsonl': No such file"),
         ("--articles", "absent.txt", "`articles` must be a CSV, JSONL or Parquet file"),
         ("--tasks", "poetry", "`tasks` must be one of question_answering, style_transfer, summarization"),
@@ -353,7 +353,7 @@ def as_reply(text):
 def test_wrong_options(tmp_path, capsys, option, value, message):
     """One line, status 2."""
     write_articles(tmp_path / "articles.jsonl", 1)
-    base = ["build", "--articles", str(tmp_path / "articles.jsonl"), "--out", str(tmp_path / "b"), "--model", "m"]
+    base = ["build", "--articles", str(tmp_path / "articles.jsonl"), "--out", str(tmp_path / "b"), "--llm", "m"]
     assert main([*base, option, value]) == 2
     assert message in capsys.readouterr().err
 

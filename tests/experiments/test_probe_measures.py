@@ -122,7 +122,7 @@ def measured(tmp_path, monkeypatch):
     def run(*more):
         with ScriptedLLM(script) as server:
             out = tmp_path / "out"
-            words = ["eval", "--data", str(tmp_path), "--model", "m", "--out", str(out), "--base-url", server.url]
+            words = ["eval", "--data", str(tmp_path), "--llm", "m", "--out", str(out), "--base-url", server.url]
             assert main([*words, "--endpoint-name", "here", "--ledger", str(tmp_path / "l.sqlite"), *more]) == 0
         steps = pd.read_csv(out / "steps.csv")
         return {(r.step, r.measure, r.task): (r.hits, r.total) for r in steps.itertuples()}, out
@@ -202,7 +202,7 @@ def test_every_figure_of_the_pipeline(measured, capsys):
 @pytest.mark.parametrize(("match", "hits"), [("exact", 2), ("normalised", 3), ("semantic", 4)])
 def test_the_matching_rule_decides_what_is_the_same_claim(measured, match, hits):
     """Equal strings; equal but for case and punctuation; or equal in a judge's eyes."""
-    judge = ["--match-model", "judge"] if match == "semantic" else []
+    judge = ["--match-llm", "judge"] if match == "semantic" else []
     found, _ = measured("--stage", "decompose", "--match", match, *judge)
     assert found["decompose", "precision", SUMMARY] == (hits, 5)
     assert found["decompose", "recall", SUMMARY] == (hits, 4)
@@ -211,7 +211,7 @@ def test_the_matching_rule_decides_what_is_the_same_claim(measured, match, hits)
 
 def test_a_semantic_match_reaches_the_later_steps(measured):
     """The printer is now the hallucinated claim: found, rightly failed, located."""
-    found, _ = measured("--match", "semantic", "--match-model", "judge")
+    found, _ = measured("--match", "semantic", "--match-llm", "judge")
     assert found["evaluate", "accuracy_hallucinated", ALL] == (1, 1)
     assert found["evaluate", "accuracy", SUMMARY] == (2, 3)
     assert found["locate", "claim_precision", ALL] == (1, 2)
@@ -335,7 +335,7 @@ def test_a_wrong_row_is_named(tmp_path, capsys, change, message):
     """One line with the place, status 2, nothing written."""
     path = tmp_path / "evaluation.jsonl"
     path.write_text(json.dumps({**samples()[0].to_row(), **change}) + "\n", encoding="utf-8")
-    assert main(["eval", "--data", str(path), "--model", "m", "--out", str(tmp_path / "out")]) == 2
+    assert main(["eval", "--data", str(path), "--llm", "m", "--out", str(tmp_path / "out")]) == 2
     error = capsys.readouterr().err
     assert message in error
     assert "in row 1 of" in error

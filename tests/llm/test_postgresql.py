@@ -237,7 +237,7 @@ def test_killed_at_twenty_random_moments(ledger, tmp_path, monkeypatch):
 
     with FaultServer(latency=0.05) as server:
         out = ["--out", str(tmp_path / "votes.parquet"), "--ledger", ledger, "--concurrency", "16"]
-        where = ["--model", "tiny", "--base-url", server.url]
+        where = ["--llm", "tiny", "--base-url", server.url]
         toll = kill_and_resume([str(examples), "--prompt", *PROMPTS, *where, *out], tmp_path, server, fetch)
     sys.stderr.write(f"{toll}\n")
     assert (toll.lost, toll.bought_again) == (0, 0)

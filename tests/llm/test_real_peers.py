@@ -95,7 +95,7 @@ def test_transformers_serve(transformers_server, tmp_path):
     """Every example gets a vote or a reason; log-probabilities and schemas are ignored, and that is noticed."""
     url, model = transformers_server
     examples = write_examples(tmp_path / "news.csv", 6)
-    options = ["--prompt", "yes-no", "fect-3d-direct-json", "--model", model, "--base-url", url, "--soft"]
+    options = ["--prompt", "yes-no", "fect-3d-direct-json", "--llm", model, "--base-url", url, "--soft"]
     status = main(
         [str(examples), *options, "--max-tokens", "16", "--concurrency", "4", "--out", str(tmp_path / "v.parquet")]
     )
@@ -113,7 +113,7 @@ def test_transformers_serve(transformers_server, tmp_path):
 def test_transformers_serve_knows_its_model(transformers_server, tmp_path, capsys):
     """Another model's name is refused with HTTP 400, and the run stops at once."""
     examples = write_examples(tmp_path / "news.csv", 6)
-    options = ["--prompt", "yes-no", "--model", "org/nothing", "--base-url", transformers_server[0]]
+    options = ["--prompt", "yes-no", "--llm", "org/nothing", "--base-url", transformers_server[0]]
     assert main([str(examples), *options, "--out", str(tmp_path / "v.parquet")]) == 2
     assert "The endpoint refuses every request" in capsys.readouterr().err
 
@@ -147,7 +147,7 @@ def test_litellm_proxy(litellm_server, tmp_path, monkeypatch, model, status, exp
     url, key = litellm_server
     monkeypatch.setenv("PROXY_KEY", key)
     examples = write_examples(tmp_path / "news.csv", 6)
-    options = ["--prompt", "yes-no", "--model", model, "--base-url", url, "--api-key-env", "PROXY_KEY"]
+    options = ["--prompt", "yes-no", "--llm", model, "--base-url", url, "--api-key-env", "PROXY_KEY"]
     options += ["--max-attempts", "2", "--backoff", "0.1", "--out", str(tmp_path / "v.parquet")]
     assert main([str(examples), *options]) == status
     assert rows(tmp_path / "v.ledger.sqlite", "SELECT outcome, count(*) FROM attempts GROUP BY outcome") == [expected]
@@ -159,7 +159,7 @@ def test_litellm_proxy_with_a_wrong_key(litellm_server, tmp_path, monkeypatch, c
     """One request, and the run stops."""
     monkeypatch.setenv("PROXY_KEY", "sk-wrong-wrong-wrong")
     examples = write_examples(tmp_path / "news.csv", 6)
-    options = ["--prompt", "yes-no", "--model", "yes", "--base-url", litellm_server[0], "--api-key-env", "PROXY_KEY"]
+    options = ["--prompt", "yes-no", "--llm", "yes", "--base-url", litellm_server[0], "--api-key-env", "PROXY_KEY"]
     assert main([str(examples), *options, "--out", str(tmp_path / "v.parquet")]) == 2
     said = capsys.readouterr().err
     assert "The endpoint refuses every request" in said

@@ -34,9 +34,9 @@ EXAMPLES = """\
 examples:
   deep cognibench --data cognibench --out runs/cognibench
       the published labels alone: statistics, rates, figures, and the judges that always say the same; no calls
-  deep cognibench --data cognibench --model gpt-4o-mini --out runs/cognibench --dry-run
+  deep cognibench --data cognibench --llm gpt-4o-mini --out runs/cognibench --dry-run
       the most calls that the judges of a model can take; nothing is sent
-  deep cognibench --data cognibench --model gpt-4o-mini --threshold 2 3 --ablation --out runs/cognibench
+  deep cognibench --data cognibench --llm gpt-4o-mini --threshold 2 3 --ablation --out runs/cognibench
       Tables 2, 3 and 5 and Figures 5 to 8; again, it asks only what is missing
   deep cognibench --data cognibench --encoder models/nli --out runs/cognibench
       an encoder reads every sentence beside its knowledge, as a baseline
@@ -114,7 +114,7 @@ def _asked(args: argparse.Namespace) -> "list[AskedJudge]":
     thresholds = [int(word) for word in args.threshold] or [args.samples // 2 + 1]
     contrasts = None if args.examples is None else load_contrasts(args.examples)
     return asked_judges(
-        check_models(args) if args.model else (),
+        check_models(args) if args.llm else (),
         level=args.level,
         samples=args.samples,
         thresholds=thresholds,

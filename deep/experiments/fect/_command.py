@@ -2,7 +2,7 @@
 
 ::
 
-    deep fect --data fect --model gpt-4o --runs 10 --out fect
+    deep fect --data fect --llm gpt-4o --runs 10 --out fect
 
 Exit status: 0 done, 2 an error, 3 the budget is reached, 130 interrupted.
 """
@@ -50,11 +50,11 @@ PROMPTS = {"basic": "basic-direct", "basic-ttc": "basic-reasoned", "3d": "3d-dir
 
 EXAMPLES = """\
 examples:
-  deep fect --data fect --model gpt-4o --runs 10 --dry-run
+  deep fect --data fect --llm gpt-4o --runs 10 --dry-run
       how many calls and dollars it would take; nothing is sent
-  deep fect --data fect --model gpt-4o o1 --reasoning o1 --budget 50 --out fect
+  deep fect --data fect --llm gpt-4o o1 --reasoning o1 --budget 50 --out fect
       Tables 2, 4 and 5, Figures 5, 7 and 8, and self-consistency over ten runs
-  deep fect --data claims.csv --model tiny --prompt 3d-ttc --runs 3 --output xml
+  deep fect --data claims.csv --llm tiny --prompt 3d-ttc --runs 3 --output xml
       one prompt on claims of your own, each with a label
 """
 
@@ -110,7 +110,7 @@ def _plan(args: argparse.Namespace) -> "Plan":
     models = check_models(args)
     apart = [name for name in args.reasoning if name not in models]
     if apart:
-        raise InputError(f"`reasoning` must be among `model`. Got {apart[0]!r}.")
+        raise InputError(f"`reasoning` must be among `llm`. Got {apart[0]!r}.")
     ours = [f"fect-{PROMPTS[name]}-{args.output}" for name in names]
     judges = judges_of("prompt", ours, Sampling(args.runs, args.temperature))
     return Plan(examples=_examples(args), columns=planned_voters(judges, models), endpoint=endpoint_of(args))

@@ -2,7 +2,7 @@
 
 Every line of the data is {"messages": [{"role": ..., "content": ...}, ...]}, as `export-sft` of the companion systems
 writes it; the model learns the assistant's replies and nothing else. The tuned model is a folder that any
-OpenAI-compatible server loads, and so a judge like any other: deep votes --base-url ... --model ...
+OpenAI-compatible server loads, and so a judge like any other: deep votes --base-url ... --llm ...
 """
 
 import lazy_loader

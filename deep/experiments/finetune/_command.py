@@ -27,7 +27,7 @@ EXAMPLES = """examples:
   deep finetune --data sft.jsonl --base models/small --preset probe --lora --epochs 2 --out tuned
   deep finetune --data sft.jsonl --base models/small --preset probe --lora --epochs 2 --out tuned --resume
   transformers serve tuned --port 8000 &
-  deep votes mine.csv --prompt yes-no --model tuned --base-url http://127.0.0.1:8000/v1 --out votes.parquet
+  deep votes mine.csv --prompt yes-no --llm tuned --base-url http://127.0.0.1:8000/v1 --out votes.parquet
 """
 
 

@@ -13,28 +13,28 @@ from deep.experiments.probe._records import TASKS
 
 EXAMPLES = """\
 examples:
-  deep probe build --articles articles.jsonl --out bench --model writer judge-2 judge-3 judge-4
-  deep probe eval --data bench --model gpt-4o-mini --out bench-eval
+  deep probe build --articles articles.jsonl --out bench --llm writer judge-2 judge-3 judge-4
+  deep probe eval --data bench --llm gpt-4o-mini --out bench-eval
   deep probe export-sft --data bench --out sft.jsonl
 """
 
 BUILD = """\
 examples:
-  deep probe build --articles articles.jsonl --out bench --model writer judge-2 judge-3 judge-4 --budget 20
+  deep probe build --articles articles.jsonl --out bench --llm writer judge-2 judge-3 judge-4 --budget 20
       12 responses an article (3 tasks, 4 complexities) with claims, evidence and spans
-  deep probe build --articles articles.jsonl --out bench --model writer --tasks summarization
+  deep probe build --articles articles.jsonl --out bench --llm writer --tasks summarization
       one task, and a single model that finds evidence and votes on it
 """
 
 EVAL = """\
 examples:
-  deep probe eval --data bench --model gpt-4o-mini --out bench-eval
+  deep probe eval --data bench --llm gpt-4o-mini --out bench-eval
       every step of the model's own pipeline, and the direct prompt beside it
-  deep probe eval --data bench --model gpt-4o-mini --stage find --out bench-find
+  deep probe eval --data bench --llm gpt-4o-mini --stage find --out bench-find
       evidence finding alone, on the claims of the benchmark
-  deep probe eval --data bench --model a b --match semantic --match-model c --out bench-eval
+  deep probe eval --data bench --llm a b --match semantic --match-llm c --out bench-eval
       claims that say the same in other words count as the same, in the eyes of a third model
-  deep votes bench/evaluation.jsonl --judge stepwise --pool deep-9 --model gpt-4o-mini --out votes.parquet
+  deep votes bench/evaluation.jsonl --judge stepwise --pool deep-9 --llm gpt-4o-mini --out votes.parquet
   deep probe eval --data bench --votes votes.parquet --out bench-voters
       any judge of deep, by task and complexity
 """
@@ -99,7 +99,7 @@ def _eval_options(parser: CommandParser) -> None:
     add("--votes", metavar="FILE", help="measure the voters of this vote file instead of asking anything")
     add("--stage", choices=STAGES, default="all", help="one step on gold input, or all on the model's own")
     add("--match", choices=MATCHES, default="normalised", help="when two claims are the same")
-    add("--match-model", metavar="NAME", help="judges whether two claims say the same, where --match is semantic")
+    add("--match-llm", metavar="NAME", help="judges whether two claims say the same, where --match is semantic")
     add_options(parser, "json", json={"help": "print results.json and nothing else"})
     add_call_options(parser)
 

@@ -93,7 +93,7 @@ def _write(out: Path, found: Sequence[BuiltSample], splits: Mapping[str, str], s
     samples = [result.sample for result in found if result.sample is not None]
     rejected = Counter(f"{each.step}: {each.why}" for result in found for each in result.rejected)
     if not samples:
-        raise InputError(f"`model` must give usable answers. Got none; {_counted(rejected)}.")
+        raise InputError(f"`llm` must give usable answers. Got none; {_counted(rejected)}.")
     by_split = {name: [s for s in samples if splits[s.article_id] == name] for name in SPLITS}
     left_out = sum((result.counts for result in found), Counter[str]())
     table = statistics(samples)

@@ -35,8 +35,8 @@ def split_samples(data: Path, split: str) -> list[Sample]:
 
 def evaluate(args: argparse.Namespace) -> int:
     """Run ``deep probe eval``."""
-    if (args.match == "semantic") != (args.match_model is not None):
-        raise InputError(f"`match_model` must be given exactly where `match` is semantic. Got {args.match_model!r}.")
+    if (args.match == "semantic") != (args.match_llm is not None):
+        raise InputError(f"`match_llm` must be given exactly where `match` is semantic. Got {args.match_llm!r}.")
     samples = split_samples(args.data, "evaluation")
     models = check_models(args)
     check_replaceable(args.out)
@@ -56,8 +56,8 @@ def evaluate(args: argparse.Namespace) -> int:
 
 def evaluate_votes(args: argparse.Namespace) -> int:
     """Run ``deep probe eval --votes``."""
-    if args.model:
-        raise InputError(f"`votes` must be given without `model`. Got {args.model[0]!r} too.")
+    if args.llm:
+        raise InputError(f"`votes` must be given without `llm`. Got {args.llm[0]!r} too.")
     return measure_votes(args, split_samples(args.data, "evaluation"))
 
 
@@ -92,7 +92,7 @@ def _with_equivalents(
         for sample in samples:
             for model in models:
                 observed = values[_identity(args.stage, model, sample)]
-                yield _identity("match", model, sample), args.match_model, equivalence_program(observed, sample)
+                yield _identity("match", model, sample), args.match_llm, equivalence_program(observed, sample)
 
     matched = ask(args, programs)
     return {
@@ -105,7 +105,7 @@ def _with_equivalents(
 def _results(args: argparse.Namespace, samples: Sequence[Sample], found: Mapping[str, Sequence[Measure]]) -> JsonObject:
     return {
         "schema_version": 1,
-        "settings": {"stage": args.stage, "match": args.match, "match_model": args.match_model},
+        "settings": {"stage": args.stage, "match": args.match, "match_model": args.match_llm},
         "samples": len(samples),
         "claims": sum(len(sample.claims) for sample in samples),
         "models": {model: [m.row() for m in measures] for model, measures in found.items()},
