@@ -1,5 +1,6 @@
 """How every figure looks and is saved: one palette, figures outside pyplot, the same bytes for the same figure."""
 
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,11 +50,15 @@ def save_figure(figure: "Figure", path: str | Path) -> tuple[Path, Path]:
         The two files.
     """
     import matplotlib as mpl
+    from matplotlib.text import Text
 
+    for text in figure.findobj(Text):
+        text.set_parse_math(False)  # type: ignore[attr-defined]  # a $ in a name is a $
     png, svg = (Path(f"{path}.{suffix}") for suffix in ("png", "svg"))
-    figure.savefig(png, dpi=150, bbox_inches="tight", metadata={"Software": None})
-    # Without a salt of its own an SVG gets random ids.
-    with mpl.rc_context({"svg.hashsalt": "deep"}):
+    # Without a salt of its own an SVG gets random ids. A character that the font lacks is drawn as a box.
+    with mpl.rc_context({"svg.hashsalt": "deep"}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        figure.savefig(png, dpi=150, bbox_inches="tight", metadata={"Software": None})
         figure.savefig(svg, bbox_inches="tight", metadata={"Date": None})
     return png, svg
 

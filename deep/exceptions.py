@@ -13,7 +13,7 @@ line of a :class:`DeepError` and exits with status 2; anything else is a bug and
 
 from enum import IntEnum
 
-__all__ = ["DeepError", "ExitStatus", "InputError", "MissingDependencyError", "StoppedError"]
+__all__ = ["DeepError", "ExitStatus", "InputError", "MissingDependencyError", "StoppedError", "printable"]
 
 
 class ExitStatus(IntEnum):
@@ -32,8 +32,24 @@ class ExitStatus(IntEnum):
         return cls.DONE if reason is None else cls[reason.upper()]
 
 
+def printable(text: str) -> str:
+    r"""Return a text with an escape for whatever would end a line, move a cursor or hide.
+
+    Examples
+    --------
+    >>> printable("a voter named \x1b[31m\u202e")
+    'a voter named \\x1b[31m\\u202e'
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
 class DeepError(Exception):
     """Base of every error that a user can cause and mend."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class InputError(DeepError, ValueError):

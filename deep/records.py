@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._checks import Labels, Texts, Votes, check_consistent_length, check_labels, check_votes
+from deep._names import check_name
 from deep.exceptions import InputError
 
 __all__ = ["ABSTAIN", "Example", "Judgment", "Reason", "VoteMatrix"]
@@ -132,8 +133,8 @@ class VoteMatrix:
     Raises
     ------
     InputError
-        Lengths differ, a vote or label is out of range, a voter name is repeated, or an example id is
-        repeated within a dataset.
+        Lengths differ, a vote or label is out of range, a voter name is repeated, an example id is repeated within a
+        dataset, or a name is no printable text on one line.
 
     Examples
     --------
@@ -178,6 +179,10 @@ class VoteMatrix:
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
+        named = {"voter_names": voters, "datasets": self.dataset_names, "families": self.families.values()}
+        for param, given in named.items():
+            for name in given:
+                check_name(name, param)
         self._check_unique()
 
     def _check_unique(self) -> None:

@@ -59,6 +59,9 @@ def test_vote_matrix_keeps_rows_together():
         ({"voter_names": ["strict", "strict"]}, "`voter_names` must be unique. Got 'strict' more than once"),
         ({"example_ids": ["a", "a", "a"]}, "`example_ids` must be unique within a dataset. Got 'a' twice in 'news'"),
         ({"datasets": ["news"]}, "`datasets` must have 3 entries, one a row. Got 1"),
+        ({"voter_names": ["a\nb", "b"]}, r"`voter_names` must be printable .* U\+000A"),
+        ({"datasets": ["news", "news", "\x1b[2J"]}, r"`datasets` must be printable .* U\+001B"),
+        ({"families": {"news": "\u202e"}}, r"`families` must be printable .* U\+202E"),
         ({"document_ids": ["d"]}, "`document_ids` must have 3 entries, one a row. Got 1"),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 
 import deep
 from deep.cli import COMMANDS, main
-from deep.console import CommandParser, Subcommand, Values, run_subcommand
+from deep.console import CommandParser, Subcommand, Values, print_result, run_subcommand
 from deep.exceptions import DeepError, StoppedError
 
 
@@ -170,3 +170,15 @@ def test_values_repeat_split_and_keep_file_names(tmp_path, monkeypatch):
     assert given.votes == ["x", "y", "a,b.csv", "z"]
     assert vars(given) == {"votes": given.votes}
     assert parser.parse_args([]).votes == ["unset"]
+
+
+def test_errors_and_output_are_printable_lines(monkeypatch, capsys):
+    """An ANSI escape, a mark of writing direction or a line break in a name reaches no terminal."""
+
+    def refuse(_args):
+        raise DeepError("Got '\x1b[31m\u202eevil\n'.")
+
+    assert ran(refuse, monkeypatch) == 2
+    assert capsys.readouterr().err == "error: Got '\\x1b[31m\\u202eevil\\n'.\n"
+    print_result({}, ["an item \x1b[2J", "résumé 日本"], as_json=False)
+    assert capsys.readouterr().out == "an item \\x1b[2J\nrésumé 日本\n"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby, islice, product
 
+from deep._names import check_name
 from deep.asking._replay import Entry, ProgramId, RequestProgram, as_requests
 from deep.datasets import Examples
 from deep.exceptions import InputError
@@ -70,6 +71,8 @@ class Plan:
         repeated = next((v for i, v in enumerate(self.voters) if v in self.voters[:i]), None)
         if repeated is not None:
             raise InputError(f"`prompt` and `llm` must name each voter once. Got {repeated!r} twice.")
+        for voter in self.voters:
+            check_name(voter, "llm")
 
     @cached_property
     def voters(self) -> list[str]:

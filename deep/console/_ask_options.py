@@ -5,7 +5,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deep._text import is_storable
+from deep._names import check_name
 from deep.console._options import SEVERAL
 from deep.exceptions import InputError
 
@@ -42,9 +42,10 @@ def check_models(args: argparse.Namespace) -> tuple[str, ...]:
     twice = [name for name in args.llm if args.llm.count(name) > 1]
     if twice:
         raise InputError(f"`llm` must name each LLM once. Got {twice[0]!r} twice.")
-    wrong = [name for name in (*args.llm, args.endpoint_name or "") if not is_storable(name)]
-    if wrong:
-        raise InputError(f"`llm` and `endpoint_name` must be text without NUL. Got {wrong[0]!r}.")
+    for name in args.llm:
+        check_name(name, "llm")
+    if args.endpoint_name:
+        check_name(args.endpoint_name, "endpoint_name")
     return tuple(args.llm)
 
 

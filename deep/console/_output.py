@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from deep._files import to_json
+from deep.exceptions import printable
 
 Results = Mapping[str, Any]
 """JSON values by key."""
@@ -14,7 +15,12 @@ SCHEMA = {"schema_version": 1}
 
 def print_result(results: Results, lines: Iterable[str], *, as_json: bool) -> None:
     """Print results as JSON, or else the lines that say the same to a person."""
-    sys.stdout.write(to_json(dict(results)) if as_json else "\n".join(lines).rstrip("\n") + "\n")
+    sys.stdout.write(to_json(dict(results)) if as_json else _shown("\n".join(lines)))
+
+
+def _shown(text: str) -> str:
+    """Return lines as a terminal may have them, whatever names they hold."""
+    return "\n".join(map(printable, text.rstrip("\n").split("\n"))) + "\n"
 
 
 def percent(share: float, of: float = 1) -> str:

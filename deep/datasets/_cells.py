@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from deep._checks import Floats, Labels, Mask, Texts, Votes
+from deep._names import check_name
 from deep.datasets._source import Column, shown
 from deep.exceptions import InputError
 
@@ -37,6 +38,15 @@ def text_cells(column: Column, *, required: bool = False) -> Texts:
     encoded = texts(column, required=required).combine_chunks().dictionary_encode()
     distinct = np.array(encoded.dictionary.to_pylist(), dtype=object)
     cells: Texts = distinct[encoded.indices.to_numpy()]
+    return cells
+
+
+def name_cells(column: Column, *, required: bool = False) -> Texts:
+    """Return a column of names as strings, empty where a cell is."""
+    cells = text_cells(column, required=required)
+    for name in set(cells) - {""}:
+        if not name.isprintable():
+            check_name(name, column.name, where=f" at {column.where(int(np.flatnonzero(cells == name)[0]))}")
     return cells
 
 

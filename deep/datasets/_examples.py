@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from deep._names import check_name
 from deep._text import is_storable
 from deep.datasets._rows import ENDINGS, Located, Row, ending_of, read_rows
 from deep.exceptions import InputError
@@ -120,6 +121,10 @@ class _Rows(Examples):
         for field, name in names.items():
             if name is not None and not is_storable(name):
                 raise self._wrong(field, "text without NUL", "Use plain Unicode text", values, number, line)
+        if names["dataset"] is not None:
+            check_name(
+                names["dataset"], "dataset", where=f" {self._place(number, line)}, column {self.columns['dataset']!r}"
+            )
         label = _text(values["label"]) or ""
         if label.lower() not in _LABELS:
             remedy = "Write 1 for consistent, 0 for not, nothing where unknown"

@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from deep._names import check_name
 from deep.datasets._csv import csv_records
 from deep.exceptions import InputError
 
@@ -118,6 +119,7 @@ class Source(ABC):
                     f"`paths` must have a name above every column. Got none above column {position} of {self.path}. "
                     "Save the table without its row index."
                 )
+            check_name(name, "paths", where=f" above column {position} of {self.path}")
             if name in seen:
                 raise InputError(f"`paths` must have unique column names. Got {shown(name)} twice in {self.path}.")
             seen.add(name)

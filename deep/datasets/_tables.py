@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from deep._checks import Floats, Labels, Rows, Texts, Votes
-from deep.datasets._cells import label_cells, score_cells, text_cells, texts, vote_cells
+from deep.datasets._cells import label_cells, name_cells, score_cells, text_cells, texts, vote_cells
 from deep.datasets._join import Joined, Part, check_repeated, join_parts, number_items
 from deep.datasets._source import Column, Source, open_source, shown
 from deep.exceptions import InputError
@@ -359,13 +359,13 @@ def _read_part(source: Source, names: tuple[str, ...], ignored: frozenset[str], 
     data = source.read([*roles, *names])
     values = [cells(data[name]) for name in names]
     item_id = text_cells(data["item_id"], required=True)
-    optional = {name: text_cells(data[name]) if name in data else None for name in ("document_id", "family")}
     return Part(
         source,
-        dataset=text_cells(data["dataset"], required=True),
+        dataset=name_cells(data["dataset"], required=True),
         item_id=item_id,
         label=label_cells(data["label"]) if "label" in data else None,
-        **optional,
+        document_id=text_cells(data["document_id"]) if "document_id" in data else None,
+        family=name_cells(data["family"]) if "family" in data else None,
         names=names,
         values=np.column_stack(values) if values else np.empty((len(item_id), 0)),
     )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from deep._figures import AMBER, BLUE, GRAY, RED, new_figure, save_figures
+from deep._names import file_name
 from deep.calibration import plot_reliability
 from deep.evaluate._result import LooResult, Row, Run
 
@@ -41,9 +42,10 @@ def write_figures(
     figures = {}
     for result in found:
         run = result.results
-        figures[f"balanced-accuracy-{run['test']}"] = balanced_accuracy(run)
+        name = file_name(run["test"])
+        figures[f"balanced-accuracy-{name}"] = balanced_accuracy(run)
         if run["recommended"]["ece"] is not None:
-            figures[f"reliability-{run['test']}"] = reliability(result)
+            figures[f"reliability-{name}"] = reliability(result)
     if thresholds:
         figures["thresholds"] = draw_optimal_thresholds(thresholds)
         figures["threshold-transfer"] = draw_threshold_transfer([result.results for result in found])

@@ -1,5 +1,6 @@
 """A table as Markdown, as rows of JSON, and as files: one way for every study and report."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
 from pathlib import Path
@@ -11,6 +12,10 @@ import pandas as pd
 from deep.evaluate._result import Row
 
 P = ParamSpec("P")
+
+
+MARKUP = re.compile(r"[\\|]|<(?=[A-Za-z/!?])")
+"""Characters of a cell that Markdown would take for its own."""
 
 
 def framed(rows: Callable[P, Iterator[Row]]) -> Callable[P, pd.DataFrame]:
@@ -25,7 +30,7 @@ def framed(rows: Callable[P, Iterator[Row]]) -> Callable[P, pd.DataFrame]:
 
 def markdown(frame: pd.DataFrame) -> Iterator[str]:
     """Yield the lines of a Markdown table; fractions with four decimals, empty where there is no value."""
-    yield "| " + " | ".join(map(str, frame.columns)) + " |"
+    yield "| " + " | ".join(map(_text, frame.columns)) + " |"
     yield "|" + " --- |" * len(frame.columns)
     for row in frame.itertuples(index=False):
         yield "| " + " | ".join(_text(value) for value in row) + " |"
@@ -34,7 +39,7 @@ def markdown(frame: pd.DataFrame) -> Iterator[str]:
 def _text(value: object) -> str:
     if isinstance(value, float):
         return "" if value != value else f"{value:.4f}"
-    return "" if value is None else str(value).replace("|", "\\|")
+    return "" if value is None else MARKUP.sub(r"\\\g<0>", " ".join(str(value).splitlines()))
 
 
 def write_table(

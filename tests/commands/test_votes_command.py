@@ -386,7 +386,7 @@ def test_every_format_is_read_alike(tmp_path, kind):
         (["--samples", "0"], "`samples` must be 1 or more"),
         (["--prices", "no-such-file"], "`prices` must be a readable TOML file"),
         (["--prompt", "deep-strict-steps"], "must name each voter once"),
-        (["--llm", "m\udc80"], "`llm` and `endpoint_name` must be text without NUL"),
+        (["--llm", "m\udc80"], "`llm` must be printable text on one line"),
         (["--prompt", "nonsense"], "`id` must be one of"),
         (["--out", "votes.csv"], "`out` must end in .parquet"),
         (["--out", "nowhere/votes.parquet"], "`out` must lie in a folder that can be written to"),

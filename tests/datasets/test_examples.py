@@ -48,6 +48,9 @@ def write(path, examples):
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1).filter(str.strip)
 ids = texts.map(str.strip)
+names = (
+    st.text(st.characters(exclude_categories=["Cc", "Cf", "Cs", "Zl", "Zp"]), min_size=1).map(str.strip).filter(bool)
+)
 some_examples = st.lists(
     st.builds(
         Example,
@@ -55,7 +58,7 @@ some_examples = st.lists(
         claim=texts,
         example_id=ids,
         label=st.sampled_from([0, 1, None]),
-        dataset=ids,
+        dataset=names,
         document_id=st.none() | ids,
     ),
     min_size=1,

@@ -336,3 +336,27 @@ def test_long_values_are_cut(tmp_path):
     message = fault(read_votes, path)
     assert "...'" in message
     assert len(message) < 250 + len(str(path))
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+@pytest.mark.parametrize("name", ["a\n; DROP TABLE votes; --", "\x1b[31mred", "a\u202eb", " "])
+@pytest.mark.parametrize("read", [read_votes, read_scores])
+def test_a_voter_whose_name_is_not_printable(tmp_path, name, read, suffix):
+    """The place is told, in a line that is itself printable."""
+    path = write_rows(tmp_path / f"v.{suffix}", ["dataset", "item_id", "b", name], [["d", "x", "1", "1"]])
+    message = fault(read, path)
+    assert message.startswith("`paths` must be printable text on one line. Got ")
+    assert message.endswith(f" above column 4 of {path}. Rename it.")
+    assert message.isprintable()
+
+
+@pytest.mark.parametrize("column", ["dataset", "family"])
+def test_a_dataset_whose_name_is_not_printable(tmp_path, column):
+    """File, column and row are told."""
+    rows = [["d", "x", "f", "1"], ["e", "x", "g", "1"]]
+    rows[1][0 if column == "dataset" else 2] = "a\u2028b"
+    path = write_rows(tmp_path / "v.csv", ["dataset", "item_id", "family", "a"], rows)
+    assert fault(read_votes, path) == (
+        f"`{column}` must be printable text on one line. Got the line separator U+2028 in 'a\\u2028b' at {path}, "
+        f"column '{column}', row 2 (line 3). Rename it."
+    )

@@ -17,8 +17,11 @@ from deep.records import VoteMatrix
 from tests.datasets.tables import fault
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=5)
+NAME = st.text(st.characters(exclude_categories=["Cc", "Cf", "Cs", "Zl", "Zp"]), min_size=1, max_size=5).filter(
+    str.strip
+)
 RESERVED = {"dataset", "item_id", "label", "document_id", "family"}
-VOTER = TEXT.filter(lambda name: name not in RESERVED and not name.startswith("__index_level_"))
+VOTER = NAME.filter(lambda name: name not in RESERVED and not name.startswith("__index_level_"))
 VOTE = st.sampled_from([1, 0, -1])
 SUFFIX = st.sampled_from(["csv", "parquet"])
 
@@ -26,7 +29,7 @@ SUFFIX = st.sampled_from(["csv", "parquet"])
 @st.composite
 def vote_tables(draw: st.DrawFn) -> VoteMatrix:
     """Return votes with odd names, some of them missing."""
-    items = draw(st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=8, unique=True))
+    items = draw(st.lists(st.tuples(NAME, TEXT), min_size=1, max_size=8, unique=True))
     voters = draw(st.lists(VOTER, min_size=1, max_size=4, unique=True))
     votes = draw(
         st.lists(st.lists(VOTE, min_size=len(voters), max_size=len(voters)), min_size=len(items), max_size=len(items))

@@ -22,6 +22,26 @@ def test_markdown_has_four_decimals_and_leaves_out_what_is_missing() -> None:
     assert (first, second) == ("| a\\|b | 0.5000 | 1 |", "| c |  | 2 |")
 
 
+def test_names_cannot_break_a_markdown_table_or_become_markup() -> None:
+    """Neither in a cell nor above a column, as in the table of error correlations."""
+    frame = pd.DataFrame({"a|b": ["x\ny"], "<script>": ["<img src=x> a < b"], "c": ["\\|"]})
+    head, _, row = markdown(frame)
+    assert head == "| a\\|b | \\<script> | c |"
+    assert row == "| x y | \\<img src=x> a < b | \\\\\\| |"
+
+
+def test_figures_take_names_to_the_letter(tmp_path: Path) -> None:
+    """A $ starts no formula, markup stays text, and a character that the font lacks is no warning."""
+    figure = new_figure(2, 1)
+    axes = figure.subplots()
+    axes.set_title("$\\frac{</text><script>$ 日本")
+    axes.set_yticks([0, 1], ["$x$ & y", "$\\nonsense$"])
+    save_figures({"odd": figure}, tmp_path)
+    svg = (tmp_path / "odd.svg").read_text(encoding="utf-8")
+    assert "<script" not in svg
+    assert all(not text.get_parse_math() for text in [axes.title, *axes.get_yticklabels()])
+
+
 def test_rows_of_json_hold_no_nan_and_no_type_of_numpy() -> None:
     """They are written with `allow_nan=False`."""
     rows = records(FRAME)

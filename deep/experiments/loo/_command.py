@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from deep import datasets, evaluate
 from deep._files import check_replaceable, whole_folder, write_results
+from deep._names import file_name
 from deep.console import (
     CALIBRATORS,
     ENSEMBLERS,
@@ -115,7 +116,7 @@ def run(args: argparse.Namespace) -> int:
     votes, scores = read_votes_and_scores(args)
     names = votes.dataset_names
     tests = list(names) if args.test == "all" else [datasets.resolve_dataset(args.test, names, param="test")]
-    folder = args.out or Path("runs") / f"loo-{'all' if args.test == 'all' else tests[0]}"
+    folder = args.out or Path("runs") / f"loo-{'all' if args.test == 'all' else file_name(tests[0])}"
     check_replaceable(folder)
     settings.sizes_for(votes.shape[1])
     try:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from deep._checks import Floats
 from deep._files import whole_file
+from deep._names import check_name
 from deep.exceptions import InputError
 from deep.model.file._model import Model
 from deep.model.file._table import MAX_TABLE_VOTERS, pattern_grid
@@ -56,8 +57,9 @@ def export_table(model: Model, out: Path, to: Literal["csv", "parquet", "sql"], 
     ...     export_table(model, Path(folder, "model.sql"), "sql")
     9
     """
-    if not name.strip() or "\0" in name:
-        raise InputError(f"`table` must be a name. Got {name!r}.")
+    for voter in model.voter_names:
+        check_name(voter, "model")
+    check_name(name, "table")
     patterns, _ = _rows(model)
     with whole_file(out) as scratch:
         if to == "sql":
@@ -99,13 +101,14 @@ def _arrow_table(model: Model) -> "pa.Table":
 def _write_sql(model: Model, name: str, file: TextIO) -> None:
     patterns, p = _rows(model)
     voters, table = [_quoted(voter) for voter in model.voter_names], _quoted(name)
-    same = "\n--   AND ".join(f"v.{voter} IS NOT DISTINCT FROM m.{voter}" for voter in voters)
+    same = "\n  AND ".join(f"v.{voter} IS NOT DISTINCT FROM m.{voter}" for voter in voters)
+    example = f"  SELECT v.*, m.{COLUMN} FROM votes AS v JOIN {table} AS m\n  ON {same};"
     columns = ",\n  ".join([*(f"{voter} SMALLINT" for voter in voters), f"{COLUMN} DOUBLE PRECISION NOT NULL"])
     file.write(
         "-- P(consistent) of every pattern of votes: 1 consistent, 0 inconsistent, NULL no vote.\n"
         "-- To score a table of votes with these columns (SQLite before 3.39: IS in place of IS NOT DISTINCT FROM):\n"
-        f"--   SELECT v.*, m.{COLUMN} FROM votes AS v JOIN {table} AS m\n--   ON {same};\n"
-        f"CREATE TABLE {table} (\n  {columns}\n);\n"
+        + "".join(f"-- {line}\n" for line in example.splitlines())
+        + f"CREATE TABLE {table} (\n  {columns}\n);\n"
     )
     file.writelines(_statements(table, patterns.tolist(), p.tolist()))
 

@@ -1,14 +1,16 @@
 """Read a model file: JSON that is checked before it is believed."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn, SupportsFloat, TypeVar, cast
+from typing import Any, NoReturn, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from deep._checks import Floats
+from deep._names import check_name
+from deep._odds import P_MIN
 from deep.calibration import CALIBRATOR_CLASSES
 from deep.ensembles import ENSEMBLER_NAMES
 from deep.exceptions import InputError
@@ -165,7 +167,7 @@ def from_document(content: Entry) -> Model:
         ensembler=_one_of(made["name"], ENSEMBLER_NAMES, "ensembler"),
         params=dict(made["params"]),
         calibrator=_one_of(content["calibrator"]["name"], (None, *CALIBRATOR_CLASSES), "calibrator"),
-        random_state=int(made["random_state"]),
+        random_state=_count(made["random_state"], "ensembler.random_state"),
     )
     kept = _kept(content["training_cells"], tuple(voter.name for voter in voters), content["weighting"])
     report = {**{name: content[name] for name in REPORT}, "calibrator_map": content["calibrator"]["map"]}
@@ -193,21 +195,25 @@ def _one_of(value: Known, allowed: Iterable[Known], name: str) -> Known:
 
 def _text(value: object, name: str) -> str:
     _expect(isinstance(value, str), f"{name} must have names that are text")
-    return cast("str", value)
+    return check_name(cast("str", value), name)
 
 
 def _transfer(values: Entry | None) -> Transfer | None:
     if values is None:
         return None
-    shifts = {str(name): float(shift) for name, shift in values["shifts"].items()}
-    return Transfer(float(values["level"]), shifts, float(values["spread"]), float(values["quantile"]))
+    shifts = {
+        _text(name, "interval.shifts"): _number(shift, "interval.shifts") for name, shift in values["shifts"].items()
+    }
+    level, spread, quantile = (_number(values[name], f"interval.{name}") for name in ("level", "spread", "quantile"))
+    return Transfer(level, shifts, spread, quantile)
 
 
 def _adaptation(values: Entry | None) -> Adaptation | None:
     if values is None:
         return None
     contexts, priors = (
-        {str(name): _finite(value) for name, value in values[part].items()} for part in ("contexts", "priors")
+        {_text(name, part): _number(value, f"adaptation.{part}") for name, value in values[part].items()}
+        for part in ("contexts", "priors")
     )
     _expect(len(contexts) > 0 and set(contexts) == set(priors), "adaptation must have the same datasets throughout")
     _expect(all(0 <= prior <= 1 for prior in priors.values()), "priors must lie between 0 and 1")
@@ -217,31 +223,43 @@ def _adaptation(values: Entry | None) -> Adaptation | None:
 def _correction(values: Entry | None) -> Correction | None:
     if values is None:
         return None
-    numbers = {name: _finite(values[name]) for name in ("prior", "intercept", "slope")}
+    numbers = {name: _number(values[name], f"correction.{name}") for name in ("prior", "intercept", "slope")}
     _expect(0 < numbers["prior"] < 1, "correction.prior must lie between 0 and 1")
     return Correction(
         prior=numbers["prior"],
         intercept=numbers["intercept"],
         slope=numbers["slope"],
         covariance=_square(values["covariance"]),
-        n_labels=int(values["n_labels"]),
+        n_labels=_count(values["n_labels"], "correction.n_labels"),
         misfit=_misfit(values["misfit"]),
     )
 
 
 def _misfit(values: Entry) -> Misfit:
-    return Misfit(_square(values["second_moment"]), int(values["n_datasets"]), _finite(values["cell_spread"]))
+    spread = _number(values["cell_spread"], "misfit.cell_spread")
+    return Misfit(_square(values["second_moment"]), _count(values["n_datasets"], "misfit.n_datasets"), spread)
 
 
-def _finite(value: SupportsFloat) -> float:
-    number = float(value)
-    _expect(bool(np.isfinite(number)), "numbers must be finite")
-    return number
-
-
-def _square(values: npt.ArrayLike) -> Floats:
+def _numbers(values: object, name: str) -> Floats:
+    """Return a JSON array of numbers; a text or a boolean is none."""
+    numbers = isinstance(values, list) and set(map(type, values)) <= {int, float}
+    _expect(numbers, f"{name} must hold numbers")
     found = np.array(values, dtype=np.float64)
-    _expect(found.shape == (2, 2) and bool(np.isfinite(found).all()), "a covariance must be two by two")
+    _expect(bool(np.isfinite(found).all()), f"{name} must be finite")
+    return found
+
+
+def _number(value: object, name: str) -> float:
+    return float(_numbers([value], name)[0])
+
+
+def _count(value: object, name: str) -> int:
+    return int(_whole([value], None, name)[0])
+
+
+def _square(values: Sequence[object]) -> Floats:
+    found = np.array([_numbers(row, "a covariance") for row in values])
+    _expect(found.shape == (2, 2), "a covariance must be two by two")
     return found
 
 
@@ -249,24 +267,31 @@ def _table(values: Entry | None, n_voters: int) -> Table | None:
     if values is None:
         return None
     p, raw, low, high = (_shares(values[name], 3**n_voters, f"table.{name}") for name in TABLE)
-    _expect((low is None) == (high is None), "table must have low and high or neither")
     if p is None or raw is None:
         raise ValueError("table must have p and uncalibrated")
+    for name, values in (("p", p), ("uncalibrated", raw)):
+        _expect(values.min() >= P_MIN and values.max() <= 1 - P_MIN, f"table.{name} must not reach 0 or 1")
+    if low is None or high is None:
+        _expect(low is high, "table must have low and high or neither")
+        return Table(p, raw)
+    # Earlier versions rounded bounds to 0 and 1.
+    low, high = low.clip(P_MIN, 1 - P_MIN), high.clip(P_MIN, 1 - P_MIN)
+    _expect(bool(((low <= p) & (p <= high)).all()), "table.low, p and high must ascend")
     return Table(p, raw, low, high)
 
 
-def _shares(values: npt.ArrayLike | None, length: int, name: str) -> Floats | None:
+def _shares(values: object, length: int, name: str) -> Floats | None:
     if values is None:
         return None
-    found = np.array(values, dtype=np.float64)
+    found = _numbers(values, name)
     _expect(found.shape == (length,), f"{name} must have {length} entries")
     _expect(bool(((found >= 0) & (found <= 1)).all()), f"{name} must lie between 0 and 1")
     return found
 
 
-def _whole(values: npt.ArrayLike, below: int | None, name: str) -> npt.NDArray[np.int64]:
-    found = np.array(values)
-    _expect(found.dtype == np.int64 and found.ndim == 1, f"{name} must be whole numbers")
+def _whole(values: list[object], below: int | None, name: str) -> npt.NDArray[np.int64]:
+    _expect(set(map(type, values)) <= {int}, f"{name} must be whole numbers")
+    found = np.array(values, dtype=np.int64)
     _expect(bool((found >= 0).all()) and (below is None or bool((found < below).all())), f"{name} is out of range")
     return found
 
@@ -275,14 +300,19 @@ def _kept(values: Entry, names: tuple[str, ...], weighting: str) -> KeptCells:
     patterns = patterns_from_text(list(values["patterns"]), len(names))
     groups = [(_text(row["dataset"], "groups"), row["fold"]) for row in values["groups"]]
     folds = _whole([fold for _, fold in groups], None, "folds")
-    counts = np.zeros((len(patterns), len(groups), 2), dtype=np.int64)
+    shape = (len(patterns), len(groups), 2)
     place = tuple(
         _whole(values[f"cell_{axis}"], size, f"cell_{axis}")
-        for axis, size in zip(("pattern", "group", "label"), counts.shape, strict=True)
+        for axis, size in zip(("pattern", "group", "label"), shape, strict=True)
     )
     n = _whole(values["cell_count"], None, "cell_count")
     _expect({len(axis) for axis in place} == {len(n)}, "training_cells must have arrays of one length")
-    np.add.at(counts, place, n)
+    _expect(len(np.unique(patterns, axis=0)) == len(patterns), "patterns must come once each")
+    used = all(len(np.unique(axis)) == size for axis, size in zip(place[:2], shape, strict=False))
+    _expect(used and bool(n.all()), "training_cells must have rows in every pattern, group and cell")
+    _expect(len(np.unique(np.ravel_multi_index(place, shape))) == len(n), "cells must come once each")
+    counts = np.zeros(shape, dtype=np.int64)
+    counts[place] = n
     _expect(bool(counts.sum(axis=0).any(axis=0).all()), "training_cells must hold both labels")
     joint = Cells(patterns, counts, tuple(dataset for dataset, _ in groups), names)
     group_by = _one_of(values["group_by"], ("dataset", "fold"), "group_by")

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._checks import Floats, Votes, check_labels, check_votes, column_names
-from deep._odds import at_prior, logit
+from deep._odds import P_MIN, at_prior, logit
 from deep.exceptions import InputError
 from deep.features import Cells, distinct_patterns
 from deep.model.chain import ChainSpec, KeptCells
@@ -212,7 +212,7 @@ class Model:
             raise InputError(
                 f"`prior` must not be given: the model was calibrated on labels of its target. Got {prior!r}."
             )
-        return at_prior(p, check_prior(prior))
+        return np.clip(at_prior(p, check_prior(prior)), P_MIN, 1 - P_MIN)
 
     def estimate_prior(
         self, votes: VotesLike, *, allow_mismatch: bool = False, allow_missing: bool = False

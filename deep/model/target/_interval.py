@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._checks import Floats
-from deep._odds import expit, logit
+from deep._odds import P_MIN, expit, logit
 from deep.model.target._spread import LEVEL, MIN_ROWS, WIDEST, cell_log_odds, paule_mandel, student_quantile
 
 
@@ -103,7 +103,7 @@ def interval(p: Floats, left_out: Floats, transfer: Transfer) -> tuple[Floats, F
     -------
     low, high : ndarray of float, shape (n_patterns,)
         sigmoid(log-odds of p -+ quantile * sqrt(spread^2 + jackknife variance of the log-odds)), rounded to six
-        decimals; p lies between them.
+        decimals, within [1e-6, 1 - 1e-6]; p lies between them.
 
     Examples
     --------
@@ -118,4 +118,4 @@ def interval(p: Floats, left_out: Floats, transfer: Transfer) -> tuple[Floats, F
     jackknife = (n - 1) / n * ((others - others.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
     reach = transfer.quantile * np.sqrt(transfer.spread**2 + jackknife)
     low, high = expit(centre - reach), expit(centre + reach)
-    return np.minimum(low.round(6), p), np.maximum(high.round(6), p)
+    return np.minimum(low.round(6).clip(P_MIN), p), np.maximum(high.round(6).clip(None, 1 - P_MIN), p)

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._checks import Floats
-from deep._odds import expit, logit
+from deep._odds import P_MIN, expit, logit
 from deep.features import weigh
 from deep.model.target._align import newton_logistic
 from deep.model.target._spread import MIN_ROWS, cell_log_odds, paule_mandel, student_quantile
@@ -100,14 +100,14 @@ class Misfit:
         """Return the bounds around `centre` where intercept and slope on `log_odds` have this covariance."""
         variance = covariance[0, 0] + 2 * covariance[0, 1] * log_odds + covariance[1, 1] * log_odds**2
         variance = variance + self.cell_spread**2
-        half: Floats | float = 0.0
+        half, least = np.float64(0.0), P_MIN
         if counts is not None:
             p = expit(centre)
             variance = variance + 1.0 / (np.asarray(counts) * p * (1 - p))
             # Continuity correction: an observed rate moves in steps of 1 / n, of which half goes to each side.
-            half = 0.5 / np.asarray(counts)
+            half, least = 0.5 / np.asarray(counts), 0.0
         reach = np.sqrt(variance) * student_quantile(max(self.n_datasets, 1))
-        return np.maximum(expit(centre - reach) - half, 0.0), np.minimum(expit(centre + reach) + half, 1.0)
+        return np.maximum(expit(centre - reach) - half, least), np.minimum(expit(centre + reach) + half, 1.0 - least)
 
 
 def learn_misfit(left_out: list[LeftOutRows]) -> Misfit:

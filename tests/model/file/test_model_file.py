@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -240,6 +241,8 @@ def test_content_that_no_model_has_is_refused(model, key, value, message, tmp_pa
         ("groups", [{"dataset": 1, "fold": 0}], "text"),
         ("group_by", "x", "group_by must be known"),
         ("cell_pattern", [0], "arrays of one length"),
+        ("cell_count", [True], "cell_count must be whole numbers"),
+        ("groups", [{"dataset": "a\nb", "fold": 0}], r"`groups` must be printable .* U\+000A"),
     ],
 )
 def test_cells_that_no_model_has_are_refused(model, key, value, message, tmp_path):
@@ -247,6 +250,69 @@ def test_cells_that_no_model_has_are_refused(model, key, value, message, tmp_pat
     cells = {**model.document()["training_cells"], key: value}
     with pytest.raises(InputError, match=message):
         load(changed(model, tmp_path, training_cells=cells))
+
+
+def test_unused_patterns_and_repeated_cells_are_refused(model, tmp_path):
+    """`deep fit` writes the patterns that its rows have, and each cell once."""
+    cells = model.document()["training_cells"]
+    free = sorted({"".join(p) for p in product("-01", repeat=3)} - set(cells["patterns"]))
+    for more, message in ((free, "must have rows in every pattern"), (cells["patterns"][:1], "come once each")):
+        patterns = [*cells["patterns"], *more]
+        if more:
+            with pytest.raises(InputError, match=message):
+                load(changed(model, tmp_path, training_cells={**cells, "patterns": patterns}))
+    again = {name: [*cells[name], cells[name][0]] for name in cells if name.startswith("cell_")}
+    with pytest.raises(InputError, match="cells must come once each"):
+        load(changed(model, tmp_path, training_cells={**cells, **again}))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"p": ["0.5"] * 27}, "table.p must hold numbers"),
+        ({"uncalibrated": [True] * 27}, "table.uncalibrated must hold numbers"),
+        ({"low": [False] * 27}, "table.low must hold numbers"),
+        ({"p": [0.5] * 26 + [None]}, "table.p must hold numbers"),
+        ({"p": [1.0] * 27, "high": [1.0] * 27}, "table.p must not reach 0 or 1"),
+        ({"uncalibrated": [0] * 27}, "table.uncalibrated must not reach 0 or 1"),
+        ({"low": [0.9] * 27, "p": [0.5] * 27, "high": [0.1] * 27}, "must ascend"),
+        ({"low": [0.6] * 27, "p": [0.5] * 27, "high": [0.7] * 27}, "must ascend"),
+    ],
+)
+def test_tables_that_fit_never_writes_are_refused(model, changes, message, tmp_path):
+    """Texts and booleans are no numbers, P is never 0 or 1, and lies between its bounds."""
+    table = model.document()["table"] | changes
+    with pytest.raises(InputError, match=message):
+        load(changed(model, tmp_path, table=table))
+
+
+@pytest.mark.parametrize(
+    ("key", "name", "value"),
+    [("interval", "level", "0.9"), ("interval", "spread", True), ("ensembler", "random_state", "0")],
+)
+def test_texts_and_booleans_are_no_numbers(model, key, name, value, tmp_path):
+    """The error has the key's name."""
+    with pytest.raises(InputError, match=f"{key}.{name} must"):
+        load(changed(model, tmp_path, **{key: model.document()[key] | {name: value}}))
+
+
+def test_bounds_never_reach_0_or_1(model, tmp_path):
+    """Also where an earlier version rounded them so, or the prior is next to 0 or 1."""
+    table = model.document()["table"] | {"low": [0] * 27, "high": [1.0] * 27}
+    old = load(changed(model, tmp_path, table=table))
+    bounds = old.intervals([[1, 1, 1]])
+    assert ((bounds > 0) & (bounds < 1)).all()
+    for prior in (1e-300, 1 - 1e-16):
+        p = old.score([[1, 1, 1], [0, 0, 0]], prior=prior)
+        assert ((p > 0) & (p < 1)).all()
+
+
+def test_a_voter_with_a_line_break_is_refused(model, tmp_path):
+    """Its name would be executed where it ends the comment of an SQL script."""
+    first, *others = model.document()["voters"]
+    voters = [first | {"name": "a\n; DROP TABLE votes; --"}, *others]
+    with pytest.raises(InputError, match=r"`voters` must be printable text on one line. Got the control character"):
+        load(changed(model, tmp_path, voters=voters))
 
 
 def test_a_chain_that_is_fitted_again_must_give_its_probabilities(wide, tmp_path):
