@@ -9,8 +9,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["AMBER", "BLUE", "GRAY", "GRID", "LIGHT", "RED", "new_figure", "plain_grid", "save_figure", "save_figures"]
-
 BLUE, RED, AMBER, GRAY = "#2f6690", "#c8553d", "#e0a458", "#9aa5b1"
 LIGHT = {BLUE: "#a8c6dc", RED: "#edbcae", GRAY: "#c9d6df"}
 """A paler shade of a color, for what stands behind or is part of it."""

@@ -7,8 +7,6 @@ loaded where it is first used: to look a probability up in a table nothing here 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["DECISION", "P_MIN", "at_prior", "expit", "logit"]
-
 P_MIN = 1e-6
 """Calibrated probabilities lie in [P_MIN, 1 - P_MIN], so that log loss and log-odds are finite."""
 

@@ -122,6 +122,18 @@ def test_exports_are_listed_one_a_line():
         assert len(set(lines)) == len(lines), package
 
 
+def test_private_modules_keep_no_second_list():
+    """What a package exports stands in its stub alone."""
+    listing = [
+        str(path)
+        for path, tree in TREES.items()
+        if path.name.startswith("_") and path.name != "__init__.py"
+        for node in tree.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+    ]
+    assert listing == []
+
+
 def test_the_glossary_is_true():
     """docs/glossary.md has ten words, and each name of the code that it gives exists."""
     text = (ROOT.parent / "docs" / "glossary.md").read_text(encoding="utf-8")

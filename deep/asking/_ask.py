@@ -15,8 +15,6 @@ from deep.exceptions import InputError, StoppedError
 from deep.judge import Judge
 from deep.records import Example, VoteMatrix
 
-__all__ = ["ask"]
-
 UNNAMED = "examples"
 """The dataset of examples that name none."""
 

@@ -14,8 +14,6 @@ from deep.asking._vote_files import chunks
 from deep.judge import LLMJudge, VoteQuestion
 from deep.llm import History, PriceBook, Request, json_text, output_limit, worst_case
 
-__all__ = ["Estimate", "estimate_plan", "print_estimate"]
-
 CHARACTERS_A_TOKEN = 4
 
 

@@ -11,8 +11,6 @@ from deep.records import Example, Judgment
 if TYPE_CHECKING:
     from deep.llm import History, Request
 
-__all__ = ["judge_offline", "read_judgments", "read_samples"]
-
 
 def read_judgments(plan: Plan, examples: Sequence[Example], history: "History | None") -> list[dict[str, Judgment]]:
     """Return the judgments of each example by voter, in the order of the plan.

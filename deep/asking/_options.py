@@ -12,8 +12,6 @@ from deep.exceptions import InputError
 if TYPE_CHECKING:
     from deep.llm import ConcurrencyLimit, PriceBook, Terms
 
-__all__ = ["OPENAI_URL", "AskOptions", "base_url_from"]
-
 OPENAI_URL = "https://api.openai.com/v1"
 
 

@@ -15,8 +15,6 @@ from deep.llm import Request
 from deep.prompt_pool import PromptJudge
 from deep.records import Example, Judgment
 
-__all__ = ["Plan", "PlannedVoter", "planned_voters"]
-
 CLAIMS_AT_ONCE = 50
 """Claims about one document that are asked about together, so that no document fills the memory."""
 

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from deep.llm import Tally
 
-__all__ = ["AskProgress", "ProgressCallback", "live_text", "money"]
-
 
 @dataclass(slots=True)
 class AskProgress:

@@ -14,8 +14,6 @@ from deep.judge import Judge
 from deep.model import Model, Voter
 from deep.prompt_pool import JUDGES, POOLS, Prompt, PromptJudge, list_prompts, load_judge, load_pool, load_prompt
 
-__all__ = ["Finder", "JudgeKind", "Sampling", "find_judges", "judges_of"]
-
 JudgeKind = Literal["pool", "prompt", "judge", "lexical", "encoder", "embedding"]
 """The options of ``deep votes`` that name judges; in :func:`find_judges`, the part of a name before a colon."""
 

@@ -13,8 +13,6 @@ from deep.records import Judgment
 if TYPE_CHECKING:
     from deep.llm import Answer, History, Reply
 
-__all__ = ["Asking", "Entry", "ProgramId", "Replay", "RequestProgram", "as_requests", "read_answer"]
-
 T = TypeVar("T")
 
 AT_ONCE = 256

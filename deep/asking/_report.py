@@ -9,8 +9,6 @@ from deep._text import table
 from deep.asking._progress import money
 from deep.llm import History, ReportRow
 
-__all__ = ["called_out", "ledger_lines", "ledger_report"]
-
 REASONS = ("abstained", "unparsable", "truncated", "refused", "failed")
 
 

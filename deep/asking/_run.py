@@ -17,8 +17,6 @@ from deep.asking._replay import Entry, Replay, read_answer
 from deep.exceptions import InputError
 from deep.llm import BatchRunner, Caller, Client, History, Ledger, ModelGate, Request, Runner, Tally
 
-__all__ = ["RunOutcome", "ask_requests", "run_plan", "unknown_line"]
-
 AnyRunner = Runner | BatchRunner
 
 SECONDS_BETWEEN_LOOKS = 0.5

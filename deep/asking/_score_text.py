@@ -19,8 +19,6 @@ from deep.records import ABSTAIN, Example, Judgment
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Scored", "score_examples", "write_scored"]
-
 
 @dataclass(frozen=True)
 class Scored:

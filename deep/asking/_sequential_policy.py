@@ -12,16 +12,6 @@ from deep._odds import DECISION
 from deep.exceptions import InputError
 from deep.model import MAX_TABLE_VOTERS, AskingPolicy, Model, Simulation
 
-__all__ = [
-    "Prices",
-    "Step",
-    "check_sequential",
-    "learn_policy",
-    "training_lines",
-    "training_patterns",
-    "training_report",
-]
-
 Step = Callable[[], None]
 
 

@@ -29,8 +29,6 @@ from deep.records import ABSTAIN, Example, Judgment
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["COLUMNS", "OneByOne", "sequential_schema"]
-
 PROBED = 100
 """Examples whose questions tell what each judge costs."""
 

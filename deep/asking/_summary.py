@@ -10,8 +10,6 @@ from deep.asking._run import RunOutcome, unknown_line
 from deep.asking._vote_files import output_paths
 from deep.llm import describe_ledger
 
-__all__ = ["summary", "summary_text"]
-
 
 def summary(
     outcome: RunOutcome, options: AskOptions | None, out: Path | None, failing: dict[str, float], n_examples: int

@@ -12,8 +12,6 @@ from deep.records import ABSTAIN, Example, Judgment
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Outputs", "Row", "chunks", "output_paths"]
-
 T = TypeVar("T")
 
 ROWS_AT_ONCE = 1000

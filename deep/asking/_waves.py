@@ -9,8 +9,6 @@ from deep.asking._replay import Entry, ProgramId, Replay
 from deep.asking._run import RunOutcome, ask_requests
 from deep.llm import History
 
-__all__ = ["ProgramId", "run_programs"]
-
 
 def run_programs(
     programs: Callable[[], Iterable[Entry]],

@@ -11,8 +11,6 @@ from deep.asking._progress import AskProgress, ProgressCallback
 from deep.asking._vote_files import Outputs, Row, chunks
 from deep.llm import History, Tally
 
-__all__ = ["read_rows", "write_votes"]
-
 
 def write_votes(
     plan: Plan, options: AskOptions | None, out: Path, tally: Tally, progress: ProgressCallback | None = None

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from deep._checks import Floats, Weights
-from deep._figures import BLUE, RED, new_figure, plain_grid, save_figure
+from deep._figures import BLUE, RED, new_figure, plain_grid
+from deep._figures import save_figure as save_figure
 from deep.calibration._ece import floor_of, plain_ece
 from deep.calibration._reliability import ReliabilityDisplay
 from deep.calibration._scores import Rows, Scores, bin_edges, check_bins, checked_rows, collapse
@@ -16,9 +17,6 @@ from deep.calibration._scores import Rows, Scores, bin_edges, check_bins, checke
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-__all__ = ["plot_reliability", "save_figure"]
-
 
 COLORS = {"before": RED, "after": BLUE}
 

@@ -5,8 +5,6 @@ import numpy as np
 from deep._checks import Floats
 from deep._odds import expit
 
-__all__ = ["fit_logistic"]
-
 RIDGE = 1e-6
 """Pull towards `centre`: invisible beside one row, yet enough for separable data to have an optimum."""
 

@@ -8,8 +8,6 @@ from deep.console._options import SEVERAL
 if TYPE_CHECKING:
     from deep.judge import Judge
 
-__all__ = ["add_offline_options", "offline_judges"]
-
 
 def add_offline_options(parser: argparse.ArgumentParser) -> None:
     """Add ``--lexical``, ``--encoder`` and ``--embedding``."""

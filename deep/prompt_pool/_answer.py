@@ -16,8 +16,6 @@ from deep.prompt_pool._soft import Logprobs, soft_vote
 from deep.prompt_pool._values import LONGEST_VALUE, normalise_label, read_label, read_score
 from deep.records import Judgment, Reason
 
-__all__ = ["AnswerForm", "Kind", "Output", "why_unusable"]
-
 Kind = Literal["score", "verdict"]
 Output = Literal["json", "text", "xml"]
 

@@ -9,9 +9,6 @@ from deep.prompt_pool._tiered import TieredJudge
 from deep.prompt_pool._tiered_list import ListJudge
 from deep.prompt_pool.stepwise import DirectJudge, StepwiseJudge
 
-__all__ = ["JUDGES", "load_judge"]
-
-
 JUDGES: Mapping[str, Callable[[], Judge]] = {
     "direct": DirectJudge,
     "listed": ListJudge,

@@ -12,8 +12,6 @@ from hashlib import sha256
 
 from deep.exceptions import InputError
 
-__all__ = ["PLACEHOLDER", "Material", "fill"]
-
 PLACEHOLDER = re.compile(r"\{\{ ?([A-Za-z_]+) ?\}\}")
 
 CODE_LENGTH = 8

@@ -9,8 +9,6 @@ from deep.exceptions import InputError
 from deep.prompt_pool._prompt import Prompt
 from deep.prompt_pool._rules import find_problems
 
-__all__ = ["POOLS", "check_folder", "list_prompts", "load_pool", "load_prompt"]
-
 FOLDER = Path(__file__).parent / "prompts"
 DOCUMENT_FIRST = "-doc-first"
 

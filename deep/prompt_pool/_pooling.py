@@ -8,8 +8,6 @@ from typing import TypedDict
 from deep.judge import LLMReply
 from deep.records import ABSTAIN, Judgment, Reason
 
-__all__ = ["Usage", "commonest", "pool_judgments", "usage_of"]
-
 
 class Usage(TypedDict):
     """The fields of a judgment that say what its replies were and cost."""

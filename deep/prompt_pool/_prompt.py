@@ -14,8 +14,6 @@ from deep.prompt_pool._rules import find_problems, first_labels
 from deep.prompt_pool._soft import Logprobs
 from deep.records import Judgment
 
-__all__ = ["Prompt"]
-
 RENDERING = 1
 """Raised when the fences or the markers around the same template change, since the judge then reads other text."""
 

@@ -12,8 +12,6 @@ from deep.prompt_pool._pooling import pool_judgments
 from deep.prompt_pool._prompt import Prompt
 from deep.records import ABSTAIN, Example, Judgment
 
-__all__ = ["PromptJudge"]
-
 LOGPROBS: Mapping[str, object] = {"logprobs": True, "top_logprobs": 5}
 """Five alternatives are what every server that has log-probabilities allows."""
 

@@ -8,8 +8,6 @@ from typing import Any
 from deep.prompt_pool._material import PLACEHOLDER
 from deep.prompt_pool._values import normalise_label
 
-__all__ = ["DEFAULTS", "FIELDS", "find_problems"]
-
 FIELDS: dict[str, tuple[type, ...]] = {
     "id": (str,),
     "version": (str,),

@@ -8,8 +8,6 @@ from typing import Any
 
 from deep.prompt_pool._values import normalise_label
 
-__all__ = ["Logprobs", "soft_vote"]
-
 Logprobs = Sequence[Mapping[str, Any]]
 """One entry a token of the reply, as chat completions give them: `token`, `logprob`, `top_logprobs`."""
 

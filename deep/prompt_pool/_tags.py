@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from itertools import islice
 
-__all__ = ["Span", "TagReading", "closest", "mark", "plain", "read_tags"]
-
 Span = tuple[int, int]
 
 SIMILAR = 0.6

@@ -27,8 +27,6 @@ from deep.prompt_pool._tiered_reading import (
 from deep.prompt_pool._tiered_wording import LABELS, UNMARKED, Contrast, messages_of, own_contrasts, wording
 from deep.records import Example, Judgment
 
-__all__ = ["TieredJudge"]
-
 READING = 1
 """Raised when the same replies come to mean something else."""
 

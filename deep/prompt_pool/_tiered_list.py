@@ -16,8 +16,6 @@ from deep.prompt_pool._tiered_wording import messages_of, wording
 from deep.prompt_pool.stepwise import read_list, strings
 from deep.records import Example, Judgment, Reason
 
-__all__ = ["ListJudge", "list_text"]
-
 KEY = "hallucinated"
 
 SCHEMA = {

@@ -9,8 +9,6 @@ from deep.judge import LLMReply
 from deep.prompt_pool._pooling import commonest, usage_of
 from deep.records import ABSTAIN, Judgment, Reason
 
-__all__ = ["CRITERIA", "TIERS", "LabelTally", "SentenceVerdict", "TurnReading", "check_samples", "majority_of"]
-
 CRITERIA = ("rational", "grounded", "irrefutable")
 """The criteria of a cognitive statement, in the order in which they are asked."""
 

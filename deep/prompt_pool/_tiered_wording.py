@@ -12,8 +12,6 @@ from deep.exceptions import InputError
 from deep.prompt_pool._material import Material, fill
 from deep.prompt_pool._tags import Span, mark
 
-__all__ = ["LABELS", "Contrast", "load_contrasts", "messages_of", "own_contrasts", "wording"]
-
 FILE = Path(__file__).parent / "tiered" / "tiered.toml"
 
 LABELS: Mapping[str, tuple[str, ...]] = {

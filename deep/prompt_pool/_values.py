@@ -4,8 +4,6 @@ import re
 import unicodedata
 from collections.abc import Mapping
 
-__all__ = ["LONGEST_VALUE", "normalise_label", "read_label", "read_score"]
-
 LONGEST_VALUE = 200
 
 _DECORATION = re.compile(r"[\s*_`#\"'\u2018\u2019\u201c\u201d()\[\]{}\u2010-\u2015-]+")

@@ -25,7 +25,6 @@ HEAVY = (
     "sklearn",
     "snorkel",
     "sqlalchemy",
-    "stamina",
     "torch",
     "xgboost",
 )

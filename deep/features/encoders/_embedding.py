@@ -24,7 +24,7 @@ Sentences = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class EmbeddingLabelingFunction(NetworkJudge):
+class EmbeddingJudge(NetworkJudge):
     """Judges an example by the likeness of its sentences; made by :func:`load_embedding`.
 
     Attributes
@@ -131,7 +131,7 @@ def load_embedding(
     revision: str | None = None,
     max_tokens: int | None = None,
     model_id: str | None = None,
-) -> EmbeddingLabelingFunction:
+) -> EmbeddingJudge:
     """Make a labeling function of a sentence-embedding model: a weak judge that sees topics, not truth.
 
     A claim whose sentences are all like some sentence of the source gets 1, one that wanders off gets 0. It cannot
@@ -151,7 +151,7 @@ def load_embedding(
 
     Returns
     -------
-    EmbeddingLabelingFunction
+    EmbeddingJudge
 
     Raises
     ------
@@ -173,7 +173,7 @@ def load_embedding(
         max_tokens=max_tokens,
         model_id=model_id,
     )
-    return EmbeddingLabelingFunction(network, threshold, band, _pooling(network))
+    return EmbeddingJudge(network, threshold, band, _pooling(network))
 
 
 def _pooling(network: Network) -> str:

@@ -37,7 +37,7 @@ class _Parts:
 
 
 @dataclass(frozen=True)
-class EncoderLabelingFunction(NetworkJudge):
+class EncoderJudge(NetworkJudge):
     """Judges an example by a classifier of (source, claim) pairs; made by :func:`load_encoder`.
 
     Every sentence of the claim is set against every chunk of the source; the score is aggregated first over the
@@ -157,7 +157,7 @@ def load_encoder(
     revision: str | None = None,
     max_tokens: int | None = None,
     model_id: str | None = None,
-) -> EncoderLabelingFunction:
+) -> EncoderJudge:
     """Make a labeling function of any sequence-classification model for inference or factual consistency.
 
     A source is never cut short: what does not fit into one chunk makes another.
@@ -203,4 +203,4 @@ def load_encoder(
         model_id=model_id,
     )
     head = read_head(network.model.config, entailment_label, network.model_id)
-    return EncoderLabelingFunction(network, head, aggregation, claim_aggregation, threshold, chunk_tokens)
+    return EncoderJudge(network, head, aggregation, claim_aggregation, threshold, chunk_tokens)

@@ -15,8 +15,6 @@ from deep.prompt_pool.stepwise._locate import Span, merge_spans
 from deep.prompt_pool.stepwise._steps import Claim, Excerpt
 from deep.records import ABSTAIN, Example, Judgment, Reason
 
-__all__ = ["CheckedClaim", "DirectJudge", "StepwiseJudge", "check_claims", "unsupported_spans"]
-
 RENDERING = 1
 """Counts changes of the code that alter what is asked or how a reply is read."""
 

@@ -4,8 +4,6 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-__all__ = ["SearchableText", "Span", "around", "covered", "merge_spans"]
-
 Span = tuple[int, int]
 """Where a passage begins, and where it ends: the position behind its last character."""
 

@@ -10,8 +10,6 @@ from deep.prompt_pool._answer import AnswerForm, why_none, why_unusable
 from deep.prompt_pool._material import Material
 from deep.records import ABSTAIN, Judgment, Reason
 
-__all__ = ["read_list", "read_verdict"]
-
 MOST_ATTEMPTS = 200
 """Openings of an object that are tried, which bounds the work that a hostile reply can cause."""
 

@@ -13,22 +13,6 @@ from deep.prompt_pool.stepwise._locate import SearchableText, Span, around
 from deep.prompt_pool.stepwise._replies import read_list, read_verdict, strings
 from deep.records import Judgment, Reason
 
-__all__ = [
-    "Claim",
-    "Excerpt",
-    "decompose",
-    "decomposition_question",
-    "evaluate_evidence",
-    "evaluation_question",
-    "fence_code",
-    "fenced_messages",
-    "find_evidence",
-    "find_unsupported",
-    "finding_question",
-    "read_claims",
-    "read_evidence",
-]
-
 CONTEXT_MARGIN = 500
 """Characters of the source on either side of an excerpt that are shown for understanding."""
 
