@@ -51,7 +51,7 @@ def save_figure(figure: "Figure", path: str | Path) -> tuple[Path, Path]:
     from matplotlib.text import Text
 
     for text in figure.findobj(Text):
-        text.set_parse_math(False)  # type: ignore[attr-defined]  # a $ in a name is a $
+        text.set_parse_math(False)  # a $ in a name is a $
     png, svg = (Path(f"{path}.{suffix}") for suffix in ("png", "svg"))
     # Without a salt of its own an SVG gets random ids. A character that the font lacks is drawn as a box.
     with mpl.rc_context({"svg.hashsalt": "deep"}), warnings.catch_warnings():

@@ -269,8 +269,8 @@ def _table(values: Entry | None, n_voters: int) -> Table | None:
     p, raw, low, high = (_shares(values[name], 3**n_voters, f"table.{name}") for name in TABLE)
     if p is None or raw is None:
         raise ValueError("table must have p and uncalibrated")
-    for name, values in (("p", p), ("uncalibrated", raw)):
-        _expect(values.min() >= P_MIN and values.max() <= 1 - P_MIN, f"table.{name} must not reach 0 or 1")
+    for name, shares in (("p", p), ("uncalibrated", raw)):
+        _expect(shares.min() >= P_MIN and shares.max() <= 1 - P_MIN, f"table.{name} must not reach 0 or 1")
     if low is None or high is None:
         _expect(low is high, "table must have low and high or neither")
         return Table(p, raw)

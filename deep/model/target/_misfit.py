@@ -100,7 +100,7 @@ class Misfit:
         """Return the bounds around `centre` where intercept and slope on `log_odds` have this covariance."""
         variance = covariance[0, 0] + 2 * covariance[0, 1] * log_odds + covariance[1, 1] * log_odds**2
         variance = variance + self.cell_spread**2
-        half, least = np.float64(0.0), P_MIN
+        half, least = np.zeros(()), P_MIN
         if counts is not None:
             p = expit(centre)
             variance = variance + 1.0 / (np.asarray(counts) * p * (1 - p))
