@@ -114,7 +114,7 @@ def ask(
     if not columns:
         raise InputError("`llm` must be given with judges that ask one. Got none.")
     chosen = (options or _options(ledger, budget, base_url)) if asks else None
-    name = "" if chosen is None else endpoint or chosen.base_url
+    name = "" if chosen is None else endpoint or chosen.public_url
     given = examples if isinstance(examples, Examples) else _GivenExamples(examples)
     plan = Plan(examples=given, columns=columns, endpoint=name)
     plan.examples.check()

@@ -90,13 +90,13 @@ def estimate_plan(plan: Plan, options: AskOptions) -> Estimate:
     shared: set[str] = set()
     for chunk in chunks(chain(plan.requests(), replay.requests())):
         keys = [request.key for request in chunk]
-        states = {} if history is None else history.states(keys)
+        rows = {} if history is None else history.rows(keys)
         for key, request in zip(keys, chunk, strict=True):
             if not isinstance(request.context, VoteQuestion):
                 if key in shared:
                     continue
                 shared.add(key)
-            settled = states.get(key) in ("done", "failed")
+            settled = key in rows and rows[key]["state"] in ("done", "failed")
             estimate.add(request, options.price_book, settled=settled, batch=options.batch)
     estimate.more_follow = replay.n_open > 0
     estimate.calls_at_most = _most_calls(plan) if plan.staged else None

@@ -2,6 +2,7 @@
 
 import math
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -123,10 +124,14 @@ class AskOptions:
         InputError
             A key is needed or is not printable ASCII. The message never holds the value that was given.
         """
+        from deep.llm import Redactor
+
         variable = self.api_key_env
         if not variable.isidentifier():
             raise InputError("`api_key_env` must be the name of an environment variable. Got something else.")
         key = os.environ.get(variable, "").strip()
+        if Redactor(key)(self.base_url) != self.base_url:
+            raise InputError(f"`base_url` must not hold the key in `{variable}`: keys come from the environment only.")
         if not key.isascii() or not key.isprintable() or " " in key:
             raise InputError(f"`{variable}` must hold a key of printable ASCII characters. Got something else.")
         if not key and self.base_url == OPENAI_URL:
@@ -134,6 +139,13 @@ class AskOptions:
                 f"`{variable}` must hold the API key for {OPENAI_URL}. Got nothing. Set it, or give `base_url`."
             )
         return key or None
+
+    @property
+    def public_url(self) -> str:
+        """The endpoint's address as files may hold it."""
+        from deep.llm import public_url
+
+        return public_url(self.base_url)
 
     def terms(self, spent: float) -> "Terms":
         """Return the limits and prices of a run.
@@ -156,5 +168,13 @@ class AskOptions:
                 jitter=self.backoff,
                 at_most_once=self.at_most_once,
             ),
-            budget=Budget(self.budget, spent),
+            budget=Budget(self.budget, spent, _say_surprise),
         )
+
+
+def _say_surprise(llm: str, cost: float, worst: float) -> None:
+    """Say that an answer cost more than was thought possible; the tokens of hidden reasoning may be billed so."""
+    sys.stderr.write(
+        f"An answer of {llm} cost ${cost:.4f}, and ${worst:.4f} is the most that its limits allow. "
+        "Every request to it is estimated to cost that much more from now on.\n"
+    )

@@ -24,6 +24,7 @@ def ledger_report(ledger: str, *, max_failure_rate: float = 0.05) -> dict[str, A
     """
     with History(ledger) as history:
         rows, quirks, lost, (dollars, unpriced) = history.report(), history.quirks(), history.lost(), history.cost()
+        others = history.other_models()
     failing = {voter: rate for voter, rate in _failure_rates(rows).items() if rate > max_failure_rate}
     return {
         "schema_version": 1,
@@ -32,6 +33,7 @@ def ledger_report(ledger: str, *, max_failure_rate: float = 0.05) -> dict[str, A
         "cost": dollars,
         "unpriced": unpriced,
         "lost_attempts": lost,
+        "answered_by_another": other_models(others),
         "failing": failing,
     }
 
@@ -51,6 +53,17 @@ def called_out(voter: str, rate: float) -> str:
     return f"{voter} has no usable answer to {rate:.1%} of its requests: too many to be fitted without a second look."
 
 
+def other_models(counts: Mapping[tuple[str, str], int]) -> list[dict[str, Any]]:
+    """Return JSON values: answers by a model of another name than the one asked."""
+    return [{"asked": asked, "answered": name, "answers": n} for (asked, name), n in sorted(counts.items())]
+
+
+def other_model_lines(counts: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a line for each name by which an LLM answered that is not its own."""
+    for row in counts:
+        yield f"{row['asked']!r} was asked and {row['answered']!r} answered: {row['answers']} answers"
+
+
 def ledger_lines(report: Mapping[str, Any]) -> Iterator[str]:
     """Yield a report for people."""
     counts = ("waiting", "unknown", "attempts")
@@ -61,6 +74,7 @@ def ledger_lines(report: Mapping[str, Any]) -> Iterator[str]:
             yield f"failed, by class, {row['voter']} on {row['dataset']}: {_counts(row['failures'])}"
     for q in report["quirks"]:
         yield f"{q['model']} at {q['endpoint']}: {q['parameter']} {q['action']} ({q['message']})"
+    yield from other_model_lines(report["answered_by_another"])
     yield f"cost: {money(report['cost'], report['unpriced'])}"
     if report["lost_attempts"]:
         yield f"{report['lost_attempts']} attempts were lost in crashes, and may be paid twice"

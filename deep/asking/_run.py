@@ -14,8 +14,9 @@ from deep.asking._options import AskOptions
 from deep.asking._plan import Plan
 from deep.asking._progress import AskProgress, ProgressCallback
 from deep.asking._replay import Entry, Replay, read_answer
+from deep.asking._vote_files import chunks
 from deep.exceptions import InputError
-from deep.llm import BatchRunner, Caller, Client, History, Ledger, ModelGate, Request, Runner, Tally
+from deep.llm import BatchRunner, Caller, Client, History, Ledger, ModelGate, Request, Runner, Tally, is_read_only
 
 AnyRunner = Runner | BatchRunner
 
@@ -117,6 +118,8 @@ class _Run:
     async def ask(self) -> RunOutcome:
         """Ask until nothing is open or the run is stopped."""
         options, tally = self._options, self._state.tally
+        if is_read_only(options.ledger):
+            return self._find_all()
         client = Client(
             options.base_url,
             options.api_key(),
@@ -143,6 +146,25 @@ class _Run:
         finally:
             await client.close()
         return RunOutcome(tally, runner.stopped, unknown)
+
+    def _find_all(self) -> RunOutcome:
+        """Count the answers in a ledger that cannot be written, where none is missing."""
+        options, tally = self._options, self._state.tally
+        with History(options.ledger) as history:
+            once, retry = options.at_most_once, options.retry_failed
+            final = {"done", "failed", "unknown"} if once else {"done", "failed"}
+            replay = Replay(self._programs, self._endpoint, history, at_most_once=once, retry=retry)
+            for requests in chunks(chain(self._requests(), replay.requests())):
+                rows = history.rows([request.key for request in requests])
+                for request in requests:
+                    row = rows.get(request.key)
+                    if row is None or row["state"] not in final or (row["failure"] or row["reason"]) in retry:
+                        raise InputError(
+                            "`ledger` must be writable where answers are missing. "
+                            f"Got {options.ledger!r}, which is read-only. Copy it to where it can be written."
+                        )
+                    tally.find(request.voter, row)
+        return RunOutcome(tally)
 
     async def _runner(self, ledger: Ledger, client: Client) -> AnyRunner:
         options, tally = self._options, self._state.tally

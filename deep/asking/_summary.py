@@ -5,7 +5,7 @@ from typing import Any
 
 from deep.asking._options import AskOptions
 from deep.asking._progress import money
-from deep.asking._report import REASONS, called_out
+from deep.asking._report import REASONS, called_out, other_model_lines, other_models
 from deep.asking._run import RunOutcome, unknown_line
 from deep.asking._vote_files import output_paths
 from deep.llm import describe_ledger
@@ -40,6 +40,9 @@ def summary(
         "unpriced": tally.unpriced,
         "seconds": tally.seconds,
         "stopped": outcome.stopped,
+        "answered_by_another": other_models(tally.other_models),
+        "lines_passed_over": tally.lines_passed_over,
+        "contradictions": tally.contradictions,
         "voters": voters,
         "ledger": None if options is None else describe_ledger(options.ledger),
         "outputs": paths,
@@ -57,6 +60,16 @@ def summary_text(values: dict[str, Any]) -> str:
             f"in {values['attempts']} attempts and {values['seconds']:.1f} s"
         )
     lines.append(f"cost of this run: {money(values['cost'], values['unpriced'])}")
+    lines += other_model_lines(values["answered_by_another"])
+    if values["lines_passed_over"]:
+        lines.append(
+            f"{values['lines_passed_over']} lines of batches were no result of a request, and were passed over"
+        )
+    if values["contradictions"]:
+        lines.append(
+            f"{values['contradictions']} requests have two results in a batch that contradict each other, "
+            "and so no vote; --retry-failed broken asks them again"
+        )
     if values["unknown"]:
         lines.append(unknown_line(values["unknown"], asked_again=bool(values["asked_again"])))
     lines += [called_out(voter["voter"], voter["failure_rate"]) for voter in values["voters"] if voter["failing"]]

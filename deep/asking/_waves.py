@@ -44,7 +44,7 @@ def run_programs(
     Exception
         Whatever a program raises.
     """
-    name = options.base_url if endpoint is None else endpoint
+    name = options.public_url if endpoint is None else endpoint
     outcome = ask_requests(options, endpoint=name, programs=programs, progress=progress)
     if outcome.stopped is not None:
         return outcome, {}

@@ -25,7 +25,7 @@ def write_votes(
         out,
         plan.voters,
         soft=plan.soft_voters,
-        metadata={**plan.metadata(None if options is None else options.base_url), **asked},
+        metadata={**plan.metadata(None if options is None else options.public_url), **asked},
         documents=documents,
         evidence=[column.name for column in plan.staged],
     )

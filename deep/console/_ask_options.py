@@ -52,8 +52,9 @@ def check_models(args: argparse.Namespace) -> tuple[str, ...]:
 def endpoint_of(args: argparse.Namespace) -> str:
     """Return the endpoint's name in the ledger."""
     from deep.asking import base_url_from
+    from deep.llm import public_url
 
-    return args.endpoint_name or base_url_from(args.base_url)
+    return args.endpoint_name or public_url(base_url_from(args.base_url))
 
 
 def ask_options(args: argparse.Namespace, out: Path) -> "AskOptions":
@@ -66,12 +67,12 @@ def ask_options(args: argparse.Namespace, out: Path) -> "AskOptions":
         The file that the command writes; the ledger lies beside it unless one is given.
     """
     from deep.asking import AskOptions, base_url_from
-    from deep.llm import describe_ledger
+    from deep.llm import describe_ledger, public_url
 
     name = out.stem if out.suffix == ".parquet" else out.name
     ledger = args.ledger or str(out.with_name(f"{name}.ledger.sqlite"))
     record = {name: str(value) if isinstance(value, Path) else value for name, value in vars(args).items()}
-    record |= {"ledger": describe_ledger(ledger), "base_url": base_url_from(args.base_url)}
+    record |= {"ledger": describe_ledger(ledger), "base_url": public_url(base_url_from(args.base_url))}
     given: dict[str, Any] = {field.name: getattr(args, field.name, None) for field in fields(AskOptions)}
     given |= {"ledger": ledger, "record": record}
     return AskOptions(**{name: value for name, value in given.items() if value is not None})

@@ -9,6 +9,7 @@ from ._budget import worst_case as worst_case
 from ._caller import Caller as Caller
 from ._client import Client as Client
 from ._database import describe_ledger as describe_ledger
+from ._database import is_read_only as is_read_only
 from ._errors import FAILURES as FAILURES
 from ._errors import CallError as CallError
 from ._errors import EndpointError as EndpointError
@@ -33,4 +34,5 @@ from ._runner import Runner as Runner
 from ._runner import StopReason as StopReason
 from ._secrets import Redactor as Redactor
 from ._secrets import check_base_url as check_base_url
+from ._secrets import public_url as public_url
 from ._tally import Tally as Tally

@@ -4,7 +4,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
-from deep.llm._budget import Budget, output_limit, worst_case
+from deep.llm._budget import NOTHING, Budget, output_limit, worst_case
 from deep.llm._errors import AMBIGUOUS, CallError
 from deep.llm._limits import ConcurrencyLimit, Throttle
 from deep.llm._price import PriceBook
@@ -72,7 +72,7 @@ class Attempt:
         ----------
         terms : Terms
         announce : callable
-            Awaited with the worst case in dollars before anything is sent.
+            Awaited with the most that it may cost, in dollars, before anything is sent.
         send : callable
             Returns the reply to a body, or raises a CallError.
 
@@ -81,20 +81,32 @@ class Attempt:
         BudgetReachedError
             The budget has no room for it.
         """
-        worst = worst_case(terms.prices, self.body, self.text)
-        await terms.budget.admit(worst)
-        spent: float | None = 0.0
-        try:
-            async with terms.concurrency:
-                await terms.requests_per_minute.wait()
-                await terms.tokens_per_minute.wait(len(self.text) / 4 + (output_limit(self.body) or 0))
-                spent = worst  # whoever is cancelled from here on may be sent a bill
-                await announce(worst)
-                ended = await self._exchange(terms, send)
-                spent = _spent(ended, worst)
-                return ended
-        finally:
-            terms.budget.settle(worst, spent)
+        worst, budget = worst_case(terms.prices, self.body, self.text), terms.budget
+        while True:
+            await budget.admit(worst, self.model)
+            spent: float | None = 0.0
+            beyond = 0.0
+            try:
+                async with terms.concurrency:
+                    await terms.requests_per_minute.wait()
+                    await terms.tokens_per_minute.wait(len(self.text) / 4 + (output_limit(self.body) or 0))
+                    if budget.left < -NOTHING:
+                        continue  # an answer has cost more than was thought since this request was let in
+                    bound = spent = None if worst is None else budget.estimate(worst, self.model)
+                    await announce(bound)  # whoever is cancelled from here on may be sent a bill
+                    ended = await self._exchange(terms, send)
+                    spent, beyond = _spent(ended, bound), self._beyond(terms.prices, ended)
+                    return ended
+            finally:
+                budget.settle(worst, spent, self.model, beyond)
+
+    def _beyond(self, prices: PriceBook, ended: Reply | Failed) -> float:
+        """Return the dollars of the tokens by which a reply passes the limits that its worst case was made of."""
+        if isinstance(ended, Failed):
+            return 0.0
+        limits = {"input": len(self.text.encode()), "output": output_limit(self.body) or 0}
+        over = {kind: max(ended.tokens.get(kind, 0) - limit, 0) for kind, limit in limits.items()}
+        return prices.cost([ended.model, self.model], over) or 0.0
 
     async def _exchange(self, terms: Terms, send: Callable[[bytes], Awaitable[str]]) -> Reply | Failed:
         started = time.monotonic()

@@ -8,18 +8,19 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, TypedDict, TypeVar
+from typing import IO, TYPE_CHECKING, TypedDict, TypeVar, cast
 
 from deep.llm import _batch_table as table
 from deep.llm._batch_table import Batch
 from deep.llm._budget import worst_case
 from deep.llm._caller import Session
 from deep.llm._client import call_error, reply_error
-from deep.llm._errors import CallError, EndpointError, RequestState
+from deep.llm._errors import AMBIGUOUS, CallError, EndpointError, RequestState
 from deep.llm._lease import Job
 from deep.llm._reply import reply_of
 from deep.llm._request import Request, json_text
 from deep.llm._runner import StopReason
+from deep.llm._secrets import Redactor
 from deep.llm._writer import Written
 
 if TYPE_CHECKING:
@@ -180,9 +181,9 @@ class BatchRunner(Session):
         """Add one line to a batch file; None where the budget has no room for it."""
         body = self.gate.apply(job.request.endpoint, job.request.body)
         worst = worst_case(self.terms.prices, body, job.text, batch=True)
-        if not self.terms.budget.fits(worst):
+        if not self.terms.budget.fits(worst, job.request.model):
             return None
-        await self.terms.budget.admit(worst)
+        await self.terms.budget.admit(worst, job.request.model)
         changed = None if body is job.request.body else json_text(body)
         line = {"custom_id": job.key, "method": "POST", "url": "/v1/chat/completions", "body": body}
         spool.file.write(json_text(line).encode() + b"\n")
@@ -242,10 +243,14 @@ class BatchRunner(Session):
             raise EndpointError(f"`batch` was refused: {self.client.redact.line(_first_error(state))}.")
         with tempfile.TemporaryDirectory() as folder:
             names = (state.output_file_id, state.error_file_id)  # answers and errors come apart; either may be missing
-            lines = _Lines([await self._download(name, Path(folder)) for name in names if name])
-            stream = iter(requests)
+            paths = [await self._download(name, Path(folder)) for name in names if name]
+            lines = _Lines(paths, self.client.redact)
+            stream, strange = iter(requests), lines.keys()
             while chunk := list(islice(stream, CHUNK)):
-                await self._enter(batch, lines, {request.key: request for request in chunk}, last=last)
+                asked = {request.key: request for request in chunk}
+                await self._enter(batch, lines, asked, last=last)
+                strange -= asked.keys()
+        self.tally.lines_passed_over += lines.broken + len(strange)
         if not await self.ledger.call(table.still_in, batch_id=batch.id):
             await self.ledger.call(table.set_batch, batch_id=batch.id, state="collected")
 
@@ -265,27 +270,36 @@ class BatchRunner(Session):
         written = []
         for key, number in numbers.items():
             job = Job(requests[key], key, "", number)
+            contradicts = key in lines.contradicting
+            self.tally.contradictions += contradicts
             try:
                 written.append(self._answer(job, lines.get(key)))
             except CallError as error:
-                written.append(self._fail(job, error, last=last))
+                written.append(self._fail(job, error, last=last or contradicts))
         await asyncio.gather(*written)
 
-    def _answer(self, job: Job, entry: "_Line | None") -> Written:
-        if entry is None:
-            raise CallError("expired", "the batch ended without this request", reached=False)
+    def _answer(self, job: Job, entry: "_Line") -> Written:
         response = entry.get("response") or {}
-        raw = self.client.redact(json_text(response.get("body")))
+        raw = json_text(response.get("body"))
         if response.get("status_code") != 200:
             raise reply_error(response.get("status_code"), raw, entry.get("error") or {})
         reply = reply_of(json.loads(raw), raw)
         cost = self.terms.prices.cost([reply.model, job.request.model], reply.tokens, batch=True)
         reply = replace(reply, cost=cost)
         judgment, message = self.read(job.request, reply)
+        self._settle(job, cost)
         self.tally.answer(job.request.voter, judgment, cost)
+        self.tally.name(job.request.model, reply.model)
         return self.ledger.answer(job, reply, judgment, message=message)
 
+    def _settle(self, job: Job, cost: float | None) -> None:
+        """Give back what a request has reserved; a cost that is not known is taken to be its worst case."""
+        body = self.gate.apply(job.request.endpoint, job.request.body)
+        worst = worst_case(self.terms.prices, body, json_text(body), batch=True)
+        self.terms.budget.settle(worst, worst if cost is None else cost, job.request.model)
+
     def _fail(self, job: Job, error: CallError, *, last: bool) -> Written:
+        self._settle(job, None if error.kind in AMBIGUOUS else 0.0)
         quirks = self.gate.learn(job.request.endpoint, job.request.body, error)
         known = self.gate.apply(job.request.endpoint, job.request.body) is not job.request.body
         again = not last and (self.terms.retry.retries(error) or (error.kind == "rejected" and known))
@@ -308,27 +322,86 @@ class _Line(TypedDict, total=False):
 
 
 class _Lines:
-    """The lines of result files by custom id; only their places are held in memory."""
+    """The lines of result files by custom id; only their places are held in memory.
 
-    def __init__(self, paths: Iterable[Path]) -> None:
+    Attributes
+    ----------
+    broken : int
+        Lines that are no result of a request.
+    contradicting : set of str
+        Custom ids with two results that differ.
+    """
+
+    def __init__(self, paths: Iterable[Path], redact: Redactor) -> None:
+        self.broken = 0
+        self.contradicting: set[str] = set()
+        self._redact = redact
         self._places: dict[str, tuple[Path, int]] = {}
         for path in paths:
             with path.open("rb") as file:
                 at = file.tell()
                 while line := file.readline():
                     if line.strip():
-                        self._places[json.loads(line)["custom_id"]] = (path, at)
+                        self._note(_read_line(line), (path, at))
                     at = file.tell()
 
-    def get(self, key: str) -> "_Line | None":
-        """Return the result of one request; None where there is none."""
+    def _note(self, line: "_Line | None", place: tuple[Path, int]) -> None:
+        if line is None:
+            self.broken += 1
+        elif line["custom_id"] not in self._places:
+            self._places[line["custom_id"]] = place
+        elif _result(line) != _result(self._at(*self._places[line["custom_id"]])):
+            self.contradicting.add(line["custom_id"])
+
+    def keys(self) -> set[str]:
+        """Return all custom ids."""
+        return set(self._places)
+
+    def get(self, key: str) -> "_Line":
+        """Return the result of one request, without secrets.
+
+        Raises
+        ------
+        CallError
+            There is none, or there are two that contradict each other.
+        """
+        if key in self.contradicting:
+            raise CallError("broken", "the batch has two results for this request, which contradict each other")
+        if key not in self._places and self.broken:
+            raise CallError("broken", "the batch has lines that cannot be read, and none for this request")
         if key not in self._places:
-            return None
-        path, at = self._places[key]
+            raise CallError("expired", "the batch ended without this request", reached=False)
+        return self._at(*self._places[key])
+
+    def _at(self, path: Path, at: int) -> "_Line":
         with path.open("rb") as file:
             file.seek(at)
-            line: _Line = json.loads(file.readline())
-            return line
+            line = _read_line(self._redact(file.readline().decode(errors="replace")))
+        assert line is not None, "a line that could be read before"
+        return line
+
+
+def _read_line(line: str | bytes) -> _Line | None:
+    """Return a line of a result file; None where it is no result of a request."""
+    try:
+        entry = json.loads(line, parse_constant=str)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(entry, dict) or not isinstance(entry.get("custom_id"), str):
+        return None
+    response, error = entry.get("response"), entry.get("error")
+    if not isinstance(response, dict | None) or not isinstance(error, dict | None):
+        return None
+    status = (response or {}).get("status_code")
+    return cast(_Line, entry) if isinstance(status, int | None) else None
+
+
+def _result(line: _Line) -> tuple[object, ...]:
+    """Return what two lines about one request must agree in; ids and times may differ."""
+    response = line.get("response") or {}
+    body = response.get("body")
+    answer = body.get("choices") if isinstance(body, dict) and "choices" in body else body
+    return response.get("status_code"), answer, line.get("error")
 
 
 def _first_error(state: "RemoteBatch") -> str:

@@ -1,6 +1,8 @@
 """A hard limit on spending: work is let in only where even its worst case fits."""
 
 import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from deep.exceptions import InputError
 from deep.llm._price import PriceBook
@@ -14,8 +16,28 @@ class BudgetReachedError(Exception):
     """Nothing more can be asked within the budget."""
 
 
+@dataclass(slots=True)
+class _Account:
+    """The requests to one LLM in flight, and what answers have cost beyond their worst case.
+
+    An endpoint that bills hidden tokens adds them to the limit, or bills a fixed sum whatever the limit is: `excess`
+    is the most that was added, `most` the largest bill of an answer that cost too much.
+    """
+
+    n: int = 0
+    worst: float = 0.0
+    excess: float = 0.0
+    most: float = 0.0
+
+    def bound(self, n: int, worst: float) -> float:
+        """Return the most that `n` requests can cost, as far as answers have shown."""
+        return max(worst + n * self.excess, n * self.most)
+
+
 class Budget:
     """Dollars that may be spent, those in flight included at their worst case.
+
+    Where an answer costs more than its worst case, all requests to that LLM, those in flight too, count that much more.
 
     Parameters
     ----------
@@ -23,6 +45,8 @@ class Budget:
         None for no limit.
     spent_before : float
         Dollars that earlier runs, and runs elsewhere, may have cost.
+    surprised : callable, optional
+        Called with an LLM, the dollars of its answer and its worst case when one first costs more than that.
 
     Examples
     --------
@@ -38,23 +62,30 @@ class Budget:
     0.3
     """
 
-    def __init__(self, limit: float | None = None, spent_before: float = 0.0) -> None:
+    def __init__(
+        self,
+        limit: float | None = None,
+        spent_before: float = 0.0,
+        surprised: Callable[[str, float, float], object] | None = None,
+    ) -> None:
         if limit is not None and not 0 <= limit < float("inf"):
             raise InputError(f"`budget` must be 0 or more dollars. Got {limit!r}.")
         self.limit = limit
         self.spent_before = spent_before
+        self._surprised = surprised
         self._spent = 0.0
-        self._reserved = 0.0
+        self._accounts: dict[str, _Account] = {}
         self._changed = asyncio.Event()
 
     @property
     def left(self) -> float:
-        """Dollars that new work may still reserve."""
+        """Dollars that new work may still reserve; below 0 where answers cost more than their worst case."""
         limit = float("inf") if self.limit is None else self.limit
-        return limit - self.spent_before - self._spent - self._reserved
+        reserved = sum(account.bound(account.n, account.worst) for account in self._accounts.values())
+        return limit - self.spent_before - self._spent - reserved
 
-    async def admit(self, worst: float | None) -> None:
-        """Reserve `worst` dollars, once enough of what is in flight has turned out cheaper.
+    async def admit(self, worst: float | None, model: str = "") -> None:
+        """Reserve `worst` dollars for a request to `model`, once enough of what is in flight has turned out cheaper.
 
         Raises
         ------
@@ -63,15 +94,17 @@ class Budget:
         InputError
             There is a budget and the worst case is not known.
         """
-        while not self.fits(worst):
-            if self._reserved <= NOTHING:
+        while not self.fits(worst, model):
+            if not any(account.n for account in self._accounts.values()):
                 raise BudgetReachedError
             self._changed.clear()
             await self._changed.wait()
-        self._reserved += worst or 0.0
+        account = self._accounts.setdefault(model, _Account())
+        account.n += 1
+        account.worst += worst or 0.0
 
-    def fits(self, worst: float | None) -> bool:
-        """Return whether `worst` dollars could be reserved now."""
+    def fits(self, worst: float | None, model: str = "") -> bool:
+        """Return whether `worst` dollars for a request to `model` could be reserved now."""
         if self.limit is None:
             return True
         if worst is None:
@@ -79,15 +112,33 @@ class Budget:
                 "`budget` needs a known price and an output limit for every model. Got a request without. "
                 "Add the model to a file for `prices`, and give `max_tokens`."
             )
-        return worst <= self.left
+        return self.estimate(worst, model) <= self.left
 
-    def settle(self, worst: float | None, cost: float | None) -> None:
-        """Give back a reservation, of which `cost` dollars are spent."""
-        if self.limit is None or worst is None:
-            return
-        self._reserved -= worst
-        self._spent += cost or 0.0
+    def estimate(self, worst: float, model: str = "") -> float:
+        """Return the most that a request to `model` can cost, as far as its answers have shown."""
+        return self._accounts.get(model, _Account()).bound(1, worst)
+
+    def settle(self, worst: float | None, cost: float | None, model: str = "", beyond: float = 0.0) -> None:
+        """Give back a reservation, of which `cost` dollars are spent, `beyond` of them for tokens over the limits."""
+        account = self._accounts.setdefault(model, _Account())
+        if account.n:
+            account.n -= 1
+            account.worst = account.worst - (worst or 0.0) if account.n else 0.0
+            self._spent += cost or 0.0
+        else:  # an earlier run's, in a batch: `spent_before` has its worst case
+            self._spent += (cost or 0.0) - (worst or 0.0)
+        self.learn(worst, cost, model, beyond)
         self._changed.set()
+
+    def learn(self, worst: float | None, cost: float | None, model: str = "", beyond: float = 0.0) -> None:
+        """Raise the estimate for `model` where an answer has cost more than that."""
+        if worst is None or cost is None or cost <= self.estimate(worst, model) + NOTHING:
+            return
+        account = self._accounts.setdefault(model, _Account())
+        if self._surprised is not None and not account.most:
+            self._surprised(model, cost, worst)
+        account.excess = max(account.excess, cost - worst, beyond)
+        account.most = max(account.most, cost)
 
 
 def worst_case(prices: PriceBook, body: Body, text: str, *, batch: bool = False) -> float | None:

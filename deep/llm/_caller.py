@@ -175,6 +175,7 @@ class Caller(Session):
         written = self.ledger.answer(job, reply, judgment, message=message, quirks=quirks)
         self._unwritten.add(written)
         written.add_done_callback(partial(self._acknowledge, request.voter, judgment, reply.cost))
+        self.tally.name(request.model, reply.model)
         self._breaker.answered(request.model)
         self.gate.open(request.model)
         return Settled("done")

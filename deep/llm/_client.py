@@ -8,9 +8,14 @@ import math
 import re
 import time
 from collections.abc import Mapping
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
 
 from deep.llm._errors import CallError, ErrorKind
-from deep.llm._secrets import Redactor
+from deep.llm._secrets import Redactor, secret_segments
+
+if TYPE_CHECKING:
+    import httpx2
 
 PLACEHOLDER_KEY = "none"
 """The key sent to a server that needs none, since the client insists on one."""
@@ -24,6 +29,10 @@ _NO_MODEL = re.compile(
     re.IGNORECASE,
 )
 _TOO_LONG = ("context_length_exceeded", "context length", "context window", "too long")
+
+
+_sent: ContextVar[bool] = ContextVar("sent", default=True)
+"""Whether the request of this task has begun to leave this machine."""
 
 
 class Client:
@@ -48,7 +57,7 @@ class Client:
         from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
         self.timeout = timeout
-        self.redact = Redactor(api_key)
+        self.redact = Redactor(api_key, *secret_segments(base_url))
         limits = httpx2.Limits(max_connections=max_connections, max_keepalive_connections=max_connections)
         context = httpx2.create_ssl_context()
         clients = [
@@ -57,7 +66,7 @@ class Client:
                 base_url=base_url,
                 timeout=httpx2.Timeout(None, connect=timeout),  # the rest is timed as a whole, by `send`
                 max_retries=0,
-                http_client=DefaultAsyncHttpxClient(limits=limits, verify=context),
+                http_client=DefaultAsyncHttpxClient(limits=limits, verify=context, event_hooks={"request": [_trace]}),
             )
             for _ in range(1 + max_connections // CONNECTIONS_A_POOL)
         ]
@@ -74,10 +83,13 @@ class Client:
         CallError
             There was no reply with status 200.
         """
+        _sent.set(False)
         try:
             async with asyncio.timeout(self.timeout):
                 response = await next(self._turn).post("/chat/completions", cast_to=self._cast_to, content=content)
         except TimeoutError:
+            if not _sent.get():
+                raise CallError("unreachable", f"no connection within {self.timeout:g} s", reached=False) from None
             raise CallError("timeout", f"no answer within {self.timeout:g} s") from None
         except Exception as error:
             raise call_error(error, self.redact) from None
@@ -87,6 +99,15 @@ class Client:
         """Close all connections."""
         for client in self._clients:
             await client.close()
+
+
+async def _trace(request: "httpx2.Request") -> None:
+    request.extensions["trace"] = _note_sent
+
+
+async def _note_sent(event: str, _: object) -> None:
+    if event.endswith("send_request_headers.started"):
+        _sent.set(True)
 
 
 def call_error(error: Exception, redact: Redactor) -> CallError:

@@ -1,10 +1,12 @@
 """Opening a ledger's database: a SQLite file for one process, PostgreSQL for several machines."""
 
+import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import quote
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url
 from sqlalchemy import text as sql
@@ -26,12 +28,18 @@ def is_shared(target: str) -> bool:
     return "://" in target
 
 
+def is_read_only(target: str) -> bool:
+    """Return whether `target` is a file that can be read and not be written to, as on a read-only medium."""
+    path = Path(target)
+    return not is_shared(target) and path.is_file() and not all(os.access(p, os.W_OK) for p in (path, path.parent))
+
+
 def describe_ledger(target: str) -> str:
-    """Return the ledger's name for people, without a password."""
+    """Return the ledger's name for people, without a password or anything that stands behind a question mark."""
     if not is_shared(target):
         return target
     try:
-        return make_url(target).render_as_string(hide_password=True)
+        return make_url(target).set(query={}).render_as_string(hide_password=True)
     except (ArgumentError, ValueError):
         return "at a URL that cannot be read"
 
@@ -51,14 +59,17 @@ def engine_for(target: str, *, create: bool) -> Engine:
     LedgerError
         The database cannot be opened.
     """
-    url = _url(target)
+    url, frozen = _url(target), is_read_only(target)
+    if frozen:  # without a log beside it, SQLite must be told that it needs to make none
+        query = {"mode": "ro", "uri": "true"} | ({} if Path(f"{target}-wal").exists() else {"immutable": "1"})
+        url = URL.create("sqlite", database=f"file:{quote(str(Path(target).absolute()))}", query=query)
     if not is_shared(target) and not create and not Path(target).is_file():
         raise InputError(f"`ledger` must be an existing ledger. Got {target!r}, which is no file.")
     try:
         engine = create_engine(url, poolclass=NullPool, hide_parameters=True)
-        if not is_shared(target):
+        if not is_shared(target) and not frozen:
             event.listen(engine, "connect", _set_pragmas)
-        _prepare(engine, describe_ledger(target), create=create)
+        _prepare(engine, describe_ledger(target), create=create, frozen=frozen)
     except ModuleNotFoundError:
         raise MissingDependencyError(
             f"`ledger` {describe_ledger(target)} needs a driver that is not installed. Install deep-judges[postgresql]."
@@ -89,14 +100,15 @@ def _set_pragmas(connection: sqlite3.Connection, _: object) -> None:
     cursor.close()
 
 
-def _prepare(engine: Engine, name: str, *, create: bool) -> None:
+def _prepare(engine: Engine, name: str, *, create: bool, frozen: bool) -> None:
     with engine.begin() as connection:
         if engine.dialect.name == "postgresql":
             connection.execute(sql("SELECT pg_advisory_xact_lock(:lock, 0)"), {"lock": LOCK_CLASS})
         tables = set(inspect(connection).get_table_names())
         if not tables >= {"deep_meta"} and ((tables and engine.dialect.name == "sqlite") or not create):
             raise InputError(f"`ledger` must be a ledger of deep. Got {name!r}, which holds something else.")
-        _schema.metadata.create_all(connection)
+        if not frozen:
+            _schema.metadata.create_all(connection)
         found = connection.execute(_schema.meta.select()).scalar()
         if found is None:
             connection.execute(_schema.meta.insert(), {"version": _schema.VERSION})

@@ -2,17 +2,25 @@
 
 import statistics
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Connection, RowMapping, case, func, select
+from sqlalchemy.exc import SQLAlchemyError
 
 from deep.llm import _schema
-from deep.llm._database import connect, describe_ledger, engine_for, in_parts
-from deep.llm._errors import RequestState
+from deep.llm._database import connect, describe_ledger, engine_for, in_parts, one_line
+from deep.llm._errors import CallError, LedgerError, RequestState
 from deep.llm._gate import Quirk
+from deep.llm._lease import known
 from deep.llm._reply import Reply, read_reply
+from deep.llm._schema import RequestRow
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 WITHOUT_ANSWER = ("failed", "refused", "truncated", "unparsable")
 """Reasons that count towards a prompt's failure rate; an abstention is an answer."""
@@ -106,6 +114,22 @@ class Answer:
     reply: Reply | None
 
 
+def _reading(method: Callable[Concatenate["History", P], T]) -> Callable[Concatenate["History", P], T]:
+    """Return a method that says in one line where the ledger cannot be read, or holds what no run has written."""
+
+    @wraps(method)
+    def read(history: "History", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return method(history, *args, **kwargs)
+        except (CallError, LookupError, SQLAlchemyError, TypeError, ValueError) as error:
+            message = (
+                f"`ledger` {history.name} cannot be read: {one_line(error)}. Take a copy from before it was damaged."
+            )
+            raise LedgerError(message) from None
+
+    return read
+
+
 class History:
     """An existing ledger, opened to read.
 
@@ -125,15 +149,12 @@ class History:
     def __exit__(self, *_: object) -> None:
         self._connection.close()
 
-    def states(self, keys: Sequence[str]) -> dict[str, RequestState]:
-        """Return the state of those of `keys` that are in the ledger."""
-        table = _schema.requests
-        states: dict[str, RequestState] = {}
-        for part in in_parts(keys):
-            chosen = select(table.c.key, table.c.state).where(table.c.key.in_(part))
-            states |= {row.key: row.state for row in self._connection.execute(chosen)}
-        return states
+    @_reading
+    def rows(self, keys: Sequence[str]) -> dict[str, RequestRow]:
+        """Return what has become of those of `keys` that are in the ledger."""
+        return {key: row for part in in_parts(keys) for key, row in known(self._connection, part).items()}
 
+    @_reading
     def answers(self, keys: Sequence[str]) -> dict[str, Answer]:
         """Return states and replies, as they are now, by key; without those of `keys` that are not in the ledger."""
         request, attempt = _schema.requests.c, _schema.attempts.c
@@ -149,6 +170,7 @@ class History:
         self._connection.rollback()  # a transaction left open would show later calls the ledger of today
         return answers
 
+    @_reading
     def cost(self) -> tuple[float, int]:
         """Return the dollars of all priced answers, and the number of answers without a price."""
         table = _schema.attempts
@@ -157,15 +179,30 @@ class History:
         dollars, without = self._connection.execute(chosen).one()
         return float(dollars or 0.0), int(without or 0)
 
+    @_reading
     def lost(self) -> int:
         """Return the number of attempts that were in flight when their run died: answers that may be paid twice."""
         table = _schema.attempts
         return self._connection.execute(select(func.count()).where(table.c.outcome == "unknown")).scalar_one()
 
+    @_reading
+    def other_models(self) -> dict[tuple[str, str], int]:
+        """Return the number of answers by a model of another name: by the one asked and the one that answered."""
+        asked, answered = _schema.requests.c.model, _schema.attempts.c.answered_by
+        chosen = select(asked, answered, func.count()).join(
+            _schema.attempts, _schema.attempts.c.key == _schema.requests.c.key
+        )
+        rows = self._connection.execute(
+            chosen.where(answered != asked).group_by(asked, answered).order_by(asked, answered)
+        )
+        return {(row[0], row[1]): row[2] for row in rows}
+
+    @_reading
     def quirks(self) -> list[Quirk]:
         """Return the fields that models refuse or ignore."""
         return read_quirks(self._connection)
 
+    @_reading
     def report(self) -> list[ReportRow]:
         """Return one row per endpoint, voter and dataset, sorted."""
         rows: dict[tuple[str, str, str], ReportRow] = {}

@@ -93,7 +93,7 @@ class Leases:
         asked = dict(items)
         rows = sorted((_item_row(*item) for item in items), key=_item_order)
         write_all(connection, (Write(_schema.items, "insert_or_replace", row) for row in rows))
-        before = _known(connection, asked)
+        before = known(connection, asked)
         mine = {key for key, row in before.items() if row["owner"] == self.run}
         mine_before = {key for key in mine if before[key]["state"] != "queued" or not again}
         texts = {key: json_text(asked[key].body) for key in sorted(asked.keys() - before.keys())}
@@ -111,7 +111,7 @@ class Leases:
     def _after(self, connection: Connection, asked: _Asked, before: _Known, taken: Collection[str]) -> _Known:
         """Return the rows as they are now; where nobody else can have changed them, without looking."""
         if self.shared:
-            return _known(connection, asked)
+            return known(connection, asked)
         ours = RequestRow(state="queued", owner=self.run)
         fresh = {key: ours | {"attempts": 0} for key in asked if key not in before}
         return {**before, **fresh, **{key: before[key] | ours for key in taken}}
@@ -167,7 +167,8 @@ def live_runs(connection: Connection, run: int) -> set[int]:
     return {run, *connection.execute(held, {"lock": LOCK_CLASS}).scalars()}
 
 
-def _known(connection: Connection, keys: Collection[str]) -> dict[str, RequestRow]:
+def known(connection: Connection, keys: Collection[str]) -> dict[str, RequestRow]:
+    """Return where those of `keys` that are in the ledger stand."""
     table = _schema.requests
     rows = connection.execute(select(*(table.c[name] for name in _COLUMNS)).where(table.c.key.in_(list(keys))))
     return {row["key"]: cast(RequestRow, dict(row)) for row in rows.mappings()}

@@ -115,4 +115,4 @@ def _optional_text(value: object) -> str | None:
 
 def _tokens(usage: object) -> dict[str, int]:
     counts = {kind: _at(usage, *path) for kind, path in _USAGE.items()}
-    return {kind: n for kind, n in counts.items() if isinstance(n, int) and not isinstance(n, bool) and n >= 0}
+    return {kind: n for kind, n in counts.items() if isinstance(n, int) and not isinstance(n, bool) and 0 <= n < 2**31}

@@ -1,17 +1,23 @@
 """Keeping keys out of everything that is written down."""
 
-from urllib.parse import parse_qsl, urlsplit
+import hashlib
+import html.entities
+import re
+from urllib.parse import urlsplit
 
 from deep.exceptions import InputError
 
 MIN_SECRET = 8
 """Shorter "keys" are the placeholders that local servers ask for; removing them would tear replies apart."""
 
-_SECRET_NAMES = ("key", "password", "secret", "sig", "token")
+_PLAIN_SEGMENT = re.compile(
+    r"(?!.*(?:key|password|secret|sk-|token))(?:(?:[a-z]{1,14}\d{0,2}|v?\d{1,4}[a-z]{0,4})(?:[-_.~]|$))*"
+)
+"""A part of a URL's path that is made of words, versions and dates; any other may be a key."""
 
 
 class Redactor:
-    """Replaces every occurrence of the secrets it knows.
+    r"""Replaces every occurrence of the secrets it knows, also as JSON, URLs and HTML spell them.
 
     Parameters
     ----------
@@ -23,21 +29,37 @@ class Redactor:
     >>> from deep.llm import Redactor
     >>> Redactor("sk-0123456789")("Incorrect key sk-0123456789")
     'Incorrect key [key]'
+    >>> Redactor("sk/0123456789")(r"sk\/0123456789 sk%2F0123456789 sk\u002f0123456789")
+    '[key] [key] [key]'
     """
 
     def __init__(self, *secrets: str | None) -> None:
-        self._secrets = tuple(secret for secret in secrets if secret and len(secret) >= MIN_SECRET)
+        known = [secret for secret in secrets if secret and len(secret) >= MIN_SECRET]
+        self._secrets = [re.compile("".join(map(_spellings, secret))) for secret in known]
 
     def __call__(self, text: str) -> str:
         """Return `text` without the secrets."""
         for secret in self._secrets:
-            if secret in text:
-                text = text.replace(secret, "[key]")
+            text = secret.sub("[key]", text)
         return text
 
     def line(self, text: str, limit: int = 300) -> str:
         """Return `text` without secrets, on one line of at most `limit` characters."""
         return " ".join(self(text).split())[:limit]
+
+
+def _spellings(character: str) -> str:
+    """Return a pattern for a character as it is, and as JSON, URLs and HTML may spell it, once or several times over.
+
+    Each way begins with a letter of its own, by which `re` finds the places to look at quickly.
+    """
+    code = ord(character)
+    digits = "".join(f"[{digit}{digit.upper()}]" for digit in f"{code:02x}")
+    names = [name for name, text in html.entities.html5.items() if text == character and name[-1] == ";"]
+    entities = rf"&(?:amp;)*(?:{'|'.join([rf'#0*{code};?', rf'#[xX]0*{digits};?', *names])})"
+    ways = [re.escape(character), rf"\\\\*(?:u00|x){digits}", rf"%(?:25)*{digits}", entities]
+    escaped = [] if character.isalnum() else [rf"\\\\*{re.escape(character)}"]
+    return f"(?:{'|'.join([*escaped, *ways])})"
 
 
 def check_base_url(url: str) -> str:
@@ -46,7 +68,7 @@ def check_base_url(url: str) -> str:
     Raises
     ------
     InputError
-        Not an http(s) URL, or with a user, a password or a key in it. The message does not repeat it.
+        Not an http(s) URL, or with a user, a password, a query or a fragment. The message does not repeat it.
 
     Examples
     --------
@@ -61,7 +83,28 @@ def check_base_url(url: str) -> str:
         port_is_valid = False
     if not port_is_valid or parts.scheme not in ("http", "https") or not parts.hostname:
         raise InputError("`base_url` must be an http(s) URL, such as http://localhost:8000/v1. Got something else.")
-    names = [name.lower() for name, _ in parse_qsl(parts.query, keep_blank_values=True)]
-    if "@" in parts.netloc or any(part in name for name in names for part in _SECRET_NAMES):
-        raise InputError("`base_url` must hold no user, password or key: keys come from the environment only.")
+    if any(sign in url for sign in "@?#"):
+        raise InputError(
+            "`base_url` must hold no user, password, query or fragment: keys come from the environment only."
+        )
     return url.rstrip("/")
+
+
+def secret_segments(url: str) -> list[str]:
+    """Return the parts of a URL's path that may be keys."""
+    return [part for part in urlsplit(url).path.split("/") if not _PLAIN_SEGMENT.fullmatch(part)]
+
+
+def public_url(url: str) -> str:
+    """Return a URL as files may hold it: what may be a key in its path is named by 8 hex digits of its SHA-256.
+
+    Examples
+    --------
+    >>> from deep.llm import public_url
+    >>> public_url("http://localhost/v1"), public_url("http://localhost/hunter2xyz/v1")
+    ('http://localhost/v1', 'http://localhost/[4e5f83f2]/v1')
+    """
+    start, slashes, path = url.partition("://")
+    secret = set(secret_segments(url))
+    parts = (f"[{hashlib.sha256(p.encode()).hexdigest()[:8]}]" if p in secret else p for p in path.split("/"))
+    return f"{start}{slashes}{'/'.join(parts)}"

@@ -31,6 +31,10 @@ class Tally:
         Dollars of the answers of this run with a known price.
     unpriced : int
         Answers of this run without one.
+    other_models : Counter of (str, str)
+        Answers of this run by a model of another name: the one asked and the one that answered.
+    lines_passed_over, contradictions : int
+        Lines of batch files that are no result of a request, and requests with two results that contradict each other.
     """
 
     def __init__(self, total: int | None = None) -> None:
@@ -38,6 +42,8 @@ class Tally:
         self.by_voter: dict[str, Counter[str]] = {}
         self.answered = self.failed = self.attempts = self.found = self.unpriced = 0
         self.cost = 0.0
+        self.other_models: Counter[tuple[str, str]] = Counter()
+        self.lines_passed_over = self.contradictions = 0
         self._started = time.monotonic()
 
     @property
@@ -72,6 +78,11 @@ class Tally:
         self.cost += cost or 0.0
         self.unpriced += cost is None
         self._count(voter, "answers" if judgment is None else judgment.reason)
+
+    def name(self, asked: str, answered: str | None) -> None:
+        """Count an answer by the name of the model that gave it, where that is not the one asked."""
+        if answered is not None and answered != asked:
+            self.other_models[asked, answered] += 1
 
     def judge(self, voter: str, judgment: Judgment) -> None:
         """Count a judgment that was made of several answers, each counted already."""

@@ -235,7 +235,9 @@ def test_replies_come_back_by_key(tmp_path):
     with History(str(tmp_path / "l")) as history:
         keys = [request.key for request in asked]
         found = history.answers([*keys, question(2).key])
-        assert history.states(keys) == dict(zip(keys, ["done", "done", "failed"], strict=True))
+        assert {key: row["state"] for key, row in history.rows(keys).items()} == dict(
+            zip(keys, ["done", "done", "failed"], strict=True)
+        )
     first, second, third = (found.pop(key) for key in keys)
     assert found == {}
     assert (first.reply.finish_reason, first.failure) == ("stop", None)
