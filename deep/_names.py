@@ -6,8 +6,6 @@ from hashlib import sha256
 
 from deep.exceptions import InputError
 
-__all__ = ["check_name", "file_name"]
-
 REFUSED = {
     "Cc": "the control character",
     "Cf": "the invisible character",
