@@ -11,7 +11,7 @@ mkdir -p "$OUT"
 deep votes examples/claims.csv --pool deep-3 --llm stand-in --out "$OUT/votes.parquet" --dry-run
 deep votes examples/claims.csv --pool deep-3 --llm stand-in --out "$OUT/votes.parquet"
 deep votes report "$OUT/votes.ledger.sqlite"
-deep fit "$OUT/votes.parquet" --exclude weather --sizes 3 --ensembler LogisticRegression --calibrator platt \
+deep fit "$OUT/votes.parquet" --exclude weather --jobs 1 --sizes 3 --ensembler LogisticRegression --calibrator platt \
     --out "$OUT/model.json"
 deep score "$OUT/model.json" --source-text "It rained in Arlow all day. The bridge was closed." \
     --claim-text "The bridge in Arlow was closed." --ledger "$OUT/score.ledger.sqlite"

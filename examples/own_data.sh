@@ -8,5 +8,5 @@ mkdir -p "$OUT"
 deep data check examples/claims.csv
 deep votes examples/claims.csv --lexical all --out "$OUT/votes.parquet"
 deep panel --votes "$OUT/votes.parquet"
-deep loo --test weather --votes "$OUT/votes.parquet" --sizes 3 --ensembler LabelModel,LogisticRegression \
+deep loo --test weather --votes "$OUT/votes.parquet" --jobs 1 --sizes 3 --ensembler LabelModel,LogisticRegression \
     --calibrator platt --out "$OUT/loo"

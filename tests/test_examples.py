@@ -44,7 +44,7 @@ def test_the_readme_goes_from_text_to_probability(tmp_path):
     assert float(p) < 0.5
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n.endswith(".sh") else n for n in SCRIPTS])
 def test_examples_run(name, tmp_path):
     """Each ends well, leaves its results where it was told, and nothing elsewhere."""
     if name in NEEDS and find_spec(NEEDS[name]) is None:

@@ -81,7 +81,18 @@ def test_fifteen_judges_fill_one_matrix_that_loo_ensembles(examples, capsys):
     for voter in voters[-2:]:
         assert votes[voter].tolist() == votes["label"].tolist()
     folder = examples.with_name("loo")
-    chain = ["--ensembler", "LogisticRegression", "--calibrator", "platt", "--sizes", "3", "--n-boot", "100"]
+    chain = [
+        "--ensembler",
+        "LogisticRegression",
+        "--calibrator",
+        "platt",
+        "--sizes",
+        "3",
+        "--n-boot",
+        "100",
+        "--jobs",
+        "1",
+    ]
     assert loo(["--test", "set2", "--votes", str(out), "--out", str(folder), *chain]) == 0
     results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
     assert (results["n_test"], len(results["voters"])) == (N, 15)

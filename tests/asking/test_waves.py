@@ -208,6 +208,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
+@pytest.mark.slow
 def test_killed_between_its_stages_it_buys_nothing_twice(tmp_path):
     """Kill -9 in every stage: what is on disk is never asked again, and the votes are those of an unbroken run."""
     claims = [f"cat{i} ran and cats sat" for i in range(40)]

@@ -75,6 +75,7 @@ def test_venn_abers_equals_its_definition():
             assert venn.interval([score])[0, label] == pytest.approx(fit.predict([score])[0])
 
 
+@pytest.mark.slow
 def test_venn_abers_brackets_and_covers():
     """p0 <= p <= p1; the mean of the brackets holds the mean label of new items from the same source."""
     rng = np.random.default_rng(4)

@@ -41,6 +41,7 @@ def test_fit_says_what_it_chose(here, capsys, tmp_path):
     assert np.array_equal(load(out).table.p, load(here / "model.json").table.p)
 
 
+@pytest.mark.slow
 def test_fit_in_two_processes_is_the_same(here, tmp_path):
     """And so is fitting some datasets by name or by leaving out the others."""
     for i, words in enumerate((["--only", "a,b,c"], ["--exclude", "d", "--jobs", "2"])):

@@ -36,6 +36,7 @@ def test_results_come_in_the_order_of_the_calls_or_as_they_are_there(n_jobs):
     assert sorted(in_processes(calls, n_jobs, ordered=False)) == [1, 4, 9]
 
 
+@pytest.mark.slow
 def test_a_process_loads_libraries_before_it_works_and_is_not_replaced():
     """Two processes do all the work: none looks as if it leaked because snorkel and torch came in its middle."""
     found = list(in_processes([delayed(loaded_here)(i) for i in range(8)], 2, ensemblers=["LabelModel"], ordered=False))

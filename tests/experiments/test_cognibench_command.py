@@ -485,6 +485,7 @@ def test_as_a_voter(tmp_path):
     assert by_option == frame.columns[-1]
 
 
+@pytest.mark.slow
 def test_the_published_release(data_home, tmp_path, capsys):
     """Its counts are those of the release; judges that look at nothing get what its words imply."""
     folder = data_home / "cognibench"
@@ -527,6 +528,7 @@ def test_the_published_release(data_home, tmp_path, capsys):
         assert (found["precision"], found["recall"], found["f1"]) == (bad / every, 1, 2 * bad / (every + bad))
 
 
+@pytest.mark.slow
 def test_judges_of_one_answer_on_the_release(data_home, tmp_path, capsys):
     """Asked about every turn, judges that find all or nothing get what the constants get: every sentence is read."""
     folder = data_home / "cognibench"

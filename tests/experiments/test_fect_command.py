@@ -189,6 +189,7 @@ def test_a_3d_verdict_keeps_its_parts(claims):
     assert verdicts.loc["basic", "evidence"].isna().all()
 
 
+@pytest.mark.slow
 def test_the_published_file_and_the_judges_of_one_answer(tmp_path, data_home, monkeypatch, capsys):
     """345 factual and 65 not; always factual and never factual get what these counts imply."""
     monkeypatch.setenv("DEEP_DATA_HOME", str(data_home))

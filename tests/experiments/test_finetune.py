@@ -132,7 +132,7 @@ def test_the_tuned_model_judges(folder, tuned, tmp_path, monkeypatch, capsys):
         assert set(reasons) <= {"truncated", "unparsable"}
 
 
-@pytest.mark.parametrize("method", [[], ["--lora", "--lora-rank", "4"]])
+@pytest.mark.parametrize("method", [[], pytest.param(["--lora", "--lora-rank", "4"], marks=pytest.mark.slow)])
 def test_resuming_continues_exactly(folder, tmp_path, monkeypatch, capsys, method):
     """Interrupted and resumed, it ends where the uninterrupted run ends: every loss and every weight."""
     options = ["--epochs", "2", "--batch-size", "3", "--learning-rate", "0.01", "--save-every", "2", *method]

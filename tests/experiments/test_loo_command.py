@@ -151,6 +151,7 @@ def test_json_prints_the_results_and_nothing_else(loo, tmp_path):
     assert out == (tmp_path / "here" / "results.json").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_the_number_of_jobs(loo, tmp_path):
     """One process and two give the same results, forests included."""
     options = ["--test", "aggrefact", "--sizes", "3", "--ensembler", "RandomForest,DecisionTree,XGB", "--n-boot", "200"]
@@ -376,6 +377,7 @@ def test_what_cannot_be_run_is_one_line_and_leaves_nothing(loo, tmp_path, words,
     assert sorted(path.name for path in tmp_path.rglob("*")) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_interrupt_leaves_nothing_behind(tmp_path, jobs):
     """Ctrl-C in the middle ends with one line, status 130 and no folder, not even a temporary one.
@@ -410,6 +412,7 @@ sys.exit(main(words, command="loo"))
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["summeval_llm/votes_ge5.csv", "wrench_youtube/votes.csv"])
 def test_real_votes_with_abstains_run_through(loo, tmp_path, data_home, path):
     """SummEval's prompt judges and YouTube's labeling functions go through every ensembler."""

@@ -79,6 +79,7 @@ def rows(p):
     return LeftOutRows(logit(p), p, 1 - p, np.arange(len(p)))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 def test_the_held_out_labels_are_not_looked_at(tmp_path, capsys):
     """With the labels of one dataset turned round, its estimated prior and the weights stay."""

@@ -95,6 +95,7 @@ def test_perfect_and_chance(measure):
     assert abs(measure(np.random.default_rng(0).integers(0, 2, size=(20_000, 2)))) < 0.03
 
 
+@pytest.mark.slow
 def test_the_interval_covers_the_truth_of_its_own_model():
     """Of intervals over samples of one population, about 95 % hold its kappa of 0.6."""
     draw = np.random.default_rng(1)

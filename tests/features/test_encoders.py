@@ -369,6 +369,7 @@ def test_embeddings_of_a_real_model(minilm):
     assert isinstance(judge, Judge)
 
 
+@pytest.mark.slow
 def test_embeddings_are_the_mean_of_the_tokens(minilm):
     """Worked out with transformers alone; alike in any batch."""
     from transformers import AutoModel
@@ -389,6 +390,7 @@ def test_embeddings_are_the_mean_of_the_tokens(minilm):
         assert found.reason == ("abstained" if abs(expected - 0.6) < 0.05 else None)
 
 
+@pytest.mark.slow
 def test_band_and_long_sentences(minilm):
     """Within the band it abstains but keeps the score; a sentence beyond the limit is cut, not cut short."""
     wide = load_embedding(minilm, band=2.0, threshold=0.5)

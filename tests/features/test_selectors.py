@@ -224,6 +224,7 @@ def test_exhaustive_needs_finite_scores(score: float) -> None:
         Exhaustive(1, scoring=lambda columns: score if columns == (1,) else 0.0).fit([[1, 0], [0, 1]], [1, 0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", ["summeval_llm/votes_ge5.csv", "wrench_youtube/votes.csv"])
 @pytest.mark.parametrize("name", sorted(SELECTORS))
 def test_real_votes(data_home: Path, file: str, name: str) -> None:

@@ -73,10 +73,8 @@ def test_a_server_that_is_not_there_was_not_reached():
 
 def test_a_reply_that_drips_is_cut_off():
     """The timeout is for the whole attempt, not for each piece of the reply."""
-    start = time.monotonic()
     with FaultServer(script=["drip"]) as server, pytest.raises(CallError, match="timeout"):
-        send(server.url, timeout=0.5)
-    assert time.monotonic() - start < 5
+        send(server.url, timeout=0.5)  # the whole reply takes 50 seconds, and then is no JSON
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ def test_every_fault_is_survived_and_every_attempt_is_counted(tmp_path):
     """Transport faults of all kinds end in the votes of a run without faults, and no attempt is missed."""
     shares = {"rate_limited": 0.1, "server_error": 0.05, "hang": 0.01, "dropped": 0.02, "broken_json": 0.03}
     shares |= {"broken_http": 0.02, "cut": 0.02, "no_verdict": 0.05, "truncated": 0.03, "refused": 0.03}
-    with FaultServer(faults=shares) as server:
-        run(server.url, tmp_path / "a", questions(200), workers=32, timeout=0.5)
+    with FaultServer(faults=shares) as server:  # the timeout is long enough for any answer on a busy machine
+        run(server.url, tmp_path / "a", questions(200), workers=8, timeout=3)
         assert server.count > 220
         attempts, reached = rows(tmp_path / "a", "SELECT count(*), sum(reached) FROM attempts")[0]
         assert attempts >= reached >= server.count  # a slow machine sends what no server has time to read
@@ -80,7 +80,7 @@ def test_samples_are_separate_requests(tmp_path):
 def test_a_fault_is_named_and_asked_again_only_on_request(tmp_path, fault, kind):
     """What was given up stays failed under its class until `retry_failed` names that class."""
     with FaultServer(script=[fault]) as server:
-        ran = run(server.url, tmp_path / "l", questions(1), retry=NO_RETRY, timeout=0.3)
+        ran = run(server.url, tmp_path / "l", questions(1), retry=NO_RETRY, timeout=0.3 if fault == "hang" else 60)
         assert ran.tally.failed == 1
         assert rows(tmp_path / "l", "SELECT state, failure FROM requests") == [("failed", kind)]
         run(server.url, tmp_path / "l", questions(1))
@@ -130,9 +130,7 @@ def test_a_retry_after_beyond_the_cap_is_cut(tmp_path):
     """The cap bounds the wait, where the client library would give up at once."""
     retry = RetryPolicy(wait_initial=0.01, jitter=0.0, retry_after_cap=0.2)
     with FaultServer(script=["slow_down"], retry_after="86400") as server:
-        start = time.monotonic()
-        run(server.url, tmp_path / "l", questions(1), retry=retry)
-        assert time.monotonic() - start < 30
+        run(server.url, tmp_path / "l", questions(1), retry=retry)  # ends today, not tomorrow
         assert server.count == 2
 
 
@@ -291,7 +289,7 @@ def test_a_bug_in_the_parser_loses_no_paid_answer(tmp_path):
 def test_stopping_waits_for_what_is_in_flight(tmp_path):
     """After one Ctrl-C no request is left in doubt, and the next run asks the rest."""
     with FaultServer(latency=0.2) as server:
-        ran = run(server.url, tmp_path / "l", questions(400), started=lambda r: _later(0.7, r))
+        ran = run(server.url, tmp_path / "l", questions(400), started=lambda r: _stop(r, lambda: server.count > 8))
         assert ran.stopped == "interrupted"
         asked = server.count
         assert 0 < asked < 400
@@ -311,7 +309,7 @@ def test_stopping_twice_leaves_the_rest_unknown(tmp_path):
             questions(9),
             workers=8,
             timeout=60,
-            started=lambda r: (_later(0.7, r), _later(1.0, r)),
+            started=lambda r: _stop(r, lambda: server.in_flight == 8 and states(tmp_path / "l").get("done"), times=2),
         )
         assert ran.stopped == "interrupted"
         assert states(tmp_path / "l") == {"done": 1, "unknown": 8}
@@ -320,18 +318,26 @@ def test_stopping_twice_leaves_the_rest_unknown(tmp_path):
         assert server.count == 17
 
 
-def _later(seconds, runner):
+def _stop(runner, moment, times=1):
+    """Interrupt a run as soon as `moment` is true, once or twice."""
     loop = asyncio.get_running_loop()
-    threading.Timer(seconds, lambda: loop.call_soon_threadsafe(runner.stop, "interrupted")).start()
+
+    def wait():
+        while not moment():
+            time.sleep(0.01)
+        for _ in range(times):
+            loop.call_soon_threadsafe(runner.stop, "interrupted")
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def test_a_backoff_does_not_delay_the_end(tmp_path):
     """Requests that wait to be tried again go back to the queue at once."""
-    retry = RetryPolicy(wait_initial=60, jitter=0)
+    retry = RetryPolicy(wait_initial=3600, wait_max=3600, jitter=0)
     with FaultServer(faults={"rate_limited": 1.0}) as server:
-        start = time.monotonic()
-        run(server.url, tmp_path / "l", questions(4), retry=retry, started=lambda r: _later(0.5, r))
-        assert time.monotonic() - start < 20
+        run(
+            server.url, tmp_path / "l", questions(4), retry=retry, started=lambda r: _stop(r, lambda: server.count >= 4)
+        )
     assert set(states(tmp_path / "l")) == {"queued"}
 
 

