@@ -342,7 +342,7 @@ class _Lines:
                 at = file.tell()
                 while line := file.readline():
                     if line.strip():
-                        self._note(_read_line(line), (path, at))
+                        self._note(_read_line(line.decode("utf-8-sig", errors="replace")), (path, at))
                     at = file.tell()
 
     def _note(self, line: "_Line | None", place: tuple[Path, int]) -> None:
@@ -376,12 +376,12 @@ class _Lines:
     def _at(self, path: Path, at: int) -> "_Line":
         with path.open("rb") as file:
             file.seek(at)
-            line = _read_line(self._redact(file.readline().decode(errors="replace")))
+            line = _read_line(self._redact(file.readline().decode("utf-8-sig", errors="replace")))
         assert line is not None, "a line that could be read before"
         return line
 
 
-def _read_line(line: str | bytes) -> _Line | None:
+def _read_line(line: str) -> _Line | None:
     """Return a line of a result file; None where it is no result of a request."""
     try:
         entry = json.loads(line, parse_constant=str)
