@@ -2,6 +2,9 @@
 
 import hashlib
 import json
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pandas as pd
@@ -34,13 +37,21 @@ def _environment(monkeypatch):
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
 
 
-def model_of(folder, names, datasets=("a", "b", "c", "d")):
-    """Write a model whose voters have these names, and return it."""
+@cache
+def model_text(names, datasets):
+    """Return a model file whose voters have these names."""
     renamed = {f"judge-{i}": name for i, name in enumerate(names)}
     table = frame_of(small_votes(datasets, n_voters=len(names), seed=len(names))).rename(columns=renamed)
-    table.to_parquet(folder / "train.parquet")
-    words = ["--out", str(folder / "model.json"), "--sizes", "all", *QUICK[2:]]
-    assert fit([str(folder / "train.parquet"), *words]) == 0
+    with TemporaryDirectory() as folder:
+        table.to_parquet(f"{folder}/train.parquet")
+        words = ["--out", f"{folder}/model.json", "--sizes", "all", *QUICK[2:]]
+        assert fit([f"{folder}/train.parquet", *words]) == 0
+        return Path(f"{folder}/model.json").read_bytes()
+
+
+def model_of(folder, names, datasets=("a", "b", "c", "d")):
+    """Write a model whose voters have these names, and return it."""
+    (folder / "model.json").write_bytes(model_text(tuple(names), tuple(datasets)))
     return load(folder / "model.json")
 
 
