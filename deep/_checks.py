@@ -126,6 +126,12 @@ def check_probabilities(y_prob: npt.ArrayLike, *, name: str = "y_prob") -> Float
     return raw
 
 
+def check_some_votes(votes: Votes) -> None:
+    """Raise where no row to learn from has a vote."""
+    if (votes < 0).all():
+        raise InputError("`votes` must hold a vote of 0 or 1 in the rows to learn from. Got only empty cells.")
+
+
 def check_two_classes(labels: Labels, name: str) -> None:
     """Raise unless both 0 and 1 are among labels, of which there is at least one."""
     if labels.min() == labels.max():

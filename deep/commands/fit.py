@@ -36,6 +36,10 @@ examples:
 """
 
 
+MAX_LISTED = 50
+"""Training datasets that have a line in print."""
+
+
 def add_arguments(parser: CommandParser) -> None:
     """Add the options."""
     parser.add_argument("votes", metavar="VOTES", nargs="*", help="tables of votes (CSV, Parquet); none: simulated")
@@ -93,10 +97,12 @@ def _lines(found: Results) -> Iterator[str]:
     yield f"inner scores: log loss {inner['log_loss']:.4f}, balanced accuracy {accuracy}"
     yield f"learned from {len(training)} datasets:"
     width = max(map(len, training))
-    for name, row in training.items():
+    for name, row in list(training.items())[:MAX_LISTED]:
         scores = left_out["datasets"].get(name)
         shown = f"   left out: {_scores(scores)}" if scores else ""
         yield f"  {name:<{width}}  {row['n']:>6} rows, {percent(row['prior'])} consistent{shown}"
+    if len(training) > MAX_LISTED:
+        yield f"  and {len(training) - MAX_LISTED:,} others, all of them in the model file"
     if left_out["mean"]:
         yield f"mean over datasets left out in turn: {_scores(left_out['mean'])}"
     yield from sorted({f"licence: {row['licence']}" for row in training.values() if row["licence"]})

@@ -15,6 +15,9 @@ from deep.base import BaseEnsembler
 from deep.ensembles._encoding import Grid, check_above
 from deep.exceptions import InputError
 
+RATES = 4
+"""How many learning rates are tried, each a tenth of the one before."""
+
 
 @dataclass(eq=False, repr=False)
 class LabelModel(BaseEnsembler):
@@ -37,7 +40,8 @@ class LabelModel(BaseEnsembler):
     n_epochs : int, default=100
         At least 1: steps of gradient descent. Snorkel's default, which stops well before convergence.
     lr : float, default=0.01
-        Above 0: learning rate. At 0.01 the descent diverges beyond 100 to 150 voters that all vote on all rows.
+        Above 0: learning rate. Where the descent diverges (at 0.01 beyond 100 to 150 voters that all vote on all
+        rows) a tenth of it is tried, at most three times.
     l2 : float, default=0.0
         At least 0: weight decay, and pull to the start, where each voter is right on 7 of 10 of its votes.
     class_balance : tuple of two floats, default=(0.5, 0.5)
@@ -54,7 +58,7 @@ class LabelModel(BaseEnsembler):
     Raises
     ------
     InputError
-        In `fit`: the descent diverged, or a parameter is out of range.
+        In `fit`: the descent diverged at every rate, or a parameter is out of range.
 
     References
     ----------
@@ -84,11 +88,13 @@ class LabelModel(BaseEnsembler):
 
     def _fit(self, X: Votes, y: Labels, w: Floats) -> None:  # noqa: ARG002 - learns from votes alone
         self._check_params()
-        mu = self._descend(X, w)
-        if not np.isfinite(mu).all():
+        rates = [self.lr / 10**step for step in range(RATES)]
+        descents = (self._descend(X, w, rate) for rate in rates)
+        mu = next((found for found in descents if np.isfinite(found).all()), None)
+        if mu is None:
             raise InputError(
-                f"`lr` must be small enough for the descent to converge. Got {self.lr!r} for {X.shape[1]} voters. "
-                f"Try {self.lr / 10:g}."
+                f"`lr` must be small enough for the descent to converge. Got {self.lr!r} for {X.shape[1]} voters, and "
+                f"{rates[-1]:g} was tried too. Fit fewer voters."
             )
         self.vote_probs_ = mu.reshape(X.shape[1], 2, 2).transpose(0, 2, 1)
 
@@ -104,7 +110,7 @@ class LabelModel(BaseEnsembler):
                 f"Got {self.class_balance!r}."
             )
 
-    def _descend(self, X: Votes, w: Floats) -> npt.NDArray[np.float32]:
+    def _descend(self, X: Votes, w: Floats, rate: float) -> npt.NDArray[np.float32]:
         """Return snorkel's mu, shape (2 * n_voters, 2), or NaN where its loss is."""
         # Snorkel's loss compares O, the second moments of the vote indicators, with mu P mu', which is what they are
         # where voters err independently; only O depends on the rows, so weighted moments are all that weights need.
@@ -119,7 +125,7 @@ class LabelModel(BaseEnsembler):
                     class_balance=list(self.class_balance),
                     progress_bar=False,
                     n_epochs=self.n_epochs,
-                    lr=self.lr,
+                    lr=rate,
                     l2=self.l2,
                     seed=self.random_state,
                     # Snorkel's own bound on the rates, with the sum of weights for the number of rows.

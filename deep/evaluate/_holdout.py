@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import check_both_classes, check_choice
+from deep._checks import check_both_classes, check_choice, check_some_votes
 from deep.exceptions import InputError
 from deep.records import VoteMatrix
 
@@ -73,6 +73,8 @@ def hold_out(votes: VoteMatrix, name: str, *, unit: HoldOutUnit = "dataset") -> 
         )
     _check_labels(votes, is_train)
     is_train, dropped, warnings = _without_shared_documents(votes, is_test, is_train)
+    if (votes.votes[is_test] < 0).all():
+        warnings.append("No voter voted in the held-out dataset: every item of it gets the same P.")
     test_rows, train_rows = np.flatnonzero(is_test), np.flatnonzero(is_train)
     return HoldOut(name, votes.rows(test_rows), votes.rows(train_rows), test_rows, train_rows, dropped, warnings)
 
@@ -83,6 +85,7 @@ def _check_labels(votes: VoteMatrix, is_train: npt.NDArray[np.bool_]) -> None:
         row = unlabeled[0]
         raise UnlabeledTrainingError(votes.datasets[row], votes.example_ids[row])
     check_both_classes(votes.labels[is_train], votes.datasets[is_train])
+    check_some_votes(votes.votes[is_train])
 
 
 class UnlabeledTrainingError(InputError):

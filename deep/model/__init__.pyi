@@ -1,4 +1,5 @@
 from ._fit import fit as fit
+from .chain import MAX_FOLDS as MAX_FOLDS
 from .chain import RECIPES as RECIPES
 from .chain import SELECTOR_NAMES as SELECTOR_NAMES
 from .chain import UNCALIBRATED as UNCALIBRATED
@@ -16,6 +17,7 @@ from .chain import distinct_sizes as distinct_sizes
 from .chain import fit_candidates as fit_candidates
 from .chain import grid_search as grid_search
 from .chain import group_weights as group_weights
+from .chain import grouped_note as grouped_note
 from .chain import out_of_fold as out_of_fold
 from .chain import recommend as recommend
 from .chain import search as search

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from deep._checks import check_both_classes, check_choice
+from deep._checks import check_both_classes, check_choice, check_some_votes
 from deep.calibration import CALIBRATORS
 from deep.ensembles import ENSEMBLERS
 from deep.exceptions import InputError
@@ -117,6 +117,7 @@ def _labeled(votes: VoteMatrix) -> VoteMatrix:
     if not known.any():
         raise InputError("`votes` must have labeled rows to learn from. Got none.")
     check_both_classes(votes.labels[known], votes.datasets[known])
+    check_some_votes(votes.votes[known])
     return votes.rows(known)
 
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from deep._checks import Floats
 from deep.calibration import ece_noise_floor, evaluate
 from deep.features import Cells
-from deep.model.chain import Candidate, Chain
+from deep.model.chain import MAX_FOLDS, Candidate, Chain, grouped_note
 from deep.model.file import PRIOR, library_versions
 from deep.model.target import MIN_DATASETS
 
@@ -57,7 +57,7 @@ def report_of(
             "datasets": left_out,
             "mean": {name: float(np.mean([row[name] for row in left_out.values()])) for name in names},
         },
-        "notes": _notes(n_units),
+        "notes": _notes(n_units, len(cells.groups)),
         "training_datasets": _datasets(cells, provenance.get("licences")),
         "versions": library_versions(),
         "provenance": {name: value for name, value in provenance.items() if name not in ("licences", "voters")},
@@ -72,7 +72,9 @@ def _metrics(p: Floats, counts: npt.NDArray[np.int64]) -> dict[str, float]:
     return {**{name: found[name] for name in ("balanced_accuracy", "auroc", "log_loss", "ece")}, "ece_floor": floor}
 
 
-def _notes(n_units: int) -> list[str]:
+def _notes(n_units: int, n_datasets: int) -> list[str]:
+    if n_datasets > MAX_FOLDS:
+        return [grouped_note(n_datasets)]
     if n_units >= MIN_DATASETS:
         return []
     return [

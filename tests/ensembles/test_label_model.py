@@ -132,11 +132,17 @@ def test_many_voters_do_not_underflow():
     assert model.predict_proba(X)[:, 1].tolist() == [0.5] * len(X)
 
 
+def test_where_the_descent_diverges_a_smaller_rate_is_taken():
+    """200 voters that all vote make it diverge at the default rate."""
+    X = simulate(200, n_voters=9, missing=0.0)
+    np.testing.assert_array_equal(LabelModel(lr=2.0).fit(X).vote_probs_, LabelModel(lr=0.2).fit(X).vote_probs_)
+
+
 def test_divergence_is_an_error_with_a_remedy():
     """Snorkel's bare exception becomes a line that says what to change."""
     X = simulate(200, n_voters=9, missing=0.0)
-    with pytest.raises(InputError, match=r"`lr` must be small enough .* Got 2.0 for 9 voters. Try 0.2"):
-        LabelModel(lr=2.0).fit(X)
+    with pytest.raises(InputError, match=r"`lr` must be small enough .* 9 voters, and 1e\+06 was tried too. Fit fewer"):
+        LabelModel(lr=1e9).fit(X)
 
 
 def test_other_errors_of_snorkel_pass(monkeypatch):

@@ -25,7 +25,17 @@ from deep.experiments.loo._pooled import Pooled
 from deep.experiments.loo._settings import LooOptions
 from deep.experiments.loo._tasks import LooOutcome, Scored, Step, run_tasks
 from deep.features import analyze_votes, effective_votes, error_correlation
-from deep.model import UNCALIBRATED, Candidate, ChainTask, Recipe, chain_tasks, recommend, training_set
+from deep.model import (
+    MAX_FOLDS,
+    UNCALIBRATED,
+    Candidate,
+    ChainTask,
+    Recipe,
+    chain_tasks,
+    grouped_note,
+    recommend,
+    training_set,
+)
 from deep.records import VoteMatrix
 
 SCHEMA_VERSION = 1
@@ -249,7 +259,8 @@ def _baseline_rows(baselines: Iterable[Baseline], split: HoldOut, settings: LooO
 
 def _notes(results: Row) -> list[str]:
     """Return the caveats that a reader should know, in sentences."""
-    notes = []
+    n_train = len(results["train"])
+    notes = [grouped_note(n_train)] if n_train > MAX_FOLDS else []
     against = next((c for c in results["comparisons"] if c["b"].startswith("best_prompt")), None)
     if against is not None and not (against["significant"] and against["difference"] > 0):
         notes.append(

@@ -11,6 +11,9 @@ CHAINS = {
     "oracle": "ORACLE: best of the table on test labels",
 }
 
+MAX_LISTED = 50
+"""Training datasets that are named in print; results.json has them all."""
+
 AVERAGED = ("balanced_accuracy", "ece", "ece_floor", "log_loss", "brier", "auroc")
 
 
@@ -19,7 +22,7 @@ def summary(run: Run) -> Iterator[str]:
     prior = "no labels" if run["prior_test"] is None else f"{100 * run['prior_test']:.1f} % consistent"
     yield (
         f"{run['test']}: {run['n_test']} items ({prior}), trained on {sum(run['train'].values())} rows of "
-        + ", ".join(run["train"])
+        + _listed(list(run["train"]))
     )
     yield f"  {'':<46}{'bal. acc.':>10}{'95 % interval':>18}{'ECE':>8}{'floor':>8}{'log loss':>10}"
     for key, label in CHAINS.items():
@@ -38,6 +41,11 @@ def summary(run: Run) -> Iterator[str]:
         yield f"  warning: {warning}"
     for note in run["notes"]:
         yield f"  {note}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - MAX_LISTED
+    return ", ".join(names[:MAX_LISTED]) + (f" and {more:,} others" if more > 0 else "")
 
 
 def _prior(prior: Row) -> str:

@@ -12,6 +12,8 @@ from deep.experiments.transfer._simulated import WORLDS, transfer_in
 from deep.experiments.transfer._target import TransferSettings, transfer_to
 from deep.records import VoteMatrix
 
+MAX_TARGETS = 500
+
 Mapper = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
 """Like the built-in `map`."""
 
@@ -24,8 +26,13 @@ def transfer_on_votes(
     Raises
     ------
     InputError
-        A row has no label.
+        A row has no label, or there are more than 500 datasets.
     """
+    if len(votes.dataset_names) > MAX_TARGETS:
+        raise InputError(
+            f"`votes` must hold at most {MAX_TARGETS} datasets, each of which is held out. Got "
+            f"{len(votes.dataset_names):,}. Hold out one of them with `deep loo`."
+        )
     unlabeled = (votes.labels < 0).nonzero()[0]
     if len(unlabeled):
         row = unlabeled[0]

@@ -23,9 +23,11 @@ from ._search import search as search
 from ._subsets import SELECTOR_NAMES as SELECTOR_NAMES
 from ._subsets import Subset as Subset
 from ._subsets import choose_subsets as choose_subsets
+from ._training import MAX_FOLDS as MAX_FOLDS
 from ._training import KeptCells as KeptCells
 from ._training import TrainingSet as TrainingSet
 from ._training import collapse as collapse
 from ._training import group_weights as group_weights
+from ._training import grouped_note as grouped_note
 from ._training import inner_folds as inner_folds
 from ._training import training_set as training_set

@@ -13,6 +13,7 @@ from deep._checks import Floats, Weights, check_both_classes, check_choice, chec
 from deep._odds import P_MIN, expit, logit
 from deep.exceptions import InputError
 from deep.features import distinct_patterns, weigh
+from deep.model.chain import MAX_FOLDS
 from deep.model.pool._members import ADAPTIVE, Member, Scorer, members_for, members_of
 from deep.model.pool._rows import LabeledRows, Rows
 from deep.model.target import (
@@ -148,7 +149,7 @@ class Pool(BaseEstimator):
         y : array-like of shape (n_examples,)
             Labels 0/1, both in every dataset.
         groups : array-like of shape (n_examples,)
-            The dataset of each row; at least three.
+            The dataset of each row; at least three. Above 50 several are left out together.
         sample_weight : array-like of shape (n_examples,), optional
             How often each row counts.
         scores : array-like of shape (n_examples, n_scorers), optional
@@ -317,11 +318,13 @@ def _labeled(
     labels = check_labels(y, len(panel.votes))
     names, codes = np.unique(np.asarray(groups).astype(str), return_inverse=True)
     check_consistent_length(codes, len(labels), "groups")
-    train = _in_order(LabeledRows(panel.votes, panel.scores, panel.weights, labels, codes).rows(panel.weights > 0))
-    if len(train.present()) < MIN_DATASETS:
-        raise InputError(f"`groups` must name at least {MIN_DATASETS} datasets. Got {len(train.present())}.")
-    check_both_classes(train.labels, names[train.groups], name="y")
-    return train
+    kept = panel.weights > 0
+    present = len(np.unique(codes[kept]))
+    if present < MIN_DATASETS:
+        raise InputError(f"`groups` must name at least {MIN_DATASETS} datasets. Got {present}.")
+    check_both_classes(labels[kept], names[codes[kept]], name="y")
+    codes %= MAX_FOLDS
+    return _in_order(LabeledRows(panel.votes, panel.scores, panel.weights, labels, codes).rows(kept))
 
 
 def _in_order(train: LabeledRows) -> LabeledRows:
