@@ -21,12 +21,20 @@ N_FOLDS = 5
 """Inner folds where the training datasets cannot be the folds."""
 
 MAX_FOLDS = 50
-"""Above so many training datasets several share a fold, or the fits would grow with the square of the datasets."""
+"""Above so many training datasets several share a fold: fits grow with the square of the folds."""
+
+GROUPED_FOLDS = 20
+"""How many folds there are then."""
+
+
+def grouped(codes: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+    """Return the folds of datasets numbered from 0: their own, or shared ones where they are too many."""
+    return codes % GROUPED_FOLDS if codes.max() >= MAX_FOLDS else codes
 
 
 def grouped_note(n_datasets: int) -> str:
     """Return the sentence that says that training datasets shared a fold."""
-    return f"The {n_datasets:,} training datasets were left out in {MAX_FOLDS} groups, not one by one."
+    return f"The {n_datasets:,} training datasets were left out in {GROUPED_FOLDS} groups, not one by one."
 
 
 def group_weights(sizes: npt.NDArray[np.int64], weighting: Weighting) -> Floats:
@@ -135,8 +143,7 @@ def inner_folds(votes: VoteMatrix, recipe: Recipe, *, by_family: bool = False, r
     fold_of = _joined(keys, votes)
     if fold_of.max() == 0:
         fold_of = np.arange(len(datasets))
-    fold_of %= MAX_FOLDS
-    return InnerFolds(fold_of[np.searchsorted(np.array(datasets), votes.datasets.astype(str))], "dataset")
+    return InnerFolds(grouped(fold_of)[np.searchsorted(np.array(datasets), votes.datasets.astype(str))], "dataset")
 
 
 def collapse(votes: VoteMatrix, folds: InnerFolds, weighting: Weighting) -> TrainingSet:
@@ -164,7 +171,7 @@ def training_set(
     recipe : Recipe
         Its `inner_folds` are the training datasets or five folds of the pooled rows; one training dataset
         is always cut into five. Rows of one document share a fold: datasets with common documents are left
-        out together, unless that would leave a single fold. Above 50 folds are merged to 50.
+        out together, unless that would leave a single fold. More than 50 folds are merged to 20.
     weighting : {'dataset', 'dataset-class', 'uniform'}, optional
         Default: the recipe's.
     by_family : bool, default=False

@@ -13,7 +13,7 @@ from deep._checks import Floats, Weights, check_both_classes, check_choice, chec
 from deep._odds import P_MIN, expit, logit
 from deep.exceptions import InputError
 from deep.features import distinct_patterns, weigh
-from deep.model.chain import MAX_FOLDS
+from deep.model.chain import grouped
 from deep.model.pool._members import ADAPTIVE, Member, Scorer, members_for, members_of
 from deep.model.pool._rows import LabeledRows, Rows
 from deep.model.target import (
@@ -149,7 +149,7 @@ class Pool(BaseEstimator):
         y : array-like of shape (n_examples,)
             Labels 0/1, both in every dataset.
         groups : array-like of shape (n_examples,)
-            The dataset of each row; at least three. Above 50 several are left out together.
+            The dataset of each row; at least three. Above 50 they are left out in 20 groups.
         sample_weight : array-like of shape (n_examples,), optional
             How often each row counts.
         scores : array-like of shape (n_examples, n_scorers), optional
@@ -323,8 +323,7 @@ def _labeled(
     if present < MIN_DATASETS:
         raise InputError(f"`groups` must name at least {MIN_DATASETS} datasets. Got {present}.")
     check_both_classes(labels[kept], names[codes[kept]], name="y")
-    codes %= MAX_FOLDS
-    return _in_order(LabeledRows(panel.votes, panel.scores, panel.weights, labels, codes).rows(kept))
+    return _in_order(LabeledRows(panel.votes, panel.scores, panel.weights, labels, grouped(codes)).rows(kept))
 
 
 def _in_order(train: LabeledRows) -> LabeledRows:
