@@ -61,6 +61,10 @@ class FaultServer:
         Called with the body; returns the reply's text.
     polls : int
         How often a batch is looked at before it is complete.
+    batch_mode : {'ok', 'dupes', 'garbage', 'twins'}
+        Twins are every result twice; dupes also another one that contradicts it; garbage every third result replaced.
+    billed : callable, optional
+        Called with the number of a request, from 1; returns the output tokens to bill, None for as many as there are.
     """
 
     def __init__(
@@ -75,6 +79,8 @@ class FaultServer:
         accept: Callable[[dict[str, Any]], tuple[int, dict[str, Any]] | None] | None = None,
         reply: Callable[[dict[str, Any]], str] | None = None,
         polls: int = 1,
+        batch_mode: str = "ok",
+        billed: Callable[[int], int | None] = lambda _: None,
         port: int = 0,
     ) -> None:
         self.faults = dict(faults or {})
@@ -86,6 +92,8 @@ class FaultServer:
         self.accept = accept
         self.reply = reply or honest_reply
         self.polls = polls
+        self.batch_mode = batch_mode
+        self.billed = billed
         self.port = port
         self.count = 0
         self.log: list[tuple[float, str, str]] = []
@@ -233,6 +241,7 @@ class FaultServer:
         if body.get("logprobs") and "logprobs" not in self.ignored:
             choice["logprobs"] = {"content": _logprobs(message["content"] or "")}
         n_in, n_out = len(json.dumps(body["messages"])) // 4, len(message["content"] or "") // 4 + 1
+        n_out = self.billed(self.count) or n_out
         usage = {
             "prompt_tokens": n_in,
             "completion_tokens": n_out,
@@ -305,9 +314,31 @@ class FaultServer:
                 (answered if status == 200 else failed).append(done)
         for field, lines in (("output_file_id", answered), ("error_file_id", failed)):
             if lines:
-                self.files[f"{batch['id']}-{field}"] = "\n".join(map(json.dumps, lines)).encode()
+                self.files[f"{batch['id']}-{field}"] = b"\n".join(_misprinted(lines, self.batch_mode))
                 batch[field] = f"{batch['id']}-{field}"
         batch["status"] = "completed"
+
+
+def _misprinted(lines: list[dict[str, Any]], mode: str) -> list[bytes]:
+    """Return the lines of a result file as a server that is out of order writes them."""
+    good = [json.dumps(line).encode() for line in lines]
+    if mode == "twins":
+        return [line for line in good for _ in range(2)]
+    if mode == "dupes":
+        return [*good, *(line.replace(b"SUPPORTED", b"NOT SUPPORTED").replace(b"NOT NOT ", b"") for line in good)]
+    if mode == "garbage":
+        rubbish = (
+            b"{not json",
+            b"[]",
+            b"null",
+            b"{}",
+            b'{"custom_id": 7}',
+            b'{"custom_id": "x", "response": 1}',
+            b"\xff",
+        )
+        stranger = [b'{"custom_id": "nobody", "response": null, "error": null}']
+        return [rubbish[i // 3 % 7] if i % 3 == 0 else line for i, line in enumerate(good)] + stranger
+    return good
 
 
 async def _drip(request: web.Request) -> web.StreamResponse:
@@ -406,13 +437,16 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="An OpenAI-compatible server that misbehaves on purpose.")
     parser.add_argument("--port", type=int, default=8765)
     parser.add_argument("--latency", type=float, default=0.0, help="seconds before every answer")
+    parser.add_argument("--batch-mode", choices=("ok", "dupes", "garbage", "twins"), default="ok")
+    parser.add_argument("--tokens", type=int, help="output tokens to bill, whatever the limit")
     parser.add_argument("--fault", action="append", default=[], metavar="NAME=SHARE", help="may be repeated")
     args = parser.parse_args(argv)
     faults = {name: float(share) for name, _, share in (text.partition("=") for text in args.fault)}
     unknown = set(faults) - {*TRANSPORT_FAULTS, *ANSWER_FAULTS}
     if unknown:
         parser.error(f"--fault must be one of {', '.join(sorted((*TRANSPORT_FAULTS, *ANSWER_FAULTS)))}")
-    server = FaultServer(faults=faults, latency=args.latency, port=args.port)
+    server = FaultServer(faults=faults, latency=args.latency, port=args.port, batch_mode=args.batch_mode)
+    server.billed = lambda _: args.tokens
     sys.stderr.write(f"serving http://127.0.0.1:{args.port}/v1\n")
     try:
         asyncio.run(server.serve())

@@ -3,14 +3,20 @@
 import asyncio
 import contextlib
 import email.utils
+import html
+import json
+import re
+import socket
+import threading
 import time
+import urllib.parse
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from deep.exceptions import InputError
-from deep.llm import CallError, Client, Redactor, check_base_url, read_reply
+from deep.llm import CallError, Client, Redactor, check_base_url, public_url, read_reply
 from deep.llm._client import reply_error, retry_after
 from tests.fault_server import FaultServer
 from tests.llm.calls import KEY
@@ -169,6 +175,93 @@ def test_a_placeholder_is_no_secret():
     """Short keys that local servers ask for are not cut out of every reply."""
     assert Redactor("none", None)("none of it") == "none of it"
     assert Redactor("sk-12345678").line("a\n  sk-12345678 b") == "a [key] b"
+
+
+def _json(c):
+    return json.dumps(c)[1:-1]
+
+
+SPELLINGS = [
+    lambda c: c,
+    _json,
+    lambda c: _json(_json(c)),
+    lambda c: c.replace("/", "\\/"),
+    lambda c: f"\\u{ord(c):04x}",
+    lambda c: f"\\u{ord(c):04X}",
+    lambda c: f"\\\\u{ord(c):04x}",
+    lambda c: urllib.parse.quote(c, safe=""),
+    lambda c: f"%{ord(c):02x}",
+    lambda c: f"%25{ord(c):02X}",
+    html.escape,
+    lambda c: html.escape(html.escape(c)),
+    lambda c: f"&#{ord(c)};",
+    lambda c: f"&#x{ord(c):x};",
+    lambda c: f"&#X00{ord(c):X};",
+]
+keys = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=8, max_size=40)
+
+
+@given(keys, st.lists(st.sampled_from(SPELLINGS), min_size=1, max_size=4), st.text(max_size=5), st.text(max_size=5))
+@example("sk-ab/cd0123456", [lambda c: c.replace("/", "\\/")], "{", "}")
+@example('sk"ab\\cd0123456', [_json], '{"', '"}')
+@example("sk+ab&cd0123456", [lambda c: f"\\u{ord(c):04x}"], "", "")
+def test_a_key_is_found_in_every_spelling(key, ways, before, after):
+    """As JSON, URLs and HTML spell it, once or twice over, and some characters this way and some that."""
+    spelled = "".join(ways[i % len(ways)](c) for i, c in enumerate(key))
+    redacted = Redactor(key)(f"{before}{spelled}{after}")
+    assert "[key]" in redacted
+    assert len(redacted) <= len(before) + len("[key]") + len(after)
+
+
+@pytest.mark.parametrize("part", ["?x=s3cret-word", "#s3cret-word", "?s3cret-word", "#"])
+def test_a_base_url_has_neither_query_nor_fragment(part):
+    """No path could be put behind them, and a secret in them would be written down."""
+    with pytest.raises(InputError, match="`base_url` must hold no user, password, query or fragment") as caught:
+        check_base_url(f"http://h/v1{part}")
+    assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("part", ["sk-live-abc", "SECRET", "3fa9c1d2e4b5a6978899", "my-token", "hunter2xyz", "a%2fb"])
+def test_what_may_be_a_key_in_a_path_is_not_written(part):
+    """In its place stands a hash, so that two such addresses are not taken for one; and replies are searched for it."""
+    shown = public_url(f"http://h/{part}/v1")
+    assert re.fullmatch(r"http://h/\[[0-9a-f]{8}\]/v1", shown)
+    assert public_url(f"http://h/{part}x/v1") != shown
+
+
+@pytest.mark.parametrize(
+    "path", ["v1", "v1beta/openai", "api/v3/llama-3.1-8b-instruct", "openai/deployments/gpt-4o-mini-2024-07-18", ""]
+)
+def test_an_ordinary_path_is_written_as_it_is(path):
+    """Names of endpoints in the ledgers of today stay."""
+    assert public_url(f"http://127.0.0.1:8000/{path}") == f"http://127.0.0.1:8000/{path}"
+
+
+@pytest.mark.parametrize(("backlog", "reached"), [(16, True), (None, False)])
+def test_what_was_never_sent_was_not_reached(backlog, reached):
+    """A server that closes before it reads may have seen the request; where nobody listens nobody has."""
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        if backlog is not None:
+            server.listen(backlog)
+            threading.Thread(target=lambda: server.accept()[0].close(), daemon=True).start()
+        with pytest.raises(CallError, match="dropped" if reached else "unreachable") as caught:
+            send(f"http://127.0.0.1:{server.getsockname()[1]}/v1", timeout=30)
+    assert caught.value.reached is reached
+
+
+def test_a_timeout_before_anything_was_sent_costs_nothing():
+    """A connection that is never made: the backlog is full, so that no request can have left this machine."""
+    with socket.socket() as server, contextlib.ExitStack() as waiting:
+        server.bind(("127.0.0.1", 0))
+        server.listen(0)
+        for _ in range(4):
+            other = waiting.enter_context(socket.socket())
+            other.setblocking(False)
+            other.connect_ex(server.getsockname())
+        with pytest.raises(CallError, match="unreachable") as caught:
+            send(f"http://127.0.0.1:{server.getsockname()[1]}/v1", timeout=0.3)
+    assert not caught.value.reached
 
 
 @pytest.mark.parametrize("url", ["localhost:8000", "ftp://host/v1", "http://", "http://host:port/v1", "http://[/v1"])

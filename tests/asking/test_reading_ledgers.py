@@ -1,0 +1,107 @@
+"""Ledgers that can only be read, or that are damaged; and what report and summary say of who answered."""
+
+import json
+import os
+
+import pytest
+
+from deep.cli import main
+from deep.llm import History, LedgerError, _database
+from tests.fault_server import FaultServer
+from tests.llm.crash import write_examples
+
+
+@pytest.fixture
+def asked(tmp_path, capsys):
+    """Return the arguments of a run that has been done, its ledger and its server."""
+    examples, ledger = write_examples(tmp_path / "news.csv", 6), tmp_path / "ledger" / "l.sqlite"
+    ledger.parent.mkdir()
+    with FaultServer() as server:
+        where = ["--llm", "tiny", "--base-url", server.url, "--ledger", str(ledger)]
+        words = [str(examples), "--prompt", "deep-numbers", *where, "--out", str(tmp_path / "votes.parquet")]
+        assert main(words, command="votes") == 0
+        capsys.readouterr()
+        yield words, ledger, server
+
+
+@pytest.fixture
+def read_only(monkeypatch, asked):
+    """Let nothing be written in the ledger's folder, as on a read-only medium; root may write anywhere else."""
+    folder = asked[1].parent
+    access = os.access
+    refuse = lambda path, mode: folder not in (path, path.parent) and access(path, mode)  # noqa: E731
+    monkeypatch.setattr(_database.os, "access", refuse)
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    yield
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+@pytest.mark.usefixtures("read_only")
+def test_a_read_only_ledger_is_read(asked, capsys):
+    """The report is printed, and a run that finds every answer writes its votes; the medium stays as it is."""
+    words, ledger, server = asked
+    assert main(["report", str(ledger)], command="votes") == 0
+    assert "deep-numbers" in capsys.readouterr().out
+    assert main([*words, "--json"], command="votes") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["found"], found["attempts"], server.count) == (6, 0, 6)
+
+
+@pytest.mark.usefixtures("read_only")
+def test_a_read_only_ledger_without_an_answer_is_one_line(asked, capsys):
+    """Nothing can be asked without writing it down."""
+    words, _, server = asked
+    assert main([*words, "--prompt", "yes-no"], command="votes") == 2
+    said = capsys.readouterr().err
+    assert "`ledger` must be writable where answers are missing. Got " in said
+    assert (said.count("\n"), server.count) == (1, 6)
+
+
+@pytest.mark.parametrize("step", [1024, 4096])
+def test_a_damaged_ledger_is_one_line(asked, capsys, step):
+    """Some bytes of every page are overwritten; report and run say so, with status 2."""
+    words, ledger, _ = asked
+    content = bytearray(ledger.read_bytes())
+    for at in range(8192, len(content), step):
+        content[at : at + 60] = b"\xff" * 60
+    ledger.write_bytes(content)
+    for arguments in (["report", str(ledger)], words):
+        assert main(arguments, command="votes") == 2
+        said = capsys.readouterr().err
+        assert said.startswith("error: `ledger` ")
+        assert said.count("\n") == 1
+
+
+def test_a_damaged_reply_is_one_line(asked):
+    """What stands in a cell need not be what a run has written."""
+    import sqlite3
+
+    _, ledger, _ = asked
+    with sqlite3.connect(ledger) as connection:
+        connection.execute("UPDATE attempts SET reply = '{'")
+        keys = [row[0] for row in connection.execute("SELECT key FROM requests")]
+    with History(str(ledger)) as history, pytest.raises(LedgerError, match="cannot be read: broken: the reply is not"):
+        history.answers(keys)
+
+
+def test_answers_by_another_model_are_counted(asked, capsys, tmp_path):
+    """In the summary of the run that got them, and in the report of the ledger."""
+    words, ledger, server = asked
+    server.suffix = "\x1b[31mx"
+    words = [*words, "--prompt", "yes-no", "--ledger", str(tmp_path / "new.sqlite")]
+    assert main(words, command="votes") == 0
+    assert r"'tiny' was asked and 'tiny\x1b[31mx' answered: 6 answers" in capsys.readouterr().out
+    assert main(["report", str(tmp_path / "new.sqlite"), "--json"], command="votes") == 0
+    counts = json.loads(capsys.readouterr().out)["answered_by_another"]
+    assert counts == [{"asked": "tiny", "answered": "tiny\x1b[31mx", "answers": 6}]
+
+
+def test_a_secret_in_the_path_reaches_no_file(asked, capsys, tmp_path):
+    """Neither the ledger nor the votes nor the words on the screen hold it, though the server repeats it."""
+    words, ledger, server = asked
+    url = server.url.replace("/v1", "/S3CRET-word-0123/v1")
+    ledger = tmp_path / "new.sqlite"
+    main([*words, "--ledger", str(ledger), "--base-url", url, "--max-attempts", "1"], command="votes")
+    said = capsys.readouterr()
+    assert "S3CRET" not in said.out + said.err
+    assert not any(b"S3CRET" in path.read_bytes() for path in tmp_path.iterdir() if path.is_file())

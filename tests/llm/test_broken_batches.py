@@ -1,0 +1,50 @@
+"""Result files of batches that come back broken: what is good is collected, the rest is counted and no vote."""
+
+import pytest
+
+from deep.llm import RetryPolicy
+from tests.fault_server import FaultServer
+from tests.llm.calls import FAST, answers, outcomes, questions, rows, run, states
+
+
+def test_bad_lines_are_passed_over_and_asked_again(tmp_path):
+    """No JSON, no object, no id, null, bytes that are no text, an id of nobody: the other two thirds are collected."""
+    with FaultServer(batch_mode="garbage") as server:
+        ran = run(server.url, tmp_path / "l", questions(30), batch=True, retry=RetryPolicy(at_most_once=True))
+        assert states(tmp_path / "l") == {"done": 20, "failed": 10}
+        assert outcomes(tmp_path / "l") == {"answered": 20, "broken": 10}
+        assert ran.tally.lines_passed_over == 10 + 1
+        server.batch_mode = "ok"
+        again = run(server.url, tmp_path / "l", questions(30), batch=True, retry_failed=["broken"])
+        assert (server.count, again.tally.answered, again.tally.lines_passed_over) == (40, 10, 0)
+    with FaultServer() as server:
+        run(server.url, tmp_path / "whole", questions(30))
+    assert answers(tmp_path / "l") == answers(tmp_path / "whole")
+
+
+def test_the_same_run_asks_for_what_was_broken(tmp_path):
+    """A broken line is a failure that may pass, so that its request goes into the next batch."""
+    with FaultServer(batch_mode="garbage") as server:
+        run(server.url, tmp_path / "l", questions(30), batch=True)
+        assert len(server.batches) == 3
+    assert states(tmp_path / "l") == {"done": 28, "failed": 2}  # a third of a third of a third, rounded up
+
+
+@pytest.mark.parametrize("mode", ["dupes", "twins"])
+def test_two_results_for_one_request(tmp_path, mode):
+    """Where they say the same they are one; where they contradict each other they are no vote, and bought once."""
+    with FaultServer(batch_mode=mode) as server:
+        ran = run(server.url, tmp_path / "l", questions(12), batch=True, retry=FAST)
+        assert server.count == 12
+    bad = 12 if mode == "dupes" else 0
+    assert ran.tally.contradictions == bad
+    assert states(tmp_path / "l") == ({"failed": 12} if bad else {"done": 12})
+    assert len(rows(tmp_path / "l", "SELECT 1 FROM attempts WHERE message LIKE '%contradict each other'")) == bad
+
+
+def test_a_key_in_an_error_beside_the_reply_is_cut_out(tmp_path):
+    """Errors of a batch stand outside the reply, and are written down too."""
+    with FaultServer(script=["ok", "expired"]) as server:
+        key = "request could not"
+        run(server.url, tmp_path / "l", questions(1), batch=True, key=key, retry=RetryPolicy(attempts=1))
+    assert rows(tmp_path / "l", "SELECT message FROM attempts") == [("This [key] be executed in time.",)]

@@ -1,0 +1,175 @@
+"""Kill -9 at fifty moments of one run with both staged judges, clocks that jump, and a machine that is stopped."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import pytest
+import sqlalchemy
+
+from tests.fault_server import FaultServer, digest_of, honest_reply
+from tests.llm.calls import KEY, rows
+from tests.llm.crash import kill_and_resume, write_examples
+from tests.llm.test_postgresql import _terminate, ledger, query, server_url  # noqa: F401  fixtures
+from tests.prompt_pool.tiered_script import REPLY
+from tests.prompt_pool.tiered_script import answer as tiered_answer
+
+pytestmark = pytest.mark.slow
+
+KILLS = 50
+WORKERS = 16
+PANEL = ["--prompt", "yes-no", "deep-key-points", "deep-strict-steps", "--judge", "stepwise", "tiered"]
+DAY = 86_400
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def target(request, tmp_path):
+    """Return a ledger of either kind."""
+    if request.param == "sqlite":
+        return str(tmp_path / "votes.ledger.sqlite")
+    return request.getfixturevalue("ledger")
+
+
+def fetch_from(target):
+    """Return a function that queries a ledger, which may not have its tables yet."""
+
+    def fetch(text):
+        try:
+            if "://" in target:
+                return [tuple(row) for row in query(target, text)]
+            return rows(target, text) if Path(target).exists() else []
+        except (sqlalchemy.exc.ProgrammingError, sqlite3.OperationalError):
+            return []  # killed before it had made its tables
+
+    return fetch
+
+
+def staged_reply(body):
+    """Answer as `honest_reply` does, and the steps of both staged judges so that each goes on to its last."""
+    text = body["messages"][-1]["content"]
+    between = {name: re.search(rf"<{name}-\w+>\n(.*?)\n</{name}", text, re.DOTALL) for name in ("response", "source")}
+    if '{"claims"' in text:
+        claim = between["response"][1]
+        return json.dumps({"claims": [{"segment": claim, "claim": claim}]})
+    if '"evidence": [' in text:
+        return json.dumps({"reasoning": "", "evidence": [between["source"][1]]})
+    if '"verdict": "PASS"' in text:
+        return json.dumps({"reasoning": "", "verdict": "PASS" if digest_of(body) > "8" else "FAIL"})
+    if REPLY.search(text):
+        return tiered_answer(text, defaultdict(lambda: "reliable"))
+    return honest_reply(body)
+
+
+def command(examples, target, url, *more):
+    """Return the words of a run."""
+    where = ["--llm", "tiny", "--base-url", url, "--ledger", target, "--concurrency", str(WORKERS)]
+    return [str(examples), *PANEL, *where, "--out", str(examples.with_name("votes.parquet")), *more]
+
+
+def doubts(fetch):
+    """Return how many attempts of each body are in doubt, by the server's name for it."""
+    lost = "SELECT key, count(*) FROM attempts WHERE outcome = 'unknown' GROUP BY key"
+    bodies = dict(fetch("SELECT key, effective_body FROM requests"))
+    counts = Counter()
+    for key, n in fetch(lost):
+        counts[digest_of(json.loads(bodies[key]))] += n
+    return counts
+
+
+@pytest.mark.parametrize("more", [[], ["--at-most-once"]], ids=["again", "at-most-once"])
+def test_killed_at_fifty_moments(target, tmp_path, monkeypatch, more):
+    """Nothing acknowledged is lost or bought again; what was in flight is told, and bought once more for each doubt."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    examples, fetch = write_examples(tmp_path / "news.csv", 120), fetch_from(target)
+    with FaultServer(reply=staged_reply, latency=0.05) as server:
+        toll = kill_and_resume(command(examples, target, server.url, *more), tmp_path, server, fetch, kills=KILLS)
+        seen, unknown = dict(server._seen), doubts(fetch)
+    sys.stderr.write(f"{toll}, requests {sum(seen.values())}\n")
+    assert (toll.lost, toll.bought_again) == (0, 0)
+    assert 0 < toll.unknown <= min(toll.told, KILLS * WORKERS)
+    assert all(n <= 1 + unknown[digest] * (not more) for digest, n in seen.items())
+    assert toll.duplicates <= (0 if more else toll.unknown)
+
+
+def preload(tmp_path):
+    """Return the environment in which a clock can be set by a file; skip where there is no faketime."""
+    found = sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
+    if not found:
+        pytest.skip("faketime is not installed (Debian's package faketime)")
+    clock = tmp_path / "clock"
+    clock.write_text("+0")
+    fake = {"LD_PRELOAD": str(found[-1]), "FAKETIME_TIMESTAMP_FILE": str(clock), "FAKETIME_NO_CACHE": "1"}
+    quiet = {"FAKETIME_DONT_FAKE_MONOTONIC": "1", "DONT_FAKE_MONOTONIC": "1"}
+    return clock, {**os.environ, **fake, **quiet, "OPENAI_API_KEY": KEY}
+
+
+def start(words, environment, folder):
+    """Start `deep votes`, its output in a file."""
+    code = "from deep.cli import main; raise SystemExit(main(command='votes'))"
+    with (folder / "said").open("a") as said:
+        return subprocess.Popen([sys.executable, "-c", code, *words], env=environment, stdout=said, stderr=said)
+
+
+def wait_for(server, n):
+    """Wait until the server has had `n` requests."""
+    deadline = time.monotonic() + 120
+    while server.count < n:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_the_clock_jumps(target, tmp_path):
+    """A day forth and two days back in mid-run: every request is asked once, and every vote is there."""
+    clock, environment = preload(tmp_path)
+    examples, fetch = write_examples(tmp_path / "news.csv", 60), fetch_from(target)
+    with FaultServer(reply=staged_reply, latency=0.05, faults={"slow_down": 0.02, "server_error": 0.02}) as server:
+        process = start(command(examples, target, server.url, "--backoff", "0.1"), environment, tmp_path)
+        for n, jump in ((60, DAY), (120, -DAY), (180, 0)):
+            wait_for(server, n)
+            clock.write_text(f"{jump:+d}")
+        assert process.wait(240) == 0, (tmp_path / "said").read_text()
+        answered = fetch("SELECT count(*) FROM requests WHERE state = 'done'")[0][0]
+        faults = sum(fault != "ok" for _, _, fault in server.log)
+        assert (server.count, server.duplicates) == (answered + faults, faults)
+    times = [row[0] for row in fetch("SELECT started FROM attempts")]
+    assert max(times) - min(times) > 1.5 * DAY, "the clock did not jump"
+    assert fetch("SELECT count(*) FROM attempts WHERE outcome = 'unknown'") == [(0,)]
+
+
+@pytest.mark.parametrize("cut", [False, True], ids=["lease kept", "lease lost"])
+def test_a_machine_is_stopped_and_goes_on(ledger, tmp_path, cut):  # noqa: F811
+    """A stopped machine keeps its lease while its connection lives; where that is cut, its doubts are told."""
+    environment = {**os.environ, "OPENAI_API_KEY": KEY}
+    examples, fetch = write_examples(tmp_path / "news.csv", 60), fetch_from(ledger)
+    words = {name: tmp_path / name for name in ("one", "two")}
+    with FaultServer(reply=staged_reply, latency=0.1) as server:
+        for folder in words.values():
+            folder.mkdir()
+            shutil.copy(examples, folder)
+        commands = [command(folder / "news.csv", ledger, server.url) for folder in words.values()]
+        stopped = start(commands[0], environment, words["one"])
+        wait_for(server, 40)
+        stopped.send_signal(signal.SIGSTOP)
+        in_flight = fetch("SELECT count(*) FROM requests WHERE state = 'sent'")[0][0]
+        if cut:
+            _terminate(ledger)
+        other = start(commands[1], environment, words["two"])
+        if cut:
+            assert other.wait(240) == 0, (words["two"] / "said").read_text()
+        else:
+            wait_for(server, 120)
+        stopped.send_signal(signal.SIGCONT)
+        assert stopped.wait(240) == (2 if cut else 0), (words["one"] / "said").read_text()
+        assert other.wait(240) == 0, (words["two"] / "said").read_text()
+        told = fetch("SELECT count(*) FROM attempts WHERE outcome = 'unknown'")[0][0]
+        assert server.duplicates <= told <= in_flight
+        assert (told > 0) == cut
+    assert ("were in flight when an earlier run ended" in (words["two"] / "said").read_text()) == cut
