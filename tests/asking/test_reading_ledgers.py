@@ -86,19 +86,19 @@ def test_a_damaged_reply_is_one_line(asked):
 
 def test_answers_by_another_model_are_counted(asked, capsys, tmp_path):
     """In the summary of the run that got them, and in the report of the ledger."""
-    words, ledger, server = asked
+    words, _, server = asked
     server.suffix = "\x1b[31mx"
     words = [*words, "--prompt", "yes-no", "--ledger", str(tmp_path / "new.sqlite")]
     assert main(words, command="votes") == 0
-    assert r"'tiny' was asked and 'tiny\x1b[31mx' answered: 6 answers" in capsys.readouterr().out
+    assert r"'tiny' was asked and 'tiny\x1b[31mx' answered: 12 answers" in capsys.readouterr().out
     assert main(["report", str(tmp_path / "new.sqlite"), "--json"], command="votes") == 0
     counts = json.loads(capsys.readouterr().out)["answered_by_another"]
-    assert counts == [{"asked": "tiny", "answered": "tiny\x1b[31mx", "answers": 6}]
+    assert counts == [{"asked": "tiny", "answered": "tiny\x1b[31mx", "answers": 12}]
 
 
 def test_a_secret_in_the_path_reaches_no_file(asked, capsys, tmp_path):
     """Neither the ledger nor the votes nor the words on the screen hold it, though the server repeats it."""
-    words, ledger, server = asked
+    words, _, server = asked
     url = server.url.replace("/v1", "/S3CRET-word-0123/v1")
     ledger = tmp_path / "new.sqlite"
     main([*words, "--ledger", str(ledger), "--base-url", url, "--max-attempts", "1"], command="votes")
