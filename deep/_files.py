@@ -1,11 +1,14 @@
-"""Write files and folders whole or not at all."""
+"""Read regular files of bounded size; write files and folders whole or not at all."""
 
 import json
 import os
+import platform
+import re
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,31 @@ JsonObject = dict[str, Any]
 
 MARKER = "results.json"
 """A folder that holds it was written by deep and may be replaced."""
+
+LARGEST_TEXT = 1 << 26
+"""Bytes of a prompt, a text or a price list."""
+
+_PART = re.compile(rf"\.deep-{re.escape(platform.node())}-(\d+)-\w+\.part")
+"""What a process of this machine writes to before it is complete."""
+
+
+def check_regular(path: Path, name: str, largest: float = float("inf")) -> None:
+    """Raise unless `path` is a regular file of at most `largest` bytes; an OSError where it cannot be looked at."""
+    status = path.stat()
+    if stat.S_ISDIR(status.st_mode):
+        raise InputError(f"`{name}` must be a file. Got the folder {str(path)!r}.")
+    if not stat.S_ISREG(status.st_mode):
+        raise InputError(
+            f"`{name}` must be a regular file, no pipe, socket or device. Got {str(path)!r}. Copy it to a file."
+        )
+    if status.st_size > largest:
+        raise InputError(f"`{name}` must have at most {largest:,} bytes. Got {status.st_size:,} in {str(path)!r}.")
+
+
+def read_bytes(path: str | Path, name: str, largest: int = LARGEST_TEXT) -> bytes:
+    """Return the bytes of a regular file, which are no more than `largest`."""
+    check_regular(Path(path), name, largest)
+    return Path(path).read_bytes()
 
 
 def check_out(out: Path, endings: Sequence[str], name: str = "out") -> Path:
@@ -30,14 +58,57 @@ def check_out(out: Path, endings: Sequence[str], name: str = "out") -> Path:
 
 
 @contextmanager
-def whole_file(out: Path) -> Iterator[Path]:
-    """Yield a path beside `out` that takes its place if nothing goes wrong."""
-    partial = out.with_name(f".{out.name}.{os.getpid()}.part")
+def _scratch(out: Path) -> Iterator[Path]:
+    """Yield an empty folder beside `out`, and remove it; say in one line where there is no room.
+
+    Those of processes of this machine that were killed go first.
+    """
     try:
-        yield partial
-        partial.replace(out)
-    finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):
+            _remove_stale(out.parent)
+        scratch = Path(
+            tempfile.mkdtemp(prefix=f".deep-{platform.node()}-{os.getpid()}-", suffix=".part", dir=out.parent)
+        )
+        try:
+            yield scratch
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        reason = error.strerror or str(error).partition("\n")[0]
+        raise InputError(
+            f"`out` must be where files can be written. Got {str(out)!r}: {reason}. Nothing was written there; make "
+            "room, or name another place."
+        ) from error
+
+
+def _remove_stale(folder: Path) -> None:
+    for path in folder.iterdir():
+        writer = _PART.fullmatch(path.name)
+        # An "old" in it is a run that was being replaced: it may be the only copy.
+        if writer and not _is_alive(int(writer[1])) and not (path / "old").exists():
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_alive(process: int) -> bool:
+    if os.name != "posix":
+        return True  # elsewhere the signal 0 would end it
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+@contextmanager
+def whole_file(out: Path) -> Iterator[Path]:
+    """Yield a path on the file system of `out` that takes its place if nothing goes wrong."""
+    with _scratch(out) as scratch:
+        yield scratch / "new"
+        (scratch / "new").replace(out)
 
 
 def check_replaceable(folder: Path) -> None:
@@ -62,16 +133,17 @@ def whole_folder(folder: Path) -> Iterator[Path]:
     """
     check_replaceable(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    try:
+    with _scratch(folder) as scratch:
         fresh = scratch / "new"
         fresh.mkdir()
         yield fresh
-        if folder.exists():
-            folder.rename(scratch / "old")
-        fresh.rename(folder)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+        try:
+            if folder.exists():
+                folder.rename(scratch / "old")
+            fresh.rename(folder)
+        finally:
+            if not folder.exists() and (scratch / "old").exists():
+                (scratch / "old").rename(folder)
 
 
 def to_json(results: Mapping[str, object]) -> str:

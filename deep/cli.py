@@ -1,16 +1,18 @@
 """The `deep` command: the table of commands, and, once for all of them, errors, exit statuses and Ctrl-C."""
 
+import os
+import signal
 import sys
 from _thread import interrupt_main
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from threading import Timer
 from typing import Protocol, cast
 
 from deep import console
-from deep.exceptions import DeepError, ExitStatus, StoppedError
+from deep.exceptions import DeepError, ExitStatus, InputError, StoppedError
 
 __all__ = ["COMMANDS", "Command", "main"]
 
@@ -85,7 +87,34 @@ def main(argv: Sequence[str] | None = None, *, command: str | None = None) -> in
     command : str, optional
         A key of `COMMANDS`; default: the first word of `argv`.
     """
-    words = list(sys.argv[1:] if argv is None else argv)
+    _open_streams()
+    try:
+        with _interrupts_heard():
+            try:
+                return _main(list(sys.argv[1:] if argv is None else argv), command)
+            finally:
+                sys.stdout.flush()
+    except DeepError as error:
+        return _failed(f"error: {error}", ExitStatus.ERROR)
+    except StoppedError as stop:
+        return _failed(str(stop), stop.status)
+    except KeyboardInterrupt:
+        return _failed("interrupted; nothing was written", ExitStatus.INTERRUPTED)
+    except MemoryError:
+        return _failed("error: memory must be enough for the input. Got too little. Split it.", ExitStatus.ERROR)
+    except BrokenPipeError:
+        _drop_output()
+        return ExitStatus.CLOSED_PIPE
+    except OSError as error:
+        _drop_output()
+        subject = "output" if error.filename is None else repr(str(error.filename))
+        reason = error.strerror or str(error).partition("\n")[0]
+        return _failed(
+            f"error: {subject} must be usable. Got: {reason}. Make room, or choose another.", ExitStatus.ERROR
+        )
+
+
+def _main(words: list[str], command: str | None) -> int:
     if command is None:
         if not words or words[0] in ("-h", "--help"):
             sys.stdout.write(help_text())
@@ -97,20 +126,35 @@ def main(argv: Sequence[str] | None = None, *, command: str | None = None) -> in
         sys.stdout.write(f"deep {__version__}\n")
         return ExitStatus.DONE
     if command not in COMMANDS:
-        sys.stderr.write(f"error: `COMMAND` must be one of {', '.join(sorted(COMMANDS))}. Got {command!r}.\n")
-        return ExitStatus.ERROR
+        raise InputError(f"`COMMAND` must be one of {', '.join(sorted(COMMANDS))}. Got {command!r}.")
+    return _run(command, words)
+
+
+def _open_streams() -> None:
+    """Put the null device where a standard stream is closed: a file opened later would take its place.
+
+    A closed standard output is one that every write to fails.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "r"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            null = os.open(os.devnull, os.O_RDWR)
+            os.set_inheritable(null, True)  # workers need theirs
+            setattr(sys, name, os.fdopen(null, mode))
+
+
+def _failed(line: str, status: int) -> int:
+    with suppress(OSError):
+        sys.stderr.write(f"{line}\n")
+    return status
+
+
+def _drop_output() -> None:
+    """Let what standard output refuses go nowhere, or Python tries again as it ends."""
     try:
-        with _interrupts_heard():
-            return _run(command, words)
-    except DeepError as error:
-        sys.stderr.write(f"error: {error}\n")
-        return ExitStatus.ERROR
-    except StoppedError as stop:
-        sys.stderr.write(f"{stop}\n")
-        return stop.status
-    except KeyboardInterrupt:
-        sys.stderr.write("interrupted; nothing was written\n")
-        return ExitStatus.INTERRUPTED
+        sys.stdout.flush()
+    except OSError:
+        with suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(name: str, words: Sequence[str]) -> int:
@@ -124,7 +168,8 @@ def _run(name: str, words: Sequence[str]) -> int:
 def _interrupts_heard() -> Iterator[None]:
     """Raise Ctrl-C again where Python drops it.
 
-    In a callback, of which importing has many, an exception is printed and no more.
+    In a callback, of which importing has many, an exception is printed and no more. SIGTERM and a lost terminal end
+    a command as Ctrl-C does, unless they are handled or ignored, as by nohup.
     """
     before = sys.unraisablehook
 
@@ -136,9 +181,17 @@ def _interrupts_heard() -> Iterator[None]:
             before(unraisable)
 
     sys.unraisablehook = hook
+    numbers = [getattr(signal, name) for name in ("SIGHUP", "SIGTERM") if hasattr(signal, name)]
+    unhandled = [number for number in numbers if signal.getsignal(number) == signal.SIG_DFL]
     try:
+        with suppress(ValueError):  # not the main thread
+            for number in unhandled:
+                signal.signal(number, signal.default_int_handler)
         yield
     finally:
+        with suppress(ValueError):
+            for number in unhandled:
+                signal.signal(number, signal.SIG_DFL)
         sys.unraisablehook = before
 
 

@@ -8,7 +8,8 @@
     StoppedError                                     a run ended before its work was done; run it again
 
 Asking for a result before ``fit`` raises scikit-learn's own ``NotFittedError``. A command prints the one
-line of a :class:`DeepError` and exits with status 2; anything else is a bug and keeps its traceback.
+line of a :class:`DeepError`, or of an ``OSError`` (a full disk, a closed output), and exits with status 2; anything
+else is a bug and keeps its traceback.
 """
 
 from enum import IntEnum
@@ -23,8 +24,12 @@ class ExitStatus(IntEnum):
     FOUND = 1
     """The command did its work, and found what it looks for: leakage, drift, a broken prompt, a failing judge."""
     ERROR = 2
+    """A value, a file or an option is not usable, or the output cannot be written: a full disk, a closed output."""
     BUDGET = 3
     INTERRUPTED = 130
+    """By Ctrl-C, SIGTERM or a lost terminal (SIGHUP)."""
+    CLOSED_PIPE = 141
+    """The reader of standard output went away, as ``head`` does; what a shell reports for SIGPIPE."""
 
     @classmethod
     def of_stop(cls, reason: str | None) -> "ExitStatus":

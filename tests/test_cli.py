@@ -1,5 +1,7 @@
 """The `deep` command: its table, its errors and statuses, Ctrl-C, and sub-commands."""
 
+import signal
+import subprocess
 import sys
 import time
 import weakref
@@ -7,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-import deep
+from deep import __version__ as version
 from deep.cli import COMMANDS, main
 from deep.console import CommandParser, Subcommand, Values, print_result, run_subcommand
 from deep.exceptions import DeepError, StoppedError
@@ -29,7 +31,7 @@ def test_unknown_command_lists_the_known(capsys):
 def test_version(capsys):
     """`deep --version` prints the version."""
     assert main(["--version"]) == 0
-    assert capsys.readouterr().out == f"deep {deep.__version__}\n"
+    assert capsys.readouterr().out == f"deep {version}\n"
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
@@ -57,6 +59,9 @@ def test_interrupt_while_loading_is_one_line(monkeypatch, capsys):
     [
         (DeepError("`x` must be 1."), 2, "error: `x` must be 1.\n"),
         (KeyboardInterrupt(), 130, "interrupted; nothing"),
+        (OSError(28, "No space left on device"), 2, "error: output must be usable. Got: No space left on device. "),
+        (OSError(13, "Permission denied", "x"), 2, "error: 'x' must be usable. Got: Permission denied. "),
+        (MemoryError(), 2, "error: memory must be enough"),
         (StoppedError("budget"), 3, "stopped: the budget is reached. Nothing was written; "),
         (StoppedError("interrupted", "Add --resume."), 130, "stopped: interrupted. Add --resume.\n"),
     ],
@@ -182,3 +187,57 @@ def test_errors_and_output_are_printable_lines(monkeypatch, capsys):
     assert capsys.readouterr().err == "error: Got '\\x1b[31m\\u202eevil\\n'.\n"
     print_result({}, ["an item \x1b[2J", "résumé 日本"], as_json=False)
     assert capsys.readouterr().out == "an item \\x1b[2J\nrésumé 日本\n"
+
+
+def deep(words, redirect, **more):
+    """Run a command in a shell with its output redirected."""
+    command = f"{sys.executable} -m deep {words} {redirect}"
+    return subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, **more)
+
+
+@pytest.mark.parametrize("words", ["--version", "prompts list --json"])
+@pytest.mark.parametrize("redirect", ["> /dev/full", ">&-"])
+def test_output_that_cannot_be_written_is_one_line(words, redirect):
+    """No traceback, not even as Python ends, and not status 0."""
+    ran = deep(words, redirect)
+    assert ran.returncode == 2
+    assert ran.stderr.startswith("error: output must be usable. Got: ")
+    assert ran.stderr.count("\n") == 1
+
+
+def test_a_reader_that_went_away_is_no_error():
+    """`| head -0`: silence, and the status of SIGPIPE."""
+    ran = deep("prompts list --json", "| true; exit ${PIPESTATUS[0]}")
+    assert (ran.returncode, ran.stdout, ran.stderr) == (141, "", "")
+
+
+@pytest.mark.parametrize("redirect", ["2>&-", "2> /dev/full", "<&-"])
+def test_other_streams_may_be_closed(redirect):
+    """An error that nobody can read has its status; a result is printed as ever."""
+    assert deep("lou", redirect).returncode == 2
+    assert deep("--version", redirect).stdout == f"deep {version}\n"
+
+
+@pytest.mark.parametrize("name", ["SIGHUP", "SIGTERM"])
+def test_a_lost_terminal_ends_a_command_as_an_interrupt_does(name, monkeypatch, capsys):
+    """A plain kill too; afterwards they do what they did."""
+    number = getattr(signal, name)
+    before = signal.getsignal(number)
+
+    def run(args):
+        signal.raise_signal(number)
+        time.sleep(10)
+        return 0
+
+    assert ran(run, monkeypatch) == 130
+    assert capsys.readouterr().err == "interrupted; nothing was written\n"
+    assert signal.getsignal(number) == before
+
+
+def test_a_lost_terminal_is_ignored_under_nohup(monkeypatch):
+    """What is ignored stays ignored."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert ran(lambda args: signal.raise_signal(signal.SIGHUP) or 0, monkeypatch) == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)

@@ -1,11 +1,23 @@
 """Results are written whole or not at all, and never over something else."""
 
+import errno
 import json
+import os
+import platform
+import socket
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
-from deep._files import check_replaceable, to_json, whole_folder
+from deep._files import check_replaceable, read_bytes, to_json, whole_file, whole_folder
+from deep.datasets import read_examples, read_scores, read_votes
+from deep.datasets._annotations import read_annotations
 from deep.exceptions import InputError
+from deep.llm import PriceBook
+from deep.model import load
+from deep.prompt_pool import load_prompt
 
 
 def test_failure_leaves_the_old_run_untouched(tmp_path):
@@ -45,3 +57,110 @@ def test_json_refuses_nan():
     assert json.loads(to_json({"a": None})) == {"a": None}
     with pytest.raises(ValueError, match=r"JSON compliant"):
         to_json({"a": float("nan")})
+
+
+@pytest.mark.parametrize("whole", [whole_file, whole_folder])
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO])
+def test_no_room_is_one_line_and_leaves_nothing(tmp_path, whole, number):
+    """A full disk is an error of one line that names the output; the old output stays."""
+    out = tmp_path / "x"
+    with whole(out) as new:
+        if whole is whole_folder:
+            new = new / "results.json"
+        new.write_text("old")
+    said = rf"`out` must be where .* Got '.*x': {os.strerror(number)}\. .*room"
+    with pytest.raises(InputError, match=said), whole(out):
+        raise OSError(number, os.strerror(number))
+    assert (out if out.is_file() else out / "results.json").read_text() == "old"
+    assert list(tmp_path.iterdir()) == [out]
+
+
+@pytest.mark.parametrize("whole", [whole_file, whole_folder])
+def test_a_folder_removed_in_mid_run_is_one_line(tmp_path, whole):
+    """As when a scratch disk is cleaned."""
+    (tmp_path / "gone").mkdir()
+    with pytest.raises(InputError, match="No such file"), whole(tmp_path / "gone" / "x") as new:
+        (tmp_path / "gone").rename(tmp_path / "moved")
+        new.write_text("") if whole is whole_file else (new / "results.json").write_text("")
+
+
+def test_a_failed_replacement_keeps_the_old_run(tmp_path, monkeypatch):
+    """The old folder is moved away first, and back where the new one cannot take its place."""
+    out = tmp_path / "x"
+    with whole_folder(out) as folder:
+        (folder / "results.json").write_text("old")
+    rename = type(out).rename
+
+    def refuse(path, target):
+        if path.name == "new":
+            raise OSError(errno.EIO, "Input/output error")
+        return rename(path, target)
+
+    monkeypatch.setattr(type(out), "rename", refuse)
+    with pytest.raises(InputError, match="Input/output error"), whole_folder(out):
+        pass
+    assert (out / "results.json").read_text() == "old"
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_what_a_killed_process_left_goes_at_the_next_start(tmp_path):
+    """Only what a dead process of this machine left; never what may be the only copy of an earlier run."""
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    stale, alive, other, only = (
+        tmp_path / f".deep-{node}-{process}-abc{i}.part"
+        for i, (node, process) in enumerate(
+            [
+                (platform.node(), dead.pid),
+                (platform.node(), os.getpid()),
+                ("other", dead.pid),
+                (platform.node(), dead.pid),
+            ]
+        )
+    )
+    for folder in (stale, alive, other, only / "old"):
+        folder.mkdir(parents=True)
+    with whole_file(tmp_path / "x") as new:
+        new.write_text("")
+    assert sorted(tmp_path.iterdir()) == sorted([alive, other, only, tmp_path / "x"])
+
+
+READERS = {
+    "votes.csv": read_votes,
+    "votes.csv.gz": read_votes,
+    "votes.parquet": read_votes,
+    "scores.csv": read_scores,
+    "examples.jsonl": read_examples,
+    "examples.parquet": read_examples,
+    "labels.csv": read_annotations,
+    "model.json": load,
+    "prompt.toml": load_prompt,
+    "prices.toml": lambda path: PriceBook.from_file("http://x/v1", path),
+}
+
+
+@pytest.mark.parametrize("kind", ["fifo", "device", "socket"])
+@pytest.mark.parametrize("name", sorted(READERS))
+def test_only_regular_files_are_read(tmp_path, monkeypatch, name, kind):
+    """A pipe would wait for ever, a device has no end: one line at once."""
+    monkeypatch.chdir(tmp_path)  # a socket's name is short
+    if kind == "fifo":
+        os.mkfifo(name)
+    elif kind == "device":
+        Path(name).symlink_to("/dev/zero")
+    else:
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(name)
+    with pytest.raises(InputError, match=r"`\w+` must be a regular file, no pipe, socket or device. Got '.*'\. Copy"):
+        READERS[name](name)
+
+
+def test_a_large_file_is_refused_before_it_is_read(tmp_path):
+    """The limit is in the message; a sparse file costs nothing."""
+    path = tmp_path / "model.json"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(InputError, match=r"`model` must have at most 268,435,456 bytes\. Got 1,099,511,627,776 in"):
+        load(path)
+    with pytest.raises(InputError, match="`text` must have at most 67,108,864 bytes"):
+        read_bytes(path, "text")

@@ -231,14 +231,19 @@ def _stop_on_signal(runner: AnyRunner) -> Iterator[None]:
     """Let Ctrl-C and a plain kill end the run cleanly; the second one does not wait for what is in flight."""
     loop = asyncio.get_running_loop()
     handled = []
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is None or (name == "SIGHUP" and signal.getsignal(number) == signal.SIG_IGN):
+            continue  # a system without it; nohup
+        before = signal.getsignal(number)
         try:
             loop.add_signal_handler(number, runner.stop, "interrupted")
-            handled.append(number)
+            handled.append((number, before))
         except (NotImplementedError, RuntimeError, ValueError):
             continue  # not the main thread, or a system without signals
     try:
         yield
     finally:
-        for number in handled:
+        for number, before in handled:
             loop.remove_signal_handler(number)
+            signal.signal(number, before)

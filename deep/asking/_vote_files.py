@@ -1,12 +1,12 @@
 """Votes out: the Parquet files that come of examples, written a thousand rows at a time."""
 
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from deep._files import whole_file
 from deep.records import ABSTAIN, Example, Judgment
 
 if TYPE_CHECKING:
@@ -91,8 +91,9 @@ class Outputs:
         import pyarrow.parquet as pq
 
         schemas = self._schemas()
-        partial = {kind: path.with_name(f".{path.name}.{os.getpid()}.part") for kind, path in self._paths.items()}
-        try:
+        with ExitStack() as files:
+            # Left in the reverse order: the votes take their place last.
+            partial = {kind: files.enter_context(whole_file(self._paths[kind])) for kind in sorted(schemas)[::-1]}
             with ExitStack() as stack:
                 writers = {
                     kind: stack.enter_context(pq.ParquetWriter(partial[kind], schemas[kind])) for kind in schemas
@@ -102,11 +103,6 @@ class Outputs:
                         writer.write_table(self._table(kind, chunk, schemas[kind]))
             for kind in self._paths.keys() - schemas.keys():
                 self._paths[kind].unlink(missing_ok=True)
-            for kind in sorted(schemas):
-                partial[kind].replace(self._paths[kind])
-        finally:
-            for path in partial.values():
-                path.unlink(missing_ok=True)
 
     def _schemas(self) -> dict[str, "pa.Schema"]:
         import pyarrow as pa

@@ -3,7 +3,7 @@
 import signal
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from deep.exceptions import DeepError, InputError
@@ -44,7 +44,9 @@ def in_processes(
     with warnings.catch_warnings():
         # A process that has grown much is replaced between two calls.
         warnings.filterwarnings("ignore", message="A worker stopped while some jobs", category=UserWarning)
-        yield from workers(calls)
+        with _signals_held():
+            results = workers(calls)
+        yield from results
 
 
 def parallel_map(
@@ -60,6 +62,22 @@ def parallel_map(
             step()
 
     return run
+
+
+@contextmanager
+def _signals_held() -> Iterator[None]:
+    """Leave Ctrl-C and a lost terminal to the main process from a worker's first instruction on.
+
+    A worker inherits what is blocked where it is started; here both are heard again, late, at the end.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _start(ensemblers: Sequence[str]) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 
 def vote_details(paths: Sequence[str]) -> dict[str, dict[str, object]]:
@@ -14,7 +15,7 @@ def vote_details(paths: Sequence[str]) -> dict[str, dict[str, object]]:
 
     details: dict[str, dict[str, object]] = {}
     for path in paths:
-        if not path.lower().endswith(".parquet"):
+        if not (path.lower().endswith(".parquet") and Path(path).is_file()):
             continue
         try:
             stored = json.loads((pq.read_schema(path).metadata or {}).get(b"deep", b"{}"))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from deep._files import check_regular
 from deep._names import check_name
 from deep._text import is_storable
 from deep.datasets._rows import ENDINGS, Located, Row, ending_of, read_rows
@@ -192,11 +193,12 @@ class ExampleFile(_Rows):
     ) -> None:
         self.path = Path(path)
         ending = ending_of(self.path)
-        if ending is None or not self.path.is_file():
+        if ending is None or not self.path.exists():
             raise InputError(
                 f"`examples` must be a file that ends in one of {', '.join(ENDINGS)}. Got {str(path)!r}"
                 f"{', which is not there' if ending else ''}. Check the name."
             )
+        check_regular(self.path, "examples")
         super().__init__(dataset or self.path.name[: -len(ending)] or "examples", columns)
 
     @property

@@ -161,17 +161,19 @@ def _given_families(part: Part) -> list[tuple[str, int]]:
 def _merge_values(parts: list[Part], rows: list[Rows], n: int, empty: np.generic) -> tuple[tuple[str, ...], Column]:
     """Put the columns of all files side by side, those of one name below each other."""
     names = tuple(dict.fromkeys(name for part in parts for name in part.names))
+    place = {name: column for column, name in enumerate(names)}
     merged = np.full((n, len(names)), empty)
     for k, part in enumerate(parts):
         for j in range(k):
             _check_disjoint(part, rows[k], parts[j], rows[j])
-        columns = np.array([names.index(name) for name in part.names], dtype=np.intp)
+        columns = np.array([place[name] for name in part.names], dtype=np.intp)
         merged[np.ix_(rows[k], columns)] = part.values
     return names, merged
 
 
 def _check_disjoint(part: Part, rows: Rows, other: Part, other_rows: Rows) -> None:
-    shared = [name for name in part.names if name in other.names]
+    others = frozenset(other.names)
+    shared = [name for name in part.names if name in others]
     both = np.flatnonzero(np.isin(rows, other_rows))
     if shared and len(both):
         item = f"item {shown(part.item_id[both[0]])} of dataset {shown(part.dataset[both[0]])}"

@@ -5,12 +5,14 @@ import gzip
 import json
 import re
 import zlib
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, TextIO
 
+from deep._files import check_regular
 from deep.datasets._csv import csv_records
 from deep.exceptions import InputError
 
@@ -71,6 +73,7 @@ def read_rows(
     """
     file = _File(path, param, pad)
     try:
+        check_regular(path, param)
         yield from _READERS[ending or ending_of(path) or ""](file, columns)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         reason = str(error).rstrip(".")
@@ -122,7 +125,7 @@ def _read_csv(file: _File, _columns: Collection[str]) -> Iterator[Located]:
 
 
 def _check_header(cells: list[str], file: _File) -> None:
-    repeated = next((name for i, name in enumerate(cells) if name in cells[:i]), None)
+    repeated = next((name for name, times in Counter(cells).items() if times > 1), None)
     if repeated is not None:
         raise InputError(f"`{file.param}` must have unique column names. Got {repeated!r} twice in {file}.")
 

@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from deep._files import check_regular
 from deep._names import check_name
 from deep.datasets._csv import csv_records
 from deep.exceptions import InputError
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 BLOCK_SIZE = 1 << 26
 """Bytes that the CSV parser takes at once; a single row may not be longer."""
+
+MOST_BYTES, MOST_CELLS = 1 << 31, 1 << 31
+"""A CSV file's, uncompressed, and a Parquet file's that is read whole: what memory is meant to hold."""
 
 LINE_END = re.compile(rb"\r\n|\r|\n")
 
@@ -42,8 +46,7 @@ def open_source(path: str | Path) -> "Source":
     suffix = path.name.lower()
     if not path.exists():
         raise InputError(f"`paths` must name existing files. Got {path}.")
-    if path.is_dir():
-        raise InputError(f"`paths` must name files. Got the folder {path}.")
+    check_regular(path, "paths")
     if suffix.endswith((".csv", ".csv.gz")):
         return CsvSource(path)
     if suffix.endswith(".parquet"):
@@ -161,16 +164,30 @@ class CsvSource(Source):
             raise InputError(f"`paths` must name files with a header. Got only blank lines in {self.path}.")
         return tuple(first[1])
 
-    def _raw_bytes(self) -> bytes:
+    def _raw_bytes(self) -> bytearray:
+        raw = bytearray()
         try:
-            raw = self.path.read_bytes()
-            if self.path.name.lower().endswith(".gz"):
-                raw = gzip.decompress(raw)
+            with (gzip.open if self.path.name.lower().endswith(".gz") else open)(self.path, "rb") as file:
+                while block := file.read(BLOCK_SIZE // 4):
+                    raw += block
+                    self._check_size(raw)
         except (OSError, EOFError, zlib.error) as error:
             raise self.unreadable(error) from None
         if not raw:
             raise self.empty()
         return raw
+
+    def _check_size(self, raw: bytearray) -> None:
+        if len(raw) > MOST_BYTES:
+            raise InputError(
+                f"`paths` must name CSV files of at most {MOST_BYTES:,} bytes, uncompressed. Got more in {self.path}. "
+                "Split it, or write it as Parquet."
+            )
+        if len(raw) > BLOCK_SIZE and all(raw.rfind(end, len(raw) - BLOCK_SIZE) < 0 for end in (b"\n", b"\r")):
+            raise InputError(
+                f"`paths` must name CSV files with lines of at most {BLOCK_SIZE:,} bytes. Got a longer one in "
+                f"{self.path}. End each row with a line end."
+            )
 
     def _check_text(self) -> None:
         try:
@@ -253,6 +270,7 @@ class ParquetSource(Source):
 
         with self._opened() as file:
             if size is None:
+                self._check_cells(file.metadata.num_rows * len(names))
                 batches = iter([file.read(columns=list(names), use_threads=False)])
             else:
                 batches = (
@@ -262,6 +280,13 @@ class ParquetSource(Source):
             for table in batches:
                 table.validate(full=True)
                 yield table
+
+    def _check_cells(self, cells: int) -> None:
+        if cells > MOST_CELLS:
+            raise InputError(
+                f"`paths` must name tables of at most {MOST_CELLS:,} cells. Got {cells:,} in {self.path}. "
+                "Split its rows."
+            )
 
     @contextmanager
     def _opened(self) -> "Iterator[parquet.ParquetFile]":

@@ -192,7 +192,8 @@ def iter_votes(paths: Paths, voters: Sequence[str], *, size: int = ROWS_AT_ONCE)
         yield from _iter_source(sources[0], voters, size)
         return
     votes = read_votes(paths, ignore={*_all_columns(sources)} - {*KEYS, "label", *voters})
-    matrix = votes.votes[:, [votes.voter_names.index(name) for name in voters]]
+    place = {name: column for column, name in enumerate(votes.voter_names)}
+    matrix = votes.votes[:, [place[name] for name in voters]]
     for start in range(0, len(matrix), size):
         rows = slice(start, start + size)
         yield VoteRows(votes.datasets[rows], votes.example_ids[rows], votes.labels[rows], matrix[rows])

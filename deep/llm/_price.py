@@ -6,6 +6,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from deep._files import read_bytes
 from deep.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class PriceBook:
         if path is None:
             return cls(base_url)
         try:
-            tables = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+            tables = tomllib.loads(read_bytes(path, "prices").decode("utf-8"))
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise InputError(f"`prices` must be a readable TOML file. Got {str(path)!r}: {error}.") from None
         for model, rates in tables.items():

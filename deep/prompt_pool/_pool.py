@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from deep._files import read_bytes
 from deep.exceptions import InputError
 from deep.prompt_pool._prompt import Prompt
 from deep.prompt_pool._rules import find_problems
@@ -128,7 +129,7 @@ def _files(folder: Path) -> list[Path]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+        return tomllib.loads(read_bytes(path, "path").decode("utf-8-sig"))
     except OSError as error:
         raise InputError(f"`path` must be a readable file. Got {str(path)!r}: {error.strerror}.") from None
     except UnicodeDecodeError as error:

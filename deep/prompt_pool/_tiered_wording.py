@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from deep._files import read_bytes
 from deep.exceptions import InputError
 from deep.prompt_pool._material import Material, fill
 from deep.prompt_pool._tags import Span, mark
@@ -89,7 +90,7 @@ def load_contrasts(path: str | Path) -> tuple[Contrast, ...]:
         The file cannot be read, or an example breaks a rule.
     """
     try:
-        content = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
+        content = tomllib.loads(read_bytes(path, "examples").decode("utf-8-sig"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         reason = str(error).partition("\n")[0].rstrip(".")
         raise InputError(f"`examples` must be a TOML file. Got {str(path)!r}: {reason}. Check it.") from None

@@ -439,9 +439,11 @@ def test_a_ledger_serves_one_process_at_a_time(examples, capsys):
     assert "`ledger` must not be in use by another process" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, *(pytest.param(n, marks=pytest.mark.slow) for n in (signal.SIGTERM, signal.SIGHUP))]
+)
 def test_an_interrupted_run_is_resumed(examples, number):
-    """Ctrl-C and a plain kill end the run cleanly: status 130, nothing in doubt, nothing asked twice."""
+    """Ctrl-C, a plain kill, a lost terminal: a clean end, status 130, nothing in doubt, nothing asked twice."""
     with FaultServer(latency=0.1) as server:
         options = arguments(examples, server.url, "--concurrency", "4", prompts=PROMPTS)
         command = [sys.executable, "-m", "deep", "votes", *options]

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import signal
 import sys
 import time
 
@@ -70,3 +71,17 @@ def test_processes_where_nobody_says_how_many(monkeypatch, cores, jobs):
     parser = argparse.ArgumentParser()
     add_options(parser, "jobs")
     assert parser.parse_args([]).jobs == jobs
+
+
+def blocked(_):
+    """Return the signals that never reach this process."""
+    return signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
+def test_a_process_never_hears_an_interrupt():
+    """Not even while it imports, where Ctrl-C would print its traceback; the main process hears it."""
+    (found,) = in_processes([delayed(blocked)(0)] * 1, 1)
+    assert not found & {signal.SIGINT, signal.SIGHUP}
+    for found in in_processes([delayed(blocked)(i) for i in range(4)], 2):
+        assert {signal.SIGINT, signal.SIGHUP} <= found
+    assert not blocked(0) & {signal.SIGINT, signal.SIGHUP}

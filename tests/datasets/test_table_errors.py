@@ -227,7 +227,7 @@ def test_paths_that_are_no_tables(tmp_path):
     other = write_text(tmp_path / "v.tsv", "dataset\titem_id\ta\n")
     assert fault(read_votes, "no/such.csv") == f"`paths` must name existing files. Got {Path('no/such.csv')}."
     assert (
-        fault(read_votes, tmp_path / "folder.csv") == f"`paths` must name files. Got the folder {tmp_path}/folder.csv."
+        fault(read_votes, tmp_path / "folder.csv") == f"`paths` must be a file. Got the folder '{tmp_path}/folder.csv'."
     )
     assert fault(read_votes, other) == f"`paths` must end in .csv, .csv.gz or .parquet. Got {other}."
     assert fault(read_votes, []) == "`paths` must name at least one file. Got none."

@@ -5,8 +5,12 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
+from deep._files import read_bytes
 from deep.datasets._rows import Row, read_rows
 from deep.exceptions import InputError
+
+LARGEST = 1 << 30
+"""Bytes of a document."""
 
 
 def rows_of(path: Path, columns: Collection[str], ending: str | None = None) -> Iterator[Row]:
@@ -36,7 +40,9 @@ def read_document(path: Path) -> Any:
         It is not UTF-8, not JSON, or cannot be read.
     """
     try:
-        return json.loads(path.read_bytes().decode("utf-8-sig"))
+        return json.loads(read_bytes(path, "examples", LARGEST).decode("utf-8-sig"))
+    except InputError:
+        raise
     except OSError as error:
         reason = error.strerror or type(error).__name__
     except RecursionError:

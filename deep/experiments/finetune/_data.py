@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
+from deep._files import check_regular
 from deep.exceptions import InputError
 
 ROLES = ("assistant", "system", "user")
@@ -63,6 +64,7 @@ def read_chats(path: Path) -> list[Chat]:
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     number = 0
     try:
+        check_regular(path, "data")
         with path.open(encoding="utf-8-sig") as stream:
             for number, line in enumerate(stream, start=1):
                 yield number, line

@@ -89,11 +89,8 @@ def write_document(content: Mapping[str, object], path: str | Path) -> None:
     path = Path(path)
     if path.is_dir() or not path.parent.is_dir():
         raise InputError(f"`path` must be a file in an existing folder. Got {str(path)!r}.")
-    try:
-        with whole_file(path) as scratch:
-            scratch.write_text(_text(dict(content)) + "\n", encoding="ascii")
-    except OSError as error:
-        raise InputError(f"`path` must be a file that can be written. Got {str(path)!r}: {error.strerror}.") from None
+    with whole_file(path) as scratch:
+        scratch.write_text(_text(dict(content)) + "\n", encoding="ascii")
 
 
 def _text(value: object, depth: int = 0) -> str:

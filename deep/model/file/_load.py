@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._checks import Floats
+from deep._files import read_bytes
 from deep._names import check_name
 from deep._odds import P_MIN
 from deep.calibration import CALIBRATOR_CLASSES
@@ -29,6 +30,9 @@ Entry = Mapping[str, Any]
 """An object of the file, of which nothing is known before it is checked."""
 
 TABLE = ("p", "uncalibrated", "low", "high")
+
+LARGEST = 1 << 28
+"""Bytes of a model file."""
 
 TOLERANCE = 1e-6
 """How far a chain that is fitted again may be from the probabilities in its file."""
@@ -99,10 +103,8 @@ def _checksum_of(content: Mapping[str, object], path: Path) -> str:
 
 def _content(path: Path) -> Entry:
     """Return the JSON object that a file holds."""
-    if path.is_dir():
-        raise InputError(f"`model` must be a file. Got the folder {str(path)!r}.")
     try:
-        raw = path.read_bytes()
+        raw = read_bytes(path, "model", LARGEST)
     except OSError as error:
         reason = "no such file" if isinstance(error, FileNotFoundError) else error.strerror
         raise InputError(f"`model` must be a readable file. Got {str(path)!r}: {reason}.") from None
