@@ -3,7 +3,8 @@
 import signal
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
+from multiprocessing import resource_tracker
 from typing import Any
 
 from deep.exceptions import DeepError, InputError
@@ -44,7 +45,7 @@ def in_processes(
     with warnings.catch_warnings():
         # A process that has grown much is replaced between two calls.
         warnings.filterwarnings("ignore", message="A worker stopped while some jobs", category=UserWarning)
-        with _signals_held():
+        with nullcontext() if n_jobs == 1 else _signals_held():
             results = workers(calls)
         yield from results
 
@@ -73,6 +74,7 @@ def _signals_held() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
+    resource_tracker.ensure_running()  # first, for as it starts it unblocks Ctrl-C
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
     try:
         yield

@@ -163,7 +163,7 @@ def test_a_file_that_is_not_there_or_is_a_folder_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"which is not there"):
         read_examples(tmp_path / "absent.csv")
     (tmp_path / "folder.csv").mkdir()
-    with pytest.raises(InputError, match=r"must be a file that ends in"):
+    with pytest.raises(InputError, match=r"`examples` must be a file. Got the folder"):
         read_examples(tmp_path / "folder.csv")
 
 

@@ -237,10 +237,10 @@ def test_a_file_that_may_not_be_read(tmp_path, monkeypatch):
     """What the system refuses to read gives the system's reason."""
     path = one_row(tmp_path)
 
-    def refuse(_self):
+    def refuse(*_):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr("deep.datasets._source.open", refuse, raising=False)
     expected = f"`paths` must name readable CSV files. Got {path}: [Errno 13] Permission denied."
     assert fault(read_votes, path) == expected
 
