@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 JOBS ?= 2
 
 # How many cases `make fuzz` gives each of its tests.
-CASES ?= 2500
+CASES ?= 3000
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 .PHONY: loo test test-slow test-all check fuzz bench mutants clean

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("quick", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("fuzz", settings.get_profile("quick"), max_examples=int(os.environ.get("DEEP_CASES", "2500")))
+settings.register_profile("fuzz", settings.get_profile("quick"), max_examples=int(os.environ.get("DEEP_CASES", "3000")))
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 DATA_HOME = Path(os.environ.get("DEEP_DATA_HOME", Path(__file__).resolve().parents[2] / "shared" / "data"))

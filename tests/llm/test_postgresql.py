@@ -121,19 +121,19 @@ def test_nul_and_surrogates_fit(ledger):
 
 def test_two_machines_share_the_work(ledger):
     """Two runs at once over the same requests ask each once, and both end with all of them settled."""
-    with FaultServer(latency=0.02) as server:
+    with FaultServer(latency=0.2) as server:  # so slow that the second is there before the first has asked all
         rans = []
         threads = [
-            threading.Thread(target=lambda: rans.append(run(server.url, ledger, questions(160), workers=8)))
+            threading.Thread(target=lambda: rans.append(run(server.url, ledger, questions(300), workers=8)))
             for _ in range(2)
         ]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        assert server.count == 160
+        assert server.count == 300
         assert server.duplicates == 0
-    assert query(ledger, "SELECT count(*) FROM requests WHERE state = 'done'") == [(160,)]
+    assert query(ledger, "SELECT count(*) FROM requests WHERE state = 'done'") == [(300,)]
     assert all(ran.tally.answered for ran in rans)
 
 
