@@ -7,7 +7,6 @@ from pathlib import Path
 from deep import datasets, model
 from deep._files import check_out
 from deep.console import (
-    ENSEMBLERS,
     SCHEMA,
     SEVERAL,
     UNCALIBRATED,
@@ -23,6 +22,7 @@ from deep.console import (
     read_training_votes,
 )
 from deep.datasets import benchmarks
+from deep.ensembles import ENSEMBLER_NAMES
 from deep.exceptions import ExitStatus
 
 EXAMPLES = """\
@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
                 "voters": datasets.vote_details(args.votes),
                 "licences": benchmarks.licence_terms(votes.dataset_names),
             },
-            run=parallel_map(n_jobs, progress, "fit", ensemblers=args.ensembler or ENSEMBLERS),
+            run=parallel_map(n_jobs, progress, "fit", ensemblers=args.ensembler or ENSEMBLER_NAMES),
         )
     fitted.save(out)
     results = SCHEMA | _summary(fitted) | {"model": str(out)}

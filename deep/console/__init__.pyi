@@ -6,8 +6,6 @@ from ._example_options import HELP as HELP
 from ._example_options import add_example_options as add_example_options
 from ._example_options import column_map as column_map
 from ._example_options import examples_from as examples_from
-from ._names import CALIBRATORS as CALIBRATORS
-from ._names import ENSEMBLERS as ENSEMBLERS
 from ._names import LEVELS as LEVELS
 from ._names import RECIPES as RECIPES
 from ._names import SELECTORS as SELECTORS

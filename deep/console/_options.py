@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from deep.console._names import CALIBRATORS, ENSEMBLERS, RECIPES, SELECTORS, UNCALIBRATED
+from deep.calibration import CALIBRATOR_CLASSES
+from deep.console._names import RECIPES, SELECTORS, UNCALIBRATED
 from deep.console._parser import Values
+from deep.ensembles import ENSEMBLER_NAMES
 from deep.exceptions import InputError
 
 SEVERAL: dict[str, Any] = {"action": Values, "nargs": "+", "default": []}
@@ -22,8 +24,9 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "ignore": SEVERAL | {"metavar": "COLUMN", "help": "columns that are no voters"},
     "sizes": SEVERAL | {"metavar": "N", "default": ["3", "5", "9"], "help": "numbers of voters, or 'all'"},
     "selector": {"default": "auto", "choices": SELECTORS, "help": "how the voters are selected"},
-    "ensembler": SEVERAL | {"metavar": "NAME", "help": f"of: {', '.join(ENSEMBLERS)}; default: all"},
-    "calibrator": SEVERAL | {"metavar": "NAME", "help": f"of: {', '.join(CALIBRATORS)}, {UNCALIBRATED}; default: all"},
+    "ensembler": SEVERAL | {"metavar": "NAME", "help": f"of: {', '.join(ENSEMBLER_NAMES)}; default: all"},
+    "calibrator": SEVERAL
+    | {"metavar": "NAME", "help": f"of: {', '.join(CALIBRATOR_CLASSES)}, {UNCALIBRATED}; default: all"},
     "recipe": {"default": "deep", "choices": RECIPES, "help": "how a chain is chosen and fitted"},
     "max-failure-rate": {
         "type": float,

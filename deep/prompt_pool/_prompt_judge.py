@@ -136,7 +136,3 @@ class PromptJudge(LLMJudge):
         )
         cost, seconds = getattr(reply, "cost", None), getattr(reply, "seconds", None)
         return replace(judgment, model=reply.model, tokens=dict(reply.tokens), cost=cost, seconds=seconds)
-
-
-def _digest(source: str) -> str:
-    return sha256(source.encode(errors="replace")).hexdigest()[:16]

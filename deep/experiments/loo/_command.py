@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from deep import datasets, evaluate
 from deep._files import check_replaceable, whole_folder, write_results
 from deep._names import file_name
+from deep.calibration import CALIBRATOR_CLASSES
 from deep.console import (
-    CALIBRATORS,
-    ENSEMBLERS,
     NOTICE,
     SIMULATED,
     CommandParser,
@@ -20,6 +19,7 @@ from deep.console import (
     progress_bars,
     read_votes_and_scores,
 )
+from deep.ensembles import ENSEMBLER_NAMES
 from deep.exceptions import ExitStatus, InputError
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ examples:
 """
 
 
-CALIBRATOR_HELP = f"of: {', '.join(CALIBRATORS)}; default: all"
+CALIBRATOR_HELP = f"of: {', '.join(CALIBRATOR_CLASSES)}; default: all"
 
 
 def add_arguments(parser: CommandParser) -> None:
@@ -65,8 +65,8 @@ def _settings(args: argparse.Namespace) -> "LooOptions":
     return LooOptions(
         sizes=[int(word) if word.isdecimal() else word for word in args.sizes],
         selector=args.selector,
-        ensemblers=tuple(dict.fromkeys(args.ensembler)) or tuple(ENSEMBLERS),
-        calibrators=tuple(dict.fromkeys(args.calibrator)) or tuple(CALIBRATORS),
+        ensemblers=tuple(dict.fromkeys(args.ensembler)) or tuple(ENSEMBLER_NAMES),
+        calibrators=tuple(dict.fromkeys(args.calibrator)) or tuple(CALIBRATOR_CLASSES),
         weighting=args.weighting,
         recipe=args.recipe,
         compare_recipes=args.compare_recipes,

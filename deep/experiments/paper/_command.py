@@ -6,7 +6,6 @@ from pathlib import Path
 
 from deep._files import check_replaceable, whole_folder, write_results
 from deep.console import (
-    ENSEMBLERS,
     NOTICE,
     SIMULATED,
     CommandParser,
@@ -15,6 +14,7 @@ from deep.console import (
     progress_bars,
     read_votes_and_scores,
 )
+from deep.ensembles import ENSEMBLER_NAMES
 from deep.exceptions import ExitStatus
 
 CALIBRATORS = ("platt", "bbq", "histogram", "isotonic")
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     example = figure_dataset(args.figure_dataset, votes)
     settings = LooOptions(
         recipe="paper",
-        ensemblers=tuple(dict.fromkeys(args.ensembler)) or ENSEMBLERS,
+        ensemblers=tuple(dict.fromkeys(args.ensembler)) or ENSEMBLER_NAMES,
         calibrators=CALIBRATORS,
         n_boot=args.n_boot,
         random_state=args.seed,
