@@ -18,8 +18,9 @@ import importlib.util
 import multiprocessing
 import os
 import re
+import resource
+import signal
 import sys
-import time
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -31,8 +32,11 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 SETTINGS = Path(__file__).with_suffix(".toml")
-GRACE = 10.0
-"""Seconds that a mutant may run beyond three times its tests' time on the module as it is."""
+GRACE = 10
+"""Processor seconds that a mutant may take beyond three times its tests' on the module as it is."""
+
+PATIENCE = 600.0
+"""Seconds after which a mutant that waits for something is ended."""
 
 
 @dataclass(frozen=True)
@@ -117,10 +121,11 @@ def changed_lines(mutant: Mutant) -> str:
     return "\n".join(f"    {line}" for line in lines if re.match(r"[+-](?![+-])", line))
 
 
-def run_tests(module: str, text: str | None, tests: Sequence[str]) -> None:
+def run_tests(module: str, text: str | None, tests: Sequence[str], limit: int) -> None:
     """Run tests with a module's text replaced, and end the process with pytest's exit status."""
     import pytest
 
+    resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))  # time on a clock would hang on what else runs
     sys.stdout = sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - closed with the process
     os.dup2(sys.stdout.fileno(), 1)
     os.dup2(sys.stdout.fileno(), 2)
@@ -132,16 +137,16 @@ def run_tests(module: str, text: str | None, tests: Sequence[str]) -> None:
     os._exit(int(pytest.main([*options, *tests])))
 
 
-def outcome(module: str, text: str | None, tests: Sequence[str], limit: float | None) -> int | None:
-    """Return pytest's exit status in a forked process, None where it ran past the limit."""
-    process = multiprocessing.get_context("fork").Process(target=run_tests, args=(module, text, tests))
+def outcome(module: str, text: str | None, tests: Sequence[str], limit: int) -> int | None:
+    """Return pytest's exit status in a forked process, None where it took more processor seconds than the limit."""
+    process = multiprocessing.get_context("fork").Process(target=run_tests, args=(module, text, tests, limit))
     process.start()
-    process.join(limit)
+    process.join(PATIENCE)
     if process.is_alive():
         process.kill()
         process.join()
-        return None
-    return process.exitcode
+    ended = process.exitcode in (-signal.SIGXCPU, -signal.SIGKILL)
+    return None if ended else process.exitcode
 
 
 def load_libraries(names: Sequence[str]) -> None:
@@ -150,15 +155,17 @@ def load_libraries(names: Sequence[str]) -> None:
         importlib.import_module(name)
 
 
-def time_limits(modules: dict[str, list[str]]) -> dict[str, float]:
-    """Return the seconds that each module's mutants may take, from its tests on the module as it is."""
+def time_limits(modules: dict[str, list[str]]) -> dict[str, int]:
+    """Return the processor seconds that each module's mutants may take, from its tests on the module as it is."""
     limits = {}
     for module, tests in modules.items():
-        start = time.monotonic()
-        if outcome(module, None, tests, None) != 0:
+        start = resource.getrusage(resource.RUSAGE_CHILDREN)
+        if outcome(module, None, tests, int(PATIENCE)) != 0:
             raise SystemExit(f"The tests of {module} fail as it is: {' '.join(tests)}")
-        limits[module] = 3 * (time.monotonic() - start) + GRACE
-        say(f"{module}: tests pass in {(limits[module] - GRACE) / 3:.1f} s")
+        end = resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds = end.ru_utime + end.ru_stime - start.ru_utime - start.ru_stime
+        limits[module] = int(3 * seconds) + GRACE
+        say(f"{module}: tests pass in {seconds:.1f} processor seconds")
     return limits
 
 
@@ -171,6 +178,10 @@ def say(line: str) -> None:
 def report(drawn: Sequence[Mutant], found: Sequence[int | None], sizes: Counter[str]) -> None:
     """Write the survivors, and killed of drawn by module."""
     survivors = [mutant for mutant, status in zip(drawn, found, strict=True) if status == 0]
+    late = [mutant for mutant, status in zip(drawn, found, strict=True) if status is None]
+    say("\nEnded by the time limit, which counts as killed:")
+    for mutant in late:
+        say(f"{mutant}\n{changed_lines(mutant)}")
     say("\nSurvivors:")
     for mutant in survivors:
         say(f"{mutant}\n{changed_lines(mutant)}")
@@ -178,9 +189,8 @@ def report(drawn: Sequence[Mutant], found: Sequence[int | None], sizes: Counter[
     alive, by_module = Counter(m.module for m in survivors), Counter(m.module for m in drawn)
     for module, n in by_module.items():
         say(f"| `{module}` | {sizes[module]} | {n} | {n - alive[module]} |")
-    late = sum(status is None for status in found)
     killed = len(drawn) - len(survivors)
-    say(f"\nkilled {killed} of {len(drawn)} ({killed / len(drawn):.1%}; {late} by the time limit), ")
+    say(f"\nkilled {killed} of {len(drawn)} ({killed / len(drawn):.1%}; {len(late)} by the time limit), ")
     say(f"survived {len(survivors)}, of {sizes.total()} mutants in all")
 
 

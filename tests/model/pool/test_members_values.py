@@ -368,10 +368,13 @@ def test_a_constant_score_cannot_be_bent():
     assert tilt.edges.tolist() == [0.5]
     assert tilt.centres[1] == 0.0
     assert tilt.adapt(np.full(4, 0.5), np.ones(4)) == pytest.approx(np.zeros(4), abs=1e-9)
-    for record in (tilt, fit_latent_class(rows), unlabeled(rows)):
+    estimate = judge_estimates(rows)[0]
+    for record in (tilt, fit_latent_class(rows), estimate, unlabeled(rows)):
         assert record != replace(record)
     with pytest.raises(FrozenInstanceError):
         tilt.edges = None
+    with pytest.raises(FrozenInstanceError):
+        estimate.noise = 0.0
     with pytest.raises(FrozenInstanceError):
         fit_latent_class(rows).mean = None
 
