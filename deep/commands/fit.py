@@ -101,8 +101,9 @@ def _lines(found: Results) -> Iterator[str]:
         scores = left_out["datasets"].get(name)
         shown = f"   left out: {_scores(scores)}" if scores else ""
         yield f"  {name:<{width}}  {row['n']:>6} rows, {percent(row['prior'])} consistent{shown}"
-    if len(training) > MAX_LISTED:
-        yield f"  and {len(training) - MAX_LISTED:,} others, all of them in the model file"
+    rest = list(training)[MAX_LISTED:]
+    if rest:
+        yield f"  and {len(rest):,} others, all of them in the model file"
     if left_out["mean"]:
         yield f"mean over datasets left out in turn: {_scores(left_out['mean'])}"
     yield from sorted({f"licence: {row['licence']}" for row in training.values() if row["licence"]})

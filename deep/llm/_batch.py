@@ -8,9 +8,10 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, TypedDict, TypeVar, cast
+from typing import IO, TYPE_CHECKING, TypeVar
 
 from deep.llm import _batch_table as table
+from deep.llm._batch_lines import BatchLine, BatchLines
 from deep.llm._batch_table import Batch
 from deep.llm._budget import worst_case
 from deep.llm._caller import Session
@@ -20,7 +21,6 @@ from deep.llm._lease import Job
 from deep.llm._reply import reply_of
 from deep.llm._request import Request, json_text
 from deep.llm._runner import StopReason
-from deep.llm._secrets import Redactor
 from deep.llm._writer import Written
 
 if TYPE_CHECKING:
@@ -244,7 +244,7 @@ class BatchRunner(Session):
         with tempfile.TemporaryDirectory() as folder:
             names = (state.output_file_id, state.error_file_id)  # answers and errors come apart; either may be missing
             paths = [await self._download(name, Path(folder)) for name in names if name]
-            lines = _Lines(paths, self.client.redact)
+            lines = BatchLines(paths, self.client.redact)
             stream, strange = iter(requests), lines.keys()
             while chunk := list(islice(stream, CHUNK)):
                 asked = {request.key: request for request in chunk}
@@ -264,7 +264,7 @@ class BatchRunner(Session):
         await self._api(fetch)
         return path
 
-    async def _enter(self, batch: Batch, lines: "_Lines", requests: Mapping[str, Request], *, last: bool) -> None:
+    async def _enter(self, batch: Batch, lines: "BatchLines", requests: Mapping[str, Request], *, last: bool) -> None:
         """Enter the results of those of `requests` that were in the batch."""
         numbers = await self.ledger.call(table.numbers_in, batch_id=batch.id, keys=list(requests))
         written = []
@@ -278,7 +278,7 @@ class BatchRunner(Session):
                 written.append(self._fail(job, error, last=last or contradicts))
         await asyncio.gather(*written)
 
-    def _answer(self, job: Job, entry: "_Line") -> Written:
+    def _answer(self, job: Job, entry: "BatchLine") -> Written:
         response = entry.get("response") or {}
         raw = json_text(response.get("body"))
         if response.get("status_code") != 200:
@@ -306,102 +306,6 @@ class BatchRunner(Session):
         state: RequestState = "queued" if again else "done" if error.kind == "refused" else "failed"
         self.count_end(job.request.voter, state)
         return self.ledger.fail(job, error, state=state, quirks=quirks)
-
-
-class _Response(TypedDict, total=False):
-    status_code: int
-    body: object
-
-
-class _Line(TypedDict, total=False):
-    """One line of a result file."""
-
-    custom_id: str
-    response: _Response | None
-    error: dict[str, object] | None
-
-
-class _Lines:
-    """The lines of result files by custom id; only their places are held in memory.
-
-    Attributes
-    ----------
-    broken : int
-        Lines that are no result of a request.
-    contradicting : set of str
-        Custom ids with two results that differ.
-    """
-
-    def __init__(self, paths: Iterable[Path], redact: Redactor) -> None:
-        self.broken = 0
-        self.contradicting: set[str] = set()
-        self._redact = redact
-        self._places: dict[str, tuple[Path, int]] = {}
-        for path in paths:
-            with path.open("rb") as file:
-                at = file.tell()
-                while line := file.readline():
-                    if line.strip():
-                        self._note(_read_line(line.decode("utf-8-sig", errors="replace")), (path, at))
-                    at = file.tell()
-
-    def _note(self, line: "_Line | None", place: tuple[Path, int]) -> None:
-        if line is None:
-            self.broken += 1
-        elif line["custom_id"] not in self._places:
-            self._places[line["custom_id"]] = place
-        elif _result(line) != _result(self._at(*self._places[line["custom_id"]])):
-            self.contradicting.add(line["custom_id"])
-
-    def keys(self) -> set[str]:
-        """Return all custom ids."""
-        return set(self._places)
-
-    def get(self, key: str) -> "_Line":
-        """Return the result of one request, without secrets.
-
-        Raises
-        ------
-        CallError
-            There is none, or there are two that contradict each other.
-        """
-        if key in self.contradicting:
-            raise CallError("broken", "the batch has two results for this request, which contradict each other")
-        if key not in self._places and self.broken:
-            raise CallError("broken", "the batch has lines that cannot be read, and none for this request")
-        if key not in self._places:
-            raise CallError("expired", "the batch ended without this request", reached=False)
-        return self._at(*self._places[key])
-
-    def _at(self, path: Path, at: int) -> "_Line":
-        with path.open("rb") as file:
-            file.seek(at)
-            line = _read_line(self._redact(file.readline().decode("utf-8-sig", errors="replace")))
-        assert line is not None, "a line that could be read before"
-        return line
-
-
-def _read_line(line: str) -> _Line | None:
-    """Return a line of a result file; None where it is no result of a request."""
-    try:
-        entry = json.loads(line, parse_constant=str)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(entry, dict) or not isinstance(entry.get("custom_id"), str):
-        return None
-    response, error = entry.get("response"), entry.get("error")
-    if not isinstance(response, dict | None) or not isinstance(error, dict | None):
-        return None
-    status = (response or {}).get("status_code")
-    return cast(_Line, entry) if isinstance(status, int | None) else None
-
-
-def _result(line: _Line) -> tuple[object, ...]:
-    """Return what two lines about one request must agree in; ids and times may differ."""
-    response = line.get("response") or {}
-    body = response.get("body")
-    answer = body.get("choices") if isinstance(body, dict) and "choices" in body else body
-    return response.get("status_code"), answer, line.get("error")
 
 
 def _first_error(state: "RemoteBatch") -> str:

@@ -151,7 +151,7 @@ class History:
 
     @_reading
     def rows(self, keys: Sequence[str]) -> dict[str, RequestRow]:
-        """Return what has become of those of `keys` that are in the ledger."""
+        """Return the rows of those of `keys` that are in the ledger."""
         return {key: row for part in in_parts(keys) for key, row in known(self._connection, part).items()}
 
     @_reading

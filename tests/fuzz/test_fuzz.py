@@ -22,7 +22,8 @@ from deep._names import check_name, file_name
 from deep.datasets import read_examples, read_scores, read_votes, simulate_votes
 from deep.exceptions import DeepError
 from deep.llm import PriceBook, Redactor, Tally
-from deep.llm._batch import BatchRunner, _Lines
+from deep.llm._batch import BatchRunner
+from deep.llm._batch_lines import BatchLines
 from deep.llm._errors import CallError
 from deep.llm._lease import Job
 from deep.model import fit, load
@@ -241,7 +242,7 @@ BATCH = f"{json.dumps(LINE)}\n{json.dumps(FAILED)}\n".encode()
 
 def check_batch(path):
     """Each request has a judgment or an error of its own, whatever stands in the other lines."""
-    lines = _Lines([path], Redactor(KEY))
+    lines = BatchLines([path], Redactor(KEY))
     runner = SimpleNamespace(
         terms=SimpleNamespace(prices=PriceBook("http://127.0.0.1:1/v1", PRICES)),
         read=lambda request, reply: (read(request, reply), None),

@@ -1,0 +1,107 @@
+"""The lines of a batch's result files: found by the request, checked, and read without secrets."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TypedDict, cast
+
+from deep.llm._errors import CallError
+from deep.llm._secrets import Redactor
+
+
+class BatchResponse(TypedDict, total=False):
+    """The reply inside a line: its HTTP status and its body."""
+
+    status_code: int
+    body: object
+
+
+class BatchLine(TypedDict, total=False):
+    """One line of a result file."""
+
+    custom_id: str
+    response: BatchResponse | None
+    error: dict[str, object] | None
+
+
+class BatchLines:
+    """The lines of result files by custom id; only their places are held in memory.
+
+    Attributes
+    ----------
+    broken : int
+        Lines that are no result of a request.
+    contradicting : set of str
+        Custom ids with two results that differ.
+    """
+
+    def __init__(self, paths: Iterable[Path], redact: Redactor) -> None:
+        self.broken = 0
+        self.contradicting: set[str] = set()
+        self._redact = redact
+        self._places: dict[str, tuple[Path, int]] = {}
+        for path in paths:
+            with path.open("rb") as file:
+                at = file.tell()
+                while line := file.readline():
+                    if line.strip():
+                        self._note(_read_line(line.decode("utf-8-sig", errors="replace")), (path, at))
+                    at = file.tell()
+
+    def _note(self, line: "BatchLine | None", place: tuple[Path, int]) -> None:
+        if line is None:
+            self.broken += 1
+        elif line["custom_id"] not in self._places:
+            self._places[line["custom_id"]] = place
+        elif _result(line) != _result(self._at(*self._places[line["custom_id"]])):
+            self.contradicting.add(line["custom_id"])
+
+    def keys(self) -> set[str]:
+        """Return all custom ids."""
+        return set(self._places)
+
+    def get(self, key: str) -> "BatchLine":
+        """Return the result of one request, without secrets.
+
+        Raises
+        ------
+        CallError
+            There is none, or there are two that contradict each other.
+        """
+        if key in self.contradicting:
+            raise CallError("broken", "the batch has two results for this request, which contradict each other")
+        if key not in self._places and self.broken:
+            raise CallError("broken", "the batch has lines that cannot be read, and none for this request")
+        if key not in self._places:
+            raise CallError("expired", "the batch ended without this request", reached=False)
+        return self._at(*self._places[key])
+
+    def _at(self, path: Path, at: int) -> "BatchLine":
+        with path.open("rb") as file:
+            file.seek(at)
+            line = _read_line(self._redact(file.readline().decode("utf-8-sig", errors="replace")))
+        assert line is not None, "a line that could be read before"
+        return line
+
+
+def _read_line(line: str) -> BatchLine | None:
+    """Return a line of a result file; None where it is no result of a request."""
+    try:
+        entry = json.loads(line, parse_constant=str)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(entry, dict) or not isinstance(entry.get("custom_id"), str):
+        return None
+    response, error = entry.get("response"), entry.get("error")
+    if not isinstance(response, dict | None) or not isinstance(error, dict | None):
+        return None
+    status = (response or {}).get("status_code")
+    return cast(BatchLine, entry) if isinstance(status, int | None) else None
+
+
+def _result(line: BatchLine) -> tuple[object, ...]:
+    """Return the parts of a result in which two lines about one request must agree; ids and times may differ."""
+    response = line.get("response") or {}
+    body = response.get("body")
+    answer = body.get("choices") if isinstance(body, dict) and "choices" in body else body
+    return response.get("status_code"), answer, line.get("error")
