@@ -1,6 +1,7 @@
 """The measures of every step on a case whose every figure is worked out by hand."""
 
 import json
+from hashlib import sha256
 from pathlib import Path
 
 import pandas as pd
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deep.experiments.probe._measures import match_claims, measure
-from deep.experiments.probe._observe import Observed
+from deep.experiments.probe._observe import EQUIVALENCE, Observed
 from deep.experiments.probe._records import FoundExcerpt, GoldClaim, Insertion, Sample, read_samples, write_samples
 from deep.experiments.probe._sft import chats
 from deep.experiments.probe._statistics import statistics
@@ -341,3 +342,9 @@ def test_a_wrong_row_is_named(tmp_path, capsys, change, message):
     assert "in row 1 of" in error
     assert error.count("\n") == 1
     assert not (tmp_path / "out").exists()
+
+
+def test_the_words_of_matching_are_those_that_a_ledger_holds():
+    """The question of semantic matching is word for word that of earlier runs, so that nothing is bought again."""
+    words = json.dumps(EQUIVALENCE, sort_keys=True).encode()
+    assert sha256(words).hexdigest()[:16] == "9fd2146d38aad2af"

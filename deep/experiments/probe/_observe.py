@@ -131,7 +131,7 @@ EQUIVALENCE = {
     ),
     "user": (
         "{{claims}}\n\n{{claim}}\nWhich numbered claims assert exactly what the single claim asserts, no more and no "
-        'less, in whatever words? LLMReply with a JSON object: {"same": [numbers]}, with an empty list where none does.'
+        'less, in whatever words? Reply with a JSON object: {"same": [numbers]}, with an empty list where none does.'
     ),
 }
 _SCHEMA = {
