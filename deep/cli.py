@@ -43,10 +43,9 @@ COMMANDS = {
 
 
 class Command(Protocol):
-    """A module of ``deep.commands`` or a study of ``deep.experiments``; its docstring is its description."""
+    """A module of ``deep.commands`` or a study of ``deep.experiments``; its docstring is its help."""
 
     __doc__: str | None
-    EXAMPLES: str
 
     def add_arguments(self, parser: "console.CommandParser") -> None:
         """Add the options."""
@@ -108,10 +107,8 @@ def main(argv: Sequence[str] | None = None, *, command: str | None = None) -> in
     except OSError as error:
         _drop_output()
         subject = "output" if error.filename is None else repr(str(error.filename))
-        reason = error.strerror or str(error).partition("\n")[0]
-        return _failed(
-            f"error: {subject} must be usable. Got: {reason}. Make room, or choose another.", ExitStatus.ERROR
-        )
+        why = error.strerror or str(error).partition("\n")[0]
+        return _failed(f"error: {subject} must be usable. Got: {why}. Make room or choose another.", ExitStatus.ERROR)
 
 
 def _main(words: list[str], command: str | None) -> int:
@@ -159,7 +156,8 @@ def _drop_output() -> None:
 
 def _run(name: str, words: Sequence[str]) -> int:
     command = cast(Command, import_module(COMMANDS[name][0]))
-    parser = console.CommandParser(prog=f"deep {name}", description=command.__doc__, epilog=command.EXAMPLES)
+    description, _, examples = (command.__doc__ or "").partition("\n\nFor instance:\n\n")
+    parser = console.CommandParser(prog=f"deep {name}", description=description, epilog=f"examples:\n{examples}")
     command.add_arguments(parser)
     return command.run(parser.parse(words))
 

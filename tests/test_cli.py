@@ -17,7 +17,9 @@ from deep.exceptions import DeepError, StoppedError
 
 def ran(run, monkeypatch):
     """Return the status of a command that does what `run` does."""
-    command = SimpleNamespace(__doc__="Test.", EXAMPLES="examples:", add_arguments=lambda parser: None, run=run)
+    command = SimpleNamespace(
+        __doc__="Test.\n\nFor instance:\n\n  deep test\n", add_arguments=lambda parser: None, run=run
+    )
     monkeypatch.setattr("deep.cli.import_module", lambda name: command)
     return main(["fit"])
 

@@ -1,1 +1,1 @@
-"""A module a command: `EXAMPLES`, `add_arguments(parser)` and `run(args)`; its docstring is its description."""
+"""A module a command: `add_arguments(parser)` and `run(args)`; its docstring is its help, with the examples."""

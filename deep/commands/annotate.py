@@ -1,4 +1,14 @@
-"""A worksheet for people who judge claims, and how far those who fill it in agree (arXiv:2508.00889, section 2)."""
+"""A worksheet for people who judge claims, and how far those who fill it in agree (arXiv:2508.00889, section 2).
+
+For instance:
+
+  deep annotate guideline > worksheet.md
+      the steps decompose, decouple and detach, to be filled in claim by claim
+  deep annotate agreement annotations.csv
+      Cohen's and Fleiss' kappa, Krippendorff's alpha, and the items and steps on which annotators disagree
+  deep annotate agreement annotations.csv --filter-ambiguous ambiguous.csv
+      the same, and the items that cannot be decided in ambiguous.csv, the others in ambiguous.rest.csv
+"""
 
 import argparse
 import csv
@@ -20,17 +30,6 @@ from deep.console import (
     run_subcommand,
 )
 from deep.exceptions import ExitStatus, InputError
-
-EXAMPLES = """\
-examples:
-  deep annotate guideline > worksheet.md
-      the steps decompose, decouple and detach, to be filled in claim by claim
-  deep annotate agreement annotations.csv
-      Cohen's and Fleiss' kappa, Krippendorff's alpha, and the items and steps on which annotators disagree
-  deep annotate agreement annotations.csv --filter-ambiguous ambiguous.csv
-      the same, and the items that cannot be decided in ambiguous.csv, the others in ambiguous.rest.csv
-"""
-
 
 run = run_subcommand
 

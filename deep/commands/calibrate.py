@@ -1,4 +1,12 @@
-"""Correct the probabilities of a model with labels of the dataset that it is used on."""
+"""Correct the probabilities of a model with labels of the dataset that it is used on.
+
+For instance:
+
+  deep label-next model.json --votes mine.parquet --n 50
+      which items to label first
+  deep calibrate model.json --labels mine-labeled.csv --votes mine.parquet --out mine.json
+      a model for this dataset: slope and intercept by its labels, shrunk towards what the training datasets show
+"""
 
 import argparse
 from collections.abc import Iterator
@@ -8,14 +16,6 @@ from deep import evaluate, model
 from deep._files import check_out
 from deep.console import SCHEMA, SEVERAL, CommandParser, Results, add_model, add_options, percent, print_result
 from deep.exceptions import ExitStatus
-
-EXAMPLES = """\
-examples:
-  deep label-next model.json --votes mine.parquet --n 50
-      which items to label first
-  deep calibrate model.json --labels mine-labeled.csv --votes mine.parquet --out mine.json
-      a model for this dataset: slope and intercept by its labels, shrunk towards what the training datasets show
-"""
 
 
 def add_arguments(parser: CommandParser) -> None:

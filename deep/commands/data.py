@@ -2,18 +2,9 @@
 
 A benchmark is read in the layout that its authors publish, from DEEP_DATA_HOME or from the cache that `fetch` fills;
 a file of your own needs the columns source and claim. docs/datasets.md says more.
-"""
 
-import argparse
-import sys
-from dataclasses import asdict
+For instance:
 
-from deep import console, datasets
-from deep.datasets import benchmarks
-from deep.exceptions import ExitStatus, InputError
-
-EXAMPLES = """\
-examples:
   deep data list                             every benchmark: here or not, and under which licence
   deep data info fect                        its card: n, class balance, lengths, documents, checksums
   deep data info claims.csv                  the card of a file
@@ -23,6 +14,13 @@ examples:
   deep data leakage --votes votes.parquet    the same for a table of votes, by document id
 """
 
+import argparse
+import sys
+from dataclasses import asdict
+
+from deep import console, datasets
+from deep.datasets import benchmarks
+from deep.exceptions import ExitStatus, InputError
 
 run = console.run_subcommand
 

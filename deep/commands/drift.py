@@ -1,6 +1,11 @@
 """Compare new votes with those that a model was fitted on, without labels.
 
 Exit status: 0 alike, 1 a judge or the panel has moved, 2 an error.
+
+For instance:
+
+  deep drift model.json --votes this-week.parquet
+      which judge has moved, by votes alone: abstentions, agreement, share of 1, implied error rates
 """
 
 import argparse
@@ -9,12 +14,6 @@ from collections.abc import Iterator
 from deep import datasets, evaluate, model
 from deep.console import SCHEMA, CommandParser, add_model, add_options, print_result
 from deep.exceptions import ExitStatus
-
-EXAMPLES = """\
-examples:
-  deep drift model.json --votes this-week.parquet
-      which judge has moved, by votes alone: abstentions, agreement, share of 1, implied error rates
-"""
 
 
 def add_arguments(parser: CommandParser) -> None:

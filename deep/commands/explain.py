@@ -1,4 +1,12 @@
-"""Show how much each vote adds to the log-odds of P(consistent)."""
+"""Show how much each vote adds to the log-odds of P(consistent).
+
+For instance:
+
+  deep explain model.json --votes votes.parquet --item a17
+      the log-odds that each vote on one item adds
+  deep explain model.json --vote lexical-numbers=0 --vote lexical-entities=1
+      the same for votes given by hand; voters that are not named have no vote
+"""
 
 import argparse
 from collections.abc import Iterator, Sequence
@@ -9,14 +17,6 @@ from deep.exceptions import ExitStatus, InputError
 from deep.records import ABSTAIN
 
 VOTES = {"1": 1, "0": 0, "none": ABSTAIN}
-
-EXAMPLES = """\
-examples:
-  deep explain model.json --votes votes.parquet --item a17
-      the log-odds that each vote on one item adds
-  deep explain model.json --vote lexical-numbers=0 --vote lexical-entities=1
-      the same for votes given by hand; voters that are not named have no vote
-"""
 
 
 def add_arguments(parser: CommandParser) -> None:

@@ -1,4 +1,12 @@
-"""Write a model as a table: its voters (1, 0, empty), then p_consistent; a row for each pattern of votes."""
+"""Write a model as a table: its voters (1, 0, empty), then p_consistent; a row for each pattern of votes.
+
+For instance:
+
+  deep export model.json --to sql --out model.sql
+      CREATE TABLE and INSERT statements that SQLite and DuckDB read, with an example of the join
+  deep export model.json --to parquet --out model.parquet
+      the same table as a file
+"""
 
 import argparse
 import sys
@@ -8,14 +16,6 @@ from deep import model
 from deep._files import check_out
 from deep.console import CommandParser, add_model
 from deep.exceptions import ExitStatus
-
-EXAMPLES = """\
-examples:
-  deep export model.json --to sql --out model.sql
-      CREATE TABLE and INSERT statements that SQLite and DuckDB read, with an example of the join
-  deep export model.json --to parquet --out model.parquet
-      the same table as a file
-"""
 
 
 def add_arguments(parser: CommandParser) -> None:

@@ -1,4 +1,14 @@
-"""Learn a chain of voters, ensembler and calibrator from labeled votes, and write its model file."""
+"""Learn a chain of voters, ensembler and calibrator from labeled votes, and write its model file.
+
+For instance:
+
+  deep fit votes.parquet --out model.json
+      learn the best single chain from every labeled dataset
+  deep fit votes.parquet lexical.parquet --out model.json --exclude mine --sizes 3,5
+      from two files of votes, and from all datasets but one
+  deep fit votes.csv --out model.json --ensembler LogisticRegression --calibrator platt
+      a chain that you name; the best subset of voters is still searched for
+"""
 
 import argparse
 from collections.abc import Iterator
@@ -24,17 +34,6 @@ from deep.console import (
 from deep.datasets import benchmarks
 from deep.ensembles import ENSEMBLER_NAMES
 from deep.exceptions import ExitStatus
-
-EXAMPLES = """\
-examples:
-  deep fit votes.parquet --out model.json
-      learn the best single chain from every labeled dataset
-  deep fit votes.parquet lexical.parquet --out model.json --exclude mine --sizes 3,5
-      from two files of votes, and from all datasets but one
-  deep fit votes.csv --out model.json --ensembler LogisticRegression --calibrator platt
-      a chain that you name; the best subset of voters is still searched for
-"""
-
 
 MAX_LISTED = 50
 """Training datasets that have a line in print."""

@@ -1,4 +1,12 @@
-"""Propose items to label for `deep calibrate`, and say what error to expect once they are labeled."""
+"""Propose items to label for `deep calibrate`, and say what error to expect once they are labeled.
+
+For instance:
+
+  deep label-next model.json --votes mine.parquet --n 20
+      twenty items at random: no other choice that was tried was reliably better (docs/results.md)
+  deep label-next model.json --votes mine.parquet --n 50 --strategy spread --out to-label.csv
+      one item from each of fifty strata by P, into a file with an empty column for the labels
+"""
 
 import argparse
 import csv
@@ -9,14 +17,6 @@ from deep import evaluate, model
 from deep._files import check_out, whole_file
 from deep.console import SCHEMA, STRATEGIES, CommandParser, Results, add_model, add_options, points, print_result
 from deep.exceptions import ExitStatus
-
-EXAMPLES = """\
-examples:
-  deep label-next model.json --votes mine.parquet --n 20
-      twenty items at random: no other choice that was tried was reliably better (docs/results.md)
-  deep label-next model.json --votes mine.parquet --n 50 --strategy spread --out to-label.csv
-      one item from each of fifty strata by P, into a file with an empty column for the labels
-"""
 
 
 def add_arguments(parser: CommandParser) -> None:

@@ -1,4 +1,10 @@
-"""Measure what each judge of a panel adds, leaving out one labeled dataset at a time, and whether one would do."""
+"""Measure what each judge of a panel adds, leaving out one labeled dataset at a time, and whether one would do.
+
+For instance:
+
+  deep panel --votes labeled.parquet
+      which judges to keep, which to drop, and whether the best one alone would do
+"""
 
 import argparse
 from collections.abc import Iterator
@@ -17,12 +23,6 @@ from deep.console import (
     read_training_votes,
 )
 from deep.exceptions import ExitStatus
-
-EXAMPLES = """\
-examples:
-  deep panel --votes labeled.parquet
-      which judges to keep, which to drop, and whether the best one alone would do
-"""
 
 
 def add_arguments(parser: CommandParser) -> None:

@@ -2,6 +2,15 @@
 
 A prompt is a TOML file; those that come with deep make up the pools that `deep votes --pool` takes, and a
 folder of your own is as good as any of them. docs/prompts.md says how to write one.
+
+For instance:
+
+  deep prompts list                          every prompt that comes with deep, and the pools
+  deep prompts list --pool deep-9            the prompts of one pool, or of a folder
+  deep prompts show deep-numbers             its messages, the form of its answer, its hash
+  deep prompts render deep-numbers --source article.txt --claim claim.txt
+  deep prompts render mine/strict.toml --source article.txt --claim - --json
+  deep prompts check mine/                   status 1 if a prompt of the folder cannot be used
 """
 
 import argparse
@@ -16,17 +25,6 @@ from deep.exceptions import ExitStatus, InputError
 
 if TYPE_CHECKING:
     from deep.prompt_pool import Prompt
-
-EXAMPLES = """\
-examples:
-  deep prompts list                          every prompt that comes with deep, and the pools
-  deep prompts list --pool deep-9            the prompts of one pool, or of a folder
-  deep prompts show deep-numbers             its messages, the form of its answer, its hash
-  deep prompts render deep-numbers --source article.txt --claim claim.txt
-  deep prompts render mine/strict.toml --source article.txt --claim - --json
-  deep prompts check mine/                   status 1 if a prompt of the folder cannot be used
-"""
-
 
 run = run_subcommand
 

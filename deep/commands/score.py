@@ -1,4 +1,16 @@
-"""Give a calibrated P(consistent) by a model that `deep fit` wrote: of votes, or of text that its judges read first."""
+"""Give a calibrated P(consistent) by a model that `deep fit` wrote: of votes, or of text that its judges read first.
+
+For instance:
+
+  deep score model.json --votes votes.parquet --out scores.parquet
+      P(consistent) and its interval for every row of votes; .csv likewise
+  deep score model.json --source article.txt --claim summary.txt
+      run the judges that the model names on one pair; the vote of each, and its reason
+  deep score model.json --input claims.csv --out scores.jsonl
+      the same for a file of examples; run again, it asks LLMs only what is missing
+  deep score model.json --input claims.csv --out scores.csv --sequential
+      ask the judges one by one, and no more of them than it takes to know the decision of all
+"""
 
 import argparse
 import sys
@@ -25,18 +37,6 @@ from deep.console import (
     score_options,
 )
 from deep.exceptions import ExitStatus, InputError, StoppedError
-
-EXAMPLES = """\
-examples:
-  deep score model.json --votes votes.parquet --out scores.parquet
-      P(consistent) and its interval for every row of votes; .csv likewise
-  deep score model.json --source article.txt --claim summary.txt
-      run the judges that the model names on one pair; the vote of each, and its reason
-  deep score model.json --input claims.csv --out scores.jsonl
-      the same for a file of examples; run again, it asks LLMs only what is missing
-  deep score model.json --input claims.csv --out scores.csv --sequential
-      ask the judges one by one, and no more of them than it takes to know the decision of all
-"""
 
 
 def add_arguments(parser: CommandParser) -> None:

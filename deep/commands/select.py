@@ -1,4 +1,12 @@
-"""Decide where P is far enough from one half that decisions are right as often as wanted, and abstain elsewhere."""
+"""Decide where P is far enough from one half that decisions are right as often as wanted, and abstain elsewhere.
+
+For instance:
+
+  deep select model.json --votes mine.parquet --accuracy 0.9 --out decisions.csv
+      without labels: a confidence that kept 90 % on the training datasets, which guarantees nothing here
+  deep select mine.json --votes mine.parquet --labels mine-labeled.csv --accuracy 0.9 --out decisions.csv
+      with labels of a random sample: a guarantee at 90 %
+"""
 
 import argparse
 import csv
@@ -9,14 +17,6 @@ from deep import evaluate, model
 from deep._files import check_out, whole_file
 from deep.console import SCHEMA, SEVERAL, CommandParser, Results, add_model, add_options, percent, print_result
 from deep.exceptions import ExitStatus
-
-EXAMPLES = """\
-examples:
-  deep select model.json --votes mine.parquet --accuracy 0.9 --out decisions.csv
-      without labels: a confidence that kept 90 % on the training datasets, which guarantees nothing here
-  deep select mine.json --votes mine.parquet --labels mine-labeled.csv --accuracy 0.9 --out decisions.csv
-      with labels of a random sample: a guarantee at 90 %
-"""
 
 
 def add_arguments(parser: CommandParser) -> None:

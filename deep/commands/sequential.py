@@ -1,4 +1,12 @@
-"""Hold out each dataset, learn a chain and an order of asking on the others, and count the questions saved."""
+"""Hold out each dataset, learn a chain and an order of asking on the others, and count the questions saved.
+
+For instance:
+
+  deep sequential
+      with 3, 5 and 9 judges of the embedded, simulated votes: no decision changes, fewer calls
+  deep sequential --votes votes.parquet --sizes 5 --error-cost 20
+      stop as soon as asking on costs more than the errors it spares; a wrong decision costs 20 questions
+"""
 
 import argparse
 from collections.abc import Iterator
@@ -19,14 +27,6 @@ from deep.console import (
     read_training_votes,
 )
 from deep.exceptions import ExitStatus
-
-EXAMPLES = """\
-examples:
-  deep sequential
-      with 3, 5 and 9 judges of the embedded, simulated votes: no decision changes, fewer calls
-  deep sequential --votes votes.parquet --sizes 5 --error-cost 20
-      stop as soon as asking on costs more than the errors it spares; a wrong decision costs 20 questions
-"""
 
 
 def add_arguments(parser: CommandParser) -> None:

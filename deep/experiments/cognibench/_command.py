@@ -30,19 +30,6 @@ if TYPE_CHECKING:
     from deep.experiments.cognibench._turns import LabeledTurn
 
 
-EXAMPLES = """\
-examples:
-  deep cognibench --data cognibench --out runs/cognibench
-      the published labels alone: statistics, rates, figures, and the judges that always say the same; no calls
-  deep cognibench --data cognibench --llm gpt-4o-mini --out runs/cognibench --dry-run
-      the most calls that the judges of a model can take; nothing is sent
-  deep cognibench --data cognibench --llm gpt-4o-mini --threshold 2 3 --ablation --out runs/cognibench
-      Tables 2, 3 and 5 and Figures 5 to 8; again, it asks only what is missing
-  deep cognibench --data cognibench --encoder models/nli --out runs/cognibench
-      an encoder reads every sentence beside its knowledge, as a baseline
-"""
-
-
 AGREEMENT = "measure the agreement of annotators by protocol, and of protocols with one another"
 
 AGREEMENT_EXAMPLES = """\

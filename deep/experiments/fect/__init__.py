@@ -2,6 +2,15 @@
 
 The same command again asks only what is missing. Exit status: 0 done, 2 an error, 3 the budget is reached,
 130 interrupted.
+
+For instance:
+
+  deep fect --data fect --llm gpt-4o --runs 10 --dry-run
+      how many calls and dollars it would take; nothing is sent
+  deep fect --data fect --llm gpt-4o o1 --reasoning o1 --budget 50 --out fect
+      Tables 2, 4 and 5, Figures 5, 7 and 8, and self-consistency over ten runs
+  deep fect --data claims.csv --llm tiny --prompt 3d-ttc --runs 3 --output xml
+      one prompt on claims of your own, each with a label
 """
 
 import lazy_loader

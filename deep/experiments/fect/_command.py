@@ -48,16 +48,6 @@ PUBLISHED_COLUMNS = {"source_column": "conversation", "label_column": "claim_is_
 PROMPTS = {"basic": "basic-direct", "basic-ttc": "basic-reasoned", "3d": "3d-direct", "3d-ttc": "3d-reasoned"}
 """The paper's four prompts, and ours that follow their strategies; ttc: test-time compute, reasoning first."""
 
-EXAMPLES = """\
-examples:
-  deep fect --data fect --llm gpt-4o --runs 10 --dry-run
-      how many calls and dollars it would take; nothing is sent
-  deep fect --data fect --llm gpt-4o o1 --reasoning o1 --budget 50 --out fect
-      Tables 2, 4 and 5, Figures 5, 7 and 8, and self-consistency over ten runs
-  deep fect --data claims.csv --llm tiny --prompt 3d-ttc --runs 3 --output xml
-      one prompt on claims of your own, each with a label
-"""
-
 
 def _run(args: argparse.Namespace) -> int:
     from deep.asking import print_estimate, run_plan

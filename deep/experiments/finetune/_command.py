@@ -22,14 +22,6 @@ LIBRARIES = ("torch", "transformers", "trl", "peft", "accelerate", "datasets")
 RUN = "run.json"
 """In the folder of checkpoints: what is being trained, so that nothing else is resumed from them."""
 
-EXAMPLES = """examples:
-  deep finetune --data sft.jsonl --base meta-llama/Llama-3.1-8B-Instruct --preset cognibench --out tuned
-  deep finetune --data sft.jsonl --base models/small --preset probe --lora --epochs 2 --out tuned
-  deep finetune --data sft.jsonl --base models/small --preset probe --lora --epochs 2 --out tuned --resume
-  transformers serve tuned --port 8000 &
-  deep votes mine.csv --prompt yes-no --llm tuned --base-url http://127.0.0.1:8000/v1 --out votes.parquet
-"""
-
 
 def add_arguments(parser: CommandParser) -> None:
     """Add the options."""

@@ -1,4 +1,3 @@
-from ._command import EXAMPLES as EXAMPLES
 from ._command import add_arguments as add_arguments
 from ._command import run as run
 from ._run import leave_one_dataset_out as leave_one_dataset_out

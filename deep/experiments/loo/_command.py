@@ -25,17 +25,6 @@ from deep.exceptions import ExitStatus, InputError
 if TYPE_CHECKING:
     from deep.experiments.loo._settings import LooOptions
 
-EXAMPLES = """\
-examples:
-  deep loo --test aggrefact
-      hold out AggreFact-XSUM on the embedded, simulated votes
-  deep loo --test all --votes votes.parquet --scores scores.parquet
-      hold out each of your datasets in turn, with encoder scores as baselines
-  deep loo --test mine --votes labeled.csv,mine.csv --sizes 3,5 --json
-      score a dataset without labels from labeled ones; results.json to stdout
-"""
-
-
 CALIBRATOR_HELP = f"of: {', '.join(CALIBRATOR_CLASSES)}; default: all"
 
 

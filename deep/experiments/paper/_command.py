@@ -20,14 +20,6 @@ from deep.exceptions import ExitStatus
 CALIBRATORS = ("platt", "bbq", "histogram", "isotonic")
 """Those of the paper's Table 5."""
 
-EXAMPLES = """\
-examples:
-  deep paper --out paper
-      every table and Figure 4 on the embedded, simulated votes
-  deep paper --votes votes.parquet --scores scores.parquet --out paper
-      the same from your own votes, and Figures 1 and 2 from encoder scores
-"""
-
 
 def add_arguments(parser: CommandParser) -> None:
     """Add the options."""

@@ -11,13 +11,6 @@ from deep.experiments.probe._measures import MATCHES
 from deep.experiments.probe._observe import STAGES
 from deep.experiments.probe._records import TASKS
 
-EXAMPLES = """\
-examples:
-  deep probe build --articles articles.jsonl --out bench --llm writer judge-2 judge-3 judge-4
-  deep probe eval --data bench --llm gpt-4o-mini --out bench-eval
-  deep probe export-sft --data bench --out sft.jsonl
-"""
-
 BUILD = """\
 examples:
   deep probe build --articles articles.jsonl --out bench --llm writer judge-2 judge-3 judge-4 --budget 20

@@ -1,4 +1,14 @@
-"""Transfer: each dataset held out in turn, the pool beside its rivals."""
+"""Transfer: each dataset held out in turn, the pool beside its rivals.
+
+For instance:
+
+  deep transfer --votes votes.parquet --scores scores.parquet
+      hold out each labeled dataset in turn; scores enter as soft votes
+  deep transfer --votes a.csv,b.csv,c.csv,d.csv --draws 50 --json
+      votes alone; results.json to stdout
+  deep transfer --simulated
+      four simulated worlds with known truth
+"""
 
 import lazy_loader
 

@@ -19,16 +19,6 @@ from deep.exceptions import ExitStatus, InputError
 
 SCHEMA_VERSION = 1
 
-EXAMPLES = """\
-examples:
-  deep transfer --votes votes.parquet --scores scores.parquet
-      hold out each labeled dataset in turn; scores enter as soft votes
-  deep transfer --votes a.csv,b.csv,c.csv,d.csv --draws 50 --json
-      votes alone; results.json to stdout
-  deep transfer --simulated
-      four simulated worlds with known truth
-"""
-
 
 def add_arguments(parser: CommandParser) -> None:
     """Add the options."""
