@@ -57,9 +57,10 @@ def _spellings(character: str) -> str:
     digits = "".join(f"[{digit}{digit.upper()}]" for digit in f"{code:02x}")
     names = [name for name, text in html.entities.html5.items() if text == character and name[-1] == ";"]
     entities = rf"&(?:amp;)*(?:{'|'.join([rf'#0*{code};?', rf'#[xX]0*{digits};?', *names])})"
-    ways = [re.escape(character), rf"\\\\*(?:u00|x){digits}", rf"%(?:25)*{digits}", entities]
-    escaped = [] if character.isalnum() else [rf"\\\\*{re.escape(character)}"]
-    return f"(?:{'|'.join([*escaped, *ways])})"
+    ways = [rf"\\\\*(?:u00|x){digits}", rf"%(?:25)*{digits}", entities]
+    # The character itself comes last: it may be how a longer spelling of it begins.
+    plain = re.escape(character) if character.isalnum() else rf"\\*{re.escape(character)}"
+    return f"(?:{'|'.join([*ways, plain])})"
 
 
 def check_base_url(url: str) -> str:

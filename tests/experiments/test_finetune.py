@@ -269,7 +269,7 @@ def test_files_that_are_no_data(folder, tmp_path, capsys):
     (tmp_path / "latin.jsonl").write_bytes(chat("a", "b").encode() + b"\n\xe9\n")
     for name, message in (
         ("none.jsonl", "No such file"),
-        (".", "Is a directory"),
+        (".", "`data` must be a file. Got the folder"),
         ("empty.jsonl", "at least one conversation"),
         ("latin.jsonl", "must be UTF-8"),
     ):
@@ -320,7 +320,7 @@ def test_a_template_can_be_given(folder, tmp_path, capsys):
     assert tune(folder, tmp_path / "no", *options, data="short.jsonl", base=tmp_path / "plain") == 2
     assert "the chat template of the base model. Got line 1: roles must alternate" in capsys.readouterr().err
     assert tune(folder, tmp_path / "no", "--chat-template", str(tmp_path), data="short.jsonl") == 2
-    assert "`chat-template` must be a text file" in capsys.readouterr().err
+    assert "`chat-template` must be a file. Got the folder" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
