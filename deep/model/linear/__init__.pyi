@@ -1,0 +1,1 @@
+from ._linear import Linear as Linear
