@@ -48,9 +48,12 @@ from .pool import PoolScores as PoolScores
 from .target import LEVEL as LEVEL
 from .target import MIN_DATASETS as MIN_DATASETS
 from .target import PANEL as PANEL
+from .target import SHARE_METHODS as SHARE_METHODS
+from .target import SIGNIFICANCE as SIGNIFICANCE
 from .target import STATISTICS as STATISTICS
 from .target import STRATEGIES as STRATEGIES
 from .target import Adaptation as Adaptation
+from .target import Canary as Canary
 from .target import Correction as Correction
 from .target import DriftRow as DriftRow
 from .target import FewLabels as FewLabels
@@ -58,6 +61,11 @@ from .target import LearnedPrior as LearnedPrior
 from .target import Misfit as Misfit
 from .target import PriorEstimate as PriorEstimate
 from .target import Proposal as Proposal
+from .target import Share as Share
+from .target import canary as canary
 from .target import compare_votes as compare_votes
+from .target import estimate_share as estimate_share
 from .target import false_alarms as false_alarms
+from .target import labels_needed as labels_needed
+from .target import learn_misfit as learn_misfit
 from .target import propose_labels as propose_labels

@@ -54,7 +54,8 @@ def correction_values(correction: Correction) -> dict[str, object]:
 
 
 def _misfit_values(misfit: Misfit) -> dict[str, object]:
-    return {**vars(misfit), "second_moment": misfit.second_moment.tolist()}
+    arrays = {"mean": misfit.mean, "covariance": misfit.covariance, "worst": misfit.worst}
+    return {**vars(misfit), **{name: None if of is None else of.tolist() for name, of in arrays.items()}}
 
 
 def voter_values(voter: Voter) -> dict[str, object]:

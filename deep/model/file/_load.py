@@ -225,12 +225,11 @@ def _adaptation(values: Entry | None) -> Adaptation | None:
 def _correction(values: Entry | None) -> Correction | None:
     if values is None:
         return None
-    numbers = {name: _number(values[name], f"correction.{name}") for name in ("prior", "intercept", "slope")}
+    names = ("prior", "intercept", "slope", "threshold", "n_effective")
+    numbers = {name: _number(values[name], f"correction.{name}") for name in names}
     _expect(0 < numbers["prior"] < 1, "correction.prior must lie between 0 and 1")
     return Correction(
-        prior=numbers["prior"],
-        intercept=numbers["intercept"],
-        slope=numbers["slope"],
+        **numbers,
         covariance=_square(values["covariance"]),
         n_labels=_count(values["n_labels"], "correction.n_labels"),
         misfit=_misfit(values["misfit"]),
@@ -238,8 +237,20 @@ def _correction(values: Entry | None) -> Correction | None:
 
 
 def _misfit(values: Entry) -> Misfit:
-    spread = _number(values["cell_spread"], "misfit.cell_spread")
-    return Misfit(_square(values["second_moment"]), _count(values["n_datasets"], "misfit.n_datasets"), spread)
+    return Misfit(
+        mean=_pair(values["mean"], "misfit.mean"),
+        covariance=_square(values["covariance"]),
+        n_datasets=_count(values["n_datasets"], "misfit.n_datasets"),
+        cell_spread=_number(values["cell_spread"], "misfit.cell_spread"),
+        worst=None if values["worst"] is None else _pair(values["worst"], "misfit.worst"),
+    )
+
+
+def _pair(values: object, name: str) -> Floats:
+    """Return intercept and slope."""
+    found = _numbers(values, name)
+    _expect(found.shape == (2,), f"{name} must hold two numbers")
+    return found
 
 
 def _numbers(values: object, name: str) -> Floats:

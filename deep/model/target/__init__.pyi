@@ -6,6 +6,11 @@ from ._align import LeftOut as LeftOut
 from ._align import balanced_log_loss as balanced_log_loss
 from ._align import context_of as context_of
 from ._align import fit_alignment as fit_alignment
+from ._canary import POWERS as POWERS
+from ._canary import SIGNIFICANCE as SIGNIFICANCE
+from ._canary import Canary as Canary
+from ._canary import canary as canary
+from ._canary import labels_needed as labels_needed
 from ._drift import PANEL as PANEL
 from ._drift import STATISTICS as STATISTICS
 from ._drift import DriftRow as DriftRow
@@ -23,5 +28,9 @@ from ._misfit import Misfit as Misfit
 from ._misfit import PriorEstimate as PriorEstimate
 from ._misfit import learn_misfit as learn_misfit
 from ._prior import LearnedPrior as LearnedPrior
+from ._share import SHARE_METHODS as SHARE_METHODS
+from ._share import Share as Share
+from ._share import estimate_share as estimate_share
+from ._share import power_tuning as power_tuning
 from ._spread import LEVEL as LEVEL
 from ._spread import MIN_DATASETS as MIN_DATASETS

@@ -78,7 +78,7 @@ def propose_labels(
 
     Examples
     --------
-    >>> misfit = Misfit(np.array([[1.0, 0.0], [0.0, 0.1]]), 10)
+    >>> misfit = Misfit(np.array([0.0, 1.0]), np.array([[1.0, 0.0], [0.0, 0.1]]), 10)
     >>> found = propose_labels(np.linspace(0.05, 0.95, 200), misfit, 20, strategy="spread")
     >>> len(found.rows), round(found.error_before, 2), round(found.error_after, 2)
     (20, 0.15, 0.08)
@@ -115,7 +115,7 @@ class _Design:
         self._x = np.column_stack([np.ones(len(z)), z])
         self._information = p * (1 - p)
         self._gradient = self._information[:, None] * self._x
-        self._precision = np.linalg.inv(misfit.second_moment) + self._of(known)
+        self._precision = np.linalg.inv(misfit.covariance) + self._of(known)
 
     def _of(self, rows: npt.NDArray[np.intp]) -> Floats:
         x = self._x[rows]

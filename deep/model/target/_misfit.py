@@ -11,10 +11,17 @@ from deep.features import weigh
 from deep.model.target._align import newton_logistic
 from deep.model.target._spread import MIN_ROWS, cell_log_odds, paule_mandel, student_quantile
 
-START = ((0.5, 0.0), (0.0, 0.15))
-"""Second moments of intercept and slope - 1 assumed before any dataset was seen, worth `START_WEIGHT` datasets."""
+NO_CORRECTION = (0.0, 1.0)
+"""Intercept and slope that leave log-odds as they are."""
 
-START_WEIGHT = 1.0
+START = ((0.5, 0.0), (0.0, 0.15))
+"""Covariance of intercept and slope assumed before any dataset was seen, worth one dataset."""
+
+START_DATASETS = 3
+"""No correction counts as so many datasets, in the mean and in the degrees of freedom of intervals."""
+
+MAX_LOG_ODDS = 30.0
+"""A rate nearer to 0 or 1 has no variance of counting that a float can hold."""
 
 
 @dataclass(frozen=True)
@@ -64,20 +71,34 @@ class Misfit:
 
     Parameters
     ----------
-    second_moment : ndarray of shape (2, 2)
-        Mean over training datasets of the outer product of (intercept, slope - 1).
+    mean : ndarray of shape (2,)
+        Expected intercept and slope; (0, 1) is no correction.
+    covariance : ndarray of shape (2, 2)
+        Of intercept and slope between datasets.
     n_datasets : int
         How many it was learned from.
     cell_spread : float
         Standard deviation, in log-odds, of a vote pattern's rate around the corrected P, beyond counting.
+    worst : ndarray of shape (2,), optional
+        Intercept and slope of the training dataset on which P was furthest off.
     """
 
-    second_moment: Floats
+    mean: Floats
+    covariance: Floats
     n_datasets: int
     cell_spread: float = 0.0
+    worst: Floats | None = None
+
+    @property
+    def second_moment(self) -> Floats:
+        """Return the mean squares and product of (intercept, slope - 1): how far off P is that nobody corrected."""
+        bias = self.mean - NO_CORRECTION
+        return np.asarray(self.covariance + np.outer(bias, bias))
 
     def interval(self, log_odds: Floats, counts: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
-        """Return the bounds of P at each log-odds, at level 0.9: Student's t with one degree a dataset.
+        """Return the bounds of P at each log-odds, at level 0.9, while no label has corrected it.
+
+        Student's t with `n_datasets` + `START_DATASETS` degrees of freedom.
 
         Parameters
         ----------
@@ -87,7 +108,7 @@ class Misfit:
 
         Examples
         --------
-        >>> misfit = Misfit(np.array([[0.25, 0.0], [0.0, 0.01]]), 10)
+        >>> misfit = Misfit(np.array([0.0, 1.0]), np.array([[0.25, 0.0], [0.0, 0.01]]), 10)
         >>> low, high = misfit.interval(np.array([0.0, 2.0]))
         >>> low.round(2).tolist(), high.round(2).tolist()
         ([0.29, 0.74], [0.71, 0.95])
@@ -102,11 +123,11 @@ class Misfit:
         variance = variance + self.cell_spread**2
         half, least = np.zeros(()), P_MIN
         if counts is not None:
-            p = expit(centre)
-            variance = variance + 1.0 / (np.asarray(counts) * p * (1 - p))
+            held = np.clip(centre, -MAX_LOG_ODDS, MAX_LOG_ODDS)
+            variance = variance + 1.0 / (np.asarray(counts) * expit(held) * expit(-held))
             # Continuity correction: an observed rate moves in steps of 1 / n, of which half goes to each side.
             half, least = 0.5 / np.asarray(counts), 0.0
-        reach = np.sqrt(variance) * student_quantile(max(self.n_datasets, 1))
+        reach = np.sqrt(variance) * student_quantile(self.n_datasets + START_DATASETS)
         return np.maximum(expit(centre - reach) - half, least), np.minimum(expit(centre + reach) + half, 1.0 - least)
 
 
@@ -116,35 +137,50 @@ def learn_misfit(left_out: list[LeftOutRows]) -> Misfit:
     Parameters
     ----------
     left_out : list of LeftOutRows
+        None, one, or more.
 
     Returns
     -------
     Misfit
-        Second moments are shrunk towards `START`; the cells' spread is that of :func:`paule_mandel`.
+        The mean of the datasets' own corrections is shrunk towards no correction, their covariance towards
+        `START`; the cells' spread is that of :func:`paule_mandel`.
+
+    Examples
+    --------
+    >>> learn_misfit([]).covariance.tolist()
+    [[0.5, 0.0], [0.0, 0.15]]
     """
-    moments = START_WEIGHT * np.array(START)
-    deviations = []
-    for one in left_out:
-        correction = _correction(one)
-        moments = moments + np.outer(correction, correction)
-        deviations.append(_deviations(one, correction))
-    return Misfit(moments / (START_WEIGHT + len(left_out)), len(left_out), paule_mandel(deviations))
+    n = len(left_out)
+    corrections = np.array([_correction(one) for one in left_out]).reshape(n, 2)
+    mean = (corrections.sum(axis=0) + START_DATASETS * np.array(NO_CORRECTION)) / (n + START_DATASETS)
+    apart = corrections - mean
+    covariance = (np.array(START) + apart.T @ apart) / max(n, 1)
+    spread = paule_mandel([_deviations(one, own) for one, own in zip(left_out, corrections, strict=True)])
+    if not n:
+        return Misfit(mean, covariance, n, spread)
+    off = [_mean_error(one, own) for one, own in zip(left_out, corrections, strict=True)]
+    return Misfit(mean, covariance, n, spread, corrections[int(np.argmax(off))])
+
+
+def _mean_error(one: LeftOutRows, correction: Floats) -> float:
+    """Return how far P is from corrected P, the mean over rows."""
+    gaps = np.abs(expit(correction[0] + correction[1] * one.log_odds) - expit(one.log_odds))
+    return float(np.average(gaps, weights=one.ones + one.zeros))
 
 
 def _correction(one: LeftOutRows) -> Floats:
-    """Return intercept and slope - 1 that a whole labeled dataset asks for."""
+    """Return intercept and slope that a whole labeled dataset asks for."""
     design = np.column_stack([np.ones(len(one.log_odds)), one.log_odds])
     # About one row's worth of pull keeps a separable dataset finite.
     penalty = np.eye(2) / (one.ones.sum() + one.zeros.sum())
-    found = newton_logistic(design, one.ones, one.zeros, centre=np.array([0.0, 1.0]), penalty=penalty)
-    return np.asarray(found - np.array([0.0, 1.0]))
+    return newton_logistic(design, one.ones, one.zeros, centre=np.array(NO_CORRECTION), penalty=penalty)
 
 
 def _deviations(one: LeftOutRows, correction: Floats) -> tuple[Floats, Floats]:
     """Return observed minus corrected log-odds of the cells with rows enough, and the variance of counting."""
     ones, zeros = (weigh(one.cell, weights) for weights in (one.ones, one.zeros))
     n = ones + zeros
-    corrected = correction[0] + (1 + correction[1]) * one.log_odds
+    corrected = correction[0] + correction[1] * one.log_odds
     # Rows of a cell may have unlike scores: the rate that is expected of it is the mean over its rows.
     expected = weigh(one.cell, (one.ones + one.zeros) * expit(corrected)) / np.maximum(n, 1e-9)
     kept = n >= MIN_ROWS

@@ -174,7 +174,7 @@ def test_the_mixture_on_datasets_left_out(fitted):
     prior = plain.prior([member for member in members if member != "latent-class"])
     assert pool.prior_.left_out_ == pytest.approx(prior.left_out_, abs=1e-6)
     misfit = plain.misfit(prior)
-    assert pool.misfit_.second_moment == pytest.approx(misfit.second_moment, abs=1e-4)
+    assert pool.misfit_.covariance == pytest.approx(misfit.covariance, abs=1e-4)
     assert pool.misfit_.cell_spread == pytest.approx(misfit.cell_spread, abs=1e-3)
     assert pool.misfit_.n_datasets == 4
 
@@ -211,7 +211,7 @@ def test_the_prior_is_learned_from_members_that_do_not_adapt():
 
 def test_p_and_its_bounds_by_hand():
     """Log-odds 1 at a prior of 3/4: 1 + log 3; the bounds are the misfit's around it."""
-    misfit = Misfit(np.array([[0.2, 0.01], [0.01, 0.03]]), 6, 0.1)
+    misfit = Misfit(np.array([0.0, 1.0]), np.array([[0.2, 0.01], [0.01, 0.03]]), 6, 0.1)
     found = PoolScores(np.array([1.0, -40.0, 40.0]), PriorEstimate(0.75, 0.5, 0.9, refused=False, why=None), misfit)
     assert found.p_uniform == pytest.approx([expit(1.0), 1e-6, 1 - 1e-6], abs=1e-12)
     assert found.p_consistent == pytest.approx([expit(1.0 + np.log(3)), 1e-6, 1 - 1e-6], abs=1e-12)
@@ -280,7 +280,7 @@ def test_weights_are_repeats():
     weighted = Pool(["logistic-votes"]).fit(votes, y, groups=groups, sample_weight=w)
     repeated = Pool(["logistic-votes"]).fit(votes[rows], y[rows], groups=groups[rows])
     assert weighted.losses_ == pytest.approx(repeated.losses_, abs=1e-9)
-    assert weighted.misfit_.second_moment == pytest.approx(repeated.misfit_.second_moment, abs=1e-9)
+    assert weighted.misfit_.covariance == pytest.approx(repeated.misfit_.covariance, abs=1e-9)
     one, two = weighted.score(votes, sample_weight=w), repeated.score(votes[rows])
     assert one.prior.estimate == pytest.approx(two.prior.estimate, abs=1e-9)
     assert one.log_odds[rows] == pytest.approx(two.log_odds, abs=1e-9)

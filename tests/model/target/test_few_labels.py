@@ -12,6 +12,7 @@ from deep.exceptions import InputError
 from deep.model import FewLabels, Misfit
 from deep.model.target._misfit import LeftOutRows, learn_misfit
 
+NONE = np.array([0.0, 1.0])
 MOMENT = np.array([[0.8, -0.05], [-0.05, 0.1]])
 
 
@@ -35,10 +36,11 @@ def learned(rng, n_datasets):
 
 
 def test_the_misfit_is_recovered():
-    """From many datasets, the second moment of what they ask for is the true one, within a fifth."""
-    found = learned(np.random.default_rng(0), 120).second_moment
-    assert found[0, 0] == pytest.approx(MOMENT[0, 0], rel=0.25)
-    assert found[1, 1] == pytest.approx(MOMENT[1, 1], rel=0.3)
+    """From many datasets, mean and covariance of what they ask for are the true ones, within a fifth."""
+    found = learned(np.random.default_rng(0), 120)
+    assert found.mean == pytest.approx([0, 1], abs=0.2)
+    assert found.covariance[0, 0] == pytest.approx(MOMENT[0, 0], rel=0.25)
+    assert found.covariance[1, 1] == pytest.approx(MOMENT[1, 1], rel=0.3)
 
 
 @pytest.mark.parametrize("n_labels", [5, 20, 100])
@@ -48,7 +50,7 @@ def test_few_labels_bring_p_closer_to_the_truth(n_labels):
     errors = []
     for _ in range(50):
         p, truth, y = dataset(rng)
-        few = FewLabels(Misfit(MOMENT, 10)).fit(p[:n_labels], y[:n_labels])
+        few = FewLabels(Misfit(NONE, MOMENT, 10)).fit(p[:n_labels], y[:n_labels])
         errors.append([np.mean(abs(few.transform(p) - truth)), np.mean(abs(p - truth))])
     corrected, transferred = np.mean(errors, axis=0)
     assert corrected < {5: 0.95, 20: 0.7, 100: 0.45}[n_labels] * transferred
@@ -61,7 +63,7 @@ def test_shrinking_beats_a_free_fit_on_few_labels():
     for _ in range(60):
         p, _, y = dataset(rng)
         for moment in (MOMENT, 1e4 * np.eye(2)):
-            few = FewLabels(Misfit(moment, 10)).fit(p[:20], y[:20])
+            few = FewLabels(Misfit(NONE, moment, 10)).fit(p[:20], y[:20])
             losses.append(log_loss(y[20:], few.transform(p[20:])))
     shrunk, free = np.reshape(losses, (-1, 2)).mean(axis=0)
     assert shrunk < free
@@ -73,7 +75,7 @@ def test_intervals_cover_the_true_p(n_labels):
     rng = np.random.default_rng(n_labels)
     held = []
     for _ in range(200):
-        misfit = learned(rng, 8) if n_labels == 0 else Misfit(MOMENT, 8)
+        misfit = learned(rng, 8) if n_labels == 0 else Misfit(NONE, MOMENT, 8)
         p, truth, y = dataset(rng, 300)
         if n_labels:
             low, high = FewLabels(misfit).fit(p[1 : 1 + n_labels], y[1 : 1 + n_labels]).interval(p[:1])
@@ -86,21 +88,21 @@ def test_intervals_cover_the_true_p(n_labels):
 def test_weights_are_repeated_rows():
     """A row of weight three is that row three times."""
     p, y = np.array([0.2, 0.6, 0.9]), np.array([0, 1, 1])
-    weighted = FewLabels(Misfit(MOMENT, 5)).fit(p, y, sample_weight=[3, 1, 2])
-    repeated = FewLabels(Misfit(MOMENT, 5)).fit(np.repeat(p, [3, 1, 2]), np.repeat(y, [3, 1, 2]))
+    weighted = FewLabels(Misfit(NONE, MOMENT, 5)).fit(p, y, sample_weight=[3, 1, 2])
+    repeated = FewLabels(Misfit(NONE, MOMENT, 5)).fit(np.repeat(p, [3, 1, 2]), np.repeat(y, [3, 1, 2]))
     assert weighted.coef_ == pytest.approx(repeated.coef_, abs=1e-9)
 
 
 def test_one_class_is_enough():
     """Twenty consistent rows raise P and keep it below 1."""
-    few = FewLabels(Misfit(MOMENT, 5)).fit(np.full(20, 0.5), np.ones(20))
+    few = FewLabels(Misfit(NONE, MOMENT, 5)).fit(np.full(20, 0.5), np.ones(20))
     assert 0.5 < few.transform([0.5])[0] < 0.97
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.integers(0, 1)), min_size=1, max_size=30), st.floats(0, 1))
 def test_p_stays_within_its_interval(rows, p):
     """Any labels give a P within [0, 1] and within its own interval."""
-    few = FewLabels(Misfit(MOMENT, 5)).fit([q for q, _ in rows], [y for _, y in rows])
+    few = FewLabels(Misfit(NONE, MOMENT, 5)).fit([q for q, _ in rows], [y for _, y in rows])
     low, high = few.interval([p])
     assert 0 <= low[0] <= high[0] <= 1
     assert low[0] - P_MIN <= few.transform([p])[0] <= high[0] + P_MIN
@@ -109,6 +111,6 @@ def test_p_stays_within_its_interval(rows, p):
 def test_faults_are_told():
     """Labels and the misfit are checked."""
     with pytest.raises(InputError, match="`y_true` must have 2 entries"):
-        FewLabels(Misfit(MOMENT, 5)).fit([0.1, 0.2], [1])
-    with pytest.raises(InputError, match="`misfit` must have a positive definite second moment"):
-        FewLabels(Misfit(np.zeros((2, 2)), 5)).fit([0.1], [1])
+        FewLabels(Misfit(NONE, MOMENT, 5)).fit([0.1, 0.2], [1])
+    with pytest.raises(InputError, match="`misfit` must have a positive definite covariance"):
+        FewLabels(Misfit(NONE, np.zeros((2, 2)), 5)).fit([0.1], [1])

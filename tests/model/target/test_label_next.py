@@ -7,7 +7,7 @@ from scipy.special import expit, logit
 from deep.exceptions import InputError
 from deep.model import STRATEGIES, FewLabels, Misfit, propose_labels
 
-MISFIT = Misfit(np.array([[0.6, 0.0], [0.0, 0.1]]), 10)
+MISFIT = Misfit(np.array([0.0, 1.0]), np.array([[0.6, 0.0], [0.0, 0.1]]), 10)
 
 P = np.linspace(0.05, 0.95, 300)
 
@@ -42,7 +42,7 @@ def test_the_expected_error_is_met(strategy):
     z = logit(P)
     errors, expected = [], []
     for seed in range(200):
-        intercept, slope = rng.multivariate_normal([0, 1], MISFIT.second_moment)
+        intercept, slope = rng.multivariate_normal([0, 1], MISFIT.covariance)
         truth = expit(intercept + slope * z)
         found = propose_labels(P, MISFIT, 40, strategy=strategy, random_state=seed)
         few = FewLabels(MISFIT).fit(P[found.rows], (rng.random(40) < truth[found.rows]).astype(int))
