@@ -8,7 +8,7 @@ import pytest
 from scipy.special import logit
 
 from deep.datasets import published_datasets, published_points
-from deep.experiments.transfer._labels import few_label_errors, fewer_labels
+from deep.experiments.transfer._labels import few_labels, fewer_labels, labeled_lines, summarize_labeled
 from deep.experiments.transfer._report import simulated_text, summarize, summarize_simulated
 from deep.experiments.transfer._simulated import PATTERNS, WORLDS, simulate_world, transfer_in, true_tables
 from deep.model import PoolScores
@@ -51,7 +51,10 @@ def test_every_dataset_is_held_out_and_measured(tmp_path, capsys):
     out = capsys.readouterr().out
     results = json.loads((tmp_path / "out" / "results.json").read_text())
     assert [one["dataset"] for one in results["targets"]] == ["d0", "d1", "d2", "d3", "d4"]
-    assert set(results["targets"][0]["few_labels"]) == {"20", "50", "100"}
+    assert set(results["targets"][0]["few_labels"]) == {"5", "10", "20", "50", "100"}
+    assert results["summary"]["labeled"]["100"]["balanced_accuracy"] > 0.7
+    assert results["summary"]["labeled"]["5"]["n_datasets"] == 5
+    assert "draws flagged by the canary" in out
     assert set(results["summary"]["fewer_labels"]) == {"design", "random", "spread"}
     assert results["summary"]["methods"]["pool"]["ece"] < results["summary"]["methods"]["paper"]["ece"]
     assert results["summary"]["methods"]["best_judge_learned_threshold"]["balanced_accuracy"] > 0.7
@@ -67,11 +70,29 @@ def test_more_labels_than_half_of_a_dataset_are_not_tried(n):
     found = PoolScores(logit(p), PriorEstimate(0.5, 0.3, 0.7, False, None), learn_misfit([rows(p), rows(p[::2])]))
     y = (np.random.default_rng(0).random(n) < p).astype(np.int8)
     options = {"n_draws": 2, "n_bins": 8, "random_state": 0}
-    errors = few_label_errors(y, found, **options)
+    given = few_labels(y, found.p_consistent, found.prior, found.misfit, **options)
+    assert given["labeled"]["100"] is None
+    errors = given["few_labels"]
     assert errors["100"] is None
     assert (errors["50"] is None) == (n < 100)
     assert 0 < errors["20"] < 1
     assert set(fewer_labels(y, found, **options).values()) == {None}
+
+
+def test_labels_of_a_dataset_that_the_model_misreads_correct_it_and_are_flagged():
+    """Labels turned round: the canary finds ten of them; a hundred take the calibration error down."""
+    p = np.tile(np.linspace(0.05, 0.95, 100), 8)
+    prior, misfit = PriorEstimate(0.5, 0.3, 0.7, False, None), learn_misfit([rows(p), rows(p[::2])])
+    y = (np.random.default_rng(0).random(800) > p).astype(np.int8)
+    given = few_labels(y, p, prior, misfit, n_draws=10, n_bins=8, random_state=0)
+    assert given["labeled"]["10"]["flagged"] >= 0.9
+    assert given["few_labels"]["100"] < 0.6 * given["few_labels"]["5"]
+    target = {"dataset": "a", **given}
+    summary = summarize_labeled([target, target | {"dataset": "b"}])
+    assert summary["20"]["mean of the labels: covered"] == given["labeled"]["20"]["mean of the labels: covered"]
+    text = "\n".join(labeled_lines([target], summary))
+    assert "| a |" in text
+    assert "Rogan-Gladen" in text
 
 
 def rows(p):
@@ -138,16 +159,19 @@ def test_means_leave_out_what_is_not_there():
         "methods": methods,
         "cells": {"n": 2, "covered": 0.5},
         "few_labels": {"100": 0.04},
+        "labeled": {"100": {"balanced_accuracy": 0.8, "flagged": 0.1}},
         "fewer_labels": {"spread": -0.01},
     }
     without = target | {
         "methods": methods,
         "cells": {"n": 0, "covered": None},
         "few_labels": {"100": None},
+        "labeled": {"100": None},
         "fewer_labels": {"spread": None},
     }
     found = summarize([with_cells, without])
     assert (found["cells_covered"], found["few_labels"]["100"], found["prior_covered"]) == (0.5, 0.04, 2)
+    assert found["labeled"]["100"] == {"n_datasets": 1, "balanced_accuracy": 0.8, "flagged": 0.1}
     assert found["cells_covered_interval"] is None
     assert found["pool"]["ece"] == pytest.approx([0.1, 0.1, 0.1])
     assert found["pool_minus"]["best_judge_learned_threshold"]["ece"] is None
@@ -169,6 +193,7 @@ def test_intervals_of_means_are_those_of_students_t():
                 "consistent": 0.5,
                 "cells": {"n": 0, "covered": None},
                 "few_labels": {},
+                "labeled": {},
                 "fewer_labels": {},
             }
         )

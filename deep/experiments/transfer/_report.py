@@ -7,6 +7,7 @@ import pandas as pd
 
 from deep._checks import Floats
 from deep.evaluate import Row, markdown, mean_interval, percent
+from deep.experiments.transfer._labels import labeled_lines, summarize_labeled
 
 LEVEL = 0.95
 """Of the intervals over datasets."""
@@ -68,6 +69,7 @@ def summarize(targets: Sequence[Row]) -> Row:
         "cells_covered": _mean(cells),
         "cells_covered_interval": _interval_of_mean(cells),
         "few_labels": {n: _mean(target["few_labels"][n] for target in targets) for n in targets[0]["few_labels"]},
+        "labeled": summarize_labeled(targets),
         "fewer_labels": _fewer(targets),
     }
 
@@ -127,6 +129,7 @@ def report_text(targets: Sequence[Row], summary: Row) -> str:
         _table("Log loss", targets, summary, methods[:3], "log_loss"),
         _compared(summary),
         _uncertainty(targets, summary),
+        labeled_lines(targets, summary["labeled"]),
         _weights(targets),
     ]
     return "\n\n".join("\n".join(lines) for lines in parts) + "\n"

@@ -19,7 +19,7 @@ from deep.evaluate import (
     row_weights,
     vote_baselines,
 )
-from deep.experiments.transfer._labels import few_label_errors, fewer_labels
+from deep.experiments.transfer._labels import few_labels, fewer_labels
 from deep.features import distinct_patterns
 from deep.model import RECIPES, Candidate, Pool, PoolScores, chain_tasks, recommend, search, training_set
 from deep.records import VoteMatrix
@@ -103,7 +103,7 @@ def transfer_to(
             "learned_from": list(pool.prior_members_),
         },
         "cells": _cell_coverage(split.test, found),
-        "few_labels": few_label_errors(y, found, **labeling),
+        **few_labels(y, found.p_consistent, found.prior, found.misfit, **labeling),
         "fewer_labels": fewer_labels(y, found, **labeling),
         "weights": {name: round(weight, 4) for name, weight in pool.weights_.items()},
     }
