@@ -38,7 +38,7 @@ NULL_DRAWS = 500
 def few_labels(
     y: Labels, p: Floats, prior: PriorEstimate, misfit: Misfit, *, n_draws: int, n_bins: int, random_state: int
 ) -> Row:
-    """Return what random labels do on a dataset, by their number, as means over draws.
+    """Return the effects of random labels on a dataset, by their number, as means over draws.
 
     Parameters
     ----------
