@@ -43,6 +43,8 @@ from .file import score_file as score_file
 from .file import score_rows as score_rows
 from .file import score_schema as score_schema
 from .file import writer as writer
+from .linear import Unlabeled as Unlabeled
+from .linear import fit_unlabeled as fit_unlabeled
 from .pool import Pool as Pool
 from .pool import PoolScores as PoolScores
 from .target import LEVEL as LEVEL

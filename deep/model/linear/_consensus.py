@@ -1,0 +1,284 @@
+"""Judges and what their votes alone say of them: how often they err, and which err together."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from deep._checks import Floats, Mask, Rows, Votes
+from deep._odds import expit, logit
+from deep.features import distinct_patterns, weigh
+from deep.model.linear._linear import Linear
+
+ROUNDS = 4
+"""Rounds of expectation-maximization. Most of the gain over the vote shares, where it starts, comes in the first few;
+later rounds follow whatever the judges share, be it the label or an error."""
+
+PSEUDO_VOTES = 2.0
+"""Votes, in either class, by which a judge's rates are pulled to the rates of the panel."""
+
+PANEL_RATE = 0.7
+"""The rate of right votes, in either class, to which one vote pulls the rates of the panel."""
+
+RATE_MIN = 0.01
+"""No vote is taken to be rarer than this in either class, so that no judge decides alone."""
+
+ASSUMED_ACCURACY = 0.75
+"""Of judges too few to be held against one another."""
+
+ACCURACY = (0.55, 0.99)
+"""The least and the most that judges are taken to be right on average."""
+
+OVERLAP = (0.5, 0.75)
+AGREEMENT = (0.93, 0.96)
+"""Overlap, and share of equal votes, up to which two judges count in full, and from which on they count as one.
+Judges of one family overlap as well, and to take weight from all of them gains nothing on real panels: that they
+give nearly every item the same vote is what tells a copy."""
+
+SURE = 3.0
+"""Standard errors by which the share of equal votes must exceed those bounds."""
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """Distinct rows of votes of judges that differ.
+
+    Parameters
+    ----------
+    ones, zeros : ndarray of float, shape (n_patterns, n_judges)
+        1 where the judge voted 1, and where it voted 0.
+    weights : ndarray of float, shape (n_patterns,)
+    shares : ndarray of float, shape (n_judges,)
+        As how much of a judge each counts, in (0, 1].
+    """
+
+    ones: Floats
+    zeros: Floats
+    weights: Floats
+    shares: Floats
+
+    @classmethod
+    def of(cls, patterns: Votes, weights: Floats) -> "Panel":
+        """Return the panel in which every judge counts in full."""
+        ones, zeros = ((patterns == vote).astype(np.float64) for vote in (1, 0))
+        return cls(ones, zeros, weights, np.ones(patterns.shape[1]))
+
+    @property
+    def cast(self) -> Floats:
+        """Return 1 where a judge voted."""
+        return self.ones + self.zeros
+
+    @property
+    def margin(self) -> Floats:
+        """Return votes for 1 less votes for 0 by row."""
+        return np.asarray((self.ones - self.zeros) @ self.shares)
+
+    def judges(self, chosen: Mask) -> "Panel":
+        """Return some judges."""
+        return Panel(self.ones[:, chosen], self.zeros[:, chosen], self.weights, self.shares[chosen])
+
+    def rows(self, chosen: Mask) -> "Panel":
+        """Return some rows."""
+        return Panel(self.ones[chosen], self.zeros[chosen], self.weights[chosen], self.shares)
+
+    def mean(self, values: Floats) -> float:
+        """Return the weighted mean over rows."""
+        return float(self.weights @ values / self.weights.sum())
+
+    def sum(self, linear: Linear) -> Floats:
+        """Return the log-odds of each row."""
+        return np.asarray(linear.intercept + self.ones @ linear.ones + self.zeros @ linear.zeros)
+
+
+@dataclass(frozen=True, eq=False)
+class Judges:
+    """Voters as judges: those that vote alike are one, those that give every item the same vote are none.
+
+    Parameters
+    ----------
+    panel : Panel
+    judge : ndarray of int, shape (n_voters,)
+        Which judge of the panel each voter is; -1 for none.
+    """
+
+    panel: Panel
+    judge: Rows
+
+    @classmethod
+    def of(cls, votes: Votes, weights: Floats) -> "Judges":
+        """Find the judges in rows that have votes."""
+        patterns, row = distinct_patterns(votes)
+        total = weigh(row, weights)
+        voters = np.flatnonzero(_differs(patterns))
+        # What is drawn by position must not depend on the order of columns.
+        voters = voters[np.lexsort(_fingerprints(patterns[:, voters], total))]
+        found = distinct_patterns(np.ascontiguousarray(patterns[:, voters].T))[1]
+        first = np.unique(found, return_index=True)[1]
+        judge = np.full(votes.shape[1], -1)
+        judge[voters] = np.argsort(np.argsort(first))[found]
+        panel = Panel.of(patterns[:, voters[np.sort(first)]], total)
+        return cls(panel.rows(panel.cast.sum(axis=1) > 0), judge)
+
+    def expand(self, linear: Linear) -> Linear:
+        """Return the sum over voters, each judge's weight divided among the voters that it is."""
+        counts = np.bincount(self.judge[self.judge >= 0], minlength=len(linear.ones))
+        ones, zeros = (np.append(side / counts, 0.0)[self.judge] for side in (linear.ones, linear.zeros))
+        return Linear(linear.intercept, ones, zeros)
+
+
+def _differs(patterns: Votes) -> Mask:
+    """Return which voters do not give every row the same vote; where none does, which vote at all."""
+    varies: Mask = np.any(patterns != patterns[0], axis=0)
+    return varies if varies.any() else np.asarray((patterns >= 0).any(axis=0))
+
+
+def _fingerprints(patterns: Votes, weights: Floats) -> Floats:
+    """Return keys of each column that do not depend on the order of rows and columns, shape (n_keys, n_columns)."""
+    panel = Panel.of(patterns, weights / weights.sum())
+    margin, n = panel.margin, panel.cast.sum(axis=1)
+    keys = [
+        (panel.weights * values) @ side
+        for values in (np.ones(len(n)), margin, margin**2, n, n * margin)
+        for side in (panel.ones, panel.zeros)
+    ]
+    return np.round(keys, 9)
+
+
+@dataclass(frozen=True, eq=False)
+class Rates:
+    """The error rates of judges and the share of class 1.
+
+    Parameters
+    ----------
+    prior : float
+        Share of class 1.
+    hit, alarm : ndarray of float, shape (n_judges,)
+        P(vote 1 | class 1), P(vote 1 | class 0), where the judge votes; ``hit >= alarm``.
+    """
+
+    prior: float
+    hit: Floats
+    alarm: Floats
+
+    def linear(self, shares: Floats) -> Linear:
+        """Return the log-odds of class 1 where judges err independently, each counted as its share."""
+        ones, zeros = np.log(self.hit / self.alarm), np.log((1 - self.hit) / (1 - self.alarm))
+        return Linear(float(logit(self.prior)), shares * ones, shares * zeros)
+
+
+def dawid_skene(panel: Panel) -> Rates:
+    """Return Dawid-Skene's rates after a few rounds of expectation-maximization from the vote shares.
+
+    Unlike `deep.ensembles.DawidSkene` it stops early, pulls rates to those of the panel, counts judges by their
+    shares and takes none to vote against the label.
+    """
+    posterior = (panel.margin / (panel.cast @ panel.shares) + 1) / 2
+    rates = _maximize(panel, posterior)
+    for _ in range(ROUNDS - 1):
+        rates = _maximize(panel, expit(panel.sum(rates.linear(panel.shares))))
+    return rates
+
+
+def _maximize(panel: Panel, posterior: Floats) -> Rates:
+    in_one, in_zero = panel.weights * posterior, panel.weights * (1 - posterior)
+    hits, hit_votes = in_one @ panel.ones, in_one @ panel.cast
+    alarms, alarm_votes = in_zero @ panel.ones, in_zero @ panel.cast
+    hit = _pulled(hits, hit_votes, panel.shares, PANEL_RATE)
+    alarm = _pulled(alarms, alarm_votes, panel.shares, 1 - PANEL_RATE)
+    either = (hits + alarms + PSEUDO_VOTES / 2) / (hit_votes + alarm_votes + PSEUDO_VOTES)
+    hit, alarm = (np.where(hit < alarm, either, side) for side in (hit, alarm))
+    hit, alarm = (np.clip(side, RATE_MIN, 1 - RATE_MIN) for side in (hit, alarm))
+    return Rates(float((in_one.sum() + 1) / (panel.weights.sum() + 2)), hit, alarm)
+
+
+def _pulled(ones: Floats, cast: Floats, shares: Floats, start: float) -> Floats:
+    """Return each judge's rate of votes for 1, pulled to the panel's."""
+    mean = (shares @ ones + start) / (shares @ cast + 1)
+    return np.asarray((ones + PSEUDO_VOTES * mean) / (cast + PSEUDO_VOTES))
+
+
+def majority(panel: Panel) -> Linear:
+    """Return the log-odds by the count of votes, where all judges are equally often right."""
+    accuracy = shared_accuracy(panel)
+    return Linear.signed(0.0, np.log(accuracy / (1 - accuracy)) * panel.shares)
+
+
+def shared_accuracy(panel: Panel) -> float:
+    """Return the accuracy by which equal judges that err independently would agree as often as these."""
+    ones, zeros = panel.ones @ panel.shares, panel.zeros @ panel.shares
+    alike = (panel.ones**2 + panel.zeros**2) @ panel.shares**2
+    pairs = panel.mean((ones + zeros) ** 2 - alike)
+    if len(panel.shares) < 3 or pairs <= 0:
+        return ASSUMED_ACCURACY
+    agreement = panel.mean(ones**2 + zeros**2 - alike) / pairs
+    return float(np.clip((1 + np.sqrt(max(2 * agreement - 1, 0.0))) / 2, *ACCURACY))
+
+
+def overlap(panel: Panel) -> Floats:
+    """Return how far each pair of judges votes alike beyond what their rates explain, shape (n_judges, n_judges).
+
+    The correlation of their votes within the classes, as the rates imply the classes, less two standard errors, held
+    within [0, 1]; 1 on the diagonal. The rates are those of a panel in which judges count for less the more their
+    votes correlate, so that many who vote nearly alike do not set the rates by which they are judged.
+    """
+    return _excess(panel, dawid_skene(_share(panel, _correlation(panel) ** 4)))
+
+
+def count_copies(panel: Panel, found: Floats) -> Panel:
+    """Return the panel in which near copies count as one judge together, given the overlap of each pair."""
+    return _share(panel, _ramp(found, *OVERLAP) * _ramp(_agreement(panel), *AGREEMENT))
+
+
+def _ramp(values: Floats, low: float, high: float) -> Floats:
+    """Return 0 up to `low`, 1 from `high` on, a straight line between; 1 on the diagonal."""
+    found = np.clip((values - low) / (high - low), 0.0, 1.0)
+    np.fill_diagonal(found, 1.0)
+    return found
+
+
+def _agreement(panel: Panel) -> Floats:
+    """Return a lower bound of the share of equal votes of each pair of judges."""
+    n = np.maximum(_both(panel), 1.0)
+    equal = sum(side.T @ (panel.weights[:, None] * side) for side in (panel.ones, panel.zeros)) / n
+    return np.asarray(equal - SURE * np.sqrt((equal * (1 - equal) + 1 / n) / n))
+
+
+def _share(panel: Panel, same: Floats) -> Panel:
+    """Return the panel in which each judge counts as one over the judges, on the rows it votes on, that it is."""
+    both = _both(panel)
+    total = (same * both / np.maximum(np.diag(both)[:, None], 1e-9)).sum(axis=1)
+    return replace(panel, shares=1 / np.maximum(total, 1.0))
+
+
+def _both(panel: Panel) -> Floats:
+    """Return the weight of the rows on which both of two judges vote."""
+    return np.asarray(panel.cast.T @ (panel.weights[:, None] * panel.cast))
+
+
+def _covariance(panel: Panel) -> tuple[Floats, Floats, Floats]:
+    """Return covariance of votes, variance of the one's where the other votes, and weight, by pair of judges."""
+    both = _both(panel)
+    n = np.maximum(both, 1e-9)
+    weighted = panel.weights[:, None] * panel.ones
+    rate = weighted.T @ panel.cast / n
+    return panel.ones.T @ weighted / n - rate * rate.T, rate * (1 - rate), both
+
+
+def _correlation(panel: Panel) -> Floats:
+    covariance, variance, both = _covariance(panel)
+    return _held(covariance, np.sqrt(variance * variance.T), both)
+
+
+def _excess(panel: Panel, rates: Rates) -> Floats:
+    covariance, _, both = _covariance(panel)
+    gap = rates.hit - rates.alarm
+    within = rates.prior * rates.hit * (1 - rates.hit) + (1 - rates.prior) * rates.alarm * (1 - rates.alarm)
+    explained = rates.prior * (1 - rates.prior) * np.outer(gap, gap)
+    return _held(covariance - explained, np.sqrt(np.outer(within, within)), both)
+
+
+def _held(covariance: Floats, scale: Floats, both: Floats) -> Floats:
+    """Return correlations less two standard errors, within [0, 1]; 1 on the diagonal, 0 for judges who never meet."""
+    found = np.divide(covariance, scale, out=np.zeros_like(scale), where=(scale > 1e-9) & (both > 0))
+    found = np.clip(found - 2 / np.sqrt(np.maximum(both, 1.0)), 0.0, 1.0)
+    np.fill_diagonal(found, 1.0)
+    return np.asarray(found)

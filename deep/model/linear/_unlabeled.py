@@ -1,0 +1,305 @@
+"""What votes alone can teach: majority and Dawid-Skene, averaged by how far halves of the judges agree by either."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse.csgraph import connected_components
+from scipy.special import ndtr
+
+from deep._checks import (
+    Floats,
+    Mask,
+    RandomState,
+    Rows,
+    Weights,
+    check_consistent_length,
+    check_sample_weight,
+    check_some_votes,
+    check_votes,
+    column_names,
+)
+from deep._odds import expit, logit
+from deep.features import weigh
+from deep.model.linear._consensus import Judges, Panel, count_copies, dawid_skene, majority, overlap
+from deep.model.linear._linear import Linear
+from deep.model.target import PriorEstimate
+
+ERROR_CORRELATION = 0.4
+"""Correlation of two judges' errors that is assumed, since votes alone cannot show an error that all judges share.
+However many they are, judges are then worth at most 2.5 independent ones; panels of LLM judges have been found to be
+worth about two (see `deep.features.effective_votes`)."""
+
+SPLITS = 50
+"""Random halves of the judges that are compared."""
+
+ALIKE = 0.75
+"""Overlap from which on two judges are named as voting alike, and kept in the same half."""
+
+MISFIT = (1.0, 0.15)
+"""Variances of the intercept and of the slope by which log-odds may be off on a dataset without labels."""
+
+QUANTILE = 1.6448536269514722
+"""The 95 % quantile of the normal distribution: intervals have level 0.9."""
+
+SHOWN = 6
+"""Names in a warning."""
+
+MIN_ITEMS = 30
+MIN_JUDGES = 3
+MIN_VOTES = 3
+"""Fewer items, judges, or votes an item are warned of."""
+
+CLEAR = 0.9
+"""An aggregator of this weight has all of it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Unlabeled:
+    """A sum over votes and a prior, learned without any label.
+
+    Parameters
+    ----------
+    linear : Linear
+        Log-odds at equal class weights.
+    prior : PriorEstimate
+        The share of consistent items, with an interval at level 0.9.
+    method : str
+        ``"majority"``, ``"dawid-skene"``, or ``"average"`` where both have a say.
+    warnings : tuple of str
+        What makes the result less sure than it looks, a sentence each.
+    """
+
+    linear: Linear
+    prior: PriorEstimate
+    method: str
+    warnings: tuple[str, ...]
+
+
+def fit_unlabeled(
+    votes: npt.ArrayLike,
+    *,
+    sample_weight: Weights = None,
+    voter_names: Sequence[str] | None = None,
+    groups: npt.ArrayLike | None = None,
+    random_state: RandomState = 0,
+) -> Unlabeled:
+    """Learn how to weigh judges from their votes alone.
+
+    Two aggregators are averaged: the majority, and Dawid-Skene (each judge's rates of either error, by a few rounds
+    of expectation-maximization from the majority), in which no judge has a weight below 0. Which of them to believe
+    cannot be seen from the fit of either. But judges who err in different ways agree on nothing but the label, so
+    the better aggregator is the one by which two halves of the judges agree more: Dawid-Skene weighs as much as
+    random halves speak for it.
+
+    Parameters
+    ----------
+    votes : array-like of shape (n_examples, n_voters)
+        1 consistent, 0 inconsistent, -1 no vote.
+    sample_weight : array-like of shape (n_examples,), optional
+        How often each row counts; default 1 each.
+    voter_names : sequence of str, optional
+        For the warnings; default: the columns of a data frame, else "0", "1", ...
+    groups : array-like of shape (n_examples,), optional
+        The document of each row: rows of one are not independent. Default: each row its own.
+    random_state : int or numpy Generator, default=0
+        Draws the halves.
+
+    Returns
+    -------
+    Unlabeled
+
+    Raises
+    ------
+    InputError
+        Votes or weights are out of range, lengths differ, or there is no vote.
+
+    Notes
+    -----
+    Voters that vote alike on every row count as one judge, and judges who agree more than their rates explain count
+    for less. All log-odds are divided by Kish's design effect 1 + (k - 1) 0.4 for k votes an item. The prior is the
+    mean P; its interval allows log-odds to be off by an intercept of variance 1 and a slope of variance 0.15.
+
+    Examples
+    --------
+    >>> rows = [[1, 1, 1, 1], [1, 1, 0, 1], [0, 1, 0, 0], [0, 0, 0, 1], [0, 0, 0, 0]]
+    >>> found = fit_unlabeled(rows, sample_weight=[40, 10, 10, 10, 30])
+    >>> found.method, found.warnings
+    ('average', ())
+    >>> found.linear.log_odds(np.array([[1, 1, 1, 1], [1, 0, 0, 1], [-1, -1, -1, 1]])).round(1).tolist()
+    [5.1, 0.0, 1.0]
+    >>> [round(share, 2) for share in (found.prior.low, found.prior.estimate, found.prior.high)]
+    [0.36, 0.5, 0.64]
+    """
+    matrix = check_votes(votes, name="votes", voters=column_names(votes))
+    weights = check_sample_weight(sample_weight, len(matrix))
+    names, documents = _names(voter_names, votes, matrix.shape[1]), _documents(groups, len(matrix))
+    used = (weights > 0) & (matrix >= 0).any(axis=1)
+    check_some_votes(matrix[used])
+    matrix, weights = matrix[used], weights[used]
+    judges = Judges.of(matrix, weights)
+    alike = overlap(judges.panel)
+    panel = count_copies(judges.panel, alike)
+    blocks = _blocks(alike)
+    trust = _compare_halves(panel, blocks, np.random.default_rng(random_state))
+    mixed = judges.expand(_average(panel, trust.weight))
+    prior = _prior(mixed.log_odds(matrix), weights, None if documents is None else documents[used])
+    linear = Linear(mixed.intercept - float(logit(prior.estimate)), mixed.ones, mixed.zeros)
+    warnings = [*_few(judges.panel), *_named(judges, panel, blocks, names), *trust.warnings()]
+    return Unlabeled(linear, prior, trust.method, tuple(warnings))
+
+
+def _names(given: Sequence[str] | None, votes: npt.ArrayLike, n: int) -> list[str]:
+    found = column_names(votes) if given is None else given
+    names = [str(name) for name in (range(n) if found is None else found)]
+    check_consistent_length(np.asarray(names), n, "voter_names")
+    return names
+
+
+def _documents(groups: npt.ArrayLike | None, n: int) -> Rows | None:
+    if groups is None:
+        return None
+    found = np.unique(np.asarray(groups), return_inverse=True)[1]
+    check_consistent_length(found, n, "groups")
+    return np.asarray(found)
+
+
+@dataclass(frozen=True)
+class _Trust:
+    """How far Dawid-Skene is believed.
+
+    Parameters
+    ----------
+    weight : float
+        In [0, 1]; what is left is the majority's.
+    by_dawid_skene, by_majority : float or None
+        Mean correlation of halves of the judges by either; None where judges are too few to be split.
+    """
+
+    weight: float
+    by_dawid_skene: float | None = None
+    by_majority: float | None = None
+
+    @property
+    def method(self) -> str:
+        return {0.0: "majority", 1.0: "dawid-skene"}.get(self.weight, "average")
+
+    def warnings(self) -> Iterator[str]:
+        if self.weight < 0.5 and self.by_majority is not None:
+            yield (
+                f"Dawid-Skene has lost its way or gains nothing: two halves of the judges correlate at "
+                f"{self.by_dawid_skene:.2f} by it, at {self.by_majority:.2f} by majority. It has {self.weight:.0%} of "
+                f"the weight."
+            )
+
+
+def _compare_halves(panel: Panel, blocks: Rows, rng: np.random.Generator) -> _Trust:
+    """Weigh Dawid-Skene by how far random halves of the judges agree more by it than by majority."""
+    n = int(blocks.max()) + 1
+    if len(blocks) < MIN_JUDGES:
+        return _Trust(0.0)
+    if n < 4:
+        return _Trust(0.5)
+    halves = [np.isin(blocks, rng.permutation(n)[: n // 2]) for _ in range(SPLITS)]
+    found = np.clip([_correlations(panel, half) for half in halves], -0.99, 0.99)
+    gains = np.arctanh(found[:, 0]) - np.arctanh(found[:, 1])
+    # The second term is the standard error of Fisher's transform: few items make any difference unsure.
+    spread = np.hypot(gains.std(), 1 / np.sqrt(panel.weights.sum()))
+    by_dawid_skene, by_majority = found.mean(axis=0).tolist()
+    # Where it has lost its way, halves may go astray so differently that the spread alone would excuse it.
+    excused = np.clip(by_dawid_skene / max(by_majority, 1e-9), 0.0, 1.0)
+    return _Trust(_clear(float(ndtr(2 * gains.mean() / spread) * excused)), by_dawid_skene, by_majority)
+
+
+def _clear(weight: float) -> float:
+    return float(np.round(weight)) if max(weight, 1 - weight) >= CLEAR else weight
+
+
+def _correlations(panel: Panel, half: Mask) -> tuple[float, float]:
+    """Return the correlation of two halves of the judges by Dawid-Skene and by majority."""
+    sides = [panel.judges(half), panel.judges(~half)]
+    both = (sides[0].cast.sum(axis=1) > 0) & (sides[1].cast.sum(axis=1) > 0)
+    if not both.any():
+        return 0.0, 0.0
+    sides = [side.rows(both) for side in sides]
+    fitted = [side.sum(dawid_skene(side).linear(side.shares)) for side in sides]
+    weights = sides[0].weights
+    return _correlation(fitted[0], fitted[1], weights), _correlation(sides[0].margin, sides[1].margin, weights)
+
+
+def _correlation(first: Floats, second: Floats, weights: Floats) -> float:
+    first, second = first - np.average(first, weights=weights), second - np.average(second, weights=weights)
+    scale = np.sqrt((weights @ first**2) * (weights @ second**2))
+    return float(weights @ (first * second) / scale) if scale > 0 else 0.0
+
+
+def _blocks(alike: Floats) -> Rows:
+    """Return the block of each judge: judges who vote alike are kept in the same half."""
+    return np.asarray(connected_components(alike > ALIKE, directed=False)[1])
+
+
+def _average(panel: Panel, weight: float) -> Linear:
+    """Return the average of majority and Dawid-Skene on a common scale, divided by the design effect."""
+    members = (dawid_skene(panel).linear(panel.shares), majority(panel))
+    shares = (weight, 1 - weight)
+    # Log-odds that are small say that nothing was found, and are not blown up.
+    sizes = [max(float(np.sqrt(panel.mean(panel.sum(member) ** 2))), 1.0) for member in members]
+    n_votes = max(panel.mean(panel.cast @ panel.shares), 1.0)
+    scale = np.dot(shares, sizes) / (1 + (n_votes - 1) * ERROR_CORRELATION)
+    factors = [scale * share / size for share, size in zip(shares, sizes, strict=True)]
+    parts = [
+        sum(factor * getattr(member, name) for factor, member in zip(factors, members, strict=True))
+        for name in ("intercept", "ones", "zeros")
+    ]
+    return Linear(*parts)
+
+
+def _prior(log_odds: Floats, weights: Floats, documents: Rows | None) -> PriorEstimate:
+    """Return the mean P, with an interval for which rows were drawn and for log-odds that are off."""
+    p = expit(log_odds)
+    mean = float(np.average(p, weights=weights))
+    # Without documents a weight counts rows; with them, rows of one document add up.
+    squares = weights * (p - mean) ** 2 if documents is None else weigh(documents, weights * (p - mean)) ** 2
+    drawn = QUANTILE * np.sqrt(squares.sum()) / weights.sum()
+    reach = QUANTILE * np.sqrt(MISFIT[0] + MISFIT[1] * log_odds**2)
+    low, high = (np.average(expit(log_odds + sign * reach), weights=weights) for sign in (-1, 1))
+    low, high = mean - np.hypot(mean - low, drawn), mean + np.hypot(high - mean, drawn)
+    return PriorEstimate(mean, max(float(low), 0.0), min(float(high), 1.0), False, None)
+
+
+def _few(panel: Panel) -> Iterator[str]:
+    n_items, n_judges = panel.weights.sum(), panel.cast.shape[1]
+    n_votes = panel.mean(panel.cast.sum(axis=1))
+    if n_items < MIN_ITEMS:
+        yield f"Only {n_items:g} items have votes: which judge is better cannot be learned from so few."
+    if n_judges < MIN_JUDGES:
+        yield (
+            f"Judges who differ are {n_judges}, and with fewer than {MIN_JUDGES} votes cannot show how often they err: "
+            f"they are assumed to be right on 3 of 4 items."
+        )
+    elif n_votes < MIN_VOTES:
+        yield f"An item has {n_votes:.1f} votes on average: they hardly check one another."
+
+
+def _named(judges: Judges, panel: Panel, blocks: Rows, names: list[str]) -> Iterator[str]:
+    """Yield a warning for each block of voters that vote alike."""
+    block = np.append(blocks, -1)[judges.judge]
+    for found in np.unique(block[block >= 0]):
+        voters = np.flatnonzero(block == found)
+        if len(voters) > 1:
+            yield _alike(_listed([names[i] for i in voters]), len(voters), panel.shares[blocks == found].sum())
+    constant = np.flatnonzero(judges.judge < 0)
+    if len(constant):
+        yield f"{_listed([names[i] for i in constant])}: no vote, or the same for every item, which counts for nothing."
+
+
+def _alike(names: str, n: int, worth: float) -> str:
+    if n - worth < 0.5:
+        return f"{names} err on the same items: that they agree says less than it seems."
+    return f"{names} vote too much alike: {n} count as {worth:.1f}."
+
+
+def _listed(names: list[str]) -> str:
+    shown = [*names[:SHOWN], f"{len(names) - SHOWN} more"] if len(names) > SHOWN else names
+    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)

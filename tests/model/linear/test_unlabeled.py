@@ -1,0 +1,294 @@
+"""A model from votes alone: invariances, copies, lost ways, honest priors, and the figures on real panels."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from numpy.testing import assert_allclose
+
+from deep._odds import at_prior, expit
+from deep.datasets import read_votes
+from deep.ensembles import DawidSkene
+from deep.exceptions import InputError
+from deep.model import fit_unlabeled
+from tests.nasty_panels import PANELS
+
+VOTES = hnp.arrays(np.int8, st.tuples(st.integers(2, 30), st.integers(1, 8)), elements=st.integers(-1, 1))
+
+
+def p_consistent(votes, rows=None, **options):
+    """Return P of each row at the estimated prior."""
+    found = fit_unlabeled(votes, **options)
+    return at_prior(expit(found.linear.log_odds(votes if rows is None else rows)), found.prior.estimate)
+
+
+def accuracy(p, labels):
+    """Return the share of right decisions, ties for 1."""
+    return float(((np.asarray(p) >= 0.5) == labels).mean())
+
+
+def majority(votes):
+    """Return the share of votes for 1, .5 for none."""
+    cast = (votes >= 0).sum(axis=1)
+    return np.divide((votes == 1).sum(axis=1), cast, out=np.full(len(votes), 0.5), where=cast > 0)
+
+
+def log_loss(p, labels):
+    """Return the mean log loss of P held within what a file can hold."""
+    held = np.clip(np.where(labels == 1, p, 1 - p), 1e-6, 1)
+    return float(-np.log(held).mean())
+
+
+def world(rng, n=300, k=7, *, correlation=0.4, leaning=0.5, skill=1.0):
+    """Return votes and labels: judges of unequal skill, errors that correlate within a class, a shared leaning."""
+    labels = (rng.random(n) < rng.uniform(0.15, 0.85)).astype(np.int8)
+    skills = np.maximum(rng.normal(skill, 0.4, k), -0.2)
+    leanings = rng.normal(0, leaning) + rng.normal(0, 0.3, k)
+    errors = np.sqrt(correlation) * rng.normal(size=(n, 1)) + np.sqrt(1 - correlation) * rng.normal(size=(n, k))
+    return ((2 * labels[:, None] - 1) * skills + leanings + errors > 0).astype(np.int8), labels
+
+
+def independent(rng, n, accuracies, share=0.5):
+    """Return votes and labels of judges that err independently, as often on either class."""
+    labels = (rng.random(n) < share).astype(np.int8)
+    right = rng.random((n, len(accuracies))) < accuracies
+    return np.where(right, labels[:, None], 1 - labels[:, None]).astype(np.int8), labels
+
+
+def copied(rng, column, n, flipped):
+    """Return `n` copies of a judge, each with a share of its votes flipped."""
+    flips = rng.random((len(column), n)) < flipped
+    return np.where(flips, 1 - column[:, None], column[:, None]).astype(np.int8)
+
+
+@pytest.mark.parametrize("name", [name for name in PANELS if name not in ("all abstain", "ten thousand datasets")])
+def test_any_panel_gives_finite_log_odds_and_a_prior_within_its_interval(name):
+    """Whatever is odd about a panel, P lies strictly between 0 and 1, and no judge votes against its own vote."""
+    frame = PANELS[name]()
+    votes = frame.drop(columns=["dataset", "item_id", "label"]).astype("Int8").fillna(-1).to_numpy(np.int8)
+    found = fit_unlabeled(votes)
+    p = at_prior(expit(found.linear.log_odds(votes)), found.prior.estimate)
+    assert ((p > 0) & (p < 1)).all()
+    assert 0 <= found.prior.low <= found.prior.estimate <= found.prior.high <= 1
+    assert (found.linear.ones >= 0).all()
+    assert (found.linear.zeros <= 0).all()
+
+
+@given(VOTES.filter(lambda votes: (votes >= 0).any()), st.integers(0, 2**32 - 1))
+def test_weights_are_repeats_and_the_order_of_rows_and_judges_is_nothing(votes, seed):
+    """Weighted rows give what repeated rows give, and shuffled rows and columns the same P."""
+    rng = np.random.default_rng(seed)
+    weights = rng.integers(1, 4, len(votes))
+    found = p_consistent(votes, sample_weight=weights)
+    assert_allclose(p_consistent(np.repeat(votes, weights, axis=0), votes), found, atol=1e-9)
+    rows, judges = rng.permutation(len(votes)), rng.permutation(votes.shape[1])
+    shuffled = votes[rows][:, judges]
+    again = fit_unlabeled(shuffled, sample_weight=weights[rows])
+    before = fit_unlabeled(votes, sample_weight=weights)
+    assert_allclose([again.prior.low, again.prior.high], [before.prior.low, before.prior.high], atol=1e-9)
+
+
+def test_shuffled_judges_give_the_same_p():
+    """On a panel whose judges differ, the order of columns changes no P."""
+    votes, _ = world(np.random.default_rng(3), 200, 9)
+    order = np.random.default_rng(4).permutation(9)
+    assert_allclose(p_consistent(votes[:, order]), p_consistent(votes), atol=1e-9)
+
+
+def test_votes_turned_round_turn_p():
+    """Where each vote is for the other class, P is 1 - P."""
+    votes, _ = world(np.random.default_rng(5), 200, 6)
+    assert_allclose(p_consistent(1 - votes), 1 - p_consistent(votes), atol=1e-9)
+
+
+def test_rows_without_weight_or_votes_change_nothing():
+    """A row of weight 0 and a row without a vote teach nothing."""
+    votes, _ = world(np.random.default_rng(6), 100, 5)
+    more = np.vstack([votes, 1 - votes[:50], np.full((20, 5), -1, dtype=np.int8)])
+    weights = np.r_[np.ones(100), np.zeros(50), np.ones(20)]
+    assert_allclose(p_consistent(more, votes, sample_weight=weights), p_consistent(votes), atol=1e-12)
+
+
+@pytest.mark.parametrize("judge", range(7))
+def test_exact_copies_of_a_judge_change_nothing(judge):
+    """Five copies of one judge give every item the P that it had, and are named."""
+    votes, _ = world(np.random.default_rng(7), 200, 7)
+    five = np.repeat(votes[:, [judge]], 5, axis=1)
+    found = fit_unlabeled(np.hstack([votes, five]), voter_names=[*"abcdefg", "h1", "h2", "h3", "h4", "h5"])
+    p = at_prior(expit(found.linear.log_odds(np.hstack([votes, five]))), found.prior.estimate)
+    assert_allclose(p, p_consistent(votes), atol=1e-9)
+    assert any("abcdefg"[judge] in text and "vote too much alike: 6 count as 1.0" in text for text in found.warnings)
+
+
+def test_near_copies_count_for_little():
+    """Five copies of the worst judge, each with 1 % of its votes flipped, cost at most a point; majority loses ten."""
+    lost, lost_by_majority = [], []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        votes, labels = independent(rng, 800, np.array([0.85, 0.8, 0.8, 0.75, 0.75, 0.7, 0.6]))
+        more = np.hstack([votes, copied(rng, votes[:, -1], 5, 0.01)])
+        lost.append(accuracy(p_consistent(votes), labels) - accuracy(p_consistent(more), labels))
+        lost_by_majority.append(accuracy(majority(votes), labels) - accuracy(majority(more), labels))
+    assert np.mean(lost) <= 0.01
+    assert np.mean(lost_by_majority) >= 0.1
+
+
+def test_better_judges_are_found_without_labels():
+    """Independent judges of unequal accuracy: nearly as right as Bayes' rule with their true rates."""
+    accuracies = np.array([0.95, 0.85, 0.65, 0.6, 0.6, 0.55, 0.55])
+    weights = np.log(accuracies / (1 - accuracies))
+    gained, missed = [], []
+    for seed in range(20):
+        votes, labels = independent(np.random.default_rng(seed), 400, accuracies)
+        found = accuracy(p_consistent(votes), labels)
+        gained.append(found - accuracy(majority(votes), labels))
+        missed.append(accuracy(expit((2.0 * votes - 1) @ weights), labels) - found)
+    assert np.mean(gained) >= 0.05
+    assert np.mean(missed) <= 0.02
+
+
+def test_independent_judges_are_decided_as_by_dawid_skene():
+    """Where its assumption holds, decisions are those of the fitted Dawid-Skene model, but for a few near ties."""
+    votes, _ = independent(np.random.default_rng(8), 2000, np.linspace(0.6, 0.9, 9), share=0.4)
+    found = fit_unlabeled(votes)
+    assert found.method == "dawid-skene"
+    assert accuracy(p_consistent(votes), DawidSkene().fit(votes).predict(votes)) >= 0.98
+
+
+@pytest.mark.parametrize(("n_good", "skill", "n_followers"), [(10, 0.75, 7), (12, 0.7, 5)])
+def test_where_dawid_skene_loses_its_way_the_majority_stays(n_good, skill, n_followers):
+    """A few judges follow a cue that tells nothing: Dawid-Skene takes it for the label, the fit stays the majority."""
+    gained, gained_by_dawid_skene = [], []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        votes, labels = independent(rng, 150, np.full(n_good, skill))
+        cue = (rng.random(150) < 0.5).astype(np.int8)
+        panel = np.hstack([votes, copied(rng, cue, n_followers, 0.1)])
+        by_majority = accuracy(majority(panel), labels)
+        gained.append(accuracy(p_consistent(panel), labels) - by_majority)
+        gained_by_dawid_skene.append(accuracy(DawidSkene().fit(panel).predict(panel), labels) - by_majority)
+    assert np.mean(gained) >= -0.01
+    assert np.mean(gained_by_dawid_skene) <= -0.1
+
+
+@pytest.mark.parametrize(("n", "k", "leaning"), [(300, 7, 0.4), (300, 7, 0.6), (100, 15, 0.5)])
+def test_the_interval_of_the_prior_covers_about_nine_times_in_ten(n, k, leaning):
+    """With errors that correlate and a leaning that all judges share, the interval holds the share in 85 to 98 %."""
+    held = []
+    for seed in range(120):
+        votes, labels = world(np.random.default_rng(seed), n, k, leaning=leaning)
+        prior = fit_unlabeled(votes).prior
+        held.append(prior.low <= labels.mean() <= prior.high)
+    assert 0.85 <= np.mean(held) <= 0.98
+
+
+def test_p_is_less_sure_than_dawid_skene():
+    """Of judges whose errors correlate, P has a far lower log loss than Dawid-Skene's, and than the share alone."""
+    ours, theirs, none = [], [], []
+    for seed in range(20):
+        votes, labels = world(np.random.default_rng(seed), 400, 9)
+        ours.append(log_loss(p_consistent(votes), labels))
+        theirs.append(log_loss(DawidSkene().fit(votes).predict_proba(votes)[:, 1], labels))
+        none.append(log_loss(np.full(400, labels.mean()), labels))
+    assert np.mean(ours) < 0.7 * np.mean(theirs)
+    assert np.mean(ours) < 0.7 * np.mean(none)
+
+
+def test_documents_widen_the_interval():
+    """Rows of few documents tell less of the share than as many rows on their own."""
+    votes, labels = world(np.random.default_rng(9), 400, 9, leaning=0.0, skill=2.0)
+    order = np.argsort(labels)
+    alone = fit_unlabeled(votes[order]).prior
+    grouped = fit_unlabeled(votes[order], groups=np.arange(400) // 50).prior
+    assert grouped.estimate == alone.estimate
+    assert grouped.high - grouped.low > alone.high - alone.low + 0.05
+
+
+@pytest.mark.parametrize(
+    ("votes", "text"),
+    [
+        (lambda rng: world(rng, 20, 5)[0], "Only 20 items have votes"),
+        (lambda rng: world(rng, 100, 2)[0], "right on 3 of 4 items"),
+        (lambda rng: world(rng, 100, 1)[0], "right on 3 of 4 items"),
+        (lambda rng: np.where(rng.random((400, 9)) < 0.2, world(rng, 400, 9)[0], -1), "votes on average"),
+        (lambda rng: np.hstack([world(rng, 99, 4)[0], np.ones((99, 1), dtype=np.int8)]), "4: no vote, or the same"),
+        (lambda rng: np.hstack([world(rng, 99, 4)[0], np.full((99, 1), -1, dtype=np.int8)]), "4: no vote, or the same"),
+    ],
+)
+def test_what_makes_the_result_unsure_is_said(votes, text):
+    """Each weakness of a panel has its sentence."""
+    assert any(text in warning for warning in fit_unlabeled(votes(np.random.default_rng(10))).warnings)
+
+
+def test_one_judge_is_believed_three_times_in_four():
+    """A judge on its own is neither confirmed nor denied by anything."""
+    found = fit_unlabeled(np.array([[1], [0]] * 50, dtype=np.int8))
+    assert found.method == "majority"
+    assert_allclose(expit(found.linear.log_odds(np.array([[1], [0], [-1]]))), [0.75, 0.25, 0.5], atol=1e-9)
+
+
+def test_names_are_those_of_a_data_frame():
+    """A warning names the columns."""
+    votes, _ = world(np.random.default_rng(11), 100, 3)
+    frame = pd.DataFrame(votes, columns=["strict", "plain", "steps"]).assign(again=votes[:, 1])
+    assert any(text.startswith("plain and again vote too much alike") for text in fit_unlabeled(frame).warnings)
+
+
+def test_bad_input():
+    """Tables without votes and lengths that differ are refused."""
+    with pytest.raises(InputError, match="`votes` must hold a vote"):
+        fit_unlabeled(np.full((3, 2), -1))
+    with pytest.raises(InputError, match="`voter_names` must have 2 entries"):
+        fit_unlabeled(np.ones((3, 2)), voter_names=["a"])
+    with pytest.raises(InputError, match="`groups` must have 3 entries"):
+        fit_unlabeled(np.ones((3, 2)), groups=[1, 2])
+    with pytest.raises(InputError, match="`sample_weight` must have 3 entries"):
+        fit_unlabeled(np.ones((3, 2)), sample_weight=[1])
+
+
+CROWDS = {"crowd/votes_RTE.csv": 0.92, "crowd/votes_bluebirds_duck.csv": 0.885}
+LLM_PANELS = ("alttest", "umass_triviaqa", "llmbar", "css_binary")
+
+
+@pytest.mark.parametrize("path", CROWDS)
+def test_crowds_are_aggregated_as_well_as_by_dawid_skene(data_home, path):
+    """On real crowds, where Dawid-Skene gains 5 and 14 points on the majority, the gain is kept."""
+    panel = read_votes([data_home / path])
+    assert accuracy(p_consistent(panel.votes), panel.labels) >= CROWDS[path]
+
+
+@pytest.mark.parametrize("name", LLM_PANELS)
+def test_panels_of_llm_judges_do_not_fall_below_the_majority(data_home, name):
+    """One fit on the whole table is at most half a point, or a standard error over datasets, below the majority."""
+    panel = read_votes([data_home / name / "votes.parquet"])
+    gain = (p_consistent(panel.votes) >= 0.5) == panel.labels
+    gain = gain.astype(float) - ((majority(panel.votes) >= 0.5) == panel.labels)
+    by_dataset = pd.Series(gain).groupby(np.asarray(panel.datasets)).mean()
+    error = by_dataset.std() / np.sqrt(len(by_dataset))
+    assert gain.mean() >= -max(0.005, error)
+    assert by_dataset.mean() >= -max(0.005, error)
+
+
+@pytest.mark.parametrize("name", LLM_PANELS)
+def test_five_copies_of_a_real_judge_change_no_decision(data_home, name):
+    """Whichever judge is copied, accuracy stays within half a point."""
+    panel = read_votes([data_home / name / "votes.parquet"])
+    before = accuracy(p_consistent(panel.votes), panel.labels)
+    for judge in range(0, panel.votes.shape[1], 4):
+        votes = np.hstack([panel.votes, np.repeat(panel.votes[:, [judge]], 5, axis=1)])
+        assert abs(accuracy(p_consistent(votes), panel.labels) - before) <= 0.005
+
+
+def test_the_prior_of_real_datasets_is_covered(data_home):
+    """Over datasets of the panels, each fitted on its own, the interval holds the true share in 85 % or more."""
+    held = []
+    for name in LLM_PANELS:
+        panel = read_votes([data_home / name / "votes.parquet"])
+        for dataset in np.unique(panel.datasets):
+            rows = np.asarray(panel.datasets) == dataset
+            prior = fit_unlabeled(panel.votes[rows]).prior
+            held.append(prior.low <= panel.labels[rows].mean() <= prior.high)
+    assert len(held) == 34
+    assert np.mean(held) >= 0.85
