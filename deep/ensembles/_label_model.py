@@ -137,13 +137,17 @@ class LabelModel(BaseEnsembler):
                 return np.full((len(overlaps), 2), np.nan, dtype=np.float32)
             return np.asarray(model.mu.detach().numpy())
 
-    def _proba(self, X: Votes) -> Floats:
+    @property
+    def vote_log_odds_(self) -> Floats:
+        """Return what a vote for 0 and a vote for 1 add to the log-odds, shape (n_voters, 2)."""
         # As in snorkel, the logarithms are single precision and their sums double; unlike there, the sums are
         # not exponentiated one by one, which makes 0 / 0 of many voters.
         log_probs = np.log(self.vote_probs_).astype(np.float64)
-        evidence = (log_probs[:, 1] - log_probs[:, 0]).ravel()
+        return np.asarray(log_probs[:, 1] - log_probs[:, 0])
+
+    def _proba(self, X: Votes) -> Floats:
         prior = np.log(self.class_balance[1]) - np.log(self.class_balance[0])
-        return np.asarray(expit(prior + _indicators(X) @ evidence))
+        return np.asarray(expit(prior + _indicators(X) @ self.vote_log_odds_.ravel()))
 
 
 def _indicators(X: Votes) -> Floats:

@@ -46,7 +46,7 @@ from .file import writer as writer
 from .linear import Unlabeled as Unlabeled
 from .linear import fit_unlabeled as fit_unlabeled
 from .pool import Pool as Pool
-from .pool import PoolScores as PoolScores
+from .pool import Scores as Scores
 from .target import LEVEL as LEVEL
 from .target import MIN_DATASETS as MIN_DATASETS
 from .target import PANEL as PANEL

@@ -1,5 +1,6 @@
 """The simplest aggregator: log-odds that are a sum over votes."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,6 +35,13 @@ class Linear:
     def signed(cls, intercept: float, coef: Floats) -> "Linear":
         """Return the sum in which a vote of 0 takes what a vote of 1 adds."""
         return cls(intercept, coef, -coef)
+
+    @classmethod
+    def mean(cls, members: Sequence["Linear"]) -> "Linear":
+        """Return the mean of several sums."""
+        parts = ([one.intercept for one in members], [one.ones for one in members], [one.zeros for one in members])
+        intercept, ones, zeros = (np.mean(part, axis=0) for part in parts)
+        return cls(float(intercept), ones, zeros)
 
     def log_odds(self, votes: Votes) -> Floats:
         """Return the log-odds of each row of votes, shape (n_examples,)."""

@@ -265,7 +265,7 @@ def _prior(log_odds: Floats, weights: Floats, documents: Rows | None) -> PriorEs
     reach = QUANTILE * np.sqrt(MISFIT[0] + MISFIT[1] * log_odds**2)
     low, high = (np.average(expit(log_odds + sign * reach), weights=weights) for sign in (-1, 1))
     low, high = mean - np.hypot(mean - low, drawn), mean + np.hypot(high - mean, drawn)
-    return PriorEstimate(mean, max(float(low), 0.0), min(float(high), 1.0), False, None)
+    return PriorEstimate(mean, max(float(low), 0.0), min(float(high), 1.0))
 
 
 def _few(panel: Panel) -> Iterator[str]:

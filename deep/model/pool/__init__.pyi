@@ -1,2 +1,16 @@
+from ._blend import Blend as Blend
+from ._blend import Part as Part
+from ._blend import Scores as Scores
+from ._members import MEMBERS as MEMBERS
+from ._members import members_for as members_for
+from ._pool import Fits as Fits
 from ._pool import Pool as Pool
-from ._pool import PoolScores as PoolScores
+from ._pool import fit_members as fit_members
+from ._pool import labeled_rows as labeled_rows
+from ._scorers import ScoreForest as ScoreForest
+from ._scorers import Scorer as Scorer
+from ._scorers import ScoreSum as ScoreSum
+from ._scorers import Trees as Trees
+from ._scorers import VoteForest as VoteForest
+from ._scorers import VoteSum as VoteSum
+from ._standardizer import Standardizer as Standardizer

@@ -1,7 +1,7 @@
 """Many ways to aggregate, weighted by how well each transfers to datasets it was not fitted on."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -10,70 +10,35 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from deep._checks import Floats, Weights, check_both_classes, check_choice, check_consistent_length, check_labels
-from deep._odds import P_MIN, expit, logit
 from deep.exceptions import InputError
 from deep.features import distinct_patterns, weigh
 from deep.model.chain import grouped
-from deep.model.pool._members import ADAPTIVE, Member, Scorer, members_for, members_of
-from deep.model.pool._rows import LabeledRows, Rows
+from deep.model.linear import LabeledRows, Rows
+from deep.model.pool._blend import Blend, Part, Scores
+from deep.model.pool._members import MEMBERS, members_for, simple_members
+from deep.model.pool._scorers import Scorer
 from deep.model.target import (
     MIN_DATASETS,
     Alignment,
-    LearnedPrior,
     LeftOut,
     LeftOutRows,
-    Misfit,
-    PriorEstimate,
     balanced_log_loss,
-    context_of,
     fit_alignment,
     learn_misfit,
+    learn_prior,
 )
 
 FormKey = tuple[str, bool]
 """A member, and whether its dataset context is used."""
 
+NOISE = 3.0
+"""Members whose losses differ by so many standard errors weigh apart by a factor e."""
 
-@dataclass(frozen=True, eq=False)
-class PoolScores:
-    """The pool's scores of a dataset without labels.
+PSEUDO_DATASETS = 4.0
+"""So many datasets' worth of equal weights for the simple members stands beside what the datasets say."""
 
-    Parameters
-    ----------
-    log_odds : ndarray of float, shape (n_examples,)
-        Of P(consistent) as if both classes were equally frequent: decide at 0 for balanced accuracy.
-    prior : PriorEstimate
-        The dataset's share of consistent items.
-    misfit : Misfit
-        How far P may be off, as the training datasets tell.
-    """
-
-    log_odds: Floats
-    prior: PriorEstimate
-    misfit: Misfit
-
-    @property
-    def p_uniform(self) -> Floats:
-        """Return P(consistent) if both classes were equally frequent."""
-        return np.clip(expit(self.log_odds), P_MIN, 1 - P_MIN)
-
-    @property
-    def p_consistent(self) -> Floats:
-        """Return P(consistent) at the estimated prior."""
-        return np.clip(expit(self._at_prior()), P_MIN, 1 - P_MIN)
-
-    def interval(self, counts: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
-        """Return the bounds of `p_consistent` at level 0.9.
-
-        Parameters
-        ----------
-        counts : array-like of shape (n_examples,), optional
-            The bounds are those of the rate observed in so many rows; default: of the true rate.
-        """
-        return self.misfit.interval(self._at_prior(), counts)
-
-    def _at_prior(self) -> Floats:
-        return self.log_odds + logit(self.prior.estimate, clip=0.0)
+Fits = Mapping[str | None, Mapping[str, Scorer]]
+"""Fitted members by the training dataset that they never saw; None: by all."""
 
 
 class Pool(BaseEstimator):
@@ -89,22 +54,24 @@ class Pool(BaseEstimator):
     members : sequence of str, optional
         Keys of `MEMBERS`; default all that the number of voters and scorers allows.
     temperature : float, default=0.01
-        Above 0: the difference in mean log loss at which a member's weight falls by a factor e.
+        Above 0: the difference in mean log loss at which a member's weight falls by a factor e; more where losses
+        are noisier than that.
     random_state : int, default=0
 
     Attributes
     ----------
     members_ : tuple of str
+    blend_ : Blend
+        The fitted members and what each adds.
     losses_ : dict of (str, bool) to float
         By member and whether its context is used: log loss on datasets left out, classes balanced.
     weights_ : dict of str to float
         By member, summing to 1.
-    prior_ : LearnedPrior
-    prior_members_ : tuple of str
-        The members whose mean P the prior is learned from: all but those that adapt to a dataset's votes, which are
-        another function on every dataset.
+    prior_ : LearnedPrior or ShiftedPrior
     misfit_ : Misfit
         How far P at the learned prior was off on datasets left out.
+    left_out_ : dict of str to LeftOut
+        By training dataset: log-odds at the estimated prior by fits without it, merged to few points.
     inner_log_loss_, inner_balanced_accuracy_ : float
         Of the weighted members on datasets left out, every dataset x class weighing the same.
 
@@ -118,10 +85,10 @@ class Pool(BaseEstimator):
     >>> from deep.datasets import simulate_votes
     >>> votes = simulate_votes(0)
     >>> train = votes.rows(votes.datasets != "aggrefact-xsum")
-    >>> pool = Pool(["logistic-votes", "tilt"]).fit(train.votes, train.labels, groups=train.datasets)
+    >>> pool = Pool(["majority", "ridge-votes"]).fit(train.votes, train.labels, groups=train.datasets)
     >>> new = pool.score(votes.votes[votes.datasets == "aggrefact-xsum"])
-    >>> sorted(pool.weights_), new.prior.refused, new.p_consistent.shape
-    (['logistic-votes', 'tilt'], True, (558,))
+    >>> sorted(pool.weights_), new.p_consistent.shape
+    (['majority', 'ridge-votes'], (558,))
     """
 
     def __init__(
@@ -139,6 +106,7 @@ class Pool(BaseEstimator):
         groups: npt.ArrayLike,
         sample_weight: Weights = None,
         scores: npt.ArrayLike | None = None,
+        fits: Fits | None = None,
     ) -> Self:
         """Learn from labeled datasets.
 
@@ -154,6 +122,9 @@ class Pool(BaseEstimator):
             How often each row counts.
         scores : array-like of shape (n_examples, n_scorers), optional
             Soft votes beside the hard ones, in any unit; NaN where there is none.
+        fits : mapping, optional
+            The members by the dataset left out, where :func:`fit_members` has fitted them already: several pools
+            that leave the same two datasets out need the same fits.
 
         Raises
         ------
@@ -161,37 +132,22 @@ class Pool(BaseEstimator):
             There are fewer than three datasets, one lacks a class, a member is unknown or cannot be fitted on
             these votes, or a value is out of range.
         """
-        train = _labeled(X, y, groups, sample_weight, scores)
-        members = members_of(self._chosen(train), train)
-        self.members_ = tuple(members)
-        self.n_scorers_ = train.scores.shape[1]
-        self.scorers_: dict[str, Scorer] = {name: fit(train, self.random_state) for name, fit in members.items()}
-        held = [_held(train, group, members, self.random_state) for group in train.present()]
-        forms = {(name, use): _fit_form(name, held, use_context=use) for name in members for use in (False, True)}
-        self.alignments_ = {key: form.alignment for key, form in forms.items()}
-        self.losses_ = {key: form.loss for key, form in forms.items()}
-        self.form_weights_ = _softmin(self.losses_, self.temperature)
-        self.weights_ = {name: self.form_weights_[name, False] + self.form_weights_[name, True] for name in members}
-        # To pick the one member that tells most of the prior would be a choice among near equals, which turns with a
-        # seed: all are averaged, but for those that adapt to a dataset and so are another function on each.
-        self.prior_members_ = tuple(name for name in members if name not in ADAPTIVE) or self.members_
-        contexts = [[one.points[name].context for name in self.prior_members_] for one in held]
-        self.prior_ = LearnedPrior().fit(contexts, [one.points[self.members_[0]].prior for one in held])
-        left_out = [_combined(i, one, forms, self.form_weights_) for i, one in enumerate(held)]
-        self.misfit_ = learn_misfit(
-            [
-                LeftOutRows(log_odds + shift, one.ones, one.zeros, one.cell)
-                for log_odds, shift, one in zip(left_out, self.prior_.left_out_, held, strict=True)
-            ]
-        )
-        inner = [_balanced_scores(z, one.ones, one.zeros) for z, one in zip(left_out, held, strict=True)]
-        self.inner_log_loss_, self.inner_balanced_accuracy_ = (float(value) for value in np.mean(inner, axis=0))
+        train, names = labeled_rows(X, y, groups, sample_weight, scores)
+        members = self._chosen(train)
+        if fits is None:
+            fits = {name: fit_members(train, code, members, self.random_state) for code, name in names.items()}
+            fits[None] = fit_members(train, None, members, self.random_state)
+        held = [_held(train.only(code), {m: fits[name][m] for m in members}) for code, name in names.items()]
+        forms = {(m, use): _fit_form(m, held, use_context=use) for m in members for use in (False, True)}
+        self._weigh(forms, members)
+        self.members_, self.n_scorers_ = members, train.scores.shape[1]
+        self.blend_ = Blend(tuple(self._part(m, fits[None][m], forms) for m in members))
+        self.prior_ = learn_prior([list(one.points.values()) for one in held])
+        self._judge(held, forms, tuple(names.values()))
         return self
 
-    def score(
-        self, X: npt.ArrayLike, *, sample_weight: Weights = None, scores: npt.ArrayLike | None = None
-    ) -> PoolScores:
-        """Score all rows of one new dataset, whose distribution of votes is looked at as well.
+    def score(self, X: npt.ArrayLike, *, sample_weight: Weights = None, scores: npt.ArrayLike | None = None) -> Scores:
+        """Score all rows of one new dataset, whose mean P is looked at as well.
 
         Parameters
         ----------
@@ -202,42 +158,67 @@ class Pool(BaseEstimator):
 
         Returns
         -------
-        PoolScores
+        Scores
         """
-        check_is_fitted(self, "weights_")
+        check_is_fitted(self, "blend_")
         target = Rows.from_arrays(X, scores, sample_weight)
         if target.scores.shape[1] != self.n_scorers_:
             raise InputError(
                 f"`scores` must have {self.n_scorers_} columns, as in `fit`. Got {target.scores.shape[1]}."
             )
-        if not self.n_scorers_:
-            return self._score_patterns(target)
-        return self._score(target)
-
-    def _score_patterns(self, target: Rows) -> PoolScores:
-        """Score each distinct pattern once."""
-        patterns, where = distinct_patterns(target.votes)
-        weights = weigh(where, target.weights, len(patterns))
-        found = self._score(Rows(patterns, np.empty((len(patterns), 0)), weights))
-        return replace(found, log_odds=found.log_odds[where])
-
-    def _score(self, target: Rows) -> PoolScores:
-        raw = {name: scorer(target) for name, scorer in self.scorers_.items()}
-        context = {name: context_of(values, target.weights) for name, values in raw.items()}
-        log_odds = sum(
-            weight * self.alignments_[form](raw[form[0]], context[form[0]])
-            for form, weight in self.form_weights_.items()
-        )
-        statistics = [context[name] for name in self.prior_members_]
-        return PoolScores(np.asarray(log_odds), self.prior_.predict(statistics), self.misfit_)
+        raw = self.blend_.raw(target)
+        contexts = self.blend_.contexts(raw, target.weights)
+        return Scores(self.blend_.log_odds(raw, contexts), self.prior_.predict(contexts), self.misfit_)
 
     def _chosen(self, train: LabeledRows) -> tuple[str, ...]:
-        possible = members_for(train.votes.shape[1], train.scores.shape[1])
+        possible = members_for(train.scores.shape[1])
         for name in self.members or ():
             check_choice(name, possible, "members")
         if not self.temperature > 0:
             raise InputError(f"`temperature` must be above 0. Got {self.temperature!r}.")
         return possible if self.members is None else tuple(self.members)
+
+    def _weigh(self, forms: "Mapping[FormKey, _Form]", members: Sequence[str]) -> None:
+        """Weigh each form by exp(-loss / temperature), and draw the weights towards those of simple members."""
+        by_dataset = np.array([form.losses for form in forms.values()])
+        losses, n = by_dataset.mean(axis=1), by_dataset.shape[1]
+        self.losses_ = dict(zip(forms, losses.tolist(), strict=True))
+        # Losses that differ by no more than chance weigh about the same: to choose among few datasets is to guess.
+        apart = by_dataset - by_dataset.mean(axis=0)
+        noise = float(np.sqrt(apart.var(axis=1, ddof=1).mean() / n))
+        self.temperature_ = max(self.temperature, NOISE * noise)
+        raw = np.exp(-(losses - losses.min()) / self.temperature_)
+        simple = np.array([name in simple_members(members) for name, _ in forms], dtype=np.float64)
+        shares = (n * raw / raw.sum() + PSEUDO_DATASETS * simple / simple.sum()) / (n + PSEUDO_DATASETS)
+        self.form_weights_: dict[FormKey, float] = dict(zip(forms, shares.tolist(), strict=True))
+        self.weights_ = {name: self.form_weights_[name, False] + self.form_weights_[name, True] for name in members}
+
+    def _part(self, name: str, scorer: Scorer, forms: "Mapping[FormKey, _Form]") -> Part:
+        """Return a member and what it adds: both of its forms are linear in its score and its context."""
+        pairs = [(self.form_weights_[name, use], forms[name, use].alignment) for use in (False, True)]
+        intercept, slope, context = (
+            sum(weight * getattr(align, term) for weight, align in pairs) for term in ("intercept", "slope", "context")
+        )
+        return Part(name, scorer, intercept, slope, context)
+
+    def _judge(self, held: "Sequence[_HeldOut]", forms: "Mapping[FormKey, _Form]", names: Sequence[str]) -> None:
+        """Learn from datasets left out how far P was off there."""
+        found = [_combined(i, one, forms, self.form_weights_) for i, one in enumerate(held)]
+        rows = [
+            LeftOutRows(log_odds + shift, one.ones, one.zeros, one.cell)
+            for log_odds, shift, one in zip(found, self.prior_.left_out_, held, strict=True)
+        ]
+        self.misfit_ = learn_misfit(rows)
+        points = (LeftOut.from_rows(one.log_odds, one.ones, one.zeros) for one in rows)
+        self.left_out_ = dict(zip(names, points, strict=True))
+        inner = [_balanced_scores(z, one.ones, one.zeros) for z, one in zip(found, held, strict=True)]
+        self.inner_log_loss_, self.inner_balanced_accuracy_ = (float(value) for value in np.mean(inner, axis=0))
+
+
+def fit_members(train: LabeledRows, without: int | None, names: Sequence[str], seed: int) -> dict[str, Scorer]:
+    """Fit members on all datasets, or on all but one."""
+    kept = train if without is None else train.without(without)
+    return {name: MEMBERS[name](kept, seed) for name in names}
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,14 +250,13 @@ class _Form:
 
     alignment: Alignment
     without: list[Alignment]
-    loss: float
+    losses: list[float]
 
 
-def _held(train: LabeledRows, group: int, members: Mapping[str, Member], seed: int) -> _HeldOut:
+def _held(rows: LabeledRows, fitted: Mapping[str, Scorer]) -> _HeldOut:
     """Score one dataset by fits on the others."""
-    others, rows = train.without(group), train.only(group)
     ones, zeros = rows.weights * (rows.labels == 1), rows.weights * (rows.labels == 0)
-    raw = {name: fit(others, seed)(rows) for name, fit in members.items()}
+    raw = {name: scorer(rows) for name, scorer in fitted.items()}
     points = {name: LeftOut.from_rows(score, ones, zeros) for name, score in raw.items()}
     return _HeldOut(ones, zeros, distinct_patterns(rows.votes)[1], raw, points)
 
@@ -286,14 +266,7 @@ def _fit_form(name: str, held: Sequence[_HeldOut], *, use_context: bool) -> _For
     points = [one.points[name] for one in held]
     without = [fit_alignment(points[:i] + points[i + 1 :], use_context=use_context) for i in range(len(points))]
     losses = [balanced_log_loss(align(p.score, p.context), p) for align, p in zip(without, points, strict=True)]
-    return _Form(fit_alignment(points, use_context=use_context), without, float(np.mean(losses)))
-
-
-def _softmin(losses: Mapping[FormKey, float], temperature: float) -> dict[FormKey, float]:
-    """Return weights exp(-loss / temperature) that sum to 1."""
-    values = np.array(list(losses.values()))
-    raw = np.exp(-(values - values.min()) / temperature)
-    return dict(zip(losses, (raw / raw.sum()).tolist(), strict=True))
+    return _Form(fit_alignment(points, use_context=use_context), without, losses)
 
 
 def _combined(i: int, one: _HeldOut, forms: Mapping[FormKey, _Form], weights: Mapping[FormKey, float]) -> Floats:
@@ -306,24 +279,27 @@ def _combined(i: int, one: _HeldOut, forms: Mapping[FormKey, _Form], weights: Ma
     )
 
 
-def _labeled(
+def labeled_rows(
     X: npt.ArrayLike,
     y: npt.ArrayLike,
     groups: npt.ArrayLike,
-    sample_weight: Weights,
-    scores: npt.ArrayLike | None,
-) -> LabeledRows:
-    """Check labeled rows, leave out those of weight 0, and return them."""
+    sample_weight: Weights = None,
+    scores: npt.ArrayLike | None = None,
+) -> tuple[LabeledRows, dict[int, str]]:
+    """Check labeled rows and leave out those of weight 0; return them with the name of each dataset by its code."""
     panel = Rows.from_arrays(X, scores, sample_weight)
     labels = check_labels(y, len(panel.votes))
     names, codes = np.unique(np.asarray(groups).astype(str), return_inverse=True)
     check_consistent_length(codes, len(labels), "groups")
     kept = panel.weights > 0
-    present = len(np.unique(codes[kept]))
-    if present < MIN_DATASETS:
-        raise InputError(f"`groups` must name at least {MIN_DATASETS} datasets. Got {present}.")
+    present = np.unique(codes[kept])
+    if len(present) < MIN_DATASETS:
+        raise InputError(f"`groups` must name at least {MIN_DATASETS} datasets. Got {len(present)}.")
     check_both_classes(labels[kept], names[codes[kept]], name="y")
-    return _in_order(LabeledRows(panel.votes, panel.scores, panel.weights, labels, grouped(codes)).rows(kept))
+    folds = grouped(codes)
+    rows = _in_order(LabeledRows(panel.votes, panel.scores, panel.weights, labels, folds).rows(kept))
+    by_code = dict(zip(folds[kept].tolist(), names[codes[kept]].tolist(), strict=True))
+    return rows, {code: by_code[code] for code in sorted(by_code)}
 
 
 def _in_order(train: LabeledRows) -> LabeledRows:

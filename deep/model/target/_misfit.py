@@ -1,4 +1,4 @@
-"""What is believed of a dataset without labels: its prior, and how far log-odds may be off there."""
+"""How far log-odds may be off on a dataset without labels."""
 
 from dataclasses import dataclass
 
@@ -22,28 +22,6 @@ START_DATASETS = 3
 
 MAX_LOG_ODDS = 30.0
 """A rate nearer to 0 or 1 has no variance of counting that a float can hold."""
-
-
-@dataclass(frozen=True)
-class PriorEstimate:
-    """A dataset's share of consistent items, as far as it can be known without labels.
-
-    Parameters
-    ----------
-    estimate, low, high : float
-        In [0, 1].
-    refused : bool
-        True where nothing could be learned from the dataset itself: the estimate is then the training
-        datasets' mean, and the interval as wide as they lie apart.
-    why : str or None
-        The reason, in a sentence.
-    """
-
-    estimate: float
-    low: float
-    high: float
-    refused: bool
-    why: str | None
 
 
 @dataclass(frozen=True, eq=False)

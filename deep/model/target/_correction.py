@@ -1,55 +1,18 @@
-"""A model on datasets it never saw: their prior, and how a few labels of one correct it there."""
+"""A few labels of a dataset, and how they correct a model there."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
 from deep._checks import Floats, Mask
 from deep._odds import P_MIN, at_prior, expit, logit
-from deep.model.target._align import context_of
 from deep.model.target._clusters import labeled_rows
-from deep.model.target._misfit import LeftOutRows, Misfit, PriorEstimate, learn_misfit
-
-if TYPE_CHECKING:
-    from deep.model.target._prior import LearnedPrior
-
+from deep.model.target._misfit import Misfit
 
 TIE = 1e-9
 """Log-odds this close to the threshold are at it: rounding must not decide."""
-
-
-@dataclass(frozen=True, eq=False)
-class Adaptation:
-    """Knowledge about a dataset without labels, learned by leaving each training dataset out.
-
-    Parameters
-    ----------
-    contexts : mapping of str to float
-        By training dataset: log-odds of the mean P there, by fits without it.
-    priors : mapping of str to float
-        By training dataset: its share of consistent items.
-    misfit : Misfit
-        How far P at the estimated prior was off there.
-    """
-
-    contexts: Mapping[str, float]
-    priors: Mapping[str, float]
-    misfit: Misfit
-
-    @cached_property
-    def prior(self) -> "LearnedPrior":
-        """Return the line from context to prior."""
-        from deep.model.target._prior import LearnedPrior
-
-        return LearnedPrior().fit(list(self.contexts.values()), [self.priors[name] for name in self.contexts])
-
-    def estimate(self, p: Floats, weights: Floats | None = None) -> PriorEstimate:
-        """Return the prior of a dataset of which only P(consistent) at equal class weights is known."""
-        return self.prior.predict(context_of(logit(p), np.ones(len(p)) if weights is None else weights))
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,29 +107,3 @@ class Correction:
 
     def _log_odds(self, p: Floats) -> Floats:
         return np.asarray(self.intercept + self.slope * logit(at_prior(p, self.prior)))
-
-
-def learn_adaptation(left_out: Floats, counts: npt.NDArray[np.int64], datasets: tuple[str, ...]) -> Adaptation:
-    """Learn from each training dataset what the fits without it say of it.
-
-    Parameters
-    ----------
-    left_out : ndarray of float, shape (n_patterns, n_datasets)
-        P(consistent) of each pattern by the chain fitted without the dataset.
-    counts : ndarray of int, shape (n_patterns, n_datasets, 2)
-        Rows by pattern, dataset and label.
-    datasets : tuple of str
-    """
-    from deep.model.target._prior import LearnedPrior
-
-    z = logit(left_out)
-    rows = counts.sum(axis=2).astype(float)
-    contexts = [context_of(z[:, d], rows[:, d]) for d in range(len(datasets))]
-    priors = (counts[..., 1].sum(axis=0) / rows.sum(axis=0)).tolist()
-    line = LearnedPrior().fit(contexts, priors)
-    cells = np.arange(len(z))
-    ones, zeros = counts[..., 1].astype(float), counts[..., 0].astype(float)
-    misfit = learn_misfit(
-        [LeftOutRows(z[:, d] + line.left_out_[d], ones[:, d], zeros[:, d], cells) for d in range(len(datasets))]
-    )
-    return Adaptation(dict(zip(datasets, contexts, strict=True)), dict(zip(datasets, priors, strict=True)), misfit)

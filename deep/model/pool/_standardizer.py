@@ -7,7 +7,7 @@ import numpy as np
 from deep._checks import Floats
 from deep._odds import logit
 from deep.features import weigh
-from deep.model.pool._rows import LabeledRows
+from deep.model.linear import LabeledRows
 
 SHARE_CLIP = 0.01
 """A score or its rank is held within [SHARE_CLIP, 1 - SHARE_CLIP]: an extreme score is no more than extreme."""

@@ -1,0 +1,154 @@
+"""Few labeled datasets: nothing is chosen on them; three ways to add up votes are averaged."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from deep._checks import Floats, Votes
+from deep._odds import expit
+from deep.calibration import fit_logistic
+from deep.model.linear._linear import Linear
+from deep.model.linear._rows import LabeledRows
+
+TIE = 0.001
+"""Weight of the mean vote beside the best judge's: it decides where that judge gave no vote."""
+
+RIDGE = 0.03
+"""Penalty of the ridge regression, against a mean log loss and features of about unit scale."""
+
+
+@dataclass(frozen=True, eq=False)
+class Weighed:
+    """Signed votes of labeled rows, and balanced weights.
+
+    Parameters
+    ----------
+    signed : ndarray of float, shape (n_examples, n_voters)
+        +1, -1, or 0 for no vote.
+    labels : ndarray of int8, shape (n_examples,)
+    weights : ndarray of float, shape (n_examples,)
+        Every dataset x class weighs the same; they sum to 1.
+    sizes : ndarray of float, shape (2,)
+        Rows of label 0 and of label 1.
+    """
+
+    signed: Floats
+    labels: Votes
+    weights: Floats
+    sizes: Floats
+
+    @classmethod
+    def of(cls, train: LabeledRows) -> "Weighed":
+        """Return the votes of training rows with their balanced weights."""
+        weights = train.balanced()
+        sizes = np.array([train.weights[train.labels == label].sum() for label in (0, 1)])
+        return cls(signed_votes(train.votes), train.labels, weights / weights.sum(), sizes)
+
+
+def signed_votes(votes: Votes) -> Floats:
+    """Return votes as +1, -1, and 0 for none."""
+    return np.asarray((votes == 1).astype(np.float64) - (votes == 0))
+
+
+def fit_best_judge(train: LabeledRows) -> Linear:
+    """Return the vote of the judge with the largest difference of its rates in the two classes, calibrated."""
+    rows = Weighed.of(train)
+    coef = np.full(rows.signed.shape[1], TIE / rows.signed.shape[1])
+    coef[best_judge(train)] += 1.0
+    return _calibrated(coef, rows)
+
+
+def best_judge(train: LabeledRows) -> int:
+    """Return the column whose share of 1 among its votes differs most between the two classes."""
+    ones, zeros = _rates(Weighed.of(train), smoothing=0.0)
+    return int(np.argmax(ones - zeros))
+
+
+def fit_majority(train: LabeledRows) -> Linear:
+    """Return the mean vote of all judges, calibrated: a majority with a learned threshold."""
+    rows = Weighed.of(train)
+    return _calibrated(np.full(rows.signed.shape[1], 1.0 / rows.signed.shape[1]), rows)
+
+
+def fit_ridge(train: LabeledRows) -> Linear:
+    """Return a ridge regression on all judges, none of which counts against its vote, calibrated.
+
+    A judge is penalised the less the more its rates in the two classes differ (Youden's index), as in the adaptive
+    lasso [1]_.
+
+    References
+    ----------
+    .. [1] H. Zou, "The adaptive lasso and its oracle properties", JASA 101, 2006.
+       https://doi.org/10.1198/016214506000000735
+    """
+    from scipy.optimize import minimize
+
+    rows = Weighed.of(train)
+    ones, zeros = _rates(rows, smoothing=1.0)
+    youden = np.maximum(ones - zeros, 0.0)
+    scale = youden / (np.sqrt((youden**2).mean()) or 1.0) / np.sqrt(len(youden))
+    features, y, w = rows.signed * scale, rows.labels, rows.weights
+
+    def objective(theta: Floats) -> tuple[float, Floats]:
+        z = theta[0] + features @ theta[1:]
+        residual = w * (expit(z) - y)
+        loss = w @ (np.logaddexp(0.0, z) - y * z) + RIDGE / 2 * theta[1:] @ theta[1:]
+        return float(loss), np.concatenate([[residual.sum()], features.T @ residual + RIDGE * theta[1:]])
+
+    bounds = [(None, None)] + [(0.0, None)] * len(scale)
+    options = {"maxiter": 500, "ftol": 1e-13, "gtol": 1e-8}
+    found = minimize(objective, np.zeros(len(bounds)), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    return _calibrated(found.x[1:] * scale, rows)
+
+
+def fit_average(train: LabeledRows) -> Linear:
+    """Return the mean log-odds of the best judge, the majority and a ridge regression on all judges.
+
+    With one to three labeled datasets no choice among aggregators, and no subset of judges, can be told from chance.
+    Averaging what is simple loses least: docs/which-fit.md has the figures.
+
+    Parameters
+    ----------
+    train : LabeledRows
+        Of one dataset or more.
+
+    Returns
+    -------
+    Linear
+    """
+    members = [fit(train) for fit in (fit_best_judge, fit_majority, fit_ridge)]
+    return Linear.mean(members)
+
+
+def _rates(rows: Weighed, *, smoothing: float) -> tuple[Floats, Floats]:
+    """Return each judge's share of 1 among its votes in class 1 and in class 0; 0.5 where it never votes."""
+    n = rows.sizes.sum()
+    found = []
+    for label in (1, 0):
+        kept = rows.labels == label
+        said = rows.signed[kept]
+        ones, cast = (n * (rows.weights[kept] @ part) for part in (said == 1, said != 0))
+        total = cast + 2 * smoothing
+        found.append(np.where(total > 0, (ones + smoothing) / np.where(total > 0, total, 1.0), 0.5))
+    return found[0], found[1]
+
+
+def _calibrated(coef: Floats, rows: Weighed) -> Linear:
+    """Return the sum of votes with a slope and an intercept; nothing at all where the slope would be negative.
+
+    Labels are drawn towards 0.5 by one row a class, as Platt did [1]_: where few rows are separable the slope stays
+    finite and honest.
+
+    References
+    ----------
+    .. [1] J. Platt, "Probabilistic outputs for support vector machines", 1999.
+    """
+    score = rows.signed @ coef
+    values, where = np.unique(score, return_inverse=True)
+    doubt = 1.0 / (rows.sizes + 2.0)
+    ones, zeros = (np.bincount(where, rows.weights * (rows.labels == c), len(values)) for c in (1, 0))
+    success = ones * (1 - doubt[1]) + zeros * doubt[0]
+    design = np.column_stack([np.ones(len(values)), values])
+    penalty = np.diag([1e-9, 1e-6])
+    intercept, slope = fit_logistic(design, ones + zeros, success, centre=np.zeros(2), penalty=penalty).tolist()
+    return Linear.signed(intercept, slope * coef) if slope > 0 else Linear.signed(0.0, 0.0 * coef)

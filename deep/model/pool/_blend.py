@@ -1,0 +1,102 @@
+"""Several scorers made one: aligned to each other by what was learned on datasets that none of them saw."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from deep._checks import Floats
+from deep._odds import P_MIN, expit, logit
+from deep.features import distinct_patterns, weigh
+from deep.model.linear import Rows
+from deep.model.pool._scorers import Scorer
+from deep.model.target import Misfit, PriorEstimate, context_of
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One scorer and what it adds to the log-odds: intercept + slope * score + context * (its context).
+
+    Parameters
+    ----------
+    name : str
+    scorer : Scorer
+    intercept, slope, context : float
+        Its context is the log-odds of its mean P over the dataset. `context` is mostly below 0: where a scorer finds
+        a whole dataset consistent, part of that is leniency.
+    """
+
+    name: str
+    scorer: Scorer
+    intercept: float = 0.0
+    slope: float = 1.0
+    context: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Blend:
+    """The sum of what several scorers add, at equal class weights.
+
+    Parameters
+    ----------
+    parts : tuple of Part
+    """
+
+    parts: tuple[Part, ...]
+
+    def raw(self, rows: Rows) -> Floats:
+        """Return each part's own log-odds, shape (n_parts, n_examples); votes alone are scored once a pattern."""
+        if rows.scores.shape[1]:
+            return np.array([part.scorer(rows) for part in self.parts])
+        patterns, where = distinct_patterns(rows.votes)
+        distinct = Rows(patterns, np.empty((len(patterns), 0)), weigh(where, rows.weights, len(patterns)))
+        return np.array([part.scorer(distinct) for part in self.parts])[:, where]
+
+    def contexts(self, raw: Floats, weights: Floats) -> Floats:
+        """Return the context of each part on a dataset, shape (n_parts,)."""
+        return np.array([context_of(row, weights) for row in raw])
+
+    def log_odds(self, raw: Floats, contexts: Floats) -> Floats:
+        """Return log-odds at equal class weights, shape (n_examples,)."""
+        slope = np.array([part.slope for part in self.parts])
+        return np.asarray(slope @ raw + self._offset(contexts))
+
+    def _offset(self, contexts: Floats) -> float:
+        return float(sum(part.intercept + part.context * c for part, c in zip(self.parts, contexts, strict=True)))
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """P(consistent) of the rows of one dataset, and what is believed of that dataset.
+
+    Parameters
+    ----------
+    log_odds : ndarray of float, shape (n_examples,)
+        Of P(consistent) as if both classes were equally frequent: decide at 0 for balanced accuracy.
+    prior : PriorEstimate
+        The dataset's share of consistent items.
+    misfit : Misfit
+        How far P may be off, as the training datasets tell.
+    """
+
+    log_odds: Floats
+    prior: PriorEstimate
+    misfit: Misfit
+
+    @property
+    def p_uniform(self) -> Floats:
+        """Return P(consistent) if both classes were equally frequent."""
+        return np.clip(expit(self.log_odds), P_MIN, 1 - P_MIN)
+
+    @property
+    def p_consistent(self) -> Floats:
+        """Return P(consistent) at the estimated prior."""
+        return np.clip(expit(self.at_prior), P_MIN, 1 - P_MIN)
+
+    @property
+    def at_prior(self) -> Floats:
+        """Return the log-odds of P(consistent) at the estimated prior."""
+        return self.log_odds + logit(self.prior.estimate, clip=0.0)
+
+    def interval(self, counts: Floats | None = None) -> tuple[Floats, Floats]:
+        """Return the bounds of `p_consistent` at level 0.9; of the rate observed in `counts` rows where given."""
+        return self.misfit.interval(self.at_prior, counts)
