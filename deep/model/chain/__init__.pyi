@@ -31,4 +31,5 @@ from ._training import group_weights as group_weights
 from ._training import grouped as grouped
 from ._training import grouped_note as grouped_note
 from ._training import inner_folds as inner_folds
+from ._training import row_folds as row_folds
 from ._training import training_set as training_set

@@ -1,13 +1,13 @@
+from ._chain_scorer import ChainScorer as ChainScorer
 from ._columns import other_columns as other_columns
 from ._explain import Contribution as Contribution
 from ._export import export_table as export_table
 from ._load import load as load
-from ._model import PRIOR as PRIOR
 from ._model import Model as Model
 from ._model import check_prior as check_prior
-from ._score_prior import prior_lines as prior_lines
-from ._score_prior import score_at_learned_prior as score_at_learned_prior
+from ._score_votes import ScoredFile as ScoredFile
 from ._score_votes import ScoreOptions as ScoreOptions
+from ._score_votes import prior_lines as prior_lines
 from ._score_votes import score_file as score_file
 from ._score_votes import score_rows as score_rows
 from ._score_votes import score_schema as score_schema

@@ -2,33 +2,63 @@
 
 import json
 from collections.abc import Mapping
+from functools import singledispatch
 from hashlib import sha256
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from deep._files import whole_file
 from deep.exceptions import InputError
-from deep.model.chain import KeptCells
+from deep.features import Cells
+from deep.model.file._chain_scorer import ChainScorer
 from deep.model.file._table import Table, pattern_text
 from deep.model.file._voters import Voter
-from deep.model.target import Adaptation, Correction, Misfit
+from deep.model.pool import Part, ScoreForest, ScoreSum, Standardizer, Trees, VoteForest, VoteSum
+from deep.model.target import Correction, FixedPrior, LearnedPrior, LeftOut, Misfit, ShiftedPrior
+
+if TYPE_CHECKING:
+    from deep.model.file._model import Model
 
 FORMAT = "deep model"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 REPORT = {
     "created": str,
-    "selector": str,
-    "prior": float,
-    "inner": dict,
-    "left_out": dict,
+    "chosen": dict,
+    "left_out_scores": dict,
     "notes": list,
     "training_datasets": dict,
     "versions": dict,
     "provenance": dict,
 }
-"""The keys of the file that describe and decide nothing, besides `calibrator.map`."""
+"""The keys of the file that describe and decide nothing."""
+
+Entry = dict[str, Any]
+"""An object of the file."""
+
+
+def model_values(model: "Model") -> Entry:
+    """Return the content of a model's file."""
+    content = {
+        "format": FORMAT,
+        "schema_version": SCHEMA_VERSION,
+        "method": model.method,
+        "voters": [voter_values(voter) for voter in model.voters],
+        "score_names": list(model.score_names),
+        "target": model.target,
+        **{name: model.report[name] for name in REPORT},
+        "prior": rule_values(model.prior_rule),
+        "misfit": misfit_values(model.misfit),
+        "correction": None if model.correction is None else correction_values(model.correction),
+        "contexts": model.contexts.tolist(),
+        "parts": [part_values(part) for part in model.blend.parts],
+        "left_out": {name: left_out_values(one) for name, one in model.left_out.items()},
+        "training_cells": cell_values(model.cells, model.cells.groups),
+    }
+    return {**content, "checksum": checksum(content)}
 
 
 def checksum(content: Mapping[str, object]) -> str:
@@ -38,51 +68,134 @@ def checksum(content: Mapping[str, object]) -> str:
     return sha256(text.encode("ascii")).hexdigest()
 
 
-def adaptation_values(adaptation: Adaptation) -> dict[str, object]:
-    """Return the adaptation learned from datasets left out, as JSON values."""
+def part_values(part: Part) -> Entry:
+    """Return one part of a blend."""
+    terms = {name: getattr(part, name) for name in ("name", "intercept", "slope", "context")}
+    return {**terms, "scorer": scorer_values(part.scorer)}
+
+
+@singledispatch
+def scorer_values(scorer: object) -> Entry:
+    """Return a scorer, with its kind."""
+    raise TypeError(f"no file holds a {type(scorer).__name__}")
+
+
+@scorer_values.register
+def _vote_sum(scorer: VoteSum) -> Entry:
+    linear = scorer.linear
+    return {"kind": "vote-sum", "intercept": linear.intercept, "ones": _list(linear.ones), "zeros": _list(linear.zeros)}
+
+
+@scorer_values.register
+def _score_sum(scorer: ScoreSum) -> Entry:
     return {
-        "contexts": dict(adaptation.contexts),
-        "priors": dict(adaptation.priors),
-        "misfit": _misfit_values(adaptation.misfit),
+        "kind": "score-sum",
+        "columns": list(scorer.columns),
+        "standardizer": _standardizer(scorer.standardizer),
+        "intercept": scorer.intercept,
+        "coef": _list(scorer.coef),
     }
 
 
-def correction_values(correction: Correction) -> dict[str, object]:
-    """Return the correction learned from labels of one dataset, as JSON values."""
-    parts = {"covariance": correction.covariance.tolist(), "misfit": _misfit_values(correction.misfit)}
-    return {**vars(correction), **parts}
+@scorer_values.register
+def _vote_forest(scorer: VoteForest) -> Entry:
+    return {"kind": "vote-forest", "trees": _trees(scorer.trees)}
 
 
-def _misfit_values(misfit: Misfit) -> dict[str, object]:
-    arrays = {"mean": misfit.mean, "covariance": misfit.covariance, "worst": misfit.worst}
-    return {**vars(misfit), **{name: None if of is None else of.tolist() for name, of in arrays.items()}}
+@scorer_values.register
+def _score_forest(scorer: ScoreForest) -> Entry:
+    return {
+        "kind": "score-forest",
+        "standardizer": _standardizer(scorer.standardizer),
+        "trees": _trees(scorer.trees),
+    }
 
 
-def voter_values(voter: Voter) -> dict[str, object]:
+@scorer_values.register
+def _chain(scorer: ChainScorer) -> Entry:
+    spec, kept = scorer.spec, scorer.kept
+    cells = cell_values(kept.joint, kept.joint.groups)
+    cells |= {"group_by": kept.group_by, "folds": list(kept.folds), "weighting": kept.weighting}
+    if scorer.table is None:  # what a later fit from these cells must come back to
+        cells["p"] = _list(scorer.predict(kept.joint.patterns))
+    return {
+        "kind": "chain",
+        "recipe": spec.recipe,
+        "ensembler": {"name": spec.ensembler, "params": dict(spec.params), "random_state": spec.random_state},
+        "calibrator": spec.calibrator,
+        "table": None if scorer.table is None else table_values(scorer.table),
+        "cells": cells,
+    }
+
+
+def _standardizer(found: Standardizer) -> Entry:
+    knots = [{"scores": _list(scores), "ranks": _list(ranks)} for scores, ranks in found.knots]
+    return {"knots": knots, "centre": _list(found.centre), "scale": _list(found.scale)}
+
+
+def _trees(trees: Trees) -> Entry:
+    return {name: _list(values) for name, values in vars(trees).items()}
+
+
+def rule_values(rule: object) -> Entry:
+    """Return how a prior is estimated."""
+    if isinstance(rule, FixedPrior):
+        return {"rule": "fixed", **vars(rule.estimate)}
+    assert isinstance(rule, LearnedPrior | ShiftedPrior)  # the other two
+    found = {"statistics": rule.statistic_.tolist(), "priors": _list(rule.priors_)}
+    if isinstance(rule, LearnedPrior):
+        return {"rule": "learned", **found}
+    return {
+        "rule": "shifted",
+        **found,
+        "class_means": None if rule.class_means_ is None else rule.class_means_.tolist(),
+    }
+
+
+def misfit_values(misfit: Misfit) -> Entry:
+    """Return how far P may be off."""
+    parts = {name: getattr(misfit, name) for name in ("n_datasets", "cell_spread")}
+    worst = None if misfit.worst is None else _list(misfit.worst)
+    return {"mean": _list(misfit.mean), "covariance": misfit.covariance.tolist(), **parts, "worst": worst}
+
+
+def correction_values(correction: Correction) -> Entry:
+    """Return the correction learned from labels of one dataset."""
+    rest = {name: value for name, value in vars(correction).items() if name != "misfit"}
+    return {**rest, "covariance": correction.covariance.tolist()}
+
+
+def left_out_values(one: LeftOut) -> Entry:
+    """Return a training dataset's log-odds by fits without it."""
+    return {"log_odds": _list(one.score), "ones": _list(one.ones), "zeros": _list(one.zeros)}
+
+
+def voter_values(voter: Voter) -> Entry:
     """Return a voter, and the parts of its name."""
     parts = {"name": voter.name, "id": voter.id, "version": voter.version, "model": voter.model}
     return {**parts, "details": dict(voter.details)}
 
 
-def table_values(table: Table) -> dict[str, object]:
+def table_values(table: Table) -> Entry:
     """Return the columns of a table of patterns."""
-    return {name: None if values is None else values.tolist() for name, values in vars(table).items()}
+    return {name: _list(values) for name, values in vars(table).items()}
 
 
-def cell_values(kept: KeptCells) -> dict[str, object]:
-    """Return the training cells, each with its count."""
-    pattern, group, label = np.nonzero(kept.joint.counts)
+def cell_values(cells: Cells, groups: tuple[str, ...]) -> Entry:
+    """Return training cells, each with its count."""
+    pattern, group, label = np.nonzero(cells.counts)
     return {
-        "group_by": kept.group_by,
-        "groups": [
-            {"dataset": dataset, "fold": fold} for dataset, fold in zip(kept.joint.groups, kept.folds, strict=True)
-        ],
-        "patterns": pattern_text(kept.joint.patterns),
+        "groups": list(groups),
+        "patterns": pattern_text(cells.patterns),
         "cell_pattern": pattern.tolist(),
         "cell_group": group.tolist(),
         "cell_label": label.tolist(),
-        "cell_count": kept.joint.counts[pattern, group, label].tolist(),
+        "cell_count": cells.counts[pattern, group, label].tolist(),
     }
+
+
+def _list(values: npt.NDArray[Any]) -> list[Any]:
+    return list(values.tolist())
 
 
 def write_document(content: Mapping[str, object], path: str | Path) -> None:

@@ -79,14 +79,15 @@ def export_table(model: Model, out: Path, to: Literal["csv", "parquet", "sql"], 
 
 def _rows(model: Model) -> tuple[npt.NDArray[np.int8], Floats]:
     """Return every pattern, and its probability."""
-    if model.table is None:
+    if model.table is None or model.score_names:
         raise InputError(
             f"`model` must have at most {MAX_TABLE_VOTERS} voters to be a table. Got {len(model.voters)}. "
             "Fit one with smaller --sizes."
         )
     if COLUMN in (name.lower() for name in model.voter_names):
         raise InputError(f"`model` must not have a voter named {COLUMN!r}, which is a column of the table. Got one.")
-    return pattern_grid(len(model.voters)), model.table.p
+    patterns = pattern_grid(len(model.voters))
+    return patterns, model.score(patterns, streamed=True)
 
 
 def _arrow_table(model: Model) -> "pa.Table":

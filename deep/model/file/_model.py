@@ -1,4 +1,4 @@
-"""A fitted chain that scores votes: by look-up where it has few voters, else by fitting it again once."""
+"""A fitted model that scores votes: what `deep fit` writes and `deep score` reads."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,81 +9,82 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Floats, Votes, check_labels, check_votes, column_names
-from deep._odds import P_MIN, at_prior, logit
+from deep._checks import Floats, Votes, check_votes, column_names
+from deep._odds import P_MIN, expit
 from deep.exceptions import InputError
-from deep.features import Cells, distinct_patterns
-from deep.model.chain import ChainSpec, KeptCells
-from deep.model.file._document import (
-    FORMAT,
-    REPORT,
-    SCHEMA_VERSION,
-    adaptation_values,
-    cell_values,
-    checksum,
-    correction_values,
-    table_values,
-    voter_values,
-    write_document,
-)
+from deep.features import Cells
+from deep.model.file._chain_scorer import ChainScorer
+from deep.model.file._document import model_values, write_document
 from deep.model.file._explain import Contribution, contributions
-from deep.model.file._table import Table, look_up
+from deep.model.file._table import MAX_TABLE_VOTERS, look_up, pattern_grid
 from deep.model.file._voters import Voter, match_columns
-from deep.model.target import Adaptation, Correction, PriorEstimate, Transfer, interval
+from deep.model.linear import Rows
+from deep.model.pool import Blend, Scores
+from deep.model.target import Correction, FixedPrior, LeftOut, Misfit, PriorEstimate, PriorRule
 from deep.records import ABSTAIN, VoteMatrix
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from deep.model.chain import Chain
+METHODS = ("average", "chain", "own-labels", "pool", "votes")
+"""How a model can have been fitted."""
 
 VotesLike = VoteMatrix | npt.ArrayLike
 """Rows of votes: a vote matrix, a data frame by name, or an array in the order of the voters."""
 
-PRIOR = 0.5
-"""The class prior at which a chain's probabilities stand: its fits weigh both classes alike."""
-
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """Voters, ensembler and calibrator, fitted; what ``deep fit`` writes and ``deep score`` reads.
+    """Judges, how their votes are added up, and what is believed of a dataset without labels.
 
     Parameters
     ----------
     voters : tuple of Voter
-    spec : ChainSpec
-        Ensembler, parameters, calibrator, recipe and seed.
-    kept : KeptCells
-        The training cells of these voters.
-    transfer : Transfer or None
-        What leaving datasets out told; None where there were fewer than three.
-    adaptation : Adaptation or None
-        What is known of the prior of new datasets; None where there were fewer than three to learn from.
-    table : Table or None
-        All patterns; None above 10 voters.
+    score_names : tuple of str
+        Soft scores beside the votes; mostly none.
+    method : {'average', 'chain', 'own-labels', 'pool', 'votes'}
+        How it was fitted; docs/which-fit.md tells when.
+    blend : Blend
+        From rows to log-odds at equal class weights.
+    prior_rule : PriorRule
+        From a dataset's contexts to its share of consistent items.
+    misfit : Misfit
+        How far P may be off on a dataset never seen.
+    contexts : ndarray of float, shape (n_parts,)
+        The mean of the training datasets, or those of the target where the model was adapted to one.
+    cells : Cells
+        The training rows, by dataset; where none was labeled, all are counted under label 0.
+    left_out : mapping of str to LeftOut
+        By training dataset: log-odds of P at the estimated prior by fits without it.
     report : mapping
-        What else the file says: training datasets, inner scores, calibrator knots, versions, date.
+        What else the file says: training datasets, inner scores, versions, date.
+    target : str, optional
+        The dataset that the model was adapted to.
     correction : Correction, optional
-        What labels of one dataset say of P there; the table holds it already.
+        What labels of that dataset say of P there.
 
     Examples
     --------
     >>> from deep.datasets import simulate_votes
     >>> from deep.model import fit
     >>> votes = simulate_votes(0)
-    >>> model = fit(votes, sizes=[3], ensembler="LogisticRegression", calibrator="platt")
-    >>> p = model.score(votes)
-    >>> len(p) == len(votes.votes), bool(0 < p.min() < 0.5 < p.max() < 1)
-    (True, True)
+    >>> model = fit(votes.rows(votes.datasets != "aggrefact-xsum"))
+    >>> p = model.score(votes.rows(votes.datasets == "aggrefact-xsum"))
+    >>> model.method, len(p), bool(0 < p.min() < 0.5 < p.max() < 1)
+    ('average', 558, True)
     """
 
     voters: tuple[Voter, ...]
-    spec: ChainSpec
-    kept: KeptCells
-    transfer: Transfer | None
-    adaptation: Adaptation | None
-    table: Table | None
+    score_names: tuple[str, ...]
+    method: str
+    blend: Blend
+    prior_rule: PriorRule
+    misfit: Misfit
+    contexts: Floats
+    cells: Cells
+    left_out: Mapping[str, LeftOut]
     report: Mapping[str, object]
+    target: str | None = None
     correction: Correction | None = None
 
     @property
@@ -92,57 +93,48 @@ class Model:
         return tuple(voter.name for voter in self.voters)
 
     @property
-    def prior(self) -> float:
-        """Return the class prior at which `score` stands unless told otherwise."""
-        return PRIOR
-
-    @property
-    def cells(self) -> Cells:
-        """Return the training cells of the model's voters, by training dataset."""
-        return self.kept.by_dataset
+    def chain(self) -> ChainScorer | None:
+        """Return the chain, where the model is one."""
+        scorer = self.blend.parts[0].scorer
+        return scorer if isinstance(scorer, ChainScorer) else None
 
     @cached_property
-    def chain(self) -> "Chain":
-        """Return the chain, fitted again from the training cells."""
-        from deep.model.chain import fit_chain
-
-        return fit_chain(self.spec, self.kept.training())
+    def table(self) -> Floats | None:
+        """Return P(consistent) of every pattern at equal class weights; None above 10 voters or with scores."""
+        return None if self._grid is None else self._uniform(self._grid)
 
     @cached_property
-    def chains_left_out(self) -> "tuple[Chain, ...]":
-        """Return the chain fitted without each training dataset, or each set of datasets with common documents."""
-        from deep.model.chain import fit_chain
+    def prior(self) -> PriorEstimate:
+        """Return the prior where a dataset is not known: that of the training datasets, or of the target."""
+        return self.prior_rule.predict(self.contexts)
 
-        return tuple(fit_chain(self.spec, self.kept.training(without=unit)) for unit in range(self.kept.n_units))
-
-    def predict(self, patterns: Votes) -> Floats:
-        """Return P(consistent) of rows of votes in the order of `voters`, shape (n_examples,).
+    def predict(self, patterns: Votes, scores: Floats | None = None) -> Floats:
+        """Return P(consistent) of rows at equal class weights and the training contexts, shape (n_examples,).
 
         Raises
         ------
         InputError
             A vote is out of range, or the number of columns differs.
         """
-        self._check_width(patterns)
-        if self.table is not None:
-            return look_up(self.table.p, patterns)
-        distinct, inverse = distinct_patterns(check_votes(patterns, name="votes", voters=self.voter_names))
-        p = self.chain.predict(distinct)
-        return (p if self.correction is None else self.correction.apply(p))[inverse]
+        return self._uniform(self.raw(self._rows(patterns, scores)))
 
-    def uncalibrated(self, patterns: Votes) -> Floats:
-        """Return the ensembler's own P(consistent) of rows of votes, as `predict` does the calibrated one."""
-        self._check_width(patterns)
-        if self.table is not None:
-            return look_up(self.table.uncalibrated, patterns)
-        distinct, inverse = distinct_patterns(check_votes(patterns, name="votes", voters=self.voter_names))
-        return self.chain.uncalibrated(distinct)[inverse]
+    def uncalibrated(self, patterns: Votes) -> Floats | None:
+        """Return the ensembler's own P(consistent) of rows of votes; None where the model is no chain."""
+        return None if self.chain is None else self.chain.uncalibrated(patterns)
+
+    def raw(self, rows: Rows) -> Floats:
+        """Return what each part of the blend says of rows, shape (n_parts, n_examples)."""
+        if self._grid is None:
+            return self.blend.raw(rows)
+        return np.array([look_up(values, rows.votes) for values in self._grid])
 
     def score(
         self,
         votes: VotesLike,
         *,
+        scores: npt.ArrayLike | None = None,
         prior: float | None = None,
+        streamed: bool = False,
         allow_mismatch: bool = False,
         allow_missing: bool = False,
     ) -> Floats:
@@ -151,9 +143,14 @@ class Model:
         Parameters
         ----------
         votes : VoteMatrix, DataFrame, or array-like of shape (n_examples, n_voters)
-            A matrix or frame is matched by column name; a plain array has the model's voters in their order.
+            A matrix or frame is matched by column name; a plain array has the model's voters in their order. Each
+            dataset of a matrix is scored by itself; rows of an array are one dataset.
+        scores : array-like of shape (n_examples, n_scorers), optional
+            Soft scores in the order of `score_names`, given where `fit` was given them.
         prior : float in (0, 1), optional
-            Share of label 1 that is expected among the rows; log-odds move by its log-odds. Default: 0.5.
+            Share of label 1 among the rows. Default: estimated from them.
+        streamed : bool, default=False
+            Score each row by itself, as one of a dataset like the mean of those that were trained on.
         allow_mismatch : bool, default=False
             Score votes of another prompt version or model, where the id is the same.
         allow_missing : bool, default=False
@@ -168,105 +165,91 @@ class Model:
         InputError
             A voter is missing or of another version or model, a vote is out of range, or `prior` is not in (0, 1).
         """
-        matrix = self.select(votes, allow_mismatch=allow_mismatch, allow_missing=allow_missing)
-        if self.table is None:
-            return self._at(prior, self.predict(matrix))
-        self._check_width(matrix)
-        return look_up(self._at(prior, self.table.p), matrix)
+        matching = {"allow_mismatch": allow_mismatch, "allow_missing": allow_missing}
+        found = self._by_dataset(votes, scores, prior=prior, streamed=streamed, **matching)
+        p = np.empty(sum(len(rows) for rows, _ in found))
+        for rows, one in found:
+            p[rows] = one.p_consistent
+        return p
 
     def intervals(
         self,
         votes: VotesLike,
         *,
+        scores: npt.ArrayLike | None = None,
         prior: float | None = None,
-        estimated: bool = False,
+        streamed: bool = False,
         allow_mismatch: bool = False,
         allow_missing: bool = False,
     ) -> Floats:
-        """Return the 90 % interval of P(consistent) of each row on a dataset never seen, shape (n_examples, 2).
+        """Return the 90 % interval of P(consistent) of each row, shape (n_examples, 2); parameters as in `score`."""
+        matching = {"allow_mismatch": allow_mismatch, "allow_missing": allow_missing}
+        found = self._by_dataset(votes, scores, prior=prior, streamed=streamed, **matching)
+        bounds = np.empty((sum(len(rows) for rows, _ in found), 2))
+        for rows, one in found:
+            bounds[rows] = np.column_stack(one.interval())
+        return bounds
 
-        NaN where the model was fitted on too few datasets to know. With `estimated` the prior is one that the model
-        estimated, and the interval covers its error too. The other parameters are those of `score`.
-        """
-        matrix = self.select(votes, allow_mismatch=allow_mismatch, allow_missing=allow_missing)
-        if estimated and self.adaptation is not None:
-            z = logit(self._at(prior, self.predict(matrix)))
-            return np.column_stack(self.adaptation.misfit.interval(z))
-        if self.transfer is None:
-            self._check_width(matrix)
-            return np.full((len(matrix), 2), np.nan)
-        if self.table is not None and self.table.low is not None and self.table.high is not None:
-            bounds = [look_up(self._at(prior, bound), matrix) for bound in (self.table.low, self.table.high)]
-            return np.column_stack(bounds)
-        distinct, inverse = distinct_patterns(check_votes(matrix, name="votes", voters=self.voter_names))
-        if self.correction is not None:
-            return np.column_stack(self.correction.interval(self.chain.predict(distinct)))[inverse]
-        left_out = np.column_stack([chain.predict(distinct) for chain in self.chains_left_out])
-        return self._at(prior, np.column_stack(interval(self.predict(distinct), left_out, self.transfer)))[inverse]
+    def scores_of(
+        self, votes: VotesLike, *, scores: npt.ArrayLike | None = None, prior: float | None = None, **matching: bool
+    ) -> Scores:
+        """Return all that is said of the rows of one dataset; parameters as in `score`."""
+        rows = self._rows(self.select(votes, **matching), scores)
+        raw = self.raw(rows)
+        contexts = self.contexts if self.target is not None else self.blend.contexts(raw, rows.weights)
+        return self.scores_at(raw, contexts, prior)
 
-    def _at(self, prior: float | None, p: Floats) -> Floats:
-        """Return probabilities at another class prior."""
-        if prior is None:
-            return p
-        if self.correction is not None:
-            raise InputError(
-                f"`prior` must not be given: the model was calibrated on labels of its target. Got {prior!r}."
-            )
-        return np.clip(at_prior(p, check_prior(prior)), P_MIN, 1 - P_MIN)
+    def scores_at(self, raw: Floats, contexts: Floats, prior: float | None = None) -> Scores:
+        """Return the scores of rows of which `raw` and the dataset's contexts are known."""
+        estimate = self.prior_rule.predict(contexts) if prior is None else self._given(prior)
+        return Scores(self.blend.log_odds(raw, contexts), estimate, self.misfit, self.correction)
 
     def estimate_prior(
-        self, votes: VotesLike, *, allow_mismatch: bool = False, allow_missing: bool = False
+        self, votes: VotesLike, *, scores: npt.ArrayLike | None = None, **matching: bool
     ) -> PriorEstimate:
-        """Estimate the share of consistent items in a whole dataset without labels.
+        """Estimate the share of consistent items in a whole dataset without labels, with its 90 % interval.
 
         Parameters
         ----------
         votes : VoteMatrix, DataFrame, or array-like of shape (n_examples, n_voters)
             Of one dataset, the more rows the better; the rest as in `score`.
-
-        Returns
-        -------
-        PriorEstimate
-            With an interval; `refused` where the dataset lies outside what the training datasets show.
-
-        Raises
-        ------
-        InputError
-            The model was fitted on fewer than three datasets, or is calibrated on labels of its target.
         """
-        if self.adaptation is None or self.correction is not None:
-            why = "three training datasets or more" if self.correction is None else "no labels of its target in it"
-            raise InputError(f"`model` must have {why} to estimate a prior. Give one with `prior`.")
-        matrix = self.select(votes, allow_mismatch=allow_mismatch, allow_missing=allow_missing)
-        return self.adaptation.estimate(self.predict(matrix))
+        return self.scores_of(votes, scores=scores, **matching).prior
 
-    def calibrated(self, votes: VotesLike, labels: npt.ArrayLike, *, everything: VotesLike | None = None) -> "Model":
-        """Return the model corrected by labels of one dataset: a slope and an intercept, shrunk towards none.
+    def adapted(
+        self,
+        votes: VotesLike,
+        labels: npt.ArrayLike | None = None,
+        *,
+        scores: npt.ArrayLike | None = None,
+        documents: npt.ArrayLike | None = None,
+        target: str = "target",
+    ) -> "Model":
+        """Return the model of one dataset: its contexts and prior are kept, and its labels correct P.
 
         Parameters
         ----------
-        votes : VoteMatrix, DataFrame, or array-like of shape (n_labels, n_voters)
-            Of the labeled items.
-        labels : array-like of shape (n_labels,)
-            0 or 1; one class alone is enough.
-        everything : like `votes`, optional
-            Of the whole dataset, labeled or not, to estimate its prior from first. Default: `votes`.
-
-        Raises
-        ------
-        InputError
-            As in `estimate_prior`, or labels and votes differ in length.
+        votes : VoteMatrix, DataFrame, or array-like of shape (n_examples, n_voters)
+            Of the whole dataset, labeled or not.
+        labels : array-like of shape (n_examples,), optional
+            1 or 0, and -1 where there is none; of items drawn at random.
+        scores : array-like of shape (n_examples, n_scorers), optional
+        documents : array-like of shape (n_examples,), optional
+            The document of each item.
+        target : str, default='target'
+            The dataset's name.
         """
-        prior = self.estimate_prior(votes if everything is None else everything).estimate
-        assert self.adaptation is not None  # checked by estimate_prior
-        matrix = self.select(votes)
-        y = check_labels(labels, len(matrix), name="labels")
-        correction = Correction.learn(self.adaptation.misfit, prior, self.predict(matrix), y)
-        table = self.table
-        if table is not None:
-            low, high = correction.interval(table.p)
-            table = replace(table, p=correction.apply(table.p), low=low, high=high)
-        return replace(self, table=table, correction=correction)
+        rows = self._rows(self.select(votes), scores)
+        raw = self.raw(rows)
+        contexts = self.blend.contexts(raw, rows.weights)
+        found = Scores(self.blend.log_odds(raw, contexts), self.prior_rule.predict(contexts), self.misfit)
+        known = None if labels is None or not (np.asarray(labels) >= 0).any() else labels
+        correction = None
+        if known is not None:
+            p, prior = found.p_uniform, found.prior.estimate
+            correction = Correction.learn(self.misfit, prior, p, known, documents=documents)
+        rule = FixedPrior(found.prior)
+        return replace(self, contexts=contexts, prior_rule=rule, target=target, correction=correction)
 
     def explain(self, votes: Sequence[int] | Mapping[str, int]) -> list[Contribution]:
         """Return the contribution of each vote of one row to the log-odds of P(consistent).
@@ -287,25 +270,7 @@ class Model:
 
     def document(self) -> dict[str, object]:
         """Return the content of the model's file; its floats come back bit for bit."""
-        spec, cells = self.spec, cell_values(self.kept)
-        if self.table is None:  # what a later fit from these cells must come back to
-            cells["p"] = self.predict(self.kept.joint.patterns).tolist()
-        content = {
-            "format": FORMAT,
-            "schema_version": SCHEMA_VERSION,
-            "voters": [voter_values(voter) for voter in self.voters],
-            "recipe": spec.recipe,
-            "weighting": self.kept.weighting,
-            "ensembler": {"name": spec.ensembler, "params": dict(spec.params), "random_state": spec.random_state},
-            "calibrator": {"name": spec.calibrator, "map": self.report["calibrator_map"]},
-            "interval": None if self.transfer is None else vars(self.transfer),
-            "adaptation": None if self.adaptation is None else adaptation_values(self.adaptation),
-            "correction": None if self.correction is None else correction_values(self.correction),
-            **{name: self.report[name] for name in REPORT},
-            "table": None if self.table is None else table_values(self.table),
-            "training_cells": cells,
-        }
-        return {**content, "checksum": checksum(content)}
+        return model_values(self)
 
     def save(self, path: str | Path) -> None:
         """Write the model as JSON, whole or not at all; :func:`load` reads it.
@@ -339,6 +304,55 @@ class Model:
         matrix = np.full((len(found), len(columns)), ABSTAIN, dtype=np.int8)
         matrix[:, [position for position, column in enumerate(columns) if column is not None]] = found
         return matrix
+
+    @cached_property
+    def _grid(self) -> Floats | None:
+        """Return what each part says of every pattern of votes."""
+        if self.score_names or len(self.voters) > MAX_TABLE_VOTERS:
+            return None
+        return self.blend.raw(Rows.from_arrays(pattern_grid(len(self.voters))))
+
+    def _uniform(self, raw: Floats) -> Floats:
+        return np.clip(expit(self.blend.log_odds(raw, self.contexts)), P_MIN, 1 - P_MIN)
+
+    def _rows(self, votes: Votes, scores: npt.ArrayLike | None) -> Rows:
+        self._check_width(votes)
+        rows = Rows.from_arrays(votes, scores)
+        if rows.scores.shape[1] != len(self.score_names):
+            names = ", ".join(self.score_names) or "none"
+            raise InputError(
+                f"`scores` must have the columns that the model was fitted on: {names}. Got {rows.scores.shape[1]}."
+            )
+        return rows
+
+    def _by_dataset(
+        self,
+        votes: VotesLike,
+        scores: npt.ArrayLike | None,
+        *,
+        prior: float | None,
+        streamed: bool,
+        **matching: bool,
+    ) -> list[tuple[npt.NDArray[np.intp], Scores]]:
+        """Return the rows of each dataset, and their scores."""
+        matrix = self.select(votes, **matching)
+        soft = None if scores is None else np.asarray(scores, dtype=np.float64)
+        if streamed:
+            raw = self.raw(self._rows(matrix, soft))
+            return [(np.arange(len(matrix)), self.scores_at(raw, self.contexts, prior))]
+        names = votes.datasets if isinstance(votes, VoteMatrix) else np.zeros(len(matrix))
+        found = []
+        for name in np.unique(names):
+            rows = np.flatnonzero(names == name)
+            found.append((rows, self.scores_of(matrix[rows], scores=None if soft is None else soft[rows], prior=prior)))
+        return found
+
+    def _given(self, prior: float) -> PriorEstimate:
+        if self.correction is not None:
+            raise InputError(
+                f"`prior` must not be given: the model was corrected by labels of its target. Got {prior!r}."
+            )
+        return PriorEstimate(check_prior(prior), prior, prior)
 
     @property
     def _listed(self) -> str:

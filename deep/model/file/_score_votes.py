@@ -1,8 +1,8 @@
-"""Score tables of votes, a piece at a time."""
+"""Score tables of votes in two passes, a piece at a time: the first finds each dataset's contexts, the second P."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,38 +10,99 @@ import numpy as np
 
 from deep._checks import Floats, Votes
 from deep._files import whole_file
-from deep.datasets import VOTE_COLUMNS, VoteRows, iter_votes, table_columns
+from deep._odds import expit
+from deep.datasets import VOTE_COLUMNS, VoteRows, iter_votes, join_scores, read_scores, read_votes, table_columns
+from deep.exceptions import InputError
+from deep.model.file._columns import other_columns
 from deep.model.file._model import Model
 from deep.model.file._voters import match_columns
+from deep.model.linear import Rows
+from deep.model.pool import Scores
+from deep.model.target import PriorEstimate, context_of_mean
 from deep.records import ABSTAIN
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow import csv, parquet
 
-COLUMNS = ("dataset", "item_id", "label", "p_consistent", "p_uncalibrated", "n_votes", "p_low", "p_high")
+COLUMNS = (
+    "dataset",
+    "item_id",
+    "label",
+    "p_consistent",
+    "p_uniform",
+    "p_uncalibrated",
+    "n_votes",
+    "p_low",
+    "p_high",
+)
+
+NO_SCORES = np.empty((0, 0))
 
 
 @dataclass(frozen=True)
 class ScoreOptions:
-    """How votes are matched to a model's voters, and at which class prior, given or estimated, they are scored."""
+    """How votes are matched to a model's voters, and at which class prior they are scored; None: the estimated one."""
 
     allow_mismatch: bool = False
     allow_missing: bool = False
     prior: float | None = None
-    estimated: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class _Piece:
+    """Some rows of a table: what names them, their votes in the order of the model, their scores, their dataset."""
+
+    rows: VoteRows
+    votes: Votes
+    scores: Floats
+    datasets: list[str]
+    dataset_of: np.ndarray  # position in `datasets` of each row
+
+
+@dataclass
+class _Sums:
+    """Sum of P by part and number of rows, of one dataset."""
+
+    p: Floats | float = 0.0
+    n: int = 0
+
+    def contexts(self) -> Floats:
+        """Return the context of each part."""
+        return np.array([context_of_mean(value / self.n) for value in np.atleast_1d(self.p)])
+
+
+@dataclass(frozen=True)
+class ScoredFile:
+    """What was scored: the number of rows, and the prior of each dataset."""
+
+    n: int
+    priors: dict[str, PriorEstimate] = field(default_factory=dict)
 
 
 def score_schema() -> "pa.Schema":
-    """Return the columns of scores: those of `scores.parquet`, and the interval."""
+    """Return the columns of scores."""
     import pyarrow as pa
 
-    kinds = (pa.string(), pa.string(), pa.int8(), pa.float64(), pa.float64(), pa.int64(), pa.float64(), pa.float64())
+    text, number = pa.string(), pa.float64()
+    kinds = (text, text, pa.int8(), number, number, number, pa.int64(), number, number)
     return pa.schema(list(zip(COLUMNS, kinds, strict=True)))
 
 
-def score_file(model: Model, paths: Sequence[str], out: Path, options: ScoreOptions) -> int:
-    """Score tables of votes into a CSV or Parquet file, and return the number of rows.
+def score_file(
+    model: Model, paths: Sequence[str], out: Path, options: ScoreOptions, scores: Sequence[str] = ()
+) -> ScoredFile:
+    """Score tables of votes into a CSV or Parquet file, each dataset at its own prior.
+
+    Parameters
+    ----------
+    model : Model
+    paths : sequence of str
+        Tables of votes. One Parquet file of any length is read twice and never held in memory.
+    out : Path
+    options : ScoreOptions
+    scores : sequence of str, optional
+        Tables of soft scores, where the model was fitted with some; they and the votes are held in memory.
 
     Raises
     ------
@@ -49,17 +110,107 @@ def score_file(model: Model, paths: Sequence[str], out: Path, options: ScoreOpti
         A table cannot be read, a voter of the model is missing or of another version or model, or an item comes
         twice. Nothing is written then.
     """
+    if bool(scores) != bool(model.score_names):
+        names = ", ".join(model.score_names)
+        what = f"be given with a model that was fitted on them: {names}" if names else "not be given with this model"
+        raise InputError(f"`scores` must {what}. Got {'none' if not scores else scores[0]!r}.")
+    sums: dict[str, _Sums] = {}
+    for piece in _pieces(model, paths, scores, options):
+        _add(sums, model, piece)
+    contexts = {name: model.contexts if model.target is not None else one.contexts() for name, one in sums.items()}
+    tables = (_table(model, piece, contexts, options) for piece in _pieces(model, paths, scores, options))
+    n = _write_tables(tables, out)
+    empty = np.empty((len(model.blend.parts), 0))
+    priors = {name: model.scores_at(empty, at, options.prior).prior for name, at in contexts.items()}
+    return ScoredFile(n, priors)
+
+
+def _add(sums: dict[str, _Sums], model: Model, piece: _Piece) -> None:
+    """Add the rows of a piece to the sums of their datasets."""
+    p = expit(model.raw(_rows(piece.votes, piece.scores)))
+    n = np.bincount(piece.dataset_of, minlength=len(piece.datasets))
+    by_part = [np.bincount(piece.dataset_of, weights=row, minlength=len(n)) for row in p]
+    for position, name in enumerate(piece.datasets):
+        one = sums.setdefault(name, _Sums())
+        one.p = one.p + np.array([part[position] for part in by_part])
+        one.n += int(n[position])
+
+
+def _pieces(model: Model, paths: Sequence[str], scores: Sequence[str], options: ScoreOptions) -> Iterator[_Piece]:
+    matching = {"allow_mismatch": options.allow_mismatch, "allow_missing": options.allow_missing}
+    if scores:
+        votes = read_votes(paths, ignore=other_columns(model, paths))
+        ignored = [name for name in table_columns(scores) if name not in (*VOTE_COLUMNS, *model.score_names)]
+        soft = join_scores(votes, read_scores(scores, ignore=ignored))
+        _check_score_names(model, soft.score_names)
+        columns = [soft.score_names.index(name) for name in model.score_names]
+        whole = VoteRows(votes.datasets, votes.example_ids, votes.labels, model.select(votes, **matching))
+        yield _piece(whole, whole.votes, soft.scores[:, columns])
+        return
     names = [name for name in table_columns(paths) if name not in VOTE_COLUMNS]
-    matched = match_columns(
-        model.voters, names, allow_mismatch=options.allow_mismatch, allow_missing=options.allow_missing
-    )
+    matched = match_columns(model.voters, names, **matching)
     read = list(dict.fromkeys(names[column] for column in matched if column is not None))
     # A voter without a column looks up the last one, of no votes.
     place = [len(read) if column is None else read.index(names[column]) for column in matched]
-    return write_tables((score_table(model, piece, options, place) for piece in iter_votes(paths, read)), out)
+    for rows in iter_votes(paths, read):
+        votes = rows.votes
+        if place != list(range(votes.shape[1])):
+            votes = np.column_stack([votes, np.full(len(votes), ABSTAIN, dtype=np.int8)])[:, place]
+        yield _piece(rows, votes, np.empty((len(votes), 0)))
 
 
-def write_tables(tables: "Iterable[pa.Table]", out: Path) -> int:
+def _check_score_names(model: Model, names: Sequence[str]) -> None:
+    missing = [name for name in model.score_names if name not in names]
+    if missing:
+        raise InputError(
+            f"`scores` must have the columns {', '.join(model.score_names)}. Got none named {missing[0]!r}."
+        )
+
+
+def _piece(rows: VoteRows, votes: Votes, scores: Floats) -> _Piece:
+    import pyarrow as pa
+
+    coded = pa.array(rows.datasets, pa.string()).dictionary_encode()
+    coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
+    return _Piece(rows, votes, scores, coded.dictionary.to_pylist(), np.asarray(coded.indices))
+
+
+def _rows(votes: Votes, scores: Floats) -> Rows:
+    return Rows(votes, scores, np.ones(len(votes)))
+
+
+def _table(model: Model, piece: _Piece, contexts: dict[str, Floats], options: ScoreOptions) -> "pa.Table":
+    """Return the scores of a piece."""
+    import pyarrow as pa
+
+    raw, rows = model.raw(_rows(piece.votes, piece.scores)), piece.rows
+    values = np.empty((5, len(piece.votes)))
+    for position, name in enumerate(piece.datasets):
+        at = np.flatnonzero(piece.dataset_of == position)
+        values[:, at] = _five(model, piece.votes[at], model.scores_at(raw[:, at], contexts[name], options.prior))
+    p, uniform, uncalibrated, low, high = values
+    labels = pa.array(rows.labels, mask=rows.labels == ABSTAIN)
+    n_votes = (piece.votes != ABSTAIN).sum(axis=1)
+    columns = [rows.datasets, rows.example_ids, labels, p, uniform, uncalibrated, n_votes, low, high]
+    return pa.table(columns, schema=score_schema())
+
+
+def _five(model: Model, votes: Votes, found: Scores) -> list[Floats]:
+    """Return P at the prior, at equal class weights, before calibration, and the bounds."""
+    uniform, own = found.p_uniform, model.uncalibrated(votes)
+    return [found.p_consistent, uniform, uniform if own is None else own, *found.interval()]
+
+
+def score_rows(model: Model, votes: Votes, options: ScoreOptions) -> list[dict[str, float]]:
+    """Return the columns of scores of rows that come one by one, as if of a dataset like the training ones."""
+    raw = model.raw(_rows(votes, np.empty((len(votes), 0))))
+    p, uniform, own, low, high = _five(model, votes, model.scores_at(raw, model.contexts, options.prior))
+    n_votes = (votes != ABSTAIN).sum(axis=1)
+    found = zip(*(values.tolist() for values in (p, uniform, own, n_votes, low, high)), strict=True)
+    return [dict(zip(COLUMNS[3:], row, strict=True)) for row in found]
+
+
+def _write_tables(tables: "Iterable[pa.Table]", out: Path) -> int:
     """Write tables of scores below each other, whole or not at all, and return the number of rows."""
     n = 0
     with whole_file(out) as scratch, ExitStack() as stack:
@@ -82,26 +233,11 @@ def writer(path: Path, suffix: str, schema: "pa.Schema") -> "parquet.ParquetWrit
     return csv.CSVWriter(path, schema)
 
 
-def score_table(model: Model, rows: VoteRows, options: ScoreOptions, place: Sequence[int] | None = None) -> "pa.Table":
-    """Return the scores of rows, whose votes have the model's voters in their order, or at the columns `place`."""
-    import pyarrow as pa
-
-    votes = rows.votes
-    if place is not None and place != list(range(votes.shape[1])):
-        votes = np.column_stack([votes, np.full(len(votes), ABSTAIN, dtype=np.int8)])[:, place]
-    columns = [rows.datasets, rows.example_ids, pa.array(rows.labels, mask=rows.labels == ABSTAIN)]
-    columns += [pa.array(values, mask=np.isnan(values)) for values in _scores(model, votes, options)]
-    return pa.table(columns, schema=score_schema())
-
-
-def score_rows(model: Model, votes: Votes, options: ScoreOptions) -> list[dict[str, float | None]]:
-    """Return the columns of scores that votes decide for each row, None where there is no interval."""
-    found = zip(*(values.tolist() for values in _scores(model, votes, options)), strict=True)
-    return [dict(zip(COLUMNS[3:], (None if v != v else v for v in row), strict=True)) for row in found]
-
-
-def _scores(model: Model, votes: Votes, options: ScoreOptions) -> list[Floats]:
-    """Return the last five columns of scores."""
-    p, prior = model.uncalibrated(votes), options.prior
-    bounds = model.intervals(votes, prior=prior, estimated=options.estimated)
-    return [model.score(votes, prior=prior), p, (votes != ABSTAIN).sum(axis=1), *bounds.T]
+def prior_lines(found: dict[str, PriorEstimate]) -> Iterator[str]:
+    """Yield a line a dataset, with what makes its prior less sure."""
+    for name, prior in found.items():
+        warning = f" ({prior.warning})" if prior.warning else ""
+        yield (
+            f"{name}: {100 * prior.estimate:.1f} % consistent, 90 % interval {100 * prior.low:.1f} to "
+            f"{100 * prior.high:.1f}{warning}"
+        )

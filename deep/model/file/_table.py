@@ -19,7 +19,7 @@ _SYMBOLS = "-01"
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """P(consistent) and its interval for every pattern of k votes.
+    """P(consistent) for every pattern of k votes.
 
     Parameters
     ----------
@@ -28,14 +28,10 @@ class Table:
         0 counts 1, a vote of 1 counts 2, and the first voter weighs most.
     uncalibrated : ndarray of float, shape (3**k,)
         The ensembler's own probabilities.
-    low, high : ndarray of float, shape (3**k,), or None
-        Bounds of the interval; None where there is none.
     """
 
     p: Floats
     uncalibrated: Floats
-    low: Floats | None = None
-    high: Floats | None = None
 
 
 def pattern_grid(n_voters: int) -> Votes:

@@ -3,13 +3,14 @@
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
-from deep._checks import Floats
+from deep._checks import Floats, Mask
 from deep._odds import P_MIN, expit, logit
 from deep.features import distinct_patterns, weigh
 from deep.model.linear import Rows
 from deep.model.pool._scorers import Scorer
-from deep.model.target import Misfit, PriorEstimate, context_of
+from deep.model.target import Correction, Misfit, PriorEstimate, context_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,16 +72,19 @@ class Scores:
     Parameters
     ----------
     log_odds : ndarray of float, shape (n_examples,)
-        Of P(consistent) as if both classes were equally frequent: decide at 0 for balanced accuracy.
+        Of P(consistent) as if both classes were equally frequent.
     prior : PriorEstimate
         The dataset's share of consistent items.
     misfit : Misfit
         How far P may be off, as the training datasets tell.
+    correction : Correction, optional
+        What labels of the dataset say of P.
     """
 
     log_odds: Floats
     prior: PriorEstimate
     misfit: Misfit
+    correction: Correction | None = None
 
     @property
     def p_uniform(self) -> Floats:
@@ -89,14 +93,30 @@ class Scores:
 
     @property
     def p_consistent(self) -> Floats:
-        """Return P(consistent) at the estimated prior."""
-        return np.clip(expit(self.at_prior), P_MIN, 1 - P_MIN)
+        """Return P(consistent) at the estimated prior, corrected by labels where there are some."""
+        if self.correction is not None:
+            return self.correction.apply(self.p_uniform)
+        return np.clip(expit(self._at_prior), P_MIN, 1 - P_MIN)
 
     @property
-    def at_prior(self) -> Floats:
-        """Return the log-odds of P(consistent) at the estimated prior."""
-        return self.log_odds + logit(self.prior.estimate, clip=0.0)
+    def decisions(self) -> Mask:
+        """Return which rows are called consistent, both kinds of error counting the same."""
+        if self.correction is not None:
+            return self.correction.decide(self.p_uniform)
+        return np.asarray(self.log_odds >= 0)
 
-    def interval(self, counts: Floats | None = None) -> tuple[Floats, Floats]:
-        """Return the bounds of `p_consistent` at level 0.9; of the rate observed in `counts` rows where given."""
-        return self.misfit.interval(self.at_prior, counts)
+    def interval(self, counts: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
+        """Return the bounds of `p_consistent` at level 0.9.
+
+        Parameters
+        ----------
+        counts : array-like of shape (n_examples,), optional
+            The bounds are those of the rate observed in so many rows; default: of the true rate.
+        """
+        if self.correction is not None:
+            return self.correction.interval(self.p_uniform, counts)
+        return self.misfit.interval(self._at_prior, counts)
+
+    @property
+    def _at_prior(self) -> Floats:
+        return np.asarray(self.log_odds + logit(self.prior.estimate, clip=0.0))

@@ -297,12 +297,12 @@ def labeled_rows(
         raise InputError(f"`groups` must name at least {MIN_DATASETS} datasets. Got {len(present)}.")
     check_both_classes(labels[kept], names[codes[kept]], name="y")
     folds = grouped(codes)
-    rows = _in_order(LabeledRows(panel.votes, panel.scores, panel.weights, labels, folds).rows(kept))
+    rows = in_order(LabeledRows(panel.votes, panel.scores, panel.weights, labels, folds).rows(kept))
     by_code = dict(zip(folds[kept].tolist(), names[codes[kept]].tolist(), strict=True))
     return rows, {code: by_code[code] for code in sorted(by_code)}
 
 
-def _in_order(train: LabeledRows) -> LabeledRows:
+def in_order(train: LabeledRows) -> LabeledRows:
     """Return rows in an order that depends on what they hold alone, equal ones without scores merged."""
     if train.scores.shape[1]:
         keys = [*train.scores.T[::-1], *train.votes.T[::-1], train.labels, train.groups]

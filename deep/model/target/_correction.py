@@ -101,9 +101,9 @@ class Correction:
         """Return which items are called consistent, from P at equal class weights."""
         return np.asarray(self._log_odds(p) >= self.threshold - TIE)
 
-    def interval(self, p: Floats) -> tuple[Floats, Floats]:
-        """Return the bounds of corrected P at level 0.9, from P at equal class weights."""
-        return self.misfit.bounds(logit(at_prior(p, self.prior)), self._log_odds(p), self.covariance, None)
+    def interval(self, p: Floats, counts: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
+        """Return the bounds of corrected P at level 0.9, from P at equal class weights; `counts` as in `Misfit`."""
+        return self.misfit.bounds(logit(at_prior(p, self.prior)), self._log_odds(p), self.covariance, counts)
 
     def _log_odds(self, p: Floats) -> Floats:
         return np.asarray(self.intercept + self.slope * logit(at_prior(p, self.prior)))

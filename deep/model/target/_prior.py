@@ -38,7 +38,7 @@ SHRINKAGE = 0.3
 """Of squared log-odds, added to both variances that say how far a shift is believed."""
 
 LEAST_SQUARES = 1.0
-"""Squared error of a line, added as that of `LEAST_WEIGHT` datasets: training priors that are all alike prove little."""
+"""Squared error of a line, added as that of `LEAST_WEIGHT` datasets: training priors that are alike prove little."""
 
 LEAST_WEIGHT = 2.0
 
@@ -142,7 +142,8 @@ class LearnedPrior(BaseEstimator):
         if not self.tails > 0 or not self.margin >= 0:
             name = "tails" if not self.tails > 0 else "margin"
             raise InputError(f"`{name}` must be positive. Got {getattr(self, name)!r}.")
-        self.statistic_, self.log_odds_ = _checked(statistic, prior)
+        self.statistic_, self.priors_ = _checked(statistic, prior)
+        self.log_odds_ = logit(self.priors_, clip=PRIOR_CLIP)
         n = len(self.log_odds_)
         if n < MIN_FOR_LINE:
             raise InputError(f"`prior` must be of at least {MIN_FOR_LINE} datasets. Got {n}.")
@@ -245,13 +246,16 @@ class ShiftedPrior(BaseEstimator):
         class_means : array-like of shape (n_datasets, n_statistics, 2), optional
             Mean P in class 0 and in class 1. None of one dataset alone, which cannot be left out.
         """
-        self.statistic_, self.log_odds_ = _checked(statistic, prior)
+        self.statistic_, self.priors_ = _checked(statistic, prior)
+        self.log_odds_ = logit(self.priors_, clip=PRIOR_CLIP)
+        self.class_means_: Floats | None = None
         k = len(self.log_odds_)
         self.mean_ = float(self.log_odds_.mean())
         self.rates_ = np.full((self.statistic_.shape[1], 2), 0.5)
         self.trust_, self.left_out_ = 0.0, np.full(k, self._towards_half(self.mean_))
         if class_means is not None and k > 1:
-            self.rates_ = np.asarray(class_means, dtype=np.float64).reshape(k, -1, 2).mean(axis=0)
+            self.class_means_ = np.asarray(class_means, dtype=np.float64).reshape(k, -1, 2)
+            self.rates_ = self.class_means_.mean(axis=0)
             implied = np.array([self._implied(row) for row in self.statistic_])
             between = SHRINKAGE + ((self.log_odds_ - self.mean_) ** 2).sum()
             off = SHRINKAGE + ((implied - self.log_odds_) ** 2).sum()
@@ -307,14 +311,14 @@ def _few(k: int) -> str:
 
 
 def _checked(statistic: npt.ArrayLike, prior: npt.ArrayLike) -> tuple[Floats, Floats]:
-    """Return statistics, shape (n_datasets, n_statistics), and the log-odds of priors."""
+    """Return statistics, shape (n_datasets, n_statistics), and priors."""
     shares = check_probabilities(prior, name="prior")
     x = np.asarray(statistic, dtype=np.float64)
     x = x[:, np.newaxis] if x.ndim == 1 else x
     check_consistent_length(x, len(shares), "statistic")
     if not np.isfinite(x).all():
         raise InputError(f"`statistic` must be finite. Got {x[~np.isfinite(x)][0].item()!r}.")
-    return x, logit(shares, clip=PRIOR_CLIP)
+    return x, shares
 
 
 def _robust_line(x: Floats, y: Floats, tails: float) -> Floats:

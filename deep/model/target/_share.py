@@ -10,8 +10,9 @@ from deep._checks import Floats, Mask, check_probabilities
 from deep._odds import expit, logit
 from deep.exceptions import InputError
 from deep.model.target._clusters import Clusters, labeled_rows
+from deep.model.target._estimate import PriorEstimate
 from deep.model.target._few_labels import FewLabels
-from deep.model.target._misfit import START_DATASETS, Misfit, PriorEstimate
+from deep.model.target._misfit import START_DATASETS, Misfit
 from deep.model.target._spread import LEVEL, student_quantile
 
 PSEUDO_LABELS = 10

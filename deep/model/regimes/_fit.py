@@ -1,0 +1,198 @@
+"""One fit, from no label to many: what is given decides how, and what is asked is done."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from deep._checks import Floats, check_both_classes, check_consistent_length, check_some_votes
+from deep.exceptions import InputError
+from deep.model.chain import MapLike, Weighting
+from deep.model.file import Model
+from deep.model.pool import Fits
+from deep.model.regimes._chain import ChainOptions, fit_chosen_chain
+from deep.model.regimes._own_labels import fit_own_labels
+from deep.model.regimes._pool import fit_few, fit_pool, training_groups
+from deep.model.regimes._votes import fit_votes
+from deep.model.target import MIN_DATASETS
+from deep.records import VoteMatrix
+
+POOL = "Pool"
+AVERAGE = "Average"
+"""Names of deep's own fits, beside those of ensemblers."""
+
+MIN_FOR_POOL = 4
+"""Labeled datasets; with fewer, to weigh members by how they transfer is to guess."""
+
+MIN_CLASS = 5
+"""Own labels of either class; with fewer, the votes alone are learned from and the labels correct P."""
+
+
+def fit(
+    votes: VoteMatrix,
+    *,
+    scores: npt.ArrayLike | None = None,
+    score_names: Sequence[str] = (),
+    target: str | None = None,
+    recipe: str | None = None,
+    weighting: Weighting | None = None,
+    sizes: Sequence[int | str] | None = None,
+    ensembler: str | Sequence[str] | None = None,
+    calibrator: str | Sequence[str] | None = None,
+    selector: str | None = None,
+    random_state: int = 0,
+    provenance: Mapping[str, object] | None = None,
+    groups: npt.ArrayLike | None = None,
+    fits: Fits | None = None,
+    run: MapLike = map,
+) -> Model:
+    """Learn how to turn votes into P(consistent), from whatever labels there are.
+
+    No label: from the votes alone. Labels of one dataset, some of its rows or `target`: a few simple aggregators,
+    compared on rows left out. One to three labeled datasets: an average in which nothing is chosen. Four or more:
+    the pool. Labels of `target` beside other datasets: the model of the others, corrected by them. Where a recipe,
+    sizes, an ensembler, a calibrator or a selector is given, the best chain among those asked for.
+
+    Parameters
+    ----------
+    votes : VoteMatrix
+        Rows without a label teach something only where no dataset is fully labeled.
+    scores : array-like of shape (n_examples, n_scorers), optional
+        Soft scores aligned with the rows, in any unit; NaN where there is none. The pool alone uses them.
+    score_names : sequence of str, optional
+        Of their columns; default "score 1", ...
+    target : str, optional
+        The user's own dataset, of which labels are a random sample.
+    recipe : {'deep', 'paper'}, optional
+    weighting : {'dataset', 'dataset-class', 'uniform'}, optional
+        Default: the recipe's.
+    sizes : sequence of int or 'all', optional
+        Numbers of voters of a chain; one above the number of voters takes them all. Default: 3, 5, 9.
+    ensembler : str or sequence of str, optional
+        'Pool' or 'Average' alone, or keys of `ENSEMBLERS`.
+    calibrator : str or sequence of str, optional
+        Keys of `CALIBRATORS`, or 'none'. Default: all and 'none'; for recipe 'paper' Platt.
+    selector : {'auto', 'exhaustive', 'mrmr', 'rfe'}, optional
+    random_state : int, default=0
+    provenance : mapping, optional
+        Goes into the model as given: `voters` by name, `licences` by dataset, and whatever else is known.
+    groups : array-like of shape (n_examples,), optional
+        What rows are left out with; default: :func:`training_groups`.
+    fits : mapping, optional
+        Members of the pool that were fitted already, as in :meth:`deep.model.Pool.fit`.
+    run : callable, optional
+        Like `map`; another one may spread the tasks over processes. The result does not depend on it.
+
+    Returns
+    -------
+    Model
+
+    Raises
+    ------
+    InputError
+        There is no vote, a labeled dataset has one class only, a name is unknown, or nothing can be fitted.
+
+    Examples
+    --------
+    >>> from deep.datasets import simulate_votes
+    >>> from deep.model import fit
+    >>> votes = simulate_votes(0)
+    >>> fit(votes).method, fit(votes.rows(votes.datasets == "aggrefact-xsum")).method
+    ('pool', 'average')
+    >>> fit(votes, sizes=[3], ensembler="LogisticRegression", calibrator="platt").voter_names
+    ('prompt-1/gpt-4', 'prompt-2/gpt-4', 'prompt-4/gpt-4')
+    """
+    asked = ChainOptions(recipe, weighting, sizes, _names(ensembler), _names(calibrator), selector)
+    own = _own_fit(asked)
+    soft = _scores(scores, len(votes.labels))
+    known = provenance or {}
+    check_some_votes(votes.votes)
+    mine = _target(votes, target)
+    training = (votes.labels >= 0) & (votes.datasets != mine if mine is not None else True)
+    if not training.any():
+        if asked.asked:
+            raise InputError("`votes` must have labeled rows of other datasets for the options given. Got none.")
+        return _without_others(votes, mine, known, random_state)
+    labeled, kept = votes.rows(training), None if soft is None else soft[training]
+    check_both_classes(labeled.labels, labeled.datasets)
+    check_some_votes(labeled.votes)
+    if asked.asked and own is None:
+        model = fit_chosen_chain(labeled, asked, known, random_state=random_state, run=run)
+    else:
+        of = training_groups(labeled, random_state=random_state) if groups is None else np.asarray(groups)[training]
+        names = _score_names(score_names, kept)
+        model = _fit_others(labeled, kept, names, of, known, own, random_state=random_state, fits=fits)
+    return model if mine is None else _adapted(model, votes.rows(votes.datasets == mine), mine)
+
+
+def _names(given: str | Sequence[str] | None) -> tuple[str, ...] | None:
+    return None if given is None else (given,) if isinstance(given, str) else tuple(given)
+
+
+def _own_fit(asked: ChainOptions) -> str | None:
+    """Return 'Pool' or 'Average' where one of them was asked for."""
+    own = [name for name in asked.ensembler or () if name in (POOL, AVERAGE)]
+    if not own:
+        return None
+    others = [name for name, value in vars(asked).items() if value is not None and name != "ensembler"]
+    if len(asked.ensembler or ()) > 1 or others:
+        raise InputError(f"`ensembler` must be {own[0]!r} alone: it has neither voters nor a calibrator to choose.")
+    return own[0]
+
+
+def _target(votes: VoteMatrix, target: str | None) -> str | None:
+    """Return the user's own dataset: the one named, or the only one where some of its rows have no label."""
+    names, labeled = votes.dataset_names, votes.labels >= 0
+    if target is not None and target not in names:
+        raise InputError(f"`target` must be a dataset of the votes. Got {target!r}.")
+    if target is None and len(names) == 1 and labeled.any() and not labeled.all():
+        return names[0]
+    return target
+
+
+def _without_others(votes: VoteMatrix, mine: str | None, known: Mapping[str, object], random_state: int) -> Model:
+    """Fit on the user's own votes, with some labels of them or none."""
+    if mine is None or not (votes.labels >= 0).any():
+        return fit_votes(votes, known, random_state=random_state)
+    rows = votes.rows(votes.datasets == mine)
+    if np.bincount(rows.labels[rows.labels >= 0], minlength=2).min() >= MIN_CLASS:
+        return fit_own_labels(rows, known, random_state=random_state)
+    return _adapted(fit_votes(votes, known, random_state=random_state), rows, mine)
+
+
+def _fit_others(
+    labeled: VoteMatrix,
+    scores: Floats | None,
+    score_names: tuple[str, ...],
+    groups: npt.NDArray[np.str_],
+    known: Mapping[str, object],
+    own: str | None,
+    *,
+    random_state: int,
+    fits: Fits | None,
+) -> Model:
+    """Fit the pool, or the average where datasets are few."""
+    n = len(np.unique(groups))
+    if own == POOL and n < MIN_DATASETS:
+        raise InputError(f"`ensembler` must not be 'Pool' of fewer than {MIN_DATASETS} labeled datasets. Got {n}.")
+    if own == POOL or (own is None and n >= MIN_FOR_POOL):
+        return fit_pool(labeled, scores, score_names, groups, known, random_state=random_state, fits=fits)
+    return fit_few(labeled, groups, known, random_state=random_state)
+
+
+def _adapted(model: Model, rows: VoteMatrix, name: str) -> Model:
+    return model.adapted(rows, rows.labels, documents=rows.document_ids, target=name)
+
+
+def _scores(scores: npt.ArrayLike | None, n: int) -> Floats | None:
+    if scores is None:
+        return None
+    found = np.asarray(scores, dtype=np.float64)
+    check_consistent_length(found, n, "scores")
+    return found
+
+
+def _score_names(names: Sequence[str], scores: Floats | None) -> tuple[str, ...]:
+    if scores is None:
+        return ()
+    return tuple(names) or tuple(f"score {j + 1}" for j in range(scores.shape[1]))

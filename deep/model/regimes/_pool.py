@@ -1,0 +1,134 @@
+"""Four labeled datasets or more: a pool. One to three: an average in which nothing is chosen."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from deep._checks import Floats
+from deep.features import Cells, distinct_patterns
+from deep.model.chain import MAX_FOLDS, RECIPES, grouped_note, inner_folds, row_folds
+from deep.model.file import Model, voters_of
+from deep.model.linear import LabeledRows, fit_average
+from deep.model.pool import Blend, Fits, Part, Pool, VoteSum, in_order
+from deep.model.regimes._report import report_of
+from deep.model.target import LeftOut, LeftOutRows, ShiftedPrior, learn_misfit, learn_prior
+from deep.records import VoteMatrix
+
+Groups = npt.NDArray[np.str_]
+
+
+def training_groups(votes: VoteMatrix, *, by_family: bool = False, random_state: int = 0) -> Groups:
+    """Return what each labeled row is left out with: its dataset, or all datasets that share documents with it."""
+    names = votes.datasets.astype(str)
+    if len(votes.dataset_names) == 1:
+        return names
+    folds = inner_folds(votes, RECIPES["deep"], by_family=by_family, random_state=random_state).of_row
+    first = {int(fold): min(names[folds == fold].tolist()) for fold in np.unique(folds)}
+    return np.array([first[int(fold)] for fold in folds])
+
+
+def training_cells(votes: VoteMatrix) -> Cells:
+    """Return the training rows counted by dataset."""
+    return Cells.from_rows(votes.votes, labels=votes.labels, groups=votes.datasets, voter_names=votes.voter_names)
+
+
+def fit_pool(
+    votes: VoteMatrix,
+    scores: Floats | None,
+    score_names: tuple[str, ...],
+    groups: Groups,
+    provenance: Mapping[str, object],
+    *,
+    random_state: int,
+    fits: Fits | None,
+) -> Model:
+    """Fit the pool on labeled rows, and draw up its model."""
+    pool = Pool(random_state=random_state).fit(votes.votes, votes.labels, groups=groups, scores=scores, fits=fits)
+    cells = training_cells(votes)
+    inner = {"log_loss": pool.inner_log_loss_, "balanced_accuracy": pool.inner_balanced_accuracy_}
+    chosen = {"ensembler": "Pool", "weights": pool.weights_, "inner": inner}
+    report = report_of(
+        chosen,
+        cells,
+        pool.left_out_,
+        pool.prior_.left_out_.tolist(),
+        provenance,
+        notes=_notes(len(votes.dataset_names)),
+    )
+    return Model(
+        voters=voters_of(votes.voter_names, provenance),
+        score_names=score_names,
+        method="pool",
+        blend=pool.blend_,
+        prior_rule=pool.prior_,
+        misfit=pool.misfit_,
+        contexts=pool.prior_.statistic_.mean(axis=0),
+        cells=cells,
+        left_out=pool.left_out_,
+        report=report,
+    )
+
+
+def _notes(n_datasets: int) -> list[str]:
+    return [grouped_note(n_datasets)] if n_datasets > MAX_FOLDS else []
+
+
+def fit_few(votes: VoteMatrix, groups: Groups, provenance: Mapping[str, object], *, random_state: int) -> Model:
+    """Average three simple ways to add up votes, without any choice, and draw up the model."""
+    names, codes = np.unique(groups, return_inverse=True)
+    rows = LabeledRows(votes.votes, np.empty((len(codes), 0)), np.ones(len(codes)), votes.labels, codes)
+    held = _held(votes, rows, random_state)
+    points = [
+        LeftOut.from_rows(log_odds, one.weights * (one.labels == 1), one.weights * (one.labels == 0))
+        for one, log_odds in held
+    ]
+    if len(names) > 1:
+        rule = learn_prior([[one] for one in points])
+        shifts = rule.left_out_
+        misfit = learn_misfit([_row_points(one, z + shift) for (one, z), shift in zip(held, shifts, strict=True)])
+    else:
+        rule = ShiftedPrior().fit([[points[0].context]], [points[0].prior])
+        shifts, misfit = rule.left_out_, learn_misfit([])
+    left_out = {
+        str(name): LeftOut(p.score + s, p.ones, p.zeros) for name, p, s in zip(names, points, shifts, strict=True)
+    }
+    cells = training_cells(votes)
+    chosen = {"ensembler": "Average", "members": ["best-judge", "majority", "ridge-votes"]}
+    report = report_of(chosen, cells, left_out, shifts.tolist(), provenance, notes=_few_notes(len(names)))
+    return Model(
+        voters=voters_of(votes.voter_names, provenance),
+        score_names=(),
+        method="average",
+        blend=Blend((Part("average", VoteSum(fit_average(in_order(rows)))),)),
+        prior_rule=rule,
+        misfit=misfit,
+        contexts=rule.statistic_.mean(axis=0),
+        cells=cells,
+        left_out=left_out,
+        report=report,
+    )
+
+
+def _held(votes: VoteMatrix, rows: LabeledRows, random_state: int) -> list[tuple[LabeledRows, Floats]]:
+    """Return the rows of each dataset with their log-odds by a fit without it; of one alone, by folds of its rows."""
+    present = rows.present()
+    if len(present) > 1:
+        fits = [fit_average(in_order(rows.without(group))) for group in present]
+        return [(rows.only(g), one.log_odds(rows.only(g).votes)) for g, one in zip(present, fits, strict=True)]
+    folds = row_folds(votes, random_state)
+    log_odds = np.empty(len(folds))
+    for fold in np.unique(folds):
+        log_odds[folds == fold] = fit_average(in_order(rows.rows(folds != fold))).log_odds(votes.votes[folds == fold])
+    return [(rows, log_odds)]
+
+
+def _row_points(one: LabeledRows, log_odds: Floats) -> LeftOutRows:
+    cell = distinct_patterns(one.votes)[1]
+    return LeftOutRows(log_odds, one.weights * (one.labels == 1), one.weights * (one.labels == 0), cell)
+
+
+def _few_notes(n: int) -> list[str]:
+    what = "one labeled dataset" if n == 1 else f"{n} labeled datasets"
+    scored = " Its scores are of rows left out in five folds, not of another dataset." if n == 1 else ""
+    return [f"With {what} nothing is chosen: best judge, majority and ridge regression are averaged.{scored}"]
