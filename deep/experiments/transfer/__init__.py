@@ -6,6 +6,8 @@ For instance:
       hold out each labeled dataset in turn; scores enter as soft votes
   deep transfer --votes a.csv,b.csv,c.csv,d.csv --draws 50 --json
       votes alone; results.json to stdout
+  deep transfer --votes panel-a.parquet panel-b.parquet --training-datasets 1 2 3 4 6 all --draws 20
+      every rival on several panels, with few and many training datasets
   deep transfer --simulated
       four simulated worlds with known truth
 """

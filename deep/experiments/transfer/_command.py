@@ -6,6 +6,7 @@ from pathlib import Path
 
 from deep._files import check_replaceable, whole_folder, write_results
 from deep.console import (
+    SEVERAL,
     CommandParser,
     add_options,
     check_jobs,
@@ -24,8 +25,12 @@ def add_arguments(parser: CommandParser) -> None:
     """Add the options."""
     tables = {"votes": "tables of votes (CSV, Parquet), all labeled", "scores": "tables of scores: soft votes"}
     add_options(parser, "votes", "scores", "ignore", **{name: {"help": text} for name, text in tables.items()})
+    numbers = "numbers of training datasets, or 'all': every table of --votes is a panel, every rival is compared"
+    parser.add_argument("--training-datasets", **SEVERAL, metavar="K", help=numbers)
     parser.add_argument("--simulated", action="store_true", help="four simulated worlds instead of votes")
-    parser.add_argument("--draws", type=int, metavar="N", help="draws: 200 of labels, 8 of simulated worlds")
+    parser.add_argument(
+        "--draws", type=int, metavar="N", help="draws: 200 of labels, 20 of training datasets, 8 of simulated worlds"
+    )
     add_options(parser, "seed", "jobs")
     parser.add_argument("--out", type=Path, default=Path("runs/transfer"), metavar="DIR", help="folder for results")
     add_options(parser, "json", json={"help": "print results.json to stdout and nothing else"})
@@ -33,11 +38,11 @@ def add_arguments(parser: CommandParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Transfer, write and report."""
-    from deep.experiments.transfer._study import transfer_on_votes, transfer_on_worlds
+    from deep.experiments.transfer._study import numbers_of, transfer_on_panels, transfer_on_votes, transfer_on_worlds
 
     check_jobs(args.jobs)
-    if args.simulated and (args.votes or args.scores):
-        raise InputError("`simulated` must be given without --votes and --scores. Got both.")
+    if args.simulated and (args.votes or args.scores or args.training_datasets):
+        raise InputError("`simulated` must be given without --votes, --scores and --training-datasets. Got both.")
     check_replaceable(args.out)
     if not args.simulated and not args.votes:
         raise InputError("`votes` must name at least one table, or --simulated be given. Got neither.")
@@ -47,10 +52,14 @@ def run(args: argparse.Namespace) -> int:
         options["n_draws"] = args.draws
     started = time.perf_counter()
     with progress_bars() as progress:
-        task = "worlds" if args.simulated else "datasets"
+        task = "worlds" if args.simulated else "draws" if args.training_datasets else "datasets"
         mapper = parallel_map(args.jobs, progress, task, ensemblers=["LabelModel"])
         if args.simulated:
             results, text = transfer_on_worlds(mapper, **options)
+        elif args.training_datasets:
+            results, text = transfer_on_panels(
+                args.votes, args.scores, numbers_of(args.training_datasets), mapper, **options
+            )
         else:
             results, text = transfer_on_votes(*read_votes_and_scores(args), mapper, **options)
             results = {"votes": args.votes, "scores": args.scores, **results}

@@ -15,8 +15,8 @@ from deep.model import (
     STRATEGIES,
     FewLabels,
     Misfit,
-    PoolScores,
     PriorEstimate,
+    Scores,
     canary,
     estimate_share,
     propose_labels,
@@ -68,9 +68,7 @@ def few_labels(
     return {"few_labels": errors, "labeled": found}
 
 
-def fewer_labels(
-    y: Labels, found: PoolScores, *, n_draws: int, n_bins: int, random_state: int
-) -> dict[str, float | None]:
+def fewer_labels(y: Labels, found: Scores, *, n_draws: int, n_bins: int, random_state: int) -> dict[str, float | None]:
     """Return, by strategy, its calibration error with a quarter fewer labels less that of random draws.
 
     The mean over `PAIRS`; 0 or less says that the strategy needs at least a quarter fewer labels. None where the

@@ -12,7 +12,10 @@ from deep.experiments.transfer._labels import labeled_lines, summarize_labeled
 LEVEL = 0.95
 """Of the intervals over datasets."""
 
-COMPARED = ("pool", "paper", "platt", "best_judge", "best_judge_learned_threshold")
+COMPARED = ("deep", "paper", "platt", "best_judge_context", "best_judge", "best_judge_learned_threshold")
+
+WITH_P = ("deep", "paper", "platt", "best_judge_context")
+"""The methods that give a probability."""
 
 METRICS = {
     "balanced_accuracy": ("balanced accuracy, %", 100, 1),
@@ -22,10 +25,11 @@ METRICS = {
 """The metrics compared: title, factor and digits shown."""
 
 TITLES = {
-    "pool": "pool",
+    "deep": "deep",
     "paper": "paper's recipe",
     "platt": "Platt, pooled data",
     "best_judge": "best judge",
+    "best_judge_context": "best judge, its context",
     "best_judge_learned_threshold": "best judge, learned threshold",
     "pooled_logistic_regression": "logistic regression, pooled data",
     "label_model_platt": "LabelModel on source votes, Platt",
@@ -34,7 +38,7 @@ TITLES = {
 
 
 def summarize(targets: Sequence[Row]) -> Row:
-    """Return means over held-out datasets, and how often the pool, the prior and the intervals were right.
+    """Return means over held-out datasets, and how often deep, the prior and the intervals were right.
 
     Parameters
     ----------
@@ -46,7 +50,7 @@ def summarize(targets: Sequence[Row]) -> Row:
     dict
     """
     cells = [target["cells"]["covered"] for target in targets if target["cells"]["covered"] is not None]
-    losses = [{m: target["methods"][m]["log_loss"] for m in ("pool", "paper", "platt")} for target in targets]
+    losses = [{m: target["methods"][m]["log_loss"] for m in ("deep", "paper", "platt")} for target in targets]
     return {
         "n_datasets": len(targets),
         "methods": {
@@ -57,15 +61,15 @@ def summarize(targets: Sequence[Row]) -> Row:
             for name in COMPARED
             if all(name in target["methods"] for target in targets)
         },
-        "pool": {metric: _with_interval(_metric(targets, "pool", metric)) for metric in METRICS},
-        "pool_minus": _differences(targets),
-        "log_loss_below": {m: sum(loss["pool"] < loss[m] for loss in losses) for m in ("paper", "platt")},
+        "deep": {metric: _with_interval(_metric(targets, "deep", metric)) for metric in METRICS},
+        "deep_minus": _differences(targets),
+        "log_loss_below": {m: sum(loss["deep"] < loss[m] for loss in losses) for m in ("paper", "platt")},
         "prior_covered": sum(target["prior"]["covered"] for target in targets),
         "prior_error": float(
             np.sqrt(np.mean([(target["prior"]["estimate"] - target["consistent"]) ** 2 for target in targets]))
         ),
         "prior_width": _mean(target["prior"]["interval"][1] - target["prior"]["interval"][0] for target in targets),
-        "prior_refused": sum(target["prior"]["refused"] for target in targets),
+        "prior_warned": sum(target["prior"]["warning"] is not None for target in targets),
         "cells_covered": _mean(cells),
         "cells_covered_interval": _interval_of_mean(cells),
         "few_labels": {n: _mean(target["few_labels"][n] for target in targets) for n in targets[0]["few_labels"]},
@@ -75,10 +79,10 @@ def summarize(targets: Sequence[Row]) -> Row:
 
 
 def _differences(targets: Sequence[Row]) -> dict[str, dict[str, list[float] | None]]:
-    """Return by how much the pool's metrics are above every other method's: means over datasets with intervals."""
+    """Return by how much deep's metrics are above every other method's: means over datasets with intervals."""
     return {
         name: {
-            metric: _with_interval(_metric(targets, "pool", metric) - _metric(targets, name, metric))
+            metric: _with_interval(_metric(targets, "deep", metric) - _metric(targets, name, metric))
             for metric in METRICS
         }
         for name in COMPARED[1:]
@@ -125,8 +129,8 @@ def report_text(targets: Sequence[Row], summary: Row) -> str:
     methods = [name for name in COMPARED if name in summary["methods"]]
     parts = [
         _table("Balanced accuracy, in percent", targets, summary, methods, "balanced_accuracy"),
-        _table("Expected calibration error, in percent", targets, summary, methods[:3], "ece"),
-        _table("Log loss", targets, summary, methods[:3], "log_loss"),
+        _table("Expected calibration error, in percent", targets, summary, [m for m in methods if m in WITH_P], "ece"),
+        _table("Log loss", targets, summary, [m for m in methods if m in WITH_P], "log_loss"),
         _compared(summary),
         _uncertainty(targets, summary),
         labeled_lines(targets, summary["labeled"]),
@@ -145,13 +149,13 @@ def _table(title: str, targets: Sequence[Row], summary: Row, methods: Sequence[s
     for target in [*targets, {"dataset": "**mean**", "methods": summary["methods"]}]:
         found = target["methods"]
         cells = {TITLES[name]: f"{factor * found[name][metric]:.{digits}f}" for name in methods}
-        floor = {"floor": percent(found["pool"]["ece_floor"])} if metric == "ece" else {}
+        floor = {"floor": percent(found["deep"]["ece_floor"])} if metric == "ece" else {}
         rows.append({"held out": target["dataset"], **cells, **floor})
     return _titled(title, rows)
 
 
 def _compared(summary: Row) -> list[str]:
-    found = {"pool": summary["pool"]} | {f"pool less {TITLES[m]}": by for m, by in summary["pool_minus"].items()}
+    found = {"deep": summary["deep"]} | {f"deep less {TITLES[m]}": by for m, by in summary["deep_minus"].items()}
     rows = [
         {"": name}
         | {title: _shown(by[m], factor, f"{sign}.{digits}") for m, (title, factor, digits) in METRICS.items()}
@@ -181,7 +185,7 @@ def _uncertainty(targets: Sequence[Row], summary: Row) -> list[str]:
         "",
         *markdown(rows),
         "",
-        f"Log loss of the pool is below that of Platt on the pooled data on {below['platt']} of "
+        f"Log loss of deep is below that of Platt on the pooled data on {below['platt']} of "
         f"{summary['n_datasets']} datasets, below that of the paper's recipe on {below['paper']}.",
         "",
         *_strategies(summary["fewer_labels"]),
@@ -195,7 +199,7 @@ def _prior_row(target: Row) -> dict[str, str]:
         "held out": target["dataset"],
         "n": str(target["n"]),
         "consistent": percent(target["consistent"]),
-        "estimated": percent(prior["estimate"]) + (" (refused)" if prior["refused"] else ""),
+        "estimated": percent(prior["estimate"]) + (" (warned)" if prior["warning"] else ""),
         "90 % interval": f"{percent(low)}-{percent(high)}" + ("" if prior["covered"] else " *missed*"),
         "cells": str(cells["n"]),
         "covered": percent(cells["covered"]),

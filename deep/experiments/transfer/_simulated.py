@@ -154,7 +154,7 @@ def _methods(votes: VoteMatrix, dataset: PublishedDataset, tables: dict[str, Flo
     return {
         "pooled_logistic_regression": _exact(truth, pooled, pooled >= 0.5),
         "label_model_platt": _exact(truth, label_model[1], label_model[0] >= 0.5),
-        "pool": _exact(truth, found.p_consistent, found.log_odds >= 0),
+        "deep": _exact(truth, found.p_consistent, found.decisions),
         "bayes": _exact(truth, bayes, bayes >= prior),
     }
 

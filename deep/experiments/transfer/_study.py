@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
-from deep.datasets import ScoreTable
+from deep.datasets import ScoreTable, join_scores, read_scores, read_votes
 from deep.evaluate import Row
 from deep.exceptions import InputError
+from deep.experiments.transfer._panels import ALL, Panel, panels_text, transfer_over_panels
 from deep.experiments.transfer._report import report_text, simulated_text, summarize, summarize_simulated
 from deep.experiments.transfer._simulated import WORLDS, transfer_in
 from deep.experiments.transfer._target import TransferSettings, transfer_to
@@ -33,6 +35,14 @@ def transfer_on_votes(
             f"`votes` must hold at most {MAX_TARGETS} datasets, each of which is held out. Got "
             f"{len(votes.dataset_names):,}. Hold out one of them with `deep loo`."
         )
+    _check_labeled(votes)
+    settings = TransferSettings(n_draws=n_draws, random_state=random_state)
+    targets = list(run(partial(_transfer_to, votes, scores, settings), votes.dataset_names))
+    summary = summarize(targets)
+    return {"targets": targets, "summary": summary}, report_text(targets, summary)
+
+
+def _check_labeled(votes: VoteMatrix) -> None:
     unlabeled = (votes.labels < 0).nonzero()[0]
     if len(unlabeled):
         row = unlabeled[0]
@@ -40,14 +50,57 @@ def transfer_on_votes(
             f"`label` must be 0 or 1 in every row. Got none for item {votes.example_ids[row]!r} of dataset "
             f"{votes.datasets[row]!r}. Label it or leave it out."
         )
-    settings = TransferSettings(n_draws=n_draws, random_state=random_state)
-    targets = list(run(partial(_transfer_to, votes, scores, settings), votes.dataset_names))
-    summary = summarize(targets)
-    return {"targets": targets, "summary": summary}, report_text(targets, summary)
 
 
 def _transfer_to(votes: VoteMatrix, scores: ScoreTable | None, settings: TransferSettings, test: str) -> Row:
     return transfer_to(votes, test, scores=scores, settings=settings)
+
+
+def transfer_on_panels(
+    paths: Sequence[str],
+    scores: Sequence[str],
+    sizes: Sequence[int | str],
+    run: Mapper,
+    *,
+    n_draws: int = 20,
+    random_state: int = 0,
+) -> tuple[Row, str]:
+    """Compare every rival on several panels with few or many training datasets; return results and their Markdown.
+
+    Parameters
+    ----------
+    paths : sequence of str
+        Tables of labeled votes, each a panel of its own.
+    scores : sequence of str
+        Tables of soft scores; they stand beside the panel whose items they have.
+    """
+    soft = read_scores(scores) if scores else None
+    panels = []
+    for path in paths:
+        votes = read_votes([path])
+        _check_labeled(votes)
+        mine = soft if soft is not None and set(soft.datasets) & set(votes.datasets) else None
+        panels.append(Panel(_panel_name(path), votes, None if mine is None else join_scores(votes, mine)))
+    results = transfer_over_panels(panels, sizes, run, n_draws=n_draws, random_state=random_state)
+    return {"votes": list(paths), "scores": list(scores), **results}, panels_text(results)
+
+
+def _panel_name(path: str) -> str:
+    return "/".join(Path(path).parts[-2:])
+
+
+def numbers_of(words: Sequence[str]) -> list[int | str]:
+    """Return numbers of training datasets, or 'all', from words.
+
+    Examples
+    --------
+    >>> numbers_of(["1", "3", "all"])
+    [1, 3, 'all']
+    """
+    wrong = [word for word in words if word != ALL and not (word.isdecimal() and int(word) > 0)]
+    if wrong:
+        raise InputError(f"`training_datasets` must be numbers of at least 1, or 'all'. Got {wrong[0]!r}.")
+    return [word if word == ALL else int(word) for word in words]
 
 
 def transfer_on_worlds(run: Mapper, *, n_draws: int = 8, random_state: int = 0) -> tuple[Row, str]:

@@ -21,7 +21,20 @@ from deep.evaluate import (
 )
 from deep.experiments.transfer._labels import few_labels, fewer_labels
 from deep.features import distinct_patterns
-from deep.model import RECIPES, Candidate, Pool, PoolScores, chain_tasks, recommend, search, training_set
+from deep.model import (
+    MIN_DATASETS,
+    RECIPES,
+    Candidate,
+    Model,
+    Pool,
+    Scores,
+    chain_tasks,
+    fit,
+    recommend,
+    search,
+    training_groups,
+    training_set,
+)
 from deep.records import VoteMatrix
 
 MIN_CELL = 30
@@ -74,39 +87,49 @@ def transfer_to(
     settings = settings or TransferSettings()
     split = hold_out(votes, test)
     y = split.test.labels
-    soft = None if scores is None else scores.scores
-    pool = Pool(random_state=settings.random_state).fit(
-        split.train.votes,
-        split.train.labels,
-        groups=split.train.datasets,
-        scores=None if soft is None else soft[split.train_rows],
+    names = () if scores is None else scores.score_names
+    fitted = fit(
+        split.train,
+        scores=_soft(scores, split.train_rows),
+        score_names=names,
+        random_state=settings.random_state,
     )
-    found = pool.score(split.test.votes, scores=None if soft is None else soft[split.test_rows])
+    found = fitted.scores_of(split.test, scores=_soft(scores, split.test_rows))
     methods = {
-        "pool": _metrics(y, found.p_consistent, found.log_odds >= 0, settings),
+        "deep": _metrics(y, found.p_consistent, found.decisions, settings),
         "paper": _paper(split, settings),
         "platt": _pooled_platt(split, settings),
-        **_single_judges(split, scores),
+        **_single_judges(split, scores, settings),
     }
     labeling = asdict(settings)
     return {
         "dataset": test,
         "n": len(y),
         "consistent": float(y.mean()),
+        "fitted": fitted.method,
         "methods": methods,
         "prior": {
             "estimate": found.prior.estimate,
             "interval": [found.prior.low, found.prior.high],
             "covered": bool(found.prior.low <= y.mean() <= found.prior.high),
-            "refused": found.prior.refused,
-            "why": found.prior.why,
-            "learned_from": list(pool.prior_members_),
+            "warning": found.prior.warning,
         },
         "cells": _cell_coverage(split.test, found),
         **few_labels(y, found.p_consistent, found.prior, found.misfit, **labeling),
         "fewer_labels": fewer_labels(y, found, **labeling),
-        "weights": {name: round(weight, 4) for name, weight in pool.weights_.items()},
+        "weights": _weights(fitted),
     }
+
+
+def _soft(scores: ScoreTable | None, rows: npt.NDArray[np.intp]) -> Floats | None:
+    return None if scores is None else scores.scores[rows]
+
+
+def _weights(fitted: Model) -> dict[str, float]:
+    """Return the weight of each member of the pool, none where the training datasets were too few for one."""
+    chosen = fitted.report["chosen"]
+    assert isinstance(chosen, dict)  # as every fit reports it
+    return {name: round(weight, 4) for name, weight in chosen.get("weights", {}).items()}
 
 
 def _metrics(y: Labels, p: Floats, decisions: Decisions, settings: TransferSettings) -> Row:
@@ -117,6 +140,13 @@ def _metrics(y: Labels, p: Floats, decisions: Decisions, settings: TransferSetti
         "ece_floor": floor.mean,
         "log_loss": log_loss(y, p),
     }
+
+
+def paper_p(split: HoldOut, random_state: int) -> Floats:
+    """Return P of each held-out row by the paper's recipe."""
+    settings = TransferSettings(random_state=random_state)
+    best = recommend(_calibrated(split, settings, PAPER_ENSEMBLERS, PAPER_SIZES), "accuracy")
+    return best.p[TestCells.from_votes(split.test).row_pattern]
 
 
 def _paper(split: HoldOut, settings: TransferSettings) -> Row:
@@ -153,13 +183,27 @@ def _on_rows(chain: Candidate, split: HoldOut, settings: TransferSettings) -> Ro
     return _metrics(split.test.labels, p, p >= 0.5, settings)
 
 
-def _single_judges(split: HoldOut, scores: ScoreTable | None) -> dict[str, Row]:
-    """Return the best judge chosen on training data, and the best score with the threshold learned there."""
+def _single_judges(split: HoldOut, scores: ScoreTable | None, settings: TransferSettings) -> dict[str, Row]:
+    """Return the best judge chosen on training data: its vote, its context beside it, a threshold of its score."""
     best = next(rival for rival in vote_baselines(split) if rival.kind == "best_prompt")
     found = {"best_judge": _judged(split, best.name, best.decisions)}
+    if len(np.unique(training_groups(split.train))) >= MIN_DATASETS:
+        found["best_judge_context"] = _best_judge_with_context(split, scores, settings)
     if scores is not None:
         found["best_judge_learned_threshold"] = _best_threshold(split, scores)
     return found
+
+
+def _best_judge_with_context(split: HoldOut, scores: ScoreTable | None, settings: TransferSettings) -> Row:
+    """Return the metrics of one judge, its score where there are scores, and its mean over the dataset."""
+    pool = Pool(["best-judge" if scores is None else "best-score"], random_state=settings.random_state).fit(
+        split.train.votes,
+        split.train.labels,
+        groups=training_groups(split.train),
+        scores=_soft(scores, split.train_rows),
+    )
+    found = pool.score(split.test.votes, scores=_soft(scores, split.test_rows))
+    return _metrics(split.test.labels, found.p_consistent, found.decisions, settings)
 
 
 def _best_threshold(split: HoldOut, scores: ScoreTable) -> Row:
@@ -175,7 +219,7 @@ def _judged(split: HoldOut, name: str, decisions: Decisions) -> Row:
     return {"balanced_accuracy": balanced_accuracy(split.test.labels, decisions), "judge": name}
 
 
-def _cell_coverage(test: VoteMatrix, found: PoolScores) -> Row:
+def _cell_coverage(test: VoteMatrix, found: Scores) -> Row:
     """Return how many vote patterns of at least `MIN_CELL` rows have their observed rate within the interval of P."""
     patterns, where = distinct_patterns(test.votes)
     n = np.bincount(where, minlength=len(patterns))

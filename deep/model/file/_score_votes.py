@@ -37,8 +37,6 @@ COLUMNS = (
     "p_high",
 )
 
-NO_SCORES = np.empty((0, 0))
-
 
 @dataclass(frozen=True)
 class ScoreOptions:
@@ -139,12 +137,12 @@ def _add(sums: dict[str, _Sums], model: Model, piece: _Piece) -> None:
 def _pieces(model: Model, paths: Sequence[str], scores: Sequence[str], options: ScoreOptions) -> Iterator[_Piece]:
     matching = {"allow_mismatch": options.allow_mismatch, "allow_missing": options.allow_missing}
     if scores:
-        votes = read_votes(paths, ignore=other_columns(model, paths))
+        table = read_votes(paths, ignore=other_columns(model, paths))
         ignored = [name for name in table_columns(scores) if name not in (*VOTE_COLUMNS, *model.score_names)]
-        soft = join_scores(votes, read_scores(scores, ignore=ignored))
+        soft = join_scores(table, read_scores(scores, ignore=ignored))
         _check_score_names(model, soft.score_names)
         columns = [soft.score_names.index(name) for name in model.score_names]
-        whole = VoteRows(votes.datasets, votes.example_ids, votes.labels, model.select(votes, **matching))
+        whole = VoteRows(table.datasets, table.example_ids, table.labels, model.select(table, **matching))
         yield _piece(whole, whole.votes, soft.scores[:, columns])
         return
     names = [name for name in table_columns(paths) if name not in VOTE_COLUMNS]

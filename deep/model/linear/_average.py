@@ -7,6 +7,7 @@ import numpy as np
 from deep._checks import Floats, Votes
 from deep._odds import expit
 from deep.calibration import fit_logistic
+from deep.features import weigh
 from deep.model.linear._linear import Linear
 from deep.model.linear._rows import LabeledRows
 
@@ -146,7 +147,7 @@ def _calibrated(coef: Floats, rows: Weighed) -> Linear:
     score = rows.signed @ coef
     values, where = np.unique(score, return_inverse=True)
     doubt = 1.0 / (rows.sizes + 2.0)
-    ones, zeros = (np.bincount(where, rows.weights * (rows.labels == c), len(values)) for c in (1, 0))
+    ones, zeros = (weigh(where, rows.weights * (rows.labels == c), len(values)) for c in (1, 0))
     success = ones * (1 - doubt[1]) + zeros * doubt[0]
     design = np.column_stack([np.ones(len(values)), values])
     penalty = np.diag([1e-9, 1e-6])

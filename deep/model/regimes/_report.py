@@ -19,7 +19,7 @@ Entry = dict[str, object]
 
 
 def report_of(
-    chosen: Entry,
+    chosen: Mapping[str, object],
     cells: Cells,
     left_out: Mapping[str, LeftOut],
     shifts: Sequence[float],
@@ -49,7 +49,7 @@ def report_of(
     names = next(iter(scores.values()), {})
     return {
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "chosen": chosen,
+        "chosen": dict(chosen),
         "left_out_scores": {
             "datasets": scores,
             "mean": {name: float(np.mean([row[name] for row in scores.values()])) for name in names},
