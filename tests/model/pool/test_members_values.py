@@ -5,6 +5,9 @@ from itertools import product
 
 import numpy as np
 import pytest
+from deep.model.pool._latent_class import fit_latent_class, judge_estimates
+from deep.model.pool._rows import LabeledRows, Rows
+from deep.model.pool._tilt import fit_tilt
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 from sklearn.ensemble import RandomForestClassifier
@@ -12,10 +15,7 @@ from sklearn.linear_model import LogisticRegression as Ridge
 
 from deep.ensembles import LogisticRegression, RandomForest
 from deep.model.pool import _members
-from deep.model.pool._latent_class import fit_latent_class, judge_estimates
 from deep.model.pool._members import ADAPTIVE, MEMBERS, members_for, members_of
-from deep.model.pool._rows import LabeledRows, Rows
-from deep.model.pool._tilt import fit_tilt
 
 
 def panel(seed, n_datasets=3, n=40, n_voters=3, n_scorers=0):

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from deep.model.pool._rows import LabeledRows, Rows
+from deep.model.pool._tilt import fit_tilt
 from scipy.special import expit
 
 from deep.exceptions import InputError
 from deep.model import Pool
 from deep.model.pool._members import ADAPTIVE, MEMBERS, members_for
-from deep.model.pool._rows import LabeledRows, Rows
-from deep.model.pool._tilt import fit_tilt
 
 QUICK = ["logistic-votes", "latent-class", "tilt"]
 

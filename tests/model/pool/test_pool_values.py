@@ -4,6 +4,7 @@ from dataclasses import FrozenInstanceError, replace
 
 import numpy as np
 import pytest
+from deep.model.pool._rows import LabeledRows, Rows
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 from sklearn.exceptions import NotFittedError
@@ -11,7 +12,6 @@ from sklearn.exceptions import NotFittedError
 from deep.exceptions import InputError
 from deep.model.pool import Pool, PoolScores
 from deep.model.pool._members import MEMBERS
-from deep.model.pool._rows import LabeledRows, Rows
 from deep.model.target import LearnedPrior, LeftOutRows, Misfit, PriorEstimate, learn_misfit
 
 NAMES = np.array(["north", "east", "south", "west", "up"])

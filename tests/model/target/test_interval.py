@@ -1,11 +1,10 @@
 """Intervals of P on a dataset never seen."""
 
 import numpy as np
+from deep.model.target._interval import Transfer, interval, learn_transfer
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit, logit
-
-from deep.model.target._interval import Transfer, interval, learn_transfer
 
 RATES = np.array([0.2, 0.4, 0.6, 0.8])
 
