@@ -51,10 +51,13 @@ from .linear import fit_unlabeled as fit_unlabeled
 from .pool import Fits as Fits
 from .pool import Pool as Pool
 from .pool import Scores as Scores
+from .pool import SharedFits as SharedFits
 from .pool import fit_members as fit_members
+from .pool import fit_shared as fit_shared
 from .pool import labeled_rows as labeled_rows
 from .regimes import AVERAGE as AVERAGE
 from .regimes import POOL as POOL
+from .regimes import ChainOptions as ChainOptions
 from .regimes import fit as fit
 from .regimes import training_groups as training_groups
 from .target import LEVEL as LEVEL

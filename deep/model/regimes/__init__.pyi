@@ -1,4 +1,5 @@
-from ._fit import AVERAGE as AVERAGE
-from ._fit import POOL as POOL
+from ._chain import AVERAGE as AVERAGE
+from ._chain import POOL as POOL
+from ._chain import ChainOptions as ChainOptions
 from ._fit import fit as fit
 from ._pool import training_groups as training_groups

@@ -4,11 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from deep._checks import Floats, check_choice
 from deep._odds import logit
 from deep.calibration import CALIBRATORS
 from deep.ensembles import ENSEMBLERS
+from deep.exceptions import InputError
 from deep.features import Cells
 from deep.model.chain import (
     MAX_FOLDS,
@@ -17,8 +19,11 @@ from deep.model.chain import (
     Candidate,
     Chain,
     ChainSpec,
+    InnerFolds,
     KeptCells,
     MapLike,
+    Recipe,
+    TrainingSet,
     Weighting,
     chain_tasks,
     collapse,
@@ -45,6 +50,10 @@ from deep.model.target import (
     learn_prior,
 )
 from deep.records import VoteMatrix
+
+POOL = "Pool"
+AVERAGE = "Average"
+"""Names of deep's own fits, beside those of ensemblers."""
 
 SIZES: tuple[int | str, ...] = (3, 5, 9)
 
@@ -79,6 +88,23 @@ class ChainOptions:
         """Return whether any was given."""
         return any(value is not None for value in vars(self).values())
 
+    @property
+    def own(self) -> str | None:
+        """Return 'Pool' or 'Average' where one of them was asked for.
+
+        Raises
+        ------
+        InputError
+            Something else was asked for as well.
+        """
+        own = [name for name in self.ensembler or () if name in (POOL, AVERAGE)]
+        if not own:
+            return None
+        others = [name for name, value in vars(self).items() if value is not None and name != "ensembler"]
+        if len(self.ensembler or ()) > 1 or others:
+            raise InputError(f"`ensembler` must be {own[0]!r} alone: it has neither voters nor a calibrator to choose.")
+        return own[0]
+
 
 def fit_chosen_chain(
     votes: VoteMatrix,
@@ -87,6 +113,8 @@ def fit_chosen_chain(
     *,
     random_state: int,
     run: MapLike,
+    groups: npt.NDArray[np.str_] | None = None,
+    searched: Sequence[Candidate] | None = None,
 ) -> Model:
     """Search for the chain with the best inner score among those asked for, and draw up its model."""
     name = check_choice(options.recipe or "deep", RECIPES, "recipe")
@@ -94,20 +122,45 @@ def fit_chosen_chain(
     calibrators = _named(options.calibrator, (*CALIBRATORS, UNCALIBRATED), "calibrator")
     if options.calibrator is None and name == "paper":
         calibrators = ("platt",)
-    folds = inner_folds(votes, recipe, random_state=random_state)
+    ensemblers = _named(options.ensembler, ENSEMBLERS, "ensembler")
+    folds = _folds(votes, recipe, groups, random_state)
     training = collapse(votes, folds, options.weighting or recipe.weighting)
+    if searched is None:
+        searched = _search(training, recipe, options, ensemblers, calibrators, random_state, run)
+    else:
+        searched = [c for c in searched if c.ensembler in ensemblers and (c.calibrator or UNCALIBRATED) in calibrators]
+    best = recommend(searched, recipe.criterion)
+    kept = KeptCells.of_voters(votes, folds, best.subset.columns, training.weighting)
+    return chain_model(best, kept, name, provenance, random_state=random_state, run=run)
+
+
+def _folds(votes: VoteMatrix, recipe: Recipe, groups: npt.NDArray[np.str_] | None, random_state: int) -> InnerFolds:
+    """Return the inner folds: those of the recipe, or the groups that were given where it leaves out datasets."""
+    folds = inner_folds(votes, recipe, random_state=random_state)
+    if groups is None or folds.group_by == "fold":
+        return folds
+    return InnerFolds(np.unique(groups, return_inverse=True)[1], folds.group_by)
+
+
+def _search(
+    training: TrainingSet,
+    recipe: Recipe,
+    options: ChainOptions,
+    ensemblers: Sequence[str],
+    calibrators: Sequence[str],
+    random_state: int,
+    run: MapLike,
+) -> list[Candidate]:
     tasks = chain_tasks(
         training,
         recipe,
         sizes=options.sizes or SIZES,
-        ensemblers=_named(options.ensembler, ENSEMBLERS, "ensembler"),
+        ensemblers=ensemblers,
         calibrators=calibrators,
         selector=options.selector or "auto",
         random_state=random_state,
     )
-    best = recommend(search(tasks, training.cells.patterns, run), recipe.criterion)
-    kept = KeptCells.of_voters(votes, folds, best.subset.columns, training.weighting)
-    return chain_model(best, kept, name, provenance, random_state=random_state, run=run)
+    return search(tasks, training.cells.patterns, run)
 
 
 def _named(given: Sequence[str] | None, allowed: Iterable[str], param: str) -> tuple[str, ...]:

@@ -7,19 +7,15 @@ import numpy.typing as npt
 
 from deep._checks import Floats, check_both_classes, check_consistent_length, check_some_votes
 from deep.exceptions import InputError
-from deep.model.chain import MapLike, Weighting
+from deep.model.chain import Candidate, MapLike, Weighting
 from deep.model.file import Model
 from deep.model.pool import Fits
-from deep.model.regimes._chain import ChainOptions, fit_chosen_chain
+from deep.model.regimes._chain import POOL, ChainOptions, fit_chosen_chain
 from deep.model.regimes._own_labels import fit_own_labels
 from deep.model.regimes._pool import fit_few, fit_pool, training_groups
 from deep.model.regimes._votes import fit_votes
 from deep.model.target import MIN_DATASETS
 from deep.records import VoteMatrix
-
-POOL = "Pool"
-AVERAGE = "Average"
-"""Names of deep's own fits, beside those of ensemblers."""
 
 MIN_FOR_POOL = 4
 """Labeled datasets; with fewer, to weigh members by how they transfer is to guess."""
@@ -44,6 +40,7 @@ def fit(
     provenance: Mapping[str, object] | None = None,
     groups: npt.ArrayLike | None = None,
     fits: Fits | None = None,
+    searched: Sequence[Candidate] | None = None,
     run: MapLike = map,
 ) -> Model:
     """Learn how to turn votes into P(consistent), from whatever labels there are.
@@ -80,6 +77,8 @@ def fit(
         What rows are left out with; default: :func:`training_groups`.
     fits : mapping, optional
         Members of the pool that were fitted already, as in :meth:`deep.model.Pool.fit`.
+    searched : sequence of Candidate, optional
+        Every chain asked for, and maybe others, where :func:`deep.model.search` has found them on these rows already.
     run : callable, optional
         Like `map`; another one may spread the tasks over processes. The result does not depend on it.
 
@@ -103,7 +102,7 @@ def fit(
     ('prompt-1/gpt-4', 'prompt-2/gpt-4', 'prompt-4/gpt-4')
     """
     asked = ChainOptions(recipe, weighting, sizes, _names(ensembler), _names(calibrator), selector)
-    own = _own_fit(asked)
+    own = asked.own
     soft = _scores(scores, len(votes.labels))
     known = provenance or {}
     check_some_votes(votes.votes)
@@ -117,27 +116,19 @@ def fit(
     check_both_classes(labeled.labels, labeled.datasets)
     check_some_votes(labeled.votes)
     if asked.asked and own is None:
-        model = fit_chosen_chain(labeled, asked, known, random_state=random_state, run=run)
+        of = None if groups is None else np.asarray(groups)[training]
+        model = fit_chosen_chain(
+            labeled, asked, known, random_state=random_state, run=run, groups=of, searched=searched
+        )
     else:
         of = training_groups(labeled, random_state=random_state) if groups is None else np.asarray(groups)[training]
         names = _score_names(score_names, kept)
-        model = _fit_others(labeled, kept, names, of, known, own, random_state=random_state, fits=fits)
+        model = _fit_others(labeled, kept, names, of, known, own, random_state=random_state, fits=fits, run=run)
     return model if mine is None else _adapted(model, votes.rows(votes.datasets == mine), mine)
 
 
 def _names(given: str | Sequence[str] | None) -> tuple[str, ...] | None:
     return None if given is None else (given,) if isinstance(given, str) else tuple(given)
-
-
-def _own_fit(asked: ChainOptions) -> str | None:
-    """Return 'Pool' or 'Average' where one of them was asked for."""
-    own = [name for name in asked.ensembler or () if name in (POOL, AVERAGE)]
-    if not own:
-        return None
-    others = [name for name, value in vars(asked).items() if value is not None and name != "ensembler"]
-    if len(asked.ensembler or ()) > 1 or others:
-        raise InputError(f"`ensembler` must be {own[0]!r} alone: it has neither voters nor a calibrator to choose.")
-    return own[0]
 
 
 def _target(votes: VoteMatrix, target: str | None) -> str | None:
@@ -170,13 +161,14 @@ def _fit_others(
     *,
     random_state: int,
     fits: Fits | None,
+    run: MapLike,
 ) -> Model:
     """Fit the pool, or the average where datasets are few."""
     n = len(np.unique(groups))
     if own == POOL and n < MIN_DATASETS:
         raise InputError(f"`ensembler` must not be 'Pool' of fewer than {MIN_DATASETS} labeled datasets. Got {n}.")
     if own == POOL or (own is None and n >= MIN_FOR_POOL):
-        return fit_pool(labeled, scores, score_names, groups, known, random_state=random_state, fits=fits)
+        return fit_pool(labeled, scores, score_names, groups, known, random_state=random_state, fits=fits, run=run)
     return fit_few(labeled, groups, known, random_state=random_state)
 
 

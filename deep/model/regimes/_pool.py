@@ -7,10 +7,10 @@ import numpy.typing as npt
 
 from deep._checks import Floats
 from deep.features import Cells, distinct_patterns
-from deep.model.chain import MAX_FOLDS, RECIPES, grouped_note, inner_folds, row_folds
+from deep.model.chain import MAX_FOLDS, RECIPES, MapLike, grouped_note, inner_folds, row_folds
 from deep.model.file import Model, voters_of
 from deep.model.linear import LabeledRows, fit_average
-from deep.model.pool import Blend, Fits, Part, Pool, VoteSum, in_order
+from deep.model.pool import Blend, Fits, Part, Pool, VoteSum, fit_shared, in_order
 from deep.model.regimes._report import report_of
 from deep.model.target import LeftOut, LeftOutRows, ShiftedPrior, learn_misfit, learn_prior
 from deep.records import VoteMatrix
@@ -42,8 +42,12 @@ def fit_pool(
     *,
     random_state: int,
     fits: Fits | None,
+    run: MapLike,
 ) -> Model:
     """Fit the pool on labeled rows, and draw up its model."""
+    if fits is None:
+        fitted = fit_shared(votes.votes, votes.labels, groups=groups, scores=scores, random_state=random_state, run=run)
+        fits = fitted.without()
     pool = Pool(random_state=random_state).fit(votes.votes, votes.labels, groups=groups, scores=scores, fits=fits)
     cells = training_cells(votes)
     inner = {"log_loss": pool.inner_log_loss_, "balanced_accuracy": pool.inner_balanced_accuracy_}
