@@ -24,6 +24,7 @@ from ._subsets import SELECTOR_NAMES as SELECTOR_NAMES
 from ._subsets import Subset as Subset
 from ._subsets import choose_subsets as choose_subsets
 from ._training import MAX_FOLDS as MAX_FOLDS
+from ._training import N_FOLDS as N_FOLDS
 from ._training import InnerFolds as InnerFolds
 from ._training import KeptCells as KeptCells
 from ._training import TrainingSet as TrainingSet

@@ -1,18 +1,19 @@
 """Four labeled datasets or more: a pool. One to three: an average in which nothing is chosen."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from deep._checks import Floats
 from deep.features import Cells, distinct_patterns
-from deep.model.chain import MAX_FOLDS, RECIPES, MapLike, grouped_note, inner_folds, row_folds
+from deep.model.chain import MAX_FOLDS, N_FOLDS, RECIPES, MapLike, grouped_note, inner_folds, row_folds
 from deep.model.file import Model, voters_of
-from deep.model.linear import LabeledRows, fit_average
+from deep.model.linear import LabeledRows, Linear, fit_average
 from deep.model.pool import Blend, Fits, Part, Pool, VoteSum, fit_shared, in_order
 from deep.model.regimes._report import report_of
-from deep.model.target import LeftOut, LeftOutRows, ShiftedPrior, learn_misfit, learn_prior
+from deep.model.target import LearnedPrior, LeftOut, LeftOutRows, ShiftedPrior, learn_misfit, learn_prior
 from deep.records import VoteMatrix
 
 Groups = npt.NDArray[np.str_]
@@ -82,49 +83,59 @@ def fit_few(votes: VoteMatrix, groups: Groups, provenance: Mapping[str, object],
     """Average three simple ways to add up votes, without any choice, and draw up the model."""
     names, codes = np.unique(groups, return_inverse=True)
     rows = LabeledRows(votes.votes, np.empty((len(codes), 0)), np.ones(len(codes)), votes.labels, codes)
-    held = _held(votes, rows, random_state)
-    points = [
-        LeftOut.from_rows(log_odds, one.weights * (one.labels == 1), one.weights * (one.labels == 0))
-        for one, log_odds in held
-    ]
-    if len(names) > 1:
-        rule = learn_prior([[one] for one in points])
-        shifts = rule.left_out_
-        misfit = learn_misfit([_row_points(one, z + shift) for (one, z), shift in zip(held, shifts, strict=True)])
-    else:
-        rule = ShiftedPrior().fit([[points[0].context]], [points[0].prior])
-        shifts, misfit = rule.left_out_, learn_misfit([])
-    left_out = {
-        str(name): LeftOut(p.score + s, p.ones, p.zeros) for name, p, s in zip(names, points, shifts, strict=True)
-    }
+    linear = fit_average(in_order(rows))
+    held = _held_datasets(rows) if len(names) > 1 else _held_rows(votes, rows, random_state)
+    points = [_row_points(one, log_odds) for one, log_odds in held]
+    rule = _rule(points, rows, linear)
+    shifts = rule.left_out_.tolist()
+    moved = [replace(one, log_odds=one.log_odds + shift) for one, shift in zip(points, shifts, strict=False)]
+    merged = {str(name): LeftOut.from_rows(m.log_odds, m.ones, m.zeros) for name, m in zip(names, moved, strict=False)}
     cells = training_cells(votes)
     chosen = {"ensembler": "Average", "members": ["best-judge", "majority", "ridge-votes"]}
-    report = report_of(chosen, cells, left_out, shifts.tolist(), provenance, notes=_few_notes(len(names)))
+    report = report_of(chosen, cells, merged, shifts[: len(merged)], provenance, notes=_few_notes(len(names)))
     return Model(
         voters=voters_of(votes.voter_names, provenance),
         score_names=(),
         method="average",
-        blend=Blend((Part("average", VoteSum(fit_average(in_order(rows)))),)),
+        blend=Blend((Part("average", VoteSum(linear)),)),
         prior_rule=rule,
-        misfit=misfit,
+        # Rows left out of one dataset do not tell how far off P is on another.
+        misfit=learn_misfit(moved if len(names) > 1 else []),
         contexts=rule.statistic_.mean(axis=0),
         cells=cells,
-        left_out=left_out,
+        left_out=merged,
         report=report,
     )
 
 
-def _held(votes: VoteMatrix, rows: LabeledRows, random_state: int) -> list[tuple[LabeledRows, Floats]]:
-    """Return the rows of each dataset with their log-odds by a fit without it; of one alone, by folds of its rows."""
-    present = rows.present()
-    if len(present) > 1:
-        fits = [fit_average(in_order(rows.without(group))) for group in present]
-        return [(rows.only(g), one.log_odds(rows.only(g).votes)) for g, one in zip(present, fits, strict=True)]
+def _rule(points: Sequence[LeftOutRows], rows: LabeledRows, linear: Linear) -> LearnedPrior | ShiftedPrior:
+    """Return how the prior of a new dataset is told."""
+    merged = [LeftOut.from_rows(one.log_odds, one.ones, one.zeros) for one in points]
+    if len(merged) > 1:
+        return learn_prior([[one] for one in merged])
+    seen = merged[0] if merged else _merged(rows, linear.log_odds(rows.votes))
+    return ShiftedPrior().fit([[seen.context]], [seen.prior])
+
+
+def _held_datasets(rows: LabeledRows) -> list[tuple[LabeledRows, Floats]]:
+    """Return the rows of each dataset with their log-odds by a fit without it."""
+    held = [(rows.only(group), fit_average(in_order(rows.without(group)))) for group in rows.present()]
+    return [(one, linear.log_odds(one.votes)) for one, linear in held]
+
+
+def _held_rows(votes: VoteMatrix, rows: LabeledRows, random_state: int) -> list[tuple[LabeledRows, Floats]]:
+    """Return the rows of the only dataset with their log-odds by fits without their fold; none where they are few."""
+    if np.bincount(rows.labels, minlength=2).min() < N_FOLDS:
+        return []
     folds = row_folds(votes, random_state)
     log_odds = np.empty(len(folds))
     for fold in np.unique(folds):
         log_odds[folds == fold] = fit_average(in_order(rows.rows(folds != fold))).log_odds(votes.votes[folds == fold])
     return [(rows, log_odds)]
+
+
+def _merged(rows: LabeledRows, log_odds: Floats) -> LeftOut:
+    return LeftOut.from_rows(log_odds, rows.weights * (rows.labels == 1), rows.weights * (rows.labels == 0))
 
 
 def _row_points(one: LabeledRows, log_odds: Floats) -> LeftOutRows:

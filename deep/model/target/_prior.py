@@ -42,10 +42,10 @@ LEAST_SQUARES = 1.0
 
 LEAST_WEIGHT = 2.0
 
-USUAL_SPREAD = 1.0
+USUAL_SPREAD = 0.8
 """Standard deviation of the log-odds of priors from dataset to dataset, assumed before any was seen."""
 
-USUAL_WEIGHT = 3.0
+USUAL_WEIGHT = 6.0
 """How many datasets that assumption is worth."""
 
 
