@@ -71,7 +71,7 @@ class Model:
     >>> model = fit(votes.rows(votes.datasets != "aggrefact-xsum"))
     >>> p = model.score(votes.rows(votes.datasets == "aggrefact-xsum"))
     >>> model.method, len(p), bool(0 < p.min() < 0.5 < p.max() < 1)
-    ('average', 558, True)
+    ('pool', 558, True)
     """
 
     voters: tuple[Voter, ...]

@@ -105,7 +105,7 @@ def fit_ridge(train: LabeledRows) -> Linear:
 def fit_average(train: LabeledRows) -> Linear:
     """Return the mean log-odds of the best judge, the majority and a ridge regression on all judges.
 
-    With one to three labeled datasets no choice among aggregators, and no subset of judges, can be told from chance.
+    With one or two labeled datasets no choice among aggregators, and no subset of judges, can be told from chance.
     Averaging what is simple loses least: docs/which-fit.md has the figures.
 
     Parameters

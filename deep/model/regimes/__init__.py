@@ -1,4 +1,4 @@
-"""Which fit for which labels: none, a target's own, one to three other datasets, or more."""
+"""Which fit for which labels: none, a target's own, one or two other datasets, or more."""
 
 import lazy_loader
 

@@ -17,9 +17,6 @@ from deep.model.regimes._votes import fit_votes
 from deep.model.target import MIN_DATASETS
 from deep.records import VoteMatrix
 
-MIN_FOR_POOL = 4
-"""Labeled datasets; with fewer, to weigh members by how they transfer is to guess."""
-
 MIN_CLASS = 5
 """Own labels of either class; with fewer, the votes alone are learned from and the labels correct P."""
 
@@ -46,7 +43,7 @@ def fit(
     """Learn how to turn votes into P(consistent), from whatever labels there are.
 
     No label: from the votes alone. Labels of one dataset, some of its rows or `target`: a few simple aggregators,
-    compared on rows left out. One to three labeled datasets: an average in which nothing is chosen. Four or more:
+    compared on rows left out. One or two labeled datasets: an average in which nothing is chosen. Three or more:
     the pool. Labels of `target` beside other datasets: the model of the others, corrected by them. Where a recipe,
     sizes, an ensembler, a calibrator or a selector is given, the best chain among those asked for.
 
@@ -167,7 +164,7 @@ def _fit_others(
     n = len(np.unique(groups))
     if own == POOL and n < MIN_DATASETS:
         raise InputError(f"`ensembler` must not be 'Pool' of fewer than {MIN_DATASETS} labeled datasets. Got {n}.")
-    if own == POOL or (own is None and n >= MIN_FOR_POOL):
+    if own == POOL or (own is None and n >= MIN_DATASETS):
         return fit_pool(labeled, scores, score_names, groups, known, random_state=random_state, fits=fits, run=run)
     return fit_few(labeled, groups, known, random_state=random_state)
 

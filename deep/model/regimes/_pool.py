@@ -1,4 +1,4 @@
-"""Four labeled datasets or more: a pool. One to three: an average in which nothing is chosen."""
+"""Three labeled datasets or more: a pool. One or two: an average in which nothing is chosen."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
