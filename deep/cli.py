@@ -17,16 +17,20 @@ from deep.exceptions import DeepError, ExitStatus, InputError, StoppedError
 __all__ = ["COMMANDS", "Command", "main"]
 
 COMMANDS = {
+    "adapt": ("deep.commands.adapt", "make a model that of one dataset, by its votes and, if any, its labels"),
     "annotate": ("deep.commands.annotate", "a worksheet for people who judge claims, and how far they agree"),
-    "calibrate": ("deep.commands.calibrate", "correct a model with a few labels of the dataset it is used on"),
+    "check": (
+        "deep.commands.check",
+        "can a model be trusted here? by a few labels, or by votes alone; name what moved",
+    ),
     "cognibench": ("deep.experiments.cognibench", "CogniBench: who finds hallucinated sentences; tables and figures"),
     "data": ("deep.commands.data", "benchmarks and files of examples: list, describe, fetch, check, find leakage"),
-    "drift": ("deep.commands.drift", "compare new votes with those a model was fitted on; name the judge that moved"),
+    "estimate": ("deep.commands.estimate", "how many items of a dataset are consistent, from votes or with labels"),
     "explain": ("deep.commands.explain", "how much each vote adds to the probability that a model gives"),
     "export": ("deep.commands.export", "a model as a table (SQL, CSV, Parquet): every pattern and its probability"),
     "fect": ("deep.experiments.fect", "FECT: judges of interpretive claims, four prompts, repeated runs"),
     "finetune": ("deep.experiments.finetune", "teach a small model to judge from chat JSONL: full or LoRA"),
-    "fit": ("deep.commands.fit", "learn a chain from labeled votes, and write its model file"),
+    "fit": ("deep.commands.fit", "learn from votes and whatever labels there are, and write the model file"),
     "label-next": ("deep.commands.label_next", "which items to label first, and the error to expect once they are"),
     "loo": ("deep.experiments.loo", "hold one dataset out; P(consistent) for each of its items, beside every baseline"),
     "panel": ("deep.commands.panel", "does the panel earn its cost? the value of each judge, and which to drop"),

@@ -4,11 +4,12 @@ from functools import partial
 
 from deep.cli import main
 
+adapt = partial(main, command="adapt")
 annotate = partial(main, command="annotate")
-calibrate = partial(main, command="calibrate")
+check = partial(main, command="check")
 cognibench = partial(main, command="cognibench")
 data = partial(main, command="data")
-drift = partial(main, command="drift")
+estimate = partial(main, command="estimate")
 explain = partial(main, command="explain")
 export = partial(main, command="export")
 fect = partial(main, command="fect")

@@ -22,6 +22,7 @@ from ._run import run_plan as run_plan
 from ._savings import mean_savings as mean_savings
 from ._savings import sequential_savings as sequential_savings
 from ._score_text import Scored as Scored
+from ._score_text import prior_of_texts as prior_of_texts
 from ._score_text import score_examples as score_examples
 from ._score_text import write_scored as write_scored
 from ._sequential_policy import check_sequential as check_sequential

@@ -73,17 +73,19 @@ def sequential_savings(
                 split.train, sizes=[size], ensembler=list(ensemblers), calibrator="platt", random_state=random_state
             )
             assert model.table is not None  # sizes are checked
-            policy = AskingPolicy.learn(model.table.p, *training_patterns(model), error_cost=error_cost)
-            found = policy.simulate(model.select(split.test), model.table.p)
+            policy = AskingPolicy.learn(model.table, *training_patterns(model), error_cost=error_cost)
+            found = policy.simulate(model.select(split.test), model.table)
             rows.append({"test": name, "judges": len(model.voters), **_figures(found, model, split.test)})
             step()
     return rows
 
 
 def _figures(found: Simulation, model: Model, test: VoteMatrix) -> Figures:
-    whole, labels = model.score(test) >= DECISION, test.labels
+    whole, labels = model.predict(model.select(test)) >= DECISION, test.labels
+    chosen = model.report["chosen"]
+    assert isinstance(chosen, dict)  # as every fit writes it
     return {
-        "ensembler": model.spec.ensembler,
+        "ensembler": chosen["ensembler"],
         "calls": float(found.calls.mean()),
         "saved": float(1 - found.calls.mean() / len(model.voters)),
         "changed": int(found.changed.sum()),

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,6 +66,17 @@ def score_examples(model: Model, plan: Plan, ledger: str | None, options: ScoreO
             history = stack.enter_context(History(ledger))
         for examples in chunks(plan.examples):
             yield _score(model, examples, read_judgments(plan, examples, history), options)
+
+
+def prior_of_texts(model: Model, options: ScoreOptions) -> dict[str, object]:
+    """Return the share of consistent items at which texts are scored, as JSON values, and `of` what it is the share.
+
+    Texts come one by one, so that nothing can be learned from them of the dataset that they are of.
+    """
+    if options.prior is not None:
+        return {"estimate": options.prior, "of": "the texts, as given"}
+    of = "the mean of the training datasets" if model.target is None else f"the dataset {model.target}"
+    return {**asdict(model.prior), "of": of}
 
 
 def _score(

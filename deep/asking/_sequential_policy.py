@@ -51,13 +51,14 @@ def _weights(counts: npt.NDArray[np.int64]) -> Floats:
 
 
 def check_sequential(model: Model) -> Floats:
-    """Return the table of a model; its judges can be asked one by one only where it has one."""
-    if model.table is None:
+    """Return the table that a model decides by; its judges can be asked one by one only where it has one."""
+    if model.decision_table is None:
+        scores = f" and {len(model.score_names)} soft scores" if model.score_names else ""
         raise InputError(
-            f"`sequential` must be given with a model of at most {MAX_TABLE_VOTERS} voters. "
-            f"Got {len(model.voters)} voters. Fit with fewer of them, or score without it."
+            f"`sequential` must be given with a model of at most {MAX_TABLE_VOTERS} voters and no soft scores. "
+            f"Got {len(model.voters)} voters{scores}. Fit with fewer of them, or score without it."
         )
-    return model.table.p
+    return model.decision_table
 
 
 def learn_policy(model: Model, prices: Prices, error_cost: float | None) -> AskingPolicy:

@@ -8,9 +8,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from scipy.special import expit, logit
 
-from deep._odds import DECISION
+from deep._odds import DECISION, expit, logit
 from deep.asking._estimate import Estimate
 from deep.asking._judgments import judge_offline
 from deep.asking._options import AskOptions
@@ -82,7 +81,8 @@ class OneByOne:
         error_cost : float or None
             Price of a wrong decision; None: lossless.
         """
-        model.score(np.full((1, len(model.voters)), ABSTAIN, dtype=np.int8), prior=options.prior)  # or refuse the prior
+        unasked = np.full((1, len(model.voters)), ABSTAIN, dtype=np.int8)
+        model.score(unasked, prior=options.prior, streamed=True)  # or refuse the prior
         matched = match_columns(model.voters, plan.voters, allow_mismatch=options.allow_mismatch)
         columns = tuple(plan.columns[position] for position in matched if position is not None)
         prices = _prices(plan, columns, ask)
@@ -157,7 +157,7 @@ class OneByOne:
             str(example.dataset),
             example.example_id,
             example.label,
-            p if self.options.prior is None else float(expit(logit(p) + logit(self.options.prior))),
+            self._at_prior(p),
             int(p >= DECISION),
             len(judged) - len(self.prices.free),
             sum(vote != ABSTAIN for vote in votes.values()),
@@ -167,13 +167,18 @@ class OneByOne:
         judgments = {voter.name: judged[column] for column, voter in enumerate(self.columns) if column in judged}
         return Scored(example, judgments, dict(zip(COLUMNS, row, strict=True)), missing)
 
+    def _at_prior(self, p: float) -> float:
+        """Return P at the prior that was given, or at the model's own, from P of which 0.5 decides."""
+        prior = self.options.prior
+        return float(expit(logit(p) + (self.model.decision_log_odds if prior is None else logit(prior))))
+
     def _interval(self, votes: Mapping[int, int]) -> tuple[float | None, float | None]:
         """Return the interval of P where all judges were asked."""
         if len(votes) < len(self.columns):
             return None, None
         pattern = np.array([[votes[column] for column in range(len(self.columns))]], dtype=np.int8)
-        low, high = self.model.intervals(pattern, prior=self.options.prior)[0].tolist()
-        return (None, None) if np.isnan(low) else (low, high)
+        low, high = self.model.intervals(pattern, prior=self.options.prior, streamed=True)[0].tolist()
+        return low, high
 
 
 def _votes(judged: Mapping[int, Judgment]) -> dict[int, int]:

@@ -3,9 +3,9 @@
 For instance:
 
   deep explain model.json --votes votes.parquet --item a17
-      the log-odds that each vote on one item adds
+      the log-odds that each vote on one item adds to the P that `deep score` gives it in this table
   deep explain model.json --vote lexical-numbers=0 --vote lexical-entities=1
-      the same for votes given by hand; voters that are not named have no vote
+      the same for votes given by hand, as of a text by itself; voters that are not named have no vote
 """
 
 import argparse
@@ -39,7 +39,8 @@ def run(args: argparse.Namespace) -> int:
     if args.votes:
         matching = {"allow_mismatch": args.allow_mismatch, "allow_missing": args.allow_missing}
         table = evaluate.votes_for(fitted, args.votes)
-        votes = evaluate.votes_on_item(fitted, table, args.item, dataset=args.dataset, **matching)
+        row = evaluate.item_row(table, args.item, dataset=args.dataset)
+        fitted, votes = evaluate.model_at(fitted, table, row, **matching)
     else:
         votes = _given_votes(fitted, args.vote)
     results = SCHEMA | evaluate.explanation(fitted, votes)
@@ -65,7 +66,7 @@ def _given_votes(fitted: "model.Model", words: Sequence[str]) -> dict[str, int]:
 
 
 def _lines(found: Results) -> Iterator[str]:
-    bounds = "no interval" if found["p_low"] is None else f"90 % interval {found['p_low']:.3f} to {found['p_high']:.3f}"
+    bounds = f"90 % interval {found['p_low']:.3f} to {found['p_high']:.3f}"
     width = max(len(row["voter"]) for row in found["contributions"])
     yield f"P(consistent) = {found['p_consistent']:.4f} ({bounds}); {found['p_without_votes']:.4f} without any vote"
     yield f"  {'voter':<{width}}  vote   shapley  removed"

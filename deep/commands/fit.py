@@ -1,25 +1,33 @@
-"""Learn a chain of voters, ensembler and calibrator from labeled votes, and write its model file.
+"""Learn how to turn votes into P(consistent) from whatever labels there are, and write the model file.
+
+Four labeled datasets or more: the pool of many ways to add up votes. One to three: an average in which nothing is
+chosen. Labels of your own dataset alone: simple ways, compared on rows left out. No label: from the votes alone. With
+options that name a chain (recipe, sizes, ensembler, calibrator, selector): the best chain among those asked for.
 
 For instance:
 
   deep fit votes.parquet --out model.json
-      learn the best single chain from every labeled dataset
-  deep fit votes.parquet lexical.parquet --out model.json --exclude mine --sizes 3,5
-      from two files of votes, and from all datasets but one
-  deep fit votes.csv --out model.json --ensembler LogisticRegression --calibrator platt
+      learn from every labeled dataset, and say how and why
+  deep fit labeled.parquet mine.parquet --labels mine.csv --out mine.json
+      the same, corrected by labels of a random sample of your own dataset
+  deep fit votes.parquet --scores scores.parquet --exclude mine --out model.json
+      from votes and soft scores of all datasets but one
+  deep fit votes.csv --out model.json --ensembler LogisticRegression --calibrator platt --sizes 3,5
       a chain that you name; the best subset of voters is still searched for
+  deep fit --simulated --out model.json
+      from the embedded, simulated votes
 """
 
 import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
-from deep import datasets, model
+from deep import evaluate, model
 from deep._files import check_out
 from deep.console import (
+    OWN_FITS,
     SCHEMA,
     SEVERAL,
-    UNCALIBRATED,
     CommandParser,
     Results,
     add_options,
@@ -29,9 +37,8 @@ from deep.console import (
     percent,
     print_result,
     progress_bars,
-    read_training_votes,
+    read_fit_data,
 )
-from deep.datasets import benchmarks
 from deep.ensembles import ENSEMBLER_NAMES
 from deep.exceptions import ExitStatus
 
@@ -41,9 +48,21 @@ MAX_LISTED = 50
 
 def add_arguments(parser: CommandParser) -> None:
     """Add the options."""
-    parser.add_argument("votes", metavar="VOTES", nargs="*", help="tables of votes (CSV, Parquet); none: simulated")
+    parser.add_argument("votes", metavar="VOTES", nargs="*", help="tables of votes (CSV, Parquet)")
+    labels = "labels of a random sample of your own dataset: dataset, item_id, label"
+    parser.add_argument("--labels", **SEVERAL, metavar="FILE", help=labels)
+    add_options(parser, "scores", scores={"help": "tables of soft scores, in any unit"})
+    parser.add_argument("--simulated", action="store_true", help="learn from the embedded, simulated votes")
     parser.add_argument("--out", type=Path, default=Path("model.json"), metavar="FILE", help="the model")
-    add_options(parser, "recipe", "sizes", "ensembler", "calibrator", "selector", "ignore")
+    ensembler = {"help": f"{' or '.join(OWN_FITS)} alone, or of: {', '.join(ENSEMBLER_NAMES)}"}
+    sizes = {"default": [], "help": "numbers of voters of a chain, or 'all'; default: 3 5 9"}
+    choice: dict[str, Results] = {
+        "sizes": sizes,
+        "ensembler": ensembler,
+        "recipe": {"default": None},
+        "selector": {"default": None},
+    }
+    add_options(parser, "recipe", "sizes", "ensembler", "calibrator", "selector", "ignore", **choice)
     parser.add_argument("--exclude", **SEVERAL, metavar="DATASET", help="datasets to leave out")
     parser.add_argument("--only", **SEVERAL, metavar="DATASET", help="datasets to learn from, and no other")
     add_options(parser, "max-failure-rate", "seed", "jobs", "json")
@@ -52,59 +71,45 @@ def add_arguments(parser: CommandParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Fit, write and report."""
     out, n_jobs = check_out(args.out, [".json"]), check_jobs(args.jobs)
-    votes = datasets.choose_datasets(read_training_votes(args), only=args.only, exclude=args.exclude)
+    data = read_fit_data(args)
     with progress_bars() as progress:
         fitted = model.fit(
-            votes,
+            data.votes,
+            scores=data.scores,
+            score_names=data.score_names,
+            target=data.target,
             recipe=args.recipe,
-            sizes=numbers_of_voters(args.sizes, votes.shape[1]),
+            sizes=numbers_of_voters(args.sizes, data.votes.shape[1]) or None,
             ensembler=args.ensembler or None,
             calibrator=args.calibrator or None,
             selector=args.selector,
             random_state=args.seed,
-            provenance={
-                "votes": [Path(path).name for path in args.votes] or "simulated",
-                "voters": datasets.vote_details(args.votes),
-                "licences": benchmarks.licence_terms(votes.dataset_names),
-            },
+            provenance=data.provenance,
             run=parallel_map(n_jobs, progress, "fit", ensemblers=args.ensembler or ENSEMBLER_NAMES),
         )
     fitted.save(out)
-    results = SCHEMA | _summary(fitted) | {"model": str(out)}
-    notice = [] if args.votes else ["These votes are SIMULATED; no LLM was called. Give your own."]
+    results = SCHEMA | evaluate.fit_report(fitted, data.score_names) | {"model": str(out)}
+    notice = ["These votes are SIMULATED; no LLM was called. Give your own."] if args.simulated else []
     print_result(results, [*_lines(results), *notice], as_json=args.json)
     return ExitStatus.DONE
 
 
-def _summary(fitted: "model.Model") -> dict[str, object]:
-    """Return the chain that was chosen, its training data, and its scores there."""
-    spec, report = fitted.spec, fitted.report
-    chain = {"ensembler": spec.ensembler, "params": dict(spec.params), "calibrator": spec.calibrator}
-    kept = {name: report[name] for name in ("selector", "inner", "left_out", "training_datasets", "notes")}
-    return {"voters": list(fitted.voter_names), **chain, "recipe": spec.recipe, **kept}
-
-
 def _lines(found: Results) -> Iterator[str]:
-    params = ", ".join(f"{name}={value}" for name, value in found["params"].items())
-    yield (
-        f"{found['ensembler']}{f' ({params})' if params else ''}, calibrator {found['calibrator'] or UNCALIBRATED}, on "
-        f"{len(found['voters'])} voters ({found['selector']}):"
-    )
-    yield from (f"  {name}" for name in found["voters"])
-    inner, left_out, training = found["inner"], found["left_out"], found["training_datasets"]
-    accuracy = percent(inner["balanced_accuracy"])
-    yield f"inner scores: log loss {inner['log_loss']:.4f}, balanced accuracy {accuracy}"
-    yield f"learned from {len(training)} datasets:"
+    yield f"{found['what']}: {found['why']}"
+    yield from (f"  {line}" for line in found["members"])
+    scores, training = found["left_out_scores"], found["training_datasets"]
+    yield f"learned from {len(training)} dataset{'' if len(training) == 1 else 's'}:"
     width = max(map(len, training))
     for name, row in list(training.items())[:MAX_LISTED]:
-        scores = left_out["datasets"].get(name)
-        shown = f"   left out: {_scores(scores)}" if scores else ""
-        yield f"  {name:<{width}}  {row['n']:>6} rows, {percent(row['prior'])} consistent{shown}"
+        share = "no labels" if row["prior"] is None else f"{percent(row['prior'])} consistent"
+        shown = f"   left out: {_scores(scores['datasets'][name])}" if name in scores["datasets"] else ""
+        yield f"  {name:<{width}}  {row['n']:>6} rows, {share}{shown}"
     rest = list(training)[MAX_LISTED:]
     if rest:
         yield f"  and {len(rest):,} others, all of them in the model file"
-    if left_out["mean"]:
-        yield f"mean over datasets left out in turn: {_scores(left_out['mean'])}"
+    if scores["mean"]:
+        yield f"mean over what was left out: {_scores(scores['mean'])}"
+    yield from found["said"]
     yield from sorted({f"licence: {row['licence']}" for row in training.values() if row["licence"]})
     yield from found["notes"]
     yield f"model: {found['model']}"

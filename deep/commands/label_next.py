@@ -1,4 +1,4 @@
-"""Propose items to label for `deep calibrate`, and say what error to expect once they are labeled.
+"""Propose items to label for `deep check` and `deep adapt`, and say what to expect once they are labeled.
 
 For instance:
 
@@ -15,14 +15,23 @@ from pathlib import Path
 
 from deep import evaluate, model
 from deep._files import check_out, whole_file
-from deep.console import SCHEMA, STRATEGIES, CommandParser, Results, add_model, add_options, points, print_result
+from deep.console import (
+    SCHEMA,
+    STRATEGIES,
+    CommandParser,
+    Results,
+    add_model,
+    add_options,
+    points,
+    print_result,
+)
 from deep.exceptions import ExitStatus
 
 
 def add_arguments(parser: CommandParser) -> None:
     """Add the options."""
     add_model(parser)
-    add_options(parser, "votes", votes={"required": True, "help": "votes of one dataset"})
+    add_options(parser, "votes", "scores", votes={"required": True, "help": "votes of one dataset"})
     parser.add_argument("--n", type=int, default=20, metavar="N", help="items to propose")
     parser.add_argument("--strategy", default="random", choices=STRATEGIES, help="how they are chosen")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write them to a .csv with an empty column `label`")
@@ -34,7 +43,8 @@ def run(args: argparse.Namespace) -> int:
     out = None if args.out is None else check_out(args.out, [".csv"])
     fitted = model.load(args.model)
     votes = evaluate.votes_for(fitted, args.votes, one_dataset=True)
-    report = evaluate.label_proposal(fitted, votes, args.n, strategy=args.strategy, random_state=args.seed)
+    target = evaluate.Target(votes, model.scores_for(fitted, votes, args.scores))
+    report = evaluate.label_proposal(fitted, target, args.n, strategy=args.strategy, random_state=args.seed)
     results = SCHEMA | report
     if out is not None:
         _write(results, out)
@@ -58,5 +68,8 @@ def _lines(found: Results, out: Path | None) -> Iterator[str]:
         f"expected mean distance of P from the truth: {points(found['expected_error_before'])} points now, "
         f"{points(found['expected_error_after'])} with these labels"
     )
+    needed = [f"{size or 'more than all'} for {float(power):.0%}" for power, size in found["labels_needed"].items()]
+    yield "labels that `deep check` needs to find a dataset on which P is as far off as on the worst training dataset,"
+    yield f"by the chance of finding it: {', '.join(needed)}"
     if out is not None:
         yield f"items: {out}"

@@ -3,9 +3,9 @@
 For instance:
 
   deep score model.json --votes votes.parquet --out scores.parquet
-      P(consistent) and its interval for every row of votes; .csv likewise
+      P(consistent) and its interval for every row of votes, each dataset at its estimated prior; .csv likewise
   deep score model.json --source article.txt --claim summary.txt
-      run the judges that the model names on one pair; the vote of each, and its reason
+      run the judges that the model names on one pair, as of a dataset like the training mean
   deep score model.json --input claims.csv --out scores.jsonl
       the same for a file of examples; run again, it asks LLMs only what is missing
   deep score model.json --input claims.csv --out scores.csv --sequential
@@ -20,7 +20,6 @@ from pathlib import Path
 from deep import asking, model
 from deep._files import check_out
 from deep.console import (
-    LEARNED,
     SCHEMA,
     CommandParser,
     add_call_options,
@@ -59,13 +58,11 @@ def run(args: argparse.Namespace) -> int:
 
 def _score_votes(fitted: "model.Model", args: argparse.Namespace, options: "model.ScoreOptions") -> int:
     out = check_out(args.out, [".csv", ".parquet"])
-    if args.prior == LEARNED:
-        found = model.score_at_learned_prior(fitted, args.votes, out, options)
-        results = {"priors": {name: vars(prior) for name, prior in found.items()}, "out": str(out)}
-        print_result(SCHEMA | results, [*model.prior_lines(found), f"scored: {out}"], as_json=args.json)
-    else:
-        n = model.score_file(fitted, args.votes, out, options)
-        print_result(SCHEMA | {"rows": n, "out": str(out)}, [f"{n} rows scored: {out}"], as_json=args.json)
+    found = model.score_file(fitted, args.votes, out, options, args.scores)
+    results = {"rows": found.n, "priors": {name: vars(prior) for name, prior in found.priors.items()}, "out": str(out)}
+    print_result(
+        SCHEMA | results, [*model.prior_lines(found.priors), f"{found.n} rows scored: {out}"], as_json=args.json
+    )
     return ExitStatus.DONE
 
 
@@ -89,7 +86,8 @@ def _score_texts(fitted: "model.Model", args: argparse.Namespace, options: "mode
             if outcome.stopped is not None:
                 raise StoppedError(outcome.stopped)
         scored = asking.score_examples(fitted, plan, None if ask is None else ask.ledger, options)
-        print_scored(args, scored, model.score_schema(), {})
+        more = {"prior": asking.prior_of_texts(fitted, options)}
+        print_scored(args, scored, model.score_schema(), more)
     return ExitStatus.DONE
 
 
@@ -115,5 +113,6 @@ def _one_by_one(
         found = work.run(ask, progress)
     if isinstance(found, str):
         raise StoppedError(found)
-    print_scored(args, found, asking.sequential_schema(), {"training": training})
+    more = {"training": training, "prior": asking.prior_of_texts(fitted, options)}
+    print_scored(args, found, asking.sequential_schema(), more)
     return ExitStatus.DONE

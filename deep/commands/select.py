@@ -4,8 +4,8 @@ For instance:
 
   deep select model.json --votes mine.parquet --accuracy 0.9 --out decisions.csv
       without labels: a confidence that kept 90 % on the training datasets, which guarantees nothing here
-  deep select mine.json --votes mine.parquet --labels mine-labeled.csv --accuracy 0.9 --out decisions.csv
-      with labels of a random sample: a guarantee at 90 %
+  deep select model.json --votes mine.parquet --labels mine.csv --accuracy 0.9 --out decisions.csv
+      with labels of a random sample, by which the model was not adapted: a guarantee at 90 %
 """
 
 import argparse
@@ -15,15 +15,23 @@ from pathlib import Path
 
 from deep import evaluate, model
 from deep._files import check_out, whole_file
-from deep.console import SCHEMA, SEVERAL, CommandParser, Results, add_model, add_options, percent, print_result
+from deep.console import (
+    SCHEMA,
+    CommandParser,
+    Results,
+    add_model,
+    add_options,
+    add_target_options,
+    percent,
+    print_result,
+)
 from deep.exceptions import ExitStatus
 
 
 def add_arguments(parser: CommandParser) -> None:
     """Add the options."""
     add_model(parser)
-    add_options(parser, "votes", votes={"required": True, "help": "votes of one dataset to decide on"})
-    parser.add_argument("--labels", **SEVERAL, metavar="FILE", help="votes of a labeled random sample of it")
+    add_target_options(parser)
     parser.add_argument("--accuracy", type=float, default=0.9, metavar="SHARE", help="wanted share of right decisions")
     parser.add_argument("--delta", type=float, default=0.1, metavar="P", help="allowed chance that the guarantee fails")
     parser.add_argument("--out", type=Path, metavar="FILE", help="decisions: a .csv with 1, 0 or nothing")
@@ -34,9 +42,8 @@ def run(args: argparse.Namespace) -> int:
     """Find the confidence, decide, write and report."""
     out = None if args.out is None else check_out(args.out, [".csv"])
     fitted = model.load(args.model)
-    votes = evaluate.votes_for(fitted, args.votes, one_dataset=True)
-    labeled = evaluate.votes_for(fitted, args.labels, one_dataset=True) if args.labels else None
-    chosen = evaluate.select_decisions(fitted, votes, labeled, accuracy=args.accuracy, delta=args.delta)
+    target = evaluate.read_target(fitted, args.votes, args.labels, args.scores)
+    chosen = evaluate.select_decisions(fitted, target, accuracy=args.accuracy, delta=args.delta)
     if out is not None:
         _write(chosen, out)
     results = SCHEMA | chosen.report

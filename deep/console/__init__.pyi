@@ -6,7 +6,10 @@ from ._example_options import HELP as HELP
 from ._example_options import add_example_options as add_example_options
 from ._example_options import column_map as column_map
 from ._example_options import examples_from as examples_from
+from ._fit_data import FitData as FitData
+from ._fit_data import read_fit_data as read_fit_data
 from ._names import LEVELS as LEVELS
+from ._names import OWN_FITS as OWN_FITS
 from ._names import RECIPES as RECIPES
 from ._names import SELECTORS as SELECTORS
 from ._names import STRATEGIES as STRATEGIES
@@ -17,6 +20,7 @@ from ._options import SEVERAL as SEVERAL
 from ._options import add_json as add_json
 from ._options import add_model as add_model
 from ._options import add_options as add_options
+from ._options import add_target_options as add_target_options
 from ._options import check_least as check_least
 from ._options import named as named
 from ._options import numbers_of_voters as numbers_of_voters
@@ -35,7 +39,6 @@ from ._processes import in_processes as in_processes
 from ._processes import parallel_map as parallel_map
 from ._progress import live_progress as live_progress
 from ._progress import progress_bars as progress_bars
-from ._score_options import LEARNED as LEARNED
 from ._score_options import add_score_options as add_score_options
 from ._score_options import print_scored as print_scored
 from ._score_options import read_texts as read_texts

@@ -6,6 +6,9 @@ UNCALIBRATED = "none"
 LEVELS = ("rational", "grounded", "irrefutable")
 """The criteria of the judge tiered."""
 
+OWN_FITS = ("Average", "Pool")
+"""deep's own ways to add up votes, beside the ensemblers."""
+
 RECIPES = ("deep", "paper")
 SELECTORS = ("auto", "exhaustive", "mrmr", "rfe")
 STRATEGIES = ("design", "random", "spread")

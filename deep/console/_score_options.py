@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING
 from deep import asking, datasets, model
 from deep.console._example_options import examples_from
 from deep.console._options import SEVERAL
-from deep.console._output import SCHEMA, Results, print_result
+from deep.console._output import SCHEMA, Results, percent, print_result
 from deep.console._texts import read_text
 from deep.exceptions import InputError
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-LEARNED = "learned"
 
 PAIR = ("source", "claim", "source_text", "claim_text")
 
@@ -24,13 +22,14 @@ def add_score_options(parser: argparse.ArgumentParser) -> None:
     """Add what to score, at which prior, by which judges, and in which turns."""
     what = parser.add_argument_group("what to score")
     what.add_argument("--votes", metavar="FILE", **SEVERAL, help="tables of votes")
+    what.add_argument("--scores", metavar="FILE", **SEVERAL, help="tables of soft scores, where the model has some")
     what.add_argument("--input", metavar="EXAMPLES", help="a benchmark, or a file with the columns source and claim")
     what.add_argument("--source", metavar="FILE", help="a text file; - for standard input")
     what.add_argument("--claim", metavar="FILE", help="a text file; - for standard input")
     what.add_argument("--source-text", metavar="TEXT", help="in place of --source")
     what.add_argument("--claim-text", metavar="TEXT", help="in place of --claim")
-    prior = "expected share of consistent rows, or 'learned': estimated for each dataset of --votes; default: 0.5"
-    what.add_argument("--prior", metavar="P|learned", help=prior)
+    prior = "share of consistent rows; default: estimated for each dataset of --votes, the training mean for text"
+    what.add_argument("--prior", type=float, metavar="P", help=prior)
     judges = parser.add_argument_group("judges of text")
     judges.add_argument("--prompt", metavar="FILE", **SEVERAL, help="TOML prompts besides those of deep, or folders")
     judges.add_argument("--encoder", metavar="DIR", **SEVERAL, help="folders of models that the hub does not have")
@@ -60,20 +59,10 @@ def score_options(args: argparse.Namespace) -> "model.ScoreOptions":
         raise InputError(f"`llm` must name one LLM to ask in place of the fitted ones. Got {len(args.llm)}.")
     if not args.votes and args.allow_missing:
         raise InputError("`allow_missing` must be given with `votes`. Got it with text, whose judges are all run.")
-    return model.ScoreOptions(args.allow_mismatch, args.allow_missing, _prior(args.prior, learnable=bool(args.votes)))
-
-
-def _prior(word: str | None, *, learnable: bool) -> float | None:
-    """Return the class prior that was given as a number; None where none was, or it is to be learned."""
-    if word == LEARNED and not learnable:
-        raise InputError("`prior` must be a number with text: an estimate needs the votes of a whole dataset.")
-    if word in (None, LEARNED):
-        return None
-    try:
-        number = float(str(word))
-    except ValueError:
-        raise InputError(f"`prior` must be a number or 'learned'. Got {word!r}.") from None
-    return model.check_prior(number)
+    if args.scores and not args.votes:
+        raise InputError("`scores` must be given with `votes`. Got them with text.")
+    prior = None if args.prior is None else model.check_prior(args.prior)
+    return model.ScoreOptions(args.allow_mismatch, args.allow_missing, prior)
 
 
 def read_texts(args: argparse.Namespace) -> "datasets.Examples":
@@ -94,11 +83,17 @@ def _part(args: argparse.Namespace, name: str) -> str:
     return text
 
 
-def _pair_lines(scored: "asking.Scored") -> Iterator[str]:
+def _prior_line(prior: Results) -> str:
+    """Return the line that says at which share of consistent items texts are scored."""
+    return f"P is for texts of which {percent(prior['estimate'])} are consistent: {prior['of']}"
+
+
+def _pair_lines(scored: "asking.Scored", prior: Results) -> Iterator[str]:
     """Yield P, the decision where judges were asked one by one, and the vote and rationale of each judge."""
     row = scored.columns
     bounds = "no interval" if row["p_low"] is None else f"90 % interval {row['p_low']:.3f} to {row['p_high']:.3f}"
     yield f"P(consistent) = {row['p_consistent']:.4f} ({bounds})"
+    yield _prior_line(prior)
     not_asked = scored.not_asked
     if not_asked is not None:
         yield f"decision: {'consistent' if row['decision'] else 'inconsistent'}"
@@ -112,13 +107,14 @@ def _pair_lines(scored: "asking.Scored") -> Iterator[str]:
 def print_scored(
     args: argparse.Namespace, scored: "Iterator[list[asking.Scored]]", schema: "pa.Schema", more: Results
 ) -> None:
-    """Write scored examples, or print the one of a pair."""
+    """Write scored examples, or print the one of a pair; `more` goes into the result, `prior` for both readers."""
     if args.input is None:
         (pair,) = next(scored)
         if args.out is not None:
             asking.write_scored(iter([[pair]]), args.out, schema)
-        print_result(SCHEMA | {**pair.as_dict(), **more}, _pair_lines(pair), as_json=args.json)
+        print_result(SCHEMA | {**pair.as_dict(), **more}, _pair_lines(pair, more["prior"]), as_json=args.json)
     else:
         n = asking.write_scored(scored, args.out, schema)
         results = SCHEMA | {"rows": n, "out": str(args.out), **more}
-        print_result(results, [f"{n} examples scored: {args.out}"], as_json=args.json)
+        lines = [_prior_line(more["prior"]), f"{n} examples scored: {args.out}"]
+        print_result(results, lines, as_json=args.json)

@@ -11,6 +11,9 @@ from ._details import vote_details as vote_details
 from ._examples import ExampleFile as ExampleFile
 from ._examples import Examples as Examples
 from ._examples import examples_from_dataset as examples_from_dataset
+from ._labels import LabelTable as LabelTable
+from ._labels import join_labels as join_labels
+from ._labels import read_labels as read_labels
 from ._leakage import SharedDocument as SharedDocument
 from ._leakage import shared_documents as shared_documents
 from ._published import OperatingPoint as OperatingPoint

@@ -187,7 +187,7 @@ def iter_votes(paths: Paths, voters: Sequence[str], *, size: int = ROWS_AT_ONCE)
     InputError
         As in `read_votes`, but at the first piece with a fault; an item that comes twice is found after the last.
     """
-    sources = _open_all(paths)
+    sources = open_all(paths)
     if len(sources) == 1:
         yield from _iter_source(sources[0], voters, size)
         return
@@ -212,7 +212,7 @@ def _iter_source(source: Source, voters: Sequence[str], size: int) -> Iterator[V
         yield VoteRows(datasets, example_ids, labels, votes)
     hashes = np.sort(np.concatenate(seen))  # many times faster than np.unique, which hashes again
     if (hashes[1:] == hashes[:-1]).any():
-        part = _read_part(source, (), frozenset(VOTE_COLUMNS[2:]), vote_cells)
+        part = read_part(source, (), frozenset(VOTE_COLUMNS[2:]), vote_cells)
         check_repeated(part, number_items([part.dataset], [part.item_id])[0][0])
 
 
@@ -227,7 +227,7 @@ def locate_row(paths: Sequence[str | Path], dataset: str, item_id: str, column: 
     column : str
         The column that the message is about.
     """
-    for source in _open_all(paths):
+    for source in open_all(paths):
         datasets, items = (text_cells(cells) for cells in source.read(KEYS).values())
         rows = np.flatnonzero((datasets == dataset) & (items == item_id))
         if rows.size:
@@ -237,7 +237,7 @@ def locate_row(paths: Sequence[str | Path], dataset: str, item_id: str, column: 
 
 def table_columns(paths: Paths) -> tuple[str, ...]:
     """Return the columns of one or more tables, each once, in order of first appearance; no cell is read."""
-    return _all_columns(_open_all(paths))
+    return _all_columns(open_all(paths))
 
 
 def join_scores(votes: VoteMatrix, scores: ScoreTable) -> ScoreTable:
@@ -309,7 +309,7 @@ def _check_joined_labels(votes: VoteMatrix, at: Rows, given: Labels) -> None:
 
 def _read(paths: Paths, ignore: Iterable[str], cells: CellReader, empty: np.generic, what: str) -> Joined:
     """Read files and join them; `cells` reads a column, `empty` stands where a file lacks an item."""
-    sources = _open_all(paths)
+    sources = open_all(paths)
     ignored = _check_ignored(ignore, sources)
     voters = [
         tuple(name for name in source.columns if name not in VOTE_COLUMNS and name not in ignored) for source in sources
@@ -319,10 +319,11 @@ def _read(paths: Paths, ignore: Iterable[str], cells: CellReader, empty: np.gene
             f"`paths` must have at least one {what} column beside {', '.join(VOTE_COLUMNS)} and the ignored ones. "
             f"Got {_quoted(_all_columns(sources))} in {', '.join(str(source.path) for source in sources)}."
         )
-    return join_parts([_read_part(*pair, ignored, cells) for pair in zip(sources, voters, strict=True)], empty)
+    return join_parts([read_part(*pair, ignored, cells) for pair in zip(sources, voters, strict=True)], empty)
 
 
-def _open_all(paths: Paths) -> list[Source]:
+def open_all(paths: Paths) -> list[Source]:
+    """Open tables of votes, scores or labels."""
     listed = [paths] if isinstance(paths, (str, Path)) else list(paths)
     if not listed:
         raise InputError("`paths` must name at least one file. Got none.")
@@ -354,7 +355,8 @@ def _check_keys(source: Source) -> None:
             raise InputError(f"`paths` must have a column {key}. Got {_quoted(source.columns)} in {source.path}.")
 
 
-def _read_part(source: Source, names: tuple[str, ...], ignored: frozenset[str], cells: CellReader) -> Part:
+def read_part(source: Source, names: tuple[str, ...], ignored: frozenset[str], cells: CellReader) -> Part:
+    """Read the columns `names` of a table, and those of `VOTE_COLUMNS` that it has and that are not ignored."""
     _check_keys(source)
     roles = [role for role in VOTE_COLUMNS if role in source.columns and role not in ignored]
     data = source.read([*roles, *names])

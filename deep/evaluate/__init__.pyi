@@ -6,6 +6,7 @@ from ._baselines import encoder_baselines as encoder_baselines
 from ._baselines import optimal_thresholds as optimal_thresholds
 from ._baselines import row_weights as row_weights
 from ._baselines import vote_baselines as vote_baselines
+from ._canary import canary_report as canary_report
 from ._compare import compare as compare
 from ._contribution import PanelReport as PanelReport
 from ._contribution import PanelStep as PanelStep
@@ -13,14 +14,15 @@ from ._contribution import panel_worth as panel_worth
 from ._drift import DriftReport as DriftReport
 from ._drift import drift_report as drift_report
 from ._explanation import explanation as explanation
-from ._explanation import votes_on_item as votes_on_item
-from ._few_labels import calibrate_on_labels as calibrate_on_labels
+from ._explanation import item_row as item_row
+from ._explanation import model_at as model_at
+from ._few_labels import adapt_model as adapt_model
 from ._few_labels import label_proposal as label_proposal
-from ._few_labels import votes_for as votes_for
 from ._figures import CAPTION as CAPTION
 from ._figures import draw_optimal_thresholds as draw_optimal_thresholds
 from ._figures import draw_threshold_transfer as draw_threshold_transfer
 from ._figures import write_figures as write_figures
+from ._fit_report import fit_report as fit_report
 from ._frames import framed as framed
 from ._frames import markdown as markdown
 from ._frames import null_if_nan as null_if_nan
@@ -43,4 +45,9 @@ from ._selective import Selection as Selection
 from ._selective import guaranteed_confidence as guaranteed_confidence
 from ._selective import select_decisions as select_decisions
 from ._selective import transferred_confidence as transferred_confidence
+from ._share import share_report as share_report
 from ._tables import write_tables as write_tables
+from ._target import Target as Target
+from ._target import read_target as read_target
+from ._target import read_targets as read_targets
+from ._target import votes_for as votes_for

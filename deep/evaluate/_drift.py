@@ -1,8 +1,11 @@
 """Drift: which judge, or the panel as a whole, no longer votes as it did on the training datasets; without labels."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
+import numpy as np
+
+from deep._checks import Floats, Votes
 from deep.datasets import Failures
 from deep.evaluate._frames import null_if_nan
 from deep.exceptions import InputError
@@ -92,7 +95,8 @@ def drift_report(
         if column is not None
     }
     renamed = {name: now for name, now in present.items() if now != name}
-    rows = compare_votes(model.cells, model.select(votes, allow_mismatch=True), model.predict, alpha=alpha)
+    predict = _predict(model)
+    rows = compare_votes(model.cells, model.select(votes, allow_mismatch=True), predict, alpha=alpha)
     used = set(present.values())
     failing = {each.voter: each.rate for each in failures if each.voter in used and each.rate > max_failure_rate}
     moved = list(dict.fromkeys([*renamed, *failing, *(row.judge for row in rows if row.moved)]))
@@ -104,5 +108,11 @@ def drift_report(
         n=len(votes.votes),
         statistics=rows,
         training_datasets=list(model.cells.groups),
-        false_alarms_on_training=false_alarms(model.cells, model.predict, alpha=alpha),
+        false_alarms_on_training=false_alarms(model.cells, predict, alpha=alpha),
     )
+
+
+def _predict(model: Model) -> Callable[[Votes], Floats]:
+    """Return P of patterns of votes; where the model knows soft scores too, P of rows that have none."""
+    n = len(model.score_names)
+    return lambda patterns: model.predict(patterns, np.full((len(patterns), n), np.nan) if n else None)

@@ -6,33 +6,21 @@ from dataclasses import asdict
 import numpy as np
 
 from deep.datasets import resolve_dataset
-from deep.evaluate._frames import null_if_nan
 from deep.exceptions import InputError
 from deep.model import Model
 from deep.records import ABSTAIN, VoteMatrix
 
 
-def votes_on_item(
-    model: Model,
-    votes: VoteMatrix,
-    item: str,
-    *,
-    dataset: str | None = None,
-    allow_mismatch: bool = False,
-    allow_missing: bool = False,
-) -> dict[str, int]:
-    """Return the votes on one item, by voter of a model.
+def item_row(votes: VoteMatrix, item: str, *, dataset: str | None = None) -> int:
+    """Return the row of one item.
 
     Parameters
     ----------
-    model : Model
     votes : VoteMatrix
     item : str
         An example id.
     dataset : str, optional
         Its dataset, where several have an item of that id.
-    allow_mismatch, allow_missing : bool, default=False
-        As in :meth:`deep.model.Model.score`.
 
     Raises
     ------
@@ -46,12 +34,29 @@ def votes_on_item(
     if len(rows) != 1:
         where = ", ".join(sorted(set(votes.datasets[rows]))) or "none"
         raise InputError(f"`item` must be the id of one item. Got {item!r}, of {len(rows)} (datasets: {where}).")
-    found = model.select(votes.rows(rows), allow_mismatch=allow_mismatch, allow_missing=allow_missing)
-    return dict(zip(model.voter_names, found[0].tolist(), strict=True))
+    return int(rows[0])
+
+
+def model_at(model: Model, votes: VoteMatrix, row: int, **matching: bool) -> tuple[Model, dict[str, int]]:
+    """Return the model of the dataset of a row, whose P is that of a table of the dataset, and the votes of the row.
+
+    Parameters
+    ----------
+    model : Model
+    votes : VoteMatrix
+        Of the whole dataset.
+    row : int
+    **matching : bool
+        `allow_mismatch` and `allow_missing`, as in :meth:`deep.model.Model.score`.
+    """
+    matrix = model.select(votes, **matching)
+    name = str(votes.datasets[row])
+    there = model if model.target is not None else model.adapted(matrix[votes.datasets == name], target=name)
+    return there, dict(zip(model.voter_names, matrix[row].tolist(), strict=True))
 
 
 def explanation(model: Model, votes: Mapping[str, int]) -> dict[str, object]:
-    """Return P, its interval, P without any vote, and the contribution of each vote.
+    """Return P, its interval, P without any vote, and the contribution of each vote; the row is scored by itself.
 
     Parameters
     ----------
@@ -75,11 +80,12 @@ def explanation(model: Model, votes: Mapping[str, int]) -> dict[str, object]:
     (True, 3)
     """
     row = np.array([[votes.get(name, ABSTAIN) for name in model.voter_names]], dtype=np.int8)
-    low, high = model.intervals(row)[0]
+    low, high = model.intervals(row, streamed=True)[0]
     return {
-        "p_consistent": float(model.score(row)[0]),
-        "p_low": null_if_nan(low),
-        "p_high": null_if_nan(high),
-        "p_without_votes": float(model.score(np.full_like(row, ABSTAIN))[0]),
+        "p_consistent": float(model.score(row, streamed=True)[0]),
+        "p_low": float(low),
+        "p_high": float(high),
+        "p_without_votes": float(model.score(np.full_like(row, ABSTAIN), streamed=True)[0]),
+        "prior": asdict(model.prior),
         "contributions": [asdict(contribution) for contribution in model.explain(row[0].tolist())],
     }

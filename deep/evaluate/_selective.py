@@ -1,17 +1,18 @@
 """Selective decisions: decide where P is far enough from one half, and abstain elsewhere."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Floats
-from deep._odds import DECISION, at_prior
+from deep._checks import Floats, Labels
+from deep._odds import DECISION, expit
 from deep.calibration import risk_coverage, selective_threshold
 from deep.evaluate._frames import null_if_nan
+from deep.evaluate._target import Target
 from deep.exceptions import InputError
-from deep.model import Model
+from deep.model import LeftOut, Model
 from deep.records import VoteMatrix
 
 
@@ -42,18 +43,14 @@ class Selection:
             yield str(dataset), str(item), int(p >= DECISION) if decided else None, float(p)
 
 
-def select_decisions(
-    model: Model, votes: VoteMatrix, labeled: VoteMatrix | None = None, *, accuracy: float = 0.9, delta: float = 0.1
-) -> Selection:
+def select_decisions(model: Model, target: Target, *, accuracy: float = 0.9, delta: float = 0.1) -> Selection:
     """Decide where decisions can be expected to be right often enough.
 
     Parameters
     ----------
     model : Model
-    votes : VoteMatrix
-        Of one dataset; its class prior is estimated first where the model can.
-    labeled : VoteMatrix, optional
-        A labeled random sample of it, which gives a guarantee; default: see :func:`transferred_confidence`.
+    target : Target
+        Labels of a random sample of it give a guarantee; without any, see :func:`transferred_confidence`.
     accuracy : float in (0, 1), default=0.9
         Wanted share of right decisions.
     delta : float in (0, 1), default=0.1
@@ -67,46 +64,41 @@ def select_decisions(
     for name, value in (("accuracy", accuracy), ("delta", delta)):
         if not 0 < value < 1:
             raise InputError(f"`{name}` must lie strictly between 0 and 1. Got {value!r}.")
-    adapts = model.correction is None and model.adaptation is not None
-    prior = model.estimate_prior(votes).estimate if adapts else None
-    if labeled is None:
-        report = transferred_confidence(model, accuracy)
+    votes = target.votes
+    found = model.scores_of(votes, scores=target.scores)
+    p, known = found.p_consistent, votes.labels >= 0
+    if known.any():
+        report = guaranteed_confidence(votes.labels[known], p[known], accuracy, delta)
     else:
-        report = guaranteed_confidence(model, labeled, prior, accuracy, delta)
-    p, confidence = model.score(votes, prior=prior), report["confidence"]
+        report = transferred_confidence(model, accuracy)
+    confidence = report["confidence"]
     decided = np.maximum(p, 1 - p) >= confidence if isinstance(confidence, float) else np.zeros(len(p), dtype=bool)
-    report |= {"dataset": votes.dataset_names[0], "n": len(p), "decided": int(decided.sum())}
-    known = votes.labels >= 0
+    report |= {"dataset": target.name, "n": len(p), "decided": int(decided.sum()), "prior": asdict(found.prior)}
     if known.any():
         report["risk_coverage"] = risk_coverage(votes.labels[known], p[known]).to_dict("list")
     return Selection(votes, p, decided, report)
 
 
-def guaranteed_confidence(
-    model: Model, labeled: VoteMatrix, prior: float | None, accuracy: float, delta: float
-) -> dict[str, object]:
+def guaranteed_confidence(labels: Labels, p: Floats, accuracy: float, delta: float) -> dict[str, object]:
     """Return the least confidence at which a labeled random sample guarantees the accuracy, None where none does.
 
-    See :func:`deep.calibration.selective_threshold`; `prior` is the one at which the sample is scored.
+    See :func:`deep.calibration.selective_threshold`.
     """
-    known = labeled.rows(labeled.labels >= 0)
-    if not len(known.labels):
-        raise InputError("`labels` must have rows with a label of 0 or 1. Got none.")
-    found = selective_threshold(known.labels, model.score(known, prior=prior), accuracy, delta=delta)
+    found = selective_threshold(labels, p, accuracy, delta=delta)
     values = {name: null_if_nan(value) for name, value in vars(found).items()}
-    return {"guaranteed": found.confidence is not None, "labels": len(known.labels), **values}
+    return {"guaranteed": found.confidence is not None, "labels": len(labels), **values}
 
 
 def transferred_confidence(model: Model, accuracy: float) -> dict[str, object]:
     """Return the least confidence at which decisions on left-out training datasets were right often enough.
 
-    Each training dataset is scored by the chain that was fitted without it, at the class prior that its votes
-    suggest. The accuracy averaged over datasets is held to the wanted one; nothing is guaranteed under shift.
+    Each training dataset is scored by a fit without it, at the prior that its votes suggest. The accuracy averaged
+    over datasets is held to the wanted one; nothing is guaranteed under shift.
 
     Parameters
     ----------
     model : Model
-        Fitted on three datasets or more, and not calibrated on labels of its target.
+        Not corrected by labels of its target.
     accuracy : float in (0, 1)
         Wanted share of right decisions.
 
@@ -131,15 +123,9 @@ def transferred_confidence(model: Model, accuracy: float) -> dict[str, object]:
     >>> found["guaranteed"], 0.5 <= found["confidence"] < 1, found["datasets"]
     (False, True, 4)
     """
-    cells, adaptation = model.cells, model.adaptation
-    if adaptation is None or model.correction is not None:
+    if not model.left_out or model.correction is not None:
         raise InputError("`labels` must be given: without them this model has no datasets to learn a confidence from.")
-    curves = []
-    for column in range(len(cells.groups)):
-        raw = model.chains_left_out[model.kept.units[column]].predict(cells.patterns)
-        rows = cells.counts[:, column]
-        estimate = adaptation.estimate(raw, rows.sum(axis=1).astype(float)).estimate
-        curves.append(_curve(at_prior(raw, estimate), rows))
+    curves = [_curve(one) for one in model.left_out.values()]
     levels = np.unique(np.concatenate([confidence for confidence, _, _ in curves]))
     held = np.array([[_accuracy(level, *curve) for level in levels] for curve in curves])
     decided = np.isfinite(held)
@@ -158,10 +144,11 @@ def transferred_confidence(model: Model, accuracy: float) -> dict[str, object]:
     }
 
 
-def _curve(p: Floats, rows: npt.NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
-    """Return the confidence of each pattern, its rows, and the number of them that are decided rightly."""
-    right = np.where(p >= DECISION, rows[:, 1], rows[:, 0]).astype(float)
-    return np.maximum(p, 1 - p), rows.sum(axis=1).astype(float), right
+def _curve(one: LeftOut) -> tuple[Floats, Floats, Floats]:
+    """Return the confidence at each point, its rows, and the number of them that are decided rightly."""
+    p = expit(one.score)
+    right = np.where(p >= DECISION, one.ones, one.zeros)
+    return np.maximum(p, 1 - p), one.ones + one.zeros, right
 
 
 def _accuracy(level: float, confidence: Floats, n: Floats, right: Floats) -> float:

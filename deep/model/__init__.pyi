@@ -42,6 +42,7 @@ from .file import prior_lines as prior_lines
 from .file import score_file as score_file
 from .file import score_rows as score_rows
 from .file import score_schema as score_schema
+from .file import scores_for as scores_for
 from .file import writer as writer
 from .linear import LabeledRows as LabeledRows
 from .linear import Unlabeled as Unlabeled

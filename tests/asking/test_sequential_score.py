@@ -95,7 +95,7 @@ class Panel:
 
     def policy(self, **options):
         """Return the policy of the model at a price of 1 a prompt."""
-        return AskingPolicy.learn(self.model.table.p, *training_patterns(self.model), **options)
+        return AskingPolicy.learn(self.model.table, *training_patterns(self.model), **options)
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -108,7 +108,7 @@ def test_the_decisions_are_those_of_the_whole_panel(tmp_path, seed):
         assert panel.score("--sequential", "--ledger", tmp_path / "whole.jsonl.ledger.sqlite", out="again.jsonl") == 0
     few, whole, true = panel.read("few.jsonl"), panel.read("whole.jsonl"), panel.matrix("whole.jsonl")
     assert (true == -1).any()
-    expected = panel.policy().simulate(true, panel.model.table.p)
+    expected = panel.policy().simulate(true, panel.model.table)
     requests = rows(tmp_path / "few.jsonl.ledger.sqlite", "SELECT count(*) FROM requests")[0][0]
     assert requests == expected.calls.sum() == sum(row["n_asked"] for row in few)
     assert requests < 4 * len(few)
@@ -160,7 +160,7 @@ def test_what_asks_nobody_is_heard_first(tmp_path):
         panel.score(out="whole.jsonl")
     few, true = panel.read("few.jsonl"), panel.matrix("whole.jsonl")
     policy = panel.policy(prices=[1, 0, 1, 0, 1])
-    expected = policy.simulate(true, panel.model.table.p, heard=[1, 3])
+    expected = policy.simulate(true, panel.model.table, heard=[1, 3])
     assert [row["n_asked"] for row in few] == expected.calls.tolist()
     assert min(expected.calls) < 3
     assert all({judge["judge"] for judge in row["judges"]} >= set(CHECKS) for row in few)
@@ -250,7 +250,7 @@ def test_a_dry_run_says_what_it_saves_and_sends_nothing(tmp_path, capsys):
     report = said["training"]
     assert said["dry_run"] is True
     assert (report["unit"], report["judges"], report["held_out"]) == ("calls", 4, True)
-    cells, table = panel.model.cells, panel.model.table.p
+    cells, table = panel.model.cells, panel.model.table
     weights = np.delete(cells.counts.sum(axis=2), 2, axis=1)
     policy = AskingPolicy.learn(table, cells.patterns, (weights / weights.sum(axis=0)).sum(axis=1))
     votes_of_c = np.repeat(cells.patterns, cells.counts[:, 2].sum(axis=1), axis=0)

@@ -38,7 +38,7 @@ def test_fit_says_what_it_chose(here, capsys, tmp_path):
     assert fit([str(here / "votes.csv"), "--out", str(out), "--json", *QUICK]) == 0
     summary = json.loads(capsys.readouterr().out)
     assert (summary["ensembler"], summary["calibrator"], len(summary["voters"])) == ("LogisticRegression", "platt", 3)
-    assert np.array_equal(load(out).table.p, load(here / "model.json").table.p)
+    assert np.array_equal(load(out).table, load(here / "model.json").table)
 
 
 @pytest.mark.slow
@@ -48,7 +48,7 @@ def test_fit_in_two_processes_is_the_same(here, tmp_path):
         assert fit([str(here / "votes.parquet"), "--out", str(tmp_path / f"{i}.json"), *QUICK, *words]) == 0
     one, two = (load(tmp_path / f"{i}.json") for i in range(2))
     assert one.cells.groups == ("a", "b", "c")
-    assert np.array_equal(one.table.p, two.table.p)
+    assert np.array_equal(one.table, two.table)
 
 
 def test_fit_on_nothing_uses_the_simulated_votes_and_says_so(tmp_path, capsys):
@@ -193,7 +193,7 @@ def test_every_pattern_has_its_probability_in_sql(here, tmp_path, engine):
     model = load(here / "model.json")
     patterns = pd.DataFrame(pattern_grid(3), columns=list(model.voter_names)).astype("Int8").replace(-1, pd.NA)
     found = joined(out, patterns, model.voter_names, engine)
-    np.testing.assert_allclose(found, model.table.p, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found, model.table, rtol=0, atol=1e-12)
 
 
 def test_the_join_that_the_file_tells_is_one_that_works(here, tmp_path):
@@ -208,7 +208,7 @@ def test_the_join_that_the_file_tells_is_one_that_works(here, tmp_path):
     rows.mask(rows == -1, None).to_sql("votes", connection, index=False)
     found = sorted(row[-1] for row in connection.execute("\n".join(told)))
     connection.close()
-    np.testing.assert_allclose(found, np.sort(model.table.p), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found, np.sort(model.table), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
@@ -221,7 +221,7 @@ def test_the_table_as_a_file(here, tmp_path, kind):
     assert list(table) == [*model.voter_names, "p_consistent"]
     assert np.array_equal(table.iloc[:, :3].isna(), pattern_grid(3) == -1)
     assert np.array_equal(table.iloc[:, :3].fillna(-1), pattern_grid(3))
-    assert np.array_equal(table["p_consistent"], model.table.p)
+    assert np.array_equal(table["p_consistent"], model.table)
 
 
 def test_names_are_quoted_in_sql(tmp_path):

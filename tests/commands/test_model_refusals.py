@@ -7,7 +7,19 @@ import pytest
 
 from deep.model import load
 from tests.commands.model_case import IDS, QUICK, fit_here, frame_of, refused, scored
-from tests.deep_commands import calibrate, drift, explain, export, fit, label_next, panel, score, select, sequential
+from tests.deep_commands import (
+    adapt,
+    check,
+    estimate,
+    explain,
+    export,
+    fit,
+    label_next,
+    panel,
+    score,
+    select,
+    sequential,
+)
 from tests.model.fitted import small_votes
 
 
@@ -24,9 +36,9 @@ BROKEN = {
     "empty.json": lambda raw: b"",
     "binary.json": lambda raw: bytes(range(256)),
     "utf16.json": lambda raw: raw.decode().encode("utf-16"),
-    "newer.json": lambda raw: raw.replace(b'"schema_version": 1', b'"schema_version": 99', 1),
+    "newer.json": lambda raw: raw.replace(b'"schema_version": 2', b'"schema_version": 99', 1),
     "other.json": lambda raw: b'{"name": "package"}',
-    "infinite.json": lambda raw: raw.replace(b'"prior": 0.5', b'"prior": 1e999', 1),
+    "infinite.json": lambda raw: raw.replace(b'"balanced_accuracy": 0.', b'"balanced_accuracy": 1e999, "x": 0.', 1),
 }
 
 
@@ -44,11 +56,12 @@ def test_a_bad_model_file_is_refused_by_every_command(here, tmp_path, capsys, na
     assert "`model` must be" in refused(capsys, score, bad, "--source-text", "a", "--claim-text", "b")
     assert "`model` must be" in refused(capsys, explain, bad, "--vote", "judge-0=1")
     assert "`model` must be" in refused(capsys, export, bad, "--to", "sql", "--out", tmp_path / "m.sql")
-    words = ("--labels", votes, "--out", tmp_path / "mine.json")
-    assert "`model` must be" in refused(capsys, calibrate, bad, *words)
+    words = ("--votes", votes, "--labels", votes)
+    assert "`model` must be" in refused(capsys, adapt, bad, *words, "--out", tmp_path / "mine.json")
+    assert "`model` must be" in refused(capsys, estimate, bad, *words)
     assert "`model` must be" in refused(capsys, label_next, bad, "--votes", votes, "--out", tmp_path / "l.csv")
     assert "`model` must be" in refused(capsys, select, bad, "--votes", votes, "--out", tmp_path / "d.csv")
-    assert "`model` must be" in refused(capsys, drift, bad, "--votes", votes)
+    assert "`model` must be" in refused(capsys, check, bad, "--votes", votes)
     assert sorted(tmp_path.iterdir()) == before
 
 
@@ -103,10 +116,11 @@ def test_bad_votes_are_refused_in_one_line_and_nothing_is_written(here, tmp_path
             assert reason in refused(capsys, fit, tmp_path / name, "--out", tmp_path / "m.json", *QUICK), name
         bad = tmp_path / name
         refused(capsys, explain, here / "model.json", "--votes", bad, "--item", "i0")
-        refused(capsys, calibrate, here / "model.json", "--labels", bad, "--out", tmp_path / "m.json")
+        refused(capsys, adapt, here / "model.json", "--votes", bad, "--out", tmp_path / "m.json")
+        refused(capsys, estimate, here / "model.json", "--votes", bad)
         refused(capsys, label_next, here / "model.json", "--votes", bad, "--out", tmp_path / "s.csv")
         refused(capsys, select, here / "model.json", "--votes", bad, "--out", tmp_path / "s.csv")
-        refused(capsys, drift, here / "model.json", "--votes", bad)
+        refused(capsys, check, here / "model.json", "--votes", bad)
         if not name.startswith("other"):
             refused(capsys, panel, "--votes", bad)
             refused(capsys, sequential, "--votes", bad, "--sizes", "3")

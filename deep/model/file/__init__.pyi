@@ -1,5 +1,6 @@
 from ._chain_scorer import ChainScorer as ChainScorer
 from ._columns import other_columns as other_columns
+from ._columns import scores_for as scores_for
 from ._explain import Contribution as Contribution
 from ._export import export_table as export_table
 from ._load import load as load

@@ -1,13 +1,52 @@
-"""Which columns of a table of votes a model does not look at."""
+"""Which columns of tables of votes and of scores a model looks at."""
 
 from collections.abc import Sequence
 
-from deep.datasets import VOTE_COLUMNS, table_columns
+from deep._checks import Floats
+from deep.datasets import VOTE_COLUMNS, join_scores, read_scores, table_columns
+from deep.exceptions import InputError
 from deep.model.file._model import Model
 from deep.model.file._voters import Voter
+from deep.records import VoteMatrix
 
 
 def other_columns(model: Model, paths: Sequence[str]) -> list[str]:
     """Return the columns that cannot stand for a voter of the model, and so need not hold votes."""
     ids = {voter.id for voter in model.voters}
     return [name for name in table_columns(paths) if name not in VOTE_COLUMNS and Voter(name).id not in ids]
+
+
+def scores_for(model: Model, votes: VoteMatrix, paths: Sequence[str]) -> Floats | None:
+    """Return the soft scores of a model beside votes, in its order; None where it was fitted on none.
+
+    Parameters
+    ----------
+    model : Model
+    votes : VoteMatrix
+    paths : sequence of str
+        Tables of scores; other columns of them are not read.
+
+    Raises
+    ------
+    InputError
+        There are no tables where the model needs some, or it has no use for them, or a column is missing.
+    """
+    check_scores_given(model, paths)
+    if not paths:
+        return None
+    columns = table_columns(paths)
+    missing = [name for name in model.score_names if name not in columns]
+    if missing:
+        names = ", ".join(model.score_names)
+        raise InputError(f"`scores` must have the columns {names}. Got none named {missing[0]!r}.")
+    ignored = [name for name in columns if name not in ("dataset", "item_id", "label", *model.score_names)]
+    found = join_scores(votes, read_scores(paths, ignore=ignored))
+    return found.scores[:, [found.score_names.index(name) for name in model.score_names]]
+
+
+def check_scores_given(model: Model, paths: Sequence[str]) -> None:
+    """Raise where a model needs soft scores and has none, or the reverse."""
+    if bool(paths) != bool(model.score_names):
+        names = ", ".join(model.score_names)
+        what = f"be given with a model that was fitted on them: {names}" if names else "not be given with this model"
+        raise InputError(f"`scores` must {what}. Got {repr(paths[0]) if paths else 'none'}.")

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._checks import Floats, Votes, check_votes, column_names
-from deep._odds import P_MIN, expit
+from deep._odds import P_MIN, expit, logit
 from deep.exceptions import InputError
 from deep.features import Cells
 from deep.model.file._chain_scorer import ChainScorer
@@ -20,7 +20,7 @@ from deep.model.file._table import MAX_TABLE_VOTERS, look_up, pattern_grid
 from deep.model.file._voters import Voter, match_columns
 from deep.model.linear import Rows
 from deep.model.pool import Blend, Scores
-from deep.model.target import Correction, FixedPrior, LeftOut, Misfit, PriorEstimate, PriorRule
+from deep.model.target import Correction, FixedPrior, LeftOut, Misfit, PriorEstimate, PriorRule, estimate_share
 from deep.records import ABSTAIN, VoteMatrix
 
 if TYPE_CHECKING:
@@ -102,6 +102,18 @@ class Model:
     def table(self) -> Floats | None:
         """Return P(consistent) of every pattern at equal class weights; None above 10 voters or with scores."""
         return None if self._grid is None else self._uniform(self._grid)
+
+    @property
+    def decision_log_odds(self) -> float:
+        """Return the log-odds of P, at the dataset's prior, from which on an item is called consistent."""
+        return float(logit(self.prior.estimate)) if self.correction is None else self.correction.threshold
+
+    @cached_property
+    def decision_table(self) -> Floats | None:
+        """Return the table with P moved so that an item is called consistent from 0.5 on, as labels correct it."""
+        if self.table is None or self.correction is None:
+            return self.table
+        return np.asarray(expit(logit(self.correction.apply(self.table)) - self.correction.threshold))
 
     @cached_property
     def prior(self) -> PriorEstimate:
@@ -238,17 +250,30 @@ class Model:
             The document of each item.
         target : str, default='target'
             The dataset's name.
+
+        Raises
+        ------
+        InputError
+            The model was adapted to a dataset before.
         """
+        if self.target is not None:
+            raise InputError(
+                f"`model` must be one for any dataset. Got one for {self.target!r}. "
+                "Adapt the model that it was made of, or fit again with all labels."
+            )
         rows = self._rows(self.select(votes), scores)
         raw = self.raw(rows)
         contexts = self.blend.contexts(raw, rows.weights)
         found = Scores(self.blend.log_odds(raw, contexts), self.prior_rule.predict(contexts), self.misfit)
         known = None if labels is None or not (np.asarray(labels) >= 0).any() else labels
-        correction = None
+        correction, prior = None, found.prior
         if known is not None:
-            p, prior = found.p_uniform, found.prior.estimate
-            correction = Correction.learn(self.misfit, prior, p, known, documents=documents)
-        rule = FixedPrior(found.prior)
+            correction = Correction.learn(self.misfit, prior.estimate, found.p_uniform, known, documents=documents)
+            shares = estimate_share(found.p_consistent, known, prior=prior, documents=documents, misfit=self.misfit)
+            told = (shares[0].estimate, shares[0].low, shares[0].high)
+            estimate, low, high = (min(max(share, P_MIN), 1 - P_MIN) for share in told)
+            prior = PriorEstimate(estimate, low, high)
+        rule = FixedPrior(prior)
         return replace(self, contexts=contexts, prior_rule=rule, target=target, correction=correction)
 
     def explain(self, votes: Sequence[int] | Mapping[str, int]) -> list[Contribution]:
@@ -266,7 +291,7 @@ class Model:
             votes = [votes.get(name, ABSTAIN) for name in self.voter_names]
         row = check_votes([list(votes)], name="votes")
         self._check_width(row)
-        return contributions(self.predict, self.voter_names, row[0])
+        return contributions(lambda patterns: self.score(patterns, streamed=True), self.voter_names, row[0])
 
     def document(self) -> dict[str, object]:
         """Return the content of the model's file; its floats come back bit for bit."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,9 +11,8 @@ import numpy as np
 from deep._checks import Floats, Votes
 from deep._files import whole_file
 from deep._odds import expit
-from deep.datasets import VOTE_COLUMNS, VoteRows, iter_votes, join_scores, read_scores, read_votes, table_columns
-from deep.exceptions import InputError
-from deep.model.file._columns import other_columns
+from deep.datasets import VOTE_COLUMNS, VoteRows, iter_votes, read_votes, table_columns
+from deep.model.file._columns import check_scores_given, other_columns, scores_for
 from deep.model.file._model import Model
 from deep.model.file._voters import match_columns
 from deep.model.linear import Rows
@@ -108,10 +107,7 @@ def score_file(
         A table cannot be read, a voter of the model is missing or of another version or model, or an item comes
         twice. Nothing is written then.
     """
-    if bool(scores) != bool(model.score_names):
-        names = ", ".join(model.score_names)
-        what = f"be given with a model that was fitted on them: {names}" if names else "not be given with this model"
-        raise InputError(f"`scores` must {what}. Got {'none' if not scores else scores[0]!r}.")
+    check_scores_given(model, scores)
     sums: dict[str, _Sums] = {}
     for piece in _pieces(model, paths, scores, options):
         _add(sums, model, piece)
@@ -120,7 +116,14 @@ def score_file(
     n = _write_tables(tables, out)
     empty = np.empty((len(model.blend.parts), 0))
     priors = {name: model.scores_at(empty, at, options.prior).prior for name, at in contexts.items()}
-    return ScoredFile(n, priors)
+    return ScoredFile(n, {name: _warned(model, name, prior) for name, prior in priors.items()})
+
+
+def _warned(model: Model, name: str, prior: PriorEstimate) -> PriorEstimate:
+    """Warn where the model is that of another dataset."""
+    if model.target in (None, name):
+        return prior
+    return replace(prior, warning=f"The model is that of {model.target}, whose prior and context stand in.")
 
 
 def _add(sums: dict[str, _Sums], model: Model, piece: _Piece) -> None:
@@ -137,13 +140,11 @@ def _add(sums: dict[str, _Sums], model: Model, piece: _Piece) -> None:
 def _pieces(model: Model, paths: Sequence[str], scores: Sequence[str], options: ScoreOptions) -> Iterator[_Piece]:
     matching = {"allow_mismatch": options.allow_mismatch, "allow_missing": options.allow_missing}
     if scores:
-        table = read_votes(paths, ignore=other_columns(model, paths))
-        ignored = [name for name in table_columns(scores) if name not in (*VOTE_COLUMNS, *model.score_names)]
-        soft = join_scores(table, read_scores(scores, ignore=ignored))
-        _check_score_names(model, soft.score_names)
-        columns = [soft.score_names.index(name) for name in model.score_names]
-        whole = VoteRows(table.datasets, table.example_ids, table.labels, model.select(table, **matching))
-        yield _piece(whole, whole.votes, soft.scores[:, columns])
+        every = read_votes(paths, ignore=other_columns(model, paths))
+        soft = scores_for(model, every, scores)
+        assert soft is not None  # there are tables
+        whole = VoteRows(every.datasets, every.example_ids, every.labels, model.select(every, **matching))
+        yield _piece(whole, whole.votes, soft)
         return
     names = [name for name in table_columns(paths) if name not in VOTE_COLUMNS]
     matched = match_columns(model.voters, names, **matching)
@@ -155,14 +156,6 @@ def _pieces(model: Model, paths: Sequence[str], scores: Sequence[str], options: 
         if place != list(range(votes.shape[1])):
             votes = np.column_stack([votes, np.full(len(votes), ABSTAIN, dtype=np.int8)])[:, place]
         yield _piece(rows, votes, np.empty((len(votes), 0)))
-
-
-def _check_score_names(model: Model, names: Sequence[str]) -> None:
-    missing = [name for name in model.score_names if name not in names]
-    if missing:
-        raise InputError(
-            f"`scores` must have the columns {', '.join(model.score_names)}. Got none named {missing[0]!r}."
-        )
 
 
 def _piece(rows: VoteRows, votes: Votes, scores: Floats) -> _Piece:
@@ -201,6 +194,7 @@ def _five(model: Model, votes: Votes, found: Scores) -> list[Floats]:
 
 def score_rows(model: Model, votes: Votes, options: ScoreOptions) -> list[dict[str, float]]:
     """Return the columns of scores of rows that come one by one, as if of a dataset like the training ones."""
+    check_scores_given(model, ())
     raw = model.raw(_rows(votes, np.empty((len(votes), 0))))
     p, uniform, own, low, high = _five(model, votes, model.scores_at(raw, model.contexts, options.prior))
     n_votes = (votes != ABSTAIN).sum(axis=1)

@@ -121,7 +121,12 @@ def fit(
         of = training_groups(labeled, random_state=random_state) if groups is None else np.asarray(groups)[training]
         names = _score_names(score_names, kept)
         model = _fit_others(labeled, kept, names, of, known, own, random_state=random_state, fits=fits, run=run)
-    return model if mine is None else _adapted(model, votes.rows(votes.datasets == mine), mine)
+    if mine is None:
+        return model
+    own_rows = votes.datasets == mine
+    return _adapted(
+        model, votes.rows(own_rows), mine, soft[own_rows] if soft is not None and model.score_names else None
+    )
 
 
 def _names(given: str | Sequence[str] | None) -> tuple[str, ...] | None:
@@ -169,8 +174,8 @@ def _fit_others(
     return fit_few(labeled, groups, known, random_state=random_state)
 
 
-def _adapted(model: Model, rows: VoteMatrix, name: str) -> Model:
-    return model.adapted(rows, rows.labels, documents=rows.document_ids, target=name)
+def _adapted(model: Model, rows: VoteMatrix, name: str, scores: Floats | None = None) -> Model:
+    return model.adapted(rows, rows.labels, scores=scores, documents=rows.document_ids, target=name)
 
 
 def _scores(scores: npt.ArrayLike | None, n: int) -> Floats | None:

@@ -15,6 +15,11 @@ from deep.records import VoteMatrix
 MISFIT = ((1.0, 0.0), (0.0, 0.15))
 """Covariance of intercept and slope by which log-odds may be off where no dataset ever had a label."""
 
+NONE = "No row is labeled: P is learned from the votes alone, and nothing shows how far it is off."
+FEW = (
+    "Too few rows of either class are labeled to learn from: P is learned from the votes, and corrected by the labels."
+)
+
 
 def fit_votes(votes: VoteMatrix, provenance: Mapping[str, object], *, random_state: int) -> Model:
     """Learn from votes without labels, all datasets as one, and draw up the model."""
@@ -25,7 +30,7 @@ def fit_votes(votes: VoteMatrix, provenance: Mapping[str, object], *, random_sta
     # Cells are counted by label, and no label is known: all stand under 0.
     labels = np.zeros(len(votes.labels), dtype=np.int8)
     cells = Cells.from_rows(votes.votes, labels=labels, groups=votes.datasets, voter_names=votes.voter_names)
-    notes = ["No row is labeled: P is learned from the votes alone, and nothing shows how far it is off."]
+    notes = [FEW if (votes.labels >= 0).any() else NONE]
     chosen = {"ensembler": "Votes", "found": found.method}
     report = report_of(chosen, cells, {}, [], provenance, notes=[*notes, *found.warnings], labeled=False)
     return Model(

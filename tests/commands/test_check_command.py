@@ -1,11 +1,11 @@
-"""`deep drift`: what it prints, its status, and how it refuses."""
+"""`deep check`: what it prints, its status, and how it refuses."""
 
 import json
 
 import pytest
 
 from deep.model import fit
-from tests.deep_commands import drift as main
+from tests.deep_commands import check as main
 from tests.experiments.simulated_panel import NEW, simulated, table
 
 

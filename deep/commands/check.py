@@ -1,0 +1,94 @@
+"""Test whether a model can be trusted on new data: by a few labels (the canary), or without any by how judges vote.
+
+With `--labels`, a score test of intercept and slope: are these labels as P says, up to a quarter of how far it is
+usually off on a new dataset? It is valid for ten labels as for a thousand, drawn at random, which the model has not
+seen. Without, the votes are compared with those of the training datasets: abstentions, agreement, share of 1, implied
+error rates.
+
+Exit status: 0 nothing found, 1 the labels disagree or a judge has moved, 2 an error.
+
+For instance:
+
+  deep check model.json --votes mine.parquet --labels ten.csv
+      one p-value, what it means, and what to do
+  deep check model.json --votes this-week.parquet
+      which judge has moved, by votes alone
+"""
+
+import argparse
+from collections.abc import Iterator
+
+from deep import datasets, evaluate, model
+from deep.console import (
+    SCHEMA,
+    CommandParser,
+    Results,
+    add_model,
+    add_options,
+    add_target_options,
+    percent,
+    print_result,
+)
+from deep.exceptions import ExitStatus, InputError
+
+
+def add_arguments(parser: CommandParser) -> None:
+    """Add the options."""
+    add_model(parser)
+    add_target_options(parser)
+    parser.add_argument("--alpha", type=float, default=0.05, metavar="P", help="chance of a false alarm")
+    add_options(parser, "max-failure-rate", "json", max_failure_rate={"help": "of a judge, by its reasons"})
+
+
+def run(args: argparse.Namespace) -> int:
+    """Test labels, or compare votes, and report."""
+    fitted = model.load(args.model)
+    if args.labels:
+        target = evaluate.read_target(fitted, args.votes, args.labels, args.scores)
+        found = evaluate.canary_report(fitted, target, alpha=args.alpha)
+        print_result(SCHEMA | found, _canary_lines(found), as_json=args.json)
+        return ExitStatus.FOUND if found["flagged"] else ExitStatus.DONE
+    if args.scores:
+        raise InputError("`scores` must be given with `labels`. Got them without: only votes are compared then.")
+    votes = evaluate.votes_for(fitted, args.votes)
+    failures = datasets.read_reasons(args.votes, votes)
+    options = {"alpha": args.alpha, "max_failure_rate": args.max_failure_rate}
+    report = evaluate.drift_report(fitted, votes, failures, **options)
+    print_result(SCHEMA | report.as_dict(), _drift_lines(report), as_json=args.json)
+    return ExitStatus.FOUND if report.stale else ExitStatus.DONE
+
+
+def _canary_lines(found: Results) -> Iterator[str]:
+    verdict = "DISAGREE with the model" if found["flagged"] else "do not disagree with the model"
+    documents = f" of {found['documents']} documents" if found["documents"] else ""
+    yield f"{found['dataset']}: {found['n_labels']} labels{documents} {verdict}, p = {found['p_value']:.2g}"
+    yield (
+        f"  {percent(found['observed'])} of them are consistent, {percent(found['expected'])} were expected; "
+        f"log loss {found['loss']:.3f}, expected {found['expected_loss']:.3f}"
+    )
+    yield (
+        f"  p is the chance of labels that disagree as much where P is about right; it is called a disagreement below "
+        f"{found['alpha']:g}"
+    )
+    yield from (f"  {line}" for line in found["advice"])
+
+
+def _drift_lines(report: "evaluate.DriftReport") -> Iterator[str]:
+    yield f"{'STALE' if report.stale else 'not stale'}: {report.n} new rows"
+    for name, now in report.other_version_or_model.items():
+        yield f"  {name}: the votes are of another version or model, {now}"
+    for name, rate in report.failing.items():
+        yield f"  {name}: gave no usable answer to {rate:.1%}"
+    for row in report.statistics:
+        if row.moved:
+            yield (
+                f"  {row.judge}: {model.STATISTICS[row.statistic]}: {row.now:.3f}, "
+                f"expected {row.low:.3f} to {row.high:.3f} (p = {row.p:.1g})"
+            )
+    alarms, training = report.false_alarms_on_training, report.training_datasets
+    if len(training) < 3:
+        yield "Fitted on fewer than three datasets: how much they differ without any drift is not known."
+    else:
+        names = f" ({', '.join(alarms)})" if alarms else ""
+        yield f"Of the {len(training)} training datasets, {len(alarms)} would be called stale beside the others{names}."
+    yield "Votes that look the same can still be wrong in a new way: only labels tell, ten of them with `--labels`."

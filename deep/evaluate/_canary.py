@@ -1,0 +1,86 @@
+"""The canary of a model: whether labels of a dataset agree with the probabilities that it was given."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+
+import numpy as np
+
+from deep.evaluate._target import Target
+from deep.exceptions import InputError
+from deep.model import SIGNIFICANCE, Canary, Model, canary, labels_needed
+
+ENOUGH = 50
+"""Labels from which on correcting P by them is worth more than testing it."""
+
+
+def canary_report(model: Model, target: Target, *, alpha: float = SIGNIFICANCE) -> dict[str, object]:
+    """Test whether the labels of a dataset agree with P as the model gives it there without them.
+
+    Parameters
+    ----------
+    model : Model
+    target : Target
+        The whole dataset, of which items drawn at random have labels.
+    alpha : float in (0, 1), default=0.05
+        Share of datasets like the training datasets that are flagged by chance.
+
+    Returns
+    -------
+    dict
+        JSON values: those of :class:`deep.model.Canary`, the `prior`, whether the dataset is `flagged`, how many
+        labels are needed to find a dataset like the training dataset on which P was furthest off (`labels_needed`,
+        by power), and whether the labels are `enough` to correct P with.
+
+    Raises
+    ------
+    InputError
+        There is no label, or `alpha` is not in (0, 1).
+
+    Examples
+    --------
+    >>> from deep.datasets import simulate_votes
+    >>> from deep.evaluate import Target, canary_report
+    >>> from deep.model import fit
+    >>> votes = simulate_votes(0)
+    >>> mine = votes.datasets == "aggrefact-xsum"
+    >>> model = fit(votes.rows(~mine))
+    >>> found = canary_report(model, Target(votes.rows(mine)))
+    >>> found["n_labels"], found["flagged"] == (found["p_value"] < 0.05), found["enough"]
+    (558, True, True)
+    """
+    if not 0 < alpha < 1:
+        raise InputError(f"`alpha` must lie strictly between 0 and 1. Got {alpha!r}.")
+    votes = target.votes
+    found = model.scores_of(votes, scores=target.scores)
+    p = found.p_consistent
+    test = canary(p, votes.labels, documents=votes.document_ids, misfit=model.misfit)
+    needed = labels_needed(p, model.misfit)
+    documents = None if votes.document_ids is None else len(np.unique(votes.document_ids[votes.labels >= 0]))
+    return {
+        "dataset": target.name,
+        "n": len(votes.labels),
+        "alpha": alpha,
+        "flagged": test.p_value < alpha,
+        **asdict(test),
+        "documents": documents,
+        "prior": asdict(found.prior),
+        "labels_needed": {str(power): size for power, size in needed.items()},
+        "enough": test.n_labels >= ENOUGH,
+        "advice": list(_advice(model, test, needed, flagged=test.p_value < alpha)),
+    }
+
+
+def _advice(model: Model, test: Canary, needed: Mapping[float, int | None], *, flagged: bool) -> Iterator[str]:
+    """Yield what to do, in sentences."""
+    n = test.n_labels
+    adapt = "`deep adapt`" if model.target is None else "`deep adapt` of the model that this one was made of"
+    if flagged:
+        yield "Do not use P as it is, nor its interval, on this dataset."
+    else:
+        found = [f"{size} for {100 * power:.0f} %" for power, size in needed.items() if size is not None]
+        wanted = ", ".join(found) or "more labels than there are items"
+        yield f"To find a dataset as far off as the worst in training takes, by the chance of finding it: {wanted}."
+    if n >= ENOUGH:
+        yield f"{n} labels are worth more than a test: {adapt} corrects P by them."
+    elif flagged:
+        yield f"{adapt} corrects P by these labels; {ENOUGH} do most of it (`deep label-next`)."
