@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from deep._odds import expit
+from deep._odds import P_MIN, expit
 
 
 @dataclass(frozen=True)
@@ -24,12 +24,12 @@ class PriorEstimate:
 
     @classmethod
     def from_log_odds(cls, centre: float, reach: float, warning: str | None = None) -> "PriorEstimate":
-        """Return the estimate at `centre`, with an interval of `reach` log-odds to either side.
+        """Return the estimate at `centre`, with an interval of `reach` log-odds to either side, held off 0 and 1.
 
         Examples
         --------
         >>> PriorEstimate.from_log_odds(0.0, 1.0)
         PriorEstimate(estimate=0.5, low=0.26..., high=0.73..., warning=None)
         """
-        estimate, low, high = (float(expit(value)) for value in (centre, centre - reach, centre + reach))
-        return cls(estimate, low, high, warning)
+        bounds = (min(max(float(expit(at)), P_MIN), 1 - P_MIN) for at in (centre, centre - reach, centre + reach))
+        return cls(*bounds, warning)

@@ -25,6 +25,9 @@ TAILS = 4.0
 MARGIN = 0.25
 """A statistic is held within what was seen and this share of the seen range on either side."""
 
+LEAST_SPREAD = 0.01
+"""Of a statistic over training datasets: one that varies less is as good as constant, and rounding must not fit it."""
+
 PRIOR_CLIP = 0.01
 """Priors are held within [PRIOR_CLIP, 1 - PRIOR_CLIP]: a dataset all of one class must not turn the line."""
 
@@ -178,7 +181,7 @@ class LearnedPrior(BaseEstimator):
     def _widening(self, values: Floats) -> float:
         """Return how much wider the interval is than on a dataset like those that were seen."""
         n, seen = self.statistic_.shape[0], self.statistic_
-        spread = np.maximum(seen.var(axis=0), 1e-12) * n
+        spread = np.maximum(seen.var(axis=0), LEAST_SPREAD**2) * n
         leverage = np.mean((values - seen.mean(axis=0)) ** 2 / spread)
         return float(np.sqrt(max(1.0, (1 + 1 / n + leverage) / (1 + 2 / n))))
 
@@ -323,7 +326,7 @@ def _checked(statistic: npt.ArrayLike, prior: npt.ArrayLike) -> tuple[Floats, Fl
 
 def _robust_line(x: Floats, y: Floats, tails: float) -> Floats:
     """Return intercept and slope on standardised x by iteratively reweighted least squares for t errors."""
-    scale = x.std() or 1.0
+    scale = max(float(x.std()), LEAST_SPREAD)
     design = np.column_stack([np.ones(len(x)), (x - x.mean()) / scale])
     weights = np.ones(len(x))
     coef = np.zeros(2)
@@ -344,4 +347,4 @@ def _line_at(coef: Floats, seen: Floats, statistic: float, margin: float) -> flo
     low, high = float(seen.min()), float(seen.max())
     reach = margin * (high - low)
     held = min(max(statistic, low - reach), high + reach)
-    return float(coef[0] + coef[1] * (held - seen.mean()) / (seen.std() or 1.0))
+    return float(coef[0] + coef[1] * (held - seen.mean()) / max(float(seen.std()), LEAST_SPREAD))

@@ -4,14 +4,13 @@ from dataclasses import FrozenInstanceError, replace
 
 import numpy as np
 import pytest
-from deep.model.pool._rows import LabeledRows, Rows
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 from sklearn.exceptions import NotFittedError
 
 from deep.exceptions import InputError
-from deep.model.pool import Pool, PoolScores
-from deep.model.pool._members import MEMBERS
+from deep.model.linear import LabeledRows, Rows
+from deep.model.pool import MEMBERS, Pool, Scores
 from deep.model.target import LearnedPrior, LeftOutRows, Misfit, PriorEstimate, learn_misfit
 
 NAMES = np.array(["north", "east", "south", "west", "up"])
@@ -55,16 +54,21 @@ def log_loss(z, y, w):
 
 
 def alignment(held, use_context):
-    """Return intercept, slope and effect of context of least loss, each dataset and class weighing the same."""
-    design = np.vstack([np.column_stack([np.ones_like(z), z, np.full_like(z, c * use_context)]) for z, c, _, _ in held])
+    """Return intercept, slope and effect of context of least loss, each dataset and class weighing the same.
+
+    There is no offset at the mean context of the datasets.
+    """
+    mean = np.mean([c for _, c, _, _ in held])
+    design = np.vstack([np.column_stack([z, np.full_like(z, (c - mean) * use_context)]) for z, c, _, _ in held])
     ones, zeros = np.hstack([class_shares(y, w) for _, _, y, w in held]) / (2 * len(held))
 
     def loss(theta):
-        z, apart = design @ theta, theta - [0, 1, 0]
-        value = ones @ np.logaddexp(0, -z) + zeros @ np.logaddexp(0, z) + 0.5e-3 * (apart[1:] @ apart[1:])
-        return value, design.T @ ((ones + zeros) * expit(z) - ones) + 1e-3 * apart * [0, 1, 1]
+        z, apart = design @ theta, theta - [1, 0]
+        value = ones @ np.logaddexp(0, -z) + zeros @ np.logaddexp(0, z) + 2e-3 * (apart @ apart)
+        return value, design.T @ ((ones + zeros) * expit(z) - ones) + 4e-3 * apart
 
-    return minimize(loss, [0.0, 1.0, 0.0], jac=True, method="BFGS", options={"gtol": 1e-10}).x
+    slope, effect = minimize(loss, [1.0, 0.0], jac=True, method="BFGS", options={"gtol": 1e-10}).x
+    return np.array([-effect * mean, slope, effect]) if slope > 0 else np.zeros(3)
 
 
 class PlainPool:
@@ -91,14 +95,31 @@ class PlainPool:
             (m, c): [t[0] + t[1] * z + t[2] * ctx for t, (z, ctx, _, _) in zip(inner[m, c], self.held[m], strict=True)]
             for m, c in self.forms
         }
-        self.losses = {
-            (m, c): np.mean([log_loss(z, y, w) for z, (_, _, y, w) in zip(aligned[m, c], self.held[m], strict=True)])
-            for m, c in self.forms
-        }
-        raw = {form: np.exp(-(loss - min(self.losses.values())) / temperature) for form, loss in self.losses.items()}
-        self.weights = {form: value / sum(raw.values()) for form, value in raw.items()}
+        by_dataset = np.array(
+            [
+                [log_loss(z, y, w) for z, (_, _, y, w) in zip(aligned[m, c], self.held[m], strict=True)]
+                for m, c in self.forms
+            ]
+        )
+        self.losses = dict(zip(self.forms, by_dataset.mean(axis=1), strict=True))
+        self.weights = self.shares(by_dataset, temperature)
         self.mixed = [sum(self.weights[form] * aligned[form][i] for form in self.forms) for i in range(len(names))]
         self.truth = [(parts[d][1], parts[d][3], parts[d][0]) for d in names]
+
+    def shares(self, by_dataset, temperature):
+        """Return the weight of each form: by its loss, as far as losses are no noise, and as simple as it is."""
+        n = by_dataset.shape[1]
+        apart = by_dataset - by_dataset.mean(axis=0)
+        noise = np.sqrt(np.mean([row.var(ddof=1) for row in apart]) / n)
+        self.temperature = max(temperature, 3 * noise)
+        raw = np.exp(-(by_dataset.mean(axis=1) - by_dataset.mean(axis=1).min()) / self.temperature)
+        scored = any(member == "best-score" for member, _ in self.forms)
+        simple = [member == "best-score" if scored else member in SIMPLE for member, _ in self.forms]
+        shares = [
+            (n * r / raw.sum() + 4 * is_simple / sum(simple)) / (n + 4)
+            for r, is_simple in zip(raw, simple, strict=True)
+        ]
+        return dict(zip(self.forms, shares, strict=True))
 
     def prior(self, members):
         """Return the prior learned from the contexts of these members."""
@@ -124,17 +145,15 @@ class PlainPool:
         return log_odds, context
 
 
-MEMBER_SETS = {
-    "logistic-votes": ["logistic-votes"],
-    "three": ["latent-class", "logistic-votes", "logistic-scores"],
-}
+SIMPLE = ("best-judge", "majority", "ridge-votes")
+MEMBER_SETS = {"one": ["majority"], "three": ["ridge-votes", "logistic-scores", "best-score"]}
 
 
 @pytest.fixture(scope="module", params=MEMBER_SETS)
 def fitted(request):
     """Return members, training rows, the pool fitted on them, and the plain reading of it."""
     members, rows = MEMBER_SETS[request.param], world(1)
-    scores = rows[4] if "logistic-scores" in members else None
+    scores = rows[4] if "best-score" in members else None
     pool = Pool(members).fit(rows[0], rows[1], groups=rows[2], sample_weight=rows[3], scores=scores)
     return members, rows, pool, PlainPool(members, rows)
 
@@ -145,16 +164,18 @@ def test_losses_and_alignments_are_those_of_loops(fitted):
     assert pool.members_ == tuple(members)
     assert list(pool.losses_) == plain.forms
     assert list(pool.losses_.values()) == pytest.approx(list(plain.losses.values()), abs=1e-6)
-    for form, (intercept, slope, context) in plain.alignments.items():
-        found = pool.alignments_[form]
-        assert [found.intercept, found.slope, found.context] == pytest.approx([intercept, slope, context], abs=1e-4)
-        assert (found.context == 0.0) == (not form[1])
+    for member, part in zip(members, pool.blend_.parts, strict=True):
+        expected = sum(plain.weights[member, use] * plain.alignments[member, use] for use in (False, True))
+        assert part.name == member
+        assert [part.intercept, part.slope, part.context] == pytest.approx(expected, abs=1e-4)
+        assert plain.alignments[member, False][[0, 2]].tolist() == [0.0, 0.0]
 
 
 def test_members_weigh_by_their_loss(fitted):
-    """exp(-loss / 0.01), as a share; a member weighs as its two forms do together."""
+    """exp(-loss / temperature), half way to equal weights of simple members; a member weighs as its two forms do."""
     members, _, pool, plain = fitted
     assert list(pool.form_weights_.values()) == pytest.approx(list(plain.weights.values()), abs=1e-4)
+    assert pool.temperature_ == pytest.approx(plain.temperature, abs=1e-6)
     for member in members:
         both = pool.form_weights_[member, False] + pool.form_weights_[member, True]
         assert pool.weights_[member] == pytest.approx(both, abs=1e-12)
@@ -171,7 +192,7 @@ def test_the_mixture_on_datasets_left_out(fitted):
         ones, zeros = class_shares(y, w)
         right.append((ones[z >= 0].sum() + zeros[z < 0].sum()) / 2)
     assert pool.inner_balanced_accuracy_ == pytest.approx(np.mean(right), abs=1e-9)
-    prior = plain.prior([member for member in members if member != "latent-class"])
+    prior = plain.prior(members)
     assert pool.prior_.left_out_ == pytest.approx(prior.left_out_, abs=1e-6)
     misfit = plain.misfit(prior)
     assert pool.misfit_.covariance == pytest.approx(misfit.covariance, abs=1e-4)
@@ -183,36 +204,25 @@ def test_scores_of_a_new_dataset(fitted):
     """The mixture of aligned members, and the prior at their contexts; rows may weigh."""
     members, rows, pool, plain = fitted
     target = world(9, n_datasets=1, n=30)
-    scores = target[4] if "logistic-scores" in members else None
-    learned_from = [member for member in members if member != "latent-class"]
+    scores = target[4] if "best-score" in members else None
     for w in (np.ones(30), target[3]):
         new = [*target[:3], w, target[4]]
         log_odds, context = plain.scores(members, rows, new, None)
         found = pool.score(target[0], sample_weight=w, scores=scores)
         assert found.log_odds == pytest.approx(log_odds, abs=1e-4)
-        expected = plain.prior(learned_from).predict([context[member] for member in learned_from])
+        expected = plain.prior(members).predict([context[member] for member in members])
         assert found.prior.estimate == pytest.approx(expected.estimate, abs=1e-6)
-        assert found.prior.why == expected.why
+        assert found.prior.warning == expected.warning
         assert found.misfit is pool.misfit_
     assert pool.score(target[0], scores=scores).log_odds == pytest.approx(
         pool.score(target[0], scores=scores, sample_weight=np.ones(30)).log_odds, abs=1e-12
     )
 
 
-def test_the_prior_is_learned_from_members_that_do_not_adapt():
-    """From all of them, where all adapt."""
-    rows = world(2)
-    mixed = Pool(["tilt", "latent-class", "logistic-votes"]).fit(rows[0], rows[1], groups=rows[2])
-    assert mixed.prior_members_ == ("logistic-votes",)
-    adaptive = Pool(["latent-class", "tilt"]).fit(rows[0], rows[1], groups=rows[2])
-    assert adaptive.prior_members_ == ("latent-class", "tilt")
-    assert adaptive.prior_.statistic_.shape == (4, 2)
-
-
 def test_p_and_its_bounds_by_hand():
     """Log-odds 1 at a prior of 3/4: 1 + log 3; the bounds are the misfit's around it."""
     misfit = Misfit(np.array([0.0, 1.0]), np.array([[0.2, 0.01], [0.01, 0.03]]), 6, 0.1)
-    found = PoolScores(np.array([1.0, -40.0, 40.0]), PriorEstimate(0.75, 0.5, 0.9, refused=False, why=None), misfit)
+    found = Scores(np.array([1.0, -40.0, 40.0]), PriorEstimate(0.75, 0.5, 0.9), misfit)
     assert found.p_uniform == pytest.approx([expit(1.0), 1e-6, 1 - 1e-6], abs=1e-12)
     assert found.p_consistent == pytest.approx([expit(1.0 + np.log(3)), 1e-6, 1 - 1e-6], abs=1e-12)
     mild = replace(found, log_odds=np.array([1.0, -2.0]))
@@ -227,14 +237,14 @@ def test_p_and_its_bounds_by_hand():
 @pytest.fixture
 def handed(monkeypatch):
     """Return what members are handed by fits from now on: rows, weights and seed, in order."""
-    calls, fit = [], MEMBERS["logistic-votes"]
+    calls, fit = [], MEMBERS["majority"]
 
     def member(train, seed):
         rows = np.column_stack([train.groups, train.labels, train.votes, train.scores, train.weights])
         calls.append((rows.tolist(), seed))
         return fit(train, seed)
 
-    monkeypatch.setitem(MEMBERS, "logistic-votes", member)
+    monkeypatch.setitem(MEMBERS, "majority", member)
     return calls
 
 
@@ -255,21 +265,21 @@ def test_members_are_handed_rows_in_one_order(handed, with_scores):
     rng = np.random.default_rng(0)
     for order in (np.arange(len(y)), rng.permutation(len(y)), rng.permutation(len(y))):
         soft = {"scores": scores[order]} if with_scores else {}
-        Pool(["logistic-votes"]).fit(votes[order], y[order], groups=groups[order], sample_weight=w[order], **soft)
-        rows = handed[0][0]
+        Pool(["majority"]).fit(votes[order], y[order], groups=groups[order], sample_weight=w[order], **soft)
+        rows = handed[-1][0]
         assert [row[:-1] for row in rows] == [row[:-1] for row in expected]
         if not with_scores:
             assert [row[-1] for row in rows] == pytest.approx([row[-1] for row in expected])
-        # All datasets first, then without each of them.
-        assert [sorted({row[0] for row in fit}) for fit, _ in handed] == [[0, 1, 2], [1, 2], [0, 2], [0, 1]]
+        # Without each dataset, then all of them.
+        assert [sorted({row[0] for row in fit}) for fit, _ in handed] == [[1, 2], [0, 2], [0, 1], [0, 1, 2]]
         handed.clear()
 
 
 def test_the_seed_reaches_every_fit(handed):
     """Of all datasets and without each; it is 0 by default."""
     votes, y, groups, _, _ = world(7, n_datasets=3, n=10)
-    Pool(["logistic-votes"], random_state=5).fit(votes, y, groups=groups)
-    Pool(["logistic-votes"]).fit(votes, y, groups=groups)
+    Pool(["majority"], random_state=5).fit(votes, y, groups=groups)
+    Pool(["majority"]).fit(votes, y, groups=groups)
     assert [seed for _, seed in handed] == [5] * 4 + [0] * 4
 
 
@@ -277,8 +287,8 @@ def test_weights_are_repeats():
     """A row of weight 3 is the row three times, in fitting and in scoring."""
     votes, y, groups, w, _ = world(3, n_datasets=3, n=12)
     rows = np.repeat(np.arange(len(y)), w.astype(int))
-    weighted = Pool(["logistic-votes"]).fit(votes, y, groups=groups, sample_weight=w)
-    repeated = Pool(["logistic-votes"]).fit(votes[rows], y[rows], groups=groups[rows])
+    weighted = Pool(["majority"]).fit(votes, y, groups=groups, sample_weight=w)
+    repeated = Pool(["majority"]).fit(votes[rows], y[rows], groups=groups[rows])
     assert weighted.losses_ == pytest.approx(repeated.losses_, abs=1e-9)
     assert weighted.misfit_.covariance == pytest.approx(repeated.misfit_.covariance, abs=1e-9)
     one, two = weighted.score(votes, sample_weight=w), repeated.score(votes[rows])
@@ -287,39 +297,35 @@ def test_weights_are_repeats():
 
 
 def test_swapping_the_classes_changes_the_sign():
-    """Votes and labels flipped: the same losses, and log-odds of the other sign."""
+    """Votes and labels flipped: the same losses, log-odds of the other sign, and one less the prior."""
     votes, y, groups, w, _ = world(4)
     new = world(5, n_datasets=1)[0]
     flipped, other = (np.where(v == -1, -1, 1 - v) for v in (votes, new))
-    members = ["latent-class", "logistic-votes"]
+    members = ["best-judge", "majority", "ridge-votes"]
     one = Pool(members).fit(votes, y, groups=groups, sample_weight=w)
     two = Pool(members).fit(flipped, 1 - y, groups=groups, sample_weight=w)
-    assert two.losses_ == pytest.approx(one.losses_, abs=1e-4)
-    assert two.score(other).log_odds == pytest.approx(-one.score(new).log_odds, abs=0.02)
+    assert two.losses_ == pytest.approx(one.losses_, abs=1e-6)
+    assert two.score(other).log_odds == pytest.approx(-one.score(new).log_odds, abs=1e-4)
+    assert two.score(other).prior.estimate == pytest.approx(1 - one.score(new).prior.estimate, abs=1e-4)
 
 
-@pytest.mark.parametrize("temperature", [1e-6, 0.01, 1e6])
-def test_the_temperature_sets_how_far_weights_differ(temperature):
-    """Cold: the best form alone; hot: all alike; the default is 0.01."""
+def test_the_temperature_sets_how_far_weights_differ():
+    """Hot: all alike; cold: no colder than the noise of the losses allows; the default is 0.01."""
     rows = world(6)
-    pool = Pool(["logistic-votes", "latent-class"], temperature=temperature).fit(rows[0], rows[1], groups=rows[2])
-    losses = np.array(list(pool.losses_.values()))
-    if temperature == 1e-6:
-        expected = (losses == losses.min()).astype(float)
-    elif temperature == 1e6:
-        expected = np.full(4, 0.25)
-    else:
-        expected = np.exp(-losses / 0.01) / np.exp(-losses / 0.01).sum()
-        default = Pool(["logistic-votes", "latent-class"]).fit(rows[0], rows[1], groups=rows[2])
-        assert default.form_weights_ == pool.form_weights_
-    assert list(pool.form_weights_.values()) == pytest.approx(expected.tolist(), abs=1e-6)
+    fitted = [Pool(["majority", "best-judge"], temperature=t) for t in (1e-12, 0.01, 1e6)]
+    cold, default, hot = (pool.fit(rows[0], rows[1], groups=rows[2]) for pool in fitted)
+    assert list(hot.form_weights_.values()) == pytest.approx([0.25] * 4, abs=1e-6)
+    assert cold.temperature_ > 1e-6
+    assert default.temperature_ == max(0.01, cold.temperature_)
+    plain = Pool(["majority", "best-judge"]).fit(rows[0], rows[1], groups=rows[2])
+    assert plain.form_weights_ == default.form_weights_
 
 
 def test_without_members_all_that_can_be_fitted_are():
-    """Two voters and no scores leave four."""
+    """Without scores there are four."""
     votes, y, groups, _, _ = world(8, n_datasets=3, n=12, n_voters=2)
     pool = Pool().fit(votes, y, groups=groups)
-    assert pool.members_ == ("forest-votes", "latent-class", "logistic-votes", "tilt")
+    assert pool.members_ == ("best-judge", "forest-votes", "majority", "ridge-votes")
     assert pool.n_scorers_ == 0
 
 
@@ -352,8 +358,8 @@ def small(**changes):
         ({"y": [1, 0]}, {}, r"^`y` must have 12 entries, one a row\. Got 2\.$"),
         (
             {},
-            {"members": ["logistic-votes", "best-score"]},
-            r"^`members` must be one of forest-votes, latent-class, logistic-votes, tilt\. Got 'best-score'\.$",
+            {"members": ["majority", "best-score"]},
+            r"^`members` must be one of best-judge, forest-votes, majority, ridge-votes\. Got 'best-score'\.$",
         ),
         ({}, {"temperature": 0.0}, r"^`temperature` must be above 0\. Got 0\.0\.$"),
         ({}, {"temperature": float("nan")}, r"^`temperature` must be above 0\. Got nan\.$"),
@@ -363,13 +369,13 @@ def test_what_cannot_be_fitted(changes, options, message):
     """Each fault is named."""
     rows = small(**changes)
     with pytest.raises(InputError, match=message):
-        Pool(**({"members": ["logistic-votes"]} | options)).fit(rows.pop("X"), rows.pop("y"), **rows)
+        Pool(**({"members": ["majority"]} | options)).fit(rows.pop("X"), rows.pop("y"), **rows)
 
 
 def test_three_datasets_are_enough():
     """Four rows each, of numbers for names; the temperature may be as low as one likes."""
     rows = small(groups=[5] * 4 + [2] * 4 + [10] * 4)
-    pool = Pool(["logistic-votes"], temperature=1e-12).fit(rows["X"], rows["y"], groups=rows["groups"])
+    pool = Pool(["majority"], temperature=1e-12).fit(rows["X"], rows["y"], groups=rows["groups"])
     assert pool.misfit_.n_datasets == 3
     assert sum(pool.form_weights_.values()) == pytest.approx(1.0)
 
@@ -382,7 +388,7 @@ def test_what_cannot_be_scored():
     soft = Pool(["logistic-scores"]).fit(votes, y, groups=groups, scores=scores)
     with pytest.raises(InputError, match=r"^`scores` must have 3 columns, as in `fit`\. Got 0\.$"):
         soft.score(votes)
-    hard = Pool(["logistic-votes"]).fit(votes, y, groups=groups)
+    hard = Pool(["majority"]).fit(votes, y, groups=groups)
     with pytest.raises(InputError, match=r"^`scores` must have 0 columns, as in `fit`\. Got 3\.$"):
         hard.score(votes, scores=scores)
     assert len(soft.score(votes, scores=scores).log_odds) == len(votes)
