@@ -7,7 +7,7 @@ from scipy.special import expit
 from deep.exceptions import InputError
 from deep.model import Pool
 from deep.model.linear import LabeledRows, Rows
-from deep.model.pool import MEMBERS, members_for
+from deep.model.pool import MEMBERS
 from deep.model.target import LearnedPrior, ShiftedPrior
 
 QUICK = ["best-judge", "majority", "ridge-votes"]
@@ -173,9 +173,7 @@ def test_order_and_names_of_rows_do_not_matter(with_scores):
     soft = scores if with_scores else None
     order = np.random.default_rng(0).permutation(len(labels))
     one = Pool().fit(votes, labels, groups=groups, scores=soft)
-    two = Pool().fit(
-        votes[order], labels[order], groups=groups[order], scores=None if soft is None else soft[order]
-    )
+    two = Pool().fit(votes[order], labels[order], groups=groups[order], scores=None if soft is None else soft[order])
     assert np.array_equal(one.score(votes, scores=soft).p_consistent, two.score(votes, scores=soft).p_consistent)
 
 
@@ -206,7 +204,7 @@ def test_odd_voters_give_finite_p(kind, with_scores):
     low, high = found.interval()
     for values in (found.log_odds, found.p_consistent, low, high, list(pool.weights_.values())):
         assert np.isfinite(values).all()
-    assert (0 < low).all()
+    assert (low > 0).all()
     assert (low <= found.p_consistent).all()
     assert (found.p_consistent <= high).all()
     assert (high < 1).all()

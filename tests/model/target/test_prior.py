@@ -1,4 +1,4 @@
-"""The prior learned across datasets: honest intervals over many simulated collections, and when it refuses."""
+"""The prior learned across datasets: honest intervals over many simulated collections, in and outside what was seen."""
 
 import numpy as np
 import pytest
@@ -16,16 +16,19 @@ def collection(rng, n, noise):
     return statistic, expit(0.3 + 0.9 * statistic + rng.normal(0, noise, n))
 
 
-@pytest.mark.parametrize(("n", "noise"), [(6, 0.3), (10, 0.6), pytest.param(30, 0.6, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("n", "noise"), [(6, 0.6), (10, 0.6), pytest.param(30, 0.6, marks=pytest.mark.slow)])
 def test_intervals_cover_the_truth_about_nine_times_in_ten(n, noise):
-    """Over 250 simulated collections, the interval of one dataset more holds its prior in 84 to 97 percent."""
+    """Over 200 simulated collections, the interval of one dataset more holds its prior in 84 to 98 percent.
+
+    The floor of the error adds a little where datasets are few.
+    """
     rng = np.random.default_rng(n)
     held = []
-    for _ in range(250):
+    for _ in range(200):
         statistic, prior = collection(rng, n + 1, noise)
-        found = LearnedPrior(margin=10.0).fit(statistic[:-1], prior[:-1]).predict(statistic[-1])
+        found = LearnedPrior().fit(statistic[:-1], prior[:-1]).predict(statistic[-1])
         held.append(found.low <= prior[-1] <= found.high)
-    assert 0.84 <= np.mean(held) <= 0.97
+    assert 0.84 <= np.mean(held) <= 0.98
 
 
 def test_learning_beats_the_mean_prior():
@@ -34,7 +37,7 @@ def test_learning_beats_the_mean_prior():
     errors = []
     for _ in range(60):
         statistic, prior = collection(rng, 11, 0.4)
-        found = LearnedPrior(margin=10.0).fit(statistic[:-1], prior[:-1]).predict(statistic[-1])
+        found = LearnedPrior().fit(statistic[:-1], prior[:-1]).predict(statistic[-1])
         errors.append([abs(found.estimate - prior[-1]), abs(prior[:-1].mean() - prior[-1])])
     line, mean = np.mean(errors, axis=0)
     assert line < 0.6 * mean
@@ -51,42 +54,54 @@ def test_one_odd_dataset_hardly_turns_the_line():
     assert abs(robust - 0.5) < 0.3 * abs(expit(plain) - 0.5)
 
 
-def test_it_refuses_outside_what_was_seen_and_says_so():
-    """A statistic far outside the seen range gets the mean prior, a wide interval and a reason."""
+def test_outside_what_was_seen_it_holds_the_margin_and_says_so():
+    """A statistic far outside the seen range gets the estimate at the margin, a wider interval and a warning."""
     statistic, prior = np.linspace(-1, 1, 9), expit(np.linspace(-1, 1, 9))
     model = LearnedPrior().fit(statistic, prior)
-    inside, outside = model.predict(1.4), model.predict(1.6)
-    assert not inside.refused
-    assert inside.why is None
-    assert outside.refused
-    assert "outside what was seen on 9 training datasets (-1.00 to 1.00)" in outside.why
-    assert outside.estimate == pytest.approx(0.5)
-    assert outside.high - outside.low > 0.5
+    inside, edge, outside, far = (model.predict(value) for value in (1.4, 1.5, 1.6, 2.6))
+    assert inside.warning is None
+    assert outside.warning == (
+        "The log-odds of the mean P is 1.60, outside what was seen on 9 training datasets (-1.00 to 1.00)."
+    )
+    assert outside.estimate == far.estimate == edge.estimate == pytest.approx(expit(1.5), abs=1e-6)
+    widths = [logit(one.high) - logit(one.low) for one in (inside, edge, outside, far)]
+    assert widths == sorted(widths)
+    assert widths[0] < widths[2] < widths[3]
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
-def test_it_refuses_to_learn_from_too_few_datasets(n):
-    """Up to three datasets leave nothing to judge a line by: their mean prior, and an interval around it."""
-    found = LearnedPrior().fit(np.arange(n), np.linspace(0.3, 0.7, n)).predict(0.5)
-    assert found.refused
-    assert f"{n} training datasets are too few" in found.why
-    assert 0 <= found.low < found.estimate < found.high <= 1
+def test_up_to_three_datasets_are_for_another_rule(n):
+    """They leave nothing to judge a line by."""
+    with pytest.raises(InputError, match=rf"^`prior` must be of at least 4 datasets\. Got {n}\.$"):
+        LearnedPrior().fit(np.arange(n), np.linspace(0.3, 0.7, n))
 
 
-def test_equal_statistics_teach_nothing():
-    """Where every dataset has the same statistic there is no line."""
-    assert LearnedPrior().fit(np.zeros(6), np.linspace(0.2, 0.8, 6)).predict(0.0).refused
+def test_equal_statistics_teach_nothing_but_the_mean():
+    """Where all datasets have the same statistic, to rounding, the line is flat."""
+    prior = np.linspace(0.2, 0.8, 6)
+    for jitter in (0.0, 1e-15, 1e-6):
+        statistic = 1.3 + jitter * np.array([1.0, -1, 1, -1, 1, 1])
+        found = LearnedPrior().fit(statistic, prior).predict(1.3)
+        assert found.estimate == pytest.approx(0.5, abs=0.02)
+        assert (found.low, found.high) == pytest.approx((0.15, 0.85), abs=0.1)
+
+
+def test_priors_that_are_alike_prove_little():
+    """Ten datasets on the very line leave an error of a tenth of a unit or more, and an interval to match."""
+    found = LearnedPrior().fit(np.linspace(-1, 1, 10), np.full(10, 0.5)).predict(0.0)
+    assert found.low < 0.4
+    assert found.high > 0.6
 
 
 @given(
-    st.lists(st.tuples(st.floats(-5, 5), st.floats(0, 1)), min_size=1, max_size=12),
+    st.lists(st.tuples(st.floats(-5, 5), st.floats(0, 1)), min_size=4, max_size=12),
     st.floats(-10, 10),
 )
 def test_estimates_are_shares_within_their_interval(datasets, statistic):
     """Whatever was seen, the estimate is a share and its interval holds it."""
     model = LearnedPrior().fit([x for x, _ in datasets], [p for _, p in datasets])
     found = model.predict(statistic)
-    assert 0 <= found.low <= found.estimate <= found.high <= 1
+    assert 0 < found.low <= found.estimate <= found.high < 1
 
 
 @pytest.mark.parametrize(
@@ -118,15 +133,14 @@ def test_several_lines_are_averaged_and_weigh_alike():
     np.testing.assert_allclose(both.left_out_, np.mean([model.left_out_ for model in alone], axis=0))
 
 
-def test_a_line_says_the_mean_outside_what_it_saw():
-    """One statistic of three outside pulls towards the mean prior; two of three, and the whole is refused."""
+def test_most_statistics_must_lie_outside_for_a_warning():
+    """One statistic of three outside is held at the margin; two of three are told."""
     statistic, prior = np.linspace(-1, 1, 9), expit(np.linspace(-1, 1, 9))
     model = LearnedPrior().fit(np.column_stack([statistic, statistic, statistic]), prior)
     found = model.predict([0.2, 9.0, 0.2])
-    assert not found.refused
-    line = logit(LearnedPrior().fit(statistic, prior).predict(0.2).estimate)
-    assert logit(found.estimate) == pytest.approx((2 * line + logit(prior).mean()) / 3)
-    assert model.predict([9.0, 9.0, 0.2]).refused
+    assert found.warning is None
+    assert logit(found.estimate) == pytest.approx((0.2 + 1.5 + 0.2) / 3, abs=1e-6)
+    assert model.predict([9.0, 9.0, 0.2]).warning is not None
 
 
 def test_as_many_statistics_as_were_learned():

@@ -33,11 +33,13 @@ def line(x, y, tails):
 
 
 def left_out(x, y, tails):
-    """Return the log-odds of each dataset by the line through the others."""
+    """Return the log-odds of each dataset by the line through the others, held at their margin."""
     found = []
     for i in range(len(x)):
-        intercept, slope = line(np.delete(x, i), np.delete(y, i), tails)
-        found.append(intercept + slope * x[i])
+        seen = np.delete(x, i)
+        intercept, slope = line(seen, np.delete(y, i), tails)
+        reach = 0.25 * np.ptp(seen)
+        found.append(intercept + slope * np.clip(x[i], seen.min() - reach, seen.max() + reach))
     return np.array(found)
 
 
@@ -51,15 +53,19 @@ def test_the_line_maximises_the_likelihood_of_t_errors(tails):
     assert model.coef_[0] == pytest.approx([intercept + slope * X.mean(), slope * X.std()], abs=2e-5)
     others = left_out(X, y, tails)
     assert model.left_out_ == pytest.approx(others, abs=5e-5)
-    error = np.sqrt(np.sum((y - others) ** 2) / 5)
+    error = np.sqrt((1 + np.sum((y - others) ** 2)) / 7)
     assert model.error_ == pytest.approx(error, abs=1e-4)
     for statistic in (-1.7, 0.35, 2.0):
-        centre, reach = intercept + slope * statistic, error * STUDENT[5]
+        centre = intercept + slope * statistic
+        leverage = (statistic - X.mean()) ** 2 / np.sum((X - X.mean()) ** 2)
+        wider = np.sqrt(max(1, (1 + 1 / 7 + leverage) / (1 + 2 / 7)))
+        reach = error * STUDENT[7] * wider
         found = model.predict(statistic)
         assert [found.estimate, found.low, found.high] == pytest.approx(
             expit([centre, centre - reach, centre + reach]), abs=1e-4
         )
-        assert (found.refused, found.why) == (False, None)
+        assert found.warning is None
+        assert (wider > 1) == (statistic != 0.35)
 
 
 def test_the_default_has_four_degrees_of_freedom():
@@ -74,15 +80,19 @@ def test_the_default_has_four_degrees_of_freedom():
 
 
 def test_points_on_a_line_are_found_exactly():
-    """Log-odds 0.5 - 1.5 x: every line, also through all points but one, is that one, and nothing is left to err."""
+    """Log-odds 0.5 - x / 2: every line, also through all points but one, is that one; the least error is left."""
     x = np.array([0.0, 1.0, 2.0, 4.0])
     model = LearnedPrior().fit(x, expit(0.5 - 0.5 * x))
     # Mean 1.75, standard deviation sqrt(21/4 - 49/16) = sqrt(35)/4.
     assert model.coef_[0] == pytest.approx([0.5 - 0.5 * 1.75, -0.5 * np.sqrt(35) / 4], abs=1e-9)
-    assert model.left_out_ == pytest.approx(0.5 - 0.5 * x, abs=1e-9)
-    assert model.error_ == pytest.approx(0.0, abs=1e-9)
-    found = model.predict(3.0)
-    assert (found.low, found.estimate, found.high) == pytest.approx([expit(-1.0)] * 3, abs=1e-9)
+    # Without 0 or 4 the others reach from 1 to 4 or from 0 to 2, and their margins to 0.25 and 2.5.
+    assert model.left_out_ == pytest.approx(0.5 - 0.5 * np.array([0.25, 1.0, 2.0, 2.5]), abs=1e-9)
+    error = np.sqrt((1 + 0.125**2 + 0.75**2) / 4)
+    assert model.error_ == pytest.approx(error, abs=1e-9)
+    found, reach = model.predict(1.75), error * STUDENT[4]
+    centre = 0.5 - 0.5 * 1.75
+    expected = expit([centre - reach, centre, centre + reach])
+    assert [found.low, found.estimate, found.high] == pytest.approx(expected, abs=1e-6)
 
 
 def test_several_lines_are_averaged():
@@ -94,29 +104,29 @@ def test_several_lines_are_averaged():
         assert coef == pytest.approx([intercept + slope * x.mean(), slope * x.std()], abs=5e-5)
     others = np.mean([left_out(x, y, 4.0) for x in (X, SECOND)], axis=0)
     assert model.left_out_ == pytest.approx(others, abs=1e-4)
-    assert model.error_ == pytest.approx(np.sqrt(np.sum((y - others) ** 2) / 5), abs=1e-4)
+    assert model.error_ == pytest.approx(np.sqrt((1 + np.sum((y - others) ** 2)) / 7), abs=1e-4)
     centre = np.mean([intercept + slope * x for (intercept, slope), x in zip(lines, (0.3, 0.9), strict=True)])
     assert logit(model.predict([0.3, 0.9]).estimate) == pytest.approx(centre, abs=1e-4)
 
 
-def test_one_statistic_outside_says_the_mean():
-    """Half of them outside: those give the mean of the log-odds; more than half: refused."""
+def test_a_statistic_outside_is_held_at_the_margin():
+    """A quarter of the range beyond its end; a warning where more than half of them are outside."""
     model = LearnedPrior().fit(np.column_stack([X, SECOND]), Y)
-    alone = LearnedPrior().fit(SECOND, Y).predict(0.9)
-    found = model.predict([9.0, 0.9])
-    assert not found.refused
-    assert logit(found.estimate) == pytest.approx((logit(Y).mean() + logit(alone.estimate)) / 2, abs=1e-9)
-    refused = model.predict([9.0, -9.0])
-    assert refused.refused
+    edges = X.max() + 0.25 * np.ptp(X), 0.9
+    found, held = model.predict([9.0, 0.9]), model.predict(edges)
+    assert found.warning is None
+    assert found.estimate == pytest.approx(held.estimate, abs=1e-12)
+    assert found.high > held.high
+    assert model.predict([9.0, -9.0]).warning is not None
     three = LearnedPrior().fit(np.column_stack([X, SECOND, X]), Y)
-    assert three.predict([0.2, 9.0, 9.0]).why == (
+    assert three.predict([0.2, 9.0, 9.0]).warning == (
         "The log-odds of the mean P is 9.00, outside what was seen on 7 training datasets (-0.30 to 1.70)."
     )
-    assert not three.predict([0.2, 9.0, 0.2]).refused
+    assert three.predict([0.2, 9.0, 0.2]).warning is None
 
 
 @pytest.mark.parametrize(
-    ("margin", "statistic", "refused"),
+    ("margin", "statistic", "outside"),
     [
         (0.25, -1.0, False),
         (0.25, -1.0001, True),
@@ -128,65 +138,30 @@ def test_one_statistic_outside_says_the_mean():
         (2.0, -8.1, True),
     ],
 )
-def test_the_margin_is_a_share_of_the_seen_range(margin, statistic, refused):
+def test_the_margin_is_a_share_of_the_seen_range(margin, statistic, outside):
     """Seen from 0 to 4: a quarter of 4 is 1, to either side; the default is a quarter."""
     model = LearnedPrior(margin=margin).fit([0.0, 1.0, 2.0, 3.0, 4.0], [0.3, 0.4, 0.5, 0.5, 0.7])
-    assert model.predict(statistic).refused == refused
+    assert (model.predict(statistic).warning is not None) == outside
     if margin == 0.25:
         default = LearnedPrior().fit([0.0, 1.0, 2.0, 3.0, 4.0], [0.3, 0.4, 0.5, 0.5, 0.7])
         assert default.predict(statistic) == model.predict(statistic)
 
 
-def test_a_refusal_says_the_mean_and_how_far_datasets_lie_apart():
-    """Log-odds -1, -0.5, 0, 0.5, 1.5: mean 0.1, variance (1.21 + 0.36 + 0.01 + 0.16 + 1.96) / 4 = 0.925."""
-    model = LearnedPrior().fit([0.0, 1.0, 2.0, 3.0, 4.0], expit([-1.0, -0.5, 0.0, 0.5, 1.5]))
-    found = model.predict(-7.0)
-    reach = np.sqrt(0.925 * (1 + 1 / 5)) * STUDENT[4]
-    assert [found.estimate, found.low, found.high] == pytest.approx(expit([0.1, 0.1 - reach, 0.1 + reach]), abs=1e-6)
-    assert found.why == (
-        "The log-odds of the mean P is -7.00, outside what was seen on 5 training datasets (0.00 to 4.00)."
-    )
-
-
-@pytest.mark.parametrize(
-    ("log_odds", "reach"),
-    [
-        ([0.7], 1.8 * np.sqrt(2) * STUDENT[1]),  # as if priors were spread like the logistic distribution
-        ([0.0, 1.0], np.sqrt(0.5 * 1.5) * STUDENT[1]),
-        ([0.0, 1.0, 2.0], np.sqrt(1.0 * 4 / 3) * STUDENT[2]),
-    ],
-)
-def test_fewer_than_four_datasets_teach_no_line(log_odds, reach):
-    """Their mean, the interval of one dataset more, and nothing to say of an error."""
-    n, centre = len(log_odds), float(np.mean(log_odds))
-    model = LearnedPrior().fit(np.arange(n, dtype=float), expit(log_odds))
-    found = model.predict(0.0)
-    assert found.refused
-    assert found.why == f"{n} training datasets are too few to learn how the votes map to the prior."
-    assert [found.estimate, found.low, found.high] == pytest.approx(
-        expit([centre, centre - reach, centre + reach]), abs=1e-6
-    )
-    assert np.isnan(model.error_)
-    assert not model.learned
-
-
-def test_left_out_of_few_datasets():
-    """Of one dataset 0, of two and three the mean of the others, of four the line through three."""
-    assert LearnedPrior().fit([0.3], [0.9]).left_out_.tolist() == [0.0]
-    assert LearnedPrior().fit([0.3, 0.5], expit([1.0, -2.0])).left_out_ == pytest.approx([-2.0, 1.0])
-    three = LearnedPrior().fit([0.0, 1.0, 2.0], expit([0.0, 1.0, 2.0]))
-    assert three.left_out_ == pytest.approx([1.5, 1.0, 0.5])
+def test_left_out_of_four_datasets():
+    """The line through three, which lie on it."""
     four = LearnedPrior().fit([0.0, 1.0, 2.0, 3.0], expit([0.0, 1.0, 2.0, 3.0]))
-    assert four.left_out_ == pytest.approx([0.0, 1.0, 2.0, 3.0], abs=1e-7)
-    assert four.learned
+    # Without an end, the margin of the others' range holds the statistic: half a step beyond.
+    assert four.left_out_ == pytest.approx([0.5, 1.0, 2.0, 2.5], abs=1e-7)
 
 
 def test_left_out_where_the_others_are_all_alike():
     """Statistics 0, 0, 0, 2: without the last there is no line, so the mean of the first three stands for it."""
     y = [-0.3, 0.0, 0.9, 1.0]
     model = LearnedPrior().fit([0.0, 0.0, 0.0, 2.0], expit(y))
-    assert model.learned
-    assert model.left_out_[3] == pytest.approx(0.2)
+    alone = LearnedPrior().fit([0.0, 0.0, 0.0, 0.0], expit([-0.3, 0.0, 0.9, 0.2])).coef_[0]
+    assert alone[1] == 0.0
+    # The robust centre of three: between their median and their mean.
+    assert 0.0 < model.left_out_[3] < 0.2
     # Without the first: 0.0 and 0.9 at the statistic 0, with errors alike, so their middle.
     assert model.left_out_[0] == pytest.approx(0.45, abs=1e-6)
 
@@ -195,20 +170,20 @@ def test_a_constant_statistic_says_the_robust_centre():
     """One statistic of two never moves: its line is flat, at the centre of the log-odds; alone it teaches nothing."""
     constant = np.full(7, 3.5)
     model = LearnedPrior().fit(np.column_stack([X, constant]), Y)
-    assert model.learned
     assert model.coef_[1, 1] == 0.0
     both = logit(model.predict([0.35, 3.5]).estimate)
     alone = logit(LearnedPrior().fit(X, Y).predict(0.35).estimate)
     assert both == pytest.approx((alone + model.coef_[1, 0]) / 2, abs=1e-9)
-    assert not LearnedPrior().fit(constant, Y).learned
-    assert LearnedPrior().fit(constant, Y).predict(3.5).refused
+    only = LearnedPrior().fit(constant, Y)
+    assert logit(only.predict(3.5).estimate) == pytest.approx(model.coef_[1, 0], abs=1e-9)
+    assert only.predict(3.6).estimate == pytest.approx(only.predict(3.5).estimate, abs=1e-12)
 
 
 def test_priors_are_held_off_0_and_1():
     """Shares of 0 and 1 count as 0.01 and 0.99, whose log-odds are -+log 99."""
-    model = LearnedPrior().fit([0.0, 1.0, 2.0], [0.0, 0.5, 1.0])
-    assert model.log_odds_ == pytest.approx([-np.log(99), 0.0, np.log(99)])
-    assert LearnedPrior().fit([0.0], [0.012]).log_odds_ == pytest.approx([logit(0.012)])
+    model = LearnedPrior().fit([0.0, 1.0, 2.0, 3.0], [0.0, 0.5, 1.0, 0.012])
+    assert model.log_odds_ == pytest.approx([-np.log(99), 0.0, np.log(99), logit(0.012)])
+    assert model.priors_.tolist() == [0.0, 0.5, 1.0, 0.012]
 
 
 def test_units_and_order_do_not_matter():
@@ -248,7 +223,7 @@ def test_small_tails_and_no_margin_are_allowed():
     """Any tails above 0 and any margin from 0 on."""
     model = LearnedPrior(tails=0.5, margin=0.0).fit(X, Y)
     assert (model.tails, model.margin) == (0.5, 0.0)
-    assert not model.predict(0.0).refused
+    assert model.predict(0.0).warning is None
 
 
 def test_it_must_be_fitted_and_asked_for_every_statistic():
@@ -259,6 +234,6 @@ def test_it_must_be_fitted_and_asked_for_every_statistic():
     with pytest.raises(InputError, match=r"^`statistic` must have 2 entries, one a row\. Got 1\.$"):
         model.predict([0.1])
     found = model.predict([0.1, 0.2])
-    assert found == PriorEstimate(found.estimate, found.low, found.high, refused=False, why=None)
+    assert found == PriorEstimate(found.estimate, found.low, found.high, warning=None)
     with pytest.raises(FrozenInstanceError):
         found.low = 0.0

@@ -12,7 +12,7 @@ from deep.model.target import power_tuning
 
 NONE = np.array([0.0, 1.0])
 MISFIT = Misfit(NONE, np.array([[0.5, 0.0], [0.0, 0.1]]), 10)
-PRIOR = PriorEstimate(0.4, 0.2, 0.7, False, None)
+PRIOR = PriorEstimate(0.4, 0.2, 0.7)
 
 # ppi-python 0.2.3: ppi_mean_pointestimate and its lambda, on these labels and predictions.
 LABELS = np.array([1, 0, 1, 1, 0, 1, 0, 1, 1, 1])
