@@ -7,22 +7,19 @@ import pandas as pd
 import pytest
 from scipy.special import logit
 
-from deep.datasets import published_datasets, published_points
+from deep.datasets import published_datasets, published_points, simulate_votes
 from deep.experiments.transfer._labels import few_labels, fewer_labels, labeled_lines, summarize_labeled
+from deep.experiments.transfer._panels import Panel, draws_of
 from deep.experiments.transfer._report import simulated_text, summarize, summarize_simulated
 from deep.experiments.transfer._simulated import PATTERNS, WORLDS, simulate_world, transfer_in, true_tables
-from deep.model import PoolScores
-from deep.model.target._misfit import LeftOutRows, PriorEstimate, learn_misfit
+from deep.model.pool import Scores
+from deep.model.target import LeftOutRows, PriorEstimate, learn_misfit
 from tests.deep_commands import transfer as main
 
 
 @pytest.fixture
 def quick(monkeypatch):
-    """Leave the slow members out of every pool."""
-    members = ("latent-class", "logistic-scores", "logistic-votes")
-    monkeypatch.setattr(
-        "deep.model.pool._pool.members_for", lambda _, n_scorers: members if n_scorers else members[::2]
-    )
+    """Leave the slow ensemblers out of the paper's recipe."""
     monkeypatch.setattr("deep.experiments.transfer._target.PAPER_ENSEMBLERS", ("LogisticRegression",))
 
 
@@ -44,7 +41,7 @@ def write_votes(path, *, n=200, n_datasets=5, seed=0):
 
 @pytest.mark.usefixtures("quick")
 def test_every_dataset_is_held_out_and_measured(tmp_path, capsys):
-    """Each method has its figures on each dataset, the files hold them, and the pool is better calibrated."""
+    """Each method has its figures on each dataset, the files hold them, and labels of 100 items help."""
     write_votes(tmp_path)
     files = ["--votes", str(tmp_path / "votes.csv"), "--scores", str(tmp_path / "scores.csv")]
     assert main([*files, "--draws", "3", "--jobs", "1", "--out", str(tmp_path / "out")]) == 0
@@ -56,18 +53,51 @@ def test_every_dataset_is_held_out_and_measured(tmp_path, capsys):
     assert results["summary"]["labeled"]["5"]["n_datasets"] == 5
     assert "draws flagged by the canary" in out
     assert set(results["summary"]["fewer_labels"]) == {"design", "random", "spread"}
-    assert results["summary"]["methods"]["pool"]["ece"] < results["summary"]["methods"]["paper"]["ece"]
+    assert results["summary"]["few_labels"]["100"] < results["summary"]["methods"]["deep"]["ece"]
+    assert results["summary"]["methods"]["best_judge_context"]["ece"] < 0.3
     assert results["summary"]["methods"]["best_judge_learned_threshold"]["balanced_accuracy"] > 0.7
     assert (tmp_path / "out" / "results.md").read_text() in out
     assert "### Weights of the pool's members" in out
     assert sum(results["targets"][0]["weights"].values()) == pytest.approx(1, abs=1e-3)
 
 
+@pytest.mark.slow
+def test_panels_compare_every_rival_on_the_same_draws(tmp_path, capsys):
+    """A cell for each panel and number of training datasets; deep less itself is nothing; scores join their panel."""
+    for name, seed in (("one", 0), ("two", 1)):
+        (tmp_path / name).mkdir()
+        write_votes(tmp_path / name, n=60, n_datasets=4, seed=seed)
+    files = ["--votes", *(str(tmp_path / name / "votes.csv") for name in ("one", "two"))]
+    words = [*files, "--training-datasets", "1", "3", "9", "all", "--draws", "2", "--jobs", "1", "--json"]
+    assert main([*words, "--out", str(tmp_path / "out")]) == 0
+    found = json.loads(capsys.readouterr().out)
+    cells = {(cell["panel"], cell["training_datasets"]): cell for cell in found["cells"]}
+    assert set(cells) == {(f"{name}/votes.csv", k) for name in ("one", "two") for k in (1, 3, "all")}
+    assert [cells["one/votes.csv", k]["draws"] for k in (1, 3, "all")] == [2, 2, 4]
+    rivals = cells["one/votes.csv", "all"]["rivals"]
+    assert {"deep", "Pool", "best judge", "best judge, its context", "majority", "the paper's recipe"} <= set(rivals)
+    assert rivals["deep"]["deep_less"]["balanced_accuracy"] == [0.0, 0.0]
+    assert "Pool" not in cells["one/votes.csv", 1]["rivals"]
+    best = rivals["best judge"]["balanced_accuracy"] + rivals["best judge"]["deep_less"]["balanced_accuracy"][0]
+    assert best == pytest.approx(rivals["deep"]["balanced_accuracy"])
+    assert "### one/votes.csv, 3 training datasets" in (tmp_path / "out" / "results.md").read_text()
+
+
+def test_draws_never_train_on_the_target():
+    """Each target in turn, with as many others as asked for; the same seed gives the same draws."""
+    votes = simulate_votes(0)
+    draws = draws_of([Panel("simulated", votes)], [2, 5, "all"], 8, 0)
+    assert draws == draws_of([Panel("simulated", votes)], [2, 5, "all"], 8, 0)
+    assert all(draw.target not in draw.others for draw in draws)
+    assert {(draw.k, len(draw.others)) for draw in draws} == {(2, 2), ("all", 3)}
+    assert [draw.target for draw in draws if draw.k == 2] == 2 * list(votes.dataset_names)
+
+
 @pytest.mark.parametrize("n", [80, 100])
 def test_more_labels_than_half_of_a_dataset_are_not_tried(n):
     """As many labels as there are rows, or more, leave nothing to measure on: that number has no figure."""
     p = np.linspace(0.1, 0.9, n)
-    found = PoolScores(logit(p), PriorEstimate(0.5, 0.3, 0.7, False, None), learn_misfit([rows(p), rows(p[::2])]))
+    found = Scores(logit(p), PriorEstimate(0.5, 0.3, 0.7), learn_misfit([rows(p), rows(p[::2])]))
     y = (np.random.default_rng(0).random(n) < p).astype(np.int8)
     options = {"n_draws": 2, "n_bins": 8, "random_state": 0}
     given = few_labels(y, found.p_consistent, found.prior, found.misfit, **options)
@@ -82,7 +112,7 @@ def test_more_labels_than_half_of_a_dataset_are_not_tried(n):
 def test_labels_of_a_dataset_that_the_model_misreads_correct_it_and_are_flagged():
     """Labels turned round: the canary finds ten of them; a hundred take the calibration error down."""
     p = np.tile(np.linspace(0.05, 0.95, 100), 8)
-    prior, misfit = PriorEstimate(0.5, 0.3, 0.7, False, None), learn_misfit([rows(p), rows(p[::2])])
+    prior, misfit = PriorEstimate(0.5, 0.3, 0.7), learn_misfit([rows(p), rows(p[::2])])
     y = (np.random.default_rng(0).random(800) > p).astype(np.int8)
     given = few_labels(y, p, prior, misfit, n_draws=10, n_bins=8, random_state=0)
     assert given["labeled"]["10"]["flagged"] >= 0.9
@@ -152,9 +182,9 @@ def test_nothing_beats_the_truth():
 def test_means_leave_out_what_is_not_there():
     """A dataset without large cells, or too small for 100 labels, does not enter those means."""
     method = {"balanced_accuracy": 0.7, "ece": 0.1, "ece_floor": 0.02, "log_loss": 0.5}
-    prior = {"estimate": 0.5, "interval": [0.4, 0.6], "covered": True, "refused": False}
+    prior = {"estimate": 0.5, "interval": [0.4, 0.6], "covered": True, "warning": None}
     target = {"dataset": "a", "n": 9, "consistent": 0.5, "prior": prior, "weights": {}}
-    methods = dict.fromkeys(("pool", "paper", "platt", "best_judge"), method)
+    methods = dict.fromkeys(("deep", "paper", "platt", "best_judge"), method)
     with_cells = target | {
         "methods": methods,
         "cells": {"n": 2, "covered": 0.5},
@@ -173,14 +203,14 @@ def test_means_leave_out_what_is_not_there():
     assert (found["cells_covered"], found["few_labels"]["100"], found["prior_covered"]) == (0.5, 0.04, 2)
     assert found["labeled"]["100"] == {"n_datasets": 1, "balanced_accuracy": 0.8, "flagged": 0.1}
     assert found["cells_covered_interval"] is None
-    assert found["pool"]["ece"] == pytest.approx([0.1, 0.1, 0.1])
-    assert found["pool_minus"]["best_judge_learned_threshold"]["ece"] is None
+    assert found["deep"]["ece"] == pytest.approx([0.1, 0.1, 0.1])
+    assert found["deep_minus"]["best_judge_learned_threshold"]["ece"] is None
     assert "best_judge_learned_threshold" not in found["methods"]
 
 
 def test_intervals_of_means_are_those_of_students_t():
     """Over three datasets by hand: a mean of 2 points, and 4.303 standard errors of 1 / sqrt(3) on either side."""
-    prior = {"estimate": 0.5, "interval": [0.4, 0.6], "covered": True, "refused": False}
+    prior = {"estimate": 0.5, "interval": [0.4, 0.6], "covered": True, "warning": None}
     targets = []
     for gain in (0.01, 0.02, 0.03):
         other = {"balanced_accuracy": 0.7, "ece": None, "ece_floor": None, "log_loss": None}
@@ -188,7 +218,7 @@ def test_intervals_of_means_are_those_of_students_t():
         targets.append(
             {
                 "dataset": "a",
-                "methods": dict.fromkeys(("paper", "platt"), pool) | {"pool": pool, "best_judge": other},
+                "methods": dict.fromkeys(("paper", "platt"), pool) | {"deep": pool, "best_judge": other},
                 "prior": prior,
                 "consistent": 0.5,
                 "cells": {"n": 0, "covered": None},
@@ -197,7 +227,7 @@ def test_intervals_of_means_are_those_of_students_t():
                 "fewer_labels": {},
             }
         )
-    found = summarize(targets)["pool_minus"]["best_judge"]
+    found = summarize(targets)["deep_minus"]["best_judge"]
     reach = 4.302653 * 0.01 / 3**0.5
     assert found["balanced_accuracy"] == pytest.approx([0.02, 0.02 - reach, 0.02 + reach])
     assert found["ece"] is None
@@ -211,6 +241,7 @@ def test_intervals_of_means_are_those_of_students_t():
         (["--simulated", "--draws", "0"], "`draws` must be 1 or more. Got 0."),
         (["--simulated", "--jobs", "0"], "`jobs` must be at least 1"),
         (["--votes", "absent.csv"], "absent.csv"),
+        (["--votes", "absent.csv", "--training-datasets", "none"], "`training_datasets` must be numbers of at least 1"),
     ],
 )
 def test_faults_are_one_line(words, message, tmp_path, monkeypatch, capsys):
@@ -237,14 +268,14 @@ def test_simulated_means_have_errors_over_draws():
     """Datasets are averaged within a draw, and draws tell the error; a single one tells none."""
     figures = {"balanced_accuracy": 0.7, "ece": 0.1, "log_loss": 0.5}
     found = [
-        {"world": "equal", "draw": draw, "methods": {"pool": figures | {"ece": ece}}}
+        {"world": "equal", "draw": draw, "methods": {"deep": figures | {"ece": ece}}}
         for draw, ece in ((0, 0.1), (0, 0.2), (1, 0.2), (1, 0.3))
     ]
-    pool = summarize_simulated(found)["equal"]["pool"]
+    pool = summarize_simulated(found)["equal"]["deep"]
     assert pool["ece"] == pytest.approx(0.2)
     assert pool["standard_error"]["ece"] == pytest.approx(0.05)
     assert pool["standard_error"]["log_loss"] == 0
     alone = summarize_simulated(found[:2])
-    assert alone["equal"]["pool"]["standard_error"] is None
+    assert alone["equal"]["deep"]["standard_error"] is None
     assert "| 70.0 | 15.0 | 0.500 |" in simulated_text(alone, {"equal": "GPT-4"})
     assert "20.0 ± 5.0" in simulated_text(summarize_simulated(found), {"equal": "GPT-4"})
