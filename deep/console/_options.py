@@ -48,7 +48,9 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def add_options(parser: argparse.ArgumentParser, *names: str, **changes: Mapping[str, object]) -> None:
+def add_options(
+    parser: "argparse.ArgumentParser | argparse._ArgumentGroup", *names: str, **changes: Mapping[str, object]
+) -> None:
     """Add shared options by name.
 
     Parameters

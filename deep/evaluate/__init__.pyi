@@ -1,7 +1,10 @@
 from ._annotators import annotator_agreement as annotator_agreement
+from ._baselines import CONTEXT as CONTEXT
 from ._baselines import Baseline as Baseline
 from ._baselines import balanced_accuracies as balanced_accuracies
 from ._baselines import best_threshold as best_threshold
+from ._baselines import context_baseline as context_baseline
+from ._baselines import context_member as context_member
 from ._baselines import encoder_baselines as encoder_baselines
 from ._baselines import optimal_thresholds as optimal_thresholds
 from ._baselines import row_weights as row_weights
@@ -37,6 +40,7 @@ from ._intervals import mean_interval as mean_interval
 from ._intervals import t_reach as t_reach
 from ._metrics import METRICS as METRICS
 from ._metrics import TestCells as TestCells
+from ._metrics import decision_metrics as decision_metrics
 from ._panel import panel_report as panel_report
 from ._result import LooResult as LooResult
 from ._result import Row as Row

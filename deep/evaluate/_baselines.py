@@ -1,7 +1,8 @@
-"""The rivals of an ensemble: single prompts, the majority, and thresholded encoder scores."""
+"""The rivals of an ensemble: single judges, one with its context, the majority, thresholded encoder scores."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -12,9 +13,15 @@ from deep.datasets import ScoreTable
 from deep.ensembles import MajorityLabelVoter
 from deep.evaluate._frames import null_if_nan
 from deep.evaluate._holdout import HoldOut
+from deep.evaluate._metrics import decision_metrics
 from deep.evaluate._result import Row
-from deep.model import group_weights
+from deep.model import MIN_DATASETS, Fits, Pool, group_weights, leading_column
 from deep.records import ABSTAIN, VoteMatrix
+
+if TYPE_CHECKING:
+    from deep.model.pool import ScoreSum, VoteSum
+
+CONTEXT = "best_judge_context"
 
 Decisions = npt.NDArray[np.bool_]
 
@@ -26,10 +33,12 @@ class Baseline:
     Parameters
     ----------
     name : str
-    kind : {'best_prompt', 'encoder', 'majority', 'prompt'}
+    kind : {'best_judge_context', 'best_prompt', 'encoder', 'majority', 'prompt'}
     decisions : ndarray of bool, shape (n_examples,)
     threshold_from : {'center', 'test', 'train'} or None
     threshold : float or None
+    p : ndarray of float, shape (n_examples,), optional
+        P(consistent), where the rival has one.
     """
 
     name: str
@@ -37,19 +46,25 @@ class Baseline:
     decisions: Decisions
     threshold_from: str | None = None
     threshold: float | None = None
+    p: Floats | None = None
 
-    def row(self, labels: Labels, *, n_boot: int, random_state: int) -> Row:
+    def row(self, labels: Labels, *, n_boot: int, random_state: int, n_bins: int = 8) -> Row:
         """Return the entry of `results.json`."""
         row: Row = {
             "name": self.name,
             "kind": self.kind,
             "threshold_from": self.threshold_from,
             "threshold": self.threshold,
-            **dict.fromkeys(("balanced_accuracy", "balanced_accuracy_ci", "precision", "recall")),
         }
+        if self.p is not None:
+            options = {"n_bins": n_bins, "n_boot": n_boot, "random_state": random_state}
+            return row | decision_metrics(labels, self.p, self.decisions, **options)
+        return row | self._of_decisions(labels, n_boot, random_state)
+
+    def _of_decisions(self, labels: Labels, n_boot: int, random_state: int) -> Row:
         labeled = labels >= 0
         if not labeled.any():
-            return row
+            return dict.fromkeys(("balanced_accuracy", "balanced_accuracy_ci", "precision", "recall"))
         y, decisions = labels[labeled], self.decisions[labeled]
         ci = bootstrap_balanced_accuracy(y, decisions, n_boot=n_boot, random_state=random_state)
         measured: Row = {
@@ -58,7 +73,7 @@ class Baseline:
             "precision": precision(y, decisions),
             "recall": recall(y, decisions),
         }
-        return row | {name: null_if_nan(value) for name, value in measured.items()}
+        return {name: null_if_nan(value) for name, value in measured.items()}
 
 
 def row_weights(train: VoteMatrix) -> Floats:
@@ -92,6 +107,45 @@ def vote_baselines(split: HoldOut) -> list[Baseline]:
         Baseline(test.voter_names[best], "best_prompt", decisions[:, best]),
         Baseline("majority vote", "majority", majority),
     ]
+
+
+def context_member(n_scorers: int) -> str:
+    """Return the member of the pool that is one judge: the best by its score, or by its vote without scores."""
+    return "best-score" if n_scorers else "best-judge"
+
+
+def context_baseline(
+    split: HoldOut, scores: ScoreTable | None, *, groups: npt.NDArray[np.str_], fits: Fits | None = None
+) -> Baseline | None:
+    """Return the best judge with its context: one judge, chosen on training data, and its mean over the dataset.
+
+    It is the pool of that one member: its log-odds are aligned on training datasets left out, and its P is at the
+    prior that its mean tells.
+
+    Parameters
+    ----------
+    split : HoldOut
+    scores : ScoreTable or None
+        Aligned with the whole vote matrix.
+    groups : ndarray of str, shape (n_train,)
+        What training rows are left out with.
+    fits : mapping, optional
+        As in :meth:`deep.model.Pool.fit`.
+
+    Returns
+    -------
+    Baseline or None
+        None where fewer than three groups can be left out.
+    """
+    if len(np.unique(groups)) < MIN_DATASETS:
+        return None
+    soft = (None, None) if scores is None else (scores.scores[split.train_rows], scores.scores[split.test_rows])
+    pool = Pool([context_member(0 if scores is None else scores.scores.shape[1])])
+    pool.fit(split.train.votes, split.train.labels, groups=groups, scores=soft[0], fits=fits)
+    found = pool.score(split.test.votes, scores=soft[1])
+    names = split.train.voter_names if scores is None else scores.score_names
+    name = names[leading_column(cast("VoteSum | ScoreSum", pool.blend_.parts[0].scorer))]
+    return Baseline(name, CONTEXT, found.decisions, p=found.p_consistent)
 
 
 def best_threshold(scores: Floats, y: Labels, w: Floats) -> float:

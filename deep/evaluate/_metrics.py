@@ -6,9 +6,9 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Floats, Votes
+from deep._checks import Floats, Labels, Mask, Votes
 from deep._odds import DECISION
-from deep.calibration import bootstrap_balanced_accuracy, evaluate
+from deep.calibration import balanced_accuracy, bootstrap_balanced_accuracy, evaluate, precision, recall
 from deep.evaluate._frames import null_if_nan
 from deep.evaluate._result import Row
 from deep.features import distinct_patterns
@@ -29,6 +29,33 @@ METRICS = (
     "ece_floor",
     "ece_floor_95",
 )
+
+
+def decision_metrics(labels: Labels, p: Floats, decisions: Mask, *, n_bins: int, n_boot: int, random_state: int) -> Row:
+    """Return every metric of P(consistent), and of decisions that need not be P >= 0.5; null where none is defined.
+
+    Parameters
+    ----------
+    labels : ndarray of int8, shape (n_examples,)
+        -1 where unknown; such rows are left out.
+    p : ndarray of float, shape (n_examples,)
+    decisions : ndarray of bool, shape (n_examples,)
+        Balanced accuracy, precision and recall are theirs.
+    n_bins, n_boot, random_state : int
+    """
+    labeled = labels >= 0
+    if not labeled.any():
+        return dict.fromkeys(METRICS)
+    y, decided = labels[labeled], decisions[labeled]
+    interval = bootstrap_balanced_accuracy(y, decided, n_boot=n_boot, random_state=random_state)
+    values: Row = {
+        **evaluate(y, p[labeled], n_bins=n_bins, random_state=random_state),
+        "balanced_accuracy": balanced_accuracy(y, decided),
+        "balanced_accuracy_ci": list(interval),
+        "precision": precision(y, decided),
+        "recall": recall(y, decided),
+    }
+    return {name: null_if_nan(values[name]) for name in METRICS}
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,7 +24,10 @@ class LooResult:
     scores : DataFrame
         A row per held-out item: dataset, item_id, label, p_consistent, p_low, p_high, p_uniform, p_uncalibrated,
         n_votes.
+    chains : DataFrame, optional
+        A row per held-out item and chain that was run: dataset, item_id, recipe, ensembler, size, calibrator, p.
     """
 
     results: Run
     scores: pd.DataFrame
+    chains: pd.DataFrame | None = None

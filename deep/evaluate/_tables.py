@@ -128,6 +128,8 @@ def _errors(runs: Sequence[Run], calibrators: Sequence[str] | None, columns: lis
 
 def _wide(frame: pd.DataFrame, columns: list[str], value: str) -> pd.DataFrame:
     """Return a row an ensembler (and recipe), a column per combination, in the order of appearance."""
+    if frame.empty:
+        return frame
     keys = frame[columns].astype(str).agg(" ".join, axis=1)
     index = frame["ensembler"].where(frame["recipe"] == "deep", frame["ensembler"] + " (paper)")
     cells = pd.DataFrame({"ensembler": index, "column": keys, "value": frame[value]})

@@ -5,6 +5,7 @@ from .chain import UNCALIBRATED as UNCALIBRATED
 from .chain import Candidate as Candidate
 from .chain import ChainAttempt as ChainAttempt
 from .chain import ChainTask as ChainTask
+from .chain import MapLike as MapLike
 from .chain import Recipe as Recipe
 from .chain import Subset as Subset
 from .chain import TrainingSet as TrainingSet
@@ -56,8 +57,10 @@ from .pool import SharedFits as SharedFits
 from .pool import fit_members as fit_members
 from .pool import fit_shared as fit_shared
 from .pool import labeled_rows as labeled_rows
+from .pool import leading_column as leading_column
 from .regimes import AVERAGE as AVERAGE
 from .regimes import POOL as POOL
+from .regimes import SIZES as SIZES
 from .regimes import ChainOptions as ChainOptions
 from .regimes import fit as fit
 from .regimes import training_groups as training_groups

@@ -11,7 +11,9 @@ from deep._names import file_name
 from deep.calibration import CALIBRATOR_CLASSES
 from deep.console import (
     NOTICE,
+    RECIPES,
     SIMULATED,
+    UNCALIBRATED,
     CommandParser,
     add_options,
     origin_of,
@@ -25,7 +27,17 @@ from deep.exceptions import ExitStatus, InputError
 if TYPE_CHECKING:
     from deep.experiments.loo._settings import LooOptions
 
-CALIBRATOR_HELP = f"of: {', '.join(CALIBRATOR_CLASSES)}; default: all"
+OWN = "Pool", "Average"
+"""Names of deep's own fits among the ensemblers."""
+
+ASKED: dict[str, dict[str, object]] = {
+    "sizes": {"default": [], "flags": ["--sizes", "--prompts"], "help": "numbers of voters of a chain, or 'all'"},
+    "selector": {"default": None},
+    "ensembler": {"default": [], "help": f"of: {', '.join((*OWN, *ENSEMBLER_NAMES))}"},
+    "calibrator": {"default": [], "help": f"of: {', '.join((*CALIBRATOR_CLASSES, UNCALIBRATED))}"},
+    "recipe": {"default": None},
+}
+"""What decides the recommendation where it is given."""
 
 
 def add_arguments(parser: CommandParser) -> None:
@@ -33,18 +45,17 @@ def add_arguments(parser: CommandParser) -> None:
     add = parser.add_argument
     add("--test", required=True, metavar="NAME", help="dataset to hold out, an alias of it, or 'all'")
     add_options(parser, "votes", "scores", "ignore", scores={"help": "tables of encoder scores, as baselines"})
-    flags = {"flags": ["--sizes", "--prompts"]}
-    add_options(parser, "sizes", "selector", "ensembler", sizes=flags)
-    add_options(parser, "calibrator", calibrator={"help": CALIBRATOR_HELP})
-    weighting = ("dataset-class", "dataset", "uniform")
-    add("--weighting", default="dataset-class", choices=weighting, help="what weighs the same")
-    add_options(parser, "recipe", recipe={"help": "whose choices the table shows"})
-    add("--compare-recipes", action="store_true", help="show both recipes side by side")
+    asked = parser.add_argument_group("what is recommended; default: what deep chooses")
+    add_options(asked, *ASKED, **ASKED)
+    asked.add_argument("--weighting", choices=("dataset-class", "dataset", "uniform"), help="what weighs the same")
+    add("--compare-recipes", action="store_true", help="show the chains of both recipes")
+    add("--all-chains", action="store_true", help="write chains.parquet: P by every chain")
     add("--hold-out", default="dataset", choices=("dataset", "family"), help="leave out siblings too")
     add("--bins", type=int, default=8, metavar="N", help="bins of the calibration error")
     n_boot = {"help": "resamples of every interval and test"}
     add_options(parser, "max-failure-rate", "n-boot", "seed", "jobs", n_boot=n_boot)
     add("--out", type=Path, metavar="DIR", help="folder for results; default: runs/loo-<test>")
+    add("--brief", action="store_true", help="print the recommendation and its rivals alone")
     add_options(parser, "json", json={"help": "print results.json to stdout and nothing else"})
 
 
@@ -52,13 +63,14 @@ def _settings(args: argparse.Namespace) -> "LooOptions":
     from deep.experiments.loo._settings import LooOptions
 
     return LooOptions(
-        sizes=[int(word) if word.isdecimal() else word for word in args.sizes],
+        sizes=[int(word) if word.isdecimal() else word for word in args.sizes] or None,
         selector=args.selector,
-        ensemblers=tuple(dict.fromkeys(args.ensembler)) or tuple(ENSEMBLER_NAMES),
-        calibrators=tuple(dict.fromkeys(args.calibrator)) or tuple(CALIBRATOR_CLASSES),
+        ensemblers=tuple(dict.fromkeys(args.ensembler)) or None,
+        calibrators=tuple(dict.fromkeys(args.calibrator)) or None,
         weighting=args.weighting,
         recipe=args.recipe,
-        compare_recipes=args.compare_recipes,
+        tables=RECIPES if args.compare_recipes else (),
+        all_chains=args.all_chains,
         unit=args.hold_out,
         n_bins=args.bins,
         n_boot=args.n_boot,
@@ -85,11 +97,15 @@ def _whole(args: argparse.Namespace, found: "Sequence[evaluate.LooResult]") -> "
     }
 
 
-def _lines(results: "evaluate.Run", folder: Path) -> Iterator[str]:
+def _lines(results: "evaluate.Run", folder: Path, *, brief: bool) -> Iterator[str]:
+    from deep.experiments.loo._show import tables
     from deep.experiments.loo._summary import mean_summary, summary
 
-    for run in results.get("runs", [results]):
+    runs = results.get("runs", [results])
+    for run in runs:
         yield from (*summary(run), "")
+    if not brief:
+        yield from tables(runs)
     if "mean" in results:
         yield from (*mean_summary(results["mean"]), "")
     if results["votes"] == SIMULATED:
@@ -99,7 +115,7 @@ def _lines(results: "evaluate.Run", folder: Path) -> Iterator[str]:
 
 def run(args: argparse.Namespace) -> int:
     """Hold out, write and report."""
-    from deep.experiments.loo._runs import run_all, write_scores
+    from deep.experiments.loo._runs import run_all, write_chains, write_scores
 
     settings, origin = _settings(args), origin_of(args)
     votes, scores = read_votes_and_scores(args)
@@ -118,9 +134,11 @@ def run(args: argparse.Namespace) -> int:
     with whole_folder(folder) as scratch:
         write_results(scratch, results)
         write_scores(found, scratch / "scores.parquet", origin)
+        if settings.all_chains:
+            write_chains(found, scratch / "chains.parquet", origin)
         runs = [result.results for result in found]
         evaluate.write_tables(runs, scratch / "tables", votes=origin if isinstance(origin, str) else ", ".join(origin))
         thresholds = {} if scores is None else evaluate.optimal_thresholds(votes, scores)
         evaluate.write_figures(found, scratch / "figures", thresholds=thresholds, simulated=origin == SIMULATED)
-    print_result(results, _lines(results, folder), as_json=args.json)
+    print_result(results, _lines(results, folder, brief=args.brief), as_json=args.json)
     return ExitStatus.DONE

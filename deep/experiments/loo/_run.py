@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
-from deep._odds import DECISION
 from deep.datasets import ScoreTable
 from deep.evaluate import (
     Baseline,
@@ -16,20 +16,23 @@ from deep.evaluate import (
     Row,
     TestCells,
     compare,
+    context_baseline,
     encoder_baselines,
     hold_out,
     null_if_nan,
     vote_baselines,
 )
-from deep.experiments.loo._pooled import Pooled
+from deep.experiments.loo._chains import chain_table
+from deep.experiments.loo._model import Fitted, fit_model, groups_of, member_fits, run_over
 from deep.experiments.loo._settings import LooOptions
 from deep.experiments.loo._tasks import LooOutcome, Scored, Step, run_tasks
 from deep.features import analyze_votes, effective_votes, error_correlation
 from deep.model import (
     MAX_FOLDS,
-    UNCALIBRATED,
+    SIZES,
     Candidate,
     ChainTask,
+    Fits,
     Recipe,
     chain_tasks,
     grouped_note,
@@ -82,9 +85,13 @@ def leave_one_dataset_out(
     settings: LooOptions | None = None,
     scores: ScoreTable | None = None,
     published: Sequence[Row] = (),
+    fits: Fits | None = None,
+    n_datasets: int = 1,
     progress: Progress = _silent,
 ) -> LooResult:
     """Hold one dataset out, learn everything on the others, and measure on it.
+
+    The recommendation is :func:`deep.model.fit` on the other datasets, and what its model says of the one held out.
 
     Parameters
     ----------
@@ -97,6 +104,10 @@ def leave_one_dataset_out(
         Encoder scores aligned with the rows of `votes`: soft votes of the pool, and baselines.
     published : sequence of dict, optional
         Baseline rows that others have published for `test`, to stand beside ours.
+    fits : mapping, optional
+        Members that were fitted without `test` already, as in :func:`deep.model.fit`.
+    n_datasets : int, default=1
+        How many datasets are held out in turn; the tests are corrected for them.
     progress : callable, optional
 
     Returns
@@ -115,39 +126,42 @@ def leave_one_dataset_out(
     >>> settings = LooOptions(sizes=[3], ensemblers=["LogisticRegression"], calibrators=["platt"])
     >>> found = leave_one_dataset_out(simulate_votes(0), "aggrefact-xsum", settings=settings)
     >>> found.results["n_test"], found.results["recommended"]["ensembler"]
-    (558, 'Pool')
+    (558, 'LogisticRegression')
     """
     settings = settings or LooOptions()
     clock = _Clock()
     split = hold_out(votes, test, unit=settings.unit)
-    target = TestCells.from_votes(split.test)
+    target, groups, run = TestCells.from_votes(split.test), groups_of(split, settings), run_over(settings)
     clock.lap("split")
-    tasks = [task for recipe in settings.recipes for task in _tasks(split, recipe, settings)]
+    tasks = [task for recipe in settings.shown for task in _tasks(split, recipe, settings)]
     clock.lap("select")
-    pool, *outcomes = run_tasks(split, scores, tasks, target, settings, progress(split.name, len(tasks) + 1))
-    clock.lap("fit")
-    clock.count([pool, *outcomes])
-    pooled = pool.pooled
+    outcomes = run_tasks(tasks, target, settings, progress(split.name, max(1, len(tasks))))
+    clock.lap("chains")
+    clock.count(outcomes)
     split.warnings.extend(dict.fromkeys(o.warning for o in outcomes if o.warning))
-    scored = {recipe.name: _scored_by(recipe.name, outcomes) for recipe in settings.recipes}
-    chosen = {name: _chosen(found, name) for name, found in scored.items()}
-    baselines = [*vote_baselines(split), *encoder_baselines(split, scores)]
-    best = chosen["deep"]["recommended"][0]
-    decisions = best.p[target.row_pattern] >= DECISION if pooled is None else pooled.decisions
-    comparisons = compare(
-        decisions, split.test.labels, baselines, n_boot=settings.n_boot, random_state=settings.random_state
-    )
+    scored = {recipe.name: _scored_by(recipe.name, outcomes) for recipe in settings.shown}
+    fits = member_fits(split, scores, settings, groups, run) if fits is None else fits
+    searched = [candidate for candidate, _ in scored.get(settings.own_recipe, [])] or None
+    fitted = fit_model(split, scores, settings, groups=groups, fits=fits, searched=searched, run=run)
+    clock.lap("fit")
+    baselines = _baselines(split, scores, groups, fits)
     results = {
         **_header(split, settings),
-        "rows": [_row(*pair, name) for name in settings.shown for pair in scored[name]],
-        **_picks(scored, chosen),
-        **({} if pooled is None else {"recommended": pooled.row(split.test, settings) | {"chosen_on": "training"}}),
+        **_table(scored, fitted.row(settings)),
         "baselines": [*_baseline_rows(baselines, split, settings), *published],
-        "comparisons": comparisons,
+        "comparisons": compare(
+            fitted.scores.decisions,
+            split.test.labels,
+            baselines,
+            n_boot=settings.n_boot,
+            random_state=settings.random_state,
+            n_datasets=n_datasets,
+        ),
     }
     results["notes"] = _notes(results)
     clock.lap("baselines")
-    return LooResult(results | {"seconds": clock.seconds()}, _score_table(split, target, scored["deep"], best, pooled))
+    chains = chain_table(split, target, scored) if settings.all_chains else None
+    return LooResult(results | {"seconds": clock.seconds()}, _score_table(split, fitted), chains)
 
 
 def _tasks(split: HoldOut, recipe: Recipe, settings: LooOptions) -> list[ChainTask]:
@@ -155,19 +169,27 @@ def _tasks(split: HoldOut, recipe: Recipe, settings: LooOptions) -> list[ChainTa
     training = training_set(
         split.train,
         recipe,
-        weighting=settings.weighting if recipe.name == "deep" else None,
+        weighting=settings.weighting if recipe.name == settings.own_recipe else None,
         by_family=settings.unit == "family",
         random_state=settings.random_state,
     )
     return chain_tasks(
         training,
         recipe,
-        sizes=settings.sizes,
-        ensemblers=settings.ensemblers,
-        calibrators=(UNCALIBRATED, *settings.calibrators),
-        selector=settings.selector,
+        sizes=settings.sizes or SIZES,
+        ensemblers=settings.table_ensemblers,
+        calibrators=settings.table_calibrators,
+        selector=settings.selector or "auto",
         random_state=settings.random_state,
     )
+
+
+def _baselines(
+    split: HoldOut, scores: ScoreTable | None, groups: npt.NDArray[np.str_], fits: Fits | None
+) -> list[Baseline]:
+    """Return the rivals, the best judge with its context where it can be fitted."""
+    context = context_baseline(split, scores, groups=groups, fits=fits)
+    return [*vote_baselines(split), *([] if context is None else [context]), *encoder_baselines(split, scores)]
 
 
 def _scored_by(recipe: str, outcomes: Sequence[LooOutcome]) -> list[Scored]:
@@ -175,33 +197,33 @@ def _scored_by(recipe: str, outcomes: Sequence[LooOutcome]) -> list[Scored]:
     return [pair for outcome in outcomes if outcome.recipe == recipe for pair in outcome.scored]
 
 
-def _chosen(scored: Sequence[Scored], recipe: str) -> dict[str, Scored]:
-    """Return the chain or pool that the training data recommend."""
-    if recipe == "paper":
-        platt = [pair for pair in scored if pair[0].calibrator == "platt"] or scored
-        return {"recommended_paper": _best(platt, "accuracy")}
-    return {
-        "recommended": _best(scored, "log_loss"),
-        "recommended_by_accuracy": _best(scored, "balanced_accuracy"),
-    }
-
-
-def _best(scored: Sequence[Scored], by: str) -> Scored:
+def _best(scored: Sequence[Scored], by: str, recipe: str) -> Row:
     best = recommend([candidate for candidate, _ in scored], by)
-    return next(pair for pair in scored if pair[0] is best)
+    pair = next(pair for pair in scored if pair[0] is best)
+    return _row(*pair, recipe) | {"chosen_on": "training"}
 
 
-def _picks(scored: dict[str, list[Scored]], chosen: dict[str, dict[str, Scored]]) -> Row:
-    """Return `recommended` and its kin, each marked with what it was chosen on."""
-    picks: Row = dict.fromkeys(("recommended", "recommended_by_accuracy", "recommended_paper"))
-    for recipe, found in chosen.items():
-        for name, pair in found.items():
-            picks[name] = _row(*pair, recipe) | {"chosen_on": "training"}
-    rows = [_row(*pair, recipe) for recipe, pairs in scored.items() for pair in pairs]
+def _table(scored: dict[str, list[Scored]], recommended: Row) -> Row:
+    """Return the rows of the table, `recommended` and its kin, each of them marked with what it was chosen on.
+
+    Without a chain the row of the pool or the average is the table.
+    """
+    rows = [_row(*pair, recipe) for recipe, pairs in scored.items() for pair in pairs] or [recommended]
     known = [row for row in rows if row["balanced_accuracy"] is not None]
     oracle = max(known, key=lambda row: row["balanced_accuracy"], default=None)
-    picks["oracle"] = None if oracle is None else oracle | {"chosen_on": "test"}
-    return picks
+    picks: Row = dict.fromkeys(("recommended_by_accuracy", "recommended_chain", "recommended_paper"))
+    if scored.get("deep"):
+        picks["recommended_chain"] = _best(scored["deep"], "log_loss", "deep")
+        picks["recommended_by_accuracy"] = _best(scored["deep"], "balanced_accuracy", "deep")
+    if scored.get("paper"):
+        platt = [pair for pair in scored["paper"] if pair[0].calibrator == "platt"] or scored["paper"]
+        picks["recommended_paper"] = _best(platt, "accuracy", "paper")
+    return {
+        "rows": rows,
+        "recommended": recommended | {"chosen_on": "training"},
+        **picks,
+        "oracle": None if oracle is None else oracle | {"chosen_on": "test"},
+    }
 
 
 def _row(candidate: Candidate, metrics: Row, recipe: str) -> Row:
@@ -228,9 +250,7 @@ def _header(split: HoldOut, settings: LooOptions) -> Row:
         "schema_version": SCHEMA_VERSION,
         "test": split.name,
         "settings": {
-            "recipe": settings.recipe,
-            "weighting": settings.weighting,
-            "selector": settings.selector,
+            **{name: _plain(value) for name, value in vars(settings.asked).items()},
             "hold_out": settings.unit,
             "n_bins": settings.n_bins,
             "n_boot": settings.n_boot,
@@ -250,9 +270,19 @@ def _header(split: HoldOut, settings: LooOptions) -> Row:
     }
 
 
+def _plain(value: object) -> object:
+    """Return an option as JSON holds it."""
+    return list(value) if isinstance(value, list | tuple) else value
+
+
 def _baseline_rows(baselines: Iterable[Baseline], split: HoldOut, settings: LooOptions) -> list[Row]:
     return [
-        baseline.row(split.test.labels, n_boot=settings.n_boot, random_state=settings.random_state)
+        baseline.row(
+            split.test.labels,
+            n_boot=settings.n_boot,
+            random_state=settings.random_state,
+            n_bins=settings.n_bins,
+        )
         for baseline in baselines
     ]
 
@@ -275,36 +305,9 @@ def _notes(results: Row) -> list[str]:
     return notes
 
 
-def _score_table(
-    split: HoldOut, target: TestCells, scored: Sequence[Scored], best: Candidate, pooled: Pooled | None
-) -> pd.DataFrame:
+def _score_table(split: HoldOut, fitted: Fitted) -> pd.DataFrame:
     """Return the table of `scores.parquet`."""
-    columns = _chain_columns(target, scored, best) if pooled is None else _pool_columns(pooled)
-    voted_by = list(best.subset.columns) if pooled is None else slice(None)
     labels = pd.array(split.test.labels, dtype="Int8")
     labels[split.test.labels == -1] = pd.NA
-    return pd.DataFrame(
-        {
-            "dataset": split.test.datasets.astype(str),
-            "item_id": split.test.example_ids.astype(str),
-            "label": labels,
-            **columns,
-            "n_votes": (split.test.votes[:, voted_by] >= 0).sum(axis=1),
-        }
-    )
-
-
-def _chain_columns(target: TestCells, scored: Sequence[Scored], best: Candidate) -> Row:
-    """Return P by a single chain, which is at the uniform prior and has no interval."""
-    raw = next(c for c, _ in scored if (c.ensembler, c.subset, c.calibrator) == (best.ensembler, best.subset, None))
-    p, unknown = best.p[target.row_pattern], np.full(len(target.row_pattern), np.nan)
-    uncalibrated = raw.p[target.row_pattern]
-    return {"p_consistent": p, "p_low": unknown, "p_high": unknown, "p_uniform": p, "p_uncalibrated": uncalibrated}
-
-
-def _pool_columns(pooled: Pooled) -> Row:
-    """Return P by the pool at the learned prior with its interval, and at the uniform prior."""
-    found = pooled.found
-    low, high = found.interval()
-    p, uniform = found.p_consistent, found.p_uniform
-    return {"p_consistent": p, "p_low": low, "p_high": high, "p_uniform": uniform, "p_uncalibrated": uniform}
+    items = {"dataset": split.test.datasets.astype(str), "item_id": split.test.example_ids.astype(str)}
+    return pd.DataFrame({**items, "label": labels, **fitted.columns()})

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -11,9 +12,22 @@ import pyarrow.parquet as pq
 from deep.console import SIMULATED
 from deep.datasets import ScoreTable, published_baselines
 from deep.evaluate import LooResult, Row
+from deep.experiments.loo._model import run_over, shared_fits
 from deep.experiments.loo._run import leave_one_dataset_out
 from deep.experiments.loo._settings import LooOptions
 from deep.records import VoteMatrix
+
+NAME = pa.dictionary(pa.int32(), pa.string())
+
+CHAINS = pa.schema(
+    {
+        **dict.fromkeys(("dataset", "item_id", "recipe", "ensembler"), NAME),
+        "size": pa.int32(),
+        "calibrator": NAME,
+        "p": pa.float64(),
+    }
+)
+"""The columns of `chains.parquet`."""
 
 
 def run_all(
@@ -24,9 +38,11 @@ def run_all(
     origin: str | list[str],
     progress: Callable[[str, int], Callable[[], None]],
 ) -> list[LooResult]:
-    """Hold out each of `tests` in turn."""
+    """Hold out each of `tests` in turn; what several of them need is fitted once."""
     found = []
-    step = progress("datasets", len(tests))
+    step = progress("datasets", len(tests) + 1)
+    shared = shared_fits(votes, tests, scores, settings, run_over(settings))
+    step()
     for test in tests:
         result = leave_one_dataset_out(
             votes,
@@ -34,9 +50,11 @@ def run_all(
             settings=settings,
             scores=scores,
             published=_published_rows(test) if origin == SIMULATED else (),
+            fits=None if shared is None else shared.without(test),
+            n_datasets=len(tests),
             progress=progress,
         )
-        found.append(LooResult({"votes": origin, **result.results}, result.scores))
+        found.append(replace(result, results={"votes": origin, **result.results}))
         step()
     return found
 
@@ -64,3 +82,11 @@ def write_scores(found: Sequence[LooResult], path: Path, origin: str | list[str]
     table = pa.Table.from_pandas(pd.concat([result.scores for result in found]), preserve_index=False)
     kept = table.schema.metadata | {b"deep.votes": json.dumps(origin).encode()}
     pq.write_table(table.replace_schema_metadata(kept), path)
+
+
+def write_chains(found: Sequence[LooResult], path: Path, origin: str | list[str]) -> None:
+    """Write P by every chain of every run, one run after the other."""
+    schema = CHAINS.with_metadata({b"deep.votes": json.dumps(origin).encode()})
+    with pq.ParquetWriter(path, schema) as writer:
+        for result in found:
+            writer.write_table(pa.Table.from_pandas(result.chains, schema=schema, preserve_index=False))

@@ -1,35 +1,50 @@
 """The options of a leave-one-dataset-out run."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from deep._checks import check_choice
 from deep.calibration import CALIBRATORS
 from deep.ensembles import ENSEMBLERS
 from deep.evaluate import HoldOutUnit
 from deep.exceptions import InputError
-from deep.model import RECIPES, SELECTOR_NAMES, Recipe, Weighting, distinct_sizes
+from deep.model import (
+    AVERAGE,
+    POOL,
+    RECIPES,
+    SELECTOR_NAMES,
+    SIZES,
+    UNCALIBRATED,
+    ChainOptions,
+    Recipe,
+    Weighting,
+    distinct_sizes,
+)
 
 
 @dataclass(frozen=True)
 class LooOptions:
-    """The options of :func:`leave_one_dataset_out`; the defaults are the recommended ones.
+    """The options of :func:`leave_one_dataset_out`.
+
+    What is asked for by one of the first six decides what is recommended, and P. With none of them it is what
+    :func:`deep.model.fit` chooses, and the table shows all ensemblers and calibrators at 3, 5 and 9 voters beside it.
 
     Parameters
     ----------
-    sizes : sequence of int or 'all', default=(3, 5, 9)
+    sizes : sequence of int or 'all', optional
         Numbers of voters to ensemble; one above the number of voters counts as 'all'.
-    selector : {'auto', 'exhaustive', 'mrmr', 'rfe'}, default='auto'
-    ensemblers : sequence of str
-        Keys of `ENSEMBLERS`; default all 17.
-    calibrators : sequence of str
-        Keys of `CALIBRATORS`; default all six. The uncalibrated probabilities are always there.
-    weighting : {'dataset', 'dataset-class', 'uniform'}, default='dataset-class'
-        What weighs the same in the deep recipe.
-    recipe : {'deep', 'paper'}, default='deep'
-        Whose rows the table shows; `recommended` is always deep's.
-    compare_recipes : bool, default=False
-        Show the rows of both.
+    selector : {'auto', 'exhaustive', 'mrmr', 'rfe'}, optional
+    ensemblers : sequence of str, optional
+        Keys of `ENSEMBLERS`, or 'Pool' or 'Average' alone.
+    calibrators : sequence of str, optional
+        Keys of `CALIBRATORS`, or 'none'. The table shows uncalibrated probabilities in any case.
+    weighting : {'dataset', 'dataset-class', 'uniform'}, optional
+        What weighs the same.
+    recipe : {'deep', 'paper'}, optional
+    tables : sequence of str, optional
+        The recipes whose chains the table shows; default: the one asked for, else deep's.
+    all_chains : bool, default=False
+        Keep P of every chain that was run.
     unit : {'dataset', 'family'}, default='dataset'
         Whether siblings of the held-out dataset may be trained on.
     n_bins : int, default=8
@@ -46,13 +61,14 @@ class LooOptions:
         A name is unknown, a number is out of range, or a list is empty.
     """
 
-    sizes: Sequence[int | str] = (3, 5, 9)
-    selector: str = "auto"
-    ensemblers: Sequence[str] = field(default_factory=lambda: tuple(ENSEMBLERS))
-    calibrators: Sequence[str] = field(default_factory=lambda: tuple(CALIBRATORS))
-    weighting: Weighting = "dataset-class"
-    recipe: str = "deep"
-    compare_recipes: bool = False
+    sizes: Sequence[int | str] | None = None
+    selector: str | None = None
+    ensemblers: Sequence[str] | None = None
+    calibrators: Sequence[str] | None = None
+    weighting: Weighting | None = None
+    recipe: str | None = None
+    tables: Sequence[str] = ()
+    all_chains: bool = False
     unit: HoldOutUnit = "dataset"
     n_bins: int = 8
     n_boot: int = 10_000
@@ -60,32 +76,66 @@ class LooOptions:
     n_jobs: int = 1
 
     def __post_init__(self) -> None:
-        check_choice(self.selector, SELECTOR_NAMES, "selector")
-        check_choice(self.weighting, ("dataset", "dataset-class", "uniform"), "weighting")
-        check_choice(self.recipe, RECIPES, "recipe")
-        check_choice(self.unit, ("dataset", "family"), "hold_out")
-        for name in self.ensemblers:
-            check_choice(name, ENSEMBLERS, "ensembler")
-        for name in self.calibrators:
-            check_choice(name, CALIBRATORS, "calibrator")
+        self._check_names()
         for name, least in (("n_bins", 1), ("n_boot", 100), ("random_state", 0)):
             if getattr(self, name) < least:
                 raise InputError(f"`{name}` must be at least {least}. Got {getattr(self, name)!r}.")
-        if not self.ensemblers or not self.sizes:
-            raise InputError("`ensemblers` and `sizes` must name at least one each. Got an empty list.")
+        for name in ("calibrators", "ensemblers", "sizes"):
+            if getattr(self, name) is not None and not getattr(self, name):
+                raise InputError(f"`{name}` must name at least one. Got an empty list.")
         if self.n_jobs == 0 or self.n_jobs < -1:
             raise InputError(f"`n_jobs` must be at least 1, or -1 for one a core. Got {self.n_jobs!r}.")
 
-    @property
-    def shown(self) -> tuple[str, ...]:
-        """Return the recipes whose rows the table shows."""
-        return ("deep", "paper") if self.compare_recipes else (self.recipe,)
+    def _check_names(self) -> None:
+        """Raise where a name is unknown, or the pool is asked for beside something else."""
+        if self.selector is not None:
+            check_choice(self.selector, SELECTOR_NAMES, "selector")
+        if self.weighting is not None:
+            check_choice(self.weighting, ("dataset", "dataset-class", "uniform"), "weighting")
+        for name in (*self.tables, *([] if self.recipe is None else [self.recipe])):
+            check_choice(name, RECIPES, "recipe")
+        check_choice(self.unit, ("dataset", "family"), "hold_out")
+        for name in self.ensemblers or ():
+            check_choice(name, (*ENSEMBLERS, AVERAGE, POOL), "ensembler")
+        for name in self.calibrators or ():
+            check_choice(name, (*CALIBRATORS, UNCALIBRATED), "calibrator")
+        _ = self.asked.own
 
     @property
-    def recipes(self) -> tuple[Recipe, ...]:
-        """Return the recipes to run: deep's always, for `recommended`."""
-        return tuple(RECIPES[name] for name in ("deep", "paper") if name == "deep" or name in self.shown)
+    def asked(self) -> ChainOptions:
+        """Return what :func:`deep.model.fit` is asked for."""
+        return ChainOptions(
+            recipe=self.recipe,
+            weighting=self.weighting,
+            sizes=self.sizes,
+            ensembler=None if self.ensemblers is None else tuple(self.ensemblers),
+            calibrator=None if self.calibrators is None else tuple(self.calibrators),
+            selector=self.selector,
+        )
+
+    @property
+    def own_recipe(self) -> str:
+        """Return the recipe of a chain that is asked for."""
+        return self.recipe or "deep"
+
+    @property
+    def shown(self) -> tuple[Recipe, ...]:
+        """Return the recipes whose chains are run and tabulated; none where only the pool or the average is wanted."""
+        if self.asked.own is not None:
+            return ()
+        return tuple(RECIPES[name] for name in dict.fromkeys(self.tables or (self.own_recipe,)))
+
+    @property
+    def table_ensemblers(self) -> tuple[str, ...]:
+        """Return the ensemblers of the table."""
+        return tuple(ENSEMBLERS) if self.ensemblers is None else tuple(dict.fromkeys(self.ensemblers))
+
+    @property
+    def table_calibrators(self) -> tuple[str, ...]:
+        """Return the calibrators of the table, first of all none."""
+        names = tuple(CALIBRATORS) if self.calibrators is None else self.calibrators
+        return tuple(dict.fromkeys((UNCALIBRATED, *names)))
 
     def sizes_for(self, n_voters: int) -> list[int]:
         """Return the distinct sizes for a number of voters, in the order given."""
-        return distinct_sizes(self.sizes, n_voters)
+        return distinct_sizes(self.sizes or SIZES, n_voters)

@@ -1,15 +1,26 @@
 """The text printed at the end of a run, and means over runs."""
 
 from collections.abc import Iterator, Sequence
+from textwrap import wrap
 
-from deep.evaluate import Row, Run, percent
+from deep.evaluate import CONTEXT, Row, Run, percent
 
 CHAINS = {
     "recommended": "recommended (chosen on training data)",
-    "recommended_by_accuracy": "recommended by inner accuracy",
+    "recommended_chain": "best single chain by inner log loss",
+    "recommended_by_accuracy": "best single chain by inner accuracy",
     "recommended_paper": "the paper's recipe",
     "oracle": "ORACLE: best of the table on test labels",
 }
+
+BASELINES = {
+    "best_prompt": "best single voter on training data",
+    CONTEXT: "best judge with its context",
+    "majority": "majority vote",
+}
+
+WIDTH = 100
+"""Columns of a line."""
 
 MAX_LISTED = 50
 """Training datasets that are named in print; results.json has them all."""
@@ -20,27 +31,28 @@ AVERAGED = ("balanced_accuracy", "ece", "ece_floor", "log_loss", "brier", "auroc
 def summary(run: Run) -> Iterator[str]:
     """Yield the lines that a person reads after one dataset was held out."""
     prior = "no labels" if run["prior_test"] is None else f"{100 * run['prior_test']:.1f} % consistent"
-    yield (
-        f"{run['test']}: {run['n_test']} items ({prior}), trained on {sum(run['train'].values())} rows of "
-        + _listed(list(run["train"]))
-    )
-    yield f"  {'':<46}{'bal. acc.':>10}{'95 % interval':>18}{'ECE':>8}{'floor':>8}{'log loss':>10}"
+    trained = f"{sum(run['train'].values())} rows of {_listed(list(run['train']))}"
+    yield from _wrapped(f"{run['test']}: {run['n_test']} items ({prior}), trained on {trained}", 0)
+    yield f"  {'':<44}{'bal. acc.':>10}{'95 % interval':>18}{'ECE':>8}{'floor':>8}{'log loss':>10}"
     for key, label in CHAINS.items():
         if run[key] is not None:
             yield _line(label, run[key])
-            yield f"      {run[key]['ensembler']} on {_voters(run[key])}, calibrator {run[key]['calibrator'] or 'none'}"
+            calibrator = run[key]["calibrator"] or "none"
+            yield from _wrapped(f"{run[key]['ensembler']} on {_voters(run[key])}, calibrator {calibrator}", 6)
         if run[key] is not None and "prior" in run[key]:
-            yield _prior(run[key]["prior"])
+            yield from _wrapped(_prior(run[key]["prior"]), 6)
     for row in run["baselines"]:
-        if row["kind"] in ("best_prompt", "majority"):
-            yield _line("best single voter on training data" if row["kind"] == "best_prompt" else row["name"], row)
+        if row["kind"] in BASELINES:
+            yield _line(BASELINES[row["kind"]], row)
     best = _best_encoder(run["baselines"])
     if best is not None:
         yield _line(f"ORACLE: best encoder, {best['name']}", best)
-    for warning in run["warnings"]:
-        yield f"  warning: {warning}"
-    for note in run["notes"]:
-        yield f"  {note}"
+    for sentence in [*(f"warning: {warning}" for warning in run["warnings"]), *run["notes"]]:
+        yield from _wrapped(sentence, 2)
+
+
+def _wrapped(text: str, indent: int) -> list[str]:
+    return wrap(text, WIDTH, initial_indent=" " * indent, subsequent_indent=" " * (indent + 2))
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -50,9 +62,9 @@ def _listed(names: Sequence[str]) -> str:
 
 def _prior(prior: Row) -> str:
     low, high = prior["interval"]
-    reason = f" {prior['why']}" if prior["refused"] else ""
+    reason = "" if prior["warning"] is None else f" {prior['warning']}"
     return (
-        f"      estimated share of consistent items {100 * prior['estimate']:.0f} % "
+        f"estimated share of consistent items {100 * prior['estimate']:.0f} % "
         f"(90 % interval {100 * low:.0f} to {100 * high:.0f}).{reason}"
     )
 
@@ -71,7 +83,7 @@ def _voters(row: Row) -> str:
 
 def _line(label: str, row: Row) -> str:
     if row["balanced_accuracy"] is None:
-        return f"  {label:<46}{'no labels':>10}"
+        return f"  {label:<44}{'no labels':>10}"
     interval = row["balanced_accuracy_ci"]
     shown = f"{100 * interval[0]:.1f} to {100 * interval[1]:.1f}" if interval else ""
     rest = "".join(
@@ -82,7 +94,7 @@ def _line(label: str, row: Row) -> str:
             ("" if row.get("log_loss") is None else f"{row['log_loss']:.3f}", 10),
         )
     )
-    return f"  {label:<46}{100 * row['balanced_accuracy']:>10.1f}{shown:>18}{rest}"
+    return f"  {label:<44}{100 * row['balanced_accuracy']:>10.1f}{shown:>18}{rest}".rstrip()
 
 
 def mean_of_runs(runs: Sequence[Run]) -> Row:
@@ -90,10 +102,11 @@ def mean_of_runs(runs: Sequence[Run]) -> Row:
     means: Row = {"n_datasets": sum(run["prior_test"] is not None for run in runs)}
     for key in CHAINS:
         rows = [run[key] for run in runs if run[key] is not None]
-        means[key] = {name: _mean([row[name] for row in rows]) for name in AVERAGED} if rows else None
-    for kind in ("best_prompt", "majority"):
+        means[key] = {name: mean_of(rows, name) for name in AVERAGED} if rows else None
+    for kind in BASELINES:
         rows = [row for run in runs for row in run["baselines"] if row["kind"] == kind]
-        means[kind] = {"balanced_accuracy": _mean([row["balanced_accuracy"] for row in rows])}
+        names = AVERAGED if kind == CONTEXT else ("balanced_accuracy",)
+        means[kind] = {name: mean_of(rows, name) for name in names} if rows else None
     means["encoders"] = {origin: _mean_by_encoder(runs, origin) for origin in ("test", "center", "train")}
     return means
 
@@ -107,6 +120,11 @@ def _mean_by_encoder(runs: Sequence[Run], origin: str) -> dict[str, float | None
     return {name: _mean(values) for name, values in by_name.items()}
 
 
+def mean_of(rows: Sequence[Row], name: str) -> float | None:
+    """Return the mean of a figure over the rows that have it."""
+    return _mean([row.get(name) for row in rows])
+
+
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
@@ -115,8 +133,6 @@ def _mean(values: Sequence[float | None]) -> float | None:
 def mean_summary(means: Row) -> Iterator[str]:
     """Yield the lines that follow when every dataset was held out in turn."""
     yield f"Mean over {means['n_datasets']} held-out datasets"
-    for key, label in CHAINS.items():
+    for key, label in {**CHAINS, **BASELINES}.items():
         if means[key] is not None:
             yield _line(label, {**means[key], "balanced_accuracy_ci": None})
-    for kind, label in (("best_prompt", "best single voter on training data"), ("majority", "majority vote")):
-        yield _line(label, {**means[kind], "balanced_accuracy_ci": None})

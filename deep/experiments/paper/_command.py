@@ -14,11 +14,7 @@ from deep.console import (
     progress_bars,
     read_votes_and_scores,
 )
-from deep.ensembles import ENSEMBLER_NAMES
 from deep.exceptions import ExitStatus
-
-CALIBRATORS = ("platt", "bbq", "histogram", "isotonic")
-"""Those of the paper's Table 5."""
 
 
 def add_arguments(parser: CommandParser) -> None:
@@ -43,9 +39,8 @@ def run(args: argparse.Namespace) -> int:
     check_labeled(votes)
     example = figure_dataset(args.figure_dataset, votes)
     settings = LooOptions(
-        recipe="paper",
-        ensemblers=tuple(dict.fromkeys(args.ensembler)) or ENSEMBLER_NAMES,
-        calibrators=CALIBRATORS,
+        tables=("paper",),
+        ensemblers=tuple(dict.fromkeys(args.ensembler)) or None,
         n_boot=args.n_boot,
         random_state=args.seed,
         n_jobs=args.jobs,

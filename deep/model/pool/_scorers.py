@@ -155,3 +155,16 @@ class ScoreForest:
     def __call__(self, rows: Rows) -> Floats:
         """Return log-odds, shape (n_examples,)."""
         return logit(self.trees.mean(self.standardizer(rows.scores)), clip=P_CLIP)
+
+
+def leading_column(scorer: VoteSum | ScoreSum) -> int:
+    """Return the column that counts most in a sum: the judge, where the sum is of one.
+
+    Examples
+    --------
+    >>> leading_column(VoteSum(Linear.signed(0.0, np.array([0.1, 2.0, 0.1]))))
+    1
+    """
+    if isinstance(scorer, VoteSum):
+        return int(np.argmax(np.abs(scorer.linear.ones - scorer.linear.zeros)))
+    return scorer.columns[int(np.argmax(np.abs(scorer.coef)))]

@@ -1,0 +1,209 @@
+"""The model of a run: fitted as `deep fit --exclude` fits it, and scored as `deep score` scores."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from deep.console import parallel_map
+from deep.datasets import ScoreTable
+from deep.evaluate import HoldOut, Row, context_member, decision_metrics, hold_out
+from deep.experiments.loo._settings import LooOptions
+from deep.model import (
+    MAX_FOLDS,
+    MIN_DATASETS,
+    POOL,
+    Candidate,
+    Fits,
+    MapLike,
+    Model,
+    Scores,
+    SharedFits,
+    fit,
+    fit_shared,
+    training_groups,
+)
+from deep.records import VoteMatrix
+
+LEARNED_PRIOR = "learned-prior"
+"""In place of a calibrator, where P is calibrated by what datasets left out tell of the members and the prior."""
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """The model that the training data lead to, and what it says of the held-out rows.
+
+    Parameters
+    ----------
+    model : Model
+    scores : Scores
+    test : VoteMatrix
+    """
+
+    model: Model
+    scores: Scores
+    test: VoteMatrix
+
+    def row(self, options: LooOptions) -> Row:
+        """Return the entry of `results.json`."""
+        chosen = cast("dict[str, Any]", self.model.report["chosen"])
+        params = chosen.get("params") or {name: chosen[name] for name in ("weights", "members") if name in chosen}
+        prior = self.scores.prior
+        return {
+            "recipe": options.own_recipe,
+            "ensembler": chosen["ensembler"],
+            "params": params,
+            "n_prompts": len(self.model.voters),
+            "selector": chosen.get("selector", "all"),
+            "prompts": list(self.model.voter_names),
+            "calibrator": chosen.get("calibrator", LEARNED_PRIOR),
+            **decision_metrics(
+                self.test.labels,
+                self.scores.p_consistent,
+                self.scores.decisions,
+                n_bins=options.n_bins,
+                n_boot=options.n_boot,
+                random_state=options.random_state,
+            ),
+            **self._inner(chosen),
+            "method": self.model.method,
+            "prior": {
+                "estimate": prior.estimate,
+                "interval": [prior.low, prior.high],
+                "warning": prior.warning,
+            },
+        }
+
+    def _inner(self, chosen: Mapping[str, Any]) -> Row:
+        """Return the scores on training data; of the average those on datasets left out."""
+        left_out = cast("dict[str, Any]", self.model.report["left_out_scores"])["mean"]
+        inner = chosen.get("inner", left_out)
+        names = ("log_loss", "balanced_accuracy", "accuracy")
+        return {f"inner_{name}": inner.get(name) for name in names}
+
+    def columns(self) -> Row:
+        """Return the columns of `scores.parquet` that hold P, and the number of votes."""
+        votes = self.model.select(self.test)
+        low, high = self.scores.interval()
+        raw = self.model.uncalibrated(votes)
+        return {
+            "p_consistent": self.scores.p_consistent,
+            "p_low": low,
+            "p_high": high,
+            "p_uniform": self.scores.p_uniform,
+            "p_uncalibrated": self.scores.p_uniform if raw is None else raw,
+            "n_votes": (votes >= 0).sum(axis=1),
+        }
+
+
+def fit_model(
+    split: HoldOut,
+    scores: ScoreTable | None,
+    options: LooOptions,
+    *,
+    groups: npt.NDArray[np.str_],
+    fits: Fits | None,
+    searched: Sequence[Candidate] | None,
+    run: MapLike,
+) -> Fitted:
+    """Fit what is asked for on the training rows, and score the held-out ones.
+
+    Parameters
+    ----------
+    split : HoldOut
+    scores : ScoreTable or None
+        Aligned with the whole vote matrix.
+    options : LooOptions
+    groups : ndarray of str, shape (n_train,)
+        What training rows are left out with.
+    fits, searched : optional
+        As in :func:`deep.model.fit`: what was fitted already.
+    run : callable
+        Like `map`.
+    """
+    model = fit(
+        split.train,
+        scores=_rows(scores, split.train_rows),
+        score_names=() if scores is None else scores.score_names,
+        # The groups of datasets are those that `fit` finds itself; it knows no families.
+        groups=groups if options.unit == "family" else None,
+        random_state=options.random_state,
+        fits=fits,
+        searched=searched,
+        run=run,
+        **vars(options.asked),
+    )
+    soft = _rows(scores, split.test_rows) if model.score_names else None
+    return Fitted(model, model.scores_of(split.test, scores=soft), split.test)
+
+
+def _rows(scores: ScoreTable | None, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.float64] | None:
+    return None if scores is None else scores.scores[rows]
+
+
+def groups_of(split: HoldOut, options: LooOptions) -> npt.NDArray[np.str_]:
+    """Return what each training row is left out with."""
+    return training_groups(split.train, by_family=options.unit == "family", random_state=options.random_state)
+
+
+def run_over(options: LooOptions) -> MapLike:
+    """Return a map over as many processes as the options say."""
+    return parallel_map(options.n_jobs, _silent, "", ensemblers=options.table_ensemblers)
+
+
+def _silent(_name: str, _steps: int) -> Callable[[], None]:
+    return lambda: None
+
+
+def member_fits(
+    split: HoldOut, scores: ScoreTable | None, options: LooOptions, groups: npt.NDArray[np.str_], run: MapLike
+) -> Fits | None:
+    """Fit the members that the model and the best judge with its context need; None of fewer than three groups."""
+    if len(np.unique(groups)) < MIN_DATASETS:
+        return None
+    return fit_shared(
+        split.train.votes,
+        split.train.labels,
+        groups=groups,
+        scores=_rows(scores, split.train_rows),
+        members=_members(scores, options),
+        random_state=options.random_state,
+        run=run,
+    ).without()
+
+
+def shared_fits(
+    votes: VoteMatrix, tests: Sequence[str], scores: ScoreTable | None, options: LooOptions, run: MapLike
+) -> SharedFits | None:
+    """Fit the members that several held-out datasets have in common, or return None where each has its own.
+
+    They have them in common where nothing is left out of the training but the dataset held out: every row is
+    labeled, and no two datasets share a document.
+    """
+    names = votes.dataset_names
+    alone = len(tests) < 2 or options.unit != "dataset" or not MIN_DATASETS < len(names) <= MAX_FOLDS
+    if alone or (votes.labels < 0).any():
+        return None
+    for test in tests[:2]:  # together they check every dataset that is trained on
+        hold_out(votes, test)
+    if len(np.unique(training_groups(votes))) < len(names):
+        return None
+    return fit_shared(
+        votes.votes,
+        votes.labels,
+        groups=votes.datasets,
+        scores=None if scores is None else scores.scores,
+        targets=tests,
+        members=_members(scores, options),
+        random_state=options.random_state,
+        run=run,
+    )
+
+
+def _members(scores: ScoreTable | None, options: LooOptions) -> list[str] | None:
+    """Return the members to fit: all for a pool, else the one that the best judge with its context needs."""
+    if not options.asked.asked or options.asked.own == POOL:
+        return None
+    return [context_member(0 if scores is None else scores.scores.shape[1])]

@@ -1,0 +1,205 @@
+"""`deep loo` is `deep fit --exclude` and `deep score`; what is asked is what is recommended, and all of it is shown."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from deep.datasets import join_scores, read_scores, read_votes
+from deep.ensembles import ENSEMBLERS
+from deep.exceptions import InputError
+from deep.experiments.loo import LooOptions, leave_one_dataset_out, run_all
+from deep.model import fit, fit_shared, load
+from tests.deep_commands import loo as main
+from tests.model.fitted import small_votes
+
+FEW = ("BernoulliNB", "LDA", "LogisticRegression")
+
+LDA = {"sizes": [3], "ensembler": ["LDA"], "calibrator": ["beta"]}
+
+CASES = {
+    "pool": ("pool", {}),
+    "pool-with-scores": ("pool", {}),
+    "pool-by-name": ("pool", {"ensembler": ["Pool"]}),
+    "average": ("average", {}),
+    "average-by-name": ("average", {"ensembler": ["Average"]}),
+    "chain": ("chain", LDA),
+    "chain-of-twelve": ("chain", {**LDA, "sizes": ["all"]}),
+    "uncalibrated": ("chain", {**LDA, "calibrator": ["none"]}),
+    "selector": ("chain", {"sizes": [2], "ensembler": ["LDA", "BernoulliNB"], "selector": "mrmr"}),
+    "weighting": ("chain", {**LDA, "weighting": "uniform"}),
+    "paper": ("chain", {"sizes": [3, 4], "ensembler": ["LDA", "LogisticRegression"], "recipe": "paper"}),
+}
+"""The expected kind of model and what is asked for, by a name that says which data it is asked of."""
+
+
+@pytest.fixture
+def few_ensemblers(monkeypatch):
+    """Let the table hold few ensemblers where none is named: it is not what is looked at."""
+    monkeypatch.setattr("deep.experiments.loo._settings.ENSEMBLERS", {name: ENSEMBLERS[name] for name in FEW})
+
+
+@pytest.fixture
+def loo(tmp_path, monkeypatch):
+    """Return a function that runs the command without figures and returns its folder."""
+    monkeypatch.setattr("deep.evaluate.write_figures", lambda *args, **kwargs: None)
+
+    def run(*words):
+        assert main([*words, "--n-boot", "200", "--jobs", "1", "--out", str(tmp_path / "loo")]) == 0
+        return tmp_path / "loo"
+
+    return run
+
+
+@pytest.fixture
+def shared(monkeypatch):
+    """Return a list of the targets of every call that fits members."""
+    asked = []
+
+    def counted(*args, **options):
+        asked.append(options.get("targets"))
+        return fit_shared(*args, **options)
+
+    monkeypatch.setattr("deep.experiments.loo._model.fit_shared", counted)
+    return asked
+
+
+def write(folder, case):
+    """Write the tables of one case; return their paths by option."""
+    names = ("a", "b", "c") if case == "average" else tuple("abcde")
+    votes = small_votes(names, n_voters=12 if case == "chain-of-twelve" else 4)
+    index = pd.DataFrame({"dataset": votes.datasets, "item_id": votes.example_ids, "label": votes.labels})
+    frame = pd.DataFrame(votes.votes, columns=list(votes.voter_names)).astype("Int64").replace(-1, pd.NA)
+    pd.concat([index, frame], axis=1).to_csv(folder / "votes.csv", index=False)
+    given = {"votes": str(folder / "votes.csv")}
+    if case == "pool-with-scores":
+        noise = np.random.default_rng(7).normal(size=(len(index), 2))
+        soft = pd.DataFrame(votes.labels[:, None] + noise, columns=["s", "t"])
+        pd.concat([index, soft], axis=1).to_csv(folder / "scores.csv", index=False)
+        given["scores"] = str(folder / "scores.csv")
+    return given
+
+
+def read(given):
+    """Return the votes of the tables, and the scores in the order of their rows."""
+    votes = read_votes([given["votes"]])
+    return votes, join_scores(votes, read_scores([given["scores"]])) if "scores" in given else None
+
+
+def files(given):
+    """Return the words of a command that give these tables."""
+    return [word for name, path in given.items() for word in (f"--{name}", path)]
+
+
+def words(asked):
+    """Return the words of a command that ask for the same."""
+    return [word for name, value in asked.items() for word in (f"--{name}", *map(str, np.atleast_1d(value)))]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_loo_is_fit_and_score(tmp_path, loo, few_ensemblers, case):
+    """A model fitted without the held-out dataset, written and read again, gives loo's P."""
+    given, (method, asked) = write(tmp_path, case), CASES[case]
+    folder = loo("--test", "b", "--brief", *files(given), *words(asked))
+    ours = pd.read_parquet(folder / "scores.parquet")
+    votes, scores = read(given)
+    held = votes.datasets == "b"
+    soft, names = (None, ()) if scores is None else (scores.scores, scores.score_names)
+    fit(votes.rows(~held), scores=None if soft is None else soft[~held], score_names=names, **asked).save(
+        tmp_path / "model.json"
+    )
+    model = load(tmp_path / "model.json")
+    target, new = votes.rows(held), {} if soft is None else {"scores": soft[held]}
+    near = {"rtol": 0, "atol": 1e-12}
+    np.testing.assert_allclose(model.score(target, **new), ours["p_consistent"], **near)
+    np.testing.assert_allclose(model.score(target, **new, prior=0.5), ours["p_uniform"], **near)
+    np.testing.assert_allclose(model.intervals(target, **new), ours[["p_low", "p_high"]], **near)
+    row = json.loads((folder / "results.json").read_text())["recommended"]
+    assert row["method"] == model.method == method
+    assert row["prior"]["estimate"] == model.estimate_prior(target, **new).estimate
+    assert row["brier"] == pytest.approx(((ours["p_consistent"] - ours["label"]) ** 2).mean())
+
+
+@pytest.mark.parametrize("case", ["pool", "pool-with-scores"])
+def test_what_is_shared_changes_nothing(tmp_path, few_ensemblers, shared, case):
+    """Held out all in turn or one by one: the same P, bit for bit, though the pairs are fitted once."""
+    votes, scores = read(write(tmp_path, case))
+    settings = LooOptions(n_boot=200)
+    found = run_all(settings, votes.dataset_names, votes, scores, ["x"], no_progress)
+    assert shared == [votes.dataset_names]
+    for result in found:
+        alone = leave_one_dataset_out(votes, result.results["test"], settings=settings, scores=scores)
+        pd.testing.assert_frame_equal(result.scores, alone.scores, check_exact=True)
+        assert result.results["recommended"] == alone.results["recommended"]
+
+
+def no_progress(name, steps):
+    """Show nothing."""
+    return lambda: None
+
+
+@pytest.mark.parametrize("reason", ["document", "family"])
+def test_nothing_is_shared_where_rows_are_left_out_together(few_ensemblers, shared, reason):
+    """Where two datasets have a document in common, or are of one family."""
+    votes = small_votes(tuple("abcdef"))
+    documents = [str(i) for i in range(len(votes.labels))]
+    documents[-1] = "0"
+    if reason == "document":
+        votes = replace(votes, document_ids=np.array(documents, dtype=object))
+    settings = LooOptions(n_boot=200, unit="family" if reason == "family" else "dataset")
+    run_all(settings, ("a", "b"), votes, None, ["x"], no_progress)
+    assert shared == [None, None]
+
+
+def test_all_chains_are_written(tmp_path, loo):
+    """A row for every chain, calibrator and item, the uncalibrated ones too; the metrics can be computed from it."""
+    given = write(tmp_path, "average")
+    asked = ["--ensembler", "LDA", "BernoulliNB", "--sizes", "2,3", "--calibrator", "platt", "--compare-recipes"]
+    folder = loo("--test", "all", *files(given), *asked, "--all-chains")
+    chains = pd.read_parquet(folder / "chains.parquet")
+    assert list(chains) == ["dataset", "item_id", "recipe", "ensembler", "size", "calibrator", "p"]
+    assert len(chains) == 360 * 2 * 2 * 2 * 2
+    labels = pd.read_csv(given["votes"]).set_index(["dataset", "item_id"])["label"]
+    names = ["dataset", "recipe", "ensembler", "size", "calibrator"]
+    by_chain = dict(list(chains.astype(dict.fromkeys(names, str)).groupby(names)))
+    for run in json.loads((folder / "results.json").read_text())["runs"]:
+        for row in run["rows"]:
+            key = run["test"], row["recipe"], row["ensembler"], str(row["n_prompts"]), row["calibrator"] or "none"
+            one = by_chain[key]
+            y = labels.loc[list(zip(one["dataset"], one["item_id"], strict=True))].to_numpy()
+            assert row["brier"] == pytest.approx(((one["p"] - y) ** 2).mean())
+
+
+def test_the_pool_alone_is_the_table(tmp_path, loo):
+    """`--ensembler Pool` runs no chain; beside something else it is refused."""
+    folder = loo("--test", "b", *files(write(tmp_path, "pool")), "--ensembler", "Pool")
+    results = json.loads((folder / "results.json").read_text())
+    assert [row["ensembler"] for row in results["rows"]] == ["Pool"]
+    assert results["recommended"] == results["rows"][0] | {"chosen_on": "training"}
+    assert results["recommended_chain"] is None
+    assert (folder / "tables" / "table3-methods.csv").exists()
+    for more in (["LDA"], ["Average"]):
+        with pytest.raises(InputError, match="`ensembler` must be 'Pool' alone"):
+            LooOptions(ensemblers=["Pool", *more])
+    with pytest.raises(InputError, match="`ensembler` must be 'Average' alone"):
+        LooOptions(ensemblers=["Average"], sizes=[3])
+
+
+def test_the_terminal_shows_the_work(tmp_path, loo, capsys):
+    """Ensemblers by size, calibrators, judges, encoders and tests, within 100 columns; `--brief` leaves them out."""
+    given = write(tmp_path, "pool-with-scores")
+    asked = [*files(given), "--ensembler", "LDA", "BernoulliNB", "--sizes", "2,3", "--calibrator", "platt", "beta"]
+    titles = ["Ensemblers by number", "Calibrators of the best", "Judges alone", "Encoders: ", "Recommended less each"]
+    for test, ending in (("b", "over 5 rivals"), ("all", "over 5 datasets")):
+        loo("--test", test, *asked)
+        whole = capsys.readouterr().out
+        assert all(title in whole for title in titles)
+        assert ending in whole
+        assert max(map(len, whole.splitlines()[:-1])) <= 100
+        assert "\x1b" not in whole
+    loo("--test", "b", *asked, "--brief")
+    brief = capsys.readouterr().out
+    assert not any(title in brief for title in titles)
+    assert "best judge with its context" in brief
