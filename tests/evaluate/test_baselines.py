@@ -5,18 +5,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import balanced_accuracy_score
+from sklearn.metrics import log_loss as sklearn_log_loss
 
 from deep.datasets import ScoreTable
 from deep.evaluate._baselines import (
     balanced_accuracies,
     best_threshold,
+    context_baseline,
     encoder_baselines,
     optimal_thresholds,
     row_weights,
     vote_baselines,
 )
 from deep.evaluate._holdout import hold_out
+from deep.evaluate._metrics import METRICS, decision_metrics
+from deep.model import Pool
 from deep.records import VoteMatrix
+from tests.model.fitted import small_votes
 
 
 @given(
@@ -99,3 +104,44 @@ def test_row_weights_make_dataset_and_class_equal():
     """Every training dataset x class has the same total weight."""
     votes = VoteMatrix([[1]] * 6, range(6), ["v"], list("aaaabb"), [1, 1, 1, 0, 1, 0])
     assert row_weights(votes).tolist() == pytest.approx([0.5, 0.5, 0.5, 1.5, 1.5, 1.5])
+
+
+@pytest.mark.parametrize("with_scores", [False, True])
+def test_the_best_judge_with_its_context_is_a_pool_of_one(with_scores):
+    """Its decisions and P are those of the pool of one judge: its vote, or its score where there are scores."""
+    votes = small_votes(n_voters=4)
+    held = hold_out(votes, "c")
+    noise = np.random.default_rng(2).normal(size=(len(votes.labels), 3)) * [4.0, 0.5, 2.0]
+    soft = votes.labels[:, None] + noise
+    table = ScoreTable(soft, votes.example_ids, ("x", "y", "z"), votes.datasets, votes.labels) if with_scores else None
+    groups = held.train.datasets.astype(str)
+    found = context_baseline(held, table, groups=groups)
+    of, new = (soft[held.train_rows], soft[held.test_rows]) if with_scores else (None, None)
+    pool = Pool(["best-score" if with_scores else "best-judge"])
+    scores = pool.fit(held.train.votes, held.train.labels, groups=groups, scores=of).score(held.test.votes, scores=new)
+    # The first of four judges errs least often (LEANINGS), the score "y" has the least noise.
+    assert (found.kind, found.name) == ("best_judge_context", "y" if with_scores else "judge-0")
+    assert np.array_equal(found.p, scores.p_consistent)
+    assert np.array_equal(found.decisions, scores.log_odds >= 0)
+    row = found.row(held.test.labels, n_boot=200, random_state=0)
+    assert row["balanced_accuracy"] == pytest.approx(balanced_accuracy_score(held.test.labels, found.decisions))
+    assert row["log_loss"] == pytest.approx(sklearn_log_loss(held.test.labels, found.p))
+    assert set(METRICS) <= set(row)
+
+
+def test_a_context_needs_three_groups():
+    """With two datasets, or three that share a document, there is no such baseline."""
+    held = hold_out(small_votes(n_voters=4), "c")
+    assert context_baseline(held, None, groups=np.where(held.train.datasets == "a", "a", "b")) is None
+
+
+def test_metrics_of_decisions_that_are_not_p_at_a_half():
+    """Balanced accuracy, precision and recall are of the decisions, the rest of P; unlabeled rows are left out."""
+    labels = np.array([1, 1, 0, 0, -1], dtype=np.int8)
+    p, decisions = np.array([0.4, 0.45, 0.1, 0.3, 0.9]), np.array([True, True, False, True, False])
+    found = decision_metrics(labels, p, decisions, n_bins=8, n_boot=200, random_state=0)
+    assert (found["balanced_accuracy"], found["precision"], found["recall"]) == (0.75, pytest.approx(2 / 3), 1.0)
+    assert found["auroc"] == 1.0
+    assert found["log_loss"] == pytest.approx(sklearn_log_loss(labels[:4], p[:4]))
+    nothing = decision_metrics(np.full(5, -1), p, decisions, n_bins=8, n_boot=200, random_state=0)
+    assert nothing == dict.fromkeys(METRICS)

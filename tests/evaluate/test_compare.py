@@ -17,10 +17,16 @@ def test_rivals_never_saw_the_test_labels():
     every = [
         baseline("prompt", [1]),
         baseline("best_prompt", [1]),
+        baseline("best_judge_context", [1]),
         baseline("majority", [1]),
         *(baseline("encoder", [1], origin) for origin in ("test", "center", "train")),
     ]
-    assert [r.name for r in _compare.rivals(every)] == ["best_prompt-None", "majority-None", "encoder-train"]
+    assert [r.name for r in _compare.rivals(every)] == [
+        "best_prompt-None",
+        "best_judge_context-None",
+        "majority-None",
+        "encoder-train",
+    ]
 
 
 def test_clear_and_absent_differences():
@@ -47,6 +53,21 @@ def test_resamples_grow_with_the_number_of_tests(monkeypatch):
     y = np.array([0, 1] * 20, dtype=np.int8)
     _compare.compare(y == 1, y, [baseline("encoder", y == 0, "train")] * 7, n_boot=100, random_state=0)
     assert asked == [1400] * 7
+
+
+def test_tests_are_corrected_over_datasets_too(monkeypatch):
+    """With one rival on eleven datasets p is corrected eleven-fold, and enough resamples are drawn for that."""
+    asked = []
+    original = _compare.paired_bootstrap
+    monkeypatch.setattr(_compare, "paired_bootstrap", lambda *a, **k: (asked.append(k["n_boot"]), original(*a, **k))[1])
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 200).astype(np.int8)
+    rival = baseline("majority", np.where(rng.random(200) < 0.07, 1 - y, y))
+    (row,) = _compare.compare(y == 1, y, [rival], n_boot=100, random_state=0, n_datasets=11)
+    assert asked == [2200]
+    assert row["p_bonferroni"] == row["p"]
+    assert row["p_bonferroni_datasets"] == min(1, 11 * row["p"])
+    assert (row["significant"], row["significant_datasets"]) == (row["p"] < 0.01, 11 * row["p"] < 0.01)
 
 
 def test_no_labels_no_tests():
