@@ -10,13 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._checks import Floats, Votes, check_votes, column_names
+from deep._checks import Rows as Positions
 from deep._odds import P_MIN, expit, logit
 from deep.exceptions import InputError
-from deep.features import Cells
+from deep.features import Cells, distinct_patterns, weigh
 from deep.model.file._chain_scorer import ChainScorer
 from deep.model.file._document import model_values, write_document
 from deep.model.file._explain import Contribution, contributions
-from deep.model.file._table import MAX_TABLE_VOTERS, look_up, pattern_grid
+from deep.model.file._table import MAX_TABLE_VOTERS, look_up, pattern_codes, pattern_grid
 from deep.model.file._voters import Voter, match_columns
 from deep.model.linear import Rows
 from deep.model.pool import Blend, Scores
@@ -179,10 +180,7 @@ class Model:
         """
         matching = {"allow_mismatch": allow_mismatch, "allow_missing": allow_missing}
         found = self._by_dataset(votes, scores, prior=prior, streamed=streamed, **matching)
-        p = np.empty(sum(len(rows) for rows, _ in found))
-        for rows, one in found:
-            p[rows] = one.p_consistent
-        return p
+        return _joined([(rows, one.p_consistent[where]) for rows, one, where in found])
 
     def intervals(
         self,
@@ -197,10 +195,7 @@ class Model:
         """Return the 90 % interval of P(consistent) of each row, shape (n_examples, 2); parameters as in `score`."""
         matching = {"allow_mismatch": allow_mismatch, "allow_missing": allow_missing}
         found = self._by_dataset(votes, scores, prior=prior, streamed=streamed, **matching)
-        bounds = np.empty((sum(len(rows) for rows, _ in found), 2))
-        for rows, one in found:
-            bounds[rows] = np.column_stack(one.interval())
-        return bounds
+        return _joined([(rows, np.column_stack(one.interval())[where]) for rows, one, where in found])
 
     def scores_of(
         self, votes: VotesLike, *, scores: npt.ArrayLike | None = None, prior: float | None = None, **matching: bool
@@ -358,19 +353,32 @@ class Model:
         prior: float | None,
         streamed: bool,
         **matching: bool,
-    ) -> list[tuple[npt.NDArray[np.intp], Scores]]:
-        """Return the rows of each dataset, and their scores."""
+    ) -> list[tuple[Positions | slice, Scores, Positions]]:
+        """Return the rows of each dataset, the scores of distinct rows, and which of these each row is."""
         matrix = self.select(votes, **matching)
+        self._check_width(matrix)
         soft = None if scores is None else np.asarray(scores, dtype=np.float64)
-        if streamed:
-            raw = self.raw(self._rows(matrix, soft))
-            return [(np.arange(len(matrix)), self.scores_at(raw, self.contexts, prior))]
-        names = votes.datasets if isinstance(votes, VoteMatrix) else np.zeros(len(matrix))
-        found = []
-        for name in np.unique(names):
-            rows = np.flatnonzero(names == name)
-            found.append((rows, self.scores_of(matrix[rows], scores=None if soft is None else soft[rows], prior=prior)))
+        names = votes.dataset_names if isinstance(votes, VoteMatrix) and not streamed else ("",)
+        found: list[tuple[Positions | slice, Scores, Positions]] = []
+        for name in names:
+            alone = len(names) == 1
+            rows = slice(None) if alone else np.flatnonzero(cast("VoteMatrix", votes).datasets == name)
+            raw, weights, where = self._distinct(matrix[rows], None if soft is None else soft[rows])
+            mean = streamed or self.target is not None
+            contexts = self.contexts if mean else self.blend.contexts(raw, weights)
+            found.append((rows, self.scores_at(raw, contexts, prior), where))
         return found
+
+    def _distinct(self, votes: Votes, scores: Floats | None) -> tuple[Floats, Floats, Positions]:
+        """Return what each part says of distinct rows, how often they come, and which of them each row is."""
+        if self._grid is not None and scores is None:
+            codes = pattern_codes(votes)
+            return self._grid, np.bincount(codes, minlength=self._grid.shape[1]).astype(np.float64), codes.astype(np.intp)
+        rows = self._rows(votes, scores)
+        if scores is not None:
+            return self.blend.raw(rows), rows.weights, np.arange(len(votes))
+        patterns, where = distinct_patterns(rows.votes)
+        return self.blend.raw(Rows.from_arrays(patterns)), weigh(where, rows.weights, len(patterns)), where
 
     def _given(self, prior: float) -> PriorEstimate:
         if self.correction is not None:
@@ -389,6 +397,16 @@ class Model:
             raise InputError(
                 f"`votes` must have {len(self.voters)} columns: {', '.join(self.voter_names)}. Got {shape}."
             )
+
+
+def _joined(parts: Sequence[tuple[Positions | slice, Floats]]) -> Floats:
+    """Return the values of all rows, from those of the rows of each dataset."""
+    if len(parts) == 1:
+        return parts[0][1]
+    whole = np.empty((sum(len(values) for _, values in parts), *parts[0][1].shape[1:]))
+    for rows, values in parts:
+        whole[rows] = values
+    return whole
 
 
 def check_prior(prior: float) -> float:

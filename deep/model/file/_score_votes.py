@@ -161,7 +161,8 @@ def _pieces(model: Model, paths: Sequence[str], scores: Sequence[str], options: 
 def _piece(rows: VoteRows, votes: Votes, scores: Floats) -> _Piece:
     import pyarrow as pa
 
-    coded = pa.array(rows.datasets, pa.string()).dictionary_encode()
+    names = rows.datasets if isinstance(rows.datasets, pa.Array | pa.ChunkedArray) else pa.array(rows.datasets)
+    coded = names.cast(pa.string()).dictionary_encode()
     coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
     return _Piece(rows, votes, scores, coded.dictionary.to_pylist(), np.asarray(coded.indices))
 

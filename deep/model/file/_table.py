@@ -67,25 +67,27 @@ def look_up(values: Floats, votes: npt.ArrayLike) -> Floats:
     InputError
         A vote is out of range.
     """
+    return np.asarray(values.take(pattern_codes(votes), mode="clip"))
+
+
+def pattern_codes(votes: npt.ArrayLike) -> npt.NDArray[np.int32]:
+    """Return the position of each row of votes in `pattern_grid`; parameters as in `look_up`."""
     matrix = votes if isinstance(votes, np.ndarray) and votes.dtype == np.int8 and votes.ndim == 2 else None
     if matrix is None or not matrix.size:
         matrix = check_votes(votes, name="votes")
     offset = (3 ** matrix.shape[1] - 1) // 2
-    found = np.empty(len(matrix))
-    codes = np.empty(min(ROWS_AT_ONCE, len(matrix)), dtype=np.int32)
+    codes = np.zeros(len(matrix), dtype=np.int32)
     for start in range(0, len(matrix), ROWS_AT_ONCE):
         block = matrix[start : start + ROWS_AT_ONCE]
         # One comparison tells: -1, 0, 1 are 0, 1, 2 after adding 1, and all else wraps round to more.
         if ((block.view(np.uint8) + np.uint8(1)) > 2).any():
             check_votes(matrix, name="votes")
-        code = codes[: len(block)]
-        code.fill(0)
+        code = codes[start : start + ROWS_AT_ONCE]
         for column in block.T:
             code *= 3
             code += column
         code += offset
-        values.take(code, out=found[start : start + len(block)], mode="clip")
-    return found
+    return codes
 
 
 def pattern_text(patterns: Votes) -> list[str]:
