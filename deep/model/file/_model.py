@@ -373,7 +373,11 @@ class Model:
         """Return what each part says of distinct rows, how often they come, and which of them each row is."""
         if self._grid is not None and scores is None:
             codes = pattern_codes(votes)
-            return self._grid, np.bincount(codes, minlength=self._grid.shape[1]).astype(np.float64), codes.astype(np.intp)
+            return (
+                self._grid,
+                np.bincount(codes, minlength=self._grid.shape[1]).astype(np.float64),
+                codes.astype(np.intp),
+            )
         rows = self._rows(votes, scores)
         if scores is not None:
             return self.blend.raw(rows), rows.weights, np.arange(len(votes))

@@ -31,5 +31,6 @@ class PriorEstimate:
         >>> PriorEstimate.from_log_odds(0.0, 1.0)
         PriorEstimate(estimate=0.5, low=0.26..., high=0.73..., warning=None)
         """
-        bounds = (min(max(float(expit(at)), P_MIN), 1 - P_MIN) for at in (centre, centre - reach, centre + reach))
-        return cls(*bounds, warning)
+        held = (min(max(float(expit(at)), P_MIN), 1 - P_MIN) for at in (centre, centre - reach, centre + reach))
+        estimate, low, high = held
+        return cls(estimate, low, high, warning)
