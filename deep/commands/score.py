@@ -68,6 +68,7 @@ def _score_votes(fitted: "model.Model", args: argparse.Namespace, options: "mode
 
 def _score_texts(fitted: "model.Model", args: argparse.Namespace, options: "model.ScoreOptions") -> int:
     """Run the model's judges on text, and score their judgments."""
+    model.check_scores_given(fitted, ())
     if args.out is not None:
         check_out(args.out, [".csv", ".jsonl", ".parquet"])
     examples = read_texts(args)

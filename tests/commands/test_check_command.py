@@ -1,12 +1,16 @@
-"""`deep check`: what it prints, its status, and how it refuses."""
+"""`deep check`: the canary by labels, the comparison of votes without; statuses, and how it refuses."""
 
 import json
 
+import numpy as np
+import pandas as pd
 import pytest
 
-from deep.model import fit
+from deep.model import canary, fit, load
 from tests.deep_commands import check as main
 from tests.experiments.simulated_panel import NEW, simulated, table
+
+CHAIN = {"sizes": [5], "ensembler": "LogisticRegression", "calibrator": "platt"}
 
 
 @pytest.fixture(scope="module")
@@ -15,10 +19,24 @@ def home(tmp_path_factory):
     folder = tmp_path_factory.mktemp("drift")
     votes = simulated()
     new = votes.datasets == NEW
-    model = fit(votes.rows(~new), sizes=[5], ensembler="LogisticRegression", calibrator="platt")
+    model = fit(votes.rows(~new), **CHAIN)
     model.save(folder / "model.json")
     table(votes.rows(new), folder / "new.csv")
+    labels_of(votes.rows(new), 0, 40).to_csv(folder / "forty.csv", index=False)
     return folder
+
+
+def labels_of(votes, start, stop, *, flipped=False):
+    """Return labels of some rows as a table of their own."""
+    rows = slice(start, stop)
+    label = 1 - votes.labels[rows] if flipped else votes.labels[rows]
+    return pd.DataFrame({"dataset": votes.datasets[rows], "item_id": votes.example_ids[rows], "label": label})
+
+
+def said(capsys, status, *words):
+    """Return what the command says as JSON."""
+    assert main([*map(str, words), "--json"]) == status
+    return json.loads(capsys.readouterr().out)
 
 
 def test_votes_like_the_old_ones(home, capsys):
@@ -26,7 +44,7 @@ def test_votes_like_the_old_ones(home, capsys):
     assert main([str(home / "model.json"), "--votes", str(home / "new.csv")]) == 0
     out = capsys.readouterr().out
     assert out.startswith("not stale: 267 new rows\n")
-    assert out.endswith("only labels tell.\n")
+    assert "only labels tell" in out.splitlines()[-1]
 
 
 def test_a_broken_judge_is_named(home, tmp_path, capsys):
@@ -47,3 +65,84 @@ def test_bad_rate_is_refused(home, capsys):
     """One line, exit 2."""
     assert main([str(home / "model.json"), "--votes", str(home / "new.csv"), "--max-failure-rate", "2"]) == 2
     assert capsys.readouterr().err.startswith("error: `max_failure_rate` must lie in [0, 1]. Got 2.0.")
+
+
+def test_labels_that_agree(home, capsys):
+    """Status 0; the p-value is the canary's on P at the estimated prior; it says what finding more would take."""
+    words = home / "model.json", "--votes", home / "new.csv", "--labels", home / "forty.csv"
+    found = said(capsys, 0, *words)
+    votes = simulated()
+    votes = votes.rows(votes.datasets == NEW)
+    model = load(home / "model.json")
+    labels = np.where(np.arange(len(votes.labels)) < 40, votes.labels, -1)
+    expected = canary(model.score(votes), labels, misfit=model.misfit)
+    assert (found["n_labels"], found["flagged"], found["enough"]) == (40, False, False)
+    assert found["p_value"] == expected.p_value
+    assert main([*map(str, words)]) == 0
+    out = capsys.readouterr().out
+    assert "40 labels do not disagree with the model, p = " in out
+    assert "To find a dataset as far off as the worst in training" in out
+
+
+def test_labels_that_disagree(home, tmp_path, capsys):
+    """Labels turned round: status 1, and what to do; with fifty of them that they correct P."""
+    votes = simulated()
+    votes = votes.rows(votes.datasets == NEW)
+    words = home / "model.json", "--votes", home / "new.csv", "--labels", tmp_path / "labels.csv"
+    for n in (20, 60):
+        labels_of(votes, 0, n, flipped=True).to_csv(tmp_path / "labels.csv", index=False)
+        found = said(capsys, 1, *words)
+        assert found["flagged"]
+        assert found["p_value"] < 0.01
+        assert main([*map(str, words)]) == 1
+        out = capsys.readouterr().out
+        assert f"{n} labels DISAGREE with the model" in out
+        assert "Do not use P as it is" in out
+        assert ("worth more than a test" in out) == (n == 60)
+        assert "`deep adapt`" in out
+
+
+def test_labels_of_one_document_count_less(home, tmp_path, capsys):
+    """The same disagreement of labels that share documents is less of a surprise."""
+    votes = simulated()
+    votes = votes.rows(votes.datasets == NEW)
+    given = pd.concat([labels_of(votes, 0, 10, flipped=True), labels_of(votes, 10, 30)])
+    alone = tmp_path / "alone.csv"
+    given.to_csv(alone, index=False)
+    given.assign(document_id=[f"d{i // 5}" for i in range(30)]).to_csv(tmp_path / "shared.csv", index=False)
+    p = []
+    for name, documents in (("alone", None), ("shared", 6)):
+        words = home / "model.json", "--votes", home / "new.csv", "--labels", tmp_path / f"{name}.csv"
+        assert main([*map(str, words), "--json"]) in (0, 1)
+        found = json.loads(capsys.readouterr().out)
+        assert found["documents"] == documents
+        p.append(found["p_value"])
+    assert p[0] < p[1]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda table: table.assign(label=""), "`labels` must have rows with a label of 0 or 1. Got none."),
+        (lambda table: table.assign(dataset="other"), "`labels` must share items with `votes`"),
+        (lambda table: table.drop(columns="label"), "`labels` must have a column label"),
+        (lambda table: table.assign(label=7), "`label` must be 0, 1 or empty"),
+        (lambda table: pd.concat([table, table]), "`item_id` must be unique within a dataset"),
+    ],
+)
+def test_bad_labels_are_refused(home, tmp_path, capsys, change, message):
+    """One line, exit 2."""
+    change(pd.read_csv(home / "forty.csv")).to_csv(tmp_path / "labels.csv", index=False)
+    words = [home / "model.json", "--votes", home / "new.csv", "--labels", tmp_path / "labels.csv"]
+    assert main([*map(str, words)]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("error: ")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_scores_need_labels(home, capsys):
+    """Without labels only votes are compared."""
+    words = [home / "model.json", "--votes", home / "new.csv", "--scores", home / "new.csv"]
+    assert main([*map(str, words)]) == 2
+    assert "`scores` must be given with `labels`" in capsys.readouterr().err

@@ -16,7 +16,7 @@ import pytest
 from deep.datasets._tables import ROWS_AT_ONCE
 from deep.model import load, pattern_grid
 from tests.commands.model_case import IDS, QUICK, fit_here, frame_of, refused, scored
-from tests.deep_commands import explain, export, fit, score
+from tests.deep_commands import adapt, explain, export, fit, score
 from tests.model.fitted import small_votes
 
 LONG = bool(os.environ.get("DEEP_LONG"))
@@ -33,11 +33,15 @@ def test_fit_says_what_it_chose(here, capsys, tmp_path):
     out = tmp_path / "model.json"
     assert fit([str(here / "votes.csv"), "--out", str(out), *QUICK]) == 0
     said = capsys.readouterr().out
-    assert "LogisticRegression (C=" in said
-    assert "mean over datasets left out in turn: balanced accuracy" in said
+    assert said.startswith("LogisticRegression: as the options ask, the best chain of voters")
+    assert "  C=" in said
+    assert "mean over what was left out: balanced accuracy" in said
+    assert "share of consistent items expected of a text of a dataset not known: " in said
     assert fit([str(here / "votes.csv"), "--out", str(out), "--json", *QUICK]) == 0
     summary = json.loads(capsys.readouterr().out)
-    assert (summary["ensembler"], summary["calibrator"], len(summary["voters"])) == ("LogisticRegression", "platt", 3)
+    chosen = summary["chosen"]
+    assert (chosen["ensembler"], chosen["calibrator"], len(summary["voters"])) == ("LogisticRegression", "platt", 3)
+    assert (summary["method"], summary["target"], summary["correction"]) == ("chain", None, None)
     assert np.array_equal(load(out).table, load(here / "model.json").table)
 
 
@@ -51,9 +55,9 @@ def test_fit_in_two_processes_is_the_same(here, tmp_path):
     assert np.array_equal(one.table, two.table)
 
 
-def test_fit_on_nothing_uses_the_simulated_votes_and_says_so(tmp_path, capsys):
+def test_fit_on_simulated_votes_says_so(tmp_path, capsys):
     """In capitals, and in the file."""
-    assert fit(["--out", str(tmp_path / "model.json"), *QUICK]) == 0
+    assert fit(["--simulated", "--out", str(tmp_path / "model.json"), *QUICK]) == 0
     assert "SIMULATED" in capsys.readouterr().out
     assert load(tmp_path / "model.json").report["provenance"]["votes"] == "simulated"
 
@@ -61,15 +65,15 @@ def test_fit_on_nothing_uses_the_simulated_votes_and_says_so(tmp_path, capsys):
 def test_scores_have_the_columns_of_loo_and_the_interval(here):
     """The same from Parquet in pieces, from CSV at once, and by the API."""
     found = scored(here, "--votes", here / "votes.parquet")
-    assert list(found) == [*IDS, "p_consistent", "p_uncalibrated", "n_votes", "p_low", "p_high"]
+    assert list(found) == [*IDS, "p_consistent", "p_uniform", "p_uncalibrated", "n_votes", "p_low", "p_high"]
     votes, model = small_votes(n_voters=5), load(here / "model.json")
-    assert np.array_equal(found["p_consistent"], model.score(votes))
-    assert np.array_equal(found[["p_low", "p_high"]], model.intervals(votes))
+    np.testing.assert_allclose(found["p_consistent"], model.score(votes), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found[["p_low", "p_high"]], model.intervals(votes), rtol=0, atol=1e-12)
     assert np.array_equal(found["n_votes"], (model.select(votes) >= 0).sum(axis=1))
     assert found["label"].tolist() == votes.labels.tolist()
     pd.testing.assert_frame_equal(scored(here, "--votes", here / "votes.csv", out="s2.parquet"), found)
     as_csv = scored(here, "--votes", here / "votes.csv", out="s.csv")
-    assert np.array_equal(as_csv["p_consistent"], found["p_consistent"])
+    np.testing.assert_allclose(as_csv["p_consistent"], found["p_consistent"], rtol=0, atol=1e-12)
 
 
 def test_columns_that_are_no_voters_of_the_model_need_not_hold_votes(here, tmp_path):
@@ -107,7 +111,7 @@ def test_more_rows_than_a_piece_holds(here, tmp_path):
     assert found["item_id"].tolist() == votes.example_ids.tolist()
     assert found["label"].isna().all()
     model = load(here / "model.json")
-    assert np.array_equal(found["p_consistent"], model.score(votes, allow_missing=True))
+    np.testing.assert_allclose(found["p_consistent"], model.score(votes, allow_missing=True), rtol=0, atol=1e-12)
 
 
 def test_another_prior(here):
@@ -140,6 +144,11 @@ def domains(data_home, monkeypatch):
         table[check.voter()] = pd.array(said, dtype="Int8")
         table[check.voter()][np.array(said) == -1] = pd.NA
     return pd.DataFrame(table)
+
+
+def streamed(model):
+    """Return P of every pattern as of a dataset like the mean of the training datasets."""
+    return model.score(pattern_grid(len(model.voters)), streamed=True)
 
 
 def joined(sql_file, votes, voters, engine):
@@ -179,7 +188,9 @@ def test_seven_domains_score_the_eighth_alike_by_every_way(data_home, monkeypatc
     assert len(np.unique(p)) > 3
     by_api = model.score(eighth[list(model.voter_names)].fillna(-1))
     np.testing.assert_allclose(by_api, p, rtol=0, atol=1e-12)
-    assert export([str(tmp_path / "model.json"), "--to", "sql", "--out", str(tmp_path / "model.sql")]) == 0
+    words = ["--votes", str(tmp_path / "eighth.parquet"), "--out", str(tmp_path / "mine.json")]
+    assert adapt([str(tmp_path / "model.json"), *words]) == 0
+    assert export([str(tmp_path / "mine.json"), "--to", "sql", "--out", str(tmp_path / "model.sql")]) == 0
     for engine in ("sqlite", "duckdb"):
         by_sql = joined(tmp_path / "model.sql", eighth, model.voter_names, engine)
         np.testing.assert_allclose(by_sql, p, rtol=0, atol=1e-12)
@@ -193,7 +204,7 @@ def test_every_pattern_has_its_probability_in_sql(here, tmp_path, engine):
     model = load(here / "model.json")
     patterns = pd.DataFrame(pattern_grid(3), columns=list(model.voter_names)).astype("Int8").replace(-1, pd.NA)
     found = joined(out, patterns, model.voter_names, engine)
-    np.testing.assert_allclose(found, model.table, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found, streamed(model), rtol=0, atol=1e-12)
 
 
 def test_the_join_that_the_file_tells_is_one_that_works(here, tmp_path):
@@ -208,7 +219,7 @@ def test_the_join_that_the_file_tells_is_one_that_works(here, tmp_path):
     rows.mask(rows == -1, None).to_sql("votes", connection, index=False)
     found = sorted(row[-1] for row in connection.execute("\n".join(told)))
     connection.close()
-    np.testing.assert_allclose(found, np.sort(model.table), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found, np.sort(streamed(model)), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
@@ -221,7 +232,7 @@ def test_the_table_as_a_file(here, tmp_path, kind):
     assert list(table) == [*model.voter_names, "p_consistent"]
     assert np.array_equal(table.iloc[:, :3].isna(), pattern_grid(3) == -1)
     assert np.array_equal(table.iloc[:, :3].fillna(-1), pattern_grid(3))
-    assert np.array_equal(table["p_consistent"], model.table)
+    np.testing.assert_allclose(table["p_consistent"], streamed(model), rtol=0, atol=1e-12)
 
 
 def test_names_are_quoted_in_sql(tmp_path):
@@ -238,17 +249,28 @@ def test_names_are_quoted_in_sql(tmp_path):
 
 
 def test_explain_an_item_and_votes_by_hand(here, capsys):
-    """Both say the same of the same votes; JSON holds the numbers."""
+    """An item as `deep score` scores it in its table, votes by hand as a text by itself; the votes add the same."""
     table = pd.read_parquet(here / "votes.parquet")
     model = load(here / "model.json")
     row = table.iloc[5]
     words = ["--votes", str(here / "votes.parquet"), "--item", row["item_id"], "--dataset", row["dataset"]]
     assert explain([str(here / "model.json"), *words, "--json"]) == 0
     by_item = json.loads(capsys.readouterr().out)
+    found = scored(here, "--votes", here / "votes.parquet").iloc[5]
+    assert [by_item[name] for name in ("p_consistent", "p_low", "p_high")] == pytest.approx(
+        found[["p_consistent", "p_low", "p_high"]].tolist(), abs=1e-12
+    )
     votes = {name: row[name] for name in model.voter_names}
     given = [f"{name}={'none' if pd.isna(vote) else vote}" for name, vote in votes.items()]
+    capsys.readouterr()
     assert explain([str(here / "model.json"), "--json", *(w for g in given for w in ("--vote", g))]) == 0
-    assert json.loads(capsys.readouterr().out) == by_item
+    by_hand = json.loads(capsys.readouterr().out)
+    pattern = [[-1 if pd.isna(vote) else vote for vote in votes.values()]]
+    assert by_hand["p_consistent"] == pytest.approx(model.score(pattern, streamed=True)[0], abs=1e-12)
+    parts = [[part["shapley"] for part in one["contributions"]] for one in (by_item, by_hand)]
+    np.testing.assert_allclose(parts[0], parts[1], atol=1e-9)
+    odds = np.log([by_item[name] / (1 - by_item[name]) for name in ("p_consistent", "p_without_votes")])
+    assert sum(parts[0]) == pytest.approx(odds[0] - odds[1])
     assert by_item["p_low"] < by_item["p_consistent"] < by_item["p_high"]
     assert explain([str(here / "model.json"), "--vote", f"{model.voter_names[0]}=1"]) == 0
     said = capsys.readouterr().out

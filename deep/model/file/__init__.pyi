@@ -1,4 +1,5 @@
 from ._chain_scorer import ChainScorer as ChainScorer
+from ._columns import check_scores_given as check_scores_given
 from ._columns import other_columns as other_columns
 from ._columns import scores_for as scores_for
 from ._explain import Contribution as Contribution

@@ -1,0 +1,252 @@
+"""`deep adapt`, `estimate`, `label-next`, `select` and `score`: from a new dataset to a decision."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from deep.datasets import read_votes
+from deep.model import SHARE_METHODS, fit, load, pattern_grid
+from tests.deep_commands import adapt, estimate, export, label_next, score, select
+from tests.experiments.simulated_panel import NEW, simulated, table
+
+CHAIN = {"sizes": [5], "ensembler": "LogisticRegression", "calibrator": "platt"}
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """Return a folder: a chain, a pool, votes on a new dataset, and labels of half of it."""
+    folder = tmp_path_factory.mktemp("few")
+    votes = simulated()
+    new = votes.datasets == NEW
+    train, fresh = votes.rows(~new), votes.rows(new)
+    fit(train, **CHAIN).save(folder / "model.json")
+    fit(train).save(folder / "pool.json")
+    table(fresh, folder / "new.csv")
+    table(votes, folder / "all.csv", labels=True)
+    half = np.arange(len(fresh.labels)) % 2 == 0
+    table(fresh.rows(half), folder / "half.csv", labels=True)
+    return folder
+
+
+def run(command, capsys, *words):
+    """Run a command with --json, and return what it says."""
+    assert command([*map(str, words), "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def scored(folder, capsys, model, *words):
+    """Return the scores of the new dataset."""
+    run(score, capsys, model, *words, "--out", folder / "scores.parquet")
+    return pd.read_parquet(folder / "scores.parquet")
+
+
+@pytest.mark.parametrize("name", ["model", "pool"])
+def test_each_dataset_is_scored_at_its_estimated_prior(home, tmp_path, capsys, name):
+    """P at the prior that is printed, and the same P whether the dataset stands alone or among others."""
+    model = home / f"{name}.json"
+    found = run(score, capsys, model, "--votes", home / "all.csv", "--out", tmp_path / "all.csv")
+    prior = found["priors"][NEW]
+    assert len(found["priors"]) == 12
+    assert prior["low"] < prior["estimate"] < prior["high"]
+    among = pd.read_csv(tmp_path / "all.csv").query("dataset == @NEW")
+    alone = scored(tmp_path, capsys, model, "--votes", home / "new.csv")
+    np.testing.assert_allclose(alone["p_consistent"], among["p_consistent"], atol=1e-12)
+    given = scored(tmp_path, capsys, model, "--votes", home / "new.csv", "--prior", prior["estimate"])
+    np.testing.assert_allclose(given["p_consistent"], alone["p_consistent"], atol=1e-12)
+    half = scored(tmp_path, capsys, model, "--votes", home / "new.csv", "--prior", 0.5)
+    np.testing.assert_allclose(half["p_consistent"], half["p_uniform"], atol=1e-12)
+    assert ((alone["p_low"] < alone["p_consistent"]) & (alone["p_consistent"] < alone["p_high"])).all()
+    assert score([str(model), "--votes", str(home / "new.csv"), "--out", str(tmp_path / "x.csv")]) == 0
+    assert capsys.readouterr().out.startswith(f"{NEW}: {100 * prior['estimate']:.1f} % consistent, 90 % interval ")
+
+
+def test_label_next_proposes_what_has_no_label(home, tmp_path, capsys):
+    """As many items as asked for, none twice, none that has a label; fewer points off with them than without."""
+    words = home / "model.json", "--votes", home / "new.csv", "--n", 30
+    for strategy in ("random", "spread", "design"):
+        found = run(label_next, capsys, *words, "--strategy", strategy, "--out", tmp_path / "next.csv")
+        items = [item["item_id"] for item in found["items"]]
+        assert len(set(items)) == 30
+        assert found["expected_error_after"] < found["expected_error_before"]
+        assert pd.read_csv(tmp_path / "next.csv")["label"].isna().all()
+
+
+def test_label_next_says_how_many_labels_the_canary_needs(home, capsys):
+    """The more, the surer one wants to be; a number that all items do not reach is said to be that."""
+    found = run(label_next, capsys, home / "model.json", "--votes", home / "new.csv")
+    needed = [found["labels_needed"][power] or np.inf for power in ("0.5", "0.8", "0.9")]
+    assert 2 <= needed[0] <= needed[1] <= needed[2]
+    assert label_next([str(home / "model.json"), "--votes", str(home / "new.csv")]) == 0
+    said = capsys.readouterr().out
+    assert f"by the chance of finding it: {needed[0]} for 50%" in said
+
+
+def test_label_next_passes_over_labeled_items(home, capsys):
+    """Of a half that has labels none is left to propose."""
+    assert label_next([str(home / "model.json"), "--votes", str(home / "half.csv")]) == 2
+    assert "from 1 to 0, the unlabeled items" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["model", "pool"])
+def test_adapt_without_labels_keeps_what_the_votes_say(home, tmp_path, capsys, name):
+    """Votes on the dataset are scored as before; a single row is scored as one of it; the change is said."""
+    model = home / f"{name}.json"
+    found = run(adapt, capsys, model, "--votes", home / "new.csv", "--out", tmp_path / "mine.json")
+    assert (found["dataset"], found["n"], found["correction"]) == (NEW, 267, None)
+    before = scored(tmp_path, capsys, model, "--votes", home / "new.csv")
+    after = scored(tmp_path, capsys, tmp_path / "mine.json", "--votes", home / "new.csv")
+    pd.testing.assert_frame_equal(before, after)
+    mine = load(tmp_path / "mine.json")
+    rows = mine.select(read_votes(home / "new.csv"))[:7]
+    np.testing.assert_allclose(mine.score(rows, streamed=True), after["p_consistent"][:7], atol=1e-12)
+    assert found["p_mean"]["adapted"] == pytest.approx(after["p_consistent"].mean())
+    streamed = load(model).score(load(model).select(read_votes(home / "new.csv")), streamed=True)
+    assert found["p_change"] == pytest.approx(np.abs(streamed - after["p_consistent"]).mean())
+
+
+def test_an_adapted_pool_is_a_table(home, tmp_path, capsys):
+    """Every pattern of up to ten voters, with the P that the adapted model gives it."""
+    five = simulated()
+    names = five.voter_names[:5]
+    votes = pd.read_csv(home / "all.csv")[["dataset", "item_id", "label", *names]]
+    (votes.query("dataset != @NEW")).to_csv(tmp_path / "train.csv", index=False)
+    fit(read_votes(tmp_path / "train.csv")).save(tmp_path / "pool.json")
+    words = "--votes", home / "new.csv", "--labels", home / "half.csv"
+    found = run(adapt, capsys, tmp_path / "pool.json", *words, "--out", tmp_path / "mine.json")
+    assert found["table"]
+    words = ["--to", "csv", "--out", str(tmp_path / "table.csv")]
+    assert export([str(tmp_path / "mine.json"), *words]) == 0
+    capsys.readouterr()
+    exported = pd.read_csv(tmp_path / "table.csv").fillna(-1).astype(dict.fromkeys(names, int))
+    assert np.array_equal(exported[list(names)], pattern_grid(5))
+    after = scored(tmp_path, capsys, tmp_path / "mine.json", "--votes", home / "new.csv")
+    joined = pd.read_csv(home / "new.csv").merge(exported, on=list(names), how="left")
+    np.testing.assert_allclose(joined["p_consistent"], after["p_consistent"], atol=1e-12)
+
+
+def test_adapt_moves_the_model_to_the_labels(home, tmp_path, capsys):
+    """The corrected model is a model like any other, without a prior of its own to give, and adapted once."""
+    words = home / "model.json", "--labels", home / "half.csv", "--votes", home / "new.csv"
+    found = run(adapt, capsys, *words, "--out", tmp_path / "mine.json")
+    correction = found["correction"]
+    assert correction["n_labels"] == found["labels"]["n"] == 134
+    model, mine = load(home / "model.json"), load(tmp_path / "mine.json")
+    votes = read_votes(home / "new.csv")
+    p = model.score(votes)
+    moved = correction["intercept"] + correction["slope"] * np.log(p / (1 - p))
+    np.testing.assert_allclose(mine.score(votes), 1 / (1 + np.exp(-moved)), atol=1e-9)
+    low, high = mine.intervals(votes).T
+    assert ((low <= mine.score(votes)) & (mine.score(votes) <= high)).all()
+    assert found["interval_width"]["after"] < found["interval_width"]["before"]
+    assert found["prior"]["estimate"] == pytest.approx(mine.prior.estimate)
+    words = [tmp_path / "mine.json", "--votes", home / "new.csv", "--out", tmp_path / "x.csv"]
+    assert score([*map(str, words), "--prior", "0.3"]) == 2
+    assert "`prior` must not be given: the model was corrected by labels" in capsys.readouterr().err
+    words = [tmp_path / "mine.json", "--votes", home / "new.csv", "--out", tmp_path / "again.json"]
+    assert adapt([*map(str, words)]) == 2
+    assert f"`model` must be one for any dataset. Got one for {NEW!r}" in capsys.readouterr().err
+    assert label_next([str(tmp_path / "mine.json"), "--votes", str(home / "new.csv")]) == 2
+    assert "Got one with 134 of them" in capsys.readouterr().err
+
+
+def test_labels_beside_the_votes_are_not_used(home, tmp_path, capsys):
+    """Of a table of several datasets the one is adapted to that the labels are of, and by no other labels."""
+    models = []
+    for i, votes in enumerate(("new.csv", "all.csv")):
+        words = home / "model.json", "--votes", home / votes, "--labels", home / "half.csv"
+        found = run(adapt, capsys, *words, "--out", tmp_path / f"{i}.json")
+        models.append({**found, "out": None})
+    assert models[0] == models[1]
+
+
+def test_a_model_of_another_dataset_is_said_to_be_one(home, tmp_path, capsys):
+    """Scores of other datasets stand at the target's prior, with a warning."""
+    run(adapt, capsys, home / "model.json", "--votes", home / "new.csv", "--out", tmp_path / "mine.json")
+    found = run(score, capsys, tmp_path / "mine.json", "--votes", home / "all.csv", "--out", tmp_path / "s.csv")
+    warned = {name for name, prior in found["priors"].items() if prior["warning"]}
+    assert warned == set(found["priors"]) - {NEW}
+
+
+def test_estimate_from_votes_and_with_labels(home, capsys):
+    """Without labels the prior of each dataset; with them every method, best first, and an interval around each."""
+    words = home / "model.json", "--votes", home / "all.csv"
+    every = run(estimate, capsys, *words)["datasets"]
+    assert len(every) == 12
+    assert {share["method"] for row in every for share in row["shares"]} == {"model"}
+    (one,) = run(estimate, capsys, *words, "--labels", home / "half.csv")["datasets"]
+    assert (one["dataset"], one["n"], one["labels"]) == (NEW, 267, 134)
+    methods = [share["method"] for share in one["shares"]]
+    assert methods == [name for name in SHARE_METHODS if name != "model"]
+    assert all(share["low"] <= share["estimate"] <= share["high"] for share in one["shares"])
+    truth = simulated()
+    share = truth.labels[truth.datasets == NEW].mean()
+    assert abs(one["shares"][0]["estimate"] - share) < 0.1
+    labels = pd.read_csv(home / "half.csv")["label"]
+    assert one["shares"][2]["estimate"] == pytest.approx(labels.mean())
+    assert estimate([*map(str, words), "--labels", str(home / "half.csv")]) == 0
+    assert "267 items, 134 of them labeled" in capsys.readouterr().out
+
+
+def test_estimate_of_a_corrected_model_is_what_its_labels_told(home, tmp_path, capsys):
+    """The prior in its file, and not the one from before the labels."""
+    words = "--votes", home / "new.csv", "--labels", home / "half.csv"
+    run(adapt, capsys, home / "model.json", *words, "--out", tmp_path / "mine.json")
+    (with_labels,) = run(estimate, capsys, home / "model.json", *words)["datasets"]
+    (alone,) = run(estimate, capsys, tmp_path / "mine.json", "--votes", home / "new.csv")["datasets"]
+    expected = with_labels["shares"][0]
+    assert [alone["shares"][0][key] for key in ("estimate", "low", "high")] == pytest.approx(
+        [expected[key] for key in ("estimate", "low", "high")]
+    )
+    assert "labels told" in alone["shares"][0]["how"]
+
+
+def test_select_says_whether_it_guarantees(home, tmp_path, capsys):
+    """With labels a guarantee, without them none; an easy target decides more than a hard one."""
+    words = home / "model.json", "--votes", home / "new.csv", "--out", tmp_path / "d.csv"
+    easy = run(select, capsys, *words, "--labels", home / "half.csv", "--accuracy", "0.55")
+    assert easy["guaranteed"]
+    assert easy["labels"] == 134
+    assert pd.read_csv(tmp_path / "d.csv")["decision"].notna().sum() == easy["decided"]
+    hard = run(select, capsys, *words, "--labels", home / "half.csv", "--accuracy", "0.99")
+    assert hard["confidence"] is None
+    assert pd.read_csv(tmp_path / "d.csv")["decision"].isna().all()
+    none = run(select, capsys, *words, "--accuracy", "0.65")
+    assert not none["guaranteed"]
+    assert 0 < none["datasets_held"] <= none["datasets"] == 11
+    assert select([str(word) for word in words] + ["--accuracy", "0.65"]) == 0
+    assert "NOT guaranteed under shift" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("command", "words", "message"),
+    [
+        (adapt, ["--votes", "new.csv", "--labels", "new.csv", "--out", "x.json"], "`labels` must have a column label"),
+        (adapt, ["--votes", "all.csv", "--out", "x.json"], "`votes` must be of one dataset"),
+        (adapt, ["--votes", "all.csv", "--labels", "all.csv", "--out", "x.json"], "`labels` must be of one dataset"),
+        (adapt, ["--votes", "new.csv", "--labels", "half.csv", "--out", "x.txt"], "`out` must end in .json"),
+        (adapt, ["--votes", "new.csv", "--scores", "new.csv", "--out", "x.json"], "`scores` must not be given"),
+        (estimate, ["--votes", "new.csv", "--labels", "new.csv"], "`labels` must have a column label"),
+        (label_next, ["--votes", "new.csv", "--n", "1000"], "`n` must be a whole number from 1 to 267"),
+        (select, ["--votes", "new.csv", "--accuracy", "1.5"], "`accuracy` must lie strictly"),
+        (score, ["--votes", "new.csv", "--scores", "new.csv", "--out", "x.csv"], "`scores` must not be given"),
+        (score, ["--votes", "new.csv", "--prior", "1.5", "--out", "x.csv"], "`prior` must lie strictly"),
+    ],
+)
+def test_bad_input(command, words, message, home, monkeypatch, capsys):
+    """One line, exit 2, nothing written."""
+    monkeypatch.chdir(home)
+    before = sorted(path.name for path in home.iterdir())
+    assert command(["model.json", *words]) == 2
+    assert capsys.readouterr().err.startswith(f"error: {message}")
+    assert sorted(path.name for path in home.iterdir()) == before
+
+
+@pytest.mark.parametrize("command", [adapt, estimate, label_next, select])
+def test_help_has_examples(command, capsys):
+    """Under a description."""
+    with pytest.raises(SystemExit) as caught:
+        command(["--help"])
+    assert caught.value.code == 0
+    assert "\n  deep " in capsys.readouterr().out.partition("examples:")[2]

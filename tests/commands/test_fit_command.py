@@ -1,0 +1,151 @@
+"""`deep fit` for every user: the regime is chosen by what is given, and said."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from deep.datasets import read_labels, read_scores, read_votes
+from deep.model import fit as fit_model
+from deep.model import load
+from tests.commands.model_case import frame_of, refused
+from tests.deep_commands import adapt, check, estimate, fit, score
+from tests.model.fitted import small_votes
+
+ROWS = 120
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory):
+    """Return a folder: votes and soft scores on five datasets, of which four are labeled, and labels of the fifth."""
+    folder = tmp_path_factory.mktemp("fit")
+    table = frame_of(small_votes(("a", "b", "c", "d", "mine"), n_voters=4))
+    table.query("dataset != 'mine'").to_csv(folder / "others.csv", index=False)
+    mine = table.query("dataset == 'mine'")
+    mine.to_csv(folder / "labeled.csv", index=False)
+    mine.drop(columns="label").to_csv(folder / "mine.csv", index=False)
+    for n in (6, 60):
+        mine[["dataset", "item_id", "label"]].head(n).to_csv(folder / f"{n}.csv", index=False)
+    rng = np.random.default_rng(1)
+    soft = table[["dataset", "item_id"]].assign(grade=table["label"].astype(int) + rng.normal(0, 0.6, len(table)))
+    soft.to_csv(folder / "scores.csv", index=False)
+    return folder
+
+
+def fitted(here, capsys, tmp_path, *words):
+    """Return what the command says, and its model."""
+    names = [str(here / word) if str(word).endswith(".csv") else str(word) for word in words]
+    out = tmp_path / "model.json"
+    assert fit([*names, "--out", str(out), "--jobs", "1", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert fit([*names, "--out", str(out), "--jobs", "1"]) == 0
+    lines = capsys.readouterr().out
+    assert lines.startswith(f"{said['what']}: {said['why']}\n")
+    assert all(line in lines for line in (*said["members"], *said["notes"], *said["said"]))
+    return said, load(out)
+
+
+REGIMES = {
+    "pool": (["others.csv"], "pool", None, "with 4 labeled datasets"),
+    "average": (["others.csv", "--only", "a,b"], "average", None, "with 2 labeled datasets nothing can be chosen"),
+    "one": (["others.csv", "--only", "a"], "average", None, "with 1 labeled dataset nothing can be chosen"),
+    "own": (["mine.csv", "--labels", "60.csv"], "own-labels", "mine", "labels of one dataset alone"),
+    "few": (["mine.csv", "--labels", "6.csv"], "votes", "mine", "the labels are too few to learn from"),
+    "none": (["mine.csv"], "votes", None, "there is no label"),
+    "both": (["others.csv", "mine.csv", "--labels", "60.csv"], "pool", "mine", "with 4 labeled datasets"),
+    "asked": (["others.csv", "--ensembler", "Average"], "average", None, "with 4 labeled datasets"),
+}
+
+
+@pytest.mark.parametrize("name", REGIMES)
+def test_the_regime_is_chosen_by_what_is_given_and_said(here, capsys, tmp_path, name):
+    """And the model is one that every other command takes."""
+    words, method, target, why = REGIMES[name]
+    said, model = fitted(here, capsys, tmp_path, *words)
+    assert (said["method"], said["target"]) == (method, target) == (model.method, model.target)
+    assert why in said["why"]
+    prior = said["prior"]
+    assert 0 < prior["low"] < prior["estimate"] < prior["high"] < 1
+    file, mine = str(tmp_path / "model.json"), str(here / "mine.csv")
+    labels = ["--labels", str(here / "60.csv")]
+    out = tmp_path / "scores.parquet"
+    assert score([file, "--votes", mine, "--out", str(out)]) == 0
+    np.testing.assert_allclose(pd.read_parquet(out)["p_consistent"], model.score(read_votes(mine)), atol=1e-12)
+    assert estimate([file, "--votes", mine, *labels]) == 0
+    assert check([file, "--votes", mine, *labels]) in (0, 1)
+    assert adapt([file, "--votes", mine, *labels, "--out", str(tmp_path / "m.json")]) == (0 if target is None else 2)
+
+
+def test_the_pool_says_its_weights(here, capsys, tmp_path):
+    """They sum to one; members of no weight have no line."""
+    said, model = fitted(here, capsys, tmp_path, "others.csv")
+    assert sum(said["chosen"]["weights"].values()) == pytest.approx(1)
+    assert sum("weight" in line for line in said["members"]) == sum(
+        w >= 0.005 for w in said["chosen"]["weights"].values()
+    )
+    assert set(said["left_out_scores"]["datasets"]) == set(said["training_datasets"]) == {"a", "b", "c", "d"}
+    assert said["left_out_scores"]["mean"]["ece_floor"] > 0
+    assert model.report["provenance"]["votes"] == ["others.csv"]
+
+
+def test_labels_of_the_target_correct_the_model_of_the_others(here, capsys, tmp_path):
+    """As in Python; labels beside the votes of the target are not used, and those of others are."""
+    words = ["others.csv", "mine.csv", "--labels", "60.csv"]
+    said, model = fitted(here, capsys, tmp_path, *words)
+    assert said["correction"]["n"] == 60
+    assert any("corrected by 60 labels of mine" in line for line in said["said"])
+    other, same = fitted(here, capsys, tmp_path, "others.csv", "labeled.csv", "--labels", "60.csv")
+    assert other["correction"] == said["correction"]
+    votes = read_votes([here / "others.csv", here / "mine.csv"])
+    table = read_labels(here / "60.csv")
+    known = dict(zip(table.example_ids, table.labels, strict=True))
+    votes.labels[votes.datasets == "mine"] = [
+        known.get(item, -1) for item in votes.example_ids[votes.datasets == "mine"]
+    ]
+    expected = fit_model(votes, target="mine")
+    mine = votes.rows(own)
+    for found in (model, same):
+        np.testing.assert_allclose(found.score(mine), expected.score(mine), atol=1e-12)
+
+
+def test_soft_scores_are_learned_from_and_scored(here, capsys, tmp_path):
+    """With the target's labels too; a model of scores wants scores, and the pool alone learns from them."""
+    words = ["others.csv", "mine.csv", "--scores", "scores.csv", "--labels", "60.csv"]
+    said, model = fitted(here, capsys, tmp_path, *words)
+    assert said["scores"] == ["grade"]
+    assert model.score_names == ("grade",)
+    file, mine, soft = str(tmp_path / "model.json"), str(here / "mine.csv"), str(here / "scores.csv")
+    out = tmp_path / "s.parquet"
+    assert score([file, "--votes", mine, "--scores", soft, "--out", str(out)]) == 0
+    grades = read_scores(soft)
+    expected = model.score(read_votes(mine), scores=grades.scores[grades.datasets == "mine"])
+    np.testing.assert_allclose(pd.read_parquet(out)["p_consistent"], expected, atol=1e-12)
+    words = [file, "--votes", mine, "--labels", str(here / "60.csv")]
+    assert estimate([*words, "--scores", soft]) == 0
+    capsys.readouterr()
+    assert "`scores` must be given with a model that was fitted on them: grade" in refused(capsys, estimate, *words)
+    assert "grade" in refused(capsys, score, file, "--source-text", "a", "--claim-text", "b")
+    said, model = fitted(here, capsys, tmp_path, "others.csv", "--only", "a", "--scores", "scores.csv")
+    assert said["scores"] == []
+    assert any(line.startswith("scores not used: grade") for line in said["said"])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "`VOTES` or `simulated` must be given. Got neither."),
+        (["others.csv", "--simulated"], "`VOTES` or `simulated` must be given. Got both."),
+        (["mine.csv", "--sizes", "3"], "`votes` must have labeled rows of other datasets for the options given"),
+        (["others.csv", "--labels", "60.csv"], "`labels` must share items with `votes`"),
+        (["others.csv", "--labels", "others.csv"], "`labels` must be of one dataset, your own. Got a, b, c, d."),
+        (["others.csv", "--ensembler", "Pool", "--sizes", "3"], "`ensembler` must be 'Pool' alone"),
+        (["others.csv", "--ensembler", "Swarm"], "`ensembler` must be one of"),
+        (["others.csv", "--only", "a", "--ensembler", "Pool"], "`ensembler` must not be 'Pool' of fewer than"),
+    ],
+)
+def test_what_does_not_fit_is_refused(here, capsys, tmp_path, words, message):
+    """One line, status 2, nothing written."""
+    given = [str(here / word) if word.endswith(".csv") else word for word in words]
+    assert message in refused(capsys, fit, *given, "--out", tmp_path / "m.json")
+    assert list(tmp_path.iterdir()) == []
