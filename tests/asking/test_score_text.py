@@ -80,7 +80,7 @@ def test_examples_are_judged_as_deep_votes_judges_them(asked, capsys):
     model = load(asked / "model.json")
     matrix = [[-1 if j["vote"] is None else j["vote"] for j in row["judges"]] for row in found]
     assert [j["judge"] for j in found[0]["judges"]] == list(model.voter_names)
-    assert np.array_equal([row["p_consistent"] for row in found], model.predict(np.array(matrix)))
+    assert np.array_equal([row["p_consistent"] for row in found], model.score(np.array(matrix), streamed=True))
     assert np.array_equal(by_table["p_consistent"], [row["p_consistent"] for row in found])
 
 
@@ -95,11 +95,11 @@ def test_what_deep_votes_asked_is_not_asked_again(tmp_path, capsys):
         fitted = ["--sizes", "all", *QUICK[2:]]
         assert fit([str(table), "--out", str(tmp_path / "model.json"), *fitted]) == 0
         bought = server.count
-        found = scored(tmp_path, "--input", news, *common)
+        found = scored(tmp_path, "--input", news, *common, "--prior", "0.5")
         assert server.count == bought
     model = load(tmp_path / "model.json")
     assert model.voters[0].details["parameters"]["temperature"] == 0.3
-    expected = scored(tmp_path, "--votes", table, out="v.parquet")
+    expected = scored(tmp_path, "--votes", table, "--prior", "0.5", out="v.parquet")
     pd.testing.assert_frame_equal(found, expected)
 
 
@@ -129,8 +129,8 @@ def test_an_encoder_is_loaded_as_it_was(tmp_path, capsys):
     assert votes([str(news), *judges, "--out", str(table), "--max-failure-rate", "1"]) == 0
     fitted = ["--sizes", "all", "--max-failure-rate", "1", *QUICK[2:]]
     assert fit([str(table), "--out", str(tmp_path / "model.json"), *fitted]) == 0
-    found = scored(tmp_path, "--input", news, "--encoder", folder)
-    pd.testing.assert_frame_equal(found, scored(tmp_path, "--votes", table, out="v.parquet"))
+    found = scored(tmp_path, "--input", news, "--encoder", folder, "--prior", "0.5")
+    pd.testing.assert_frame_equal(found, scored(tmp_path, "--votes", table, "--prior", "0.5", out="v.parquet"))
     assert load_encoder(folder).voter() in load(tmp_path / "model.json").voter_names
     save_classifier(folder, order=[2, 1, 0])
     capsys.readouterr()
@@ -148,6 +148,8 @@ def test_a_pair_is_explained(lexical, tmp_path, capsys):
     said = capsys.readouterr().out
     assert said.startswith("P(consistent) = 0.")
     assert "90 % interval" in said
+    prior = 100 * load(lexical).prior.estimate
+    assert f"P is for texts of which {prior:.1f} % are consistent: the mean of the training datasets\n" in said
     assert f"{NUMBERS}: 0. The source lacks numbers of the claim: 130." in said
     files = ["--source", str(tmp_path / "source.txt"), "--claim", str(tmp_path / "claim.txt")]
     assert score([str(lexical), *files]) == 0

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from deep._odds import at_prior
 from deep.asking._sequential_policy import training_patterns
 from deep.asking._sequential_score import COLUMNS
 from deep.features.lexical import LEXICAL
@@ -114,8 +115,9 @@ def test_the_decisions_are_those_of_the_whole_panel(tmp_path, seed):
     assert requests < 4 * len(few)
     assert asked < attempts
     assert [row["n_asked"] for row in few] == expected.calls.tolist()
-    assert [row["decision"] for row in few] == [int(row["p_consistent"] >= 0.5) for row in whole]
-    np.testing.assert_allclose([row["p_consistent"] for row in few], expected.p)
+    assert [row["decision"] for row in few] == [int(row["p_uniform"] >= 0.5) for row in whole]
+    uniform = at_prior(np.array([row["p_consistent"] for row in few]), 1 - panel.model.prior.estimate)
+    np.testing.assert_allclose(uniform, expected.p)
     assert panel.read("again.jsonl") == few
     for row, full in zip(few, whole, strict=True):
         said = {judge["judge"]: judge for judge in full["judges"]}
@@ -164,7 +166,7 @@ def test_what_asks_nobody_is_heard_first(tmp_path):
     assert [row["n_asked"] for row in few] == expected.calls.tolist()
     assert min(expected.calls) < 3
     assert all({judge["judge"] for judge in row["judges"]} >= set(CHECKS) for row in few)
-    decided = [row["p_consistent"] >= 0.5 for row in panel.read("whole.jsonl")]
+    decided = [row["p_uniform"] >= 0.5 for row in panel.read("whole.jsonl")]
     assert [bool(row["decision"]) for row in few] == decided
     requests = rows(tmp_path / "few.jsonl.ledger.sqlite", "SELECT count(*) FROM requests")[0][0]
     assert requests == expected.calls.sum()
