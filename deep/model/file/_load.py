@@ -1,55 +1,19 @@
 """Read a model file: JSON that is checked before it is believed."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar, cast
+from typing import NoReturn
 
 import numpy as np
-import numpy.typing as npt
 
-from deep._checks import Floats
 from deep._files import read_bytes
-from deep._names import check_name
-from deep._odds import P_MIN
-from deep.calibration import CALIBRATOR_CLASSES
-from deep.ensembles import ENSEMBLER_NAMES
 from deep.exceptions import InputError
-from deep.features import Cells
-from deep.model.chain import RECIPES, ChainSpec, KeptCells, Weighting
 from deep.model.file._chain_scorer import ChainScorer
-from deep.model.file._document import FORMAT, REPORT, SCHEMA_VERSION, checksum
-from deep.model.file._model import METHODS, Model
-from deep.model.file._table import Table, patterns_from_text
+from deep.model.file._document import FORMAT, SCHEMA_VERSION, checksum
+from deep.model.file._model import Model
+from deep.model.file._read import Entry, from_document, sized
 from deep.model.file._versions import library_versions
-from deep.model.file._voters import Voter
-from deep.model.linear import Linear
-from deep.model.pool import (
-    Blend,
-    Part,
-    ScoreForest,
-    Scorer,
-    ScoreSum,
-    Standardizer,
-    Trees,
-    VoteForest,
-    VoteSum,
-)
-from deep.model.target import (
-    Correction,
-    FixedPrior,
-    LearnedPrior,
-    LeftOut,
-    Misfit,
-    PriorEstimate,
-    PriorRule,
-    ShiftedPrior,
-)
-
-Known = TypeVar("Known")
-
-Entry = Mapping[str, Any]
-"""An object of the file, of which nothing is known before it is checked."""
 
 LARGEST = 1 << 28
 """Bytes of a model file."""
@@ -104,7 +68,7 @@ def load(path: str | Path) -> Model:
     try:
         model = from_document(content)
     except KeyError as error:
-        raise _refused(path, f"no key {error.args[0]!r}") from None
+        raise _refused(path, f"no key {' in '.join(map(repr, error.args))}") from None
     except (AttributeError, IndexError, OverflowError, TypeError, ValueError) as error:
         raise _refused(path, f"content that no model has: {str(error).splitlines()[0].rstrip('.')}") from None
     if model.chain is not None and model.chain.table is None:
@@ -162,8 +126,9 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
 def _check_refit(chain: ChainScorer, content: Entry, path: Path) -> None:
     """Check that a chain fitted again gives the probabilities in its file."""
     try:
-        stored = np.array(content["parts"][0]["scorer"]["cells"]["p"], dtype=np.float64)
-        gap = float(np.abs(chain.predict(chain.kept.joint.patterns) - stored).max())
+        patterns = chain.kept.joint.patterns
+        stored = sized(content["parts"][0]["scorer"]["cells"]["p"], len(patterns), "cells.p")
+        gap = float(np.abs(chain.predict(patterns) - stored).max())
     except (KeyError, TypeError, ValueError) as error:
         raise _refused(path, f"no usable probabilities of its training cells ({error})") from None
     if not gap <= TOLERANCE:
@@ -171,247 +136,3 @@ def _check_refit(chain: ChainScorer, content: Entry, path: Path) -> None:
         names = [f"{n} {v} (here {here.get(n, 'none')})" for n, v in content["versions"].items() if here.get(n) != v]
         versions = ", ".join(names) or "the same library versions"
         raise _refused(path, f"probabilities that differ by {gap:.1g} when fitted again, with {versions}", "Fit anew.")
-
-
-def from_document(content: Entry) -> Model:
-    """Return the model that a file's content describes.
-
-    Raises
-    ------
-    KeyError, TypeError, ValueError
-        The content is not what `Model.document` returns.
-    """
-    for name, kind in REPORT.items():
-        _expect(isinstance(content[name], kind), f"{name} must be a {kind.__name__}")
-    voters = tuple(Voter(_text(row["name"], "voters"), dict(row["details"])) for row in content["voters"])
-    names = tuple(voter.name for voter in voters)
-    _expect(0 < len(voters) == len(set(names)), "voters must be named once each")
-    score_names = tuple(_text(name, "score_names") for name in content["score_names"])
-    _expect(len(set(score_names)) == len(score_names), "score_names must be named once each")
-    parts = tuple(_part(row, names, len(score_names)) for row in content["parts"])
-    _expect(bool(parts), "parts must not be empty")
-    contexts = _sized(content["contexts"], len(parts), "contexts")
-    misfit, target = _misfit(content["misfit"]), content["target"]
-    return Model(
-        voters=voters,
-        score_names=score_names,
-        method=_one_of(content["method"], METHODS, "method"),
-        blend=Blend(parts),
-        prior_rule=_rule(content["prior"], len(parts)),
-        misfit=misfit,
-        contexts=contexts,
-        cells=_cells(content["training_cells"], names),
-        left_out={_text(name, "left_out"): _left_out(one) for name, one in content["left_out"].items()},
-        report={name: content[name] for name in REPORT},
-        target=None if target is None else _text(target, "target"),
-        correction=_correction(content["correction"], misfit),
-    )
-
-
-def _part(row: Entry, names: tuple[str, ...], n_scores: int) -> Part:
-    numbers = (_number(row[term], f"parts.{term}") for term in ("intercept", "slope", "context"))
-    return Part(_text(row["name"], "parts"), _scorer(row["scorer"], names, n_scores), *numbers)
-
-
-def _scorer(values: Entry, names: tuple[str, ...], n_scores: int) -> Scorer:
-    """Return the scorer of one part."""
-    kind = _one_of(values["kind"], ("chain", "score-forest", "score-sum", "vote-forest", "vote-sum"), "kind")
-    if kind == "vote-sum":
-        ones, zeros = (_sized(values[name], len(names), f"scorer.{name}") for name in ("ones", "zeros"))
-        return VoteSum(Linear(_number(values["intercept"], "scorer.intercept"), ones, zeros))
-    if kind == "vote-forest":
-        return VoteForest(_trees(values["trees"], len(names)))
-    if kind == "score-forest":
-        return ScoreForest(_standardizer(values["standardizer"], n_scores), _trees(values["trees"], n_scores))
-    if kind == "score-sum":
-        columns = tuple(_whole(list(values["columns"]), n_scores, "scorer.columns").tolist())
-        coef = _sized(values["coef"], len(columns), "scorer.coef")
-        standardizer = _standardizer(values["standardizer"], len(columns))
-        return ScoreSum(columns, standardizer, _number(values["intercept"], "scorer.intercept"), coef)
-    return _chain(values, names)
-
-
-def _chain(values: Entry, names: tuple[str, ...]) -> ChainScorer:
-    made, cells = values["ensembler"], values["cells"]
-    spec = ChainSpec(
-        recipe=_one_of(values["recipe"], RECIPES, "recipe"),
-        ensembler=_one_of(made["name"], ENSEMBLER_NAMES, "ensembler"),
-        params=dict(made["params"]),
-        calibrator=_one_of(values["calibrator"], (None, *CALIBRATOR_CLASSES), "calibrator"),
-        random_state=_count(made["random_state"], "ensembler.random_state"),
-    )
-    joint = _cells(cells, names)
-    folds = _whole(list(cells["folds"]), None, "folds")
-    _expect(len(folds) == len(joint.groups), "folds must be one a group")
-    _expect(bool(joint.counts.sum(axis=0).any(axis=0).all()), "cells must hold both labels")
-    group_by = _one_of(cells["group_by"], ("dataset", "fold"), "group_by")
-    weighed = cast("Weighting", _one_of(cells["weighting"], ("dataset", "dataset-class", "uniform"), "weighting"))
-    return ChainScorer(
-        spec, KeptCells(joint, tuple(folds.tolist()), group_by, weighed), _table(values["table"], len(names))
-    )
-
-
-def _trees(values: Entry, n_features: int) -> Trees:
-    n = len(values["feature"])
-    left, right, roots = (_whole(list(values[name]), n, f"trees.{name}") for name in ("left", "right", "roots"))
-    feature = np.array(values["feature"])
-    _expect(set(map(type, values["feature"])) <= {int}, "trees.feature must be whole numbers")
-    _expect(bool(((feature >= -1) & (feature < n_features)).all()), "trees.feature is out of range")
-    threshold, p = (_sized(values[name], n, f"trees.{name}") for name in ("threshold", "p"))
-    _expect(bool(((p >= 0) & (p <= 1)).all()), "trees.p must lie between 0 and 1")
-    _expect(len(roots) > 0 and len(left) == len(right) == n, "trees must have arrays of one length")
-    # Children stand behind their parent, so that no walk can go round in a circle.
-    inner, nodes = feature >= 0, np.arange(n)
-    _expect(bool((np.minimum(left, right)[inner] > nodes[inner]).all()), "trees must not turn back")
-    return Trees(
-        feature.astype(np.intp), threshold, left.astype(np.intp), right.astype(np.intp), p, roots.astype(np.intp)
-    )
-
-
-def _standardizer(values: Entry, n: int) -> Standardizer:
-    knots = []
-    for row in values["knots"]:
-        scores = _numbers(row["scores"], "knots")
-        ranks = _sized(row["ranks"], len(scores), "knots")
-        _expect(len(scores) > 0 and bool((np.diff(scores) > 0).all()), "knots must ascend")
-        _expect(bool(((ranks >= 0) & (ranks <= 1)).all()), "knots must have ranks between 0 and 1")
-        knots.append((scores, ranks))
-    _expect(len(knots) == n, "knots must be one a column")
-    centre, scale = (_sized(values[name], n, f"standardizer.{name}") for name in ("centre", "scale"))
-    _expect(bool((scale > 0).all()), "standardizer.scale must be above 0")
-    return Standardizer(knots, centre, scale)
-
-
-def _rule(values: Entry, n_parts: int) -> PriorRule:
-    kind = _one_of(values["rule"], ("fixed", "learned", "shifted"), "rule")
-    if kind == "fixed":
-        estimate, low, high = (_number(values[name], f"prior.{name}") for name in ("estimate", "low", "high"))
-        _expect(0 < low <= estimate <= high < 1, "prior.low, estimate and high must ascend between 0 and 1")
-        warning = values["warning"]
-        _expect(warning is None or isinstance(warning, str), "prior.warning must be text")
-        return FixedPrior(PriorEstimate(estimate, low, high, warning))
-    statistics = np.array([_sized(row, n_parts, "prior.statistics") for row in values["statistics"]])
-    priors = _numbers(values["priors"], "prior.priors")
-    _expect(bool(((priors >= 0) & (priors <= 1)).all()), "prior.priors must lie between 0 and 1")
-    if kind == "learned":
-        return LearnedPrior().fit(statistics, priors)
-    means = values["class_means"]
-    if means is not None:
-        means = np.array([[_sized(pair, 2, "prior.class_means") for pair in row] for row in means])
-        _expect(means.shape == (*statistics.shape, 2), "prior.class_means must be two a statistic")
-    return ShiftedPrior().fit(statistics, priors, means)
-
-
-def _left_out(values: Entry) -> LeftOut:
-    score = _numbers(values["log_odds"], "left_out.log_odds")
-    ones, zeros = (_sized(values[name], len(score), f"left_out.{name}") for name in ("ones", "zeros"))
-    _expect(
-        len(score) > 0 and bool((ones >= 0).all() and (zeros >= 0).all()), "left_out must have weights of 0 or more"
-    )
-    _expect(bool(ones.sum() > 0 and zeros.sum() > 0), "left_out must hold both labels")
-    return LeftOut(score, ones, zeros)
-
-
-def _correction(values: Entry | None, misfit: Misfit) -> Correction | None:
-    if values is None:
-        return None
-    names = ("prior", "intercept", "slope", "threshold", "n_effective")
-    numbers = {name: _number(values[name], f"correction.{name}") for name in names}
-    _expect(0 < numbers["prior"] < 1, "correction.prior must lie between 0 and 1")
-    _expect(numbers["slope"] > 0, "correction.slope must be above 0")
-    return Correction(
-        covariance=_square(values["covariance"]),
-        n_labels=_count(values["n_labels"], "correction.n_labels"),
-        misfit=misfit,
-        **numbers,
-    )
-
-
-def _misfit(values: Entry) -> Misfit:
-    worst = None if values["worst"] is None else _sized(values["worst"], 2, "misfit.worst")
-    return Misfit(
-        mean=_sized(values["mean"], 2, "misfit.mean"),
-        covariance=_square(values["covariance"]),
-        n_datasets=_count(values["n_datasets"], "misfit.n_datasets"),
-        cell_spread=_number(values["cell_spread"], "misfit.cell_spread"),
-        worst=worst,
-    )
-
-
-def _table(values: Entry | None, n_voters: int) -> Table | None:
-    if values is None:
-        return None
-    columns = {name: _sized(values[name], 3**n_voters, f"table.{name}") for name in ("p", "uncalibrated")}
-    for name, shares in columns.items():
-        _expect(shares.min() >= P_MIN and shares.max() <= 1 - P_MIN, f"table.{name} must not reach 0 or 1")
-    return Table(**columns)
-
-
-def _cells(values: Entry, names: tuple[str, ...]) -> Cells:
-    patterns = patterns_from_text(list(values["patterns"]), len(names))
-    groups = tuple(_text(name, "groups") for name in values["groups"])
-    shape = (len(patterns), len(groups), 2)
-    place = tuple(
-        _whole(values[f"cell_{axis}"], size, f"cell_{axis}")
-        for axis, size in zip(("pattern", "group", "label"), shape, strict=True)
-    )
-    n = _whole(values["cell_count"], None, "cell_count")
-    _expect({len(axis) for axis in place} == {len(n)}, "training_cells must have arrays of one length")
-    _expect(len(np.unique(patterns, axis=0)) == len(patterns), "patterns must come once each")
-    used = all(len(np.unique(axis)) == size for axis, size in zip(place[:2], shape, strict=False))
-    _expect(used and bool(n.all()), "training_cells must have rows in every pattern, group and cell")
-    _expect(len(np.unique(np.ravel_multi_index(place, shape))) == len(n), "cells must come once each")
-    counts = np.zeros(shape, dtype=np.int64)
-    counts[place] = n
-    return Cells(patterns, counts, groups, names)
-
-
-def _expect(holds: bool, rule: str) -> None:
-    if not holds:
-        raise ValueError(rule)
-
-
-def _one_of(value: Known, allowed: Iterable[Known], name: str) -> Known:
-    _expect(value in tuple(allowed), f"{name} must be known, not {value!r}")
-    return value
-
-
-def _text(value: object, name: str) -> str:
-    _expect(isinstance(value, str), f"{name} must have names that are text")
-    return check_name(cast("str", value), name)
-
-
-def _numbers(values: object, name: str) -> Floats:
-    """Return a JSON array of numbers; a text or a boolean is none."""
-    numbers = isinstance(values, list) and set(map(type, values)) <= {int, float}
-    _expect(numbers, f"{name} must hold numbers")
-    found = np.array(values, dtype=np.float64)
-    _expect(bool(np.isfinite(found).all()), f"{name} must be finite")
-    return found
-
-
-def _sized(values: object, length: int, name: str) -> Floats:
-    found = _numbers(values, name)
-    _expect(found.shape == (length,), f"{name} must have {length} entries")
-    return found
-
-
-def _number(value: object, name: str) -> float:
-    return float(_numbers([value], name)[0])
-
-
-def _count(value: object, name: str) -> int:
-    return int(_whole([value], None, name)[0])
-
-
-def _square(values: Sequence[object]) -> Floats:
-    found = np.array([_numbers(row, "a covariance") for row in values])
-    _expect(found.shape == (2, 2), "a covariance must be two by two")
-    return found
-
-
-def _whole(values: list[object], below: int | None, name: str) -> npt.NDArray[np.int64]:
-    _expect(set(map(type, values)) <= {int}, f"{name} must be whole numbers")
-    found = np.array(values, dtype=np.int64)
-    _expect(bool((found >= 0).all()) and (below is None or bool((found < below).all())), f"{name} is out of range")
-    return found

@@ -100,7 +100,7 @@ def fit(
     """
     asked = ChainOptions(recipe, weighting, sizes, _names(ensembler), _names(calibrator), selector)
     own = asked.own
-    soft = _scores(scores, len(votes.labels))
+    soft, given = _scores(scores, len(votes.labels)), _groups(groups, len(votes.labels))
     known = provenance or {}
     check_some_votes(votes.votes)
     mine = _target(votes, target)
@@ -113,12 +113,12 @@ def fit(
     check_both_classes(labeled.labels, labeled.datasets)
     check_some_votes(labeled.votes)
     if asked.asked and own is None:
-        of = None if groups is None else np.asarray(groups)[training]
+        of = None if given is None else given[training]
         model = fit_chosen_chain(
             labeled, asked, known, random_state=random_state, run=run, groups=of, searched=searched
         )
     else:
-        of = training_groups(labeled, random_state=random_state) if groups is None else np.asarray(groups)[training]
+        of = training_groups(labeled, random_state=random_state) if given is None else given[training]
         names = _score_names(score_names, kept)
         model = _fit_others(labeled, kept, names, of, known, own, random_state=random_state, fits=fits, run=run)
     if mine is None:
@@ -178,6 +178,14 @@ def _adapted(model: Model, rows: VoteMatrix, name: str, scores: Floats | None = 
     return model.adapted(rows, rows.labels, scores=scores, documents=rows.document_ids, target=name)
 
 
+def _groups(groups: npt.ArrayLike | None, n: int) -> npt.NDArray[np.str_] | None:
+    if groups is None:
+        return None
+    found = np.asarray(groups).astype(str)
+    check_consistent_length(found, n, "groups")
+    return found
+
+
 def _scores(scores: npt.ArrayLike | None, n: int) -> Floats | None:
     if scores is None:
         return None
@@ -189,4 +197,6 @@ def _scores(scores: npt.ArrayLike | None, n: int) -> Floats | None:
 def _score_names(names: Sequence[str], scores: Floats | None) -> tuple[str, ...]:
     if scores is None:
         return ()
+    if names and len(names) != scores.shape[1]:
+        raise InputError(f"`score_names` must be one a column of `scores`, {scores.shape[1]}. Got {len(names)}.")
     return tuple(names) or tuple(f"score {j + 1}" for j in range(scores.shape[1]))

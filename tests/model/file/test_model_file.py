@@ -7,13 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.special import logit
 
 from deep.exceptions import InputError
 from deep.model import fit, load
 from deep.model.file._document import checksum
+from tests.model.file.models import MAKERS, model_of, new_rows
 from tests.model.fitted import QUICK, small_votes
 
 
@@ -23,12 +22,6 @@ def model():
     details = {"judge-0": {"prompt": "strict", "prompt_hash": "ff", "model": "tiny"}}
     provenance = {"voters": details, "licences": {"a": "CC BY 4.0"}, "votes": ["votes.csv"]}
     return fit(small_votes(), provenance=provenance, **QUICK)
-
-
-@pytest.fixture(scope="module")
-def wide():
-    """Return a model of more voters than a table takes."""
-    return fit(small_votes(n_voters=11), **{**QUICK, "sizes": [11]})
 
 
 def written(model, folder):
@@ -48,50 +41,63 @@ def changed(model, folder, **values):
     return path
 
 
-@pytest.mark.parametrize("which", ["model", "wide"])
-def test_what_is_read_is_what_was_written(which, request, tmp_path):
-    """To the last bit, intervals too."""
-    model = request.getfixturevalue(which)
+@pytest.mark.parametrize("kind", MAKERS)
+def test_what_is_read_is_what_was_written(kind, tmp_path):
+    """To the last bit: P and intervals of whole datasets and of single rows, the prior, and all that is known."""
+    model = model_of(kind)
     read = load(written(model, tmp_path))
-    votes = small_votes(n_voters=len(model.voters), seed=5)
-    assert np.array_equal(read.score(votes), model.score(votes))
-    assert np.array_equal(read.intervals(votes), model.intervals(votes))
-    assert np.array_equal(read.cells.counts, model.cells.counts)
+    votes, soft = new_rows(model)
+    for options in ({}, {"streamed": True}) if model.correction else ({}, {"streamed": True}, {"prior": 0.3}):
+        assert np.array_equal(read.score(votes, scores=soft, **options), model.score(votes, scores=soft, **options))
+        bounds = (one.intervals(votes, scores=soft, **options) for one in (read, model))
+        assert np.array_equal(*bounds)
+    one = votes.rows(votes.datasets == "new")
+    of_one = None if soft is None else soft[votes.datasets == "new"]
+    assert read.estimate_prior(one, scores=of_one) == model.estimate_prior(one, scores=of_one)
     assert read.document() == model.document()
-    assert (read.spec, read.transfer, read.voters) == (model.spec, model.transfer, model.voters)
+    assert (read.voters, read.method, read.target, read.prior) == (model.voters, model.method, model.target, model.prior)
+    assert np.array_equal(read.cells.counts, model.cells.counts)
+    tables = read.table, model.table
+    assert tables == (None, None) or np.array_equal(*tables)
+    assert load(written(read, tmp_path)).document() == model.document()
 
 
-@pytest.mark.parametrize("which", ["model", "wide"])
-def test_a_corrected_model_is_read_as_it_was(which, request, tmp_path):
-    """Scores and intervals are the corrected ones, with a table and without; no prior can be given on top."""
-    plain = request.getfixturevalue(which)
-    votes = small_votes(("new",), n_voters=len(plain.voters), n=60, seed=6)
-    mine = plain.calibrated(votes, 1 - votes.labels)
-    read = load(written(mine, tmp_path))
-    p = mine.score(votes)
-    assert np.array_equal(read.score(votes), p)
-    assert np.array_equal(read.intervals(votes), mine.intervals(votes))
-    np.testing.assert_allclose(p, mine.correction.apply(plain.score(votes)), rtol=0, atol=1e-12)
-    assert abs(p - plain.score(votes)).max() > 0.05
-    low, high = mine.intervals(votes).T
-    assert ((low <= p) & (p <= high)).all()
-    with pytest.raises(InputError, match="calibrated on labels"):
-        read.score(votes, prior=0.3)
+@pytest.mark.parametrize("kind", [kind for kind in MAKERS if "adapted" not in kind])
+def test_every_model_can_be_adapted_and_read_again(kind, tmp_path):
+    """With a few labels of the dataset and without; a corrected one takes no prior on top."""
+    plain = model_of(kind)
+    votes, soft = new_rows(plain, datasets=("new",))
+    labels = np.where(np.arange(40) < 25, 1 - votes.labels, -1)
+    for given in (None, np.full(40, -1), labels):
+        mine = plain.adapted(votes, given, scores=soft, target="new")
+        read = load(written(mine, tmp_path))
+        p = mine.score(votes, scores=soft)
+        assert np.array_equal(read.score(votes, scores=soft), p)
+        assert read.target == "new"
+        assert (read.correction is None) == (given is not labels)
+        low, high = mine.intervals(votes, scores=soft).T
+        assert ((low <= p) & (p <= high)).all()
+        if given is labels:
+            with pytest.raises(InputError, match="corrected by labels of its target"):
+                read.score(votes, scores=soft, prior=0.3)
+            assert abs(p - plain.score(votes, scores=soft)).max() > 0.05
+        elif plain.target is None:
+            np.testing.assert_allclose(p, plain.score(votes, scores=soft), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("which", ["model", "wide"])
-def test_another_prior_moves_log_odds_once(which, request):
+@pytest.mark.parametrize("kind", ["chain", "chain of more voters than a table has", "pool", "average of two"])
+def test_another_prior_moves_log_odds_once(kind):
     """By its own log-odds, P and bounds alike, with a table and without."""
-    model = request.getfixturevalue(which)
-    votes = small_votes(n_voters=len(model.voters), n=20, seed=7)
-    low, high = model.intervals(votes, prior=0.8).T
-    for moved, plain in (
-        (model.score(votes, prior=0.8), model.score(votes)),
-        *zip((low, high), model.intervals(votes).T, strict=True),
-    ):
-        inside = (plain > 1e-3) & (plain < 1 - 1e-3)
+    model = model_of(kind)
+    votes, _ = new_rows(model)
+    for of in (model.score, lambda *args, **options: model.intervals(*args, **options).ravel()):
+        half, moved = of(votes, prior=0.5), of(votes, prior=0.8)
+        inside = (np.minimum(half, moved) > 1e-3) & (np.maximum(half, moved) < 1 - 1e-3)
         assert inside.any()
-        np.testing.assert_allclose(logit(moved[inside]) - logit(plain[inside]), np.log(4), atol=1e-9)
+        if of == model.score:
+            np.testing.assert_allclose((logit(moved) - logit(half))[inside], np.log(4), atol=1e-6)
+        else:
+            assert (moved >= half)[inside].mean() > 0.9
 
 
 def test_the_file_is_json_that_says_what_it_is(model, tmp_path):
@@ -100,34 +106,11 @@ def test_the_file_is_json_that_says_what_it_is(model, tmp_path):
     content = json.loads(text)
     assert content["voters"][0]["details"]["prompt_hash"] == "ff"
     assert content["training_datasets"]["a"]["licence"] == "CC BY 4.0"
-    assert len(content["table"]["p"]) == 27
     assert content["provenance"] == {"votes": ["votes.csv"]}
-    assert content["calibrator"]["map"]["fitted"].keys() == {"slope_", "intercept_"}
-    assert '\n "prior": 0.5,\n' in text
-
-
-FREE_NAMES = ("contexts", "datasets", "details", "fitted", "params", "priors", "shifts", "versions")
-
-
-def keys_of(value):
-    """Return all names of the objects within a JSON value whose names are fixed."""
-    found = set(value) if isinstance(value, dict) else set()
-    for name, entry in value.items() if isinstance(value, dict) else enumerate(value):
-        if name not in FREE_NAMES and isinstance(entry, dict):
-            found |= keys_of(entry)
-        elif isinstance(entry, list) and entry and isinstance(entry[0], dict):
-            found |= keys_of(entry[0])
-    return found
-
-
-def test_every_key_is_described(model, wide):
-    """In docs/model-file.md."""
-    text = (Path(__file__).parents[3] / "docs" / "model-file.md").read_text(encoding="utf-8")
-    for which in (model, wide):
-        content = which.document()
-        content["training_datasets"] = list(content["training_datasets"].values())
-        missing = [name for name in sorted(keys_of(content)) if f"`{name}`" not in text]
-        assert missing == []
+    assert content["chosen"]["calibrator_map"]["fitted"].keys() == {"slope_", "intercept_"}
+    assert content["schema_version"] == 2
+    assert len(content["parts"][0]["scorer"]["table"]["p"]) == 27
+    assert '\n "method": "chain",\n' in text
 
 
 def test_a_file_that_cannot_be_written_leaves_the_old_one(model, tmp_path):
@@ -160,10 +143,13 @@ class Trap:
         (b"{}", "no 'deep model' in its key 'format'"),
         (b'{"format": "deep model"}', "schema_version None"),
         (b'{"format": "deep model", "schema_version": true}', "schema_version True"),
-        (b'{"format": "deep model", "schema_version": 2}', "schema_version 2, and this deep knows 1. Update deep"),
-        (b'{"format": "deep model", "schema_version": 1}', "a checksum that does not fit"),
+        (b'{"format": "deep model", "schema_version": 3}', "schema_version 3, and this deep knows 2. Update deep"),
+        (b'{"format": "deep model", "schema_version": 1}', "schema_version 1, of an earlier deep. Fit again"),
+        (b'{"format": "deep model", "schema_version": 0}', "schema_version 0"),
+        (b'{"format": "deep model", "schema_version": "2"}', "schema_version '2'"),
+        (b'{"format": "deep model", "schema_version": 2}', "a checksum that does not fit"),
         (b'{"p": NaN}', "NaN is no number"),
-        (b'{"format": "deep model", "schema_version": 1, "p": 1e999}', "JSON that no model has"),
+        (b'{"format": "deep model", "schema_version": 2, "p": 1e999}', "JSON that no model has"),
         (b'{"a": 1, "a": 2}', "a key comes twice"),
         (b"[" * 100_000, "JSON that"),
         (b"9" * 5000, "JSON that"),
@@ -204,30 +190,30 @@ def test_a_file_edited_by_hand_is_refused(model, tmp_path):
         load(path)
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "message"),
-    [
-        ("table", ..., "no key 'table'"),
-        ("voters", ..., "no key 'voters'"),
-        ("versions", ..., "no key 'versions'"),
-        ("prior", "x", "prior must be a float"),
-        ("voters", [], "voters must be named once each"),
-        ("voters", 3, "content that no model has"),
-        ("recipe", "mine", "recipe must be known"),
-        ("ensembler", {"name": "Nothing", "params": {}, "random_state": 0}, "ensembler must be known"),
-        ("calibrator", {"name": ["platt"], "map": None}, "calibrator must be known"),
-        ("weighting", "x", "weighting must be known"),
-        ("table", {"p": [0.5], "uncalibrated": [0.5], "low": None, "high": None}, "table.p must have 27 entries"),
-        ("table", {"p": [2.0] * 27, "uncalibrated": [0.5] * 27, "low": None, "high": None}, "between 0 and 1"),
-        ("table", {"p": [0.5] * 27, "uncalibrated": [0.5] * 27, "low": [0.1] * 27, "high": None}, "or neither"),
-        ("table", {"p": None, "uncalibrated": None, "low": None, "high": None}, "must have p"),
-        ("interval", {"level": 0.9}, "no key 'shifts'"),
-    ],
-)
-def test_content_that_no_model_has_is_refused(model, key, value, message, tmp_path):
-    """Even with a checksum that fits."""
-    with pytest.raises(InputError, match=message):
-        load(changed(model, tmp_path, **{key: value}))
+def test_a_chain_that_is_fitted_again_must_give_its_probabilities(tmp_path):
+    """Else the libraries whose versions differ are named."""
+    wide = model_of("chain of more voters than a table has")
+    for change, message in (
+        (lambda p: [0.99 * value for value in p], r"differ by 0.0\d* when fitted again, with scikit-learn 0.1 \(here"),
+        (lambda p: None, "no usable probabilities"),
+        (lambda p: p[:1], "no usable probabilities .*cells.p must have"),
+        (lambda p: list(map(str, p)), "no usable probabilities .*cells.p must hold numbers"),
+    ):
+        content = wide.document()
+        (part,) = content["parts"]
+        cells = {**part["scorer"]["cells"], "p": change(part["scorer"]["cells"]["p"])}
+        parts = [{**part, "scorer": {**part["scorer"], "cells": cells}}]
+        versions = {**content["versions"], "scikit-learn": "0.1"}
+        with pytest.raises(InputError, match=message):
+            load(changed(wide, tmp_path, parts=parts, versions=versions))
+
+
+def test_a_voter_with_a_line_break_is_refused(model, tmp_path):
+    """Its name would be executed where it ends the comment of an SQL script."""
+    first, *others = model.document()["voters"]
+    voters = [first | {"name": "a\n; DROP TABLE votes; --"}, *others]
+    with pytest.raises(InputError, match=r"`voters` must be printable text on one line. Got the control character"):
+        load(changed(model, tmp_path, voters=voters))
 
 
 @pytest.mark.parametrize(
@@ -238,11 +224,10 @@ def test_content_that_no_model_has_is_refused(model, key, value, message, tmp_pa
         ("cell_count", [-1], "out of range"),
         ("cell_count", [0.5], "whole numbers"),
         ("cell_label", [[0]], "whole numbers"),
-        ("groups", [{"dataset": 1, "fold": 0}], "text"),
-        ("group_by", "x", "group_by must be known"),
+        ("groups", [{"dataset": 1}], "text"),
         ("cell_pattern", [0], "arrays of one length"),
         ("cell_count", [True], "cell_count must be whole numbers"),
-        ("groups", [{"dataset": "a\nb", "fold": 0}], r"`groups` must be printable .* U\+000A"),
+        ("groups", ["a\nb"], r"`groups` must be printable .* U\+000A"),
     ],
 )
 def test_cells_that_no_model_has_are_refused(model, key, value, message, tmp_path):
@@ -266,104 +251,24 @@ def test_unused_patterns_and_repeated_cells_are_refused(model, tmp_path):
         load(changed(model, tmp_path, training_cells={**cells, **again}))
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"p": ["0.5"] * 27}, "table.p must hold numbers"),
-        ({"uncalibrated": [True] * 27}, "table.uncalibrated must hold numbers"),
-        ({"low": [False] * 27}, "table.low must hold numbers"),
-        ({"p": [0.5] * 26 + [None]}, "table.p must hold numbers"),
-        ({"p": [1.0] * 27, "high": [1.0] * 27}, "table.p must not reach 0 or 1"),
-        ({"uncalibrated": [0] * 27}, "table.uncalibrated must not reach 0 or 1"),
-        ({"low": [0.9] * 27, "p": [0.5] * 27, "high": [0.1] * 27}, "must ascend"),
-        ({"low": [0.6] * 27, "p": [0.5] * 27, "high": [0.7] * 27}, "must ascend"),
-    ],
-)
-def test_tables_that_fit_never_writes_are_refused(model, changes, message, tmp_path):
-    """Texts and booleans are no numbers, P is never 0 or 1, and lies between its bounds."""
-    table = model.document()["table"] | changes
-    with pytest.raises(InputError, match=message):
-        load(changed(model, tmp_path, table=table))
+FREE_NAMES = ("datasets", "details", "fitted", "left_out", "log_loss", "params", "provenance", "training_datasets")
+FREE_NAMES += ("versions", "weights")
 
 
-@pytest.mark.parametrize(
-    ("key", "name", "value"),
-    [("interval", "level", "0.9"), ("interval", "spread", True), ("ensembler", "random_state", "0")],
-)
-def test_texts_and_booleans_are_no_numbers(model, key, name, value, tmp_path):
-    """The error has the key's name."""
-    with pytest.raises(InputError, match=f"{key}.{name} must"):
-        load(changed(model, tmp_path, **{key: model.document()[key] | {name: value}}))
+def keys_of(value):
+    """Return all names of the objects within a JSON value whose names are fixed."""
+    found = set(value) if isinstance(value, dict) else set()
+    for name, entry in value.items() if isinstance(value, dict) else enumerate(value):
+        if name not in FREE_NAMES and isinstance(entry, dict):
+            found |= keys_of(entry)
+        elif isinstance(entry, list) and entry and isinstance(entry[0], dict):
+            found |= set().union(*map(keys_of, entry))
+    return found
 
 
-def test_bounds_never_reach_0_or_1(model, tmp_path):
-    """Also where an earlier version rounded them so, or the prior is next to 0 or 1."""
-    table = model.document()["table"] | {"low": [0] * 27, "high": [1.0] * 27}
-    old = load(changed(model, tmp_path, table=table))
-    bounds = old.intervals([[1, 1, 1]])
-    assert ((bounds > 0) & (bounds < 1)).all()
-    for prior in (1e-300, 1 - 1e-16):
-        p = old.score([[1, 1, 1], [0, 0, 0]], prior=prior)
-        assert ((p > 0) & (p < 1)).all()
-
-
-def test_a_voter_with_a_line_break_is_refused(model, tmp_path):
-    """Its name would be executed where it ends the comment of an SQL script."""
-    first, *others = model.document()["voters"]
-    voters = [first | {"name": "a\n; DROP TABLE votes; --"}, *others]
-    with pytest.raises(InputError, match=r"`voters` must be printable text on one line. Got the control character"):
-        load(changed(model, tmp_path, voters=voters))
-
-
-def test_a_chain_that_is_fitted_again_must_give_its_probabilities(wide, tmp_path):
-    """Else the libraries whose versions differ are named."""
-    content = wide.document()
-    cells = {**content["training_cells"], "p": [p * 0.99 for p in content["training_cells"]["p"]]}
-    versions = {**content["versions"], "scikit-learn": "0.1"}
-    with pytest.raises(InputError, match=r"differ by 0.0\d* when fitted again, with scikit-learn 0.1 \(here"):
-        load(changed(wide, tmp_path, training_cells=cells, versions=versions))
-    del cells["p"]
-    with pytest.raises(InputError, match="no usable probabilities"):
-        load(changed(wide, tmp_path, training_cells=cells))
-
-
-@pytest.fixture(scope="module")
-def file_and_content(model, tmp_path_factory):
-    """Return a model's file, its bytes and its content."""
-    path = written(model, tmp_path_factory.mktemp("fuzz"))
-    return path, path.read_bytes(), model.document()
-
-
-def loaded_or_refusal(path):
-    """Return the content of the model in a file, or the sentence that refuses it."""
-    try:
-        return load(path).document()
-    except InputError as error:
-        return str(error)
-
-
-@settings(max_examples=150)
-@given(st.data())
-def test_a_changed_byte_is_refused_or_harmless(file_and_content, data):
-    """Harmless: the content is equal, for instance where a blank became a line's end."""
-    path, raw, content = file_and_content
-    position = data.draw(st.integers(0, len(raw) - 1))
-    path.write_bytes(raw[:position] + bytes([data.draw(st.integers(0, 255))]) + raw[position + 1 :])
-    found = loaded_or_refusal(path)
-    assert found == content or (isinstance(found, str) and "\n" not in found)
-
-
-ANY_JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-)
-DECISIVE = ("calibrator", "ensembler", "prior", "recipe", "training_cells", "voters", "weighting")
-
-
-@settings(max_examples=50)
-@given(ANY_JSON, st.sampled_from(DECISIVE))
-def test_any_other_value_is_refused_in_one_line(model, tmp_path_factory, value, key):
-    """Whatever JSON stands there."""
-    found = loaded_or_refusal(changed(model, tmp_path_factory.mktemp("any"), **{key: value}))
-    assert isinstance(found, str)
-    assert "\n" not in found
+@pytest.mark.parametrize("kind", MAKERS)
+def test_every_key_is_described(kind):
+    """In docs/model-file.md."""
+    text = (Path(__file__).parents[3] / "docs" / "model-file.md").read_text(encoding="utf-8")
+    missing = [name for name in sorted(keys_of(model_of(kind).document())) if f"`{name}`" not in text]
+    assert missing == []
