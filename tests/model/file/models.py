@@ -53,7 +53,7 @@ MAKERS = {
     "chain": lambda: fit(small_votes(), **QUICK),
     "chain of more voters than a table has": lambda: fit(small_votes(n_voters=11), **{**QUICK, "sizes": [11]}),
     "chain of one dataset": lambda: fit(small_votes(("a",)), **QUICK),
-    "chain of the paper's recipe": lambda: fit(small_votes(), recipe="paper", sizes=[3], ensembler="WeightedMajorityVoting"),
+    "chain of the paper's recipe": lambda: fit(small_votes(), recipe="paper", sizes=[3], ensembler="BernoulliNB"),
     "own labels": _own_labels,
     "pool": lambda: fit(small_votes(), ensembler="Pool"),
     "pool of more voters than a table has": lambda: fit(small_votes(n_voters=11), ensembler="Pool"),

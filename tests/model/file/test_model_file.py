@@ -55,7 +55,7 @@ def test_what_is_read_is_what_was_written(kind, tmp_path):
     of_one = None if soft is None else soft[votes.datasets == "new"]
     assert read.estimate_prior(one, scores=of_one) == model.estimate_prior(one, scores=of_one)
     assert read.document() == model.document()
-    assert (read.voters, read.method, read.target, read.prior) == (model.voters, model.method, model.target, model.prior)
+    assert (read.voters, read.method, read.prior) == (model.voters, model.method, model.prior)
     assert np.array_equal(read.cells.counts, model.cells.counts)
     assert (read.table is None) == (model.table is None) == (len(model.voters) > 10 or bool(model.score_names))
     assert model.table is None or np.array_equal(read.table, model.table)

@@ -241,7 +241,8 @@ def test_content_that_no_other_model_has_is_refused(kind, key, value, message, t
 
 def leaves(value, path=()):
     """Yield the path to everything in a JSON value, the first and last three entries of long arrays."""
-    items = list(value.items()) if isinstance(value, dict) else list(enumerate(value)) if isinstance(value, list) else []
+    entries = enumerate(value) if isinstance(value, list) else value.items() if isinstance(value, dict) else ()
+    items = list(entries)
     for name, entry in items if len(items) < 9 else items[:3] + items[-3:]:
         yield (*path, name)
         yield from leaves(entry, (*path, name))
@@ -253,27 +254,32 @@ OTHERS = st.sampled_from(
 )
 
 
-@settings(max_examples=300)
+def result_of(call):
+    """Return what a call returns and None, or None and the line that refuses it."""
+    try:
+        return call(), None
+    except InputError as error:
+        return None, str(error)
+
+
+@settings(max_examples=150)
 @given(st.data(), st.sampled_from(FUZZED))
 def test_any_changed_entry_gives_a_model_or_one_line(tmp_path_factory, data, kind):
     """Never another exception; a model that is taken gives probabilities, and intervals around them."""
     path = data.draw(st.sampled_from(list(leaves(document(kind)))))
     value = data.draw(OTHERS | st.floats(allow_nan=False, allow_infinity=False))
-    folder = tmp_path_factory.mktemp("fuzz")
-    try:
-        model = load(changed(kind, {".".join(map(str, path)): value}, folder))
-    except InputError as error:
-        assert str(error).isprintable()
-        return
-    votes, soft = new_rows(model)
-    try:
-        p = model.score(votes, scores=soft, allow_mismatch=True, allow_missing=True)
-    except InputError as error:  # a voter or a score of another name
-        assert str(error).isprintable()
+    file = changed(kind, {".".join(map(str, path)): value}, tmp_path_factory.mktemp("fuzz"))
+    model, refused = result_of(lambda: load(file))
+    if refused is None:
+        votes, soft = new_rows(model)
+        matching = {"scores": soft, "allow_mismatch": True, "allow_missing": True}
+        p, refused = result_of(lambda: model.score(votes, **matching))
+    if refused is not None:  # the file, or votes whose voters have other names
+        assert refused.isprintable()
         return
     assert ((p > 0) & (p < 1)).all()
-    low, high = model.intervals(votes, scores=soft, allow_mismatch=True, allow_missing=True).T
-    assert ((0 < low) & (low <= high) & (high < 1)).all()
+    low, high = model.intervals(votes, **matching).T
+    assert ((low > 0) & (low <= high) & (high < 1)).all()
 
 
 @settings(max_examples=60)
@@ -285,9 +291,5 @@ def test_a_changed_byte_is_refused_or_harmless(tmp_path_factory, data):
     raw = path.read_bytes()
     position = data.draw(st.integers(0, len(raw) - 1))
     path.write_bytes(raw[:position] + bytes([data.draw(st.integers(0, 255))]) + raw[position + 1 :])
-    try:
-        found = load(path).document()
-    except InputError as error:
-        assert "\n" not in str(error)
-        return
-    assert found == model_of("average of two").document()
+    found, refused = result_of(lambda: load(path).document())
+    assert found == model_of("average of two").document() if refused is None else refused.isprintable()
