@@ -125,6 +125,20 @@ def test_labels_of_a_dataset_that_the_model_misreads_correct_it_and_are_flagged(
     assert "Rogan-Gladen" in text
 
 
+def test_a_rest_of_one_class_has_no_balanced_accuracy():
+    """Where labels take the only items of a class, no figure is NaN: that draw, or the number, has none."""
+    p = np.full(12, 0.9)
+    prior, misfit = PriorEstimate(0.9, 0.8, 0.95), learn_misfit([])
+    given = few_labels(np.ones(12, dtype=np.int8), p, prior, misfit, n_draws=3, n_bins=8, random_state=0)
+    assert given["labeled"]["5"]["balanced_accuracy"] is None
+    one = np.r_[np.zeros(1, dtype=np.int8), np.ones(11, dtype=np.int8)]
+    assert (
+        0
+        <= few_labels(one, p, prior, misfit, n_draws=9, n_bins=8, random_state=0)["labeled"]["5"]["balanced_accuracy"]
+        <= 1
+    )
+
+
 def rows(p):
     """Return a dataset left out, whose labels follow P."""
     return LeftOutRows(logit(p), p, 1 - p, np.arange(len(p)))

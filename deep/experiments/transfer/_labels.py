@@ -63,7 +63,7 @@ def few_labels(
     for n in FEW:
         if 2 * n <= len(y):
             drawn = [draw(rng.permutation(len(y))[:n], seed) for seed in range(n_draws)]
-            found[str(n)] = {name: float(np.mean([row[name] for row in drawn])) for name in drawn[0]}
+            found[str(n)] = {name: _known_mean([row[name] for row in drawn]) for name in drawn[0]}
     errors = {n: None if row is None else row.pop("ece") for n, row in found.items()}
     return {"few_labels": errors, "labeled": found}
 
@@ -126,8 +126,14 @@ def summarize_labeled(targets: Sequence[Row]) -> dict[str, Row]:
     for n in targets[0]["labeled"]:
         rows = [target["labeled"][n] for target in targets if target["labeled"][n] is not None]
         names = rows[0] if rows else {}
-        found[n] = {"n_datasets": len(rows)} | {name: float(np.mean([row[name] for row in rows])) for name in names}
+        found[n] = {"n_datasets": len(rows)} | {name: _known_mean([row[name] for row in rows]) for name in names}
     return found
+
+
+def _known_mean(values: Sequence[float | None]) -> float | None:
+    """Return the mean of what is known: a rest of one class has no balanced accuracy."""
+    known = [value for value in values if value is not None and np.isfinite(value)]
+    return float(np.mean(known)) if known else None
 
 
 def labeled_lines(targets: Sequence[Row], summary: dict[str, Row]) -> list[str]:
