@@ -14,7 +14,7 @@ from deep._odds import at_prior
 from deep.asking._sequential_policy import training_patterns
 from deep.asking._sequential_score import COLUMNS
 from deep.features.lexical import LEXICAL
-from deep.model import AskingPolicy, load
+from deep.model import AskingPolicy, load, pattern_grid
 from deep.prompt_pool import PromptJudge, load_judge, load_prompt
 from tests.commands.model_case import QUICK, frame_of, refused
 from tests.deep_commands import fit, score, votes
@@ -317,7 +317,8 @@ def test_one_pair_is_explained(tmp_path, capsys):
         moved = json.loads(capsys.readouterr().out)
     lines = out.splitlines()
     assert lines[0].startswith("P(consistent) = 0.")
-    assert lines[1] == "decision: consistent"
+    assert lines[1].startswith("P is for texts of which ")
+    assert lines[2] == "decision: consistent"
     assert sum(line.endswith(": not asked") for line in lines) == 4 - moved["n_asked"] > 0
     assert "on the one training dataset, in the order that it taught itself" in err
     assert (moved["decision"], moved["training"]["held_out"]) == (1, False)
@@ -352,4 +353,17 @@ def test_a_model_of_many_voters_is_refused(tmp_path, capsys):
     capsys.readouterr()
     words = ["--source-text", "a", "--claim-text", "b", "--sequential"]
     err = refused(capsys, score, tmp_path / "model.json", *words)
-    assert "`sequential` must be given with a model of at most 10 voters. Got 11 voters" in err
+    assert "`sequential` must be given with a model of at most 10 voters and no soft scores. Got 11 voters" in err
+
+
+def test_a_model_that_labels_corrected_decides_as_they_say(tmp_path):
+    """Whatever the slope and the intercept: the table that decides is that of the corrected decisions."""
+    model, mine = model_of(tmp_path, VOTERS), small_votes(("mine",), n_voters=4)
+    labels = np.where(mine.votes[:, 1] == 1, 1, np.where(np.arange(120) % 3 == 0, 1, 0))
+    adapted = model.adapted(mine.votes, labels)
+    grid = pattern_grid(4)
+    assert adapted.correction.intercept != 0
+    assert ((adapted.decision_table >= 0.5) == adapted.scores_of(grid).decisions).all()
+    assert ((adapted.table >= 0.5) != adapted.scores_of(grid).decisions).any()
+    p = at_prior(adapted.decision_table, 1 / (1 + np.exp(-adapted.decision_log_odds)))
+    np.testing.assert_allclose(p, adapted.score(grid), atol=1e-9)
