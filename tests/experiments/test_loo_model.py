@@ -140,6 +140,19 @@ def no_progress(name, steps):
     return lambda: None
 
 
+@pytest.mark.slow
+def test_the_pool_does_not_depend_on_the_number_of_jobs(tmp_path):
+    """Members fitted in two processes give the same P bit for bit as those of one."""
+    votes, scores = read(write(tmp_path, "pool-with-scores"))
+    one, two = (
+        run_all(LooOptions(ensemblers=["Pool"], n_boot=200, n_jobs=n), ("a", "b"), votes, scores, ["x"], no_progress)
+        for n in (1, 2)
+    )
+    for first, second in zip(one, two, strict=True):
+        pd.testing.assert_frame_equal(first.scores, second.scores, check_exact=True)
+        assert first.results["recommended"] == second.results["recommended"]
+
+
 @pytest.mark.parametrize("reason", ["document", "family"])
 def test_nothing_is_shared_where_rows_are_left_out_together(few_ensemblers, shared, reason):
     """Where two datasets have a document in common, or are of one family."""

@@ -127,7 +127,9 @@ class LooOptions:
 
     @property
     def table_ensemblers(self) -> tuple[str, ...]:
-        """Return the ensemblers of the table."""
+        """Return the ensemblers of the table; none where only the pool or the average is wanted."""
+        if self.asked.own is not None:
+            return ()
         return tuple(ENSEMBLERS) if self.ensemblers is None else tuple(dict.fromkeys(self.ensemblers))
 
     @property
