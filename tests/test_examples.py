@@ -44,6 +44,21 @@ def test_the_readme_goes_from_text_to_probability(tmp_path):
     assert float(p) < 0.5
 
 
+@pytest.mark.slow
+def test_every_regime_of_fit_runs_as_written(tmp_path):
+    """The blocks of docs/which-fit.md fit, check, adapt and score; each says which regime it took."""
+    text = (ROOT / "docs" / "which-fit.md").read_text(encoding="utf-8")
+    script = "\n".join(re.findall(r"```bash\n(.*?)```", text, re.DOTALL))
+    done = run(["bash", "-euo", "pipefail", "-c", script], tmp_path)
+    assert done.returncode == 0, done.stderr
+    methods = {
+        name: json.loads((tmp_path / f"{name}.json").read_text(encoding="utf-8"))["method"]
+        for name in ("votes-alone", "own", "few", "pool", "adapted")
+    }
+    assert methods == {"votes-alone": "votes", "own": "own-labels", "few": "average", "pool": "pool", "adapted": "pool"}
+    assert len((tmp_path / "to-label.csv").read_text(encoding="utf-8").splitlines()) == 11
+
+
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n.endswith(".sh") else n for n in SCRIPTS])
 def test_examples_run(name, tmp_path):
     """Each ends well, leaves its results where it was told, and nothing elsewhere."""
