@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Floats, check_choice
+from deep._checks import Floats, Votes, check_choice
 from deep._odds import logit
 from deep.calibration import CALIBRATORS
 from deep.ensembles import ENSEMBLERS
@@ -186,7 +186,7 @@ def chain_model(
     few = len(best.prompts) <= MAX_TABLE_VOTERS
     grid = pattern_grid(len(best.prompts)) if few else cells.patterns
     scorer = ChainScorer(spec, kept, Table(chain.predict(grid), chain.uncalibrated(grid)) if few else None)
-    points = _left_out(spec, kept, grid, look_up if few else None, run) if kept.n_units >= MIN_DATASETS else []
+    points = _left_out(spec, kept, grid, run, table=few) if kept.n_units >= MIN_DATASETS else []
     rule, shifts = _rule(points, cells, scorer, recipe)
     rows = [
         LeftOutRows(one.score + shift, one.ones, one.zeros, np.arange(len(one.score)))
@@ -207,11 +207,11 @@ def chain_model(
     )
 
 
-def _left_out(spec: ChainSpec, kept: KeptCells, grid, find, run: MapLike) -> list[LeftOut]:  # type: ignore[no-untyped-def]
-    """Return each dataset's log-odds by the chain fitted without it."""
+def _left_out(spec: ChainSpec, kept: KeptCells, grid: Votes, run: MapLike, *, table: bool) -> list[LeftOut]:
+    """Return each dataset's log-odds by the chain fitted without it; `table`: `grid` holds every pattern."""
     cells = kept.by_dataset
     by_unit = predict_left_out(spec, kept, grid, run)
-    held = by_unit if find is None else np.column_stack([find(p, cells.patterns) for p in by_unit.T])
+    held = np.column_stack([look_up(p, cells.patterns) for p in by_unit.T]) if table else by_unit
     z = logit(held[:, kept.units])
     counts = cells.counts.astype(float)
     return [LeftOut(z[:, d], counts[:, d, 1], counts[:, d, 0]) for d in range(len(cells.groups))]
