@@ -29,7 +29,7 @@ def in_processes(
     n_jobs : int
         Processes; -1 for one a core.
     ensemblers : iterable of str
-        Keys of `ENSEMBLERS` whose libraries every process loads before its first call.
+        Keys of `ENSEMBLERS` whose libraries every process loads before its first call; other names load nothing.
     ordered : bool, default=True
         In the order of the calls, or each when it is there.
     """
@@ -95,7 +95,7 @@ def _start(ensemblers: Sequence[str]) -> None:
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     votes = np.array([[1, 1, 1], [0, 0, 0]])
-    for name in ensemblers:
+    for name in filter(ENSEMBLERS.__contains__, ensemblers):
         # What cannot be fitted says so when it is asked for.
         with suppress(DeepError):
             ENSEMBLERS[name]().fit(votes, [1, 0])

@@ -12,7 +12,9 @@ from deep.ensembles import ENSEMBLERS
 from deep.exceptions import InputError
 from deep.experiments.loo import LooOptions, leave_one_dataset_out, run_all
 from deep.model import fit, fit_shared, load
+from tests.deep_commands import fit as deep_fit
 from tests.deep_commands import loo as main
+from tests.deep_commands import score as deep_score
 from tests.model.fitted import small_votes
 
 FEW = ("BernoulliNB", "LDA", "LogisticRegression")
@@ -120,6 +122,20 @@ def test_loo_is_fit_and_score(tmp_path, loo, few_ensemblers, case):
     assert row["method"] == model.method == method
     assert row["prior"]["estimate"] == model.estimate_prior(target, **new).estimate
     assert row["brier"] == pytest.approx(((ours["p_consistent"] - ours["label"]) ** 2).mean())
+
+
+@pytest.mark.parametrize("case", ["average", "chain-of-twelve", "paper", "pool-by-name", "pool-with-scores"])
+def test_the_commands_fit_and_score_give_the_same(tmp_path, loo, few_ensemblers, case):
+    """`deep fit --exclude` and `deep score` on the tables of a user, item by item."""
+    given, (_, asked) = write(tmp_path, case), CASES[case]
+    folder = loo("--test", "b", "--brief", *files(given), *words(asked))
+    model, out, soft = str(tmp_path / "model.json"), str(tmp_path / "scored.parquet"), files(given)[2:]
+    assert deep_fit([given["votes"], *soft, "--exclude", "b", *words(asked), "--jobs", "1", "--out", model]) == 0
+    used = soft if case == "pool-with-scores" else []
+    assert deep_score([model, "--votes", given["votes"], *used, "--out", out]) == 0
+    scored = pd.read_parquet(out).set_index(["dataset", "item_id"])["p_consistent"]
+    ours = pd.read_parquet(folder / "scores.parquet").set_index(["dataset", "item_id"])["p_consistent"]
+    np.testing.assert_allclose(scored.loc[ours.index], ours, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("case", ["pool", "pool-with-scores"])

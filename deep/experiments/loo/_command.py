@@ -12,6 +12,7 @@ from deep._names import file_name
 from deep.calibration import CALIBRATOR_CLASSES
 from deep.console import (
     NOTICE,
+    OWN_FITS,
     RECIPES,
     SIMULATED,
     UNCALIBRATED,
@@ -28,13 +29,10 @@ from deep.exceptions import ExitStatus, InputError
 if TYPE_CHECKING:
     from deep.experiments.loo._settings import LooOptions
 
-OWN = "Pool", "Average"
-"""Names of deep's own fits among the ensemblers."""
-
 ASKED: dict[str, dict[str, object]] = {
     "sizes": {"default": [], "flags": ["--sizes", "--prompts"], "help": "numbers of voters of a chain, or 'all'"},
     "selector": {"default": None},
-    "ensembler": {"default": [], "help": f"of: {', '.join((*OWN, *ENSEMBLER_NAMES))}"},
+    "ensembler": {"default": [], "help": f"of: {', '.join((*OWN_FITS, *ENSEMBLER_NAMES))}"},
     "calibrator": {"default": [], "help": f"of: {', '.join((*CALIBRATOR_CLASSES, UNCALIBRATED))}"},
     "recipe": {"default": None},
 }
