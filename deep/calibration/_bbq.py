@@ -8,7 +8,7 @@ from scipy.special import gammaln, xlogy
 
 from deep._checks import Floats, Labels, check_choice
 from deep.base import BaseCalibrator
-from deep.calibration._scores import Scores, bin_edges, collapse, weigh
+from deep.calibration._scores import DistinctScores, bin_edges, collapse, weigh
 from deep.exceptions import InputError
 
 Ints = npt.NDArray[np.intp]
@@ -140,7 +140,7 @@ def _numbers_of_bins(total: float) -> Ints:
     return np.arange(fewest, max(fewest, most) + 1)
 
 
-def _equal_frequency(scores: Scores) -> Binnings:
+def _equal_frequency(scores: DistinctScores) -> Binnings:
     """Return the distinct equal-frequency binnings, which cut between distinct scores."""
     tried = _numbers_of_bins(scores.n.sum())
     reached = np.append(0.0, np.cumsum(scores.n))
@@ -170,7 +170,7 @@ def _nearest_ends(tried: Ints, halfway: Floats) -> tuple[Ints, Ints]:
     return binning[kept], nearest[kept]
 
 
-def _equal_width(scores: Scores) -> Binnings:
+def _equal_width(scores: DistinctScores) -> Binnings:
     """Return the equal-width binnings, bins without rows included."""
     tried = _numbers_of_bins(scores.n.sum())
     edges = np.concatenate([bin_edges(n_bins)[1:-1] for n_bins in tried])
@@ -196,7 +196,7 @@ def _bounds(sizes: Ints) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     return not_first, not_last
 
 
-def _filled(scores: Scores, ends: Ints, sizes: Ints, knots: Floats, cuts: Ints) -> Binnings:
+def _filled(scores: DistinctScores, ends: Ints, sizes: Ints, knots: Floats, cuts: Ints) -> Binnings:
     """Count the scores before each of `ends` into the bins between them."""
     not_first, not_last = _bounds(sizes)
     start, stop = np.zeros(len(not_first), dtype=np.intp), np.full(len(not_last), len(scores.p))

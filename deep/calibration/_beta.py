@@ -8,7 +8,7 @@ from deep._checks import Floats, Labels
 from deep._odds import P_MIN, expit
 from deep.base import BaseCalibrator
 from deep.calibration._logistic import fit_logistic
-from deep.calibration._scores import Scores, collapse
+from deep.calibration._scores import DistinctScores, collapse
 
 
 class Beta(BaseCalibrator):
@@ -65,7 +65,7 @@ def _design(p: Floats) -> Floats:
     return np.column_stack([np.log(clipped), -np.log1p(-clipped), np.ones_like(clipped)])
 
 
-def _constrained(design: Floats, scores: Scores) -> Floats:
+def _constrained(design: Floats, scores: DistinctScores) -> Floats:
     """Return the best coefficients with both slopes at least 0."""
     free = _fit_columns(design, scores, (True, True, True))
     if free[:2].min() >= 0.0:
@@ -75,7 +75,7 @@ def _constrained(design: Floats, scores: Scores) -> Floats:
     return min(feasible, key=lambda face: _loss(design, scores, face))
 
 
-def _fit_columns(design: Floats, scores: Scores, kept: tuple[bool, ...]) -> Floats:
+def _fit_columns(design: Floats, scores: DistinctScores, kept: tuple[bool, ...]) -> Floats:
     """Fit the kept columns, with the coefficients of the others at 0."""
     columns = np.flatnonzero(kept)
     theta = np.zeros(design.shape[1])
@@ -84,6 +84,6 @@ def _fit_columns(design: Floats, scores: Scores, kept: tuple[bool, ...]) -> Floa
     return theta
 
 
-def _loss(design: Floats, scores: Scores, theta: Floats) -> float:
+def _loss(design: Floats, scores: DistinctScores, theta: Floats) -> float:
     z = design @ theta
     return float(scores.n @ np.logaddexp(0.0, z) - scores.n1 @ z)

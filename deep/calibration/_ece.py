@@ -6,7 +6,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from deep._checks import Floats, RandomState, Weights, check_probabilities
-from deep.calibration._scores import Scores, bin_edges, bin_sums, check_bins, check_counts, check_whole, checked_scores
+from deep.calibration._scores import (
+    DistinctScores,
+    bin_edges,
+    bin_sums,
+    check_bins,
+    check_counts,
+    check_whole,
+    checked_scores,
+)
 
 REACH = 9.0
 SLACK = 20
@@ -168,7 +176,7 @@ def ece_noise_floor(
     return floor_of(scores, check_bins(n_bins), n_draws=n_draws, random_state=random_state)
 
 
-def plain_ece(scores: Scores, n_bins: int) -> float:
+def plain_ece(scores: DistinctScores, n_bins: int) -> float:
     """Return the expected calibration error of checked scores."""
     n, expected, n1 = bin_sums(scores, bin_edges(n_bins))
     return float(np.abs(n1 - expected).sum() / n.sum())
@@ -179,7 +187,7 @@ def beyond_floor(ece: float, floor: float) -> float:
     return float(np.sign(ece - floor) * np.sqrt(abs(ece**2 - floor**2)))
 
 
-def floor_of(scores: Scores, n_bins: int, *, n_draws: int, random_state: RandomState = 0) -> NoiseFloor:
+def floor_of(scores: DistinctScores, n_bins: int, *, n_draws: int, random_state: RandomState = 0) -> NoiseFloor:
     """Return the noise floor of checked scores; its quantile is nan where `n_draws` is 0."""
     counts, total = check_counts(scores.n), scores.n.sum()
     bounds = np.unique(np.searchsorted(scores.p, bin_edges(n_bins)[:-1]))

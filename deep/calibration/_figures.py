@@ -12,7 +12,7 @@ from deep._figures import BLUE, RED, new_figure, plain_grid
 from deep._figures import save_figure as save_figure
 from deep.calibration._ece import floor_of, plain_ece
 from deep.calibration._reliability import ReliabilityDisplay
-from deep.calibration._scores import Rows, Scores, bin_edges, check_bins, checked_rows, collapse
+from deep.calibration._scores import DistinctScores, Rows, bin_edges, check_bins, checked_rows, collapse
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -105,7 +105,7 @@ def _pairs_of_axes(figure: "Figure") -> "list[tuple[Axes, Axes]]":
     return pairs
 
 
-def _draw_all(pair: "tuple[Axes, Axes]", scores: Scores, edges: Floats, name: str) -> None:
+def _draw_all(pair: "tuple[Axes, Axes]", scores: DistinctScores, edges: Floats, name: str) -> None:
     """Draw one set of probabilities over all items."""
     panel, strip = pair
     ece, floor = plain_ece(scores, len(edges) - 1), floor_of(scores, len(edges) - 1, n_draws=1000)

@@ -14,7 +14,7 @@ from deep._checks import Floats, Labels, RandomState, Weights
 from deep._odds import P_MIN
 from deep.calibration._ece import beyond_floor, floor_of, plain_ece
 from deep.calibration._scores import (
-    Scores,
+    DistinctScores,
     bin_edges,
     bin_sums,
     check_bins,
@@ -260,20 +260,22 @@ def evaluate(
     }
 
 
-def _calibration_errors(scores: Scores, n_bins: int, n_draws: int, random_state: RandomState) -> dict[str, float]:
+def _calibration_errors(
+    scores: DistinctScores, n_bins: int, n_draws: int, random_state: RandomState
+) -> dict[str, float]:
     ece, mean, q95 = plain_ece(scores, n_bins), float("nan"), float("nan")
     if n_draws != 0:
         mean, q95 = floor_of(scores, n_bins, n_draws=n_draws, random_state=random_state)
     return {"ece": ece, "ece_debiased": beyond_floor(ece, mean), "ece_floor": mean, "ece_floor_95": q95}
 
 
-def _log_loss(scores: Scores) -> float:
+def _log_loss(scores: DistinctScores) -> float:
     p = np.clip(scores.p, P_MIN, 1.0 - P_MIN)
     loss = xlogy(scores.n1, p) + xlogy(scores.n - scores.n1, 1.0 - p)
     return float(-loss.sum() / scores.n.sum())
 
 
-def _brier(scores: Scores, n_bins: int | None) -> BrierDecomposition:
+def _brier(scores: DistinctScores, n_bins: int | None) -> BrierDecomposition:
     p, n, n1 = scores
     total = n.sum()
     share = float(n1.sum() / total)
@@ -285,7 +287,7 @@ def _brier(scores: Scores, n_bins: int | None) -> BrierDecomposition:
     return BrierDecomposition(brier, reliability, reliability + uncertainty - brier, uncertainty)
 
 
-def _auroc(scores: Scores) -> float:
+def _auroc(scores: DistinctScores) -> float:
     n0 = scores.n - scores.n1
     pairs = float(scores.n1.sum() * n0.sum())
     below = np.cumsum(n0) - n0 / 2.0

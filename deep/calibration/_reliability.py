@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from deep._checks import Floats, Weights
 from deep._figures import BLUE, GRAY, new_figure, plain_grid
-from deep.calibration._scores import Scores, bin_edges, bin_sums, check_bins, checked_scores
+from deep.calibration._scores import DistinctScores, bin_edges, bin_sums, check_bins, checked_scores
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -88,7 +88,7 @@ class ReliabilityDisplay:
         return cls._from_scores(checked_scores(y_true, y_prob, sample_weight), bin_edges(check_bins(n_bins)), name)
 
     @classmethod
-    def _from_scores(cls, scores: Scores, edges: Floats, name: str | None = None) -> Self:
+    def _from_scores(cls, scores: DistinctScores, edges: Floats, name: str | None = None) -> Self:
         """Bin collapsed scores between `edges`."""
         n, expected, n1 = bin_sums(scores, edges)
         mean_prob, share = (np.divide(part, n, out=np.full_like(n, np.nan), where=n > 0) for part in (expected, n1))

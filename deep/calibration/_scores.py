@@ -13,7 +13,7 @@ Rows = tuple[Floats, Labels, Floats]
 """Probabilities, labels and weights."""
 
 
-class Scores(NamedTuple):
+class DistinctScores(NamedTuple):
     """The distinct probabilities, ascending, with the weight of their rows.
 
     Parameters
@@ -36,11 +36,11 @@ def weigh(codes: Labels | npt.NDArray[np.intp], weights: Floats, size: int) -> F
     return np.bincount(codes, weights=weights, minlength=size).astype(np.float64)
 
 
-def collapse(p: Floats, y: Labels, w: Floats) -> Scores:
+def collapse(p: Floats, y: Labels, w: Floats) -> DistinctScores:
     """Sum the weights of rows with exactly equal probability, by label."""
     distinct, where = np.unique(p, return_inverse=True)
     by_label = weigh(2 * where + y, w, 2 * len(distinct)).reshape(-1, 2)
-    return Scores(distinct, by_label.sum(axis=1), by_label[:, 1])
+    return DistinctScores(distinct, by_label.sum(axis=1), by_label[:, 1])
 
 
 def checked_rows(
@@ -54,7 +54,7 @@ def checked_rows(
     return p[kept], y[kept], w[kept]
 
 
-def checked_scores(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights) -> Scores:
+def checked_scores(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights) -> DistinctScores:
     """Check labels, probabilities and weights of a metric, drop rows of weight 0, and collapse the rest."""
     return collapse(*checked_rows(y_true, y_prob, sample_weight))
 
@@ -93,7 +93,7 @@ def bin_edges(n_bins: int) -> Floats:
     return np.linspace(0.0, 1.0, n_bins + 1)
 
 
-def bin_sums(scores: Scores, edges: Floats) -> tuple[Floats, Floats, Floats]:
+def bin_sums(scores: DistinctScores, edges: Floats) -> tuple[Floats, Floats, Floats]:
     """Return by bin the weight, the weighted sum of P, and the weight of label 1, each of shape (n_bins,)."""
     n_bins = len(edges) - 1
     where = np.minimum(np.searchsorted(edges, scores.p, side="right") - 1, n_bins - 1)

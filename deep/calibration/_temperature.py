@@ -5,7 +5,7 @@ import numpy as np
 from deep._checks import Floats, Labels
 from deep._odds import expit, logit
 from deep.base import BaseCalibrator
-from deep.calibration._scores import Scores, collapse
+from deep.calibration._scores import DistinctScores, collapse
 
 COLDEST, HOTTEST = 0.01, 100.0
 """The temperatures searched; separable scores reach the first, uninformative ones the second."""
@@ -53,7 +53,7 @@ class Temperature(BaseCalibrator):
         return np.asarray(expit(logit(p) / self.temperature_))
 
 
-def _best_scale(x: Floats, scores: Scores) -> float:
+def _best_scale(x: Floats, scores: DistinctScores) -> float:
     """Return the scale at which the negative log-likelihood, convex in it, has slope 0, or the nearer bound."""
     from scipy.optimize import brentq
 

@@ -18,7 +18,7 @@ class VennAbers(BaseCalibrator):
 
     Attributes
     ----------
-    scores_ : Scores
+    scores_ : DistinctScores
         Distinct scores of the fit with their weights.
 
     References

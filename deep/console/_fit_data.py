@@ -16,7 +16,7 @@ from deep.records import VoteMatrix
 
 @dataclass(frozen=True, eq=False)
 class FitData:
-    """What a model is fitted on.
+    """Votes, scores and a target that a model is fitted on.
 
     Parameters
     ----------

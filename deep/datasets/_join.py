@@ -17,7 +17,7 @@ Column = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class TablePart:
     """The contents of one file; a column that it lacks is None."""
 
     source: Source
@@ -66,7 +66,7 @@ def _codes(texts: Texts) -> tuple[npt.NDArray[np.int64], int]:
     return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
 
 
-def join_parts(parts: list[Part], empty: np.generic) -> Joined:
+def join_parts(parts: list[TablePart], empty: np.generic) -> Joined:
     """Return one row per item of all files, with `empty` where a file lacks it."""
     rows, first = number_items([part.dataset for part in parts], [part.item_id for part in parts])
     for part, own in zip(parts, rows, strict=True):
@@ -87,7 +87,7 @@ def join_parts(parts: list[Part], empty: np.generic) -> Joined:
     )
 
 
-def check_repeated(part: Part, rows: Rows) -> None:
+def check_repeated(part: TablePart, rows: Rows) -> None:
     """Raise where an item comes twice in a file; `rows` numbers its items."""
     _, first = np.unique(rows, return_index=True)
     if len(first) == len(rows):
@@ -100,7 +100,7 @@ def check_repeated(part: Part, rows: Rows) -> None:
     )
 
 
-def _merge(parts: list[Part], rows: list[Rows], role: str, merged: Column) -> Column | None:
+def _merge(parts: list[TablePart], rows: list[Rows], role: str, merged: Column) -> Column | None:
     """Fill `merged`, which holds only the empty value, from the files that have the column; None if none has."""
     empty, origin = merged[0], np.zeros(len(merged), dtype=np.intp)
     given = [(k, getattr(part, role)) for k, part in enumerate(parts) if getattr(part, role) is not None]
@@ -116,7 +116,7 @@ def _merge(parts: list[Part], rows: list[Rows], role: str, merged: Column) -> Co
     return merged if given else None
 
 
-def _disagreement(role: str, part: Part, row: int, value: object, other: Part, before: object) -> InputError:
+def _disagreement(role: str, part: TablePart, row: int, value: object, other: TablePart, before: object) -> InputError:
     return InputError(
         f"`{role}` must be the same in all files. Got {shown(_plain(value))} at {part.source.where(row, role)}, but "
         f"{shown(_plain(before))} in {other.source.path}, for item {shown(part.item_id[row])} of dataset "
@@ -128,9 +128,9 @@ def _plain(value: object) -> object:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _merge_families(parts: list[Part], datasets: Texts) -> dict[str, str]:
+def _merge_families(parts: list[TablePart], datasets: Texts) -> dict[str, str]:
     """Return the families that differ from the dataset's own name: given by a file, else registered."""
-    given: dict[str, tuple[Part, int]] = {}
+    given: dict[str, tuple[TablePart, int]] = {}
     for part in parts:
         for dataset, row in _given_families(part):
             other, before = given.setdefault(dataset, (part, row))
@@ -144,11 +144,11 @@ def _merge_families(parts: list[Part], datasets: Texts) -> dict[str, str]:
     return {name: family for name, family in families.items() if family != name}
 
 
-def _family(part: Part, row: int) -> str:
+def _family(part: TablePart, row: int) -> str:
     return "" if part.family is None else str(part.family[row])
 
 
-def _given_families(part: Part) -> list[tuple[str, int]]:
+def _given_families(part: TablePart) -> list[tuple[str, int]]:
     """Return the dataset and the first row of each pair of dataset and family in a file, in order."""
     if part.family is None:
         return []
@@ -158,7 +158,9 @@ def _given_families(part: Part) -> list[tuple[str, int]]:
     return [(part.dataset[row], int(row)) for row in np.sort(known[first])]
 
 
-def _merge_values(parts: list[Part], rows: list[Rows], n: int, empty: np.generic) -> tuple[tuple[str, ...], Column]:
+def _merge_values(
+    parts: list[TablePart], rows: list[Rows], n: int, empty: np.generic
+) -> tuple[tuple[str, ...], Column]:
     """Put the columns of all files side by side, those of one name below each other."""
     names = tuple(dict.fromkeys(name for part in parts for name in part.names))
     place = {name: column for column, name in enumerate(names)}
@@ -171,7 +173,7 @@ def _merge_values(parts: list[Part], rows: list[Rows], n: int, empty: np.generic
     return names, merged
 
 
-def _check_disjoint(part: Part, rows: Rows, other: Part, other_rows: Rows) -> None:
+def _check_disjoint(part: TablePart, rows: Rows, other: TablePart, other_rows: Rows) -> None:
     others = frozenset(other.names)
     shared = [name for name in part.names if name in others]
     both = np.flatnonzero(np.isin(rows, other_rows))

@@ -9,7 +9,7 @@ import numpy as np
 
 from deep._checks import Floats, Labels, Rows, Texts, Votes
 from deep.datasets._cells import label_cells, name_cells, score_cells, text_cells, texts, vote_cells
-from deep.datasets._join import Joined, Part, check_repeated, join_parts, number_items
+from deep.datasets._join import Joined, TablePart, check_repeated, join_parts, number_items
 from deep.datasets._source import Column, Source, open_source, shown
 from deep.exceptions import InputError
 from deep.records import ABSTAIN, VoteMatrix
@@ -355,14 +355,14 @@ def _check_keys(source: Source) -> None:
             raise InputError(f"`paths` must have a column {key}. Got {_quoted(source.columns)} in {source.path}.")
 
 
-def read_part(source: Source, names: tuple[str, ...], ignored: frozenset[str], cells: CellReader) -> Part:
+def read_part(source: Source, names: tuple[str, ...], ignored: frozenset[str], cells: CellReader) -> TablePart:
     """Read the columns `names` of a table, and those of `VOTE_COLUMNS` that it has and that are not ignored."""
     _check_keys(source)
     roles = [role for role in VOTE_COLUMNS if role in source.columns and role not in ignored]
     data = source.read([*roles, *names])
     values = [cells(data[name]) for name in names]
     item_id = text_cells(data["item_id"], required=True)
-    return Part(
+    return TablePart(
         source,
         dataset=name_cells(data["dataset"], required=True),
         item_id=item_id,

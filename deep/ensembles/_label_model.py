@@ -139,7 +139,7 @@ class LabelModel(BaseEnsembler):
 
     @property
     def vote_log_odds_(self) -> Floats:
-        """Return what a vote for 0 and a vote for 1 add to the log-odds, shape (n_voters, 2)."""
+        """Return the log-odds that a vote for 0 and a vote for 1 add, shape (n_voters, 2)."""
         # As in snorkel, the logarithms are single precision and their sums double; unlike there, the sums are
         # not exponentiated one by one, which makes 0 / 0 of many voters.
         log_probs = np.log(self.vote_probs_).astype(np.float64)

@@ -71,7 +71,7 @@ def canary_report(model: Model, target: Target, *, alpha: float = SIGNIFICANCE) 
 
 
 def _advice(model: Model, test: Canary, needed: Mapping[float, int | None], *, flagged: bool) -> Iterator[str]:
-    """Yield what to do, in sentences."""
+    """Yield advice in sentences."""
     n = test.n_labels
     adapt = "`deep adapt`" if model.target is None else "`deep adapt` of the model that this one was made of"
     if flagged:

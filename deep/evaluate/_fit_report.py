@@ -22,7 +22,7 @@ LEAST = 0.005
 
 
 def fit_report(model: Model, scores_given: Sequence[str] = ()) -> dict[str, object]:
-    """Return what was fitted and why, its scores on datasets left out, and the prior, as JSON values.
+    """Return how a model was fitted and why, its scores on datasets left out, and the prior, as JSON values.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def fit_report(model: Model, scores_given: Sequence[str] = ()) -> dict[str, obje
 
 
 def _members(chosen: Mapping[str, Any], model: Model) -> Iterator[str]:
-    """Yield what is inside: the weights of the pool, the loss of what was compared, the voters of a chain."""
+    """Yield the content: the weights of the pool, the loss of what was compared, the voters of a chain."""
     if model.method == "pool":
         ranked = sorted(chosen["weights"].items(), key=lambda item: -item[1])
         yield from (f"{name}: weight {weight:.2f}" for name, weight in ranked if weight >= LEAST)
@@ -92,7 +92,7 @@ def _members(chosen: Mapping[str, Any], model: Model) -> Iterator[str]:
 
 
 def _said(model: Model, scores_given: Sequence[str]) -> Iterator[str]:
-    """Yield what the target's labels did, which share of consistent items is expected, and what was not used."""
+    """Yield lines on the target's labels, the share of consistent items to expect, and the scores not used."""
     if model.correction is not None:
         yield f"corrected by {model.correction.n_labels} labels of {model.target}"
     prior = model.prior

@@ -4,34 +4,29 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Floats, Votes, check_votes, column_names
+from deep._checks import Floats, Votes, check_votes
 from deep._checks import Rows as Positions
 from deep._odds import P_MIN, expit, logit
 from deep.exceptions import InputError
 from deep.features import Cells, distinct_patterns, weigh
+from deep.model.file._adapt import by_labels
 from deep.model.file._chain_scorer import ChainScorer
 from deep.model.file._document import model_values, write_document
 from deep.model.file._explain import Contribution, contributions
 from deep.model.file._table import MAX_TABLE_VOTERS, look_up, pattern_codes, pattern_grid
-from deep.model.file._voters import Voter, match_columns
+from deep.model.file._voters import Voter, VotesLike, select_columns
 from deep.model.linear import Rows
 from deep.model.pool import Blend, Scores
-from deep.model.target import Correction, FixedPrior, LeftOut, Misfit, PriorEstimate, PriorRule, estimate_share
+from deep.model.target import Correction, FixedPrior, LeftOut, Misfit, PriorEstimate, PriorRule
 from deep.records import ABSTAIN, VoteMatrix
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 METHODS = ("average", "chain", "own-labels", "pool", "votes")
 """How a model can have been fitted."""
-
-VotesLike = VoteMatrix | npt.ArrayLike
-"""Rows of votes: a vote matrix, a data frame by name, or an array in the order of the voters."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +131,7 @@ class Model:
         return None if self.chain is None else self.chain.uncalibrated(patterns)
 
     def raw(self, rows: Rows) -> Floats:
-        """Return what each part of the blend says of rows, shape (n_parts, n_examples)."""
+        """Return the log-odds that each part of the blend gives to rows, shape (n_parts, n_examples)."""
         if self._grid is None:
             return self.blend.raw(rows)
         return np.array([look_up(values, rows.votes) for values in self._grid])
@@ -260,16 +255,8 @@ class Model:
         raw = self.raw(rows)
         contexts = self.blend.contexts(raw, rows.weights)
         found = Scores(self.blend.log_odds(raw, contexts), self.prior_rule.predict(contexts), self.misfit)
-        known = None if labels is None or not (np.asarray(labels) >= 0).any() else labels
-        correction, prior = None, found.prior
-        if known is not None:
-            correction = Correction.learn(self.misfit, prior.estimate, found.p_uniform, known, documents=documents)
-            shares = estimate_share(found.p_consistent, known, prior=prior, documents=documents, misfit=self.misfit)
-            told = (shares[0].estimate, shares[0].low, shares[0].high)
-            estimate, low, high = (min(max(share, P_MIN), 1 - P_MIN) for share in told)
-            prior = PriorEstimate(estimate, low, high)
-        rule = FixedPrior(prior)
-        return replace(self, contexts=contexts, prior_rule=rule, target=target, correction=correction)
+        prior, correction = by_labels(found, labels, documents)
+        return replace(self, contexts=contexts, prior_rule=FixedPrior(prior), target=target, correction=correction)
 
     def explain(self, votes: Sequence[int] | Mapping[str, int]) -> list[Contribution]:
         """Return the contribution of each vote of one row to the log-odds of P(consistent).
@@ -309,25 +296,11 @@ class Model:
 
     def select(self, votes: VotesLike, *, allow_mismatch: bool = False, allow_missing: bool = False) -> Votes:
         """Return the columns of the model's voters, in their order; parameters as in `score`."""
-        names = votes.voter_names if isinstance(votes, VoteMatrix) else column_names(votes)
-        raw = votes.votes if isinstance(votes, VoteMatrix) else votes
-        if names is None:
-            return raw if isinstance(raw, np.ndarray) else check_votes(raw, name="votes")
-        columns = match_columns(self.voters, names, allow_mismatch=allow_mismatch, allow_missing=allow_missing)
-        known = [column for column in columns if column is not None]
-        if isinstance(raw, np.ndarray):
-            found = raw[:, known]
-        else:  # a data frame, whose other columns need not hold votes
-            found = check_votes(cast("pd.DataFrame", raw).iloc[:, known], name="votes")
-        if len(known) == len(columns):
-            return found
-        matrix = np.full((len(found), len(columns)), ABSTAIN, dtype=np.int8)
-        matrix[:, [position for position, column in enumerate(columns) if column is not None]] = found
-        return matrix
+        return select_columns(self.voters, votes, allow_mismatch=allow_mismatch, allow_missing=allow_missing)
 
     @cached_property
     def _grid(self) -> Floats | None:
-        """Return what each part says of every pattern of votes."""
+        """Return the log-odds that each part gives to every pattern of votes."""
         if self.score_names or len(self.voters) > MAX_TABLE_VOTERS:
             return None
         return self.blend.raw(Rows.from_arrays(pattern_grid(len(self.voters))))
@@ -370,7 +343,7 @@ class Model:
         return found
 
     def _distinct(self, votes: Votes, scores: Floats | None) -> tuple[Floats, Floats, Positions]:
-        """Return what each part says of distinct rows, how often they come, and which of them each row is."""
+        """Return each part's log-odds of distinct rows, how often they come, and which of them each row is."""
         if self._grid is not None and scores is None:
             codes = pattern_codes(votes)
             return (

@@ -71,7 +71,7 @@ class _Sums:
 
 @dataclass(frozen=True)
 class ScoredFile:
-    """What was scored: the number of rows, and the prior of each dataset."""
+    """The number of rows that were scored, and the prior of each dataset."""
 
     n: int
     priors: dict[str, PriorEstimate] = field(default_factory=dict)

@@ -2,10 +2,21 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
+import numpy.typing as npt
+
+from deep._checks import Votes, check_votes, column_names
 from deep.exceptions import InputError
 from deep.judge import parse_voter
+from deep.records import ABSTAIN, VoteMatrix
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+VotesLike = VoteMatrix | npt.ArrayLike
+"""Rows of votes: a vote matrix, a data frame by name, or an array in the order of the voters."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +107,27 @@ def match_columns(
     if all(column is None for column in found):
         raise InputError(f"`votes` must have a column of the model. Got none of {', '.join(v.name for v in voters)}.")
     return found
+
+
+def select_columns(
+    voters: Sequence[Voter], votes: VotesLike, *, allow_mismatch: bool = False, allow_missing: bool = False
+) -> Votes:
+    """Return the columns of voters, in their order; parameters as in :func:`match_columns`."""
+    names = votes.voter_names if isinstance(votes, VoteMatrix) else column_names(votes)
+    raw = votes.votes if isinstance(votes, VoteMatrix) else votes
+    if names is None:
+        return raw if isinstance(raw, np.ndarray) else check_votes(raw, name="votes")
+    columns = match_columns(voters, names, allow_mismatch=allow_mismatch, allow_missing=allow_missing)
+    known = [column for column in columns if column is not None]
+    if isinstance(raw, np.ndarray):
+        found = raw[:, known]
+    else:  # a data frame, whose other columns need not hold votes
+        found = check_votes(cast("pd.DataFrame", raw).iloc[:, known], name="votes")
+    if len(known) == len(columns):
+        return found
+    matrix = np.full((len(found), len(columns)), ABSTAIN, dtype=np.int8)
+    matrix[:, [position for position, column in enumerate(columns) if column is not None]] = found
+    return matrix
 
 
 def _mismatch(voter: Voter, other: Voter) -> str:

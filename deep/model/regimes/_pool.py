@@ -20,7 +20,7 @@ Groups = npt.NDArray[np.str_]
 
 
 def training_groups(votes: VoteMatrix, *, by_family: bool = False, random_state: int = 0) -> Groups:
-    """Return what each labeled row is left out with: its dataset, or all datasets that share documents with it."""
+    """Return the group that each labeled row is left out with: its dataset, or all that share documents with it."""
     names = votes.datasets.astype(str)
     if len(votes.dataset_names) == 1:
         return names
