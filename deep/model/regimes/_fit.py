@@ -171,7 +171,8 @@ def _fit_others(
         raise InputError(f"`ensembler` must not be 'Pool' of fewer than {MIN_DATASETS} labeled datasets. Got {n}.")
     if own == POOL or (own is None and n >= MIN_DATASETS):
         return fit_pool(labeled, scores, score_names, groups, known, random_state=random_state, fits=fits, run=run)
-    return fit_few(labeled, groups, known, random_state=random_state)
+    notes = [] if scores is None else [f"Scores were not used: that takes {MIN_DATASETS} labeled datasets."]
+    return fit_few(labeled, groups, known, random_state=random_state, notes=notes)
 
 
 def _adapted(model: Model, rows: VoteMatrix, name: str, scores: Floats | None = None) -> Model:

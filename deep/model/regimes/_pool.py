@@ -79,7 +79,14 @@ def _notes(n_datasets: int) -> list[str]:
     return [grouped_note(n_datasets)] if n_datasets > MAX_FOLDS else []
 
 
-def fit_few(votes: VoteMatrix, groups: Groups, provenance: Mapping[str, object], *, random_state: int) -> Model:
+def fit_few(
+    votes: VoteMatrix,
+    groups: Groups,
+    provenance: Mapping[str, object],
+    *,
+    random_state: int,
+    notes: Sequence[str] = (),
+) -> Model:
     """Average three simple ways to add up votes, without any choice, and draw up the model."""
     names, codes = np.unique(groups, return_inverse=True)
     rows = LabeledRows(votes.votes, np.empty((len(codes), 0)), np.ones(len(codes)), votes.labels, codes)
@@ -92,7 +99,9 @@ def fit_few(votes: VoteMatrix, groups: Groups, provenance: Mapping[str, object],
     merged = {str(name): LeftOut.from_rows(m.log_odds, m.ones, m.zeros) for name, m in zip(names, moved, strict=False)}
     cells = training_cells(votes)
     chosen = {"ensembler": "Average", "members": ["best-judge", "majority", "ridge-votes"]}
-    report = report_of(chosen, cells, merged, shifts[: len(merged)], provenance, notes=_few_notes(len(names)))
+    report = report_of(
+        chosen, cells, merged, shifts[: len(merged)], provenance, notes=[*_few_notes(len(names)), *notes]
+    )
     return Model(
         voters=voters_of(votes.voter_names, provenance),
         score_names=(),
