@@ -37,8 +37,11 @@ SHARE_CLIP = 0.05
 LEAST_GAP = 0.05
 """Of the mean P in the two classes: a panel that tells them apart by less cannot imply a share."""
 
-SHRINKAGE = 0.3
-"""Of squared log-odds, added to both variances that say how far a shift is believed."""
+BETWEEN = 0.3
+"""Squared log-odds added to how far training priors lie apart, before a shift is believed."""
+
+OFF = 1.0
+"""Squared log-odds added to how far implied shares were off: with two or three datasets they may be right by luck."""
 
 LEAST_SQUARES = 1.0
 """Squared error of a line, added as that of `LEAST_WEIGHT` datasets: training priors that are alike prove little."""
@@ -260,9 +263,8 @@ class ShiftedPrior(BaseEstimator):
             self.class_means_ = np.asarray(class_means, dtype=np.float64).reshape(k, -1, 2)
             self.rates_ = self.class_means_.mean(axis=0)
             implied = np.array([self._implied(row) for row in self.statistic_])
-            between = SHRINKAGE + ((self.log_odds_ - self.mean_) ** 2).sum()
-            off = SHRINKAGE + ((implied - self.log_odds_) ** 2).sum()
-            between, off = between / (SHRINKAGE + k - 1), off / (SHRINKAGE + k)
+            between = (BETWEEN + ((self.log_odds_ - self.mean_) ** 2).sum()) / (BETWEEN + k - 1)
+            off = (OFF + ((implied - self.log_odds_) ** 2).sum()) / (OFF + k)
             self.trust_ = float(between / (between + off))
             self.left_out_ = np.array([self._centre(value) for value in implied])
         return self
