@@ -25,6 +25,9 @@ from deep.records import Judgment
 P = ParamSpec("P")
 T = TypeVar("T")
 
+DOUBTS = 2
+"""Attempts at a request that may be lost with their runs before it is left alone: it may have been paid so often."""
+
 
 @dataclass(eq=False, repr=False)
 class Ledger:
@@ -39,7 +42,15 @@ class Ledger:
     at_most_once : bool
         Leave requests alone whose answer may have been lost.
     retry : collection of str
-        Classes of failure to ask again: those of `FAILURES`, and ``refused``, ``truncated``, ``unparsable``.
+        Classes of failure to ask again: those of `FAILURES`, and ``refused``, ``truncated``, ``unknown``,
+        ``unparsable``.
+
+    Attributes
+    ----------
+    unknown : int
+        Requests that were in flight when a run ended, and are asked again save where `at_most_once`.
+    in_doubt_twice : int
+        Those left alone since that has happened to them `DOUBTS` times; `retry` with ``unknown`` asks them again.
     """
 
     target: str
@@ -48,6 +59,7 @@ class Ledger:
     retry: Collection[str] = field(default=(), kw_only=True)
     run: int = field(default=0, init=False)
     unknown: int = field(default=0, init=False)
+    in_doubt_twice: int = field(default=0, init=False)
     _lock: FileLock | None = field(default=None, init=False)
     _writer: Writer | None = field(default=None, init=False)
 
@@ -61,7 +73,7 @@ class Ledger:
             engine = engine_for(self.target, create=True)
             self._writer = Writer(connect(engine, self.name), self.name)
             self.run = await self.call(self._begin_run)
-            self.unknown = await self.call(self._recover)
+            await self.recover()
         except BaseException:
             await self._close()
             raise
@@ -96,20 +108,24 @@ class Ledger:
         return int(run)
 
     def _end_run(self, connection: Connection) -> None:
-        mine = (_schema.requests.c.owner == self.run) & _in_flight()
-        _mark_unknown(connection, mine)
+        _mark_unknown(connection, _schema.requests.c.owner == self.run)
         runs = _schema.runs
         connection.execute(update(runs).where(runs.c.id == self.run).values(ended=time.time()))
 
-    def _recover(self, connection: Connection) -> int:
-        """Mark what dead runs had in flight as unknown, and return how many requests that leaves."""
-        _mark_unknown(connection, _schema.requests.c.owner.not_in(live_runs(connection, self.run)) & _in_flight())
-        unknown = select(func.count()).where(_schema.OPEN, _schema.requests.c.state == "unknown")
-        return int(connection.execute(unknown).scalar_one())
+    def _recover(self, connection: Connection) -> tuple[int, int]:
+        """Mark what dead runs had in flight as unknown, or failed at last, and return how many there are of each."""
+        table = _schema.requests
+        _mark_unknown(connection, table.c.owner.not_in(live_runs(connection, self.run)))
+        _give_up_doubts(connection)
+        lost = (_schema.OPEN, (table.c.state == "unknown") | (table.c.failure == "unknown"))
+        found = connection.execute(select(table.c.state, func.count()).where(*lost).group_by(table.c.state))
+        n = {state: int(count) for state, count in found}
+        unknown, twice = n.get("unknown", 0), n.get("failed", 0)
+        return (unknown + twice, 0) if self.at_most_once or "unknown" in self.retry else (unknown, twice)
 
     async def recover(self) -> None:
-        """Look again for requests that another run died over."""
-        self.unknown = await self.call(self._recover)
+        """Look for requests that another run died over."""
+        self.unknown, self.in_doubt_twice = await self.call(self._recover)
 
     async def lease(self, requests: Sequence[Request], *, again: bool = False) -> Lease:
         """Make this run the one that asks `requests`, save those that are settled or being asked already.
@@ -194,13 +210,27 @@ def _in_flight() -> ColumnElement[bool]:
     return and_(_schema.OPEN, _schema.requests.c.state == "sent", _schema.requests.c.batch.is_(None))
 
 
-def _mark_unknown(connection: Connection, condition: ColumnElement[bool]) -> None:
-    """Turn requests in flight into unknown ones, and their open attempts too."""
+def _mark_unknown(connection: Connection, owned: ColumnElement[bool]) -> None:
+    """Turn the requests in flight of some runs into unknown ones, and their open attempts too.
+
+    What was unknown, and was not sent by the run that was to ask it again, is as unknown as it was.
+    """
     requests, attempts = _schema.requests, _schema.attempts
-    for keys in in_parts(connection.execute(select(requests.c.key).where(condition)).scalars().all()):
+    unsent = and_(_schema.OPEN, requests.c.state == "queued", requests.c.failure == "unknown")
+    connection.execute(update(requests).where(owned & unsent).values(state="unknown"))
+    for keys in in_parts(connection.execute(select(requests.c.key).where(owned & _in_flight())).scalars().all()):
         open_attempts = attempts.c.key.in_(keys) & attempts.c.outcome.is_(None)
         connection.execute(update(attempts).where(open_attempts).values(outcome="unknown"))
         connection.execute(update(requests).where(requests.c.key.in_(keys)).values(state="unknown", failure="unknown"))
+
+
+def _give_up_doubts(connection: Connection) -> None:
+    """Turn unknown requests into failed ones where as many attempts as may be paid unasked were lost."""
+    requests, attempts = _schema.requests, _schema.attempts
+    lost = (attempts.c.key == requests.c.key) & (attempts.c.outcome == "unknown")
+    doubts = select(func.count()).select_from(attempts).where(lost).scalar_subquery()
+    condition = and_(_schema.OPEN, requests.c.state == "unknown", doubts >= DOUBTS)
+    connection.execute(update(requests).where(condition).values(state="failed", failure="unknown"))
 
 
 def _request_row(job: Job, state: RequestState) -> RequestRow:

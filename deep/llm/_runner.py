@@ -141,7 +141,8 @@ class Runner:
             self._cancel_all()
 
     async def _feed(self, requests: Iterable[Request], *, first: bool) -> int:
-        elsewhere = 0
+        """Hand out jobs; those in doubt come last, so that the next crash, over a canary request say, meets others."""
+        elsewhere, in_doubt = 0, list[Job]()
         for chunk in _chunks(iter(requests)):
             lease = await self._ledger.lease(chunk)
             await self._caller.refresh_budget()
@@ -149,10 +150,15 @@ class Runner:
             for request, row in lease.settled if first else ():
                 self._tally.find(request.voter, row)
             self._tally.found += len(lease.repeated)
-            for leader in _leaders(lease.jobs):
-                await self._room.acquire()
-                self._queue.put_nowait((LEADER, next(self._order), leader))
+            in_doubt += [job for job in lease.jobs if job.in_doubt]
+            await self._hand_out(job for job in lease.jobs if not job.in_doubt)
+        await self._hand_out(in_doubt)
         return elsewhere
+
+    async def _hand_out(self, jobs: Iterable[Job]) -> None:
+        for leader in _leaders(jobs):
+            await self._room.acquire()
+            self._queue.put_nowait((LEADER, next(self._order), leader))
 
     async def _work(self) -> None:
         while not self._halt.is_set():
