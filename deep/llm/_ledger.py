@@ -17,6 +17,7 @@ from deep.llm._history import read_quirks
 from deep.llm._lease import Job, Lease, Leases, live_runs
 from deep.llm._reply import Reply
 from deep.llm._request import Request, json_text, storable
+from deep.llm._reserve import Reserve
 from deep.llm._schema import AttemptRow, QuirkRow, RequestRow
 from deep.llm._statements import Write
 from deep.llm._writer import Writer, Written
@@ -61,6 +62,7 @@ class Ledger:
     unknown: int = field(default=0, init=False)
     in_doubt_twice: int = field(default=0, init=False)
     _lock: FileLock | None = field(default=None, init=False)
+    _reserve: Reserve | None = field(default=None, init=False)
     _writer: Writer | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -71,7 +73,8 @@ class Ledger:
         self._lock = None if self.shared else FileLock(self.target)
         try:
             engine = engine_for(self.target, create=True)
-            self._writer = Writer(connect(engine, self.name), self.name)
+            self._reserve = None if self.shared else Reserve(self.target)
+            self._writer = Writer(connect(engine, self.name), self.name, self._reserve)
             self.run = await self.call(self._begin_run)
             await self.recover()
         except BaseException:
@@ -88,6 +91,8 @@ class Ledger:
     async def _close(self) -> None:
         if self._writer is not None:
             await self._writer.close()
+        if self._reserve is not None:
+            self._reserve.release()
         if self._lock is not None:
             self._lock.release()
 
@@ -99,6 +104,11 @@ class Ledger:
     def _write(self, *writes: Write) -> Written:
         assert self._writer is not None, "the ledger is not open"
         return self._writer.write(writes)
+
+    def _check_room(self) -> None:
+        """Raise where the ledger's last room is for what is in flight."""
+        if self._writer is not None and self._writer.full is not None:
+            raise self._writer.full
 
     def _begin_run(self, connection: Connection) -> int:
         row = {"started": time.time(), "options": json_text(dict(self.options))}
@@ -132,6 +142,7 @@ class Ledger:
 
         With `again`, what this run has put back into the queue is handed out once more.
         """
+        self._check_room()
         leases = Leases(self.run, self.shared, self.at_most_once, self.retry)
         return await self.call(leases.lease, requests, again=again)
 
@@ -139,6 +150,7 @@ class Ledger:
         self, job: Job, *, changed_body: str | None = None, worst_case: float | None = None, batch: str | None = None
     ) -> Written:
         """Write down that the job's attempt is about to be sent; done once that is on disk."""
+        self._check_room()
         attempt = AttemptRow(key=job.key, number=job.number, run=self.run, started=time.time(), worst_case=worst_case)
         request = RequestRow(key=job.key, state="sent", attempts=job.number, changed_body=changed_body, batch=batch)
         return self._write(Write(_schema.attempts, "insert", attempt), Write(_schema.requests, "update", request))

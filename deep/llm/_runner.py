@@ -8,7 +8,7 @@ from typing import Literal
 
 from deep.llm._budget import BudgetReachedError
 from deep.llm._caller import Caller
-from deep.llm._errors import LedgerError
+from deep.llm._errors import LedgerError, LedgerFullError
 from deep.llm._lease import Job
 from deep.llm._ledger import Ledger
 from deep.llm._request import Request
@@ -134,10 +134,10 @@ class Runner:
             task.cancel()
 
     def _end(self, error: BaseException) -> None:
-        """Stop for an error; where it is the ledger's, no answer in flight could be kept."""
+        """Stop for an error; where it is a ledger's without any room, no answer in flight could be kept."""
         self._error = self._error or error
         self._stop_once("error")
-        if isinstance(error, LedgerError):
+        if isinstance(error, LedgerError) and not isinstance(error, LedgerFullError):
             self._cancel_all()
 
     async def _feed(self, requests: Iterable[Request], *, first: bool) -> int:
