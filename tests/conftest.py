@@ -4,6 +4,7 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -35,3 +36,15 @@ def _signals_as_found() -> Iterator[None]:
     before = [signal.getsignal(number) for number in SIGNALS]
     yield
     assert [signal.getsignal(number) for number in SIGNALS] == before
+
+
+@pytest.fixture
+def opened_ledgers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
+    """Return the connections that are opened to read ledgers; they must be closed at the end."""
+    from deep.llm import _history
+
+    connections, connect = list[Any](), _history.connect
+    monkeypatch.setattr(_history, "connect", lambda *args: connections.append(connect(*args)) or connections[-1])
+    yield connections
+    assert connections
+    assert all(connection.closed for connection in connections)

@@ -114,7 +114,7 @@ def print_scored(
 ) -> None:
     """Write scored examples, or print the one of a pair."""
     if args.input is None:
-        (pair,) = next(scored)
+        ((pair,),) = scored  # to its end, where it closes the ledger
         if args.out is not None:
             asking.write_scored(iter([[pair]]), args.out, schema)
         print_result(SCHEMA | {**pair.as_dict(), **more}, _pair_lines(pair), as_json=args.json)
