@@ -1,5 +1,6 @@
 """Read regular files of bounded size; write files and folders whole or not at all."""
 
+import gzip
 import json
 import os
 import platform
@@ -23,6 +24,9 @@ MARKER = "results.json"
 LARGEST_TEXT = 1 << 26
 """Bytes of a prompt, a text or a price list."""
 
+INFLATED, INFLATION = 1 << 26, 200
+"""Bytes that a gzip file may always hold, and how many times its own size beyond that: rows differ by their names."""
+
 _PART = re.compile(rf"\.deep-{re.escape(platform.node())}-(\d+)-\w+\.part")
 """What a process of this machine writes to before it is complete."""
 
@@ -44,6 +48,38 @@ def read_bytes(path: str | Path, name: str, largest: int = LARGEST_TEXT) -> byte
     """Return the bytes of a regular file, which are no more than `largest`."""
     check_regular(Path(path), name, largest)
     return Path(path).read_bytes()
+
+
+class GzipReader(gzip.GzipFile):
+    """A gzip file that is refused, as it is read, where a small file holds more than any table would.
+
+    Parameters
+    ----------
+    path : Path
+    name : str
+        The parameter that the file was given as.
+    """
+
+    def __init__(self, path: Path, name: str) -> None:
+        super().__init__(path, "rb")
+        self._shown, self._param = repr(str(path)), name
+        self._most = max(INFLATED, INFLATION * path.stat().st_size)
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Return up to so many bytes."""
+        return self._checked(super().read(size))
+
+    def read1(self, size: int = -1) -> bytes:
+        """Return up to so many bytes, by reading the file once."""
+        return self._checked(super().read1(size))
+
+    def _checked(self, read: bytes) -> bytes:
+        if self.tell() > self._most:
+            raise InputError(
+                f"`{self._param}` must name gzip files that hold at most {INFLATION} times their size. Got more than "
+                f"{self._most:,} bytes in {self._shown}. Decompress and look at it."
+            )
+        return read
 
 
 def check_out(out: Path, endings: Sequence[str], name: str = "out") -> Path:

@@ -1,7 +1,10 @@
 """Fixtures and hypothesis settings shared by the whole suite."""
 
 import os
+import signal
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -9,6 +12,12 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("quick", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("fuzz", settings.get_profile("quick"), max_examples=int(os.environ.get("DEEP_CASES", "3000")))
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    # A shell's script starts a job in the background with Ctrl-C ignored, and every process of the tests inherits that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGPIPE") if hasattr(signal, name)]
 
 DATA_HOME = Path(os.environ.get("DEEP_DATA_HOME", Path(__file__).resolve().parents[2] / "shared" / "data"))
 
@@ -19,3 +28,23 @@ def data_home() -> Path:
     if not DATA_HOME.is_dir():
         pytest.skip(f"real data not found in {DATA_HOME}; set DEEP_DATA_HOME")
     return DATA_HOME
+
+
+@pytest.fixture(autouse=True)
+def _signals_as_found() -> Iterator[None]:
+    """See that every test, and what it runs, leaves the handlers of signals as it found them."""
+    before = [signal.getsignal(number) for number in SIGNALS]
+    yield
+    assert [signal.getsignal(number) for number in SIGNALS] == before
+
+
+@pytest.fixture
+def opened_ledgers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
+    """Return the connections that are opened to read ledgers; they must be closed at the end."""
+    from deep.llm import _history
+
+    connections, connect = list[Any](), _history.connect
+    monkeypatch.setattr(_history, "connect", lambda *args: connections.append(connect(*args)) or connections[-1])
+    yield connections
+    assert connections
+    assert all(connection.closed for connection in connections)

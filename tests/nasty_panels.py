@@ -13,20 +13,20 @@ def panel(
 ):
     """Return a plain panel: datasets of these sizes, independent voters of one accuracy, some abstaining."""
     rng = np.random.default_rng(seed)
-    frames = []
-    for d, n in enumerate(sizes):
+    labels, cells = [], []
+    for n in sizes:
         label = (rng.random(n) < share).astype(int)
         if n > 1:
             label[0], label[1] = 0, 1
         votes = np.where(rng.random((n, voters)) < accuracy, label[:, None], 1 - label[:, None]).astype(float)
         votes[rng.random((n, voters)) < abstain] = np.nan
-        name = names[d] if names else f"d{d}"
-        frame = pd.DataFrame(votes, columns=columns or [f"v{j}" for j in range(voters)]).astype("Int8")
-        frame.insert(0, "dataset", name)
-        frame.insert(1, "item_id", [f"i{i}" for i in range(n)])
-        frame.insert(2, "label", label)
-        frames.append(frame)
-    return pd.concat(frames, ignore_index=True)
+        labels.append(label)
+        cells.append(votes)
+    frame = pd.DataFrame(np.concatenate(cells), columns=columns or [f"v{j}" for j in range(voters)]).astype("Int8")
+    frame.insert(0, "dataset", np.repeat(names or [f"d{d}" for d in range(len(sizes))], sizes).astype(object))
+    frame.insert(1, "item_id", [f"i{i}" for n in sizes for i in range(n)])
+    frame.insert(2, "label", np.concatenate(labels))
+    return frame
 
 
 def _labels(frame, dataset, value):

@@ -1,17 +1,20 @@
 """Results are written whole or not at all, and never over something else."""
 
 import errno
+import gzip
 import json
 import os
 import platform
 import socket
 import subprocess
 import sys
+import tracemalloc
+from collections import deque
 from pathlib import Path
 
 import pytest
 
-from deep._files import check_replaceable, read_bytes, to_json, whole_file, whole_folder
+from deep._files import INFLATED, INFLATION, check_replaceable, read_bytes, to_json, whole_file, whole_folder
 from deep.datasets import read_examples, read_scores, read_votes
 from deep.datasets._annotations import read_annotations
 from deep.exceptions import InputError
@@ -164,3 +167,23 @@ def test_a_large_file_is_refused_before_it_is_read(tmp_path):
         load(path)
     with pytest.raises(InputError, match="`text` must have at most 67,108,864 bytes"):
         read_bytes(path, "text")
+
+
+@pytest.mark.parametrize(("read", "param"), [(read_votes, "paths"), (read_examples, "examples")])
+def test_a_small_file_that_holds_gigabytes_is_one_line(tmp_path, read, param):
+    """It is not read beyond what a table of its size can hold, and neither are those bytes kept."""
+    path, row = tmp_path / "v.csv.gz", b"d,i," + b"s" * 50_000 + b",c,1\n"
+    header = gzip.compress(b"dataset,item_id,source,claim,label\n", mtime=0)
+    path.write_bytes(header + gzip.compress(row * 100, mtime=0) * 400)
+    most = max(INFLATED, INFLATION * path.stat().st_size)
+    assert most < 40_000 * len(row)
+    tracemalloc.start()
+    with pytest.raises(InputError) as caught:
+        deque(read(path), maxlen=0)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert str(caught.value) == (
+        f"`{param}` must name gzip files that hold at most 200 times their size. Got more than {most:,} bytes in "
+        f"{str(path)!r}. Decompress and look at it."
+    )
+    assert peak < 2 * most

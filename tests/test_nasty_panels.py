@@ -65,7 +65,7 @@ def votes(request, tmp_path):
 def test_loo(votes, tmp_path, capsys):
     """Finite numbers in results.json, and probabilities between 0 and 1."""
     path, target = votes
-    made = run(["loo", "--test", target, "--votes", path, *SMALL, "--n-boot", "50", "--out", tmp_path / "loo"], capsys)
+    made = run(["loo", "--test", target, "--votes", path, *SMALL, "--n-boot", "100", "--out", tmp_path / "loo"], capsys)
     assert made or path.stem not in SLOW
     if made:
         results = json.loads((tmp_path / "loo" / "results.json").read_text(encoding="utf-8"))

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
 
@@ -84,10 +85,16 @@ def _plus(total: float | None, amount: float | None) -> float | None:
 def estimate_plan(plan: Plan, options: AskOptions) -> Estimate:
     """Count the requests of a plan that are still to be sent and bound their cost, without sending anything."""
     exists = "://" in options.ledger or Path(options.ledger).is_file()
-    history = History(options.ledger) if exists else None
-    estimate = Estimate(plan.n_offline)
+    with ExitStack() as stack:
+        history = stack.enter_context(History(options.ledger)) if exists else None
+        estimate = _estimate(plan, options, history)
+    estimate.calls_at_most = _most_calls(plan) if plan.staged else None
+    return estimate
+
+
+def _estimate(plan: Plan, options: AskOptions, history: History | None) -> Estimate:
+    estimate, shared = Estimate(plan.n_offline), set[str]()
     replay = Replay(plan.programs, plan.endpoint, history)
-    shared: set[str] = set()
     for chunk in chunks(chain(plan.requests(), replay.requests())):
         keys = [request.key for request in chunk]
         rows = {} if history is None else history.rows(keys)
@@ -99,7 +106,6 @@ def estimate_plan(plan: Plan, options: AskOptions) -> Estimate:
             settled = key in rows and rows[key]["state"] in ("done", "failed")
             estimate.add(request, options.price_book, settled=settled, batch=options.batch)
     estimate.more_follow = replay.n_open > 0
-    estimate.calls_at_most = _most_calls(plan) if plan.staged else None
     return estimate
 
 

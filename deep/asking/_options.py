@@ -93,10 +93,12 @@ class AskOptions:
             value = getattr(self, name)
             if (value is not None and not 0 <= value <= most) or value == math.inf:
                 raise InputError(f"`{name}` must be 0 or more{', up to 1' if most == 1 else ''}. Got {value!r}.")
-        allowed = sorted({*FAILURES, "refused", "truncated", "unparsable"})
+        allowed = sorted({*FAILURES, "refused", "truncated", "unknown", "unparsable"})
         wrong = [name for name in self.retry_failed if name not in allowed]
         if wrong:
             raise InputError(f"`retry_failed` must be one of {', '.join(allowed)}. Got {wrong[0]!r}.")
+        if self.at_most_once and "unknown" in self.retry_failed:
+            raise InputError("`retry_failed` must not name 'unknown' with `at_most_once`. Got both. Leave one out.")
         object.__setattr__(self, "base_url", base_url_from(self.base_url))
         object.__setattr__(self, "retry_failed", tuple(self.retry_failed))
         if self.prices is not None:

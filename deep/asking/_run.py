@@ -34,11 +34,14 @@ class RunOutcome:
         ``budget`` or ``interrupted``; None where the run came to its end.
     unknown : int
         Requests that were in flight when an earlier run died.
+    in_doubt_twice : int
+        Those that were so twice, and are left alone.
     """
 
     tally: Tally
     stopped: str | None = None
     unknown: int = 0
+    in_doubt_twice: int = 0
 
 
 def run_plan(plan: Plan, options: AskOptions | None, progress: ProgressCallback | None = None) -> RunOutcome:
@@ -135,9 +138,9 @@ class _Run:
         try:
             async with ledger:
                 runner = await self._runner(ledger, client)
-                unknown = ledger.unknown
-                if unknown:
-                    sys.stderr.write(f"{unknown_line(unknown, asked_again=not options.at_most_once)}\n")
+                doubts = ledger.unknown, ledger.in_doubt_twice
+                for line in doubt_lines(*doubts, asked_again=not options.at_most_once):
+                    sys.stderr.write(f"{line}\n")
                 loop = asyncio.get_running_loop()
                 self._stop = partial(loop.call_soon_threadsafe, runner.stop, "interrupted")
                 with _stop_on_signal(runner):
@@ -145,7 +148,7 @@ class _Run:
                         await self._waves(runner, ledger.run)
         finally:
             await client.close()
-        return RunOutcome(tally, runner.stopped, unknown)
+        return RunOutcome(tally, runner.stopped, *doubts)
 
     def _find_all(self) -> RunOutcome:
         """Count the answers in a ledger that cannot be written, where none is missing."""
@@ -220,10 +223,16 @@ class _Run:
             await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
 
 
-def unknown_line(n: int, *, asked_again: bool) -> str:
-    """Return the sentence about requests whose answer may have been lost, and paid."""
-    fate = "are asked again, so each may be paid twice" if asked_again else "are left without a vote"
-    return f"{n} requests were in flight when an earlier run ended; their outcome is unknown, and they {fate}."
+def doubt_lines(unknown: int, twice: int, *, asked_again: bool) -> Iterator[str]:
+    """Yield a sentence about the requests whose answer may have been lost, and paid, and one on those left alone."""
+    if unknown:
+        fate = "are asked again, so each may be paid twice" if asked_again else "are left without a vote"
+        yield f"{unknown} requests were in flight when an earlier run ended; their outcome is unknown, and they {fate}."
+    if twice:
+        yield (
+            f"{twice} requests were in flight at the end of two runs, so each may have been paid twice; they are left "
+            "without a vote, and --retry-failed unknown asks them again."
+        )
 
 
 @contextmanager

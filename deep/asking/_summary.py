@@ -6,7 +6,7 @@ from typing import Any
 from deep.asking._options import AskOptions
 from deep.asking._progress import money
 from deep.asking._report import REASONS, called_out, other_model_lines, other_models
-from deep.asking._run import RunOutcome, unknown_line
+from deep.asking._run import RunOutcome, doubt_lines
 from deep.asking._vote_files import output_paths
 from deep.llm import describe_ledger
 
@@ -35,6 +35,7 @@ def summary(
         "failed": tally.failed,
         "attempts": tally.attempts,
         "unknown": outcome.unknown,
+        "in_doubt_twice": outcome.in_doubt_twice,
         "asked_again": 0 if options is None or options.at_most_once else outcome.unknown,
         "cost": None if tally.unpriced and not tally.cost else tally.cost,
         "unpriced": tally.unpriced,
@@ -70,8 +71,7 @@ def summary_text(values: dict[str, Any]) -> str:
             f"{values['contradictions']} requests have two results in a batch that contradict each other, "
             "and so no vote; --retry-failed broken asks them again"
         )
-    if values["unknown"]:
-        lines.append(unknown_line(values["unknown"], asked_again=bool(values["asked_again"])))
+    lines += doubt_lines(values["unknown"], values["in_doubt_twice"], asked_again=bool(values["asked_again"]))
     lines += [called_out(voter["voter"], voter["failure_rate"]) for voter in values["voters"] if voter["failing"]]
     if values["stopped"]:
         why = "the budget is reached" if values["stopped"] == "budget" else "interrupted"

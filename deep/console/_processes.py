@@ -43,8 +43,9 @@ def in_processes(
         initargs=(tuple(ensemblers),),
     )
     with warnings.catch_warnings():
-        # A process that has grown much is replaced between two calls.
-        warnings.filterwarnings("ignore", message="A worker stopped while some jobs", category=UserWarning)
+        # A process that has grown much is replaced between two calls; an interrupt leaves tasks without a reader.
+        for message in ("A worker stopped while some jobs", r"\d+ tasks (have been|which were)"):
+            warnings.filterwarnings("ignore", message=message, category=UserWarning)
         with nullcontext() if n_jobs == 1 else _signals_held():
             results = workers(calls)
         yield from results
@@ -74,7 +75,10 @@ def _signals_held() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    resource_tracker.ensure_running()  # first, for as it starts it unblocks Ctrl-C
+    from joblib.externals.loky.backend import resource_tracker as loky_tracker
+
+    for tracker in (resource_tracker, loky_tracker):
+        tracker.ensure_running()  # first, for as it starts it may unblock Ctrl-C
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
     try:
         yield

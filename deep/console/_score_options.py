@@ -109,7 +109,7 @@ def print_scored(
 ) -> None:
     """Write scored examples, or print the one of a pair; `more` goes into the result, `prior` for both readers."""
     if args.input is None:
-        (pair,) = next(scored)
+        ((pair,),) = scored  # to its end, where it closes the ledger
         if args.out is not None:
             asking.write_scored(iter([[pair]]), args.out, schema)
         print_result(SCHEMA | {**pair.as_dict(), **more}, _pair_lines(pair, more["prior"]), as_json=args.json)

@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import io
 import json
 import re
 import zlib
@@ -12,7 +13,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, TextIO
 
-from deep._files import check_regular
+from deep._files import GzipReader, check_regular
 from deep.datasets._csv import csv_records
 from deep.exceptions import InputError
 
@@ -49,8 +50,8 @@ class _File:
 
     def text(self) -> TextIO:
         compressed = self.path.name.lower().endswith(".gz")
-        opened: Callable[..., TextIO] = gzip.open if compressed else open
-        return opened(self.path, "rt", encoding="utf-8-sig", errors="surrogateescape", newline="")
+        raw = GzipReader(self.path, self.param) if compressed else self.path.open("rb")
+        return io.TextIOWrapper(raw, encoding="utf-8-sig", errors="surrogateescape", newline="")
 
 
 def read_rows(

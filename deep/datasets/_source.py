@@ -1,6 +1,5 @@
 """One file of a table: its columns, whole or a piece at a time, and where a cell stands in it."""
 
-import gzip
 import io
 import re
 import zlib
@@ -13,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deep._files import check_regular
+from deep._files import GzipReader, check_regular
 from deep._names import check_name
 from deep.datasets._csv import csv_records
 from deep.exceptions import InputError
@@ -167,7 +166,8 @@ class CsvSource(Source):
     def _raw_bytes(self) -> bytearray:
         raw = bytearray()
         try:
-            with (gzip.open if self.path.name.lower().endswith(".gz") else open)(self.path, "rb") as file:
+            compressed = self.path.name.lower().endswith(".gz")
+            with GzipReader(self.path, "paths") if compressed else self.path.open("rb") as file:
                 while block := file.read(BLOCK_SIZE // 4):
                     raw += block
                     self._check_size(raw)

@@ -7,10 +7,7 @@ import numpy as np
 
 from deep._checks import Floats, Labels, Rows, Votes
 from deep.base import BasePromptSelector
-from deep.features._rfe import signed_rows
-
-CORRELATION_DECIMALS = 12
-"""Correlations that agree this far are equal, so that neither rounding nor the grouping of rows breaks a tie."""
+from deep.features._relevance import CANDIDATES, by_relevance, correlations, relevance, signed_rows
 
 
 class MRMR(BasePromptSelector):
@@ -37,6 +34,8 @@ class MRMR(BasePromptSelector):
     The library never picks a voter of no relevance: those come last here, constant voters at the very end. Ties go
     to the earlier column. With two classes F = (n - 2) r^2 / (1 - r^2), r being the voter's correlation with the
     label; the factor n - 2, common to all voters, is left out, so that the scale of the weights does not matter.
+    Of more than 128 voters, the most relevant are compared with each other; the others come behind them, the most
+    relevant first, so that the time grows with the number of voters and not with its square.
 
     References
     ----------
@@ -63,36 +62,22 @@ class MRMR(BasePromptSelector):
 
     def _rank(self, X: Votes, y: Labels, w: Floats) -> Rows:
         votes, labels, weights = signed_rows(X, y, w)
-        correlations = _correlations(np.column_stack([votes, labels]), weights)
-        picked = _pick(_relevance(correlations[:-1, -1]), correlations[:-1, :-1])
-        rest = np.setdiff1d(np.arange(votes.shape[1]), picked)
-        constant = np.ptp(votes[:, rest], axis=0) == 0
-        return np.concatenate([picked, rest[~constant], rest[constant]]).astype(np.intp)
+        relevances = relevance(votes, labels, weights)
+        order = by_relevance(votes, relevances)
+        candidates = np.sort(order[:CANDIDATES])
+        compared = votes[:, candidates]
+        picked = candidates[_pick(relevances[candidates], correlations(compared, compared, weights))]
+        return np.concatenate([picked, order[~np.isin(order, picked)]])
 
 
-def _correlations(values: Floats, w: Floats) -> Floats:
-    """Return the weighted Pearson correlations of the columns; 0 with a constant column."""
-    centred = values - np.average(values, axis=0, weights=w)
-    covariance = centred.T @ (centred * w[:, None])
-    scale = np.sqrt(np.diag(covariance))
-    scale[np.ptp(values, axis=0) == 0] = np.inf
-    return np.asarray(np.round(covariance / np.outer(scale, scale), CORRELATION_DECIMALS))
-
-
-def _relevance(r: Floats) -> Floats:
-    """Return F / (n - 2) from the correlation with the label, finite for a perfect voter too."""
-    unexplained = np.maximum(1.0 - r**2, 10.0**-CORRELATION_DECIMALS)
-    return np.asarray(r**2 / unexplained)
-
-
-def _pick(relevance: Floats, correlations: Floats) -> Rows:
+def _pick(relevances: Floats, correlated: Floats) -> Rows:
     """Return the columns of positive relevance in the order in which the library picks them."""
     import pandas as pd
 
     def redundancy(target_column: int, features: list[int]) -> "pd.Series[float]":
-        return pd.Series(correlations[features, target_column], index=features)
+        return pd.Series(correlated[features, target_column], index=features)
 
-    picked = _mrmr_base()(len(relevance), lambda: pd.Series(relevance), redundancy, show_progress=False)
+    picked = _mrmr_base()(len(relevances), lambda: pd.Series(relevances), redundancy, show_progress=False)
     return np.array(picked, dtype=np.intp)
 
 

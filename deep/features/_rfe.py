@@ -1,43 +1,15 @@
-"""Recursive feature elimination of voters, and the signed votes that selectors rank."""
+"""Recursive feature elimination of voters."""
 
 import numpy as np
 from sklearn import config_context, feature_selection
 from sklearn.linear_model import LogisticRegression
 
-from deep._checks import Floats, Labels, Rows, Votes, check_two_classes
+from deep._checks import Floats, Labels, Rows, Votes
 from deep.base import BasePromptSelector
-from deep.records import ABSTAIN
+from deep.features._relevance import CANDIDATES, by_relevance, relevance, signed_rows
 
 COEF_DECIMALS = 6
 """Coefficients that agree this far are tied: how rows are grouped moves them by less, and must not decide."""
-
-
-def signed_rows(X: Votes, y: Labels, w: Floats) -> tuple[Floats, Labels, Floats]:
-    """Return the rows that count, as signed votes: +1 consistent, -1 inconsistent, 0 no vote.
-
-    Parameters
-    ----------
-    X : ndarray of int8, shape (n_examples, n_voters)
-        Checked votes.
-    y : ndarray of int8, shape (n_examples,)
-        Checked labels.
-    w : ndarray of float, shape (n_examples,)
-        Checked weights; rows of weight 0 are left out.
-
-    Returns
-    -------
-    tuple of ndarray
-        Signed votes, labels and weights of the rows of positive weight.
-
-    Raises
-    ------
-    InputError
-        A class has no weight.
-    """
-    kept = w > 0
-    votes, labels = X[kept], y[kept]
-    check_two_classes(labels, "y")
-    return np.where(votes == ABSTAIN, 0.0, 2.0 * votes - 1.0), labels, w[kept]
 
 
 def _rounded_coef(estimator: LogisticRegression) -> Floats:
@@ -67,7 +39,8 @@ class RFE(BasePromptSelector):
     A voter's importance is the square of its coefficient, so one that is reliably wrong is as welcome as one that is
     reliably right, and what counts is what a vote says, not how often it is cast. Of voters with equal coefficients
     the later column is dropped first. The penalty is scikit-learn's default, so the scale of the weights matters as
-    the number of rows does.
+    the number of rows does. Of more than 128 voters, those that correlate most with the label are ranked so; the
+    others come behind them, by the same correlation.
 
     References
     ----------
@@ -90,15 +63,23 @@ class RFE(BasePromptSelector):
 
     def _rank(self, X: Votes, y: Labels, w: Floats) -> Rows:
         votes, labels, weights = signed_rows(X, y, w)
-        n_voters = votes.shape[1]
-        if n_voters == 1:  # scikit-learn's RFE refuses a single column
-            return np.zeros(1, dtype=np.intp)
-        elimination = feature_selection.RFE(
-            LogisticRegression(solver="newton-cholesky", tol=1e-8),
-            n_features_to_select=1,
-            importance_getter=_rounded_coef,
-        )
-        # Of equals scikit-learn drops the first column it sees: reversed, that is the last one.
-        with config_context(enable_metadata_routing=False):
-            elimination.fit(votes[:, ::-1], labels, sample_weight=weights)
-        return np.asarray(n_voters - 1 - np.argsort(elimination.ranking_))
+        order = by_relevance(votes, relevance(votes, labels, weights))
+        candidates = np.sort(order[:CANDIDATES])
+        ranked = candidates[_eliminate(votes[:, candidates], labels, weights)]
+        return np.concatenate([ranked, order[CANDIDATES:]])
+
+
+def _eliminate(votes: Floats, labels: Labels, w: Floats) -> Rows:
+    """Return the columns, the one dropped first last."""
+    n_voters = votes.shape[1]
+    if n_voters == 1:  # scikit-learn's RFE refuses a single column
+        return np.zeros(1, dtype=np.intp)
+    elimination = feature_selection.RFE(
+        LogisticRegression(solver="newton-cholesky", tol=1e-8),
+        n_features_to_select=1,
+        importance_getter=_rounded_coef,
+    )
+    # Of equals scikit-learn drops the first column it sees: reversed, that is the last one.
+    with config_context(enable_metadata_routing=False):
+        elimination.fit(votes[:, ::-1], labels, sample_weight=w)
+    return np.asarray(n_voters - 1 - np.argsort(elimination.ranking_))

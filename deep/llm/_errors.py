@@ -30,6 +30,10 @@ class LedgerError(DeepError):
     """The ledger cannot be read or written. Nothing is asked without it, so the run stops."""
 
 
+class LedgerFullError(LedgerError):
+    """The ledger takes what is in flight, since room was kept for that, and no new requests."""
+
+
 class EndpointError(DeepError):
     """The endpoint would refuse every request: a wrong key, an unknown model, no credit left."""
 

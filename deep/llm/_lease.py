@@ -33,12 +33,15 @@ class Job:
         The requested body as JSON.
     number : int
         Of the attempt that comes next, from 1.
+    in_doubt : bool, default=False
+        Whether it was in flight when an earlier run ended, so that it may have been paid.
     """
 
     request: Request
     key: str
     text: str
     number: int
+    in_doubt: bool = False
 
     def again(self) -> "Job":
         """Return the job with its next attempt."""
@@ -152,7 +155,7 @@ class Leases:
                 lease.repeated.append(request)
             else:
                 text = texts[key] if key in texts else json_text(request.body)
-                lease.jobs.append(Job(request, key, text, row["attempts"] + 1))
+                lease.jobs.append(Job(request, key, text, row["attempts"] + 1, row.get("failure") == "unknown"))
         return lease
 
 

@@ -17,6 +17,7 @@ from deep.llm._history import read_quirks
 from deep.llm._lease import Job, Lease, Leases, live_runs
 from deep.llm._reply import Reply
 from deep.llm._request import Request, json_text, storable
+from deep.llm._reserve import Reserve
 from deep.llm._schema import AttemptRow, QuirkRow, RequestRow
 from deep.llm._statements import Write
 from deep.llm._writer import Writer, Written
@@ -24,6 +25,9 @@ from deep.records import Judgment
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+DOUBTS = 2
+"""Attempts at a request that may be lost with their runs before it is left alone: it may have been paid so often."""
 
 
 @dataclass(eq=False, repr=False)
@@ -39,7 +43,15 @@ class Ledger:
     at_most_once : bool
         Leave requests alone whose answer may have been lost.
     retry : collection of str
-        Classes of failure to ask again: those of `FAILURES`, and ``refused``, ``truncated``, ``unparsable``.
+        Classes of failure to ask again: those of `FAILURES`, and ``refused``, ``truncated``, ``unknown``,
+        ``unparsable``.
+
+    Attributes
+    ----------
+    unknown : int
+        Requests that were in flight when a run ended, and are asked again save where `at_most_once`.
+    in_doubt_twice : int
+        Those left alone since that has happened to them `DOUBTS` times; `retry` with ``unknown`` asks them again.
     """
 
     target: str
@@ -48,7 +60,9 @@ class Ledger:
     retry: Collection[str] = field(default=(), kw_only=True)
     run: int = field(default=0, init=False)
     unknown: int = field(default=0, init=False)
+    in_doubt_twice: int = field(default=0, init=False)
     _lock: FileLock | None = field(default=None, init=False)
+    _reserve: Reserve | None = field(default=None, init=False)
     _writer: Writer | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -59,9 +73,10 @@ class Ledger:
         self._lock = None if self.shared else FileLock(self.target)
         try:
             engine = engine_for(self.target, create=True)
-            self._writer = Writer(connect(engine, self.name), self.name)
+            self._reserve = None if self.shared else Reserve(self.target)
+            self._writer = Writer(connect(engine, self.name), self.name, self._reserve)
             self.run = await self.call(self._begin_run)
-            self.unknown = await self.call(self._recover)
+            await self.recover()
         except BaseException:
             await self._close()
             raise
@@ -76,6 +91,8 @@ class Ledger:
     async def _close(self) -> None:
         if self._writer is not None:
             await self._writer.close()
+        if self._reserve is not None:
+            self._reserve.release()
         if self._lock is not None:
             self._lock.release()
 
@@ -88,6 +105,11 @@ class Ledger:
         assert self._writer is not None, "the ledger is not open"
         return self._writer.write(writes)
 
+    def _check_room(self) -> None:
+        """Raise where the ledger's last room is for what is in flight."""
+        if self._writer is not None and self._writer.full is not None:
+            raise self._writer.full
+
     def _begin_run(self, connection: Connection) -> int:
         row = {"started": time.time(), "options": json_text(dict(self.options))}
         run = connection.execute(_schema.runs.insert().returning(_schema.runs.c.id), row).scalar_one()
@@ -96,26 +118,31 @@ class Ledger:
         return int(run)
 
     def _end_run(self, connection: Connection) -> None:
-        mine = (_schema.requests.c.owner == self.run) & _in_flight()
-        _mark_unknown(connection, mine)
+        _mark_unknown(connection, _schema.requests.c.owner == self.run)
         runs = _schema.runs
         connection.execute(update(runs).where(runs.c.id == self.run).values(ended=time.time()))
 
-    def _recover(self, connection: Connection) -> int:
-        """Mark what dead runs had in flight as unknown, and return how many requests that leaves."""
-        _mark_unknown(connection, _schema.requests.c.owner.not_in(live_runs(connection, self.run)) & _in_flight())
-        unknown = select(func.count()).where(_schema.OPEN, _schema.requests.c.state == "unknown")
-        return int(connection.execute(unknown).scalar_one())
+    def _recover(self, connection: Connection) -> tuple[int, int]:
+        """Mark what dead runs had in flight as unknown, or failed at last, and return how many there are of each."""
+        table = _schema.requests
+        _mark_unknown(connection, table.c.owner.not_in(live_runs(connection, self.run)))
+        _give_up_doubts(connection)
+        lost = (_schema.OPEN, (table.c.state == "unknown") | (table.c.failure == "unknown"))
+        found = connection.execute(select(table.c.state, func.count()).where(*lost).group_by(table.c.state))
+        n = {state: int(count) for state, count in found}
+        unknown, twice = n.get("unknown", 0), n.get("failed", 0)
+        return (unknown + twice, 0) if self.at_most_once or "unknown" in self.retry else (unknown, twice)
 
     async def recover(self) -> None:
-        """Look again for requests that another run died over."""
-        self.unknown = await self.call(self._recover)
+        """Look for requests that another run died over."""
+        self.unknown, self.in_doubt_twice = await self.call(self._recover)
 
     async def lease(self, requests: Sequence[Request], *, again: bool = False) -> Lease:
         """Make this run the one that asks `requests`, save those that are settled or being asked already.
 
         With `again`, what this run has put back into the queue is handed out once more.
         """
+        self._check_room()
         leases = Leases(self.run, self.shared, self.at_most_once, self.retry)
         return await self.call(leases.lease, requests, again=again)
 
@@ -123,6 +150,7 @@ class Ledger:
         self, job: Job, *, changed_body: str | None = None, worst_case: float | None = None, batch: str | None = None
     ) -> Written:
         """Write down that the job's attempt is about to be sent; done once that is on disk."""
+        self._check_room()
         attempt = AttemptRow(key=job.key, number=job.number, run=self.run, started=time.time(), worst_case=worst_case)
         request = RequestRow(key=job.key, state="sent", attempts=job.number, changed_body=changed_body, batch=batch)
         return self._write(Write(_schema.attempts, "insert", attempt), Write(_schema.requests, "update", request))
@@ -194,13 +222,27 @@ def _in_flight() -> ColumnElement[bool]:
     return and_(_schema.OPEN, _schema.requests.c.state == "sent", _schema.requests.c.batch.is_(None))
 
 
-def _mark_unknown(connection: Connection, condition: ColumnElement[bool]) -> None:
-    """Turn requests in flight into unknown ones, and their open attempts too."""
+def _mark_unknown(connection: Connection, owned: ColumnElement[bool]) -> None:
+    """Turn the requests in flight of some runs into unknown ones, and their open attempts too.
+
+    What was unknown, and was not sent by the run that was to ask it again, is as unknown as it was.
+    """
     requests, attempts = _schema.requests, _schema.attempts
-    for keys in in_parts(connection.execute(select(requests.c.key).where(condition)).scalars().all()):
+    unsent = and_(_schema.OPEN, requests.c.state == "queued", requests.c.failure == "unknown")
+    connection.execute(update(requests).where(owned & unsent).values(state="unknown"))
+    for keys in in_parts(connection.execute(select(requests.c.key).where(owned & _in_flight())).scalars().all()):
         open_attempts = attempts.c.key.in_(keys) & attempts.c.outcome.is_(None)
         connection.execute(update(attempts).where(open_attempts).values(outcome="unknown"))
         connection.execute(update(requests).where(requests.c.key.in_(keys)).values(state="unknown", failure="unknown"))
+
+
+def _give_up_doubts(connection: Connection) -> None:
+    """Turn unknown requests into failed ones where as many attempts as may be paid unasked were lost."""
+    requests, attempts = _schema.requests, _schema.attempts
+    lost = (attempts.c.key == requests.c.key) & (attempts.c.outcome == "unknown")
+    doubts = select(func.count()).select_from(attempts).where(lost).scalar_subquery()
+    condition = and_(_schema.OPEN, requests.c.state == "unknown", doubts >= DOUBTS)
+    connection.execute(update(requests).where(condition).values(state="failed", failure="unknown"))
 
 
 def _request_row(job: Job, state: RequestState) -> RequestRow:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from deep.llm._budget import BudgetReachedError
 from deep.llm._caller import Caller
-from deep.llm._errors import LedgerError
+from deep.llm._errors import LedgerError, LedgerFullError
 from deep.llm._lease import Job
 from deep.llm._ledger import Ledger
 from deep.llm._request import Request
@@ -134,14 +134,15 @@ class Runner:
             task.cancel()
 
     def _end(self, error: BaseException) -> None:
-        """Stop for an error; where it is the ledger's, no answer in flight could be kept."""
+        """Stop for an error; where it is a ledger's without any room, no answer in flight could be kept."""
         self._error = self._error or error
         self._stop_once("error")
-        if isinstance(error, LedgerError):
+        if isinstance(error, LedgerError) and not isinstance(error, LedgerFullError):
             self._cancel_all()
 
     async def _feed(self, requests: Iterable[Request], *, first: bool) -> int:
-        elsewhere = 0
+        """Hand out jobs; those in doubt come last, so that the next crash, over a canary request say, meets others."""
+        elsewhere, in_doubt = 0, list[Job]()
         for chunk in _chunks(iter(requests)):
             lease = await self._ledger.lease(chunk)
             await self._caller.refresh_budget()
@@ -149,10 +150,15 @@ class Runner:
             for request, row in lease.settled if first else ():
                 self._tally.find(request.voter, row)
             self._tally.found += len(lease.repeated)
-            for leader in _leaders(lease.jobs):
-                await self._room.acquire()
-                self._queue.put_nowait((LEADER, next(self._order), leader))
+            in_doubt += [job for job in lease.jobs if job.in_doubt]
+            await self._hand_out(job for job in lease.jobs if not job.in_doubt)
+        await self._hand_out(in_doubt)
         return elsewhere
+
+    async def _hand_out(self, jobs: Iterable[Job]) -> None:
+        for leader in _leaders(jobs):
+            await self._room.acquire()
+            self._queue.put_nowait((LEADER, next(self._order), leader))
 
     async def _work(self) -> None:
         while not self._halt.is_set():

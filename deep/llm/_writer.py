@@ -10,7 +10,8 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from deep.llm._database import one_line
-from deep.llm._errors import LedgerError
+from deep.llm._errors import LedgerError, LedgerFullError
+from deep.llm._reserve import Reserve
 from deep.llm._statements import Write, write_all
 
 T = TypeVar("T")
@@ -33,6 +34,13 @@ class Writer:
         From now on used by the writer's thread alone.
     name : str
         The ledger's, for error messages.
+    reserve : Reserve, optional
+        Released where something cannot be written, which is then tried once more.
+
+    Attributes
+    ----------
+    full : LedgerFullError or None
+        Why nothing new should be begun, once the reserve is released.
 
     Notes
     -----
@@ -40,9 +48,11 @@ class Writer:
     waits for the first before the second.
     """
 
-    def __init__(self, connection: Connection, name: str) -> None:
+    def __init__(self, connection: Connection, name: str, reserve: Reserve | None = None) -> None:
         self._connection = connection
         self._name = name
+        self._reserve = reserve
+        self.full: LedgerFullError | None = None
         self._queue: queue.SimpleQueue[list[_Entry] | None] = queue.SimpleQueue()
         self._gathering: list[_Entry] = []
         self._error: LedgerError | None = None
@@ -103,8 +113,7 @@ class Writer:
         error: Exception | None = self._error
         try:
             if error is None:
-                with self._connection.begin():
-                    result = self._execute([work for work, _ in part])
+                result = self._execute_again([work for work, _ in part])
         except SQLAlchemyError as failure:
             error = self._error = LedgerError(
                 f"`ledger` {self._name} cannot be written: {one_line(failure)}. The run stops; nothing more is asked."
@@ -113,11 +122,25 @@ class Writer:
             error = failure
         self._report(part, result, error)
 
+    def _execute_again(self, works: list[_Work]) -> object:
+        """Run work in a transaction, and again where it fails and there is a reserve to release."""
+        try:
+            return self._execute(works)
+        except SQLAlchemyError as failure:
+            if self._reserve is None or not self._reserve.release():
+                raise
+            self.full = LedgerFullError(
+                f"`ledger` {self._name} cannot be written: {one_line(failure)}. The run stops; what was in flight is "
+                "written down. Make room, and run it again."
+            )
+            return self._execute(works)
+
     def _execute(self, works: list[_Work]) -> object:
-        if callable(works[0]):
-            return works[0](self._connection)
-        write_all(self._connection, (write for work in works if not callable(work) for write in work))
-        return None
+        with self._connection.begin():
+            if callable(works[0]):
+                return works[0](self._connection)
+            write_all(self._connection, (write for work in works if not callable(work) for write in work))
+            return None
 
     def _report(self, part: list[_Entry], result: object, error: Exception | None) -> None:
         """Wake the waiting tasks; once for the whole group, since each wake-up of the loop costs a system call."""

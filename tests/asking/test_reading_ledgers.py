@@ -24,6 +24,12 @@ def asked(tmp_path, capsys):
         yield words, ledger, server
 
 
+def test_an_estimate_closes_the_ledger(asked, opened_ledgers):
+    """A connection that is left to the garbage collector may find its database closed before it."""
+    assert main([*asked[0], "--dry-run"], command="votes") == 0
+    assert len(opened_ledgers) == 1
+
+
 @pytest.fixture
 def read_only(monkeypatch, asked):
     """Let nothing be written in the ledger's folder, as on a read-only medium; root may write anywhere else."""

@@ -103,8 +103,9 @@ def test_what_deep_votes_asked_is_not_asked_again(tmp_path, capsys):
     pd.testing.assert_frame_equal(found, expected)
 
 
+@pytest.mark.usefixtures("opened_ledgers")
 def test_a_staged_judge_is_asked_too(tmp_path, capsys):
-    """Its questions go through the ledger like those of a prompt."""
+    """Its questions go through the ledger like those of a prompt, and the ledger is closed at the end."""
     judge = load_judge("tiered").voter("tiny")
     model = model_of(tmp_path, judge, NUMBERS, LEXICAL["negation"]().voter())
     capsys.readouterr()

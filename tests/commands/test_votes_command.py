@@ -375,6 +375,7 @@ def test_every_format_is_read_alike(tmp_path, kind):
     [
         (["--concurrency", "0"], "`concurrency` must be auto or a whole number"),
         (["--retry-failed", "bad"], "`retry_failed` must be one of broken"),
+        (["--retry-failed", "unknown", "--at-most-once"], "`retry_failed` must not name 'unknown'"),
         (["--budget", "-1"], "`budget` must be 0 or more"),
         (["--rpm", "0"], "`rpm` must be above 0. Got 0.0"),
         (["--tpm", "nan"], "`tpm` must be above 0. Got nan"),

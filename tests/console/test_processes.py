@@ -45,6 +45,13 @@ def test_a_process_loads_libraries_before_it_works_and_is_not_replaced():
     assert all(before for _, before in found)
 
 
+def test_results_that_nobody_reads_are_dropped_in_silence():
+    """As by an interrupt, whose one line joblib's advice would hide; here warnings are errors."""
+    results = in_processes([delayed(slow_square)(1) for _ in range(8)], 2)
+    assert next(results) == 1
+    results.close()
+
+
 def test_every_result_is_a_step():
     """The bar is told how many steps there are, and of each."""
     told = []

@@ -240,7 +240,7 @@ def test_a_file_that_may_not_be_read(tmp_path, monkeypatch):
     def refuse(*_):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("deep.datasets._source.open", refuse, raising=False)
+    monkeypatch.setattr(Path, "open", refuse)
     expected = f"`paths` must name readable CSV files. Got {path}: [Errno 13] Permission denied."
     assert fault(read_votes, path) == expected
 

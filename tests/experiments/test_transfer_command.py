@@ -109,6 +109,19 @@ def test_more_labels_than_half_of_a_dataset_are_not_tried(n):
     assert set(fewer_labels(y, found, **options).values()) == {None}
 
 
+def test_a_rest_of_one_class_has_no_balanced_accuracy():
+    """One consistent item in 40: draws that label it are left out of the mean; where no draw has one, there is none."""
+    p = np.linspace(0.1, 0.9, 40)
+    prior, misfit = PriorEstimate(0.5, 0.3, 0.7, False, None), learn_misfit([rows(p)])
+    options = {"n_draws": 30, "n_bins": 8, "random_state": 0}
+    for y, known in ((np.arange(40) == 39, True), (np.zeros(40), False)):
+        given = few_labels(y.astype(np.int8), p, prior, misfit, **options)["labeled"]["20"]
+        assert (given["balanced_accuracy"] is not None) == known
+        assert given["flagged"] is not None
+        summary = summarize_labeled([{"labeled": {"20": given}}])
+        assert (summary["20"]["balanced_accuracy"] is not None) == known
+
+
 def test_labels_of_a_dataset_that_the_model_misreads_correct_it_and_are_flagged():
     """Labels turned round: the canary finds ten of them; a hundred take the calibration error down."""
     p = np.tile(np.linspace(0.05, 0.95, 100), 8)

@@ -1,10 +1,12 @@
 """mRMR against a loop over voters with plain weighted correlations."""
 
+import time
+
 import numpy as np
 import pytest
 
 from deep.exceptions import InputError
-from deep.features import MRMR
+from deep.features import MRMR, RFE
 
 
 def correlation(a, b, w):
@@ -130,3 +132,29 @@ def test_the_number_of_voters_asked_for():
     for n in (0, 7, 2.0):
         with pytest.raises(InputError, match=rf"^`n_prompts` must be a whole number from 1 to 6\. Got {n!r}\.$"):
             MRMR(n).fit(X, y, w)
+
+
+@pytest.mark.parametrize("selector", [MRMR, RFE])
+def test_of_many_voters_the_most_relevant_are_compared(selector):
+    """The first 128 by correlation are ranked as if there were no others; those follow by the same correlation."""
+    X, y, w = judges(0, k=300)
+    X[:, 7] = 1
+    signed = np.where(X == -1, 0.0, 2.0 * X - 1.0)
+    strength = np.array([abs(correlation(signed[:, j], y.astype(float), w)) for j in range(300)])
+    by_strength = sorted(range(300), key=lambda j: (j == 7, -strength[j], j))
+    order = np.argsort(selector(1).fit(X, y, w).ranking_).tolist()
+    kept = sorted(by_strength[:128])
+    assert order[128:] == by_strength[128:]
+    assert order[:128] == np.array(kept)[np.argsort(selector(1).fit(X[:, kept], y, w).ranking_)].tolist()
+
+
+def test_thousands_of_voters_take_linear_time():
+    """Ten times the voters take less than thirty times the processor's time; the square would take a hundred."""
+    seconds = []
+    for k in (800, 8000):
+        X, y, w = judges(1, n=200, k=k)
+        started = time.process_time()
+        ranking = MRMR(5).fit(X, y, w).ranking_
+        seconds.append(time.process_time() - started)
+        assert sorted(ranking) == list(range(1, k + 1))
+    assert seconds[1] < 30 * seconds[0]

@@ -65,6 +65,7 @@ class Ran:
     tally: Tally
     stopped: str | None
     unknown: int
+    in_doubt_twice: int
 
 
 def run(url: str, ledger: Path | str, requests: Callable[[], Iterable[Request]], **options: Any) -> Ran:
@@ -111,7 +112,7 @@ async def _run(
             if started is not None:
                 started(runner)
             await runner.run(requests)
-            return Ran(tally, runner.stopped, ledger.unknown)
+            return Ran(tally, runner.stopped, ledger.unknown, ledger.in_doubt_twice)
     finally:
         await client.close()
 

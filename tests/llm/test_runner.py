@@ -318,6 +318,55 @@ def test_stopping_twice_leaves_the_rest_unknown(tmp_path):
         assert server.count == 17
 
 
+def _die(tmp_path, server, n, **options):
+    """Run `n` requests until one is in flight, and leave it in doubt."""
+
+    def started(runner):
+        before = server.count
+        _stop(runner, lambda: server.count > before, times=2)
+
+    return run(server.url, tmp_path / "l", questions(n), workers=1, timeout=60, started=started, **options)
+
+
+def test_what_is_in_doubt_is_asked_last(tmp_path):
+    """Each run that dies over its canary request dies over another one; in the end all are asked, none thrice."""
+    with FaultServer(script=["hang"] * 3) as server:
+        for _ in range(3):
+            assert _die(tmp_path, server, 4).stopped == "interrupted"
+        assert states(tmp_path / "l") == {"unknown": 3, "queued": 1}
+        assert run(server.url, tmp_path / "l", questions(4), workers=1).unknown == 3
+        digests = [digest for _, digest, _ in server.log]
+    assert len(set(digests[:4])) == 4
+    assert sorted(digests[4:]) == sorted(digests[:3])
+    assert states(tmp_path / "l") == {"done": 4}
+
+
+def test_what_was_in_doubt_stays_so_where_it_was_not_sent(tmp_path):
+    """A run that was to ask it again and stopped before that does not make it a request that was never sent."""
+    with FaultServer(script=["hang"] * 2) as server:
+        for _ in range(2):
+            _die(tmp_path, server, 3)
+        assert states(tmp_path / "l") == {"unknown": 2, "queued": 1}
+        ran = run(server.url, tmp_path / "l", questions(3), retry=ONCE)
+        assert (ran.unknown, server.count) == (2, 3)
+        assert states(tmp_path / "l") == {"unknown": 2, "done": 1}
+
+
+def test_what_was_in_doubt_twice_is_asked_only_when_told_to(tmp_path):
+    """It may have been paid twice: it is failed and counted, however often the command is run, until it is named."""
+    with FaultServer(script=["hang"] * 2) as server:
+        for _ in range(2):
+            _die(tmp_path, server, 1)
+        for _ in range(2):
+            ran = run(server.url, tmp_path / "l", questions(1))
+            assert (ran.unknown, ran.in_doubt_twice, ran.tally.by_voter["p@0a/tiny"]["failed"]) == (0, 1, 1)
+        assert server.count == 2
+        assert rows(tmp_path / "l", "SELECT state, failure FROM requests") == [("failed", "unknown")]
+        ran = run(server.url, tmp_path / "l", questions(1), retry_failed=["unknown"])
+        assert (ran.unknown, ran.in_doubt_twice, server.count) == (1, 0, 3)
+    assert states(tmp_path / "l") == {"done": 1}
+
+
 def _stop(runner, moment, times=1):
     """Interrupt a run as soon as `moment` is true, once or twice."""
     loop = asyncio.get_running_loop()

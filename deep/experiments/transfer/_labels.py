@@ -63,7 +63,7 @@ def few_labels(
     for n in FEW:
         if 2 * n <= len(y):
             drawn = [draw(rng.permutation(len(y))[:n], seed) for seed in range(n_draws)]
-            found[str(n)] = {name: _known_mean([row[name] for row in drawn]) for name in drawn[0]}
+            found[str(n)] = {name: _mean([row[name] for row in drawn]) for name in drawn[0]}
     errors = {n: None if row is None else row.pop("ece") for n, row in found.items()}
     return {"few_labels": errors, "labeled": found}
 
@@ -87,6 +87,12 @@ def fewer_labels(y: Labels, found: Scores, *, n_draws: int, n_bins: int, random_
     return {
         strategy: float(np.mean([error(strategy, n) for n, _ in PAIRS]) - np.mean(usual)) for strategy in STRATEGIES
     }
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    """Return the mean of known values: of one class alone there is no balanced accuracy."""
+    known = [value for value in values if value is not None and not np.isnan(value)]
+    return float(np.mean(known)) if known else None
 
 
 def _one_draw(
@@ -126,14 +132,8 @@ def summarize_labeled(targets: Sequence[Row]) -> dict[str, Row]:
     for n in targets[0]["labeled"]:
         rows = [target["labeled"][n] for target in targets if target["labeled"][n] is not None]
         names = rows[0] if rows else {}
-        found[n] = {"n_datasets": len(rows)} | {name: _known_mean([row[name] for row in rows]) for name in names}
+        found[n] = {"n_datasets": len(rows)} | {name: _mean([row[name] for row in rows]) for name in names}
     return found
-
-
-def _known_mean(values: Sequence[float | None]) -> float | None:
-    """Return the mean of what is known: a rest of one class has no balanced accuracy."""
-    known = [value for value in values if value is not None and np.isfinite(value)]
-    return float(np.mean(known)) if known else None
 
 
 def labeled_lines(targets: Sequence[Row], summary: dict[str, Row]) -> list[str]:

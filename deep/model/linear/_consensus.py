@@ -109,13 +109,13 @@ class Judges:
         patterns, row = distinct_patterns(votes)
         total = weigh(row, weights)
         voters = np.flatnonzero(_differs(patterns))
-        # What is drawn by position must not depend on the order of columns.
-        voters = voters[np.lexsort(_fingerprints(patterns[:, voters], total))]
         found = distinct_patterns(np.ascontiguousarray(patterns[:, voters].T))[1]
-        first = np.unique(found, return_index=True)[1]
+        kept = patterns[:, voters[np.unique(found, return_index=True)[1]]]
+        # Halves are drawn by position, which must depend neither on the order of voters nor on copies.
+        order = np.lexsort(_fingerprints(kept, total))
         judge = np.full(votes.shape[1], -1)
-        judge[voters] = np.argsort(np.argsort(first))[found]
-        panel = Panel.of(patterns[:, voters[np.sort(first)]], total)
+        judge[voters] = np.argsort(order)[found]
+        panel = Panel.of(kept[:, order], total)
         return cls(panel.rows(panel.cast.sum(axis=1) > 0), judge)
 
     def expand(self, linear: Linear) -> Linear:
