@@ -112,7 +112,14 @@ def test_more_labels_than_half_of_a_dataset_are_not_tried(n):
 def test_a_rest_of_one_class_has_no_balanced_accuracy():
     """One consistent item in 40: draws that label it are left out of the mean; where no draw has one, there is none."""
     p = np.linspace(0.1, 0.9, 40)
-    prior, misfit = PriorEstimate(0.5, 0.3, 0.7, False, None), learn_misfit([rows(p)])
+    prior, misfit = (
+        PriorEstimate(
+            0.5,
+            0.3,
+            0.7,
+        ),
+        learn_misfit([rows(p)]),
+    )
     options = {"n_draws": 30, "n_bins": 8, "random_state": 0}
     for y, known in ((np.arange(40) == 39, True), (np.zeros(40), False)):
         given = few_labels(y.astype(np.int8), p, prior, misfit, **options)["labeled"]["20"]
@@ -136,20 +143,6 @@ def test_labels_of_a_dataset_that_the_model_misreads_correct_it_and_are_flagged(
     text = "\n".join(labeled_lines([target], summary))
     assert "| a |" in text
     assert "Rogan-Gladen" in text
-
-
-def test_a_rest_of_one_class_has_no_balanced_accuracy():
-    """Where labels take the only items of a class, no figure is NaN: that draw, or the number, has none."""
-    p = np.full(12, 0.9)
-    prior, misfit = PriorEstimate(0.9, 0.8, 0.95), learn_misfit([])
-    given = few_labels(np.ones(12, dtype=np.int8), p, prior, misfit, n_draws=3, n_bins=8, random_state=0)
-    assert given["labeled"]["5"]["balanced_accuracy"] is None
-    one = np.r_[np.zeros(1, dtype=np.int8), np.ones(11, dtype=np.int8)]
-    assert (
-        0
-        <= few_labels(one, p, prior, misfit, n_draws=9, n_bins=8, random_state=0)["labeled"]["5"]["balanced_accuracy"]
-        <= 1
-    )
 
 
 def rows(p):
