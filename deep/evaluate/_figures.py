@@ -9,6 +9,7 @@ import numpy as np
 from deep._figures import AMBER, BLUE, GRAY, RED, new_figure, save_figures
 from deep._names import file_name
 from deep.calibration import plot_reliability
+from deep.evaluate._baselines import CONTEXT
 from deep.evaluate._result import LooResult, Row, Run
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ def balanced_accuracy(run: Run) -> "Figure":
         (f"{row['name']} (encoder)", row, "center") for row in run["baselines"] if row["threshold_from"] == "train"
     ]
     rows += [(f"best on training: {r['name']}", r, "test") for r in run["baselines"] if r["kind"] == "best_prompt"]
+    rows += [(f"{row['name']}, with context", row, "test") for row in run["baselines"] if row["kind"] == CONTEXT]
     rows += [("recommended", run["recommended"], "ours")]
     known = [row for row in rows if row[1]["balanced_accuracy"] is not None]
     figure, axes = _figure(len(known))

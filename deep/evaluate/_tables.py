@@ -41,7 +41,8 @@ def methods(runs: Sequence[Run]) -> Iterator[Row]:
 
 def _accuracy(row: Row) -> Row:
     low, high = row["balanced_accuracy_ci"] or (None, None)
-    return {"balanced_accuracy": row["balanced_accuracy"], "ci_low": low, "ci_high": high}
+    accuracy = {"balanced_accuracy": row["balanced_accuracy"], "ci_low": low, "ci_high": high}
+    return accuracy | {name: row.get(name) for name in ("ece", "ece_floor", "log_loss")}
 
 
 def calibration_by_size(runs: Sequence[Run]) -> pd.DataFrame:

@@ -139,13 +139,13 @@ def test_the_commands_fit_and_score_give_the_same(tmp_path, loo, few_ensemblers,
 
 
 @pytest.mark.parametrize("case", ["pool", "pool-with-scores"])
-def test_what_is_shared_changes_nothing(tmp_path, few_ensemblers, shared, case):
+def test_what_is_shared_changes_nothing(tmp_path, shared, case):
     """Held out all in turn or one by one: the same P, bit for bit, though the pairs are fitted once."""
     votes, scores = read(write(tmp_path, case))
-    settings = LooOptions(n_boot=200)
+    settings = LooOptions(ensemblers=["Pool"], n_boot=200)
     found = run_all(settings, votes.dataset_names, votes, scores, ["x"], no_progress)
     assert shared == [votes.dataset_names]
-    for result in found:
+    for result in found[:3]:
         alone = leave_one_dataset_out(votes, result.results["test"], settings=settings, scores=scores)
         pd.testing.assert_frame_equal(result.scores, alone.scores, check_exact=True)
         assert result.results["recommended"] == alone.results["recommended"]
@@ -170,14 +170,15 @@ def test_the_pool_does_not_depend_on_the_number_of_jobs(tmp_path):
 
 
 @pytest.mark.parametrize("reason", ["document", "family"])
-def test_nothing_is_shared_where_rows_are_left_out_together(few_ensemblers, shared, reason):
+def test_nothing_is_shared_where_rows_are_left_out_together(shared, reason):
     """Where two datasets have a document in common, or are of one family."""
     votes = small_votes(tuple("abcdef"))
     documents = [str(i) for i in range(len(votes.labels))]
     documents[-1] = "0"
     if reason == "document":
         votes = replace(votes, document_ids=np.array(documents, dtype=object))
-    settings = LooOptions(n_boot=200, unit="family" if reason == "family" else "dataset")
+    unit = "family" if reason == "family" else "dataset"
+    settings = LooOptions(ensemblers=["Pool"], n_boot=200, unit=unit)
     run_all(settings, ("a", "b"), votes, None, ["x"], no_progress)
     assert shared == [None, None]
 

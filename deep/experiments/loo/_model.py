@@ -12,7 +12,6 @@ from deep.datasets import ScoreTable
 from deep.evaluate import HoldOut, Row, context_member, decision_metrics, hold_out
 from deep.experiments.loo._settings import LooOptions
 from deep.model import (
-    MAX_FOLDS,
     MIN_DATASETS,
     POOL,
     Candidate,
@@ -26,6 +25,9 @@ from deep.model import (
     training_groups,
 )
 from deep.records import VoteMatrix
+
+MAX_SHARED = 30
+"""Most datasets whose pairs are all fitted and held at once."""
 
 LEARNED_PRIOR = "learned-prior"
 """In place of a calibrator, where P is calibrated by what datasets left out tell of the members and the prior."""
@@ -183,7 +185,7 @@ def shared_fits(
     labeled, and no two datasets share a document.
     """
     names = votes.dataset_names
-    alone = len(tests) < 2 or options.unit != "dataset" or not MIN_DATASETS < len(names) <= MAX_FOLDS
+    alone = len(tests) < 2 or options.unit != "dataset" or not MIN_DATASETS < len(names) <= MAX_SHARED
     if alone or (votes.labels < 0).any():
         return None
     for test in tests[:2]:  # together they check every dataset that is trained on
