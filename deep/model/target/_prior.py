@@ -6,8 +6,6 @@ from typing import Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from deep._checks import Floats, check_consistent_length, check_probabilities
 from deep._odds import expit, logit
@@ -83,7 +81,7 @@ def learn_prior(left_out: Sequence[Sequence[LeftOut]]) -> "LearnedPrior | Shifte
     return ShiftedPrior().fit(contexts, priors, classes)
 
 
-class LearnedPrior(BaseEstimator):
+class LearnedPrior:
     """Learns across datasets how label-free statistics of an ensemble's output map to the class prior.
 
     A line from each statistic to the log-odds of the prior, with errors of Student's t: robust against a dataset
@@ -172,7 +170,7 @@ class LearnedPrior(BaseEstimator):
             With a warning where most statistics lie outside what was seen; the interval is the wider, the further
             they lie from it.
         """
-        check_is_fitted(self, "coef_")
+        _check_fitted(self, "coef_")
         values = np.atleast_1d(np.asarray(statistic, dtype=np.float64))
         check_consistent_length(values, self.statistic_.shape[1], "statistic")
         lines = zip(self.coef_, self.statistic_.T, values, strict=True)
@@ -212,7 +210,7 @@ class LearnedPrior(BaseEstimator):
         return np.asarray(found.mean(axis=1))
 
 
-class ShiftedPrior(BaseEstimator):
+class ShiftedPrior:
     """The prior of a dataset where only one to three others were labeled: a label shift, shrunk to their mean.
 
     Were a panel's error rates the same everywhere, the mean P of a dataset would imply its share of label 1. They
@@ -271,7 +269,7 @@ class ShiftedPrior(BaseEstimator):
 
     def predict(self, statistic: npt.ArrayLike) -> PriorEstimate:
         """Estimate the prior of a dataset from its statistics, shape (n_statistics,)."""
-        check_is_fitted(self, "trust_")
+        _check_fitted(self, "trust_")
         values = np.atleast_1d(np.asarray(statistic, dtype=np.float64))
         check_consistent_length(values, self.statistic_.shape[1], "statistic")
         k = len(self.log_odds_)
@@ -308,6 +306,14 @@ class FixedPrior:
     def predict(self, statistic: npt.ArrayLike) -> PriorEstimate:  # noqa: ARG002 - a rule like the others
         """Return the estimate."""
         return self.estimate
+
+
+def _check_fitted(rule: PriorRule, attribute: str) -> None:
+    """Raise where a rule was not fitted; scikit-learn is loaded only to say so."""
+    if not hasattr(rule, attribute):
+        from sklearn.exceptions import NotFittedError
+
+        raise NotFittedError(f"This {type(rule).__name__} is not fitted yet. Call `fit` first.")
 
 
 def _few(k: int) -> str:

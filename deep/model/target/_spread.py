@@ -1,5 +1,7 @@
 """How far datasets lie apart beyond the noise of counting, and how wide an interval for one dataset more must be."""
 
+from math import cos, pi, sin
+
 import numpy as np
 
 from deep._checks import Floats
@@ -12,6 +14,9 @@ MIN_DATASETS = 3
 
 MIN_ROWS = 5
 """Cells with fewer rows are too noisy to add to a spread."""
+
+HALVINGS = 60
+"""Of the range in which a quantile is looked for."""
 
 WIDEST = 100.0
 """Of a spread in log-odds: far beyond any, so that the root lies within."""
@@ -28,9 +33,34 @@ def student_quantile(degrees: float) -> float:
     >>> round(student_quantile(10), 3)
     1.812
     """
-    from scipy.special import stdtrit
+    whole = round(degrees)
+    if whole != degrees or whole < 1:
+        from scipy.special import stdtrit
 
-    return float(stdtrit(degrees, (1 + LEVEL) / 2))
+        return float(stdtrit(degrees, (1 + LEVEL) / 2))
+    low, high = 0.0, pi / 2
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _within(middle, whole) < LEVEL else (low, middle)
+    return float(np.tan((low + high) / 2) * np.sqrt(whole))
+
+
+def _within(angle: float, degrees: int) -> float:
+    """Return P(|t| <= sqrt(degrees) tan(angle)): a finite series for whole degrees of freedom [1]_.
+
+    SciPy would take longer to load than a text to score.
+
+    References
+    ----------
+    .. [1] M. Abramowitz and I. A. Stegun, "Handbook of mathematical functions", 1964, 26.7.3 and 26.7.4.
+    """
+    sine, cosine, odd = sin(angle), cos(angle), degrees % 2
+    term = cosine if odd else 1.0
+    total = term if degrees > 1 else 0.0
+    for i in range(2 + odd, degrees - 1, 2):
+        term *= cosine**2 * (i - 1) / i
+        total += term
+    return 2 / pi * (angle + sine * total) if odd else sine * total
 
 
 def cell_log_odds(ones: Floats, zeros: Floats) -> Deviations:
