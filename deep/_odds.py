@@ -1,7 +1,7 @@
 """Log-odds and back, and the two numbers that every probability of deep keeps to.
 
-A caller of `logit` says how far off 0 and 1 it holds probabilities; the reason stands at the call. SciPy is not used: it
-would take longer to load than a text to score.
+A caller of `logit` says how far off 0 and 1 it holds probabilities; the reason stands at the call. SciPy is not used:
+it would take longer to load than a text to score.
 """
 
 import numpy as np
