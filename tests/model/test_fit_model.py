@@ -1,215 +1,272 @@
-"""Fitting a model: the chain that loo recommends, as a table, with what is needed to fit it again."""
+"""One fit for what labels there are: each regime, what it says of itself, and P by hand."""
 
 import numpy as np
-import pandas as pd
 import pytest
+from scipy.special import expit, logit
 
-from deep.calibration import evaluate
 from deep.exceptions import InputError
-from deep.experiments.loo import LooOptions, leave_one_dataset_out
-from deep.model import Model, fit
+from deep.model import Pool, fit
+from deep.model.linear import LabeledRows, fit_average
+from deep.model.target import context_of, learn_prior
+from deep.model.target._align import LeftOut
 from deep.records import VoteMatrix
+from tests.model.file.models import soft_scores, with_labels
 from tests.model.fitted import QUICK, small_votes
 
 
-@pytest.fixture(scope="module")
-def votes():
-    """Return votes on four datasets."""
-    return small_votes(n_voters=5)
+def few_of(votes, name, n):
+    """Return votes of which the first n rows of one dataset alone have labels."""
+    of = votes.datasets == name
+    return with_labels(votes, ~of | (np.cumsum(of) <= n))
 
 
-@pytest.fixture(scope="module")
-def model(votes):
-    """Return a model of three of five voters."""
-    return fit(votes, **QUICK)
+def none_of(votes):
+    """Return votes without any label."""
+    return with_labels(votes, np.zeros(len(votes.labels), dtype=bool))
 
 
-def test_it_is_the_best_single_chain_of_loo(votes):
-    """Fitted on all datasets but one, it is loo's row of least inner log loss, and does there what that row says."""
-    settings = LooOptions(sizes=[3, 5], ensemblers=["LogisticRegression", "LDA"], calibrators=["platt", "beta"])
-    found = leave_one_dataset_out(votes, "b", settings=settings)
-    names = ["LogisticRegression", "LDA"], ["platt", "beta", "none"]
-    model = fit(votes.rows(votes.datasets != "b"), sizes=[3, 5], ensembler=names[0], calibrator=names[1])
-    best = min(found.results["rows"], key=lambda row: row["inner_log_loss"])
-    assert (model.spec.ensembler, model.spec.calibrator) == (best["ensembler"], best["calibrator"])
-    assert list(model.voter_names) == best["prompts"]
-    held = votes.rows(votes.datasets == "b")
-    measured = evaluate(held.labels, model.score(held))
-    for name in ("log_loss", "brier", "ece", "auroc"):
-        assert measured[name] == pytest.approx(best[name], abs=1e-12)
+def linked(votes):
+    """Return votes whose datasets a and b share their documents."""
+    position = np.concatenate([np.arange((votes.datasets == d).sum()) for d in votes.dataset_names])
+    documents = [f"{'ab' if d in 'ab' else d}/{i}" for d, i in zip(votes.datasets, position, strict=True)]
+    return VoteMatrix(votes.votes, votes.example_ids, votes.voter_names, votes.datasets, votes.labels, documents)
 
 
-def test_the_table_is_the_chain(model):
-    """Every pattern has the probability that the chain, fitted again, gives it."""
-    patterns = model.kept.joint.patterns
-    assert np.array_equal(model.chain.predict(patterns), model.predict(patterns))
+A, AB, ABC, ABCD = (small_votes(tuple(names)) for names in ("a", "ab", "abc", "abcd"))
+
+REGIMES = {
+    "no label": (lambda: fit(none_of(A)), "votes", None),
+    "no label of several datasets": (lambda: fit(none_of(ABC)), "votes", None),
+    "no label, a target named": (lambda: fit(none_of(A), target="a"), "votes", None),
+    "own labels": (lambda: fit(few_of(A, "a", 40)), "own-labels", "a"),
+    "own labels of a target, all of them": (lambda: fit(A, target="a"), "own-labels", "a"),
+    "own labels beside rows of others": (
+        lambda: fit(with_labels(AB, AB.datasets == "a"), target="a"),
+        "own-labels",
+        "a",
+    ),
+    "own labels, four of a class": (lambda: fit(few_of(A, "a", 8)), "votes", "a"),
+    "own labels, one": (lambda: fit(few_of(A, "a", 1)), "votes", "a"),
+    "one dataset": (lambda: fit(A), "average", None),
+    "two datasets": (lambda: fit(AB), "average", None),
+    "two datasets of one family": (lambda: fit(linked(AB)), "average", None),
+    "three datasets, two of one family": (lambda: fit(linked(ABC)), "average", None),
+    "three datasets": (lambda: fit(ABC), "pool", None),
+    "four datasets": (lambda: fit(ABCD), "pool", None),
+    "a target without labels beside others": (lambda: fit(few_of(ABCD, "d", 0), target="d"), "pool", "d"),
+    "a target with labels beside others": (lambda: fit(few_of(ABCD, "d", 20), target="d"), "pool", "d"),
+    "a target with one label beside others": (lambda: fit(few_of(AB, "b", 1), target="b"), "average", "b"),
+    "a chain asked for": (lambda: fit(ABCD, **QUICK), "chain", None),
+    "a chain and a target": (lambda: fit(few_of(ABCD, "d", 20), target="d", **QUICK), "chain", "d"),
+    "a chain of one dataset": (lambda: fit(A, **QUICK), "chain", None),
+    "Average of four": (lambda: fit(ABCD, ensembler="Average"), "average", None),
+    "Pool of three": (lambda: fit(ABC, ensembler=["Pool"]), "pool", None),
+}
 
 
-def test_the_same_votes_give_the_same_model_in_any_order(votes, model):
-    """Nothing depends on the order of the rows or on what was fitted before."""
-    shuffled = votes.rows(np.random.default_rng(1).permutation(len(votes.votes)))
-    again = fit(shuffled, **QUICK)
-    assert np.array_equal(again.table.p, model.table.p)
-    assert np.array_equal(again.table.low, model.table.low)
-
-
-def test_a_frame_a_matrix_and_an_array_score_alike(votes, model):
-    """By name where there are names, in the model's order where there are none."""
-    p = model.score(votes)
-    frame = pd.DataFrame(votes.votes, columns=list(votes.voter_names))
-    assert np.array_equal(model.score(frame.iloc[:, ::-1]), p)
-    assert np.array_equal(model.score(model.select(votes)), p)
-    assert np.array_equal(model.score(model.select(votes).tolist()), p)
-
-
-def test_a_voter_without_a_column_counts_as_no_vote_where_allowed(votes, model):
-    """For a frame too."""
-    first = model.voter_names[0]
-    frame = pd.DataFrame(votes.votes, columns=list(votes.voter_names))
-    blank = model.score(frame.assign(**{first: -1}))
-    assert np.array_equal(model.score(frame.drop(columns=first), allow_missing=True), blank)
-    names = [name for name in votes.voter_names if name != first]
-    some = VoteMatrix(frame[names], votes.example_ids, names, votes.datasets, votes.labels)
-    assert np.array_equal(model.score(some, allow_missing=True), blank)
-    with pytest.raises(InputError, match=f"Got none named '{first}'"):
-        model.score(some)
-
-
-def test_another_prior_moves_the_log_odds(votes, model):
-    """By the log-odds of the prior, alike for all rows."""
-    p, moved = model.score(votes), model.score(votes, prior=0.9)
-    np.testing.assert_allclose(moved / (1 - moved), 9 * p / (1 - p))
-    np.testing.assert_allclose(model.score(votes, prior=0.5), p, rtol=1e-12)
-    low, high = model.intervals(votes, prior=0.9).T
-    assert ((low <= moved) & (moved <= high) & (low >= model.intervals(votes)[:, 0])).all()
-    for wrong in (0.0, 1.0, float("nan")):
-        with pytest.raises(InputError, match="strictly between 0 and 1"):
-            model.score(votes, prior=wrong)
-
-
-def test_intervals_hold_p(votes, model):
-    """They are within [0, 1] and not trivial."""
-    low, high = model.intervals(votes).T
-    p = model.score(votes)
-    assert ((low <= p) & (p <= high)).all()
-    assert 0 < (high - low).mean() < 1
-
-
-@pytest.mark.parametrize("datasets", [("a",), ("a", "b")])
-def test_few_datasets_give_no_interval(datasets):
-    """The reason is in the notes."""
-    votes = small_votes(datasets)
-    model = fit(votes, **QUICK)
-    assert model.transfer is None
-    assert np.isnan(model.intervals(votes)).all()
-    assert f"{len(datasets)} training dataset(s)" in model.report["notes"][0]
-    assert np.array_equal(model.chain.predict(model.kept.joint.patterns), model.predict(model.kept.joint.patterns))
-
-
-def test_more_than_ten_voters_are_fitted_again():
-    """There is no table; intervals come from fits without each dataset."""
-    votes = small_votes(n_voters=12)
-    model = fit(votes, **{**QUICK, "sizes": [11]})
-    assert model.table is None
-    low, high = model.intervals(votes).T
-    p = model.score(votes)
-    assert ((low >= 0) & (low <= p) & (p <= high) & (high <= 1)).all()
-    assert 0 < (high - low).mean() < 1
-    np.testing.assert_allclose(model.chain.predict(model.select(votes)), p, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(model.score(votes, prior=0.5), p)
-    assert model.uncalibrated(model.select(votes)).shape == p.shape
-
-
-def test_the_papers_recipe(votes):
-    """Folds of rows, Platt on the rows of the fit, and intervals by dataset all the same."""
-    model = fit(votes, recipe="paper", sizes=[3], ensembler="LogisticRegression")
-    assert (model.spec.calibrator, model.kept.weighting, model.kept.group_by) == ("platt", "uniform", "fold")
-    assert model.cells.groups == ("a", "b", "c", "d")
-    assert set(model.transfer.shifts) == {"a", "b", "c", "d"}
-    assert np.array_equal(model.chain.predict(model.kept.joint.patterns), model.predict(model.kept.joint.patterns))
-
-
-def test_datasets_with_common_documents_are_left_out_together():
-    """They count once."""
-    votes = small_votes(("a", "b", "c", "d", "e"))
-    documents = [f"{'ab' if d in 'ab' else d}/{i}" for d, i in zip(votes.datasets, np.tile(range(120), 5), strict=True)]
-    linked = VoteMatrix(votes.votes, votes.example_ids, votes.voter_names, votes.datasets, votes.labels, documents)
-    model = fit(linked, **QUICK)
-    assert model.kept.n_units == 4
-    assert set(model.transfer.shifts) == set("abcde")
-    assert model.kept.training(without=int(model.kept.units[0])).cells.groups == ("c", "d", "e")
-
-
-def test_the_report_says_what_it_was_learned_from(model):
-    """Sizes and priors of the datasets, and scores of fits without them."""
-    rows = model.report["training_datasets"]
-    assert {name: row["n"] for name, row in rows.items()} == dict.fromkeys("abcd", 120)
-    assert all(0 < row["prior"] < 1 for row in rows.values())
-    assert model.report["left_out"]["mean"]["balanced_accuracy"] > 0.8
-    assert model.report["versions"]["deep"]
-
-
-def test_rows_without_a_label_are_left_out(votes, model):
-    """They change nothing."""
-    labels = np.concatenate([votes.labels, [-1] * 5])
-    ids = [*votes.example_ids, *range(5)]
-    more = VoteMatrix(
-        np.vstack([votes.votes, votes.votes[:5]]), ids, votes.voter_names, [*votes.datasets, *"aaaaa"], labels
+@pytest.mark.parametrize("regime", REGIMES)
+def test_every_regime_gives_p(regime):
+    """Of the method that docs/which-fit.md says: P strictly inside (0, 1) within its interval, a prior and a reason."""
+    make, method, target = REGIMES[regime]
+    model = make()
+    assert (model.method, model.target) == (method, target)
+    votes = small_votes(("x", "y"), seed=9)
+    for options in ({}, {"streamed": True}):
+        p = model.score(votes, **options)
+        low, high = model.intervals(votes, **options).T
+        assert ((p > 0) & (p < 1)).all()
+        assert ((low > 0) & (low <= p) & (p <= high) & (high < 1)).all()
+        assert 0.01 < (high - low).mean() < 0.99
+    right = np.mean(model.score(votes, prior=0.5) if model.correction is None else model.score(votes) >= 0.5) >= 0
+    assert right
+    found = model.estimate_prior(votes.rows(votes.datasets == "x"))
+    assert 0 < found.low <= found.estimate <= found.high < 1
+    assert 0 < model.prior.low <= model.prior.estimate <= model.prior.high < 1
+    assert (model.correction is not None) == (
+        target is not None and method != "own-labels" and "no label" not in regime and "without" not in regime
     )
-    assert np.array_equal(fit(more, **QUICK).table.p, model.table.p)
+    assert ((model.table > 0) & (model.table < 1)).all()
+    empty = np.full((4, 3), -1)
+    assert np.isfinite(model.score(empty)).all()
+    assert ((model.scores_of(votes.rows(votes.datasets == "x")).decisions) == (votes.labels == 1)[:120]).mean() > 0.75
+
+
+SAYS = {
+    "no label": "No row is labeled: P is learned from the votes alone, and nothing shows how far it is off.",
+    "own labels, four of a class": "No row is labeled: P is learned from the votes alone",
+    "own labels": "Scores are of rows that neither the fit nor the choice saw: five folds of 40 labeled rows.",
+    "one dataset": "With one labeled dataset nothing is chosen: best judge, majority and ridge regression are averaged. "
+    "Its scores are of rows left out in five folds, not of another dataset.",
+    "two datasets": "With 2 labeled datasets nothing is chosen",
+    "a chain of one dataset": "1 training dataset(s) without common documents do not show how far a new one may lie",
+}
+
+
+@pytest.mark.parametrize("regime", SAYS)
+def test_what_a_regime_says(regime):
+    """In the notes of its report."""
+    (note, *_) = REGIMES[regime][0]().report["notes"]
+    assert note.startswith(SAYS[regime])
+
+
+def test_the_report_says_what_it_was_learned_from():
+    """Sizes and priors of the datasets, scores of fits without them, and what was chosen."""
+    for model, chosen, n in (
+        (fit(AB), "Average", 2),
+        (fit(ABCD), "Pool", 4),
+        (fit(ABCD, **QUICK), QUICK["ensembler"], 4),
+    ):
+        rows = model.report["training_datasets"]
+        assert {name: row["n"] for name, row in rows.items()} == dict.fromkeys("abcd"[:n], 120)
+        assert all(0 < row["prior"] < 1 for row in rows.values())
+        assert list(model.report["left_out_scores"]["datasets"]) == list("abcd"[:n]) == list(model.left_out)
+        mean = model.report["left_out_scores"]["mean"]
+        assert set(mean) == {"auroc", "balanced_accuracy", "ece", "ece_floor", "log_loss"}
+        assert mean["balanced_accuracy"] > 0.8
+        assert model.report["chosen"]["ensembler"] == chosen
+        assert model.report["versions"]["deep"]
+    unlabeled = fit(none_of(AB)).report
+    assert unlabeled["training_datasets"]["a"] == {"n": 120, "n_consistent": None, "prior": None, "licence": None}
+    assert unlabeled["left_out_scores"] == {"datasets": {}, "mean": {}}
+
+
+def test_p_of_two_datasets_by_hand():
+    """The average of both, and the prior that a shift learned on each without the other implies."""
+    new = small_votes(("new",), seed=3)
+    codes = np.repeat([0, 1], 120)
+    rows = LabeledRows(AB.votes, np.empty((240, 0)), np.ones(240), AB.labels, codes)
+    points = []
+    for d in (0, 1):
+        one = rows.only(d)
+        z = fit_average(rows.without(d)).log_odds(one.votes)
+        points.append([LeftOut(z, (one.labels == 1) * 1.0, (one.labels == 0) * 1.0)])
+    z = np.clip(fit_average(rows).log_odds(new.votes), -np.log(999), np.log(999))
+    prior = learn_prior(points).predict([context_of(z, np.ones(120))])
+    model = fit(AB)
+    assert model.score(new) == pytest.approx(expit(z + logit(prior.estimate)), abs=1e-6)
+    assert model.estimate_prior(new).estimate == pytest.approx(prior.estimate, abs=1e-6)
+    assert model.score(new, prior=0.3) == pytest.approx(expit(z + logit(0.3)), abs=1e-6)
+
+
+def test_p_of_a_pool_is_that_of_the_estimator():
+    """Model and `Pool` say the same, with soft scores and without."""
+    new = small_votes(("new",), seed=3)
+    for soft, of_new in ((None, None), (soft_scores(ABCD), soft_scores(new))):
+        pool = Pool().fit(ABCD.votes, ABCD.labels, groups=ABCD.datasets, scores=soft)
+        model = fit(ABCD, scores=soft)
+        found = pool.score(new.votes, scores=of_new)
+        assert model.score(new, scores=of_new) == pytest.approx(found.p_consistent, abs=1e-12)
+        assert model.intervals(new, scores=of_new) == pytest.approx(np.column_stack(found.interval()), abs=1e-12)
+        assert model.score_names == (() if soft is None else ("score 1", "score 2"))
+
+
+@pytest.mark.parametrize("make", [lambda: fit(AB), lambda: fit(ABCD), lambda: fit(ABCD, **QUICK)])
+def test_each_dataset_is_scored_by_itself(make):
+    """Datasets in one matrix, their rows mixed, as one after the other."""
+    model = make()
+    votes = small_votes(("x", "y", "z"), seed=4)
+    votes = votes.rows(np.random.default_rng(0).permutation(len(votes.labels)))
+    whole, bounds = model.score(votes), model.intervals(votes)
+    for name in "xyz":
+        of = votes.datasets == name
+        np.testing.assert_allclose(whole[of], model.score(votes.rows(of)), rtol=0, atol=1e-12)
+        np.testing.assert_allclose(whole[of], model.scores_of(votes.rows(of)).p_consistent, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(bounds[of], model.intervals(votes.rows(of)), rtol=0, atol=1e-12)
+    streamed = model.score(votes, streamed=True)
+    one_by_one = [model.score(votes.votes[[i]], streamed=True)[0] for i in range(20)]
+    np.testing.assert_allclose(streamed[:20], one_by_one, rtol=0, atol=1e-12)
+    at = model.prior.estimate
+    np.testing.assert_allclose(streamed, expit(logit(model.predict(votes.votes)) + logit(at)), rtol=0, atol=1e-9)
+
+
+def test_no_rows_have_no_p():
+    """Whatever the method."""
+    nothing = AB.rows(np.zeros(240, dtype=bool))
+    for model in (fit(AB), fit(ABCD), fit(ABCD, **QUICK)):
+        assert model.score(nothing).shape == (0,)
+        assert model.intervals(nothing).shape == (0, 2)
+
+
+def test_rows_without_a_label_change_nothing():
+    """Beside labeled ones of any dataset; their order neither, nor that of all."""
+    more = with_labels(small_votes(tuple("abcdef")), np.arange(720) < 480)
+    shuffled = more.rows(np.random.default_rng(0).permutation(720))
+    p = fit(more).table
+    assert np.array_equal(fit(more.rows(more.labels >= 0)).table, p)
+    assert np.array_equal(fit(shuffled).table, p)
+    two = with_labels(small_votes(tuple("abc")), np.arange(360) < 240)
+    assert np.array_equal(fit(two).table, fit(two.rows(np.arange(360)[::-1])).table)
+
+
+def test_a_target_is_corrected_by_its_labels():
+    """Where judges are mostly wrong on it, P moves; the others alone are learned from."""
+    votes = few_of(ABCD, "d", 60)
+    wrong = np.where(votes.datasets == "d", np.where(votes.labels == -1, -1, 1 - votes.labels), votes.labels)
+    odd = VoteMatrix(votes.votes, votes.example_ids, votes.voter_names, votes.datasets, wrong)
+    mine, others = fit(odd, target="d"), fit(ABC)
+    new = ABCD.rows(ABCD.datasets == "d")
+    assert np.array_equal(mine.blend.contexts(mine.blend.raw(rows_of(new)), np.ones(120)), mine.contexts)
+    assert mine.cells.groups == ("a", "b", "c")
+    assert abs(logit(mine.score(new))).mean() < 0.6 * abs(logit(others.score(new))).mean()
+    with pytest.raises(InputError, match="`prior` must not be given: the model was corrected"):
+        mine.score(new, prior=0.5)
+
+
+def rows_of(votes):
+    """Return votes as rows."""
+    return LabeledRows(votes.votes, np.empty((len(votes.labels), 0)), np.ones(len(votes.labels)), votes.labels, 0)
+
+
+def test_a_pool_with_scores_and_a_target():
+    """Scores of the target's own rows are looked at too."""
+    votes, soft = few_of(ABCD, "d", 20), soft_scores(ABCD)
+    model = fit(votes, scores=soft, target="d", score_names=["one", "two"])
+    of = votes.datasets == "d"
+    others = fit(votes.rows(~of), scores=soft[~of]).adapted(
+        votes.rows(of), votes.labels[of], scores=soft[of], target="d"
+    )
+    p = model.score(votes.rows(of), scores=soft[of])
+    assert np.array_equal(p, others.score(votes.rows(of), scores=soft[of]))
+    assert model.score_names == ("one", "two")
+    with pytest.raises(InputError, match=r"`scores` must have the columns .*: one, two\. Got 0"):
+        model.score(votes)
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("votes", "options", "message"),
     [
-        ({"ensembler": "Nothing"}, "`ensembler` must be one of"),
-        ({"calibrator": ["platt", "x"]}, "`calibrator` must be one of .*none.*Got 'x'"),
-        ({"recipe": "mine"}, "`recipe` must be one of deep, paper"),
-        ({"sizes": []}, "`sizes` must hold"),
-        ({"sizes": [0]}, "`sizes` must hold"),
-        ({"sizes": [1], "ensembler": "LabelModel"}, "`ensembler` must name one that can be fitted"),
+        (A, {"target": "z"}, r"^`target` must be a dataset of the votes\. Got 'z'\.$"),
+        (AB, {"ensembler": "Pool"}, r"^`ensembler` must not be 'Pool' of fewer than 3 labeled datasets\. Got 2\.$"),
+        (ABC, {"ensembler": ["Pool", "LDA"]}, "^`ensembler` must be 'Pool' alone"),
+        (ABC, {"ensembler": "Average", "sizes": [3]}, "^`ensembler` must be 'Average' alone"),
+        (
+            none_of(A),
+            {"ensembler": "Average"},
+            "^`votes` must have labeled rows of other datasets for the options given",
+        ),
+        (none_of(A), QUICK, "^`votes` must have labeled rows of other datasets for the options given"),
+        (few_of(A, "a", 40), QUICK, "^`votes` must have labeled rows of other datasets for the options given"),
+        (ABC.rows((ABC.datasets != "c") | (ABC.labels == 1)), {}, "Got only 1 in dataset 'c'"),
+        (ABC, {"groups": ["a"]}, r"^`groups` must have 360 entries, one a row\. Got 1\.$"),
+        (ABC, {"scores": np.zeros((2, 1))}, r"^`scores` must have 360 entries, one a row\. Got 2\.$"),
+        (ABC, {"scores": np.zeros((360, 2)), "score_names": ["a"]}, r"^`score_names` must be one a column"),
+        (ABC, {"recipe": "mine"}, "^`recipe` must be one of deep, paper"),
+        (ABC, {"sizes": []}, "^`sizes` must hold"),
+        (ABC, {"calibrator": ["platt", "x"]}, "^`calibrator` must be one of .*none.*Got 'x'"),
+        (ABC, {"ensembler": "Nothing"}, "^`ensembler` must be one of"),
     ],
 )
 def test_what_cannot_be_fitted_is_refused(votes, options, message):
     """In one line."""
     with pytest.raises(InputError, match=message):
-        fit(votes, **{**QUICK, **options})
+        fit(votes, **options)
 
 
-def test_labels_that_teach_nothing_are_refused(votes):
-    """None at all, or of one class in a dataset."""
-    unknown = VoteMatrix(votes.votes, votes.example_ids, votes.voter_names, votes.datasets, np.full(480, -1))
-    with pytest.raises(InputError, match="must have labeled rows"):
-        fit(unknown, **QUICK)
-    keep = (votes.datasets != "c") | (votes.labels == 1)
-    with pytest.raises(InputError, match=r"Got only 1 in dataset 'c'"):
-        fit(votes.rows(keep), **QUICK)
-
-
-def test_shapley_values_sum_to_what_the_votes_change(model: Model):
-    """And a voter without a vote adds nothing."""
-    for row in ([1, 0, 1], [1, -1, 0], [-1, -1, -1]):
-        found = model.explain(row)
-        p, nothing = model.predict(np.array([row])), model.predict(np.array([[-1, -1, -1]]))
-        change = np.log(p / (1 - p)) - np.log(nothing / (1 - nothing))
-        assert sum(c.shapley for c in found) == pytest.approx(float(change[0]), abs=1e-12)
-        assert all(c.without == c.shapley == 0 for c in found if c.vote == -1)
-
-
-def test_what_a_vote_adds_is_what_p_loses_without_it(model: Model):
-    """For votes by name too; a name that the model has not is refused."""
-    found = {c.voter: c for c in model.explain({model.voter_names[0]: 1, model.voter_names[2]: 0})}
-    p, less = model.predict(np.array([[1, -1, 0], [-1, -1, 0]]))
-    assert found[model.voter_names[0]].without == pytest.approx(np.log(p / (1 - p)) - np.log(less / (1 - less)))
-    assert found[model.voter_names[1]].vote == -1
-    with pytest.raises(InputError, match="Got 'nobody'"):
-        model.explain({"nobody": 1})
-    with pytest.raises(InputError, match="must have 3 columns"):
-        model.explain([1, 1])
-
-
-def test_many_votes_have_no_shapley_values():
-    """There are too many sets of them; what each takes away is still told."""
-    model = fit(small_votes(n_voters=13), **{**QUICK, "sizes": [13]})
-    found = model.explain([1] * 13)
-    assert all(c.shapley is None and c.without > 0 for c in found)
+def test_groups_are_left_out_together():
+    """Two of four datasets in one group: three are left out, as if they were families."""
+    groups = np.where(np.isin(ABCD.datasets, ["a", "b"]), "ab", ABCD.datasets)
+    model = fit(ABCD, groups=groups)
+    assert list(model.left_out) == ["ab", "c", "d"]
+    families = fit(linked(ABCD))
+    assert list(families.left_out) == ["a", "c", "d"]
+    assert np.array_equal(families.table, model.table)
