@@ -29,6 +29,7 @@ from ._training import InnerFolds as InnerFolds
 from ._training import KeptCells as KeptCells
 from ._training import TrainingSet as TrainingSet
 from ._training import collapse as collapse
+from ._training import enough_for_folds as enough_for_folds
 from ._training import group_weights as group_weights
 from ._training import grouped as grouped
 from ._training import grouped_note as grouped_note

@@ -273,6 +273,12 @@ def row_folds(votes: VoteMatrix, random_state: int) -> npt.NDArray[np.intp]:
             f"`labels` must hold each class at least {N_FOLDS} times for {N_FOLDS} inner folds. Got {smallest} "
             f"in {', '.join(votes.dataset_names)}."
         )
+    n_documents = N_FOLDS if votes.document_ids is None else len(np.unique(votes.document_ids.astype(str)))
+    if n_documents < N_FOLDS:
+        raise InputError(
+            f"`document_ids` must name at least {N_FOLDS} documents for {N_FOLDS} inner folds. Got {n_documents} "
+            f"in {', '.join(votes.dataset_names)}."
+        )
     from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold  # which reading a model file spares
 
     splitter = (StratifiedKFold if votes.document_ids is None else StratifiedGroupKFold)(
@@ -285,6 +291,12 @@ def row_folds(votes: VoteMatrix, random_state: int) -> npt.NDArray[np.intp]:
     for fold, (_, held) in enumerate(splitter.split(order, votes.labels[order], documents)):
         folds[order[held]] = fold
     return folds
+
+
+def enough_for_folds(votes: VoteMatrix) -> bool:
+    """Return whether each class has rows enough, of documents enough, for every fold to leave some of it."""
+    ids = np.arange(len(votes.labels)) if votes.document_ids is None else votes.document_ids.astype(str)
+    return all(len(np.unique(ids[votes.labels == label])) >= N_FOLDS for label in (0, 1))
 
 
 def _joined(keys: dict[str, str], votes: VoteMatrix) -> npt.NDArray[np.intp]:

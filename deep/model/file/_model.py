@@ -331,6 +331,7 @@ class Model:
         matrix = self.select(votes, **matching)
         self._check_width(matrix)
         soft = None if scores is None else np.asarray(scores, dtype=np.float64)
+        streamed = streamed or not len(matrix)
         names = votes.dataset_names if isinstance(votes, VoteMatrix) and not streamed else ("",)
         found: list[tuple[Positions | slice, Scores, Positions]] = []
         for name in names:

@@ -154,7 +154,7 @@ def _search(
     tasks = chain_tasks(
         training,
         recipe,
-        sizes=options.sizes or SIZES,
+        sizes=SIZES if options.sizes is None else options.sizes,
         ensemblers=ensemblers,
         calibrators=calibrators,
         selector=options.selector or "auto",

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from deep._checks import Floats, check_both_classes, check_consistent_length, check_some_votes
 from deep.exceptions import InputError
-from deep.model.chain import Candidate, MapLike, Weighting
+from deep.model.chain import Candidate, MapLike, Weighting, enough_for_folds
 from deep.model.file import Model
 from deep.model.pool import Fits
 from deep.model.regimes._chain import POOL, ChainOptions, fit_chosen_chain
@@ -16,9 +16,6 @@ from deep.model.regimes._pool import fit_few, fit_pool, training_groups
 from deep.model.regimes._votes import fit_votes
 from deep.model.target import MIN_DATASETS
 from deep.records import VoteMatrix
-
-MIN_CLASS = 5
-"""Own labels of either class; with fewer, the votes alone are learned from and the labels correct P."""
 
 
 def fit(
@@ -148,7 +145,7 @@ def _without_others(votes: VoteMatrix, mine: str | None, known: Mapping[str, obj
     if mine is None or not (votes.labels >= 0).any():
         return fit_votes(votes, known, random_state=random_state)
     rows = votes.rows(votes.datasets == mine)
-    if np.bincount(rows.labels[rows.labels >= 0], minlength=2).min() >= MIN_CLASS:
+    if enough_for_folds(rows):
         return fit_own_labels(rows, known, random_state=random_state)
     return _adapted(fit_votes(votes, known, random_state=random_state), rows, mine)
 

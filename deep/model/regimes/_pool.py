@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from deep._checks import Floats
 from deep.features import Cells, distinct_patterns
-from deep.model.chain import MAX_FOLDS, N_FOLDS, RECIPES, MapLike, grouped_note, inner_folds, row_folds
+from deep.model.chain import MAX_FOLDS, RECIPES, MapLike, enough_for_folds, grouped_note, inner_folds, row_folds
 from deep.model.file import Model, voters_of
 from deep.model.linear import LabeledRows, Linear, fit_average
 from deep.model.pool import Blend, Fits, Part, Pool, VoteSum, fit_shared, in_order
@@ -134,7 +134,7 @@ def _held_datasets(rows: LabeledRows) -> list[tuple[LabeledRows, Floats]]:
 
 def _held_rows(votes: VoteMatrix, rows: LabeledRows, random_state: int) -> list[tuple[LabeledRows, Floats]]:
     """Return the rows of the only dataset with their log-odds by fits without their fold; none where they are few."""
-    if np.bincount(rows.labels, minlength=2).min() < N_FOLDS:
+    if not enough_for_folds(votes):
         return []
     folds = row_folds(votes, random_state)
     log_odds = np.empty(len(folds))

@@ -17,7 +17,8 @@ MISFIT = ((1.0, 0.0), (0.0, 0.15))
 
 NONE = "No row is labeled: P is learned from the votes alone, and nothing shows how far it is off."
 FEW = (
-    "Too few rows of either class are labeled to learn from: P is learned from the votes, and corrected by the labels."
+    "Too few rows, or too few documents, of either class are labeled to learn from: P is learned from the votes, and "
+    "corrected by the labels."
 )
 
 
