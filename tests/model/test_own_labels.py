@@ -65,17 +65,17 @@ def test_p_is_calibrated_where_labels_are_many():
 
 
 def test_intervals_hold_the_rate_of_patterns():
-    """Over seeds, in nine of ten frequent patterns or more."""
+    """Over seeds, in about nine of ten frequent patterns: how far a fit varies from sample to sample is in them."""
     inside = []
-    for seed in range(8):
-        votes, y = dataset(seed, 80, n=4000, n_voters=3)
+    for seed in range(12):
+        votes, y = dataset(seed + 100, 80, n=3000, n_voters=3)
         low, high = fit(votes).intervals(votes).T
         _, where = np.unique(votes.votes, axis=0, return_inverse=True)
         n = np.bincount(where)
-        kept = n >= 150
+        kept = n >= 100
         rate = np.bincount(where, weights=y) / n
         inside.extend(((np.bincount(where, low) / n <= rate) & (rate <= np.bincount(where, high) / n))[kept])
-    assert np.mean(inside) >= 0.85
+    assert 0.8 <= np.mean(inside) <= 0.97
 
 
 def test_the_average_is_taken_unless_another_is_clearly_better():

@@ -59,7 +59,7 @@ def fit_own_labels(votes: VoteMatrix, provenance: Mapping[str, object], *, rando
     folds = row_folds(labeled, random_state)
     losses = {key: _losses(rows, folds, fit) for key, fit in CANDIDATES.items()}
     best = _choose(losses, folds)
-    honest = _nested(rows, folds)
+    honest, spread = _nested(rows, folds)
     prior = _prior(votes)
     shift = float(logit(prior.estimate))
     # Log-odds of rows that neither a fit nor the choice of it saw tell how steep P may be.
@@ -80,7 +80,7 @@ def fit_own_labels(votes: VoteMatrix, provenance: Mapping[str, object], *, rando
         method="own-labels",
         blend=Blend((part,)),
         prior_rule=FixedPrior(prior),
-        misfit=Misfit(np.array([0.0, 1.0]), few.covariance_, int(few.n_effective_)),
+        misfit=Misfit(np.array([0.0, 1.0]), few.covariance_, int(few.n_effective_), slope * spread),
         contexts=np.zeros(1),
         cells=cells,
         left_out=left_out,
@@ -122,16 +122,26 @@ def _choose(losses: Mapping[str, Floats], folds: npt.NDArray[np.intp]) -> str:
     return best if gain.mean() > error else FIRST
 
 
-def _nested(rows: LabeledRows, folds: npt.NDArray[np.intp]) -> Floats:
-    """Return log-odds of each row by what would have been chosen and fitted without its fold."""
-    found = np.empty(len(folds))
+def _nested(rows: LabeledRows, folds: npt.NDArray[np.intp]) -> tuple[Floats, float]:
+    """Return log-odds of each row by what would have been chosen and fitted without its fold, and how far they vary.
+
+    The jackknife over folds [1]_ tells how far the log-odds of a row vary from sample to sample, beyond what moves
+    those of all rows alike: that is the intercept's.
+
+    References
+    ----------
+    .. [1] R. G. Miller, "The jackknife: a review", Biometrika 61, 1974. https://doi.org/10.1093/biomet/61.1.1
+    """
+    found, by_fold = np.empty(len(folds)), []
     for fold in np.unique(folds):
         held = folds == fold
         others = rows.rows(~held)
         inner = folds[~held]
         best = _choose({key: _losses(others, inner, fit) for key, fit in CANDIDATES.items()}, inner)
-        found[held] = CANDIDATES[best](in_order(others)).log_odds(rows.votes[held])
-    return found
+        log_odds = CANDIDATES[best](in_order(others)).log_odds(rows.votes)
+        found[held] = log_odds[held]
+        by_fold.append(log_odds - log_odds.mean())
+    return found, float(np.sqrt((len(by_fold) - 1) * np.var(by_fold, axis=0).mean()))
 
 
 def _prior(votes: VoteMatrix) -> PriorEstimate:

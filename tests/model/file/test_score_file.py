@@ -1,0 +1,156 @@
+"""Tables scored in two passes, a piece at a time, against `Model.score` on all rows at once."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from deep.datasets import read_votes
+from deep.exceptions import InputError
+from deep.model import ScoredFile, ScoreOptions, score_file, score_rows
+from deep.model.file import _score_votes
+from tests.model.file.models import MAKERS, model_of, new_rows
+
+PLAIN = ScoreOptions()
+
+
+def tables(votes, soft, folder, suffix, score_names=()):
+    """Write votes, their rows mixed, and soft scores beside them; return the paths of both."""
+    order = np.random.default_rng(0).permutation(len(votes.labels))
+    keys = {"dataset": votes.datasets[order], "item_id": votes.example_ids[order], "label": votes.labels[order]}
+    frame = pd.DataFrame(keys).assign(label=lambda f: f["label"].astype("Int8"))
+    for position, name in enumerate(votes.voter_names):
+        frame[name] = pd.array(
+            np.where(votes.votes[order, position] == -1, np.nan, votes.votes[order, position]), "Int8"
+        )
+    paths = [folder / f"votes{suffix}"]
+    frames = [frame]
+    if soft is not None:
+        scores = pd.DataFrame(keys | {name: soft[order, j] for j, name in enumerate(score_names)})
+        frames.append(scores.iloc[::-1])
+        paths.append(folder / f"scores{suffix}")
+    for path, one in zip(paths, frames, strict=True):
+        one.to_csv(path, index=False) if suffix == ".csv" else one.to_parquet(path, index=False)
+    return [str(path) for path in paths]
+
+
+def scored(path):
+    """Return the written scores by dataset and item."""
+    frame = pd.read_csv(path) if path.suffix == ".csv" else pd.read_parquet(path)
+    return frame.set_index(["dataset", "item_id"])
+
+
+@pytest.fixture
+def in_small_pieces(monkeypatch):
+    """Read 7 rows of a table at a time."""
+    read = _score_votes.iter_votes
+    monkeypatch.setattr(_score_votes, "iter_votes", lambda paths, voters: read(paths, voters, size=7))
+
+
+def expected(model, votes, soft, **options):
+    """Return the scores of all rows at once, in the order of the votes."""
+    found = {"p_consistent": model.score(votes, scores=soft, **options)}
+    found["p_low"], found["p_high"] = model.intervals(votes, scores=soft, **options).T
+    uniform = np.empty(len(votes.labels))
+    for name in votes.dataset_names:
+        of = votes.datasets == name
+        uniform[of] = model.scores_of(votes.rows(of), scores=None if soft is None else soft[of]).p_uniform
+    return pd.DataFrame(found | {"p_uniform": uniform, "n_votes": (votes.votes != -1).sum(axis=1)}).set_index(
+        pd.MultiIndex.from_arrays([votes.datasets, votes.example_ids], names=["dataset", "item_id"])
+    )
+
+
+@pytest.mark.usefixtures("in_small_pieces")
+@pytest.mark.parametrize("kind", MAKERS)
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_two_passes_say_what_one_does(kind, suffix, tmp_path):
+    """For every kind of model, each dataset at its own prior, whatever pieces its rows lie in."""
+    model = model_of(kind)
+    votes, soft = new_rows(model)
+    paths = tables(votes, soft, tmp_path, suffix, model.score_names)
+    out = tmp_path / f"out{suffix}"
+    found = score_file(model, paths[:1], out, PLAIN, paths[1:])
+    assert found.n == len(votes.labels)
+    rows, want = scored(out), expected(model, votes, soft)
+    for name in want:
+        np.testing.assert_allclose(rows[name].loc[want.index].to_numpy(float), want[name], rtol=0, atol=1e-12)
+    assert (rows["label"].loc[want.index].to_numpy() == votes.labels).all()
+    assert list(found.priors) == sorted(found.priors, key=list(rows.index.get_level_values(0)).index)
+    for name, prior in found.priors.items():
+        of = votes.datasets == name
+        told = model.estimate_prior(votes.rows(of), scores=None if soft is None else soft[of])
+        assert (prior.estimate, prior.low, prior.high) == pytest.approx((told.estimate, told.low, told.high), abs=1e-12)
+        elsewhere = f"The model is that of {model.target}, whose prior and context stand in."
+        assert prior.warning == (told.warning if model.target is None else elsewhere)
+
+
+@pytest.mark.usefixtures("in_small_pieces")
+@pytest.mark.parametrize("kind", ["chain", "pool", "pool with scores", "average of two"])
+def test_a_given_prior_is_that_of_all_datasets(kind, tmp_path):
+    """And is what the file was scored at."""
+    model = model_of(kind)
+    votes, soft = new_rows(model)
+    paths = tables(votes, soft, tmp_path, ".parquet", model.score_names)
+    out = tmp_path / "out.parquet"
+    found = score_file(model, paths[:1], out, ScoreOptions(prior=0.3), paths[1:])
+    assert {prior.estimate for prior in found.priors.values()} == {0.3}
+    rows = scored(out)
+    want = expected(model, votes, soft, prior=0.3)
+    np.testing.assert_allclose(rows["p_consistent"].loc[want.index], want["p_consistent"], rtol=0, atol=1e-12)
+
+
+def test_missing_and_unlike_voters(tmp_path):
+    """A voter without a column counts as no vote where that is allowed, and is refused where it is not."""
+    model = model_of("pool")
+    votes, _ = new_rows(model)
+    (path,) = tables(votes, None, tmp_path, ".csv")
+    frame = pd.read_csv(path)
+    frame.drop(columns="judge-1").assign(other="text").to_csv(path, index=False)
+    out = tmp_path / "out.csv"
+    with pytest.raises(InputError, match="Got none named 'judge-1'"):
+        score_file(model, [path], out, PLAIN)
+    assert not out.exists()
+    score_file(model, [path], out, ScoreOptions(allow_missing=True))
+    blank = votes.votes.copy()
+    blank[:, 1] = -1
+    some = read_votes([path], ignore=["other"])
+    want = model.score(some, allow_missing=True)
+    keys = pd.MultiIndex.from_arrays([some.datasets, some.example_ids])
+    np.testing.assert_allclose(scored(out)["p_consistent"].loc[keys], want, rtol=0, atol=1e-12)
+
+
+def test_scores_are_given_where_the_fit_had_them(tmp_path):
+    """No more and no fewer; all of their columns."""
+    model, plain = model_of("pool with scores"), model_of("pool")
+    votes, soft = new_rows(model)
+    paths = tables(votes, soft, tmp_path, ".csv", model.score_names)
+    out = tmp_path / "out.csv"
+    with pytest.raises(InputError, match=r"^`scores` must be given with a model .*: odds, margin\. Got none"):
+        score_file(model, paths[:1], out, PLAIN)
+    with pytest.raises(InputError, match=r"^`scores` must not be given with this model\. Got '.*scores.csv'"):
+        score_file(plain, paths[:1], out, PLAIN, paths[1:])
+    pd.read_csv(paths[1]).drop(columns="margin").to_csv(paths[1], index=False)
+    with pytest.raises(InputError, match=r"^`scores` must have the columns odds, margin\. Got none named 'margin'"):
+        score_file(model, paths[:1], out, PLAIN, paths[1:])
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("kind", ["chain", "average of two", "pool", "votes", "adapted with labels"])
+def test_single_rows_are_scored_as_of_a_mean_dataset(kind):
+    """What a text gets is `streamed`, and does not depend on the rows beside it."""
+    model = model_of(kind)
+    votes, _ = new_rows(model)
+    rows = score_rows(model, votes.votes, PLAIN)
+    assert [row["p_consistent"] for row in rows] == pytest.approx(model.score(votes, streamed=True), abs=1e-12)
+    bounds = [[row["p_low"], row["p_high"]] for row in rows]
+    np.testing.assert_allclose(bounds, model.intervals(votes, streamed=True), rtol=0, atol=1e-12)
+    assert score_rows(model, votes.votes[:1], PLAIN)[0] == pytest.approx(rows[0], abs=1e-12)
+
+
+def test_a_table_without_rows(tmp_path):
+    """Nothing is scored, and the columns are written all the same."""
+    votes, _ = new_rows(model_of("pool"))
+    (path,) = tables(votes, None, tmp_path, ".csv")
+    pd.read_csv(path).iloc[:0].to_csv(path, index=False)
+    out = tmp_path / "out.csv"
+    assert score_file(model_of("pool"), [path], out, PLAIN) == ScoredFile(0, {})
+    assert list(pd.read_csv(out).columns)[:2] == ["dataset", "item_id"]
