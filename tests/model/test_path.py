@@ -50,7 +50,7 @@ def test_votes_go_one_way():
     """From rows to folds, cells, subsets, candidates, the chosen chain and its fits: few files, none a crossroads."""
     votes = small_votes(n_voters=5)
     route = stays(lambda: fit(votes, **QUICK))
-    assert route[0] == "model/_fit.py"
+    assert route[0] == "model/regimes/_fit.py"
     assert "model/chain/_search.py" in route
     assert len(set(route)) <= MOST_FILES, route
     returns = {name: route.count(name) - 1 for name in route}

@@ -6,7 +6,7 @@ import pytest
 
 from deep.datasets import read_votes
 from deep.exceptions import InputError
-from deep.model import ScoredFile, ScoreOptions, score_file, score_rows
+from deep.model import ScoreOptions, score_file, score_rows
 from deep.model.file import _score_votes
 from tests.model.file.models import MAKERS, model_of, new_rows
 
@@ -146,11 +146,13 @@ def test_single_rows_are_scored_as_of_a_mean_dataset(kind):
     assert score_rows(model, votes.votes[:1], PLAIN)[0] == pytest.approx(rows[0], abs=1e-12)
 
 
-def test_a_table_without_rows(tmp_path):
-    """Nothing is scored, and the columns are written all the same."""
-    votes, _ = new_rows(model_of("pool"))
-    (path,) = tables(votes, None, tmp_path, ".csv")
-    pd.read_csv(path).iloc[:0].to_csv(path, index=False)
-    out = tmp_path / "out.csv"
-    assert score_file(model_of("pool"), [path], out, PLAIN) == ScoredFile(0, {})
-    assert list(pd.read_csv(out).columns)[:2] == ["dataset", "item_id"]
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_a_table_without_rows_is_refused(suffix, tmp_path):
+    """And nothing is written."""
+    model = model_of("pool")
+    nothing = new_rows(model)[0]
+    (path,) = tables(nothing.rows(np.zeros(len(nothing.labels), dtype=bool)), None, tmp_path, suffix)
+    out = tmp_path / f"out{suffix}"
+    with pytest.raises(InputError, match=r"^`paths` must name files with at least one row"):
+        score_file(model, [path], out, PLAIN)
+    assert not out.exists()

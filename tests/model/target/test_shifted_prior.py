@@ -44,7 +44,7 @@ def test_two_and_three_by_hand(priors):
     k, y = len(priors), logit(np.array(priors))
     rule = fitted(priors)
     between = (0.3 + ((y - y.mean()) ** 2).sum()) / (0.3 + k - 1)
-    trust = between / (between + 0.3 / (0.3 + k))  # every share was implied exactly
+    trust = between / (between + 1.0 / (1.0 + k))  # every share was implied exactly
     assert rule.trust_ == pytest.approx(trust, abs=1e-9)
     shrink = (k + 0.5) / (k + 1)
     for prior in (0.15, 0.6):
