@@ -9,7 +9,7 @@ from scipy.special import logit
 
 from deep.datasets import published_datasets, published_points, simulate_votes
 from deep.experiments.transfer._labels import few_labels, fewer_labels, labeled_lines, summarize_labeled
-from deep.experiments.transfer._panels import Panel, draws_of
+from deep.experiments.transfer._panels import StudyPanel, draws_of
 from deep.experiments.transfer._report import simulated_text, summarize, summarize_simulated
 from deep.experiments.transfer._simulated import PATTERNS, WORLDS, simulate_world, transfer_in, true_tables
 from deep.model.pool import Scores
@@ -86,8 +86,8 @@ def test_panels_compare_every_rival_on_the_same_draws(tmp_path, capsys):
 def test_draws_never_train_on_the_target():
     """Each target in turn, with as many others as asked for; the same seed gives the same draws."""
     votes = simulate_votes(0)
-    draws = draws_of([Panel("simulated", votes)], [2, 5, "all"], 8, 0)
-    assert draws == draws_of([Panel("simulated", votes)], [2, 5, "all"], 8, 0)
+    draws = draws_of([StudyPanel("simulated", votes)], [2, 5, "all"], 8, 0)
+    assert draws == draws_of([StudyPanel("simulated", votes)], [2, 5, "all"], 8, 0)
     assert all(draw.target not in draw.others for draw in draws)
     assert {(draw.k, len(draw.others)) for draw in draws} == {(2, 2), ("all", 3)}
     assert [draw.target for draw in draws if draw.k == 2] == 2 * list(votes.dataset_names)

@@ -146,7 +146,7 @@ def _rows(scores: ScoreTable | None, rows: npt.NDArray[np.intp]) -> npt.NDArray[
 
 
 def groups_of(split: HoldOut, options: LooOptions) -> npt.NDArray[np.str_]:
-    """Return what each training row is left out with."""
+    """Return the group that each training row is left out with."""
     return training_groups(split.train, by_family=options.unit == "family", random_state=options.random_state)
 
 

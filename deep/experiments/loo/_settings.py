@@ -103,7 +103,7 @@ class LooOptions:
 
     @property
     def asked(self) -> ChainOptions:
-        """Return what :func:`deep.model.fit` is asked for."""
+        """Return the options that :func:`deep.model.fit` is given."""
         return ChainOptions(
             recipe=self.recipe,
             weighting=self.weighting,

@@ -36,7 +36,7 @@ Found = tuple[Floats, npt.NDArray[np.bool_]]
 
 
 @dataclass(frozen=True, eq=False)
-class Panel:
+class StudyPanel:
     """One table of labeled votes, and the scores beside it.
 
     Parameters
@@ -69,7 +69,7 @@ class Draw:
     others: tuple[str, ...]
 
 
-def draws_of(panels: Sequence[Panel], sizes: Sequence[int | str], n_draws: int, random_state: int) -> list[Draw]:
+def draws_of(panels: Sequence[StudyPanel], sizes: Sequence[int | str], n_draws: int, random_state: int) -> list[Draw]:
     """Return the draws: targets in turn, each with as many others at random; of 'all' each target once."""
     found = []
     for position, panel in enumerate(panels):
@@ -88,7 +88,7 @@ def draws_of(panels: Sequence[Panel], sizes: Sequence[int | str], n_draws: int, 
 
 
 def transfer_over_panels(
-    panels: Sequence[Panel],
+    panels: Sequence[StudyPanel],
     sizes: Sequence[int | str],
     run: Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]],
     *,
@@ -99,7 +99,7 @@ def transfer_over_panels(
 
     Parameters
     ----------
-    panels : sequence of Panel
+    panels : sequence of StudyPanel
     sizes : sequence of int or 'all'
         Numbers of training datasets; a panel with too few is passed over.
     run : callable
@@ -124,7 +124,7 @@ def transfer_over_panels(
     return {"cells": cells}
 
 
-def _measure(panels: Sequence[Panel], random_state: int, draw: Draw) -> Row:
+def _measure(panels: Sequence[StudyPanel], random_state: int, draw: Draw) -> Row:
     """Return the metrics of every rival on one draw."""
     panel = panels[draw.panel]
     kept = np.isin(panel.votes.datasets.astype(str), [draw.target, *draw.others])

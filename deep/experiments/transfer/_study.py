@@ -8,7 +8,7 @@ from typing import Any
 from deep.datasets import ScoreTable, join_scores, read_scores, read_votes
 from deep.evaluate import Row
 from deep.exceptions import InputError
-from deep.experiments.transfer._panels import ALL, Panel, panels_text, transfer_over_panels
+from deep.experiments.transfer._panels import ALL, StudyPanel, panels_text, transfer_over_panels
 from deep.experiments.transfer._report import report_text, simulated_text, summarize, summarize_simulated
 from deep.experiments.transfer._simulated import WORLDS, transfer_in
 from deep.experiments.transfer._target import TransferSettings, transfer_to
@@ -80,7 +80,7 @@ def transfer_on_panels(
         votes = read_votes([path])
         _check_labeled(votes)
         mine = soft if soft is not None and set(soft.datasets) & set(votes.datasets) else None
-        panels.append(Panel(_panel_name(path), votes, None if mine is None else join_scores(votes, mine)))
+        panels.append(StudyPanel(_panel_name(path), votes, None if mine is None else join_scores(votes, mine)))
     results = transfer_over_panels(panels, sizes, run, n_draws=n_draws, random_state=random_state)
     return {"votes": list(paths), "scores": list(scores), **results}, panels_text(results)
 
