@@ -262,7 +262,7 @@ def result_of(call):
         return None, str(error)
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(st.data(), st.sampled_from(FUZZED))
 def test_any_changed_entry_gives_a_model_or_one_line(tmp_path_factory, data, kind):
     """Never another exception; a model that is taken gives probabilities, and intervals around them."""
