@@ -139,7 +139,7 @@ def elements(text: str, kind: Kind, tag: str | None) -> Iterator[Place]:
 
 
 def boxes(text: str) -> Iterator[Place]:
-    r"""Yield what stands in ``\boxed{...}``."""
+    r"""Yield the contents of ``\boxed{...}``."""
     for match in _BOX.finditer(text):
         yield Place(match.start(), match.start("value"), match.end(), match["value"], "box")
 
