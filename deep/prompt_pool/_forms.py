@@ -37,7 +37,7 @@ _SIGN = r"(?:[:\uff1a=]|[-\u2010-\u2015]+>?(?=[\s*_])|\u2192|\bis\b[ \t]*[:\uff1
 _THOUGHT_END = re.compile(
     r"</(?:think|thinking|thought|reflection|analysis)>|<\|channel\|>final<\|message\|>", re.IGNORECASE
 )
-_THOUGHT_START = re.compile(r"\s*<(?:think|thinking|thought|reflection|analysis)>", re.IGNORECASE)
+_THOUGHT_START = re.compile(r"^[ \t]*<(?:think|thinking|thought|reflection|analysis)>", re.IGNORECASE | re.MULTILINE)
 _OBJECT = re.compile(
     r"(?:^|</think>|\|>|[:\uff1a][ \t]|<(?:answer|output|response|result)>)[ \t]*(?:```(?:json)?[ \t]*)?(\{)",
     re.MULTILINE | re.IGNORECASE,
@@ -78,8 +78,8 @@ def after_thoughts(text: str) -> int | None:
     >>> after_thoughts("<think>Well.</think>NO"), after_thoughts("NO"), after_thoughts("<think>Well. NO")
     (20, 0, None)
     """
-    ends = [match.end() for match in _THOUGHT_END.finditer(text)]
-    return max(ends) if ends else None if _THOUGHT_START.match(text) else 0
+    begin = max((match.end() for match in _THOUGHT_END.finditer(text)), default=0)
+    return None if _THOUGHT_START.search(text, begin) else begin
 
 
 def line_marks(text: str, kind: Kind, tag: str | None) -> list[Place]:

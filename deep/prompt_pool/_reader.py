@@ -20,6 +20,7 @@ CONTEXT = 40
 """Characters around an answer that stands by itself, by which a copy out of the document is known."""
 
 _BETWEEN = re.compile(rf"(?:[\s`*]|{STOP_TOKEN.pattern})*", re.IGNORECASE)
+_ENDING = re.compile(rf"(?:[\s`*]|{STOP_TOKEN.pattern})+\Z", re.IGNORECASE)
 _NEXT_LINE = re.compile(r"[ \t`*.]*\n[\s`*#>-]*")
 _SENTENCE_END = re.compile(r"(?:[.!:;)\"'`*_\u201d>\u3002\uff01\uff1a]|\n[ \t]*\n)\s*\Z")
 _ASKS = ("?", "\uff1f")
@@ -110,8 +111,10 @@ class ReplyReader:
         marks = [mark for mark in line_marks(self.text, self.kind, self._tag) if mark.end >= begin]
         places = [place for place in self._structures() if place.end > begin]
         found = [*self._in_lines(marks), *(answer for place in places for answer in self._read(place))]
-        asked = any(place.sure for place in [*marks, *places])
-        if not (found or asked or self._tag or self.cut):
+        said = [self._value(self.text[mark.end : end]) for mark, end in zip(marks, self._ends(marks), strict=True)]
+        asked = any(mark.sure or value for mark, value in zip(marks, said, strict=True))
+        # An answer that is marked or enclosed and was not taken above may have been copied.
+        if not (found or asked or places or self._tag or self.cut):
             found = [*self._by_itself(begin)]
         return sorted(found, key=lambda answer: (answer.start, answer.end))
 
@@ -178,7 +181,8 @@ class ReplyReader:
         body = self.text[begin:]
         whole = self._value(body)
         if whole is None:
-            yield from self._in_last_line(begin, body.rstrip("`* \t\r\n"))
+            ending = _ENDING.search(body, max(0, len(body) - 200))
+            yield from self._in_last_line(begin, body[: ending.start()] if ending else body)
         elif not self._whole_is_copied(body, whole) and (self.kind == "verdict" or not whole.remark):
             yield FinalAnswer(begin, len(self.text), whole, sure=False)
 
@@ -186,7 +190,7 @@ class ReplyReader:
         if self.material is None:
             return False
         if whole.remark:
-            return self.material.echoes(whole.core, context=whole.said[: len(whole.core) + CONTEXT])
+            return self.material.echoes(whole.core, context=body.strip()[: len(whole.core) + CONTEXT])
         return self.material.equals(self.text) or self.material.equals(body)
 
     def _in_last_line(self, begin: int, body: str) -> Iterator[FinalAnswer]:
@@ -197,8 +201,8 @@ class ReplyReader:
         found = self._value(body[start:])
         if found is None or found.remark or self._contradicted(found, body[:start]):
             return
-        context = self.text[: begin + start][-CONTEXT:] + found.core
-        if not (self.material and self.material.echoes(found.core, context=context)):
+        context = self.text[: begin + start][-CONTEXT:] + body[start:]
+        if not (self.material and self.material.echoes(body[start:], context=context)):
             yield FinalAnswer(begin + start, len(self.text), found, sure=False)
 
     def _contradicted(self, found: LabelReading, before: str) -> bool:

@@ -154,6 +154,6 @@ def _score(text: str, scale: tuple[float, float]) -> LabelReading | None:
         delimited = cut[0].strip() or re.match(
             r"\s*[(\[\n\u2013\u2014]|\s+(?:because|since|as|due|given)\b", text[cut.end() :]
         )
-        if number is not None and delimited and not _HEDGED_SCORE.search(remark) and explains(remark, 0, ()):
+        if number is not None and delimited and not _HEDGED_SCORE.search(remark) and explains(remark, -1, ()):
             return LabelReading(number, text, text[: cut.start()], remark)
     return None
