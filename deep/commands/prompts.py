@@ -84,7 +84,7 @@ def _show(args: argparse.Namespace) -> int:
     prompt = prompt_pool.load_prompt(args.prompt)
     fields = _describe(prompt)
     texts = {name: str(fields[name] or "").strip() for name in ("system", "user")}
-    shown = {name: value for name, value in fields.items() if name not in texts and value not in (None, {})}
+    shown = {name: value for name, value in fields.items() if name not in texts and value not in (None, {}, "")}
     lines = [table([(name, _in_words(value)) for name, value in shown.items()])]
     lines += [f"\n[{name}]\n{text}" for name, text in texts.items() if text]
     print_result({**fields, "schema": prompt.schema()}, lines, as_json=args.json)

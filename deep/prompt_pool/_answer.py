@@ -1,37 +1,35 @@
-"""Find a judge's final answer in its reply, and nothing that merely looks like one.
+"""How a prompt asks for its answer, and the judgment that a reply makes of it.
 
 Only what closes the reply is an answer: labels in the reasoning, in a quotation or in an echo of the task are
-passed over, because they are not last, not delimited, or do not carry the code that the prompt asked for.
+passed over, because they are not last, not delimited, or do not carry the code that the prompt asked for. An answer in
+another form than the prompt asked for counts only where nothing else in the reply disagrees with it, and where it could
+not have been copied from the document.
 """
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from deep.judge import LLMReply
-from deep.prompt_pool._material import CODE_LENGTH, Material
+from deep.prompt_pool._forms import Kind, after_thoughts
+from deep.prompt_pool._material import Material
+from deep.prompt_pool._reader import FinalAnswer, Output, ReplyReader
 from deep.prompt_pool._soft import Logprobs, soft_vote
-from deep.prompt_pool._values import LONGEST_VALUE, normalise_label, read_label, read_score
 from deep.records import Judgment, Reason
-
-Kind = Literal["score", "verdict"]
-Output = Literal["json", "text", "xml"]
 
 CUT_OFF = frozenset({"length", "max_tokens", "model_length"})
 WITHHELD = frozenset({"blocklist", "content_filter", "prohibited_content", "recitation", "refusal", "safety"})
 
-# More line-initial braces than this is no answer, and bounds the work that a hostile reply can cause.
-MOST_OBJECTS = 50
-
-_OBJECT = re.compile(r"(?:^|</think>)[ \t]*(?:```(?:json)?[ \t]*)?(\{)", re.MULTILINE | re.IGNORECASE)
-_BETWEEN = re.compile(r"(?:[\s`*]|</(?:answer|output|response|result)>)*", re.IGNORECASE)
 _QUOTATION = re.compile(r'"([^"\n]{8,400})"|\u201c([^\u201d\n]{8,400})\u201d')
+_UNABLE = r"(?:can't|can ?not|won't|will not|(?:am|are|m|re) (?:unable|not able) to)"
 _DECLINES = re.compile(
-    r"[^.\n]{0,100}?\b(?:i|we)[ ']"
-    r"(?:can't|cannot|can not|won't|will not|(?:am|are|m|re) unable to|(?:am|are|m|re) not able to) (?:\w+ )?"
-    r"(?:answer|assist|comply|continue|discuss|engage|fulfil|help|process|provide|respond)",
+    r"[^.\n]{0,100}?\b(?:i|we)(?: (?:must|have to|need to|will have to))?[ ']"
+    rf"(?:{_UNABLE} (?:\w+ )?(?:answer|assist|comply|continue|discuss|do (?:that|this)|engage|fulfill?|generate|help"
+    r"|participate|process|produce|provide|respond|review)"
+    r"|(?:politely |respectfully )?(?:decline|refuse)\b|(?:am|are|m|re) not (?:comfortable|allowed|permitted))"
+    rf"|\W*(?:(?:i'm|i am|we're|we are) )?(?:very )?(?:sorry|my apologies|i apologi[sz]e)\b[^\n]{{0,80}}?"
+    rf"(?:{_UNABLE}\W*$|against|polic(?:y|ies)\b|guidelines)",
     re.IGNORECASE,
 )
 
@@ -57,18 +55,6 @@ def why_unusable(reply: LLMReply | None) -> Reason | None:
     if reply.refusal or finish in WITHHELD:
         return "refused"
     return "truncated" if finish in CUT_OFF else None
-
-
-@dataclass(frozen=True, slots=True)
-class _FinalAnswer:
-    """One readable answer: where it stands, its words, what they mean, and what an object holds beside it."""
-
-    start: int
-    end: int
-    said: str
-    reading: float
-    reasoning: str | None = None
-    parts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -118,97 +104,37 @@ class AnswerForm:
         if refusal or finish in WITHHELD:
             return Judgment(vote=-1, reason="refused", raw_text=reply or refusal)
         cut = finish in CUT_OFF
-        answers = self._final_answers(reply, cut=cut, material=material)
-        if len({answer.reading for answer in answers}) == 1:
+        reader = ReplyReader(reply, self.kind, self.output, self.labels, self.scale, cut, material)
+        answers = reader.final_answers()
+        if len({answer.reading.value for answer in answers}) == 1:
             return self._judgment(answers, reply, logprobs)
         return Judgment(vote=-1, reason="unparsable" if answers else why_none(reply, cut), raw_text=reply)
 
-    def _final_answers(self, text: str, *, cut: bool, material: Material | None) -> list[_FinalAnswer]:
-        """Return the answers that close the reply, last first; several where it repeats or contradicts itself."""
-        final: list[_FinalAnswer] = []
-        rest = len(text)
-        for answer in reversed(list(self._answers(text, cut, material))):
-            if not _BETWEEN.fullmatch(text, answer.end, rest):
-                break
-            final.append(answer)
-            rest = answer.start
-        return final
-
-    def _answers(self, text: str, cut: bool, material: Material | None) -> Iterator[_FinalAnswer]:
-        tag = None if material is None else material.tag(self.kind)
-        if self.output == "json":
-            return self._in_objects(text, material)
-        return self._in_elements(text, tag) if self.output == "xml" else self._in_lines(text, tag, cut, material)
-
-    def _in_lines(self, text: str, tag: str | None, cut: bool, material: Material | None) -> Iterator[_FinalAnswer]:
-        marks = list(_line_marker(self.kind, tag).finditer(text))
-        if not (marks or tag or cut or (material and material.equals(text))):
-            yield from self._read(text, 0, len(text))
-        ends = [*[mark.start() for mark in marks[1:]], len(text)]
-        for mark, end in zip(marks, ends, strict=False):
-            value = text[mark.end() : end]
-            if not (cut and end == len(text) and self._may_go_on(value)):
-                yield from self._read(value, mark.start(), end)
-
-    def _may_go_on(self, value: str) -> bool:
-        """Tell whether `value` could be the beginning of another answer that the length limit cut off."""
-        if not value[-1:].isalnum() or len(value) > LONGEST_VALUE:
-            return False
-        said = normalise_label(value)
-        longer = (label for label in map(normalise_label, self.labels) if label != said)
-        return self.kind == "score" or any(label.startswith(said) for label in longer)
-
-    def _in_elements(self, text: str, tag: str | None) -> Iterator[_FinalAnswer]:
-        for match in _element(self.kind, tag).finditer(text):
-            yield from self._read(match["value"], match.start(), match.end())
-
-    def _in_objects(self, text: str, material: Material | None) -> Iterator[_FinalAnswer]:
-        end = 0
-        for match in list(_OBJECT.finditer(text))[-MOST_OBJECTS:]:
-            start = match.start(1)
-            found = None if start < end else _decode(text, start)
-            if found is None:
-                continue
-            fields, end = found
-            if not (material and material.holds(text[start:end])):
-                reasoning = fields.get("reasoning")
-                said = reasoning if isinstance(reasoning, str) else None
-                parts = tuple(_entries((part, fields.get(part)) for part in self.parts))
-                yield from self._read(fields.get(self.kind), start, end, said, parts)
-
-    def _read(
-        self, value: Any, start: int, end: int, reasoning: str | None = None, parts: tuple[str, ...] = ()
-    ) -> Iterator[_FinalAnswer]:
-        """Yield an answer where `value` is a label, or a number on the scale."""
-        said = json.dumps(value) if isinstance(value, bool | int | float) else value
-        if not isinstance(said, str):
-            return
-        reading = read_score(said, *self.scale) if self.scale else read_label(said, self.labels)
-        if reading is not None:
-            yield _FinalAnswer(start, end, said, reading, reasoning, parts)
-
-    def _judgment(self, answers: Sequence[_FinalAnswer], text: str, logprobs: Logprobs | None) -> Judgment:
+    def _judgment(self, answers: Sequence[FinalAnswer], text: str, logprobs: Logprobs | None) -> Judgment:
         """Return the judgment of answers that agree, last first."""
-        last, first = answers[0], answers[-1]
+        last, first = answers[0], min(answers, key=lambda answer: answer.start)
         before = text[: first.start]
+        fields = (last.place.fields if last.place else None) or {}
+        said = fields.get("reasoning")
         enclosed = before.partition("<reasoning>")[2].rpartition("</reasoning>")[0]
-        rationale = (last.reasoning or enclosed or before).strip()
-        vote = int(last.reading >= self.threshold) if self.scale else int(last.reading)
-        score = last.reading if self.scale else soft_vote(last.said, logprobs or (), self.labels)
+        rationale = ((said if isinstance(said, str) else "") or enclosed or before or last.reading.remark).strip()
+        reading = last.reading.value
+        vote = int(reading >= self.threshold) if self.scale else int(reading)
+        score = reading if self.scale else soft_vote(last.reading.said, logprobs or (), self.labels)
         return Judgment(
             vote=vote,
             reason="abstained" if vote == -1 else None,
             score=score,
             raw_text=text,
             rationale=rationale or None,
-            evidence=self._evidence(last, before, rationale),
+            evidence=self._evidence(fields, before, rationale),
         )
 
-    def _evidence(self, last: _FinalAnswer, before: str, rationale: str) -> tuple[str, ...]:
+    def _evidence(self, fields: Mapping[str, Any], before: str, rationale: str) -> tuple[str, ...]:
         """Return the evidence that the judge lists where it was asked to, or else the passages that it quotes."""
-        listed = tuple(_entries((part, _lines_of(part, before)) for part in self.parts))
-        found = last.parts if self.output == "json" else listed
-        return found or tuple(dict.fromkeys(straight or curly for straight, curly in _QUOTATION.findall(rationale)))
+        lists = [(part, fields.get(part) if fields else _lines_of(part, before)) for part in self.parts]
+        quoted = tuple(dict.fromkeys(straight or curly for straight, curly in _QUOTATION.findall(rationale)))
+        return tuple(_entries(lists)) or quoted
 
 
 def _entries(lists: Iterable[tuple[str, Any]]) -> Iterator[str]:
@@ -230,38 +156,5 @@ def why_none(text: str, cut: bool) -> Reason:
     """Return why a reply without an answer has none; `cut` where it reached its length limit."""
     if cut:
         return "truncated"
-    return "refused" if _DECLINES.match(text[:200].replace("\u2019", "'")) else "unparsable"
-
-
-def _suffix(tag: str | None) -> str:
-    """Return the pattern of the code behind a marker: any where the inputs are unknown, else exactly theirs."""
-    if tag is None:
-        return rf"(?:-[0-9a-f]{{{CODE_LENGTH}}})?"
-    return f"-{tag}" if tag else ""
-
-
-def _line_marker(word: str, tag: str | None) -> re.Pattern[str]:
-    pattern = rf"(?:^|</think>)[ \t*_#`-]*(?:final[ \t]+)?{word}{_suffix(tag)}[*_` \t]{{0,8}}[:\uff1a]"
-    return re.compile(pattern, re.MULTILINE | re.IGNORECASE | re.ASCII)
-
-
-def _element(word: str, tag: str | None) -> re.Pattern[str]:
-    pattern = rf"<(?P<name>{word}{_suffix(tag)})>(?P<value>[^<]{{0,300}})</(?P=name)>"
-    return re.compile(pattern, re.IGNORECASE | re.ASCII)
-
-
-def _decode(text: str, start: int) -> tuple[dict[str, Any], int] | None:
-    """Return the JSON object at `start`, its keys in lower case, and where it ends."""
-    try:
-        fields, end = json.JSONDecoder(object_pairs_hook=_unrepeated).raw_decode(text, start)
-    except (ValueError, RecursionError):
-        return None
-    return fields, end
-
-
-def _unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the pairs as a dict; an object that says one key twice says nothing."""
-    fields = {key.casefold(): value for key, value in pairs}
-    if len(fields) < len(pairs):
-        raise ValueError("a key is repeated")
-    return fields
+    said = text[after_thoughts(text) or 0 :].strip()
+    return "refused" if _DECLINES.match(said[:200].replace("\u2019", "'")) else "unparsable"

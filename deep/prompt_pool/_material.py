@@ -27,6 +27,7 @@ _CHAT_TOKEN = re.compile(
 )
 _ZERO_WIDTH_SPACE = "\u200b"
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_SENTENCE_END = re.compile(r"[.!?:;<>\n\u3002\uff01\uff1f]")
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
@@ -95,8 +96,32 @@ class Material:
         return self.code if alike.search(self.source) or alike.search(self.claim) else ""
 
     def equals(self, text: str) -> bool:
-        """Tell whether `text` is the whole of either text, but for case, punctuation and white space."""
-        return _letters(text) in (_letters(self.source), _letters(self.claim))
+        """Tell whether `text` is either text or a line of it, but for case, punctuation and white space."""
+        return _letters(text) in self._lines
+
+    def echoes(self, said: str, *, context: str = "") -> bool:
+        """Tell whether `said` could have been copied from either text, where a reply holds it in place of an answer.
+
+        It could if it is a line or a sentence there, or if it stands there together with the `context` in which it
+        stands in the reply. Case, punctuation and white space do not matter.
+        """
+        around = _letters(context or said)
+        held = len(around) > 0 and any(around in text for text in self._spelled)
+        return held or _letters(said) in self._lines or _letters(said) in self._sentences
+
+    @cached_property
+    def _spelled(self) -> tuple[str, ...]:
+        return tuple(_letters(text) for text in (self.source, self.claim))
+
+    @cached_property
+    def _lines(self) -> frozenset[str]:
+        texts = (self.source, self.claim)
+        return frozenset(_letters(part) for text in texts for part in [text, *text.splitlines()]) - {""}
+
+    @cached_property
+    def _sentences(self) -> frozenset[str]:
+        parts = (part for text in (self.source, self.claim) for part in _SENTENCE_END.split(text))
+        return frozenset(map(_letters, parts)) - {""}
 
     def holds(self, excerpt: str) -> bool:
         """Tell whether `excerpt` stands in either text, but for case and white space."""

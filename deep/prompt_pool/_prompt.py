@@ -8,8 +8,10 @@ from hashlib import sha256
 from typing import Any
 
 from deep.exceptions import InputError
-from deep.prompt_pool._answer import AnswerForm, Kind, Output
+from deep.prompt_pool._answer import AnswerForm
+from deep.prompt_pool._forms import Kind
 from deep.prompt_pool._material import Material, fill
+from deep.prompt_pool._reader import Output
 from deep.prompt_pool._rules import find_problems, first_labels
 from deep.prompt_pool._soft import Logprobs
 from deep.records import Judgment
@@ -18,7 +20,7 @@ RENDERING = 1
 """Raised when the fences or the markers around the same template change, since the judge then reads other text."""
 
 # What is written about a prompt; a better citation must not make a new column or buy an answer again.
-_NOT_HASHED = ("family", "follows")
+_NOT_HASHED = ("family", "follows", "threshold_reason")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +57,8 @@ class Prompt:
     threshold : float in [0, 1], default=0.5
         A score counts as a vote of 1 from this point of the scale (0 lowest, 1 highest) until a threshold has
         been learned.
+    threshold_reason : str, default=""
+        Why the vote is 1 from there on: which grade the prompt gives to the mildest inconsistent claim.
     parts : tuple of str, default=()
         What the judge lists before its verdict, one list a name: keys of a JSON reply, elements of an XML reply with
         one entry a line. The entries become the judgment's evidence, as ``<name>: <entry>``.
@@ -93,6 +97,7 @@ class Prompt:
     parameters: Mapping[str, Any] = field(default_factory=dict, hash=False)
     scale: tuple[float, float] | None = None
     threshold: float = 0.5
+    threshold_reason: str = ""
     parts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -114,7 +119,7 @@ class Prompt:
     def hash(self) -> str:
         """Return the identity of the prompt: SHA-256 of all that decides what is asked and how it is read.
 
-        64 hexadecimal digits, the same on every platform; `family` and `follows` are left out.
+        64 hexadecimal digits, the same on every platform; `family`, `follows` and `threshold_reason` are left out.
         """
         content = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _NOT_HASHED}
         content["labels"] = list(self.labels.items())

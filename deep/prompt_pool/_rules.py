@@ -23,11 +23,11 @@ FIELDS: dict[str, tuple[type, ...]] = {
     "parameters": (dict,),
     "scale": (list, tuple, type(None)),
     "threshold": (float, int),
+    "threshold_reason": (str,),
     "parts": (list, tuple),
 }
-DEFAULTS = frozenset(
-    {"system", "labels", "kind", "output", "document_first", "parameters", "scale", "threshold", "parts"}
-)
+_WITH_SCALE = ("scale", "threshold", "threshold_reason")
+DEFAULTS = frozenset({"system", "labels", "kind", "output", "document_first", "parameters", "parts", *_WITH_SCALE})
 """The fields that a prompt may leave out."""
 
 _PART = re.compile(r"[a-z][a-z_]{0,39}")
@@ -134,6 +134,8 @@ def _scale(values: Mapping[str, Any]) -> Iterator[str]:
         yield f"`scale` must be given exactly where `kind` is score, as [lowest, highest]. Got {scale!r}."
     elif scale is not None and not _is_scale(scale):
         yield f"`scale` must be two numbers, the lower one first. Got {scale!r}."
+    if scale is None and values.get("threshold_reason", ""):
+        yield f"`threshold_reason` must be empty where `kind` is verdict. Got {values['threshold_reason']!r}."
     if not 0 <= threshold <= 1:
         yield f"`threshold` must lie in [0, 1], where 0 is the lowest score and 1 the highest. Got {threshold!r}."
 

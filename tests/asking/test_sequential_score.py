@@ -128,7 +128,7 @@ def test_the_decisions_are_those_of_the_whole_panel(tmp_path, seed):
         if complete:
             assert row["p_consistent"] == pytest.approx(full["p_consistent"])
         assert row["n_votes"] == sum(judge["vote"] is not None for judge in row["judges"])
-    assert {row["n_asked"] for row in few} >= {3, 4}
+    assert len({row["n_asked"] for row in few}) > 1
 
 
 def test_a_full_run_later_buys_the_rest_only(tmp_path):

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -58,7 +59,9 @@ def test_show(capsys):
     assert f"[system]\n{prompt.system.strip()}\n\n[user]\n{prompt.user.strip()}\n" in out
     assert "scale" not in out
     assert main(["show", "five-stars"]) == 0
-    assert "\nscale           [1, 5]\n" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert re.search(r"^scale +\[1, 5\]$", shown, re.MULTILINE)
+    assert re.search(r"^threshold_reason +four stars or more: ", shown, re.MULTILINE)
 
 
 def test_show_as_json(capsys):

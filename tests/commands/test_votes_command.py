@@ -17,6 +17,7 @@ import pytest
 from deep.asking import AskProgress, live_text
 from deep.console import live_progress
 from deep.llm import Tally
+from deep.prompt_pool import load_prompt
 from deep.records import Judgment
 from tests.deep_commands import votes as main
 from tests.fault_server import FaultServer
@@ -229,7 +230,7 @@ def test_scores_are_votes_and_soft_votes(examples):
         assert main(arguments(examples, server.url, prompts=["direct-assessment"])) == 0
     votes, _ = outputs(examples)
     soft = pd.read_parquet(examples.with_name("votes.soft.parquet"))
-    assert ((soft.iloc[:, 4] >= 0.5) == (votes.iloc[:, 4] == 1)).all()
+    assert ((soft.iloc[:, 4] >= load_prompt("direct-assessment").threshold) == (votes.iloc[:, 4] == 1)).all()
 
 
 def test_stale_soft_votes_do_not_stay(examples):

@@ -55,7 +55,7 @@ def asked_marker(prompt: Prompt, source: str, claim: str) -> str:
     task, _, _ = taken_apart(prompt, source, claim)
     pattern = {
         "text": r"(?:VERDICT|SCORE)[^ :]*:",
-        "xml": r"(?<=<)verdict[^>]*(?=>TRUE or FALSE)",
+        "xml": r"(?<=<)verdict[^>]*(?=>TRUE</)",
         "json": '(?<=")verdict(?=")',
     }
     return re.search(pattern[prompt.output], task)[0]

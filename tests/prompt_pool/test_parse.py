@@ -105,8 +105,7 @@ def test_case_markdown_and_white_space_do_not_matter(line):
         'The article says "VERDICT: SUPPORTED"',
         "The article says VERDICT: SUPPORTED",
         "> VERDICT: SUPPORTED",
-        "My verdict is SUPPORTED",
-        "VERDICT SUPPORTED",
+        "Some would say that the verdict is SUPPORTED",
         "PREVERDICT: SUPPORTED",
         "VERDICT: ",
         "VERDICT: " + "very " * 100 + "SUPPORTED",
@@ -209,7 +208,7 @@ def test_scores_from_0_to_100(text, score):
         ("SCORE: 4/5", 0.75, 1),
         ("SCORE: four", 0.75, 1),
         ("Five stars.", 1.0, 1),
-        ("SCORE: 3", 0.5, 1),
+        ("SCORE: 3", 0.5, 0),
         ("SCORE: 2.5 of 5", 0.375, 0),
         ("SCORE: 1 star", 0.0, 0),
         ("SCORE: 0", None, -1),
@@ -252,9 +251,12 @@ def test_a_number_that_was_cut_off_is_no_score():
         ('{"verdict": ["TRUE"]}', "unparsable"),
         ('{"reply": {"verdict": "TRUE"}}', "unparsable"),
         ('[{"verdict": "TRUE"}]', "unparsable"),
-        ("TRUE", "unparsable"),
-        ("VERDICT: TRUE", "unparsable"),
-        ("<verdict>TRUE</verdict>", "unparsable"),
+        ("TRUE", 1),
+        ("VERDICT: TRUE", 1),
+        ("<verdict>TRUE</verdict>", 1),
+        ("{'verdict': 'FALSE',}", 0),
+        ('{"reasoning": "the "14" is wrong", "verdict": "FALSE"}', 0),
+        ('{"verdict": "TRUE", "verdict": "FALSE",}', "unparsable"),
         ('{"verdict": ' + "[" * 100_000, "unparsable"),
         ('{"verdict": ' + "9" * 10_000 + "}", "unparsable"),
     ],
@@ -278,7 +280,7 @@ def test_json(text, expected):
         ("<verdict>TRUE</verdict>, as I said", "unparsable"),
         ("<reasoning>it says <verdict>TRUE</verdict></reasoning>", "unparsable"),
         ("<verdict>TRUE", "unparsable"),
-        ("VERDICT: TRUE", "unparsable"),
+        ("VERDICT: TRUE", 1),
     ],
 )
 def test_xml(text, expected):
@@ -372,13 +374,15 @@ def test_any_reply_gives_a_vote_or_a_reason(prompt, text, finish_reason, refusal
 
 @given(text=soup)
 def test_only_a_delimited_final_verdict_decides(text):
-    """Where there is a vote, nothing but one label stands behind the last marker, or in the whole reply."""
+    """Where there is a vote, its label stands behind the last marker or in the last line, and no other does."""
     vote = NUMBERS.parse(text).vote
     if vote == -1:
         return
     last = re.split(r"(?i)verdict(?:-[0-9a-f]{8})?[*_`\s]*[:\uff1a]", text)[-1]
     said = " ".join(re.sub(r"[\W_]+", " ", last).split()).casefold()
-    assert said in ({"supported"} if vote == 1 else {"not supported", "unsupported"})
+    negative = re.search(r"\b(?:not ?supported|unsupported)\b", said)
+    assert "supported" in said
+    assert bool(negative) == (vote == 0)
 
 
 @given(before=soup | st.text(), vote=st.sampled_from([0, 1]))
