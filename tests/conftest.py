@@ -17,6 +17,10 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     # A shell's script starts a job in the background with Ctrl-C ignored, and every process of the tests inherits that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+    # So does nohup with the loss of the terminal.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGPIPE") if hasattr(signal, name)]
 
 DATA_HOME = Path(os.environ.get("DEEP_DATA_HOME", Path(__file__).resolve().parents[2] / "shared" / "data"))
