@@ -83,6 +83,21 @@ def test_panels_compare_every_rival_on_the_same_draws(tmp_path, capsys):
     assert "### one/votes.csv, 3 training datasets" in (tmp_path / "out" / "results.md").read_text()
 
 
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("more", [[], ["--training-datasets", "1"]])
+def test_scores_that_few_datasets_cannot_use_are_left_aside(more, tmp_path, capsys):
+    """With one training dataset or two a fit takes votes alone, and scores beside them change nothing."""
+    write_votes(tmp_path, n=60, n_datasets=3)
+    found = []
+    for scores in ([], ["--scores", str(tmp_path / "scores.csv")]):
+        words = ["--votes", str(tmp_path / "votes.csv"), *scores, *more, "--draws", "2", "--jobs", "1", "--json"]
+        assert main([*words, "--out", str(tmp_path / "out")]) == 0
+        results = json.loads(capsys.readouterr().out)
+        rows = results["cells"] if more else results["targets"]
+        found.append([(row["rivals"] if more else row["methods"])["deep"] for row in rows])
+    assert found[0] == found[1]
+
+
 def test_draws_never_train_on_the_target():
     """Each target in turn, with as many others as asked for; the same seed gives the same draws."""
     votes = simulate_votes(0)

@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._checks import Floats, Labels
-from deep._odds import at_prior, expit
+from deep._odds import at_prior, expit, logit
 from deep.calibration import balanced_accuracy, expected_calibration_error, log_loss
 from deep.datasets import ScoreTable
 from deep.ensembles import BernoulliNB, DawidSkene, LabelModel, LogisticRegression, WeightedMajorityVoting
 from deep.evaluate import HoldOut, Row, hold_out, row_weights
 from deep.exceptions import InputError
-from deep.experiments.transfer._target import paper_p
-from deep.model import MIN_DATASETS, POOL, LabeledRows, Pool, Scores, fit, fit_best_judge, fit_majority, training_groups
+from deep.experiments.transfer._target import fit_and_score, judge_in_context, paper_p
+from deep.model import POOL, LabeledRows, Scores, fit_best_judge, fit_majority
 from deep.records import VoteMatrix
 
 ALL = "all"
@@ -131,8 +131,7 @@ def _measure(panels: Sequence[StudyPanel], random_state: int, draw: Draw) -> Row
     scores = None if panel.scores is None else panel.scores.scores[kept]
     split = hold_out(panel.votes.rows(kept), draw.target)
     y, found = split.test.labels, dict(_rivals(split, scores, random_state))
-    deep = fit(split.train, scores=_at(scores, split.train_rows), random_state=random_state)
-    scored = deep.scores_of(split.test, scores=_at(scores, split.test_rows))
+    _, scored = fit_and_score(split, scores, random_state=random_state)
     found[DEEP] = scored.p_consistent, scored.decisions
     share = float(y.mean())
     return {
@@ -142,15 +141,11 @@ def _measure(panels: Sequence[StudyPanel], random_state: int, draw: Draw) -> Row
     }
 
 
-def _at(scores: Floats | None, rows: npt.NDArray[np.intp]) -> Floats | None:
-    return None if scores is None else scores[rows]
-
-
 def _rivals(split: HoldOut, scores: Floats | None, random_state: int) -> Iterator[tuple[str, Found]]:
     """Yield each rival; those that weigh both classes alike get the mean prior of the training datasets."""
     train, test = split.train, split.test.votes
     prior, w = _mean_prior(train), row_weights(train)
-    rows = _labeled_rows(train)
+    rows = LabeledRows.of(train)
 
     def at_mean(uniform: Floats) -> Found:
         return at_prior(uniform, prior), uniform >= 0.5
@@ -170,15 +165,10 @@ def _rivals(split: HoldOut, scores: Floats | None, random_state: int) -> Iterato
     if test.shape[1] >= LabelModel.min_voters:
         yield "LabelModel", at_mean(LabelModel().fit(train.votes, sample_weight=w).predict_proba(test)[:, 1])
     yield "the paper's recipe", _as_given(paper_p(split, random_state))
-    groups = training_groups(train)
-    if len(np.unique(groups)) < MIN_DATASETS:
-        return
-    soft, held = _at(scores, split.train_rows), _at(scores, split.test_rows)
-    single = Pool(["best-judge" if scores is None else "best-score"], random_state=random_state)
-    single.fit(train.votes, train.labels, groups=groups, scores=soft)
-    yield "best judge, its context", _scored(single.score(test, scores=held))
-    pool = fit(train, scores=soft, ensembler=POOL, random_state=random_state)
-    yield "Pool", _scored(pool.scores_of(split.test, scores=held))
+    context = judge_in_context(split, scores, random_state=random_state)
+    if context is not None:
+        yield "best judge, its context", _scored(context)
+        yield "Pool", _scored(fit_and_score(split, scores, ensembler=POOL, random_state=random_state)[1])
 
 
 def _scored(found: Scores) -> Found:
@@ -189,17 +179,10 @@ def _as_given(p: Floats) -> Found:
     return p, p >= 0.5
 
 
-def _labeled_rows(train: VoteMatrix) -> LabeledRows:
-    codes = np.unique(train.datasets.astype(str), return_inverse=True)[1]
-    n = len(codes)
-    return LabeledRows(train.votes, np.empty((n, 0)), np.ones(n), train.labels, codes)
-
-
 def _mean_prior(train: VoteMatrix) -> float:
     """Return the mean of the log-odds of the training priors, as a share."""
     shares = [float(train.labels[train.datasets == name].mean()) for name in train.dataset_names]
-    held = np.clip(shares, 0.01, 0.99)
-    return float(expit(np.log(held / (1 - held)).mean()))
+    return float(expit(logit(shares, clip=0.01).mean()))
 
 
 def _metrics(y: Labels, p: Floats, decided: npt.NDArray[np.bool_]) -> dict[str, float]:

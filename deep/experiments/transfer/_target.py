@@ -87,14 +87,8 @@ def transfer_to(
     settings = settings or TransferSettings()
     split = hold_out(votes, test)
     y = split.test.labels
-    names = () if scores is None else scores.score_names
-    fitted = fit(
-        split.train,
-        scores=_soft(scores, split.train_rows),
-        score_names=names,
-        random_state=settings.random_state,
-    )
-    found = fitted.scores_of(split.test, scores=_soft(scores, split.test_rows))
+    soft = None if scores is None else scores.scores
+    fitted, found = fit_and_score(split, soft, random_state=settings.random_state)
     methods = {
         "deep": _metrics(y, found.p_consistent, found.decisions, settings),
         "paper": _paper(split, settings),
@@ -121,8 +115,40 @@ def transfer_to(
     }
 
 
-def _soft(scores: ScoreTable | None, rows: npt.NDArray[np.intp]) -> Floats | None:
-    return None if scores is None else scores.scores[rows]
+def fit_and_score(
+    split: HoldOut, scores: Floats | None, *, random_state: int, ensembler: str | None = None
+) -> tuple[Model, Scores]:
+    """Return the fit on the training datasets and its scores of the held-out one.
+
+    Parameters
+    ----------
+    split : HoldOut
+    scores : ndarray of float, shape (n_examples, n_scorers), or None
+        Of all rows; a fit that cannot use them goes without.
+    random_state : int
+    ensembler : str, optional
+        As in :func:`deep.model.fit`.
+    """
+    fitted = fit(split.train, scores=_at(scores, split.train_rows), ensembler=ensembler, random_state=random_state)
+    held = _at(scores, split.test_rows) if fitted.score_names else None
+    return fitted, fitted.scores_of(split.test, scores=held)
+
+
+def judge_in_context(split: HoldOut, scores: Floats | None, *, random_state: int) -> Scores | None:
+    """Return the scores by one judge (its score where there are scores) and its mean over the dataset.
+
+    None where the training datasets are too few to learn what that mean tells.
+    """
+    groups = training_groups(split.train)
+    if len(np.unique(groups)) < MIN_DATASETS:
+        return None
+    pool = Pool(["best-judge" if scores is None else "best-score"], random_state=random_state)
+    pool.fit(split.train.votes, split.train.labels, groups=groups, scores=_at(scores, split.train_rows))
+    return pool.score(split.test.votes, scores=_at(scores, split.test_rows))
+
+
+def _at(scores: Floats | None, rows: npt.NDArray[np.intp]) -> Floats | None:
+    return None if scores is None else scores[rows]
 
 
 def _weights(fitted: Model) -> dict[str, float]:
@@ -187,23 +213,12 @@ def _single_judges(split: HoldOut, scores: ScoreTable | None, settings: Transfer
     """Return the best judge chosen on training data: its vote, its context beside it, a threshold of its score."""
     best = next(rival for rival in vote_baselines(split) if rival.kind == "best_prompt")
     found = {"best_judge": _judged(split, best.name, best.decisions)}
-    if len(np.unique(training_groups(split.train))) >= MIN_DATASETS:
-        found["best_judge_context"] = _best_judge_with_context(split, scores, settings)
+    context = judge_in_context(split, None if scores is None else scores.scores, random_state=settings.random_state)
+    if context is not None:
+        found["best_judge_context"] = _metrics(split.test.labels, context.p_consistent, context.decisions, settings)
     if scores is not None:
         found["best_judge_learned_threshold"] = _best_threshold(split, scores)
     return found
-
-
-def _best_judge_with_context(split: HoldOut, scores: ScoreTable | None, settings: TransferSettings) -> Row:
-    """Return the metrics of one judge, its score where there are scores, and its mean over the dataset."""
-    pool = Pool(["best-judge" if scores is None else "best-score"], random_state=settings.random_state).fit(
-        split.train.votes,
-        split.train.labels,
-        groups=training_groups(split.train),
-        scores=_soft(scores, split.train_rows),
-    )
-    found = pool.score(split.test.votes, scores=_soft(scores, split.test_rows))
-    return _metrics(split.test.labels, found.p_consistent, found.decisions, settings)
 
 
 def _best_threshold(split: HoldOut, scores: ScoreTable) -> Row:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from deep._checks import Floats, Labels, Votes, Weights, check_consistent_length, check_sample_weight, check_votes
 from deep.exceptions import InputError
 from deep.features import weigh
+from deep.records import VoteMatrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +57,14 @@ class LabeledRows(Rows):
 
     labels: Labels
     groups: npt.NDArray[np.intp]
+
+    @classmethod
+    def of(cls, votes: VoteMatrix, groups: npt.ArrayLike | None = None) -> "LabeledRows":
+        """Return labeled votes without scores, each row once; groups are their datasets unless others are given."""
+        names = votes.datasets.astype(str) if groups is None else np.asarray(groups)
+        codes = np.unique(names, return_inverse=True)[1]
+        n = len(codes)
+        return cls(votes.votes, np.empty((n, 0)), np.ones(n), votes.labels, codes)
 
     def without(self, group: int) -> Self:
         """Return the rows of all other datasets."""

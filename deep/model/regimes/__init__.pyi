@@ -3,4 +3,4 @@ from ._chain import POOL as POOL
 from ._chain import SIZES as SIZES
 from ._chain import ChainOptions as ChainOptions
 from ._fit import fit as fit
-from ._pool import training_groups as training_groups
+from ._training import training_groups as training_groups

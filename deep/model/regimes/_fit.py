@@ -10,9 +10,11 @@ from deep.exceptions import InputError
 from deep.model.chain import Candidate, MapLike, Weighting, enough_for_folds
 from deep.model.file import Model
 from deep.model.pool import Fits
+from deep.model.regimes._average import fit_few
 from deep.model.regimes._chain import POOL, ChainOptions, fit_chosen_chain
 from deep.model.regimes._own_labels import fit_own_labels
-from deep.model.regimes._pool import fit_few, fit_pool, training_groups
+from deep.model.regimes._pool import fit_pool
+from deep.model.regimes._training import training_groups
 from deep.model.regimes._votes import fit_votes
 from deep.model.target import MIN_DATASETS
 from deep.records import VoteMatrix

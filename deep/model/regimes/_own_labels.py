@@ -55,7 +55,7 @@ def fit_own_labels(votes: VoteMatrix, provenance: Mapping[str, object], *, rando
     """Learn from the labeled rows of one dataset, a random sample of it, and draw up its model."""
     labeled = votes.rows(votes.labels >= 0)
     (name,) = votes.dataset_names
-    rows = _rows(labeled)
+    rows = LabeledRows.of(labeled)
     folds = row_folds(labeled, random_state)
     losses = {key: _losses(rows, folds, fit) for key, fit in CANDIDATES.items()}
     best = _choose(losses, folds)
@@ -87,11 +87,6 @@ def fit_own_labels(votes: VoteMatrix, provenance: Mapping[str, object], *, rando
         report=report,
         target=name,
     )
-
-
-def _rows(labeled: VoteMatrix) -> LabeledRows:
-    n = len(labeled.labels)
-    return LabeledRows(labeled.votes, np.empty((n, 0)), np.ones(n), labeled.labels, np.zeros(n, dtype=np.intp))
 
 
 def _left_out(
