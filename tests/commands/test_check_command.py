@@ -47,6 +47,18 @@ def test_votes_like_the_old_ones(home, capsys):
     assert "only labels tell" in out.splitlines()[-1]
 
 
+def test_votes_of_other_judges_are_told(home, tmp_path, capsys):
+    """A table without any judge of the model: the error names those that it wants and those that are there."""
+    pd.DataFrame({"dataset": ["new"], "item_id": ["a"], "terse": [1], "wordy": [0]}).to_csv(
+        tmp_path / "other.csv", index=False
+    )
+    assert main([str(home / "model.json"), "--votes", str(tmp_path / "other.csv")]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "`votes` must have the columns of the model's voters, 'prompt-1/gpt-4'" in line
+    assert "and 1 more" in line
+    assert "'terse', 'wordy' in" in line
+
+
 def test_a_broken_judge_is_named(home, tmp_path, capsys):
     """A judge that says consistent to everything: status 1, named first."""
     votes = simulated()

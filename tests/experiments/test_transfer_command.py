@@ -98,6 +98,14 @@ def test_scores_that_few_datasets_cannot_use_are_left_aside(more, tmp_path, caps
     assert found[0] == found[1]
 
 
+def test_more_training_datasets_than_there_are_is_told(tmp_path, monkeypatch, capsys):
+    """The error says how many there can be."""
+    monkeypatch.chdir(tmp_path)
+    write_votes(tmp_path, n=20, n_datasets=3)
+    assert main(["--votes", "votes.csv", "--training-datasets", "7", "9"]) == 2
+    assert "`training_datasets` must be 'all', or at most 2 with these panels. Got 7, 9." in capsys.readouterr().err
+
+
 def test_draws_never_train_on_the_target():
     """Each target in turn, with as many others as asked for; the same seed gives the same draws."""
     votes = simulate_votes(0)

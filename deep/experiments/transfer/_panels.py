@@ -115,7 +115,9 @@ def transfer_over_panels(
     """
     tasks = draws_of(panels, sizes, n_draws, random_state)
     if not tasks:
-        raise InputError("`training_datasets` must be fewer than the datasets of a panel. Got none that are.")
+        most = max(len(panel.votes.dataset_names) for panel in panels) - 1
+        given = ", ".join(map(str, sizes))
+        raise InputError(f"`training_datasets` must be 'all', or at most {most} with these panels. Got {given}.")
     rows = list(run(partial(_measure, panels, random_state), tasks))
     cells = []
     for key in dict.fromkeys((task.panel, task.k) for task in tasks):

@@ -9,11 +9,33 @@ from deep.model.file._model import Model
 from deep.model.file._voters import Voter
 from deep.records import VoteMatrix
 
+SHOWN = 4
+"""Names in an error."""
+
 
 def other_columns(model: Model, paths: Sequence[str]) -> list[str]:
-    """Return the columns that cannot stand for a voter of the model, and so need not hold votes."""
+    """Return the columns that cannot stand for a voter of the model, and so need not hold votes.
+
+    Raises
+    ------
+    InputError
+        No column can.
+    """
     ids = {voter.id for voter in model.voters}
-    return [name for name in table_columns(paths) if name not in VOTE_COLUMNS and Voter(name).id not in ids]
+    names = [name for name in table_columns(paths) if name not in VOTE_COLUMNS]
+    others = [name for name in names if Voter(name).id not in ids]
+    if len(others) == len(names):
+        raise InputError(
+            f"`votes` must have the columns of the model's voters, {_listed(model.voter_names)}. "
+            f"Got {_listed(names) or 'no voter'} in {', '.join(map(repr, paths))}."
+        )
+    return others
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return the first names, and how many more there are."""
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(map(repr, names[:SHOWN])) + more
 
 
 def scores_for(model: Model, votes: VoteMatrix, paths: Sequence[str]) -> Floats | None:
