@@ -132,15 +132,20 @@ def _differs(patterns: Votes) -> Mask:
 
 
 def _fingerprints(patterns: Votes, weights: Floats) -> Floats:
-    """Return keys of each column that do not depend on the order of rows and columns, shape (n_keys, n_columns)."""
+    """Return keys of each column that do not depend on the order of rows and columns, shape (n_keys, n_columns).
+
+    Color refinement (Weisfeiler and Leman): rows are told apart by the columns that they have votes of, columns by
+    the rows that they have votes on, twice. Votes turned round, all of them, change only the first half of the keys,
+    at which `lexsort` looks last.
+    """
     panel = Panel.of(patterns, weights / weights.sum())
-    margin, n = panel.margin, panel.cast.sum(axis=1)
-    keys = [
-        (panel.weights * values) @ side
-        for values in (np.ones(len(n)), margin, margin**2, n, n * margin)
-        for side in (panel.ones, panel.zeros)
-    ]
-    return np.round(keys, 9)
+    signs, same = panel.ones - panel.zeros, np.zeros((1, patterns.shape[1]))
+    for _ in range(2):
+        color = np.sqrt(1 + np.unique(same, axis=1, return_inverse=True)[1].ravel())
+        turned = np.array([panel.margin, signs @ color]) * panel.weights
+        kept = np.array([np.ones(len(signs)), panel.cast.sum(axis=1), panel.cast @ color]) * panel.weights
+        same = np.round(np.vstack([turned @ signs, turned**2 @ panel.cast, kept @ panel.cast]), 9)
+    return np.vstack([np.round(np.vstack([turned @ panel.cast, kept @ signs]), 9), same])
 
 
 @dataclass(frozen=True, eq=False)
