@@ -1,4 +1,4 @@
-"""Prompts as TOML files, one a prompt, and the pools that they make up."""
+"""Prompts as TOML files, one a prompt and its document-first variant, and the pools that they make up."""
 
 import tomllib
 from collections.abc import Mapping
@@ -7,11 +7,11 @@ from typing import Any
 
 from deep._files import read_bytes
 from deep.exceptions import InputError
+from deep.prompt_pool._document_first import DOCUMENT_FIRST, document_first
 from deep.prompt_pool._prompt import Prompt
 from deep.prompt_pool._rules import find_problems
 
 FOLDER = Path(__file__).parent / "prompts"
-DOCUMENT_FIRST = "-doc-first"
 
 _DEEP = ("strict-steps", "many-metrics", "key-points")
 _SPECIALISTS = ("numbers", "entities", "negation", "temporal", "causal", "quotes")
@@ -45,7 +45,12 @@ POOLS: Mapping[str, tuple[str, ...]] = {
 
 def list_prompts() -> tuple[str, ...]:
     """Return the ids of all prompts that come with deep, sorted."""
-    return tuple(sorted(path.stem for path in FOLDER.glob("*.toml")))
+    return tuple(sorted({*_written(), *(name for names in POOLS.values() for name in names)}))
+
+
+def _written() -> list[str]:
+    """Return the ids of the prompts that have a file of their own; the variants of the others come from theirs."""
+    return [path.stem for path in FOLDER.glob("*.toml")]
 
 
 def load_prompt(id_or_path: str | Path) -> Prompt:
@@ -65,12 +70,14 @@ def load_prompt(id_or_path: str | Path) -> Prompt:
     if str(id_or_path).endswith(".toml"):
         return _load(Path(id_or_path))
     if id_or_path not in list_prompts():
-        allowed = ", ".join(name for name in list_prompts() if not name.endswith(DOCUMENT_FIRST))
+        allowed = ", ".join(sorted(_written()))
         raise InputError(
-            f"`id` must be one of {allowed}, each also with {DOCUMENT_FIRST} behind it, or a path to a .toml file. "
-            f"Got {str(id_or_path)!r}."
+            f"`id` must be one of {allowed}, those of {', '.join(sorted(_INSTRUCTION_FIRST))} also with "
+            f"{DOCUMENT_FIRST} behind it, or a path to a .toml file. Got {str(id_or_path)!r}."
         )
-    return _load(FOLDER / f"{id_or_path}.toml")
+    name = str(id_or_path).removesuffix(DOCUMENT_FIRST)
+    prompt = _load(FOLDER / f"{name}.toml")
+    return prompt if name == id_or_path else document_first(prompt)
 
 
 def load_pool(name_or_folder: str | Path) -> tuple[Prompt, ...]:
