@@ -144,7 +144,7 @@ def _fingerprints(patterns: Votes, weights: Floats) -> Floats:
         color = np.sqrt(1 + np.unique(same, axis=1, return_inverse=True)[1].ravel())
         turned = np.array([panel.margin, signs @ color]) * panel.weights
         kept = np.array([np.ones(len(signs)), panel.cast.sum(axis=1), panel.cast @ color]) * panel.weights
-        same = np.round(np.vstack([turned @ signs, turned**2 @ panel.cast, kept @ panel.cast]), 9)
+        same = np.round(np.vstack([turned @ signs, turned**2 @ panel.cast, kept @ panel.cast], dtype=float), 9)
     return np.vstack([np.round(np.vstack([turned @ panel.cast, kept @ signs]), 9), same])
 
 
