@@ -80,6 +80,8 @@ class Judgment:
         The judge's reasoning, where it gives one.
     evidence : tuple of str
         Excerpts or findings the judge refers to.
+    samples : tuple of int
+        The votes of the samples whose majority this is, -1 where one gave none; empty where there was one question.
     """
 
     vote: int
@@ -92,6 +94,7 @@ class Judgment:
     seconds: float | None = None
     rationale: str | None = None
     evidence: tuple[str, ...] = ()
+    samples: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if self.vote not in (1, 0, ABSTAIN):

@@ -3,10 +3,13 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from deep._files import whole_file
+from deep.asking._places import Places
+from deep.datasets import file_beside, judgments_schema, passages_of
 from deep.records import ABSTAIN, Example, Judgment
 
 if TYPE_CHECKING:
@@ -46,13 +49,11 @@ def output_paths(out: Path) -> dict[str, Path]:
     >>> output_paths(Path("votes.parquet"))["reasons"].name
     'votes.reasons.parquet'
     """
-    stem = out.with_suffix("") if out.suffix == ".parquet" else out
-    beside = {kind: stem.with_name(f"{stem.name}.{kind}.parquet") for kind in ("evidence", "reasons", "soft")}
-    return {**beside, "votes": out}
+    return {**{kind: file_beside(out, kind) for kind in ("judgments", "reasons", "soft")}, "votes": out}
 
 
 class Outputs:
-    """Writes votes, reasons and soft votes to temporary files, and moves them into place together at the end.
+    """Writes votes and the files beside them to temporary files, and moves them into place together at the end.
 
     Parameters
     ----------
@@ -66,8 +67,8 @@ class Outputs:
         Goes into the Parquet files under the key ``deep``, as JSON.
     documents : bool
         Whether there is a column `document_id`.
-    evidence : sequence of str
-        The voters whose evidence is written; where there are none, no file of evidence is left.
+    claim_first : sequence of str
+        The voters whose evidence is looked for in the claim before the source.
     """
 
     def __init__(
@@ -78,13 +79,13 @@ class Outputs:
         soft: Sequence[str],
         metadata: Mapping[str, object],
         documents: bool,
-        evidence: Sequence[str],
+        claim_first: Sequence[str],
     ) -> None:
         self._paths = output_paths(out)
         self._columns = {"votes": list(voters), "soft": list(soft)}
         self._metadata = {"deep": json.dumps(metadata, sort_keys=True)}
         self._documents = documents
-        self._evidence = list(evidence)
+        self._claim_first = frozenset(claim_first)
 
     def write(self, rows: Iterable[Row]) -> None:
         """Write all rows, a thousand at a time."""
@@ -110,11 +111,9 @@ class Outputs:
         text = pa.string()
         index = [("dataset", text), ("item_id", text), ("label", pa.int8())]
         index += [("document_id", text)] if self._documents else []
-        said = [("dataset", text), ("item_id", text), ("voter", text)]
         votes = [(voter, pa.int8()) for voter in self._columns["votes"]]
-        schemas = {"reasons": pa.schema([*said, ("reason", text)]), "votes": pa.schema([*index, *votes])}
-        if self._evidence:
-            schemas["evidence"] = pa.schema([*said, ("evidence", pa.list_(text))])
+        reasons = [("dataset", text), ("item_id", text), ("voter", text), ("reason", text)]
+        schemas = {"judgments": judgments_schema(), "reasons": pa.schema(reasons), "votes": pa.schema([*index, *votes])}
         if self._columns["soft"]:
             schemas["soft"] = pa.schema([*index, *((voter, pa.float64()) for voter in self._columns["soft"])])
         return {kind: schema.with_metadata(self._metadata) for kind, schema in schemas.items()}
@@ -122,8 +121,9 @@ class Outputs:
     def _table(self, kind: str, rows: Sequence[Row], schema: "pa.Schema") -> "pa.Table":
         import pyarrow as pa
 
-        if kind in ("evidence", "reasons"):
-            return pa.Table.from_pylist(list(self._records(kind, rows)), schema=schema)
+        if kind in ("judgments", "reasons"):
+            records = self._reasons(rows) if kind == "reasons" else self._details(rows)
+            return pa.Table.from_pylist(list(records), schema=schema)
         columns: dict[str, list[object]] = {
             "dataset": [row.example.dataset for row in rows],
             "item_id": [row.example.example_id for row in rows],
@@ -135,15 +135,45 @@ class Outputs:
             columns[voter] = [_vote(judgment) if kind == "votes" else judgment.score for judgment in judgments]
         return pa.Table.from_arrays([pa.array(columns[f.name], f.type) for f in schema], schema=schema)
 
-    def _records(self, kind: str, rows: Sequence[Row]) -> Iterator[dict[str, object]]:
-        """Yield a record for each reason, or for each voter that gives evidence."""
+    def _reasons(self, rows: Sequence[Row]) -> Iterator[dict[str, object]]:
+        """Yield a record for each missing vote."""
         for row in rows:
             where = {"dataset": row.example.dataset, "item_id": row.example.example_id}
             for voter, judgment in row.judgments.items():
-                if kind == "reasons" and judgment.reason is not None:
+                if judgment.reason is not None:
                     yield {**where, "voter": voter, "reason": judgment.reason}
-                elif kind == "evidence" and voter in self._evidence:
-                    yield {**where, "voter": voter, "evidence": judgment.evidence}
+
+    def _details(self, rows: Sequence[Row]) -> Iterator[dict[str, object]]:
+        """Yield a record for each judgment."""
+        for row in rows:
+            places = Places(row.example)
+            for voter, judgment in row.judgments.items():
+                find = places.in_claim if voter in self._claim_first else places.in_source
+                yield {
+                    "dataset": row.example.dataset,
+                    "item_id": row.example.example_id,
+                    "voter": voter,
+                    "rationale": _storable(judgment.rationale),
+                    "passages": [
+                        {name: _storable(value) for name, value in asdict(passage).items()}
+                        for passage in passages_of(judgment.evidence, find)
+                    ],
+                    "samples": judgment.samples,
+                    "cost": judgment.cost,
+                    "seconds": judgment.seconds,
+                    "tokens": _tokens(judgment),
+                }
+
+
+def _storable(value: object) -> object:
+    """Return text with "?" in place of lone surrogates, which no file holds, so that places stay; all else as it is."""
+    return value.encode(errors="replace").decode() if isinstance(value, str) else value
+
+
+def _tokens(judgment: Judgment) -> int | None:
+    """Return the tokens read and written; those from a cache and those of thinking are among them."""
+    known = [judgment.tokens[kind] for kind in ("input", "output") if kind in judgment.tokens]
+    return sum(known) if known else None
 
 
 def _vote(judgment: Judgment) -> int | None:

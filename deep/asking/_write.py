@@ -9,7 +9,11 @@ from deep.asking._options import AskOptions
 from deep.asking._plan import Plan
 from deep.asking._progress import AskProgress, ProgressCallback
 from deep.asking._vote_files import Outputs, Row, chunks
+from deep.datasets import origin_record
 from deep.llm import History, Tally
+
+ABOUT_CLAIM = ("lexical", "staged")
+"""The kinds of judges whose evidence is words or sentences of the claim; others quote the source."""
 
 
 def write_votes(
@@ -25,9 +29,13 @@ def write_votes(
         out,
         plan.voters,
         soft=plan.soft_voters,
-        metadata={**plan.metadata(None if options is None else options.public_url), **asked},
+        metadata={
+            **plan.metadata(None if options is None else options.public_url),
+            **asked,
+            "examples": origin_record(plan.examples, out),
+        },
         documents=documents,
-        evidence=[column.name for column in plan.staged],
+        claim_first=[c.name for c in plan.columns if c.judge.details.get("kind") in ABOUT_CLAIM],
     )
     outputs.write(read_rows(plan, options, tally, progress))
 

@@ -46,9 +46,21 @@ def reasons_path(votes_path: str | Path) -> Path:
     >>> reasons_path("runs/votes.parquet").name
     'votes.reasons.parquet'
     """
+    return file_beside(votes_path, "reasons")
+
+
+def file_beside(votes_path: str | Path, kind: str) -> Path:
+    """Return where a file lies beside a table of votes: its judgments, reasons or soft votes.
+
+    Examples
+    --------
+    >>> from deep.datasets import file_beside
+    >>> file_beside("runs/votes.parquet", "judgments").name
+    'votes.judgments.parquet'
+    """
     path = Path(votes_path)
     stem = path.name.removesuffix(".gz").rsplit(".", 1)[0]
-    return path.with_name(f"{stem}.reasons.parquet")
+    return path.with_name(f"{stem}.{kind}.parquet")
 
 
 def read_reasons(paths: Sequence[str | Path], votes: VoteMatrix) -> list[Failures]:

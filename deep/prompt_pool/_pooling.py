@@ -41,6 +41,7 @@ def pool_judgments(judgments: Sequence[Judgment]) -> Judgment:
         score=_mean([_soft(judgment) for judgment in voted]),
         rationale=chosen.rationale,
         evidence=chosen.evidence,
+        samples=tuple(judgment.vote for judgment in judgments),
         **_sums([judgment.raw_text for judgment in judgments], judgments),
     )
 

@@ -107,6 +107,7 @@ def test_all_checks_fill_the_matrix(examples, capsys):
     assert scores[checks[0].voter()].tolist() == [row[0].score for row in said]
     assert sorted(path.name for path in examples.parent.iterdir()) == [
         "news.csv",
+        "votes.judgments.parquet",
         "votes.parquet",
         "votes.reasons.parquet",
         "votes.soft.parquet",

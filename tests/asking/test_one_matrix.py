@@ -6,6 +6,7 @@ import json
 import pandas as pd
 import pytest
 
+from deep.datasets import read_judgments
 from deep.prompt_pool import POOLS
 from tests.deep_commands import loo
 from tests.deep_commands import votes as main
@@ -73,11 +74,14 @@ def test_fifteen_judges_fill_one_matrix_that_loo_ensembles(examples, capsys):
     assert len(votes) == 3 * N
     reasons = pd.read_parquet(out.with_name("votes.reasons.parquet"))
     assert votes[voters].isna().sum().sum() == len(reasons) == 0
-    evidence = pd.read_parquet(out.with_name("votes.evidence.parquet"))
-    assert evidence["voter"].tolist() == voters[-2:] * len(votes)
-    claimed = [json.loads(line) for line in evidence["evidence"][0]]
-    assert [claim["claim"] for claim in claimed] == [next(claims())[3]]
-    assert claimed[0]["evidence"][0]["found"] == "verbatim"
+    details = list(read_judgments(out, items=[("set0", "1")]))
+    assert [detail.voter for detail in details] == voters
+    claimed, found = details[-2].passages
+    *_, source, said, _ = list(claims())[1]
+    assert (claimed.text, claimed.verdict) == (said, "supported")
+    assert (found.where, found.verdict, found.about) == ("source", "PASS", claimed.text)
+    assert source[found.start : found.end] == found.text
+    assert details[-1].passages[0].where == "claim"
     for voter in voters[-2:]:
         assert votes[voter].tolist() == votes["label"].tolist()
     folder = examples.with_name("loo")

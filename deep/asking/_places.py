@@ -1,0 +1,39 @@
+"""The places of passages in the texts of an example."""
+
+from typing import Literal
+
+from deep.datasets import Place
+from deep.prompt_pool.stepwise import SearchableText
+from deep.records import Example
+
+Part = Literal["claim", "source"]
+
+
+class Places:
+    """Finds passages in an example's source and claim; what does not count is that of :class:`SearchableText`.
+
+    Parameters
+    ----------
+    example : Example
+    """
+
+    def __init__(self, example: Example) -> None:
+        self._texts: dict[Part, str] = {"claim": example.claim, "source": example.source}
+        self._searchable: dict[Part, SearchableText] = {}
+
+    def in_source(self, text: str) -> Place | None:
+        """Return the place of a passage, first of all in the source."""
+        return self._find(text, "source") or self._find(text, "claim")
+
+    def in_claim(self, text: str) -> Place | None:
+        """Return the place of a passage, first of all in the claim."""
+        return self._find(text, "claim") or self._find(text, "source")
+
+    def _find(self, text: str, part: Part) -> Place | None:
+        start = self._texts[part].find(text)
+        if start >= 0 and " " in text.strip():  # a whole chunk, as encoders give it: nothing needs folding
+            return part, start, start + len(text)
+        if part not in self._searchable:
+            self._searchable[part] = SearchableText(self._texts[part])
+        span = self._searchable[part].find(text)
+        return None if span is None else (part, *span)

@@ -1,0 +1,194 @@
+"""The examples that votes are of: what a file of votes remembers of them, and their texts found again."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from deep._files import JsonObject
+from deep.datasets._details import file_metadata
+from deep.datasets._examples import ExampleFile, Examples
+from deep.datasets._read_examples import read_examples
+from deep.datasets.benchmarks import BenchmarkExamples, sha256_of
+from deep.exceptions import InputError
+from deep.records import Example
+
+Item = tuple[str, str]
+"""A dataset and the id of an item in it."""
+
+
+@dataclass(frozen=True)
+class FoundTexts:
+    """The texts of the items of tables of votes, or why there are none.
+
+    Parameters
+    ----------
+    examples : dict of (dataset, item_id) to Example
+        Those that were found.
+    missing : int
+        Items that were wanted and have no text: their ids stand in place of it.
+    notes : tuple of str
+        What a reader must know: a file that is gone or has changed, items that it does not have.
+    """
+
+    examples: dict[Item, Example] = field(default_factory=dict)
+    missing: int = 0
+    notes: tuple[str, ...] = ()
+
+
+def origin_record(examples: Examples, votes_path: str | Path) -> dict[str, object] | None:
+    """Return what a table of votes keeps in its metadata of the examples that it is of.
+
+    Parameters
+    ----------
+    examples : Examples
+    votes_path : str or Path
+        A file of examples in its folder, or below it, is named from there, so that both can be moved together.
+
+    Returns
+    -------
+    dict or None
+        ``path`` and ``sha256`` of a file, with the options that it was read by; ``benchmark``, and ``sha256`` by file
+        name; None where the examples were in memory.
+    """
+    if isinstance(examples, BenchmarkExamples):
+        present = [f.name for f in examples.benchmark.files if (examples.folder / f.name).is_file()]
+        return {
+            "benchmark": examples.name,
+            "main_only": examples.main_only,
+            "sha256": {name: sha256_of(examples.folder / name) for name in present},
+        }
+    if not isinstance(examples, ExampleFile):
+        return None
+    path, folder = examples.path.resolve(), Path(votes_path).resolve().parent
+    return {
+        "path": (path.relative_to(folder) if path.is_relative_to(folder) else path).as_posix(),
+        "sha256": sha256_of(path),
+        "columns": examples.mapped,
+        "dataset": examples.name,
+    }
+
+
+def read_texts(
+    paths: str | Path | Sequence[str | Path],
+    items: Collection[Item],
+    *,
+    examples: str | Path | None = None,
+    columns: Mapping[str, str] | None = None,
+) -> FoundTexts:
+    r"""Find the texts of items of tables of votes: in the examples that these remember, or in those given.
+
+    Never raises for a file that the votes remember and that is gone, has changed or cannot be read: the notes say so,
+    and there is no text. What has changed is not read, since an id may now be that of another claim.
+
+    Parameters
+    ----------
+    paths : path or sequence of paths
+        Tables of votes.
+    items : collection of (dataset, item_id)
+        The items whose texts are wanted; no others are kept.
+    examples : str or Path, optional
+        A benchmark or a file of examples, in place of what the tables remember.
+    columns : mapping of str to str, optional
+        Field to column of `examples`; default: as the tables remember them.
+
+    Raises
+    ------
+    InputError
+        `examples` cannot be read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from deep.datasets import read_texts
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     claims = Path(folder, "news.csv")
+    ...     _ = claims.write_text("example_id,source,claim\na,It rained.,It was wet.\n")
+    ...     found = read_texts("votes.csv", [("news", "a"), ("news", "b")], examples=claims)
+    >>> found.examples["news", "a"].claim, found.missing
+    ('It was wet.', 1)
+    >>> read_texts("votes.csv", [("news", "a")]).notes
+    ("'votes.csv' does not say which examples it is of; --examples names them.",)
+    """
+    listed = [paths] if isinstance(paths, str | Path) else list(paths)
+    wanted = set(items)
+    notes: list[str] = []
+    found: dict[Item, Example] = {}
+    for source in _given(listed, examples, columns, notes) if examples else _remembered(listed, notes):
+        _collect(source, wanted, found, notes, strict=examples is not None)
+    missing = len(wanted - found.keys())
+    if missing and (found or not notes):
+        notes.append(f"{missing:,} of {len(wanted):,} items are not among the examples; ids stand in place of texts.")
+    return FoundTexts(found, missing, tuple(dict.fromkeys(notes)))
+
+
+def _collect(
+    source: Examples, wanted: set[Item], found: dict[Item, Example], notes: list[str], *, strict: bool
+) -> None:
+    try:
+        for example in source:
+            key = str(example.dataset), example.example_id
+            if key in wanted:
+                found.setdefault(key, example)
+    except InputError as error:
+        if strict:
+            raise
+        notes.append(f"the examples cannot be read: {error}")
+
+
+def _given(
+    paths: Sequence[str | Path], examples: str | Path, columns: Mapping[str, str] | None, notes: list[str]
+) -> Iterator[Examples]:
+    """Yield the examples that a user names, read as the tables remember where the user says nothing else."""
+    record = next((kept for path in paths if (kept := _record(path)) and "path" in kept), None)
+    chosen = read_examples(examples, columns=columns, require_source=False)
+    if isinstance(chosen, ExampleFile) and record:
+        if sha256_of(chosen.path) != record["sha256"]:
+            notes.append(f"{chosen.path} is not the file that was judged, as its SHA-256 shows; it was read as asked.")
+        chosen = ExampleFile(chosen.path, columns=columns or record["columns"], dataset=record["dataset"])
+    yield chosen
+
+
+def _remembered(paths: Sequence[str | Path], notes: list[str]) -> Iterator[Examples]:
+    """Yield the examples that each table remembers and that are as they were; note why others are not."""
+    for path in paths:
+        record = _record(path)
+        if record is None:
+            notes.append(f"{str(path)!r} does not say which examples it is of; --examples names them.")
+        elif "benchmark" in record:
+            yield from _benchmark(record, notes)
+        else:
+            file = Path(path).resolve().parent / record["path"]
+            if not file.is_file():
+                notes.append(f"{file} is gone, so that ids stand in place of texts; --examples names a copy.")
+            elif sha256_of(file) != record["sha256"]:
+                notes.append(
+                    f"{file} has changed since it was judged, as its SHA-256 shows, so that ids stand in place of "
+                    "texts; --examples reads it all the same."
+                )
+            else:
+                yield ExampleFile(file, columns=record["columns"], dataset=record["dataset"])
+
+
+def _benchmark(record: JsonObject, notes: list[str]) -> Iterator[Examples]:
+    name = record["benchmark"]
+    try:
+        examples = read_examples(name, main_only=record["main_only"], require_source=False)
+    except InputError as error:
+        notes.append(f"the benchmark {name!r} is not here: {error}")
+        return
+    if isinstance(examples, BenchmarkExamples):
+        changed = [
+            file
+            for file, digest in record["sha256"].items()
+            if not (examples.folder / file).is_file() or sha256_of(examples.folder / file) != digest
+        ]
+        if changed:
+            notes.append(f"{changed[0]!r} of the benchmark {name!r} has changed since it was judged; it is not read.")
+            return
+    yield examples
+
+
+def _record(path: str | Path) -> JsonObject | None:
+    """Return what a table of votes remembers of its examples."""
+    record = file_metadata(path).get("examples")
+    return record if isinstance(record, dict) and {"path", "benchmark"} & record.keys() else None
