@@ -22,7 +22,7 @@ def vote_details(paths: Sequence[str]) -> dict[str, dict[str, object]]:
 
 
 def file_metadata(path: str | Path) -> JsonObject:
-    """Return what deep wrote into the metadata of a Parquet file; nothing where it did not, or cannot be read."""
+    """Return the metadata that deep wrote into a Parquet file; nothing where there are none, or it cannot be read."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -36,7 +36,7 @@ class FoundTexts:
 
 
 def origin_record(examples: Examples, votes_path: str | Path) -> dict[str, object] | None:
-    """Return what a table of votes keeps in its metadata of the examples that it is of.
+    """Return the record that a table of votes keeps in its metadata of the examples that it is of.
 
     Parameters
     ----------
@@ -189,6 +189,6 @@ def _benchmark(record: JsonObject, notes: list[str]) -> Iterator[Examples]:
 
 
 def _record(path: str | Path) -> JsonObject | None:
-    """Return what a table of votes remembers of its examples."""
+    """Return the record of its examples that a table of votes holds; None where it holds none."""
     record = file_metadata(path).get("examples")
     return record if isinstance(record, dict) and {"path", "benchmark"} & record.keys() else None
