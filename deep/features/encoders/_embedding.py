@@ -68,6 +68,21 @@ class EmbeddingJudge(NetworkJudge):
         """
         return in_windows(examples, self._judge)
 
+    def embed(self, texts: Sequence[str]) -> Floats:
+        """Return the unit vector of each text, shape (n_texts, n_dimensions); zeros where a text has no words.
+
+        A text of several sentences, or one that is too long for the model, has the direction of their mean.
+        """
+        pieces = [self._split(text) for text in texts]
+        known = list(dict.fromkeys(piece for some in pieces for piece in some))
+        place = {piece: i for i, piece in enumerate(known)}
+        vectors = self._embed(known)
+        sums = np.zeros((len(pieces), vectors.shape[1]))
+        for row, some in enumerate(pieces):
+            sums[row] = vectors[[place[piece] for piece in some]].sum(axis=0)
+        lengths = np.linalg.norm(sums, axis=-1, keepdims=True)
+        return sums / np.where(lengths > 0, lengths, 1.0)
+
     def _judge(self, examples: list[Example]) -> list[Judgment]:
         split = {text: self._split(text) for example in examples for text in (example.source, example.claim)}
         sentences = list(dict.fromkeys(piece for pieces in split.values() for piece in pieces))
