@@ -36,7 +36,7 @@ def installed_encoder() -> str | None:
 def with_alike(
     observed: Mapping[str, Sequence[Observed]], samples: Sequence[Sample], encoder: "EmbeddingJudge", similar: float
 ) -> dict[str, list[Observed]]:
-    """Return what each LLM said of the samples, with the similarity of the claims that an encoder holds to be the same.
+    """Return the observations of each LLM, with the similarity of the claims that an encoder holds to be the same.
 
     Parameters
     ----------

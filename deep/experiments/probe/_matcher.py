@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Matcher:
-    """What compares the claims of a run with those of the benchmark.
+    """The means by which the claims of a run are compared with those of the benchmark.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class Matcher:
 
 
 def choose_matcher(args: argparse.Namespace) -> Matcher:
-    """Return what the options ask for; of semantic matching an encoder where one is known, else an LLM.
+    """Return the means that the options ask for; of semantic matching an encoder where one is known, else an LLM.
 
     Raises
     ------

@@ -87,7 +87,7 @@ def _observe(args: argparse.Namespace, samples: Sequence[Sample], llms: Sequence
 def _matched(
     args: argparse.Namespace, matcher: Matcher, samples: Sequence[Sample], observed: dict[str, list[Observed]]
 ) -> dict[str, list[Observed]]:
-    """Return what was observed, with the claims that say the same in other words where the matcher looks for them."""
+    """Return the observations, with the claims that say the same in other words where the matcher looks for them."""
     if matcher.encoder is not None:
         return with_alike(observed, samples, matcher.encoder, args.match_similarity)
     return _asked(args, samples, observed) if matcher.asks else observed
