@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from deep.datasets import read_examples
 from deep.exceptions import InputError
+from deep.experiments.probe._articles import ARTICLES_BY, deal_styles, deal_tasks, split_articles
 from deep.experiments.probe._build import BuildOptions
 from deep.experiments.probe._content import Rejected, prompts, read_insertions
 from deep.experiments.probe._records import TASKS, Article, Sample, read_articles, read_samples
-from deep.experiments.probe._run_build import plan_programs, split_articles
+from deep.experiments.probe._run_build import plan_programs
 from deep.experiments.probe._run_votes import voter_table
 from deep.prompt_pool.stepwise import fenced_messages, read_list, read_verdict
 from deep.records import VoteMatrix
@@ -36,7 +37,7 @@ def words(folder, server, *more, models=MODELS, out="bench"):
     """Return the command line of a build."""
     base = ["build", "--articles", str(folder / "articles.jsonl"), "--out", str(folder / out), "--backoff", "0.01"]
     common = ["--endpoint-name", "here", "--ledger", str(folder / "ledger.sqlite"), "--base-url", server.url]
-    return [*base, "--llm", *models, *common, *map(str, more)]
+    return [*base, "--llm", *models, "--articles-by", "all", *common, *map(str, more)]
 
 
 def every_sample(folder, out="bench"):
@@ -344,6 +345,7 @@ def as_reply(text):
         ("--consensus", "1.5", "`consensus` must lie in"),
         ("--evaluation-share", "0", "`evaluation_share` must lie in"),
         ("--attempts", "0", "`attempts` must be 1 or more"),
+        ("--evaluation-size", "0", "`evaluation_size` must be 1 or more"),
         ("--llm", "m", "`llm` must name each LLM once. Got 'm' twice."),
         ("--articles", "absent.jsonl", "`articles` must be readable. Got 'absent.jsonl': No such file"),
         ("--articles", "absent.txt", "`articles` must be a CSV, JSONL or Parquet file"),
@@ -367,6 +369,7 @@ def test_wrong_options(tmp_path, capsys, option, value, message):
         ([{"text": "a", "article_id": "x"}, {"text": "b", "article_id": "x"}], "`article_id` must be given once"),
         ([{"text": "a  b"}, {"text": "a b"}], "`text` must be given once. Got that of row 1"),
         ([{"text": "a\0"}], "without NUL"),
+        ([{"text": "a", "task": "poetry"}], "`task` must be one of .* Got 'poetry' in row 1"),
     ],
 )
 def test_wrong_articles(tmp_path, rows, message):
@@ -384,21 +387,94 @@ def test_articles_from_csv(tmp_path):
     assert read_articles(path) == [Article("1", "It rained."), Article("2", "It snowed.")]
 
 
-@given(st.integers(1, 60), st.floats(0.01, 1.0), st.integers(0, 5))
-def test_a_split_depends_on_ids_and_the_seed_only(n, share, seed):
-    """Neither split is empty where there are two articles; the order of the file does not matter."""
+def samples_of(articles, dealt):
+    """Return four samples for each article and task, as a build without rejected answers makes them."""
+    return [
+        Sample(article_id=a.article_id, source="s", task=task, complexity=complexity, response="r")
+        for a in articles
+        for task in dealt[a.article_id]
+        for complexity in range(4)
+    ]
+
+
+@given(st.integers(1, 60), st.floats(0.01, 1.0), st.integers(1, 30), st.integers(0, 5), st.sampled_from(ARTICLES_BY))
+def test_a_split_depends_on_ids_and_the_seed_only(n, share, size, seed, by):
+    """Of two articles of a task neither split is empty; evaluation holds the size wanted, or the share of articles."""
     articles = [Article(str(i), str(i)) for i in range(n)]
-    split = split_articles(articles, share, seed)
-    assert split == split_articles(articles[::-1], share, seed)
-    counts = Counter(split.values())
-    assert counts["evaluation"] >= 1
-    assert counts["train"] >= (n > 1)
+    dealt = deal_tasks(articles, TASKS, by, seed)
+    assert dealt == deal_tasks(articles[::-1], TASKS, by, seed)
+    wanted = {"size": size, "share": share, "seed": seed}
+    split = split_articles(articles, dealt, samples_of(articles, dealt), **wanted)
+    assert split == split_articles(articles[::-1], dealt, samples_of(articles, dealt)[::-1], **wanted)
+    for task in TASKS:
+        group = [name for name, tasks in dealt.items() if task in tasks]
+        kept = sum(split[name] == "evaluation" for name in group)
+        most = max(1, min(round(share * len(group)), len(group) - 1))
+        assert kept == min(most, -(-size // 4))
+        assert len(group) == (n if by == "all" or n < 3 else len(range(TASKS.index(task), n, 3)))
+
+
+def test_the_paper_s_own_size():
+    """Of 1,000 articles a task, 25 whole ones make 100 responses a task; no article is in both splits."""
+    articles = [Article(str(i), str(i)) for i in range(3000)]
+    dealt = deal_tasks(articles, TASKS, "task", 0)
+    samples = samples_of(articles, dealt)
+    split = split_articles(articles, dealt, samples, size=100, share=0.2, seed=0)
+    kept = Counter(sample.task for sample in samples if split[sample.article_id] == "evaluation")
+    assert kept == dict.fromkeys(TASKS, 100)
+    assert Counter(sample.task for sample in samples) == dict.fromkeys(TASKS, 4000)
+    styles = deal_styles(articles, dealt, 0)
+    assert set(Counter(styles[name] for name, tasks in dealt.items() if tasks == ("style_transfer",)).values()) == {250}
+
+
+def test_roles_apart_and_articles_by_task(tmp_path, capsys):
+    """The writer writes, the decomposer takes apart, three verifiers vote; each article serves one task."""
+    write_articles(tmp_path / "articles.jsonl", 7)
+    lines = (tmp_path / "articles.jsonl").read_text().splitlines()
+    own = json.dumps({**json.loads(lines[0]), "task": "question_answering"})
+    (tmp_path / "articles.jsonl").write_text("\n".join([own, *lines[1:]]) + "\n")
+    roles = ["--writer", "w", "--decomposer", "d", "--verifier", "reader", "checker", "doubter", "--consensus", "0.6"]
+    with ScriptedLLM(answer) as server:
+        base = ["build", "--articles", str(tmp_path / "articles.jsonl"), "--out", str(tmp_path / "bench"), *roles]
+        assert main([*base, "--base-url", server.url, "--json"]) == 0
+    asked = Counter((asked.model, step_of(asked)) for asked in server.asked)
+    by_step = {step: {model for model, other in asked if other == step} for _, step in asked}
+    assert by_step.pop("decompose") == {"d"}
+    assert by_step.pop("find") == by_step.pop("evaluate") == {"reader", "checker", "doubter"}
+    assert set.union(*by_step.values()) == {"w"}
+    results = json.loads(capsys.readouterr().out)
+    settings = results["settings"]
+    assert (settings["writer"], settings["decomposer"], settings["verifiers"]) == ("w", "d", roles[5:8])
+    assert settings["articles_by"] == "task"
+    assert settings["articles_of"] == {"question_answering": 3, "style_transfer": 2, "summarization": 2}
+    assert results["splits"]["evaluation"]["by_task"] == dict.fromkeys(sorted(TASKS), 4)
+    samples = every_sample(tmp_path)
+    assert Counter(sample.task for sample in samples if sample.article_id == "a0") == {"question_answering": 4}
+    assert {c.passes for s in samples for claim in s.claims for c in claim.candidates} == {None, 1, 2}
+
+
+@pytest.mark.parametrize(
+    ("roles", "message"),
+    [
+        ([], "`llm` must be given. Got none."),
+        (["--writer", "a"], "`llm` must be given. Got none."),
+        (["--writer", "a", "--verifier", "b", "b"], "`verifier` must name each LLM once. Got 'b' twice."),
+        (["--writer", "a", "--verifier", "b\nc"], "`llm` must"),
+    ],
+)
+def test_wrong_roles(tmp_path, capsys, roles, message):
+    """A role without an LLM, or a verifier named twice, is one line."""
+    write_articles(tmp_path / "articles.jsonl", 1)
+    base = ["build", "--articles", str(tmp_path / "articles.jsonl"), "--out", str(tmp_path / "b")]
+    assert main([*base, *roles]) == 2
+    assert message in capsys.readouterr().err
 
 
 def test_programs_are_the_same_every_time():
     """A replay asks what the run asked."""
     articles = [Article(f"a{i}", article(i)) for i in range(3)]
-    programs = plan_programs(articles, TASKS, BuildOptions(models=("m",)), 0)
+    recipe = BuildOptions(writer="m", decomposer="m", verifiers=("m",))
+    programs = plan_programs(articles, deal_tasks(articles, TASKS, "all", 0), recipe, 0)
     first, second = ([(identity, next(program)) for identity, _, program in programs()] for _ in range(2))
     assert first == second
     assert len({identity for identity, _ in first}) == 36

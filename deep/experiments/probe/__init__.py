@@ -5,7 +5,7 @@ The same command again asks only what is missing. Exit status: 0 done, 2 an erro
 
 For instance:
 
-  deep probe build --articles articles.jsonl --out bench --llm writer judge-2 judge-3 judge-4
+  deep probe build --articles articles.jsonl --out bench --writer a --decomposer b --verifier b c d e
   deep probe eval --data bench --llm gpt-4o-mini --out bench-eval
   deep probe export-sft --data bench --out sft.jsonl
 """

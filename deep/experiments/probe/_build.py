@@ -32,15 +32,21 @@ class BuildOptions:
 
     Parameters
     ----------
-    models : tuple of str
-        All of them look for evidence and vote on it; the first also writes and decomposes.
+    writer : str
+        The LLM that writes base content, invents facts and works them in.
+    decomposer : str
+        The LLM that takes responses apart into claims.
+    verifiers : tuple of str
+        The LLMs that look for evidence and vote on it.
     consensus : float
-        The share of the models that must let an excerpt pass.
+        The share of the verifiers that must let an excerpt pass.
     attempts : int
         How often each step is asked before its sample is given up.
     """
 
-    models: tuple[str, ...]
+    writer: str
+    decomposer: str
+    verifiers: tuple[str, ...]
     consensus: float = 0.75
     attempts: int = 5
 
@@ -72,7 +78,7 @@ def build_sample(
     attempts, log = recipe.attempts, result.rejected
     with suppress(GivenUpError):
         sample = yield from write_sample(article, task, style, complexity, attempts=attempts, log=log)
-        claims = yield from _decompose(sample, attempts, log)
+        claims = yield from _decompose(sample, recipe, log)
         gold = _label(sample, claims, result.counts)
         gold = yield from _with_candidates(sample.source, gold, recipe, result.counts)
         gold = yield from _with_votes(sample.source, gold, recipe)
@@ -80,7 +86,7 @@ def build_sample(
     return result
 
 
-def _decompose(sample: Sample, attempts: int, log: list[Rejected]) -> Program[list[Claim]]:
+def _decompose(sample: Sample, recipe: BuildOptions, log: list[Rejected]) -> Program[list[Claim]]:
     text = SearchableText(sample.response)
 
     def read(reply: LLMReply | None) -> list[Claim] | Rejected:
@@ -90,7 +96,8 @@ def _decompose(sample: Sample, attempts: int, log: list[Rejected]) -> Program[li
         located = any(claim.span is not None for claim in claims)
         return claims if located else Rejected("decompose", "no segment stands in the response")
 
-    return (yield from ask_again(decomposition_question(sample.response), read, attempts, log))
+    question = decomposition_question(sample.response, model=recipe.decomposer)
+    return (yield from ask_again(question, read, recipe.attempts, log))
 
 
 def _label(sample: Sample, claims: Sequence[Claim], counts: Counter[str]) -> list[GoldClaim]:
@@ -110,9 +117,9 @@ def _label(sample: Sample, claims: Sequence[Claim], counts: Counter[str]) -> lis
 def _with_candidates(
     source: str, gold: Sequence[GoldClaim], recipe: BuildOptions, counts: Counter[str]
 ) -> Program[list[GoldClaim]]:
-    """Give each claim the union of the verbatim excerpts that the models find for it, in the order of the source."""
+    """Give each claim the union of the verbatim excerpts that the verifiers find for it, in the order of the source."""
     texts = list(dict.fromkeys(claim.text for claim in gold))
-    asked = [(text, finding_question(source, text, model=model)) for text in texts for model in recipe.models]
+    asked = [(text, finding_question(source, text, model=model)) for text in texts for model in recipe.verifiers]
     replies = yield [question for _, question in asked]
     document = SearchableText(source)
     union: dict[str, set[Span]] = {text: set() for text in texts}
@@ -131,15 +138,15 @@ def _with_candidates(
 
 
 def _with_votes(source: str, gold: Sequence[GoldClaim], recipe: BuildOptions) -> Program[list[GoldClaim]]:
-    """Let all models vote on each excerpt for a claim of the base content; those without a verdict do not pass it."""
+    """Let all verifiers vote on each excerpt for a claim of the base content; no verdict is no pass."""
     pairs = [(c.text, each.excerpt) for c in gold if c.label == "unverified" for each in c.candidates]
-    asked = [(pair, model) for pair in dict.fromkeys(pairs) for model in recipe.models]
+    asked = [(pair, model) for pair in dict.fromkeys(pairs) for model in recipe.verifiers]
     questions: list[Question] = [evaluation_question(source, *pair, model=model) for pair, model in asked]
     replies = yield questions
     passes: Counter[tuple[str, Excerpt]] = Counter()
     for (pair, _), reply in zip(asked, replies, strict=True):
         passes[pair] += read_verdict(reply, source, pair[0]).vote == 1
-    needed = recipe.consensus * len(recipe.models) - 1e-9
+    needed = recipe.consensus * len(recipe.verifiers) - 1e-9
     return [
         claim if claim.label != "unverified" else replace(claim, candidates=_voted(claim, passes, needed))
         for claim in gold

@@ -6,17 +6,20 @@ docs/probe.md says what is built and measured, and what it costs.
 import argparse
 from pathlib import Path
 
-from deep.console import CommandParser, Subcommand, Values, add_call_options, add_options, run_subcommand
+from deep.console import SEVERAL, CommandParser, Subcommand, Values, add_call_options, add_options, run_subcommand
+from deep.experiments.probe._articles import ARTICLES_BY
 from deep.experiments.probe._measures import MATCHES, SIMILAR
 from deep.experiments.probe._observe import STAGES
 from deep.experiments.probe._records import TASKS
 
 BUILD = """\
 examples:
-  deep probe build --articles articles.jsonl --out bench --llm writer judge-2 judge-3 judge-4 --budget 20
-      12 responses an article (3 tasks, 4 complexities) with claims, evidence and spans
+  deep probe build --articles articles.jsonl --out bench --writer a --decomposer b --verifier b c d e --budget 20
+      4 responses an article (one task each, 4 complexities) with claims, evidence and spans
+  deep probe build --articles articles.jsonl --out bench --llm a b c d --articles-by all
+      12 responses an article (3 tasks); the first LLM writes and decomposes, all four verify
   deep probe build --articles articles.jsonl --out bench --llm writer --tasks summarization
-      one task, and a single model that finds evidence and votes on it
+      one task, and a single LLM in all roles
 """
 
 EVAL = """\
@@ -74,11 +77,19 @@ def _build_options(parser: CommandParser) -> None:
     add("--out", type=Path, required=True, metavar="DIR", help="a new folder, or an earlier build")
     tasks = f"default: all of {', '.join(TASKS)}"
     add("--tasks", action=Values, nargs="+", default=list(TASKS), metavar="TASK", help=tasks)
-    share = "share of the models that must pass evidence"
+    by = "one task an article as in the paper, unless its column task says which, or all"
+    add("--articles-by", choices=ARTICLES_BY, default="task", help=by)
+    add("--writer", metavar="NAME", help="LLM that writes, invents and inserts (default: the first of --llm)")
+    add("--decomposer", metavar="NAME", help="LLM that takes responses apart (default: the first of --llm)")
+    verifiers = "LLMs that find evidence and vote on it (default: all of --llm)"
+    add("--verifier", **{**SEVERAL, "metavar": "NAME"}, help=verifiers)
+    share = "share of the verifiers that must pass evidence"
     add("--consensus", type=float, default=0.75, metavar="SHARE", help=share)
     attempts = "answers asked of a step before its sample is given up"
     add("--attempts", type=int, default=5, metavar="N", help=attempts)
-    add("--evaluation-share", type=float, default=0.2, metavar="SHARE", help="articles kept for evaluation")
+    add("--evaluation-size", type=int, default=100, metavar="N", help="responses a task kept for evaluation")
+    most = "most articles of a task that are kept for it"
+    add("--evaluation-share", type=float, default=0.2, metavar="SHARE", help=most)
     add("--seed", type=int, default=0, metavar="N", help="orders articles for split and styles")
     add_options(parser, "json", json={"help": "print results.json and nothing else"})
     add_call_options(parser)

@@ -18,10 +18,11 @@ LABELS = ("hallucinated", "mixed", "truth", "unverified")
 
 @dataclass(frozen=True, slots=True)
 class Article:
-    """A source document."""
+    """A source document, and the one task that it serves where its file says so."""
 
     article_id: str
     text: str
+    task: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +168,7 @@ def read_samples(path: Path) -> list[Sample]:
 def _rows(path: Path, name: str) -> Iterator[tuple[str, JsonObject]]:
     if ending_of(path) is None:
         raise InputError(f"`{name}` must be a CSV, JSONL or Parquet file. Got {str(path)!r}.")
-    for number, (_, row) in enumerate(read_rows(path, ("article_id", "text")), start=1):
+    for number, (_, row) in enumerate(read_rows(path, ("article_id", "task", "text")), start=1):
         yield f"in row {number} of {str(path)!r}", dict(row)
 
 
@@ -210,12 +211,13 @@ def _span(record: JsonObject, text: str, wanted: str, at: str) -> Span:
 
 
 def read_articles(path: Path) -> list[Article]:
-    """Read articles: the column `text`, and as wanted `article_id` (default: the row's number).
+    """Read articles: the column `text`, and as wanted `article_id` (default: the row's number) and `task`.
 
     Raises
     ------
     InputError
-        There is none, one is blank, or an id or a text comes twice, which would let a split share an article.
+        There is none, one is blank, a task is not known, or an id or a text comes twice, which would let a split share
+        an article.
     """
     articles: list[Article] = []
     seen: dict[str, str] = {}
@@ -223,7 +225,10 @@ def read_articles(path: Path) -> list[Article]:
         text, name = row.get("text"), row.get("article_id")
         if not isinstance(text, str) or not text.strip():
             raise InputError(f"`text` must be text. Got {text!r} {at}. Fill it in, or drop the row.")
-        article = Article(str(number) if name in (None, "") else str(name), text)
+        task = row.get("task") or None
+        if task not in (*TASKS, None):
+            raise InputError(f"`task` must be one of {', '.join(sorted(TASKS))}. Got {task!r} {at}.")
+        article = Article(str(number) if name in (None, "") else str(name), text, task)
         if not (is_storable(text) and is_storable(article.article_id)):
             raise InputError(f"`articles` must be text without NUL. Got something else {at}. Use plain Unicode text.")
         for key, what in ((f"id {article.article_id}", "article_id"), (" ".join(text.split()), "text")):

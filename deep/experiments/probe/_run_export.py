@@ -6,7 +6,7 @@ from collections import Counter
 
 from deep._files import check_out, whole_file, write_json_lines
 from deep.exceptions import ExitStatus, InputError
-from deep.experiments.probe._run_build import SPLITS
+from deep.experiments.probe._articles import SPLITS
 from deep.experiments.probe._run_eval import data_file, split_samples
 from deep.experiments.probe._sft import chats
 

@@ -109,9 +109,9 @@ def _question(step: str, texts: Mapping[str, str], *, model: str | None = None) 
     return Question(step=step, messages=fenced_messages(prompt, texts), schema=SCHEMAS[step], parameters=parameters)
 
 
-def decomposition_question(response: str) -> Question:
-    """Return the question that takes a response apart into claims."""
-    return _question("decompose", {"response": response})
+def decomposition_question(response: str, *, model: str | None = None) -> Question:
+    """Return the question that takes a response apart into claims; `model` in place of the program's own."""
+    return _question("decompose", {"response": response}, model=model)
 
 
 def finding_question(source: str, claim: str, *, model: str | None = None) -> Question:
