@@ -26,6 +26,8 @@ from ._origin import read_texts as read_texts
 from ._passages import Passage as Passage
 from ._passages import Place as Place
 from ._passages import passages_of as passages_of
+from ._printed_tables import PrintedTable as PrintedTable
+from ._printed_tables import printed_tables as printed_tables
 from ._published import OperatingPoint as OperatingPoint
 from ._published import PublishedBaseline as PublishedBaseline
 from ._published import PublishedDataset as PublishedDataset

@@ -42,6 +42,9 @@ from ._metrics import METRICS as METRICS
 from ._metrics import TestCells as TestCells
 from ._metrics import decision_metrics as decision_metrics
 from ._panel import panel_report as panel_report
+from ._printed import printed_beside as printed_beside
+from ._printed import printed_text as printed_text
+from ._printed import write_printed as write_printed
 from ._result import LooResult as LooResult
 from ._result import Row as Row
 from ._result import Run as Run

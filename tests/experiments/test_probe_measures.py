@@ -197,9 +197,21 @@ def test_every_figure_of_the_pipeline(measured, capsys):
     assert pictures == {"figure3-decomposition.png", "figure4a-localization.png", "figure4b-detection.png"}
     printed = capsys.readouterr().out
     assert "| m | overall | 0.6667 | 0.8000 | 0.0000 |" in printed
-    assert printed[: printed.index("\nwritten to")] in GUIDE.read_text(encoding="utf-8"), (
+    assert printed[: printed.index("\n\nPrinted: ")] in GUIDE.read_text(encoding="utf-8"), (
         "the guide shows what is printed"
     )
+
+
+def test_the_paper_s_figures_stand_beside(measured, capsys):
+    """Table 2 and the figures that its text states, with the source; a stage without them has none."""
+    _, out = measured("--match", "normalised")
+    table = pd.read_csv(out / "table2-evidence-printed.csv").set_index("model")
+    assert table.loc["SFT Llama-3.1-8B", "evaluation_question_answering"] == 80.7
+    assert list(table.columns[:3]) == [f"partial_{task}" for task in (SUMMARY, ANSWER, "style_transfer")]
+    assert "# Printed: Zhang et al., PROBE" in (out / "table2-evidence-printed.md").read_text(encoding="utf-8")
+    assert "| 4a | Claude-Sonnet-4.5 | claim recall | 88.8 |" in capsys.readouterr().out
+    _, out = measured("--stage", "find")
+    assert {path.stem for path in out.glob("*-printed.csv")} == {"table2-evidence-printed"}
 
 
 @pytest.mark.parametrize(
@@ -347,7 +359,7 @@ def test_stages_on_gold_input(measured):
     locate, out = measured("--stage", "locate")
     assert locate["locate", "claim_f1", ALL] == (2, 2)
     assert locate["locate", "character_f1", ALL] == (46, 46)
-    assert {path.stem for path in out.glob("*.csv")} == {"figure4a-localization", "steps"}
+    assert {path.stem for path in out.glob("*.csv")} == {"figure4a-localization", "figures-printed", "steps"}
 
 
 def test_what_is_unclear_leaves_localization():

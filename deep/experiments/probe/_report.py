@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from deep._figures import AMBER, BLUE, RED, new_figure, save_figures
-from deep.evaluate import write_table
+from deep.evaluate import write_printed, write_table
 from deep.experiments.probe._measures import Measure
 from deep.experiments.probe._records import TASKS
 
@@ -87,9 +87,10 @@ def _wide(found: Measures, step: str, columns: Sequence[str]) -> pd.DataFrame:
 
 
 def write_report(tables: Mapping[str, pd.DataFrame], folder: Path) -> None:
-    """Write every table, and the figures for those that have one as PNG and SVG."""
+    """Write every table, what the paper prints beside it, and the figures for those that have one as PNG and SVG."""
     for name, table in tables.items():
         write_table(folder, name, table, TITLES[name])
+    write_printed(folder, "probe", tables)
     drawn = {name: _bars(tables[name], panels, TITLES[name]) for name, panels in FIGURES.items() if name in tables}
     save_figures(drawn, folder)
 

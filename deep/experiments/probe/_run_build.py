@@ -11,7 +11,7 @@ from deep._files import JsonObject, check_replaceable, whole_folder, write_resul
 from deep._names import check_name
 from deep.asking import Entry, ProgramId
 from deep.console import check_least, check_models, named, print_result
-from deep.evaluate import markdown, records, write_table
+from deep.evaluate import markdown, printed_text, records, write_printed, write_table
 from deep.exceptions import ExitStatus, InputError
 from deep.experiments.probe._articles import SPLITS, Dealt, deal_styles, deal_tasks, split_articles
 from deep.experiments.probe._ask import ask
@@ -127,6 +127,7 @@ def _write(
         for name, some in by_split.items():
             write_samples(folder / f"{name}.jsonl", some)
         write_table(folder, "table1-statistics", table, "Table 1: what the benchmark holds")
+        write_printed(folder, "probe", ["table1-statistics"])
         write_results(folder, results)
     return results
 
@@ -149,6 +150,7 @@ def _text(results: JsonObject, out: Path) -> str:
     lines = [
         *markdown(pd.DataFrame(results["table1"])),
         "",
+        *printed_text("probe", ["table1-statistics"]),
         f"{results['samples']} samples ({splits}), {results['given_up']} given up",
         f"{settings['articles']} articles, of which each serves {serve}; for evaluation "
         f"{_counted(results['splits']['evaluation']['by_task'])}, of {settings['evaluation_size']} a task wanted",

@@ -9,7 +9,7 @@ import pandas as pd
 from deep._files import JsonObject, check_replaceable, whole_folder, write_results
 from deep.asking import Entry, ProgramId
 from deep.console import check_models, named, print_result
-from deep.evaluate import markdown
+from deep.evaluate import markdown, printed_text
 from deep.exceptions import ExitStatus, InputError
 from deep.experiments.probe._ask import ask
 from deep.experiments.probe._match_encoder import with_alike
@@ -133,5 +133,6 @@ def _text(tables: Mapping[str, pd.DataFrame], matcher: Matcher, out: Path) -> st
     shown = {name: table for name, table in tables.items() if name != "steps"} or tables
     for name, table in shown.items():
         lines += [TITLES[name], "", *markdown(table), ""]
+    lines += printed_text("probe", tables)
     lines += [f"claims compared by {matcher.name}"] if matcher.name else []
     return "\n".join([*lines, f"written to {out}", ""])
