@@ -1,39 +1,22 @@
 """The tiered judge of CogniBench: sentence by sentence, first typed, then checked against rising criteria."""
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from hashlib import sha256
-from itertools import chain
-from typing import Any
 
 from deep._checks import check_choice
-from deep._text import sentence_spans
-from deep.judge import LLMJudge, LLMReply, Program, Question
-from deep.prompt_pool._answer import why_unusable
-from deep.prompt_pool._material import Material
-from deep.prompt_pool._tags import Span, read_tags
-from deep.prompt_pool._tiered_reading import (
-    CRITERIA,
-    TIERS,
-    LabelTally,
-    SentenceVerdict,
-    TurnReading,
-    check_samples,
-    majority_of,
-)
-from deep.prompt_pool._tiered_wording import LABELS, UNMARKED, Contrast, messages_of, own_contrasts, wording
+from deep.judge import LLMJudge, Program
+from deep.prompt_pool._reviewed_turn import CHECKED, ReviewedTurn
+from deep.prompt_pool._tiered_reading import CRITERIA, LabelTally, TurnReading, check_samples, majority_of
+from deep.prompt_pool._tiered_wording import LABELS, UNMARKED, Contrast, own_contrasts, wording
 from deep.records import Example, Judgment
 
 READING = 1
 """Raised when the same replies come to mean something else."""
 
-_OURS = re.compile(f"</?(?:{'|'.join(chain(*LABELS.values()))}|{re.escape(UNMARKED)})", re.IGNORECASE)
-
 _OUTCOMES = {"grounded": ("grounded", "ungrounded"), "irrefutable": ("irrefutable", "debatable")}
-_CHECKED = {"factual": ("faithful", "invented"), "cognitive": ("rational", "misleading")}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,106 +140,22 @@ class TieredJudge(LLMJudge):
         sentences : sequence of str, optional
             The sentences that the reply consists of; default: those that its text is split into.
         """
-        turn = _ReviewedTurn.of(source, claim, sentences)
-        typed = yield from self._label("type", turn, dict.fromkeys(range(len(turn.spans)), UNMARKED))
+        turn = ReviewedTurn.of(source, claim, sentences, LABELS)
+
+        def label(task: str, names: Mapping[int, str]) -> Program[dict[int, LabelTally]]:
+            return turn.label(task, names, self._contrasts, self.samples)
+
+        typed = yield from label("type", dict.fromkeys(range(len(turn.spans)), UNMARKED))
         kinds = {i: tally.kind() for i, tally in typed.items()}
-        checked = yield from self._label("check", turn, {i: k for i, k in kinds.items() if k in _CHECKED and k})
+        checked = yield from label("check", {i: k for i, k in kinds.items() if k in CHECKED and k})
         met: dict[int, list[bool | None]] = {
-            i: [tally.passes(*_CHECKED[str(kinds[i])], self._threshold)] for i, tally in checked.items()
+            i: [tally.passes(*CHECKED[str(kinds[i])], self._threshold)] for i, tally in checked.items()
         }
         for criterion in self._criteria[1:]:
             # All criteria so far, and only cognitive statements have more than the first.
             live = [i for i, passed in met.items() if kinds[i] == "cognitive" and all(passed)]
-            answered = yield from self._label(criterion, turn, dict.fromkeys(live, UNMARKED))
+            answered = yield from label(criterion, dict.fromkeys(live, UNMARKED))
             for i, tally in answered.items():
                 met[i].append(tally.passes(*_OUTCOMES[criterion], self._threshold))
-        verdicts = (self._verdict(turn, i, kinds.get(i), met.get(i, [])) for i in range(len(turn.spans)))
+        verdicts = (turn.verdict(i, kinds.get(i), met.get(i, []), self.level) for i in range(len(turn.spans)))
         return TurnReading(tuple(verdicts), tuple(turn.unaligned), tuple(turn.replies))
-
-    def _label(self, task: str, turn: "_ReviewedTurn", names: Mapping[int, str]) -> Program[dict[int, LabelTally]]:
-        """Ask for the labels of some sentences, and return what the samples say of each."""
-        if not names:
-            return {}
-        marks = {turn.spans[i]: name for i, name in names.items()}
-        messages = messages_of(task, turn.material, marks, self._contrasts, turn.code)
-        parameters = {"temperature": float(self.samples > 1), "max_tokens": 512 + len(turn.material.claim) // 2}
-        replies = yield [
-            Question(step=task, messages=messages, parameters=parameters, sample=sample)
-            for sample in range(self.samples)
-        ]
-        return turn.count(task, names, replies)
-
-    def _verdict(self, turn: "_ReviewedTurn", i: int, kind: str | None, met: Sequence[bool | None]) -> SentenceVerdict:
-        votes, reason = turn.said(i)
-        verdict, consistent = kind if kind == "irrelevant" else None, None
-        if kind == "factual" and met[0] is not None:
-            verdict, consistent = _CHECKED[kind][not met[0]], met[0]
-        elif kind == "cognitive":
-            n_met = sum(passed is True for passed in met)
-            needed = CRITERIA.index(self.level) + 1
-            if False in met or n_met == len(CRITERIA):
-                verdict = TIERS[n_met]
-            elif n_met:
-                verdict = f"at least {TIERS[n_met]}"
-            consistent = True if n_met >= needed else (False if False in met else None)
-        settled = consistent is not None or kind == "irrelevant"
-        return SentenceVerdict(turn.texts[i], kind, verdict, consistent, votes, None if settled else reason)
-
-
-@dataclass(slots=True)
-class _ReviewedTurn:
-    """One reply under examination, and what has been said of it so far."""
-
-    material: Material
-    spans: list[Span]
-    texts: list[str]
-    code: str
-    replies: list[LLMReply | None]
-    unaligned: list[str]
-    tallies: list[dict[int, LabelTally]]
-
-    @classmethod
-    def of(cls, source: str, claim: str, sentences: Sequence[str] | None) -> "_ReviewedTurn":
-        """Return a turn whose reply has been made safe to stand in a prompt, and split."""
-        if sentences is None:
-            material = Material(source, claim)
-            spans = sentence_spans(material.claim)
-        else:
-            parts = [Material("", sentence).claim.strip() for sentence in sentences]
-            material = Material(source, "\n".join(parts))
-            ends = [sum(map(len, parts[: i + 1])) + i for i in range(len(parts))]
-            spans = [(end - len(part), end) for part, end in zip(parts, ends, strict=True)]
-        texts = [material.claim[start:end] for start, end in spans]
-        # Where the texts hold a tag like ours, ours carry the code, so that a quoted one says nothing.
-        alike = _OURS.search(material.source) or _OURS.search(material.claim)
-        return cls(material, spans, texts, material.code if alike else "", [], [], [])
-
-    def count(self, task: str, names: Mapping[int, str], replies: Sequence[LLMReply | None]) -> dict[int, LabelTally]:
-        """Count the labels that several replies to one question give to each sentence asked about."""
-        self.replies += replies
-        tallies = {i: LabelTally(len(replies)) for i in names}
-        for sample, reply in enumerate(replies):
-            labels = self._read(task, sample, set(names.values()), reply)
-            for i, name in names.items():
-                # A label of the other type of statement is no answer to what was asked.
-                allowed = _CHECKED[name] if task == "check" else LABELS[task]
-                if labels[i] in allowed:
-                    tallies[i].labels[str(labels[i])] += 1
-                else:
-                    tallies[i].reasons[why_unusable(reply) or "unparsable"] += 1
-        self.tallies.append(tallies)
-        return tallies
-
-    def _read(self, task: str, sample: int, marks: set[str], reply: LLMReply | None) -> Sequence[str | None]:
-        readable = reply is not None and why_unusable(reply) in (None, "truncated")
-        reading = read_tags(
-            (reply.text or "") if reply and readable else "", self.texts, LABELS[task], marks=marks, code=self.code
-        )
-        self.unaligned += [f"{task}, sample {sample + 1}, {text}" for text in reading.unaligned]
-        return reading.labels
-
-    def said(self, i: int) -> tuple[dict[str, int], Any]:
-        """Return the samples by label of one sentence, and why its last question has too few."""
-        asked = [tallies[i] for tallies in self.tallies if i in tallies]
-        votes = {label: n for tally in asked for label, n in sorted(tally.labels.items())}
-        return votes, asked[-1].reason if asked else None

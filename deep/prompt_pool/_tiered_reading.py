@@ -80,6 +80,10 @@ class LabelTally:
             return False
         return True if self.labels[good] > self.n_samples - threshold else None
 
+    def relabeled(self, labels: Mapping[str, int]) -> "LabelTally":
+        """Return the tally with its samples counted under other labels."""
+        return LabelTally(self.n_samples, Counter(labels), self.reasons)
+
     @property
     def reason(self) -> Reason | None:
         """The commonest reason for a missing label."""

@@ -12,8 +12,9 @@ from deep._files import read_bytes
 from deep.exceptions import InputError
 from deep.prompt_pool._material import Material, fill
 from deep.prompt_pool._tags import Span, mark
+from deep.prompt_pool._tiered_reading import TIERS
 
-FILE = Path(__file__).parent / "tiered" / "tiered.toml"
+FOLDER = Path(__file__).parent / "tiered"
 
 LABELS: Mapping[str, tuple[str, ...]] = {
     "type": ("irrelevant", "factual", "cognitive"),
@@ -22,6 +23,11 @@ LABELS: Mapping[str, tuple[str, ...]] = {
     "irrefutable": ("irrefutable", "debatable"),
 }
 """The labels that a sentence may get, by task, in the order in which the tasks are asked."""
+
+AUTO_LABELS: Mapping[str, tuple[str, ...]] = {"support": ("faithful", "hallucinated", "irrelevant"), "tier": TIERS}
+"""The labels of the two prompts of the automatic pipeline."""
+
+EVERY_LABEL = {**LABELS, **AUTO_LABELS}
 
 UNMARKED = "?"
 """The name of the tags around a sentence of which nothing is known yet."""
@@ -33,7 +39,7 @@ class Contrast:
 
     Parameters
     ----------
-    task : {'check', 'grounded', 'irrefutable', 'type'}
+    task : {'check', 'grounded', 'irrefutable', 'support', 'tier', 'type'}
     material : str
         What the sentence is to be judged from.
     sentence : str
@@ -59,26 +65,38 @@ class Contrast:
         for name, value in asdict(self).items():
             if not isinstance(value, str) or not value.strip():
                 raise InputError(f"`{name}` of an example must be text. Got {value!r}.")
-        if self.task not in LABELS:
-            raise InputError(f"`task` of an example must be one of {', '.join(sorted(LABELS))}. Got {self.task!r}.")
+        if self.task not in EVERY_LABEL:
+            allowed = ", ".join(sorted(EVERY_LABEL))
+            raise InputError(f"`task` of an example must be one of {allowed}. Got {self.task!r}.")
         for name in ("right", "wrong"):
-            if getattr(self, name) not in LABELS[self.task]:
-                allowed = ", ".join(sorted(LABELS[self.task]))
+            if getattr(self, name) not in EVERY_LABEL[self.task]:
+                allowed = ", ".join(sorted(EVERY_LABEL[self.task]))
                 raise InputError(f"`{name}` of an example must be one of {allowed}. Got {getattr(self, name)!r}.")
         if self.right == self.wrong:
             raise InputError(f"`wrong` of an example must differ from its `right`. Got {self.wrong!r} for both.")
 
 
 @cache
-def wording() -> Mapping[str, Any]:
-    """Return the texts that come with deep, by name."""
-    content: dict[str, Any] = tomllib.loads(FILE.read_text(encoding="utf-8"))
+def wording(judge: str = "tiered") -> Mapping[str, Any]:
+    """Return the texts of a judge that come with deep, by name."""
+    content: dict[str, Any] = tomllib.loads((FOLDER / f"{judge}.toml").read_text(encoding="utf-8"))
     return content
 
 
+def task_text(task: str) -> str:
+    """Return the text of a task."""
+    return str(wording("auto" if task in AUTO_LABELS else "tiered")["tasks"][task])
+
+
 def own_contrasts() -> tuple[Contrast, ...]:
-    """Return the contrastive examples that come with deep."""
+    """Return the contrastive examples of the annotators' protocol."""
     return tuple(Contrast(**fields) for fields in wording()["examples"])
+
+
+def auto_contrasts() -> tuple[Contrast, ...]:
+    """Return the contrastive examples of the automatic pipeline, those of its first step included."""
+    own = tuple(Contrast(**fields) for fields in wording("auto")["examples"])
+    return (*own, *(contrast for contrast in own_contrasts() if contrast.task == "type"))
 
 
 def load_contrasts(path: str | Path) -> tuple[Contrast, ...]:
@@ -121,7 +139,7 @@ def messages_of(
     Parameters
     ----------
     task : str
-        One of `LABELS`, or ``list``, which marks nothing.
+        One of `EVERY_LABEL`, or ``list``, which marks nothing.
     material : Material
     marks : mapping of (int, int) to str
         Span of the claim to the name of the tags around it.
@@ -130,18 +148,17 @@ def messages_of(
     code : str
         What tags carry behind a hyphen; nothing where it is empty.
     """
-    texts = wording()
     suffix = f"-{code}" if code else ""
     marked = mark(material.claim, {span: name + suffix for span, name in marks.items()})
     parts = (
         material.fenced("source"),
-        texts["tasks"][task].strip(),
+        task_text(task).strip(),
         _shown(task, contrasts),
         _form(task, marks, suffix) if marks else "",
         f"<reply-{material.code}>\n{marked}\n</reply-{material.code}>",
     )
     user = "\n\n".join(part for part in parts if part)
-    return [{"role": "system", "content": texts["system"].strip()}, {"role": "user", "content": user}]
+    return [{"role": "system", "content": wording()["system"].strip()}, {"role": "user", "content": user}]
 
 
 def _form(task: str, marks: Mapping[Span, str], suffix: str) -> str:
@@ -149,7 +166,7 @@ def _form(task: str, marks: Mapping[Span, str], suffix: str) -> str:
     values = {
         "opened": " or ".join(f"<{name}>" for name in names),
         "closed": " or ".join(f"</{name}>" for name in names),
-        "pairs": ", ".join(f"<{label}{suffix}>...</{label}{suffix}>" for label in LABELS[task]),
+        "pairs": ", ".join(f"<{label}{suffix}>...</{label}{suffix}>" for label in EVERY_LABEL[task]),
     }
     return fill(wording()["form"], values).strip()
 

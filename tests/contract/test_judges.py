@@ -28,7 +28,7 @@ PROMPTS = (
 JUDGES = {
     **{name: (lambda name=name: PromptJudge(load_prompt(name))) for name in PROMPTS},
     "yes-no": lambda: PromptJudge(load_prompt("yes-no"), samples=3, soft=True),
-    **{name: (lambda name=name: load_judge(name)) for name in STAGED if name != "tiered"},
+    **{name: (lambda name=name: load_judge(name)) for name in STAGED if name not in ("auto", "tiered")},
     **{f"lexical-{name}": check for name, check in LEXICAL.items()},
 }
 """How to make each judge, by the name that its column starts with."""
