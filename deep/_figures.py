@@ -1,9 +1,10 @@
 """How every figure looks and is saved: one palette, figures outside pyplot, the same bytes for the same figure."""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TextIO
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,18 +48,40 @@ def save_figure(figure: "Figure", path: str | Path) -> tuple[Path, Path]:
     tuple of Path
         The two files.
     """
+    png, svg = (Path(f"{path}.{suffix}") for suffix in ("png", "svg"))
+    with _saving(figure):
+        figure.savefig(png, dpi=150, bbox_inches="tight", metadata={"Software": None})
+        figure.savefig(svg, bbox_inches="tight", metadata={"Date": None})
+    return png, svg
+
+
+def draw_svg(figure: "Figure", file: TextIO, *, salt: str) -> None:
+    """Write a figure as an SVG without a background, whose letters are text in the reader's font.
+
+    Parameters
+    ----------
+    figure : matplotlib Figure
+    file : text file
+    salt : str
+        Its ids differ from those of another salt.
+    """
+    with _saving(figure, salt=salt, fonttype="none"):
+        metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+        figure.savefig(file, format="svg", bbox_inches="tight", transparent=True, metadata=metadata)
+
+
+@contextmanager
+def _saving(figure: "Figure", *, salt: str = "deep", fonttype: Literal["none", "path"] = "path") -> Iterator[None]:
+    """Keep what is saved the same from run to run, whatever the names in it."""
     import matplotlib as mpl
     from matplotlib.text import Text
 
     for text in figure.findobj(Text):
         text.set_parse_math(False)  # a $ in a name is a $
-    png, svg = (Path(f"{path}.{suffix}") for suffix in ("png", "svg"))
     # Without a salt of its own an SVG gets random ids. A character that the font lacks is drawn as a box.
-    with mpl.rc_context({"svg.hashsalt": "deep"}), warnings.catch_warnings():
+    with mpl.rc_context({"svg.hashsalt": salt, "svg.fonttype": fonttype}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        figure.savefig(png, dpi=150, bbox_inches="tight", metadata={"Software": None})
-        figure.savefig(svg, bbox_inches="tight", metadata={"Date": None})
-    return png, svg
+        yield
 
 
 def save_figures(figures: Mapping[str, "Figure"], folder: Path, *, caption: str = "") -> None:

@@ -37,6 +37,7 @@ COMMANDS = {
     "paper": ("deep.experiments.paper", "the DEEP paper's tables and figures, its printed ones beside this run's"),
     "probe": ("deep.experiments.probe", "PROBE: build the benchmark, measure every step of a detector, training data"),
     "prompts": ("deep.commands.prompts", "list, show, render and check the prompts that judge"),
+    "report": ("deep.commands.report", "one HTML file: figures, judges and items of a run, a model or votes"),
     "score": ("deep.commands.score", "P(consistent) by a model, of votes or of text that its judges read first"),
     "select": ("deep.commands.select", "decide only where confident enough to be right as often as wanted"),
     "sequential": ("deep.commands.sequential", "questions saved where judges are asked one by one"),

@@ -22,8 +22,13 @@ from ._explanation import model_at as model_at
 from ._few_labels import adapt_model as adapt_model
 from ._few_labels import label_proposal as label_proposal
 from ._figures import CAPTION as CAPTION
+from ._figures import COLORS as COLORS
+from ._figures import IntervalRow as IntervalRow
+from ._figures import draw_error_correlation as draw_error_correlation
+from ._figures import draw_intervals as draw_intervals
 from ._figures import draw_optimal_thresholds as draw_optimal_thresholds
 from ._figures import draw_threshold_transfer as draw_threshold_transfer
+from ._figures import method_rows as method_rows
 from ._figures import write_figures as write_figures
 from ._fit_report import fit_report as fit_report
 from ._frames import framed as framed

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from deep._figures import AMBER, BLUE, GRAY, RED, new_figure, save_figures
+from deep._figures import AMBER, BLUE, GRAY, LIGHT, RED, new_figure, save_figures
 from deep._names import file_name
 from deep.calibration import plot_reliability
 from deep.evaluate._baselines import CONTEXT
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 
 CAPTION = "SIMULATED votes: no LLM was called"
+
+INK = "#1f2933"
+"""Of words on a colored ground."""
 
 COLORS = {"test": GRAY, "center": AMBER, "train": BLUE, "ours": RED}
 
@@ -71,8 +75,30 @@ def _figure(rows: int, *, width: float = 7.0) -> tuple["Figure", "Axes"]:
     return figure, figure.subplots()
 
 
-def balanced_accuracy(run: Run) -> "Figure":
-    """Draw every method of one run with its 95 % interval: the ensemblers uncalibrated, the baselines, the choice."""
+class IntervalRow(NamedTuple):
+    """One line of a picture of intervals.
+
+    Parameters
+    ----------
+    label : str
+    value : float
+    interval : sequence of float, optional
+        Its bounds.
+    color : str
+        Of the palette of all figures.
+    """
+
+    label: str
+    value: float
+    interval: Sequence[float] | None = None
+    color: str = BLUE
+
+
+def method_rows(run: Run) -> list[tuple[str, Row, str]]:
+    """Return the label, the metrics and the kind of every method of one run: ensemblers, baselines, the choice.
+
+    The ensemblers are uncalibrated, each at the size that the training data prefer.
+    """
     rows = [(f"{row['ensembler']} ({row['n_prompts']})", row, "train") for row in _best_sizes(run)]
     rows += [(row["name"], row, "test") for row in run["baselines"] if row["kind"] in ("majority", "prompt")]
     rows += [
@@ -80,17 +106,71 @@ def balanced_accuracy(run: Run) -> "Figure":
     ]
     rows += [(f"best on training: {r['name']}", r, "test") for r in run["baselines"] if r["kind"] == "best_prompt"]
     rows += [(f"{row['name']}, with context", row, "test") for row in run["baselines"] if row["kind"] == CONTEXT]
-    rows += [("recommended", run["recommended"], "ours")]
-    known = [row for row in rows if row[1]["balanced_accuracy"] is not None]
-    figure, axes = _figure(len(known))
-    for height, (_, row, color) in enumerate(known):
-        low, high = row["balanced_accuracy_ci"] or [row["balanced_accuracy"]] * 2
-        axes.plot([low, high], [height, height], color=COLORS[color], linewidth=1.5)
-        axes.plot(row["balanced_accuracy"], height, "o", color=COLORS[color], markersize=5)
-    axes.set_yticks(range(len(known)), [label for label, _, _ in known], fontsize=8)
-    axes.axvline(0.5, color=GRAY, linewidth=0.8)
-    axes.set(xlabel="balanced accuracy, 95 % interval", title=f"{run['test']} held out, n = {run['n_test']}")
+    return [*rows, ("recommended", run["recommended"], "ours")]
+
+
+def balanced_accuracy(run: Run) -> "Figure":
+    """Draw every method of one run with its 95 % interval."""
+    known = [
+        IntervalRow(label, row["balanced_accuracy"], row["balanced_accuracy_ci"], COLORS[kind])
+        for label, row, kind in method_rows(run)
+        if row["balanced_accuracy"] is not None
+    ]
+    title = f"{run['test']} held out, n = {run['n_test']}"
+    return draw_intervals(known, xlabel="balanced accuracy, 95 % interval", title=title)
+
+
+def draw_intervals(rows: Sequence[IntervalRow], *, xlabel: str, title: str = "", at: float = 0.5) -> "Figure":
+    """Draw values with their intervals, one a line, beside a line at `at`.
+
+    Examples
+    --------
+    >>> from deep.evaluate import IntervalRow, draw_intervals
+    >>> figure = draw_intervals([IntervalRow("majority", 0.7, [0.6, 0.8])], xlabel="balanced accuracy")
+    >>> [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    ['majority']
+    """
+    figure, axes = _figure(len(rows))
+    for height, row in enumerate(rows):
+        low, high = row.interval or [row.value] * 2
+        axes.plot([low, high], [height, height], color=row.color, linewidth=1.5)
+        axes.plot(row.value, height, "o", color=row.color, markersize=5)
+    axes.set_yticks(range(len(rows)), [row.label for row in rows], fontsize=8)
+    axes.axvline(at, color=GRAY, linewidth=0.8)
+    axes.set(xlabel=xlabel, title=title)
     axes.margins(y=0.02)
+    return figure
+
+
+def draw_error_correlation(names: Sequence[str], correlation: npt.ArrayLike) -> "Figure":
+    """Draw how the errors of judges go together: red where they err on the same items, blue where on others.
+
+    Parameters
+    ----------
+    names : sequence of str, length n_voters
+    correlation : array-like of shape (n_voters, n_voters)
+        See :func:`deep.features.error_correlation`.
+
+    Examples
+    --------
+    >>> from deep.evaluate import draw_error_correlation
+    >>> figure = draw_error_correlation(["a", "b"], [[1.0, 0.3], [0.3, 1.0]])
+    >>> [text.get_text() for text in figure.axes[0].texts]
+    ['1.0', '0.3', '0.3', '1.0']
+    """
+    from matplotlib.colors import LinearSegmentedColormap
+
+    values = np.asarray(correlation, dtype=np.float64)
+    k = len(values)
+    side = 2.0 + 0.3 * k
+    figure = new_figure(side, side)
+    axes = figure.subplots()
+    colors = LinearSegmentedColormap.from_list("errors", [LIGHT[BLUE], "#f4f4f2", LIGHT[RED]])
+    axes.imshow(values, cmap=colors, vmin=-1, vmax=1, interpolation="none")
+    axes.set_xticks(range(k), names, fontsize=7, rotation=90)
+    axes.set_yticks(range(k), names, fontsize=7)
+    for row, column in np.ndindex(k, k):
+        axes.text(column, row, f"{values[row, column]:.1f}", ha="center", va="center", fontsize=6, color=INK)
     return figure
 
 

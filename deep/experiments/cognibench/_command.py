@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deep._files import check_out, check_replaceable, whole_file, whole_folder, write_json_lines, write_results
+from deep import report
+from deep._files import check_out, check_replaceable, whole_file, write_json_lines, write_results
 from deep.console import (
     LEVELS,
     SEVERAL,
@@ -164,13 +165,15 @@ def _write(args: argparse.Namespace, turns: "Sequence[LabeledTurn]", methods: "S
         build.verdict_shares(turns),
         frames["figure8-shares"],
     )
-    with whole_folder(args.out) as folder:
+    with report.reported_folder(args.out) as folder:
         write_results(folder, results)
         build.sentences(turns, methods, args.level).to_csv(folder / "sentences.csv", index=False, lineterminator="\n")
         for name, frame in frames.items():
             write_table(folder, name, frame, build.TITLES[name], shown=build.percentages(frame))
         save_figures(drawn, folder)
-    print_result(results, [build.summary_text(results, frames, args.out)], as_json=args.json)
+    print_result(
+        results, [build.summary_text(results, frames, args.out), report.report_line(args.out)], as_json=args.json
+    )
 
 
 def _add_export(parser: CommandParser) -> None:

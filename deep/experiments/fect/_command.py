@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deep._files import check_replaceable, whole_folder, write_results
+from deep._files import check_replaceable, write_results
 from deep.console import (
     SEVERAL,
     CommandParser,
@@ -158,6 +158,7 @@ def _write(args: argparse.Namespace, plan: "Plan", options: "AskOptions", counts
     from deep.evaluate import records
     from deep.experiments.fect._report import TABLES, cells, draw, report
     from deep.experiments.fect._scores import METRICS, consistency, score_runs, summarise
+    from deep.report import report_line, reported_folder
 
     verdicts = _read_verdicts(plan, options)
     runs, repeats = score_runs(verdicts), consistency(verdicts)
@@ -173,7 +174,7 @@ def _write(args: argparse.Namespace, plan: "Plan", options: "AskOptions", counts
         "scores": records(runs),
     }
     text = report(summary, runs, repeats, counts)
-    with whole_folder(args.out) as folder:
+    with reported_folder(args.out) as folder:
         frames = {"summary": summary, "scores": runs, "consistency": repeats, "verdicts": verdicts.drop(columns="item")}
         frames |= {f"table-{TABLES[metric]}-{metric}": cells(summary, metric, bold=False) for metric in METRICS}
         for name, frame in frames.items():
@@ -181,4 +182,4 @@ def _write(args: argparse.Namespace, plan: "Plan", options: "AskOptions", counts
         (folder / "report.md").write_text(text, encoding="utf-8")
         draw(summary, folder, reasoning=args.reasoning)
         write_results(folder, results)
-    print_result(results, [text, f"written to {args.out}"], as_json=args.json)
+    print_result(results, [text, f"written to {args.out}", report_line(args.out)], as_json=args.json)

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deep import datasets, evaluate
-from deep._files import check_replaceable, whole_folder, write_results
+from deep import datasets, evaluate, report
+from deep._files import check_replaceable, write_results
 from deep._names import file_name
 from deep.calibration import CALIBRATOR_CLASSES
 from deep.console import (
@@ -110,11 +110,12 @@ def _lines(results: "evaluate.Run", folder: Path, *, brief: bool) -> Iterator[st
     if results["votes"] == SIMULATED:
         yield NOTICE
     yield f"{results['seconds']['total']:.1f} s. Everything is in {folder}"
+    yield report.report_line(folder)
 
 
 def run(args: argparse.Namespace) -> int:
     """Hold out, write and report."""
-    from deep.experiments.loo._runs import run_all, write_chains, write_scores
+    from deep.experiments.loo._runs import run_all, write_chains, write_held_out, write_scores
 
     settings, origin = _settings(args), origin_of(args)
     votes, scores = read_votes_and_scores(args)
@@ -131,8 +132,9 @@ def run(args: argparse.Namespace) -> int:
         where = datasets.locate_row(args.votes, error.dataset, error.example_id, "label")
         raise InputError(f"{error} It is in {where}.") from error
     results = _whole(args, found, time.perf_counter() - started)
-    with whole_folder(folder) as scratch:
+    with report.reported_folder(folder) as scratch:
         write_results(scratch, results)
+        write_held_out(votes, tests, scratch / "votes.parquet")
         write_scores(found, scratch / "scores.parquet", origin)
         if settings.all_chains:
             write_chains(found, scratch / "chains.parquet", origin)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,7 +16,7 @@ from deep.evaluate import LooResult, Row
 from deep.experiments.loo._model import run_over, shared_fits
 from deep.experiments.loo._run import leave_one_dataset_out
 from deep.experiments.loo._settings import LooOptions
-from deep.records import VoteMatrix
+from deep.records import ABSTAIN, VoteMatrix
 
 NAME = pa.dictionary(pa.int32(), pa.string())
 
@@ -82,6 +83,16 @@ def write_scores(found: Sequence[LooResult], path: Path, origin: str | list[str]
     table = pa.Table.from_pandas(pd.concat([result.scores for result in found]), preserve_index=False)
     kept = table.schema.metadata | {b"deep.votes": json.dumps(origin).encode()}
     pq.write_table(table.replace_schema_metadata(kept), path)
+
+
+def write_held_out(votes: VoteMatrix, tests: Sequence[str], path: Path) -> None:
+    """Write the votes on the datasets that were held out: the report shows them item by item."""
+    held = votes.rows(np.isin(votes.datasets.astype(str), list(tests)))
+    documents = {} if held.document_ids is None else {"document_id": held.document_ids.astype(str)}
+    columns = {"label": held.labels, **dict(zip(held.voter_names, held.votes.T, strict=True))}
+    nullable = {name: pd.Series(column, dtype="Int8").replace(ABSTAIN, pd.NA) for name, column in columns.items()}
+    items = {"dataset": held.datasets.astype(str), "item_id": held.example_ids.astype(str)}
+    pd.DataFrame({**items, **documents, **nullable}).to_parquet(path, index=False)
 
 
 def write_chains(found: Sequence[LooResult], path: Path, origin: str | list[str]) -> None:

@@ -4,7 +4,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from deep._files import check_replaceable, whole_folder, write_results
+from deep import report
+from deep._files import check_replaceable, write_results
 from deep.console import (
     NOTICE,
     SIMULATED,
@@ -49,10 +50,10 @@ def run(args: argparse.Namespace) -> int:
         found = run_all(settings, votes.dataset_names, votes, scores, origin, progress)
     runs = [each.results for each in found]
     drawn = paper_figures(votes, scores, runs, example, args.seed)
-    with whole_folder(args.out) as scratch:
+    with report.reported_folder(args.out) as scratch:
         write_results(scratch, {"votes": origin, "runs": runs})
         write(scratch, paper_tables(runs), drawn, origin)
     names = ", ".join([*(f"table{table}.md" for table in TABLES), *(f"{name}.png" for name in drawn)])
     notice = f"{NOTICE}\n" if origin == SIMULATED else ""
-    sys.stdout.write(f"{notice}{names}: in {args.out}\n")
+    sys.stdout.write(f"{notice}{names}: in {args.out}\n{report.report_line(args.out)}\n")
     return ExitStatus.DONE

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from itertools import product
 from pathlib import Path
 
-from deep._files import JsonObject, check_replaceable, whole_folder, write_results
+from deep._files import JsonObject, check_replaceable, write_results
 from deep._names import check_name
 from deep.asking import Entry, ProgramId
 from deep.console import check_least, check_models, named, print_result
@@ -18,6 +18,7 @@ from deep.experiments.probe._ask import ask
 from deep.experiments.probe._build import BuildOptions, BuiltSample, build_sample
 from deep.experiments.probe._records import COMPLEXITIES, TASKS, Article, Sample, read_articles, write_samples
 from deep.experiments.probe._statistics import statistics
+from deep.report import report_line, reported_folder
 
 
 def plan_programs(
@@ -123,7 +124,7 @@ def _write(
         "left_out": dict(sorted(left_out.items())),
         "table1": records(table),
     }
-    with whole_folder(args.out) as folder:
+    with reported_folder(args.out) as folder:
         for name, some in by_split.items():
             write_samples(folder / f"{name}.jsonl", some)
         write_table(folder, "table1-statistics", table, "Table 1: what the benchmark holds")
@@ -157,5 +158,6 @@ def _text(results: JsonObject, out: Path) -> str:
         f"answers rejected, by the samples that met them: {_counted(results['rejected_answers'])}",
         f"left out: {_counted(results['left_out'])}",
         f"written to {out}",
+        report_line(out),
     ]
     return "\n".join([*lines, ""])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from deep._files import JsonObject, check_replaceable, whole_folder, write_results
+from deep._files import JsonObject, check_replaceable, write_results
 from deep.asking import Entry, ProgramId
 from deep.console import check_models, named, print_result
 from deep.evaluate import markdown, printed_text
@@ -20,6 +20,7 @@ from deep.experiments.probe._observe import Observed, direct_program, stage_prog
 from deep.experiments.probe._records import Sample, read_samples
 from deep.experiments.probe._report import TITLES, build_tables, write_report
 from deep.experiments.probe._run_votes import measure_votes
+from deep.report import report_line, reported_folder
 
 
 def data_file(data: Path, split: str) -> Path:
@@ -49,7 +50,7 @@ def evaluate(args: argparse.Namespace) -> int:
     }
     results = _results(args, matcher, samples, found)
     tables = build_tables(found)
-    with whole_folder(args.out) as folder:
+    with reported_folder(args.out) as folder:
         write_report(tables, folder)
         write_results(folder, results)
     print_result(results, [_text(tables, matcher, args.out)], as_json=args.json)
@@ -135,4 +136,4 @@ def _text(tables: Mapping[str, pd.DataFrame], matcher: Matcher, out: Path) -> st
         lines += [TITLES[name], "", *markdown(table), ""]
     lines += printed_text("probe", tables)
     lines += [f"claims compared by {matcher.name}"] if matcher.name else []
-    return "\n".join([*lines, f"written to {out}", ""])
+    return "\n".join([*lines, f"written to {out}", report_line(out), ""])

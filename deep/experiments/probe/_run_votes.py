@@ -3,13 +3,14 @@
 import argparse
 from collections.abc import Iterator, Sequence
 
-from deep._files import check_replaceable, whole_folder, write_results
+from deep._files import check_replaceable, write_results
 from deep.console import print_result
 from deep.datasets import read_votes
 from deep.evaluate import Row, framed, markdown, records, write_table
 from deep.exceptions import ExitStatus, InputError
 from deep.experiments.probe._records import COMPLEXITIES, TASKS, Sample
 from deep.records import ABSTAIN, VoteMatrix
+from deep.report import report_line, reported_folder
 
 TITLE = "Responses that each voter calls inconsistent, by task and complexity"
 
@@ -19,10 +20,10 @@ def measure_votes(args: argparse.Namespace, samples: Sequence[Sample]) -> int:
     check_replaceable(args.out)
     table = voter_table(read_votes(args.votes), samples)
     results = {"schema_version": 1, "samples": len(samples), "voters": records(table)}
-    with whole_folder(args.out) as folder:
+    with reported_folder(args.out) as folder:
         write_table(folder, "voters", table, TITLE)
         write_results(folder, results)
-    text = "\n".join([TITLE, "", *markdown(table), "", f"written to {args.out}", ""])
+    text = "\n".join([TITLE, "", *markdown(table), "", f"written to {args.out}", report_line(args.out), ""])
     print_result(results, [text], as_json=args.json)
     return ExitStatus.DONE
 

@@ -4,7 +4,8 @@ import argparse
 import time
 from pathlib import Path
 
-from deep._files import check_replaceable, whole_folder, write_results
+from deep import report
+from deep._files import check_replaceable, write_results
 from deep.console import (
     SEVERAL,
     CommandParser,
@@ -65,9 +66,9 @@ def run(args: argparse.Namespace) -> int:
             results = {"votes": args.votes, "scores": args.scores, **results}
     shared = {"schema_version": SCHEMA_VERSION, "simulated": args.simulated, "seed": args.seed}
     results = {**shared, **results, "seconds": round(time.perf_counter() - started, 1)}
-    with whole_folder(args.out) as folder:
+    with report.reported_folder(args.out) as folder:
         write_results(folder, results)
         (folder / "results.md").write_text(text, encoding="utf-8")
     end = f"\n{results['seconds']:.0f} s. Everything is in {args.out}"
-    print_result(results, [f"{text}{end}"], as_json=args.json)
+    print_result(results, [f"{text}{end}", report.report_line(args.out)], as_json=args.json)
     return ExitStatus.DONE

@@ -1,0 +1,5 @@
+from ._write import REPORT as REPORT
+from ._write import report_line as report_line
+from ._write import reported_folder as reported_folder
+from ._write import standard_place as standard_place
+from ._write import write_report as write_report

@@ -1,0 +1,134 @@
+"""What a report is made of: a run, a model, votes, and what P(consistent) of each item is."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from deep._checks import Floats, Mask
+from deep._files import JsonObject
+from deep.datasets import Failures
+from deep.exceptions import InputError
+from deep.model import Model, PriorEstimate, fit
+from deep.records import ABSTAIN, VoteMatrix
+
+N_BINS = 8
+"""Bins of the calibration error where no run says otherwise."""
+
+BY_VOTES = (
+    "P(consistent) is that of `deep fit` without any label: how often the judges agree is all it knows. Labels, where "
+    "there are some, did not enter it, and so can contradict it."
+)
+BY_SHARE = "P(consistent) is the share of the votes that say so: these votes are too few to learn more from them."
+BY_MODEL = "P(consistent) is that of the model, each dataset at its estimated share of consistent items."
+BY_RUN = "P(consistent) of every item comes from fits that never saw its dataset."
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredVotes:
+    """Items with their votes and P(consistent).
+
+    Parameters
+    ----------
+    votes : VoteMatrix
+        Without voters where a run kept none.
+    p, low, high : ndarray of float, shape (n_items,)
+        P and its 90 % interval; the bounds are nan where there is none.
+    before : ndarray of float, shape (n_items,)
+        P before calibration.
+    decided : ndarray of bool, shape (n_items,)
+        Called consistent, both kinds of error counting the same.
+    how : str
+        A sentence on where P comes from.
+    priors : dict of str to PriorEstimate
+        By dataset.
+    """
+
+    votes: VoteMatrix
+    p: Floats
+    low: Floats
+    high: Floats
+    before: Floats
+    decided: Mask
+    how: str
+    priors: dict[str, PriorEstimate] = field(default_factory=dict)
+
+    @property
+    def labeled(self) -> Mask:
+        """Return which items have a label."""
+        return np.asarray(self.votes.labels >= 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Material:
+    """All that the chapters of a report are written from.
+
+    Parameters
+    ----------
+    title : str
+    about : tuple of str
+        Sentences on the sources.
+    runs : tuple of dict
+        As `deep loo` writes them; docs/results-schema.md describes every key.
+    model : Model, optional
+    scored : ScoredVotes, optional
+    failures : tuple of Failures
+    simulated : bool
+        The votes are.
+    """
+
+    title: str
+    about: tuple[str, ...] = ()
+    runs: tuple[JsonObject, ...] = ()
+    model: Model | None = None
+    scored: ScoredVotes | None = None
+    failures: tuple[Failures, ...] = ()
+    simulated: bool = False
+
+    @property
+    def n_bins(self) -> int:
+        """Return the number of bins of the calibration error."""
+        return int(self.runs[0]["settings"]["n_bins"]) if self.runs else N_BINS
+
+
+def score_by(model: Model, votes: VoteMatrix, how: str) -> ScoredVotes:
+    """Return votes with P by a model, each dataset scored by itself; soft scores that the model knows are missing."""
+    n = len(votes.labels)
+    columns = {name: np.full(n, np.nan) for name in ("p", "low", "high", "before")}
+    decided, priors = np.zeros(n, dtype=bool), {}
+    for name in votes.dataset_names:
+        rows = np.flatnonzero(votes.datasets == name)
+        part = votes.rows(rows)
+        soft = np.full((len(rows), len(model.score_names)), np.nan) if model.score_names else None
+        found = model.scores_of(part, scores=soft, allow_mismatch=True, allow_missing=True)
+        raw = model.uncalibrated(model.select(part, allow_mismatch=True, allow_missing=True))
+        columns["p"][rows], decided[rows] = found.p_consistent, found.decisions
+        columns["low"][rows], columns["high"][rows] = found.interval()
+        columns["before"][rows] = found.p_uniform if raw is None else raw
+        priors[name] = found.prior
+    return ScoredVotes(votes, **columns, decided=decided, how=how, priors=priors)
+
+
+def score_by_votes(votes: VoteMatrix) -> ScoredVotes:
+    """Return votes with the P that they give without any label; where too few, with the share that says consistent."""
+    share = vote_share(votes.votes)
+    try:
+        model = fit(replace(votes, labels=np.full(len(votes.labels), ABSTAIN)))
+    except InputError:
+        unknown = np.full(len(share), np.nan)
+        return ScoredVotes(votes, share, unknown, unknown, share, share >= 0.5, BY_SHARE)
+    return replace(score_by(model, votes, BY_VOTES), before=share)
+
+
+def vote_share(votes: npt.NDArray[np.int8]) -> Floats:
+    """Return the share of the votes cast that say consistent, shape (n_items,); a half where there is none."""
+    cast = (votes != ABSTAIN).sum(axis=1)
+    yes = (votes == 1).sum(axis=1)
+    share: Floats = np.divide(yes, cast, out=np.full(len(votes), 0.5), where=cast > 0)
+    return share
+
+
+def dataset_rows(votes: VoteMatrix) -> Sequence[tuple[str, npt.NDArray[np.intp]]]:
+    """Return the rows of every dataset."""
+    return [(name, np.flatnonzero(votes.datasets == name)) for name in votes.dataset_names]

@@ -1,0 +1,164 @@
+"""The sources of a report, told apart and read: the folder of a run, a model file, tables of votes."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from deep._files import MARKER, JsonObject, read_bytes
+from deep.datasets import join_labels, read_labels, read_reasons, read_votes
+from deep.evaluate import votes_for
+from deep.exceptions import InputError
+from deep.model import PriorEstimate, load
+from deep.records import ABSTAIN, VoteMatrix
+from deep.report._material import BY_MODEL, BY_RUN, Material, ScoredVotes, score_by, score_by_votes
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SIMULATED = "simulated"
+LARGEST_RESULTS = 1 << 30
+DECISION = "(decision of the run)"
+"""Stands for the voters of a run that kept no votes."""
+
+VOTES = "votes.parquet"
+"""The votes on what a run held out, in its folder."""
+
+
+def read_material(sources: Sequence[str | Path], labels: Sequence[str] = ()) -> Material:
+    """Read what a report is made of.
+
+    Parameters
+    ----------
+    sources : sequence of path
+        At most one folder of a run or one model file; the others are tables of votes.
+    labels : sequence of str
+        Tables of labels, which add to those beside the votes.
+
+    Raises
+    ------
+    InputError
+        There is nothing, or several runs or models, or a file cannot be used.
+    """
+    paths = [Path(source) for source in sources]
+    runs = [path for path in paths if path.is_dir()]
+    models = [path for path in paths if path.suffix.lower() == ".json" and not path.is_dir()]
+    tables = [str(path) for path in paths if path not in runs and path not in models]
+    if len(runs) + len(models) > 1 or not paths:
+        raise InputError(
+            f"`RUN|MODEL|VOTES` must hold at most one run or model, and tables of votes. Got {len(runs)} runs and "
+            f"{len(models)} models."
+        )
+    if runs:
+        return _of_run(runs[0], tables, labels)
+    return _of_model(models[0], tables, labels) if models else _of_votes(tables, labels)
+
+
+def read_results(folder: Path) -> JsonObject:
+    """Return the results of a run.
+
+    Raises
+    ------
+    InputError
+        The folder holds none, or they cannot be read.
+    """
+    path = folder / MARKER
+    if not path.is_file():
+        raise InputError(f"`RUN` must be a folder that holds {MARKER}. Got {str(folder)!r}, which has none.")
+    try:
+        found = json.loads(read_bytes(path, "RUN", LARGEST_RESULTS))
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"`RUN` must hold {MARKER} as JSON. Got {error} in {str(path)!r}.") from None
+    if not isinstance(found, dict):
+        raise InputError(f"`RUN` must hold {MARKER} as an object. Got another value in {str(path)!r}.")
+    return found
+
+
+def _labeled(votes: VoteMatrix, labels: Sequence[str]) -> VoteMatrix:
+    return join_labels(votes, read_labels(labels)) if labels else votes
+
+
+def _of_votes(tables: Sequence[str], labels: Sequence[str]) -> Material:
+    votes = _labeled(read_votes(tables), labels)
+    names = ", ".join(Path(table).name for table in tables)
+    return Material(f"Votes: {names}", scored=score_by_votes(votes), failures=tuple(read_reasons(tables, votes)))
+
+
+def _of_model(path: Path, tables: Sequence[str], labels: Sequence[str]) -> Material:
+    model = load(path)
+    material = Material(f"Model: {path.name}", model=model, simulated=_is_simulated(model.report))
+    if not tables:
+        return material
+    votes = _labeled(votes_for(model, tables), labels)
+    scored = score_by(model, votes, BY_MODEL)
+    return replace(material, scored=scored, failures=tuple(read_reasons(tables, votes)))
+
+
+def _is_simulated(report: object) -> bool:
+    provenance = report.get("provenance") if isinstance(report, dict) else None
+    return isinstance(provenance, dict) and provenance.get("votes") == SIMULATED
+
+
+def _of_run(folder: Path, tables: Sequence[str], labels: Sequence[str]) -> Material:
+    results = read_results(folder)
+    runs = runs_of(results)
+    title = f"Run: {folder.resolve().name}"
+    if not runs:
+        return Material(title, simulated=results.get("simulated") is True)
+    simulated = results.get("votes") == SIMULATED
+    scores = folder / "scores.parquet"
+    scored = _scored_run(scores, _run_votes(folder, tables), runs, labels) if scores.is_file() else None
+    return Material(title, runs=tuple(runs), scored=scored, simulated=simulated)
+
+
+def runs_of(results: JsonObject) -> list[JsonObject]:
+    """Return the held-out datasets of a result; none where it is of another study."""
+    runs = results.get("runs", [results])
+    whole = isinstance(runs, list) and all(isinstance(run, dict) and "recommended" in run for run in runs)
+    return runs if whole else []
+
+
+def _run_votes(folder: Path, tables: Sequence[str]) -> VoteMatrix | None:
+    given = tables or [str(path) for path in (folder / VOTES,) if path.is_file()]
+    return read_votes(list(given)) if given else None
+
+
+def _scored_run(path: Path, votes: VoteMatrix | None, runs: list[JsonObject], labels: Sequence[str]) -> ScoredVotes:
+    import pandas as pd
+
+    try:
+        frame = pd.read_parquet(path)
+        matrix = _labeled(_votes_on(frame, votes), labels)
+        uniform = frame["p_uniform"].to_numpy(dtype=np.float64)
+        names = {"p": "p_consistent", "low": "p_low", "high": "p_high", "before": "p_uncalibrated"}
+        columns = {name: frame[column].to_numpy(dtype=np.float64) for name, column in names.items()}
+    except (KeyError, OSError, TypeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"`RUN` must hold the scores that deep wrote. Got {error} in {str(path)!r}.") from None
+    priors = {run["test"]: _prior_of(run["recommended"]) for run in runs if "prior" in run["recommended"]}
+    return ScoredVotes(matrix, **columns, decided=uniform >= 0.5, how=BY_RUN, priors=priors)
+
+
+def _prior_of(recommended: JsonObject) -> PriorEstimate:
+    prior = recommended["prior"]
+    low, high = prior["interval"]
+    return PriorEstimate(prior["estimate"], low, high, prior["warning"])
+
+
+def _votes_on(frame: "pd.DataFrame", votes: VoteMatrix | None) -> VoteMatrix:
+    """Return the votes on the items of a run, in its order; where it kept none, its own decisions in their place."""
+    labels = frame["label"].fillna(-1).to_numpy(dtype=np.int8)
+    keys = list(zip(frame["dataset"].astype(str), frame["item_id"].astype(str), strict=True))
+    datasets, items = [dataset for dataset, _ in keys], [item for _, item in keys]
+    if votes is None:
+        decided = frame["p_uniform"].to_numpy(dtype=np.float64) >= 0.5
+        return VoteMatrix(decided[:, None].astype(np.int8), items, [DECISION], datasets, labels)
+    at = {key: row for row, key in enumerate(zip(votes.datasets, votes.example_ids, strict=True))}
+    rows = np.array([at.get(key, -1) for key in keys], dtype=np.intp)
+    cast = np.where((rows >= 0)[:, None], votes.votes[rows], ABSTAIN)
+    documents = None if votes.document_ids is None or (rows < 0).any() else votes.document_ids[rows]
+    return VoteMatrix(cast, items, votes.voter_names, datasets, labels, documents)

@@ -1,0 +1,92 @@
+"""The chapter on trust: what drift tests of the votes, and the canary of the labels, say of a model."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from deep.evaluate import Target, canary_report, drift_report
+from deep.exceptions import InputError
+from deep.model import STATISTICS, Model
+from deep.report._material import Material, ScoredVotes, dataset_rows
+from deep.report._page import Chapter, DataTable, decimal, percent
+
+TITLE = "Drift and canary"
+NEEDS_BOTH = (
+    "Drift compares votes with those that a model was fitted on, and the canary tests labels against its P: "
+    "`deep report model.json votes.parquet --labels labels.csv` shows both."
+)
+
+
+def watch_chapter(material: Material) -> Chapter:
+    """Return the chapter."""
+    model, scored = material.model, material.scored
+    if model is None or scored is None:
+        return Chapter("watch", TITLE, [NEEDS_BOTH])
+    says, parts = _drift(model, scored, material)
+    rows = list(_canaries(model, scored))
+    if rows:
+        parts.append(DataTable("Canary: do labels agree with the model's P?", rows))
+    else:
+        says.append("There are no labels for the canary.")
+    return Chapter("watch", TITLE, says, parts)
+
+
+def _drift(model: Model, scored: ScoredVotes, material: Material) -> tuple[list[str], list[DataTable]]:
+    try:
+        found = drift_report(model, scored.votes, material.failures)
+    except InputError as error:
+        return [f"Drift was not tested: {error}"], []
+    verdict = f"Moved: {', '.join(found.moved)}." if found.stale else "Nothing moved beyond chance."
+    says = [f"{found.n:,} new rows beside those of {len(found.training_datasets)} training datasets. {verdict}"]
+    if len(found.training_datasets) >= 3:
+        alarms = ", ".join(found.false_alarms_on_training) or "none"
+        says.append(f"Training datasets that would be called moved beside the others: {alarms}.")
+    renamed = found.other_version_or_model
+    says += [f"{name}: the votes are of another version or LLM, {now}." for name, now in renamed.items()]
+    rows = [
+        {
+            "judge": row.judge,
+            "statistic": STATISTICS[row.statistic],
+            "now": decimal(None if np.isnan(row.now) else row.now),
+            "expected": f"{row.low:.3f} to {row.high:.3f}",
+            "p": f"{row.p:.2g}",
+            "moved": "yes" if row.moved else "",
+        }
+        for row in found.statistics
+    ]
+    return says, [DataTable("Drift: each statistic now, and as expected by the training datasets", rows)]
+
+
+def _canaries(model: Model, scored: ScoredVotes) -> Iterator[dict[str, str]]:
+    votes = scored.votes
+    for name, rows in dataset_rows(votes):
+        part = votes.rows(rows)
+        if not (part.labels >= 0).any():
+            continue
+        soft = np.full((len(rows), len(model.score_names)), np.nan) if model.score_names else None
+        try:
+            found = canary_report(model, Target(part, soft))
+        except InputError as error:
+            yield _row(name, verdict=str(error))
+            continue
+        yield _row(
+            name,
+            labels=f"{found['n_labels']:,}",
+            observed=percent(float(str(found["observed"]))),
+            expected=percent(float(str(found["expected"]))),
+            p=f"{found['p_value']:.2g}",
+            verdict="DISAGREE with the model" if found["flagged"] else "do not disagree",
+        )
+
+
+def _row(
+    name: str, *, verdict: str, labels: str = "", observed: str = "", expected: str = "", p: str = ""
+) -> dict[str, str]:
+    return {
+        "dataset": name,
+        "labels": labels,
+        "consistent, %": observed,
+        "expected, %": expected,
+        "p": p,
+        "the labels": verdict,
+    }

@@ -1,0 +1,121 @@
+"""A report written: of any sources by `deep report`, and of its own folder by every study."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from deep._files import check_out, whole_folder
+from deep.report._headline import headline_chapter
+from deep.report._items import MOST_ITEMS, Shown, item_columns, order_of
+from deep.report._material import Material
+from deep.report._methods import methods_chapter, methods_of
+from deep.report._page import Chapter, Page, write_page
+from deep.report._panel import panel_chapter
+from deep.report._prior import prior_chapter
+from deep.report._reliability import reliability_chapter
+from deep.report._sources import read_material
+from deep.report._study import study_chapters
+from deep.report._watch import watch_chapter
+
+REPORT = "report.html"
+"""The report of a run, in its folder."""
+
+
+def standard_place(sources: Sequence[str]) -> Path:
+    """Return where a report is written unless a user says otherwise: in the folder of the run, else here."""
+    return next((Path(source) for source in sources if Path(source).is_dir()), Path()) / REPORT
+
+
+def write_report(sources: Sequence[str | Path], out: str | Path, *, labels: Sequence[str] = ()) -> Path:
+    r"""Write one HTML file that shows a run, a model or votes, and loads nothing from outside.
+
+    Parameters
+    ----------
+    sources : sequence of path
+        The folder of a run, or a model file, or neither, and tables of votes.
+    out : path
+        Ends in .html.
+    labels : sequence of str, optional
+        Tables of labels, which add to those beside the votes.
+
+    Returns
+    -------
+    Path
+        `out`.
+
+    Raises
+    ------
+    InputError
+        A source cannot be used, or `out` cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from deep.report import write_report
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     table = Path(folder, "votes.csv")
+    ...     _ = table.write_text("dataset,item_id,label,strict,lenient\nnews,a,1,1,1\nnews,b,0,0,1\n")
+    ...     "<h1>Votes: votes.csv</h1>" in write_report([table], Path(folder, "report.html")).read_text()
+    True
+    """
+    path = check_out(Path(out), [".html"])
+    material = read_material(sources, labels)
+    folders = [Path(source) for source in sources if Path(source).is_dir()]
+    write_page(page_of(material, folders[0] if folders and not material.runs else None), path)
+    return path
+
+
+@contextmanager
+def reported_folder(folder: Path) -> Iterator[Path]:
+    """Yield an empty folder that takes the place of `folder` if nothing goes wrong, with a report of what is in it."""
+    with whole_folder(folder) as scratch:
+        yield scratch
+        material = read_material([scratch])
+        page = page_of(material, None if material.runs else scratch, title=f"Run: {folder.name}")
+        write_page(page, scratch / REPORT)
+
+
+def report_line(folder: Path) -> str:
+    """Return the last line of a study.
+
+    Examples
+    --------
+    >>> from deep.report import report_line
+    >>> print(report_line(Path("runs/fect")))
+    report: open runs/fect/report.html
+    """
+    return f"report: open {(folder / REPORT).as_posix()}"
+
+
+def page_of(material: Material, study: Path | None = None, *, title: str | None = None) -> Page:
+    """Return the report of some material; of a study that is no hold-out, the chapters of its folder."""
+    if study is not None:
+        return Page(title or material.title, material.about, study_chapters(study))
+    methods = methods_of(material)
+    chapters = [
+        headline_chapter(material, methods),
+        reliability_chapter(material),
+        methods_chapter(methods),
+        panel_chapter(material),
+        prior_chapter(material),
+        watch_chapter(material),
+    ]
+    shown = _shown(material)
+    items = {} if shown is None or material.scored is None else item_columns(material.scored, shown.rows)
+    return Page(
+        title or material.title, material.about, [*chapters, Chapter("items", "Items", list(_says(shown)))], items
+    )
+
+
+def _shown(material: Material) -> Shown | None:
+    if material.scored is None:
+        return None
+    order = order_of(material.scored)
+    return Shown(order[:MOST_ITEMS], len(order))
+
+
+def _says(shown: Shown | None) -> Iterator[str]:
+    if shown is None:
+        yield "There are no items: give votes, or a run that keeps its scores."
+    else:
+        yield shown.says

@@ -1,0 +1,222 @@
+"use strict";
+
+// The item browser. It reads the JSON in the page, asks for nothing else, and puts every text of others into the page
+// as text, never as markup.
+
+const data = JSON.parse(document.getElementById("items-data").textContent);
+const STEP = 50;
+const VOTES = { 1: "consistent", 0: "inconsistent", "-": "no vote" };
+const LABELS = { 1: "consistent", 0: "inconsistent", "-1": "none" };
+
+function make(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name === "class") element.className = value;
+    else if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (value !== null) element.setAttribute(name, value);
+  }
+  element.append(...children.map((child) => (child instanceof Node ? child : String(child))));
+  return element;
+}
+
+const percent = (share) => (share === null ? "" : (100 * share).toFixed(1));
+const claimOf = (i) => (data.claim ? data.claim[i] : null);
+const sourceOf = (i) => (data.source && data.source[i] !== null ? data.sources[data.source[i]] : null);
+const gapOf = (i) => (data.label[i] < 0 ? -1 : Math.abs(data.p[i] - data.label[i]));
+const cast = (i) => [...data.votes[i]].filter((vote) => vote !== "-").length;
+const yes = (i) => [...data.votes[i]].filter((vote) => vote === "1").length;
+
+// The columns: a head, the text of a cell, and what it is sorted by.
+const COLUMNS = {
+  item: { head: "item", sort: (i) => data.id[i] },
+  dataset: { head: "dataset", text: (i) => data.datasets[data.dataset[i]] },
+  claim: { head: "claim", text: (i) => claimOf(i) ?? "", hidden: !data.claim },
+  p: { head: "P, %", text: (i) => percent(data.p[i]), sort: (i) => data.p[i], number: true },
+  interval: {
+    head: "90 % interval",
+    text: (i) => (data.low[i] === null ? "" : `${percent(data.low[i])} to ${percent(data.high[i])}`),
+    sort: (i) => data.high[i] - data.low[i],
+    number: true,
+  },
+  decided: { head: "called", text: (i) => LABELS[data.decided[i]] },
+  label: { head: "label", text: (i) => LABELS[data.label[i]] },
+  votes: { head: "votes for it", text: (i) => `${yes(i)} of ${cast(i)}`, sort: yes, number: true },
+  split: { head: "judges disagree, %", text: (i) => percent(data.split[i]), sort: (i) => data.split[i], number: true },
+  gap: {
+    head: "P and label apart, %",
+    text: (i) => (data.label[i] < 0 ? "" : percent(gapOf(i))),
+    sort: gapOf,
+    number: true,
+  },
+};
+
+const VIEWS = {
+  "judges disagree most": { sort: "split", down: true },
+  "P and label disagree most: likely label errors": { sort: "gap", down: true },
+  "P is least sure": { sort: "unsure", down: false },
+};
+const unsure = (i) => Math.abs(data.p[i] - 0.5);
+
+const state = { query: "", dataset: "", label: "", decided: "", judge: "", vote: "", sort: "split", down: true, shown: STEP };
+const haystack = [];
+
+function textOf(i) {
+  haystack[i] ??= [data.id[i], data.datasets[data.dataset[i]], claimOf(i), sourceOf(i)].join("\n").toLowerCase();
+  return haystack[i];
+}
+
+function fits(i) {
+  return (
+    (state.dataset === "" || data.dataset[i] === Number(state.dataset)) &&
+    (state.label === "" || data.label[i] === Number(state.label)) &&
+    (state.decided === "" || data.decided[i] === Number(state.decided)) &&
+    (state.judge === "" || state.vote === "" || data.votes[i][Number(state.judge)] === state.vote) &&
+    (state.query === "" || textOf(i).includes(state.query))
+  );
+}
+
+function found() {
+  const column = COLUMNS[state.sort];
+  const key = column ? (column.sort ?? column.text) : unsure;
+  const keys = data.id.map((_, i) => key(i));
+  const compare = (a, b) => (keys[a] < keys[b] ? -1 : keys[a] > keys[b] ? 1 : 0);
+  const rows = data.id.map((_, i) => i).filter(fits);
+  return rows.sort((a, b) => (state.down ? compare(b, a) : compare(a, b)) || a - b);
+}
+
+// A text with the passages marked; they may overlap.
+function marked(text, passages) {
+  const cuts = [...new Set([0, text.length, ...passages.flatMap((p) => [p.start, p.end])])].sort((a, b) => a - b);
+  return cuts.slice(1).map((end, at) => {
+    const start = cuts[at];
+    const piece = text.slice(start, end);
+    return passages.some((p) => p.start <= start && end <= p.end) ? make("mark", {}, piece) : piece;
+  });
+}
+
+function textBlock(i, where, title, text, passages) {
+  const shown = passages.filter((p) => p.where === where);
+  const extra = where === "source" ? { tabindex: "0", role: "region", "aria-label": `source of ${data.id[i]}` } : {};
+  return [make("h3", {}, title), make("div", { class: `text ${where}`, dir: "auto", ...extra }, ...marked(text, shown))];
+}
+
+function judgeRow(i, judge, said, pressed, choose) {
+  const passages = said?.passages ?? [];
+  const told = passages.map((p) =>
+    make("li", {}, make("bdi", {}, `${p.verdict ? `${p.verdict}: ` : ""}${p.text}`, p.about ? ` (about: ${p.about})` : "")),
+  );
+  const mark = make("button", { type: "button", "aria-pressed": String(pressed), onclick: choose }, "mark");
+  mark.setAttribute("aria-label", `mark the evidence of ${data.voters[judge]}`);
+  const vote = said?.reason ? `no vote (${said.reason})` : VOTES[data.votes[i][judge]];
+  return make(
+    "tr",
+    {},
+    make("th", { scope: "row" }, make("bdi", {}, data.voters[judge])),
+    make("td", {}, vote),
+    make("td", {}, make("div", { class: "said", dir: "auto" }, said?.rationale ?? "")),
+    make("td", {}, ...(told.length ? [make("ul", {}, ...told)] : [])),
+    make("td", {}, ...(passages.some((p) => p.where) ? [mark] : [])),
+  );
+}
+
+function detail(i) {
+  const box = make("div", {});
+  const said = data.said?.[i] ?? {};
+  const draw = (chosen) => {
+    const judges = chosen === null ? Object.keys(said) : [chosen];
+    const passages = judges.flatMap((judge) => said[judge]?.passages ?? []);
+    const parts = [];
+    if (claimOf(i) !== null) parts.push(...textBlock(i, "claim", "Claim", claimOf(i), passages));
+    if (sourceOf(i) !== null) parts.push(...textBlock(i, "source", "Source", sourceOf(i), passages));
+    const heads = ["judge", "vote", "rationale", "evidence", "in the text"];
+    const rows = data.voters.map((_, judge) =>
+      judgeRow(i, judge, said[judge], String(judge) === chosen, () => {
+        draw(String(judge) === chosen ? null : String(judge));
+        box.querySelectorAll("tbody tr")[judge].querySelector("button").focus();
+      }),
+    );
+    const head = make("tr", {}, ...heads.map((name) => make("th", { scope: "col" }, name)));
+    const table = make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows));
+    const wide = { class: "wide", tabindex: "0", role: "region", "aria-label": `votes on ${data.id[i]}` };
+    box.replaceChildren(...parts, make("h3", {}, "Votes"), make("div", wide, table));
+  };
+  draw(null);
+  return box;
+}
+
+function itemRows(i, columns) {
+  const id = `item-${i}`;
+  const below = make("tr", { id, hidden: "" }, make("td", { colspan: columns.length }));
+  const button = make("button", { type: "button", "aria-expanded": "false", "aria-controls": id }, make("bdi", {}, data.id[i]));
+  button.addEventListener("click", () => {
+    below.hidden = !below.hidden;
+    button.setAttribute("aria-expanded", String(!below.hidden));
+    if (!below.hidden && !below.firstChild.firstChild) below.firstChild.append(detail(i));
+  });
+  const cells = columns.slice(1).map(([name, column]) =>
+    make("td", { class: column.number ? "number" : name }, make("bdi", {}, column.text(i))),
+  );
+  return [make("tr", {}, make("th", { scope: "row" }, button), ...cells), below];
+}
+
+function browser(root) {
+  const columns = Object.entries(COLUMNS).filter(([, column]) => !column.hidden);
+  const status = make("p", { role: "status" });
+  const body = make("tbody");
+  const heads = columns.map(([name, column]) => {
+    const sort = () => update({ sort: name, down: state.sort === name ? !state.down : Boolean(column.number) });
+    const attributes = { scope: "col", class: column.number ? "number" : "" };
+    return make("th", attributes, make("button", { type: "button", onclick: sort }, column.head));
+  });
+  const more = make("button", { type: "button", class: "more", onclick: () => update({ shown: state.shown + STEP }) }, `Show ${STEP} more`);
+  const views = Object.entries(VIEWS).map(([name, view]) => {
+    const press = () => update(view);
+    return [make("button", { type: "button", onclick: press }, name), view];
+  });
+
+  function update(change) {
+    Object.assign(state, { shown: STEP }, change);
+    const rows = found();
+    const visible = rows.slice(0, state.shown);
+    body.replaceChildren(...visible.flatMap((i) => itemRows(i, columns)));
+    status.textContent = `${rows.length.toLocaleString("en")} of ${data.id.length.toLocaleString("en")} items; ${visible.length} shown.`;
+    more.hidden = visible.length === rows.length;
+    columns.forEach(([name], at) => {
+      const order = state.sort === name ? (state.down ? "descending" : "ascending") : "none";
+      heads[at].setAttribute("aria-sort", order);
+    });
+    views.forEach(([button, view]) => {
+      button.setAttribute("aria-pressed", String(state.sort === view.sort && state.down === view.down));
+    });
+  }
+
+  const choice = (name, label, options) => {
+    const change = (event) => update({ [name]: event.target.value });
+    const all = [["", "all"], ...options].map(([value, text]) => make("option", { value }, text));
+    return make("label", {}, label, make("select", { name, onchange: change }, ...all));
+  };
+  const numbered = (names) => names.map((name, at) => [String(at), name]);
+  const search = make("input", { type: "search", name: "query", oninput: (event) => update({ query: event.target.value.toLowerCase() }) });
+  const form = make(
+    "form",
+    { "aria-label": "filter the items", onsubmit: (event) => event.preventDefault() },
+    make("label", {}, "search", search),
+    choice("dataset", "dataset", numbered(data.datasets)),
+    choice("label", "label", Object.entries(LABELS)),
+    choice("decided", "called", [["1", LABELS[1]], ["0", LABELS[0]]]),
+    choice("judge", "judge", numbered(data.voters)),
+    choice("vote", "that judge's vote", Object.entries(VOTES)),
+    ...views.map(([button]) => button),
+  );
+  const caption = make("caption", {}, "Items; a head sorts, an item opens");
+  const table = make("table", { class: "items" }, caption, make("thead", {}, make("tr", {}, ...heads)), body);
+  const wide = make("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "items" }, table);
+  root.append(form, status, wide, more);
+  update({});
+}
+
+const root = document.getElementById("browser");
+if (root && data.id) browser(root);
+
+// Paper shows what is folded.
+window.addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((fold) => { fold.open = true; }));
