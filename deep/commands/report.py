@@ -16,7 +16,7 @@ import argparse
 from pathlib import Path
 
 from deep import report
-from deep.console import SCHEMA, SEVERAL, CommandParser, add_options, print_result
+from deep.console import SCHEMA, SEVERAL, CommandParser, add_example_options, add_options, column_map, print_result
 from deep.exceptions import ExitStatus
 
 
@@ -25,14 +25,21 @@ def add_arguments(parser: CommandParser) -> None:
     sources = "the folder of a run, or a model file, and tables of votes"
     parser.add_argument("sources", nargs="+", metavar="RUN|MODEL|VOTES", help=sources)
     parser.add_argument("--labels", **SEVERAL, metavar="FILE", help="tables of labels: dataset, item_id, label")
+    examples = "a benchmark or a file of examples, in place of what the votes remember"
+    parser.add_argument("--examples", metavar="FILE", help=examples)
+    no_text = "leave out sources, claims, rationales and evidence"
+    parser.add_argument("--no-text", action="store_true", help=no_text)
     out = "the report; default: report.html in the folder of the run, else here"
     parser.add_argument("--out", type=Path, metavar="FILE", help=out)
     add_options(parser, "json")
+    add_example_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Write and report."""
     out = args.out or report.standard_place(args.sources)
-    written = report.write_report(args.sources, out, labels=args.labels)
+    written = report.write_report(
+        args.sources, out, labels=args.labels, examples=args.examples, columns=column_map(args), texts=not args.no_text
+    )
     print_result(SCHEMA | {"report": str(written)}, [f"report: open {written}"], as_json=args.json)
     return ExitStatus.DONE

@@ -45,6 +45,7 @@ from ._read_examples import read_examples as read_examples
 from ._reasons import Failures as Failures
 from ._reasons import check_failures as check_failures
 from ._reasons import file_beside as file_beside
+from ._reasons import read_item_reasons as read_item_reasons
 from ._reasons import read_reasons as read_reasons
 from ._reasons import reasons_path as reasons_path
 from ._registry import family_of as family_of

@@ -1,7 +1,7 @@
 """The reasons of missing votes: the table that lies beside a table of votes."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
@@ -86,7 +86,7 @@ def read_reasons(paths: Sequence[str | Path], votes: VoteMatrix) -> list[Failure
     counts: dict[tuple[str, str], Counter[str]] = {}
     for path in map(reasons_path, paths):
         if path.exists():
-            for voter, dataset, reason in _rows(path):
+            for _, voter, dataset, reason in _rows(path):
                 counts.setdefault((voter, dataset), Counter())[reason] += 1
     sizes = Counter(votes.datasets.tolist())
     return [
@@ -96,7 +96,31 @@ def read_reasons(paths: Sequence[str | Path], votes: VoteMatrix) -> list[Failure
     ]
 
 
-def _rows(path: Path) -> list[tuple[str, str, str]]:
+def read_item_reasons(
+    paths: Sequence[str | Path], *, items: Collection[tuple[str, str]]
+) -> Iterator[tuple[tuple[str, str], str, str]]:
+    """Yield the item, the voter and the reason of each missing vote on some items.
+
+    Parameters
+    ----------
+    paths : sequence of str or Path
+        The tables of votes; one without reasons beside it adds nothing.
+    items : collection of (dataset, item_id)
+
+    Raises
+    ------
+    InputError
+        A file lacks a column or holds a reason outside the closed set.
+    """
+    wanted = set(items)
+    for path in map(reasons_path, paths):
+        if path.exists():
+            for item, voter, dataset, reason in _rows(path):
+                if (dataset, item) in wanted:
+                    yield (dataset, item), voter, reason
+
+
+def _rows(path: Path) -> list[tuple[str, str, str, str]]:
     from pyarrow import parquet
 
     source = open_source(path)
@@ -115,7 +139,7 @@ def _rows(path: Path) -> list[tuple[str, str, str]]:
             raise InputError(
                 f"`reason` must be one of {', '.join(allowed)}. Got {shown(reason)} at {columns['reason'].where(row)}."
             )
-    return list(zip(cells["voter"], cells["dataset"], cells["reason"], strict=True))
+    return list(zip(cells["item_id"], cells["voter"], cells["dataset"], cells["reason"], strict=True))
 
 
 def check_failures(failures: Sequence[Failures], limit: float) -> None:

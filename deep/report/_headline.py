@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from deep._files import JsonObject
 from deep.evaluate import fit_report
-from deep.report._material import Material, dataset_rows
-from deep.report._methods import Method, ours
+from deep.report._material import ReportMaterial, dataset_rows
+from deep.report._methods import MeasuredMethod, ours
 from deep.report._page import Chapter, DataTable, between, decimal, percent
 
 SIMULATED = (
@@ -15,7 +15,7 @@ SIMULATED = (
 MOST_SENTENCES = 20
 
 
-def headline_chapter(material: Material, methods: Sequence[Method]) -> Chapter:
+def headline_chapter(material: ReportMaterial, methods: Sequence[MeasuredMethod]) -> Chapter:
     """Return the chapter."""
     method = ours(methods)
     figures = [] if method is None else list(_figures(method))
@@ -26,7 +26,7 @@ def headline_chapter(material: Material, methods: Sequence[Method]) -> Chapter:
     return Chapter("headline", "The headline", says, parts, figures)
 
 
-def _figures(method: Method) -> Iterator[tuple[str, str]]:
+def _figures(method: MeasuredMethod) -> Iterator[tuple[str, str]]:
     n = len(method.by_dataset)
     over = f"mean over {n} datasets" if n > 1 else f"on {next(iter(method.by_dataset))}"
     interval = "" if method.interval is None else f", 95 % interval {between(method.interval)}"
@@ -38,7 +38,7 @@ def _figures(method: Method) -> Iterator[tuple[str, str]]:
         yield decimal(loss), "log loss; 0.693 is that of a coin"
 
 
-def _rests_on(material: Material) -> Iterator[str]:
+def _rests_on(material: ReportMaterial) -> Iterator[str]:
     if material.runs:
         yield from _of_runs(material.runs)
     elif material.model is not None:
@@ -79,7 +79,7 @@ def _of_runs(runs: Sequence[JsonObject]) -> Iterator[str]:
         yield f"and {len(said) - MOST_SENTENCES} remarks more, in results.json."
 
 
-def _of_model(material: Material) -> Iterator[str]:
+def _of_model(material: ReportMaterial) -> Iterator[str]:
     assert material.model is not None  # the caller's branch
     found = fit_report(material.model)
     yield f"The model is {found['what']}: {found['why']}."
@@ -91,7 +91,7 @@ def _of_model(material: Material) -> Iterator[str]:
     yield from [*said, *notes]
 
 
-def _by_dataset(material: Material, method: Method | None) -> Iterator[dict[str, str]]:
+def _by_dataset(material: ReportMaterial, method: MeasuredMethod | None) -> Iterator[dict[str, str]]:
     sizes = {run["test"]: run["n_test"] for run in material.runs}
     if not sizes and material.scored is not None:
         sizes = {name: len(rows) for name, rows in dataset_rows(material.scored.votes)}

@@ -1,7 +1,6 @@
 """The items of the browser: the most telling ones and a stratified sample, small enough for a page."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -12,41 +11,22 @@ from deep.report._material import ScoredVotes, vote_share
 
 Positions = npt.NDArray[np.intp]
 
-MOST_ITEMS = 8000
+MOST_ITEMS = 12_000
 """Items that a page holds."""
-
-MOST_BYTES = 1_600_000
-"""Bytes of their texts, rationales and evidence."""
 
 TELLING = 200
 """Items of each kind that are there for certain: where judges disagree most, where P and label disagree most."""
 
 
-@dataclass(frozen=True)
-class Shown:
-    """The items that a page holds.
-
-    Parameters
-    ----------
-    rows : ndarray of int
-        Which of all, in their order.
-    n : int
-        All items.
-    """
-
-    rows: Positions
-    n: int
-
-    @property
-    def says(self) -> str:
-        """Return a sentence on how they were chosen."""
-        if len(self.rows) == self.n:
-            return f"All {self.n:,} items are here."
-        return (
-            f"This page holds a SAMPLE: {len(self.rows):,} of {self.n:,} items. For certain those on which judges "
-            "disagree most and those on which P and label disagree most, among all; the others are drawn at random "
-            "within each dataset, label and decision, in proportion. Shares among these items are not those of all."
-        )
+def sample_sentence(shown: int, n: int) -> str:
+    """Return a sentence on how the items of a page were chosen."""
+    if shown == n:
+        return f"All {n:,} items are here."
+    return (
+        f"This page holds a SAMPLE: {shown:,} of {n:,} items. Those on which judges disagree most, and those on which "
+        "P and label disagree most, are here for certain; the others are drawn at random within each dataset, label and "
+        "decision, in proportion. Shares among these items are not those of all."
+    )
 
 
 def disagreement(scored: ScoredVotes) -> Floats:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -61,14 +62,12 @@ class ScoredVotes:
 
 
 @dataclass(frozen=True, eq=False)
-class Material:
+class ReportMaterial:
     """All that the chapters of a report are written from.
 
     Parameters
     ----------
     title : str
-    about : tuple of str
-        Sentences on the sources.
     runs : tuple of dict
         As `deep loo` writes them; docs/results-schema.md describes every key.
     model : Model, optional
@@ -76,15 +75,20 @@ class Material:
     failures : tuple of Failures
     simulated : bool
         The votes are.
+    tables : tuple of str
+        Tables of votes, beside which texts and rationales are looked for.
+    folder : Path, optional
+        Of the run: its own tables and pictures are shown too.
     """
 
     title: str
-    about: tuple[str, ...] = ()
     runs: tuple[JsonObject, ...] = ()
     model: Model | None = None
     scored: ScoredVotes | None = None
     failures: tuple[Failures, ...] = ()
     simulated: bool = False
+    tables: tuple[str, ...] = ()
+    folder: Path | None = None
 
     @property
     def n_bins(self) -> int:

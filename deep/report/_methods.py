@@ -9,7 +9,7 @@ from deep._files import JsonObject
 from deep.evaluate import COLORS, IntervalRow, decision_metrics, draw_intervals, mean_interval, method_rows
 from deep.model import Model
 from deep.records import ABSTAIN
-from deep.report._material import Material, ScoredVotes, dataset_rows, vote_share
+from deep.report._material import ReportMaterial, ScoredVotes, dataset_rows, vote_share
 from deep.report._page import Chapter, DataTable, Picture, between, decimal, percent
 from deep.report._svg import inline_svg
 
@@ -23,7 +23,7 @@ LONGEST = 48
 
 
 @dataclass(frozen=True)
-class Method:
+class MeasuredMethod:
     """One way to decide, measured on labeled datasets.
 
     Parameters
@@ -55,7 +55,7 @@ class Method:
         return [max(low, 0.0), min(high, 1.0)]
 
 
-def methods_of(material: Material) -> list[Method]:
+def methods_of(material: ReportMaterial) -> list[MeasuredMethod]:
     """Return the methods, best first; `ours` is P(consistent) of this report."""
     if material.runs:
         found = _of_runs(material.runs)
@@ -66,12 +66,12 @@ def methods_of(material: Material) -> list[Method]:
     return sorted(found, key=lambda method: -(method.mean("balanced_accuracy") or 0.0))
 
 
-def ours(methods: Sequence[Method]) -> Method | None:
+def ours(methods: Sequence[MeasuredMethod]) -> MeasuredMethod | None:
     """Return the method that a report is about."""
     return next((method for method in methods if method.kind == "ours"), None)
 
 
-def _of_runs(runs: Sequence[JsonObject]) -> list[Method]:
+def _of_runs(runs: Sequence[JsonObject]) -> list[MeasuredMethod]:
     """Return the methods that every labeled run has."""
     kinds: dict[str, str] = {}
     rows: dict[str, dict[str, JsonObject]] = {}
@@ -83,10 +83,10 @@ def _of_runs(runs: Sequence[JsonObject]) -> list[Method]:
                 name = "best judge with its context" if name.endswith(", with context") else name
                 kinds[name] = kind
                 rows.setdefault(name, {})[run["test"]] = row
-    return [Method(name, kinds[name], by) for name, by in rows.items() if len(by) == len(labeled)]
+    return [MeasuredMethod(name, kinds[name], by) for name, by in rows.items() if len(by) == len(labeled)]
 
 
-def _of_items(scored: ScoredVotes, n_bins: int) -> list[Method]:
+def _of_items(scored: ScoredVotes, n_bins: int) -> list[MeasuredMethod]:
     """Return P(consistent), the majority vote and every judge alone, on each labeled dataset."""
     votes = scored.votes
     decisions = {
@@ -104,20 +104,24 @@ def _of_items(scored: ScoredVotes, n_bins: int) -> list[Method]:
             given = scored.p if p is None else p
             row = decision_metrics(labels, given[rows], decided[rows], n_bins=n_bins, n_boot=N_BOOT, random_state=0)
             found[name][dataset] = row if p is not None else _decision_alone(row)
-    return [Method(name, decisions[name][2], by) for name, by in found.items() if by]
+    return [MeasuredMethod(name, decisions[name][2], by) for name, by in found.items() if by]
 
 
 def _decision_alone(row: JsonObject) -> JsonObject:
     return {name: row[name] for name in ("balanced_accuracy", "balanced_accuracy_ci")}
 
 
-def _of_model(model: Model) -> list[Method]:
+def _of_model(model: Model) -> list[MeasuredMethod]:
     left_out = model.report["left_out_scores"]
     assert isinstance(left_out, dict)  # as every fit writes it
-    return [Method("the model, each dataset left out", "ours", left_out["datasets"])] if left_out["datasets"] else []
+    return (
+        [MeasuredMethod("the model, each dataset left out", "ours", left_out["datasets"])]
+        if left_out["datasets"]
+        else []
+    )
 
 
-def methods_chapter(methods: Sequence[Method]) -> Chapter:
+def methods_chapter(methods: Sequence[MeasuredMethod]) -> Chapter:
     """Return the chapter on the balanced accuracy of every method."""
     title = "Every method"
     if not methods:
@@ -135,12 +139,12 @@ def methods_chapter(methods: Sequence[Method]) -> Chapter:
     return Chapter("methods", title, says, parts)
 
 
-def _over(method: Method) -> str:
+def _over(method: MeasuredMethod) -> str:
     names = list(method.by_dataset)
     return f"mean over {len(names)} datasets" if len(names) > 1 else f"on {names[0]}"
 
 
-def _row(method: Method) -> dict[str, str]:
+def _row(method: MeasuredMethod) -> dict[str, str]:
     return {
         "method": method.name,
         "balanced accuracy, %": percent(method.mean("balanced_accuracy")),

@@ -123,7 +123,7 @@ class Page:
 
 
 def page_html(page: Page) -> str:
-    """Return a report as HTML: style, script and data are in it, and its policy forbids to load or run anything else."""
+    """Return a report as HTML; a policy in it forbids to load anything, or to run anything but its own script."""
     script = _asset("report.js")
     digest = base64.b64encode(sha256(script.encode()).digest()).decode()
     template = _environment().get_template("report.html.jinja")

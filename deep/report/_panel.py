@@ -12,7 +12,7 @@ from deep.evaluate import draw_error_correlation, panel_report
 from deep.exceptions import InputError
 from deep.features import analyze_votes, effective_votes, error_correlation
 from deep.records import VoteMatrix
-from deep.report._material import Material
+from deep.report._material import ReportMaterial
 from deep.report._page import Chapter, DataTable, Picture, between, percent
 from deep.report._svg import inline_svg
 
@@ -23,7 +23,7 @@ MOST_DRAWN = 40
 LONGEST = 32
 
 
-def panel_chapter(material: Material) -> Chapter:
+def panel_chapter(material: ReportMaterial) -> Chapter:
     """Return the chapter."""
     scored = material.scored
     if scored is not None and scored.votes.shape[1] > 1:
@@ -87,7 +87,10 @@ def _missing(failures: Sequence[Failures]) -> Iterator[dict[str, str]]:
 def _correlation(names: Sequence[str], values: Sequence[Sequence[float]]) -> DataTable | Picture:
     caption = "Correlation of the judges' errors: 1 errs on the same items, 0 on unrelated ones"
     rows = [
-        {"judge": name, **{f"{i}. {other}": f"{value:.2f}" for i, (other, value) in enumerate(zip(names, row, strict=True), 1)}}
+        {
+            "judge": name,
+            **{f"{i}. {other}": f"{value:.2f}" for i, (other, value) in enumerate(zip(names, row, strict=True), 1)},
+        }
         for name, row in zip(names, values, strict=True)
     ]
     table = DataTable(caption, rows, folded=True)
@@ -98,7 +101,7 @@ def _correlation(names: Sequence[str], values: Sequence[Sequence[float]]) -> Dat
 
 
 def _added(votes: VoteMatrix) -> tuple[str, list[DataTable]]:
-    """Return what each judge adds, in a sentence and a table, where there are datasets and judges to measure it on."""
+    """Return the worth of each judge, in a sentence and a table, where there are datasets and judges to measure it."""
     if votes.shape[1] > MOST_ADDED:
         return f"What each of more than {MOST_ADDED} judges adds takes longer: `deep panel` measures it.", []
     try:

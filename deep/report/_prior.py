@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from deep._odds import expit
 from deep.evaluate import IntervalRow, draw_intervals
 from deep.model import LearnedPrior, Model, PriorEstimate
-from deep.report._material import Material, dataset_rows
+from deep.report._material import ReportMaterial, dataset_rows
 from deep.report._page import Chapter, DataTable, Picture, between, percent
 from deep.report._svg import inline_svg
 
@@ -20,7 +20,7 @@ MOST_DRAWN = 60
 LONGEST = 48
 
 
-def prior_chapter(material: Material) -> Chapter:
+def prior_chapter(material: ReportMaterial) -> Chapter:
     """Return the chapter."""
     priors = {} if material.scored is None else material.scored.priors
     says = [LEARNED] if _is_learned(material) else []
@@ -40,7 +40,7 @@ def prior_chapter(material: Material) -> Chapter:
     return Chapter("prior", TITLE, says, [*parts, Picture(inline_svg(figure, "prior", CAPTION), CAPTION, [table])])
 
 
-def _is_learned(material: Material) -> bool:
+def _is_learned(material: ReportMaterial) -> bool:
     if material.runs:
         return all(run["recommended"].get("calibrator") == "learned-prior" for run in material.runs)
     return material.model is not None and isinstance(material.model.prior_rule, LearnedPrior)
@@ -61,7 +61,7 @@ def _training(model: Model) -> Iterator[dict[str, str]]:
             yield {"dataset": name, "consistent, %": percent(float(share)), "told without it, %": percent(float(told))}
 
 
-def _labeled_shares(material: Material) -> dict[str, float]:
+def _labeled_shares(material: ReportMaterial) -> dict[str, float]:
     assert material.scored is not None  # the caller's branch
     votes = material.scored.votes
     known = {name: votes.labels[rows] for name, rows in dataset_rows(votes)}

@@ -6,7 +6,7 @@ import numpy as np
 
 from deep._checks import Floats, Labels
 from deep.calibration import ReliabilityDisplay, ece_noise_floor, expected_calibration_error, plot_reliability
-from deep.report._material import Material, ScoredVotes, dataset_rows
+from deep.report._material import ReportMaterial, ScoredVotes, dataset_rows
 from deep.report._page import Chapter, DataTable, Picture, between, percent
 from deep.report._svg import inline_svg
 
@@ -17,7 +17,7 @@ TITLE = "Reliability"
 CAPTION = "Share of consistent items beside the P that they were given, before and after calibration"
 
 
-def reliability_chapter(material: Material) -> Chapter:
+def reliability_chapter(material: ReportMaterial) -> Chapter:
     """Return the chapter."""
     scored = material.scored
     if scored is None or not scored.labeled.any():

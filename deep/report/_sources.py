@@ -14,7 +14,7 @@ from deep.evaluate import votes_for
 from deep.exceptions import InputError
 from deep.model import PriorEstimate, load
 from deep.records import ABSTAIN, VoteMatrix
-from deep.report._material import BY_MODEL, BY_RUN, Material, ScoredVotes, score_by, score_by_votes
+from deep.report._material import BY_MODEL, BY_RUN, ReportMaterial, ScoredVotes, score_by, score_by_votes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,7 +28,7 @@ VOTES = "votes.parquet"
 """The votes on what a run held out, in its folder."""
 
 
-def read_material(sources: Sequence[str | Path], labels: Sequence[str] = ()) -> Material:
+def read_material(sources: Sequence[str | Path], labels: Sequence[str] = ()) -> ReportMaterial:
     """Read what a report is made of.
 
     Parameters
@@ -81,20 +81,21 @@ def _labeled(votes: VoteMatrix, labels: Sequence[str]) -> VoteMatrix:
     return join_labels(votes, read_labels(labels)) if labels else votes
 
 
-def _of_votes(tables: Sequence[str], labels: Sequence[str]) -> Material:
+def _of_votes(tables: Sequence[str], labels: Sequence[str]) -> ReportMaterial:
     votes = _labeled(read_votes(tables), labels)
     names = ", ".join(Path(table).name for table in tables)
-    return Material(f"Votes: {names}", scored=score_by_votes(votes), failures=tuple(read_reasons(tables, votes)))
+    failures = tuple(read_reasons(tables, votes))
+    return ReportMaterial(f"Votes: {names}", scored=score_by_votes(votes), failures=failures, tables=tuple(tables))
 
 
-def _of_model(path: Path, tables: Sequence[str], labels: Sequence[str]) -> Material:
+def _of_model(path: Path, tables: Sequence[str], labels: Sequence[str]) -> ReportMaterial:
     model = load(path)
-    material = Material(f"Model: {path.name}", model=model, simulated=_is_simulated(model.report))
+    material = ReportMaterial(f"Model: {path.name}", model=model, simulated=_is_simulated(model.report))
     if not tables:
         return material
     votes = _labeled(votes_for(model, tables), labels)
     scored = score_by(model, votes, BY_MODEL)
-    return replace(material, scored=scored, failures=tuple(read_reasons(tables, votes)))
+    return replace(material, scored=scored, failures=tuple(read_reasons(tables, votes)), tables=tuple(tables))
 
 
 def _is_simulated(report: object) -> bool:
@@ -102,16 +103,18 @@ def _is_simulated(report: object) -> bool:
     return isinstance(provenance, dict) and provenance.get("votes") == SIMULATED
 
 
-def _of_run(folder: Path, tables: Sequence[str], labels: Sequence[str]) -> Material:
+def _of_run(folder: Path, tables: Sequence[str], labels: Sequence[str]) -> ReportMaterial:
     results = read_results(folder)
     runs = runs_of(results)
     title = f"Run: {folder.resolve().name}"
     if not runs:
-        return Material(title, simulated=results.get("simulated") is True)
+        return ReportMaterial(title, simulated=results.get("simulated") is True, folder=folder)
     simulated = results.get("votes") == SIMULATED
     scores = folder / "scores.parquet"
     scored = _scored_run(scores, _run_votes(folder, tables), runs, labels) if scores.is_file() else None
-    return Material(title, runs=tuple(runs), scored=scored, simulated=simulated)
+    said = results.get("votes")
+    beside = tables or [path for path in (said if isinstance(said, list) else []) if Path(path).is_file()]
+    return ReportMaterial(title, tuple(runs), scored=scored, simulated=simulated, tables=tuple(beside), folder=folder)
 
 
 def runs_of(results: JsonObject) -> list[JsonObject]:

@@ -1,4 +1,4 @@
-"""The chapters of a study that is no hold-out: its own texts and pictures, as they lie in the folder."""
+"""The chapters of a study's own texts and pictures, as they lie in its folder."""
 
 import base64
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ LARGEST_PICTURE = 400_000
 
 
 def study_chapters(folder: Path) -> list[Chapter]:
-    """Return the chapters of what a study wrote: Markdown, pictures with the tables of their names, nothing else."""
+    """Return the chapters of what lies in a folder: Markdown, and pictures with the tables of their names."""
     chapters = []
     texts = [Prose(_markdown(path)) for path in _files(folder, "*.md")]
     if texts:
@@ -29,7 +29,7 @@ def study_chapters(folder: Path) -> list[Chapter]:
 
 
 def _files(folder: Path, pattern: str) -> Iterator[Path]:
-    yield from sorted(path for path in folder.rglob(pattern) if path.is_file())[:MOST_FILES]
+    yield from sorted(path for path in folder.glob(pattern) if path.is_file())[:MOST_FILES]
 
 
 def _markdown(path: Path) -> str:

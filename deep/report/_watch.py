@@ -7,7 +7,7 @@ import numpy as np
 from deep.evaluate import Target, canary_report, drift_report
 from deep.exceptions import InputError
 from deep.model import STATISTICS, Model
-from deep.report._material import Material, ScoredVotes, dataset_rows
+from deep.report._material import ReportMaterial, ScoredVotes, dataset_rows
 from deep.report._page import Chapter, DataTable, decimal, percent
 
 TITLE = "Drift and canary"
@@ -17,7 +17,7 @@ NEEDS_BOTH = (
 )
 
 
-def watch_chapter(material: Material) -> Chapter:
+def watch_chapter(material: ReportMaterial) -> Chapter:
     """Return the chapter."""
     model, scored = material.model, material.scored
     if model is None or scored is None:
@@ -31,7 +31,7 @@ def watch_chapter(material: Material) -> Chapter:
     return Chapter("watch", TITLE, says, parts)
 
 
-def _drift(model: Model, scored: ScoredVotes, material: Material) -> tuple[list[str], list[DataTable]]:
+def _drift(model: Model, scored: ScoredVotes, material: ReportMaterial) -> tuple[list[str], list[DataTable]]:
     try:
         found = drift_report(model, scored.votes, material.failures)
     except InputError as error:

@@ -1,13 +1,14 @@
 """A report written: of any sources by `deep report`, and of its own folder by every study."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from deep._files import check_out, whole_folder
 from deep.report._headline import headline_chapter
-from deep.report._items import MOST_ITEMS, Shown, item_columns, order_of
-from deep.report._material import Material
+from deep.report._items import order_of, sample_sentence
+from deep.report._material import ReportMaterial
 from deep.report._methods import methods_chapter, methods_of
 from deep.report._page import Chapter, Page, write_page
 from deep.report._panel import panel_chapter
@@ -15,6 +16,7 @@ from deep.report._prior import prior_chapter
 from deep.report._reliability import reliability_chapter
 from deep.report._sources import read_material
 from deep.report._study import study_chapters
+from deep.report._texts import TextChoice, items_with_texts
 from deep.report._watch import watch_chapter
 
 REPORT = "report.html"
@@ -26,7 +28,15 @@ def standard_place(sources: Sequence[str]) -> Path:
     return next((Path(source) for source in sources if Path(source).is_dir()), Path()) / REPORT
 
 
-def write_report(sources: Sequence[str | Path], out: str | Path, *, labels: Sequence[str] = ()) -> Path:
+def write_report(
+    sources: Sequence[str | Path],
+    out: str | Path,
+    *,
+    labels: Sequence[str] = (),
+    examples: str | Path | None = None,
+    columns: Mapping[str, str] | None = None,
+    texts: bool = True,
+) -> Path:
     r"""Write one HTML file that shows a run, a model or votes, and loads nothing from outside.
 
     Parameters
@@ -37,6 +47,12 @@ def write_report(sources: Sequence[str | Path], out: str | Path, *, labels: Sequ
         Ends in .html.
     labels : sequence of str, optional
         Tables of labels, which add to those beside the votes.
+    examples : path, optional
+        A benchmark or a file of examples, in place of what the tables of votes remember.
+    columns : mapping of str to str, optional
+        Field to column of `examples`.
+    texts : bool, default=True
+        False for a report without sources, claims, rationales and evidence.
 
     Returns
     -------
@@ -60,8 +76,7 @@ def write_report(sources: Sequence[str | Path], out: str | Path, *, labels: Sequ
     """
     path = check_out(Path(out), [".html"])
     material = read_material(sources, labels)
-    folders = [Path(source) for source in sources if Path(source).is_dir()]
-    write_page(page_of(material, folders[0] if folders and not material.runs else None), path)
+    write_page(page_of(material, TextChoice(examples, columns, texts)), path)
     return path
 
 
@@ -70,9 +85,8 @@ def reported_folder(folder: Path) -> Iterator[Path]:
     """Yield an empty folder that takes the place of `folder` if nothing goes wrong, with a report of what is in it."""
     with whole_folder(folder) as scratch:
         yield scratch
-        material = read_material([scratch])
-        page = page_of(material, None if material.runs else scratch, title=f"Run: {folder.name}")
-        write_page(page, scratch / REPORT)
+        material = replace(read_material([scratch]), title=f"Run: {folder.name}")
+        write_page(page_of(material, TextChoice()), scratch / REPORT)
 
 
 def report_line(folder: Path) -> str:
@@ -87,10 +101,11 @@ def report_line(folder: Path) -> str:
     return f"report: open {(folder / REPORT).as_posix()}"
 
 
-def page_of(material: Material, study: Path | None = None, *, title: str | None = None) -> Page:
-    """Return the report of some material; of a study that is no hold-out, the chapters of its folder."""
-    if study is not None:
-        return Page(title or material.title, material.about, study_chapters(study))
+def page_of(material: ReportMaterial, choice: TextChoice) -> Page:
+    """Return the report of some material; of a study that is no hold-out, its own tables and pictures alone."""
+    own = [] if material.folder is None else study_chapters(material.folder)
+    if material.folder is not None and not material.runs:
+        return Page(material.title, [], own)
     methods = methods_of(material)
     chapters = [
         headline_chapter(material, methods),
@@ -99,23 +114,12 @@ def page_of(material: Material, study: Path | None = None, *, title: str | None 
         panel_chapter(material),
         prior_chapter(material),
         watch_chapter(material),
+        *own,
     ]
-    shown = _shown(material)
-    items = {} if shown is None or material.scored is None else item_columns(material.scored, shown.rows)
-    return Page(
-        title or material.title, material.about, [*chapters, Chapter("items", "Items", list(_says(shown)))], items
-    )
-
-
-def _shown(material: Material) -> Shown | None:
     if material.scored is None:
-        return None
+        says = ["There are no items: give votes, or a run that keeps its scores."]
+        return Page(material.title, ["Texts in this file: none."], [*chapters, Chapter("items", "Items", says)])
     order = order_of(material.scored)
-    return Shown(order[:MOST_ITEMS], len(order))
-
-
-def _says(shown: Shown | None) -> Iterator[str]:
-    if shown is None:
-        yield "There are no items: give votes, or a run that keeps its scores."
-    else:
-        yield shown.says
+    rows, items, texts = items_with_texts(material, order, choice)
+    chapter = Chapter("items", "Items", [sample_sentence(len(rows), len(order)), *texts])
+    return Page(material.title, texts[:1], [*chapters, chapter], items)

@@ -49,7 +49,7 @@ def figures(folder):
 def test_everything_is_there(folder):
     """Six tables, three figures in two formats, and the run itself."""
     drawn = [f"figure{name}" for name in ("1-optimal-thresholds", "2-threshold-transfer", "4-reliability")]
-    expected = {"figures.csv", "results.json", *(f"table{i}.md" for i in range(1, 7))}
+    expected = {"figures.csv", "report.html", "results.json", *(f"table{i}.md" for i in range(1, 7))}
     assert {path.name for path in folder.iterdir()} == expected | {
         f"{name}.{suffix}" for name in drawn for suffix in ("png", "svg")
     }

@@ -94,6 +94,11 @@ function marked(text, passages) {
   });
 }
 
+// The text of a passage, which the page holds once where it stands in the source or the claim.
+function quoted(i, passage) {
+  return passage.text ?? (passage.where === "claim" ? claimOf(i) : sourceOf(i)).slice(passage.start, passage.end);
+}
+
 function textBlock(i, where, title, text, passages) {
   const shown = passages.filter((p) => p.where === where);
   const extra = where === "source" ? { tabindex: "0", role: "region", "aria-label": `source of ${data.id[i]}` } : {};
@@ -103,7 +108,7 @@ function textBlock(i, where, title, text, passages) {
 function judgeRow(i, judge, said, pressed, choose) {
   const passages = said?.passages ?? [];
   const told = passages.map((p) =>
-    make("li", {}, make("bdi", {}, `${p.verdict ? `${p.verdict}: ` : ""}${p.text}`, p.about ? ` (about: ${p.about})` : "")),
+    make("li", {}, make("bdi", {}, `${p.verdict ? `${p.verdict}: ` : ""}${quoted(i, p)}`, p.about ? ` (about: ${p.about})` : "")),
   );
   const mark = make("button", { type: "button", "aria-pressed": String(pressed), onclick: choose }, "mark");
   mark.setAttribute("aria-label", `mark the evidence of ${data.voters[judge]}`);
