@@ -24,8 +24,8 @@ def sample_sentence(shown: int, n: int) -> str:
         return f"All {n:,} items are here."
     return (
         f"This page holds a SAMPLE: {shown:,} of {n:,} items. Those on which judges disagree most, and those on which "
-        "P and label disagree most, are here for certain; the others are drawn at random within each dataset, label and "
-        "decision, in proportion. Shares among these items are not those of all."
+        "P and label disagree most, are here for certain; the others are drawn at random within each dataset, label "
+        "and decision, in proportion. Shares among these items are not those of all."
     )
 
 
