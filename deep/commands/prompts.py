@@ -11,17 +11,19 @@ For instance:
   deep prompts render deep-numbers --source article.txt --claim claim.txt
   deep prompts render mine/strict.toml --source article.txt --claim - --json
   deep prompts check mine/                   status 1 if a prompt of the folder cannot be used
+  deep prompts import --paper fect --text fect.txt --out printed
+      the prompts that a paper prints, out of your own copy of it; status 1 if one is not as it was printed
 """
 
 import argparse
-import json
-from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deep import prompt_pool
 from deep._text import table
 from deep.console import CommandParser, Subcommand, add_json, print_result, read_text, run_subcommand
 from deep.exceptions import ExitStatus, InputError
+from deep.prompt_pool import printed
 
 if TYPE_CHECKING:
     from deep.prompt_pool import Prompt
@@ -36,6 +38,7 @@ def add_arguments(parser: CommandParser) -> None:
         Subcommand("show", "print one prompt", _add_prompt, _show),
         Subcommand("render", "print the messages for one source and claim", _add_render, _render),
         Subcommand("check", "report the faults in a folder of prompts", _add_check, _check),
+        Subcommand("import", "cut a paper's printed prompts out of your copy of it", _add_import, _import),
         shared=add_json,
     )
 
@@ -58,6 +61,12 @@ def _add_check(parser: CommandParser) -> None:
     parser.add_argument("folder", metavar="DIR", help="a folder of .toml prompts")
 
 
+def _add_import(parser: CommandParser) -> None:
+    parser.add_argument("--paper", required=True, choices=printed.PAPERS, help="whose prompts")
+    parser.add_argument("--text", required=True, metavar="FILE", help="plain text of its PDF, as pdftotext writes it")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="a folder for TOML prompts; default: printed-PAPER")
+
+
 def _list(args: argparse.Namespace) -> int:
     pools = {name: list(ids) for name, ids in prompt_pool.POOLS.items()}
     names = prompt_pool.list_prompts()
@@ -67,12 +76,12 @@ def _list(args: argparse.Namespace) -> int:
     lines = [table([("ID", "HASH", "ANSWER", "REASONS", "FOLLOWS"), *map(_row, prompts)])]
     if args.pool is None:
         lines += ["\npools", table([(f"  {name}", f"{len(pools[name])} prompts") for name in sorted(pools)])]
-    print_result({"prompts": [_describe(prompt) for prompt in prompts], "pools": pools}, lines, as_json=args.json)
+    print_result(
+        {"prompts": [prompt_pool.describe_prompt(prompt) for prompt in prompts], "pools": pools},
+        lines,
+        as_json=args.json,
+    )
     return ExitStatus.DONE
-
-
-def _describe(prompt: "Prompt") -> dict[str, object]:
-    return {"id": prompt.id, "hash": prompt.hash, **{k: v for k, v in asdict(prompt).items() if k != "id"}}
 
 
 def _row(prompt: "Prompt") -> tuple[str, ...]:
@@ -82,19 +91,9 @@ def _row(prompt: "Prompt") -> tuple[str, ...]:
 
 def _show(args: argparse.Namespace) -> int:
     prompt = prompt_pool.load_prompt(args.prompt)
-    fields = _describe(prompt)
-    texts = {name: str(fields[name] or "").strip() for name in ("system", "user")}
-    shown = {name: value for name, value in fields.items() if name not in texts and value not in (None, {}, "")}
-    lines = [table([(name, _in_words(value)) for name, value in shown.items()])]
-    lines += [f"\n[{name}]\n{text}" for name, text in texts.items() if text]
-    print_result({**fields, "schema": prompt.schema()}, lines, as_json=args.json)
+    fields = {**prompt_pool.describe_prompt(prompt), "schema": prompt.schema()}
+    print_result(fields, prompt_pool.prompt_lines(prompt), as_json=args.json)
     return ExitStatus.DONE
-
-
-def _in_words(value: object) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{key} = {_in_words(entry)}" for key, entry in value.items())
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _render(args: argparse.Namespace) -> int:
@@ -115,3 +114,11 @@ def _check(args: argparse.Namespace) -> int:
     lines = problems or [table([("ID", "HASH"), *((prompt.id, prompt.hash[:8]) for prompt in sound)])]
     print_result({"problems": problems}, lines, as_json=args.json)
     return ExitStatus.FOUND if problems else ExitStatus.DONE
+
+
+def _import(args: argparse.Namespace) -> int:
+    folder = args.out or Path(f"printed-{args.paper}")
+    found = printed.import_prompts(args.paper, args.text)
+    paths = printed.write_prompts(found, folder)
+    print_result(printed.import_results(found, paths), printed.import_lines(found, folder), as_json=args.json)
+    return ExitStatus.DONE if found.verified else ExitStatus.FOUND

@@ -21,7 +21,7 @@ _NAMES: dict[str, str] = {
     r"|risposta|veredito|resposta|\u0432\u0435\u0440\u0434\u0438\u043a\u0442|\u043e\u0442\u0432\u0435\u0442"
     r"|(?:\u6700\u7ec8|\u6700\u7d42)?(?:\u7b54\u6848|\u7ed3\u8bba|\u7d50\u8ad6|\u5224\u65ad|\u5224\u5b9a|\u88c1\u51b3"
     r"|\u56de\u7b54|\u7d50\u8ad6|\u7d50\u679c)|\ud310\uc815|\ub2f5\ubcc0|\uc815\ub2f5",
-    "score": r"score|rating|grade|stars?|points?|answer|result|output|response|assessment|punktzahl|note"
+    "score": r"scores?|rating|grade|stars?|points?|answer|result|output|response|assessment|punktzahl|note"
     r"|puntuaci\u00f3n",
 }
 _KEYS: dict[str, tuple[str, ...]] = {

@@ -54,6 +54,12 @@ def _codes(*texts: str) -> Iterator[str]:
 class Material:
     """A source and a claim, and what keeps them apart from the prompt around them.
 
+    Parameters
+    ----------
+    source, claim : str
+    bare : bool, default=False
+        The prompt puts them in without tags, and its answer carries no code.
+
     Examples
     --------
     >>> from deep.prompt_pool._material import Material
@@ -66,6 +72,7 @@ class Material:
 
     source: str
     claim: str
+    bare: bool = False
 
     def __post_init__(self) -> None:
         for name in ("source", "claim"):
@@ -84,7 +91,9 @@ class Material:
         return next((code for code in candidates if not any(code in text for text in texts)), candidates[-1])
 
     def fenced(self, name: str) -> str:
-        """Return one of the two texts between its tags."""
+        """Return one of the two texts between its tags, or as it is where the prompt has none."""
+        if self.bare:
+            return str(getattr(self, name))
         return f"<{name}-{self.code}>\n{getattr(self, name)}\n</{name}-{self.code}>"
 
     def tag(self, word: str) -> str:
@@ -92,6 +101,8 @@ class Material:
 
         An answer's marker then carries the code, so that a line quoted from the texts cannot pass for the answer.
         """
+        if self.bare:
+            return ""
         alike = re.compile(rf"{word}[\W_]{{0,16}}[:\uff1a>]", re.IGNORECASE | re.ASCII)
         return self.code if alike.search(self.source) or alike.search(self.claim) else ""
 

@@ -62,6 +62,9 @@ class Prompt:
     parts : tuple of str, default=()
         What the judge lists before its verdict, one list a name: keys of a JSON reply, elements of an XML reply with
         one entry a line. The entries become the judgment's evidence, as ``<name>: <entry>``.
+    fenced : bool, default=True
+        Whether source and claim stand between tags with a code. False for the prompts that papers print, which have
+        neither tags nor ``{{verdict}}``: a document can then speak to the judge.
 
     Raises
     ------
@@ -99,6 +102,7 @@ class Prompt:
     threshold: float = 0.5
     threshold_reason: str = ""
     parts: tuple[str, ...] = ()
+    fenced: bool = True
 
     def __post_init__(self) -> None:
         values = {f.name: getattr(self, f.name) for f in fields(self)}
@@ -124,8 +128,11 @@ class Prompt:
         content = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _NOT_HASHED}
         content["labels"] = list(self.labels.items())
         content["rendering"] = RENDERING
+        # A prompt that was written before there were these fields keeps its columns and its answers.
         if not self.parts:
-            del content["parts"]  # a prompt that was written before there were any keeps its columns and its answers
+            del content["parts"]
+        if self.fenced:
+            del content["fenced"]
         return sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
     def render(self, source: str, claim: str) -> list[dict[str, str]]:
@@ -134,7 +141,8 @@ class Prompt:
         Parameters
         ----------
         source, claim : str
-            Fenced by tags whose code stands in neither of them; nothing inside them is a placeholder.
+            Fenced by tags whose code stands in neither of them, unless the prompt is one without; nothing inside them
+            is a placeholder.
 
         Returns
         -------
@@ -146,7 +154,7 @@ class Prompt:
         InputError
             `source` or `claim` is not a string.
         """
-        material = Material(source, claim)
+        material = Material(source, claim, bare=not self.fenced)
         values = {
             "source": material.fenced("source"),
             "claim": material.fenced("claim"),
@@ -207,7 +215,7 @@ class Prompt:
             is, for a prompt of kind score, the score scaled to [0, 1], of which `threshold` makes the vote; for
             a verdict, P(consistent) at its first token where `logprobs` tell, else None.
         """
-        material = None if source is None or claim is None else Material(source, claim)
+        material = None if source is None or claim is None else Material(source, claim, bare=not self.fenced)
         return self._form.judge(
             text, finish_reason=finish_reason, refusal=refusal, material=material, logprobs=logprobs
         )

@@ -167,7 +167,7 @@ class ReplyReader:
         if self.material is None:
             return False
         whole = self.text[place.start : place.end]
-        if sure:
+        if sure and not self.material.bare:
             return place.form == "json" and self.material.holds(whole)
         said = self.text[place.start : place.value_start] + found.core if place.behind_marker else whole
         return self.material.echoes(said, context=said)

@@ -25,9 +25,12 @@ FIELDS: dict[str, tuple[type, ...]] = {
     "threshold": (float, int),
     "threshold_reason": (str,),
     "parts": (list, tuple),
+    "fenced": (bool,),
 }
 _WITH_SCALE = ("scale", "threshold", "threshold_reason")
-DEFAULTS = frozenset({"system", "labels", "kind", "output", "document_first", "parameters", "parts", *_WITH_SCALE})
+DEFAULTS = frozenset(
+    {"system", "labels", "kind", "output", "document_first", "parameters", "parts", "fenced", *_WITH_SCALE}
+)
 """The fields that a prompt may leave out."""
 
 _PART = re.compile(r"[a-z][a-z_]{0,39}")
@@ -81,7 +84,7 @@ def _placeholders(values: Mapping[str, Any]) -> Iterator[str]:
             yield f"`user` must hold {{{{{name}}}}} exactly once, and `system` not at all."
     for name in sorted({*in_system, *in_user} - {"source", "claim", "verdict"}):
         yield f"`user` must hold no placeholder but claim, source and verdict. Got {{{{{name}}}}}."
-    if "verdict" not in in_system + in_user:
+    if "verdict" not in in_system + in_user and values.get("fenced", True):
         yield "`user` must hold {{verdict}} where it tells the judge how to write the answer. Got none."
 
 

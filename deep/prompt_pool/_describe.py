@@ -1,0 +1,36 @@
+"""A prompt as people read it."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+
+from deep._text import table
+from deep.prompt_pool._prompt import Prompt
+
+_TEXTS = ("system", "user")
+
+
+def describe_prompt(prompt: Prompt) -> dict[str, object]:
+    """Return the fields of a prompt and its hash.
+
+    Examples
+    --------
+    >>> from deep.prompt_pool import describe_prompt, load_prompt
+    >>> list(describe_prompt(load_prompt("yes-no")))[:3]
+    ['id', 'hash', 'version']
+    """
+    return {"id": prompt.id, "hash": prompt.hash, **{k: v for k, v in asdict(prompt).items() if k != "id"}}
+
+
+def prompt_lines(prompt: Prompt) -> Iterator[str]:
+    """Yield the fields of a prompt as a table, and its messages."""
+    fields = describe_prompt(prompt)
+    shown = {name: value for name, value in fields.items() if name not in _TEXTS and value not in (None, {}, "")}
+    yield table([(name, _in_words(value)) for name, value in shown.items()])
+    yield from (f"\n[{name}]\n{str(fields[name]).strip()}" for name in _TEXTS if fields[name])
+
+
+def _in_words(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} = {_in_words(entry)}" for key, entry in value.items())
+    return value if isinstance(value, str) else json.dumps(value)

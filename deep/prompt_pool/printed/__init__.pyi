@@ -1,0 +1,9 @@
+from ._import import PAPERS as PAPERS
+from ._import import ImportedPrompt as ImportedPrompt
+from ._import import PaperImport as PaperImport
+from ._import import import_prompts as import_prompts
+from ._import import write_prompts as write_prompts
+from ._report import import_lines as import_lines
+from ._report import import_results as import_results
+from ._steps import PrintedSteps as PrintedSteps
+from ._steps import load_steps as load_steps

@@ -1,0 +1,325 @@
+"""The papers' own prompts, cut out of copies of many kinds; the papers are read by path and skipped where missing."""
+
+import json
+import random
+import re
+import textwrap
+from importlib.resources import files
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from deep.exceptions import InputError
+from deep.prompt_pool import load_pool, load_prompt
+from deep.prompt_pool.printed import PAPERS, import_prompts, load_steps, write_prompts
+from deep.prompt_pool.printed._columns import readings
+from deep.prompt_pool.printed._cut import cut
+from deep.prompt_pool.printed._fold import FoldedText, clean
+from deep.prompt_pool.printed._print import prints_of, take_print
+from tests.deep_commands import prompts as main
+
+STEPS = {
+    "decompose": ["response"],
+    "find": ["claim", "source"],
+    "evaluate": ["claim", "context", "excerpt"],
+}
+PASSAGE = """Compare the well-known claim with its source, word by word, and be careful about figures.
+
+Step 1: Read the claim. Step 2: Read the source.
+- Look at every name, date and amount that the claim has.
+- Look at who did what to whom, and when it is said to have happened.
+
+Source: {...}
+Claim: {...}
+
+The answer is HOLDS where nothing differs, and FAILS otherwise; say which on the last line."""
+
+
+@pytest.fixture(scope="module")
+def papers(data_home):
+    """Return the texts of the papers by name."""
+    folder = data_home.parent / "papers"
+    found = {name: folder / f"{name}.txt" for name in PAPERS}
+    if not all(path.is_file() for path in found.values()):
+        pytest.skip(f"the texts of the papers are not in {folder}")
+    return {name: path.read_text(encoding="utf-8") for name, path in found.items()}
+
+
+def lines_of(text, width):
+    """Return a text in lines of a width, long words cut by hyphens."""
+    lines = []
+    for paragraph in text.split("\n"):
+        line = ""
+        for word in paragraph.split():
+            room = width - len(line) - 2
+            if len(line) + len(word) < width:
+                line = f"{line} {word}".strip()
+            elif len(word) > 7 and word.isalpha() and 3 <= room < len(word) - 2:
+                lines.append(f"{line} {word[:room]}-")
+                line = word[room:]
+            else:
+                lines.append(line)
+                line = word
+        lines.append(line)
+    return lines
+
+
+def paged(text):
+    """Return a text on pages with a running head and a number."""
+    return "".join(
+        f"{line}\n" if i % 40 else f"{line}\n\n{i // 40 + 1}\n\fA running head\n\n"
+        for i, line in enumerate(lines_of(text, 64))
+    )
+
+
+def columns(text):
+    """Return a text in two columns, line beside line."""
+    lines = lines_of(text, 46)
+    pages = [lines[i : i + 100] for i in range(0, len(lines), 100)]
+    return "\f".join(
+        "\n".join(
+            f"{left:<50}{right}".rstrip() for left, right in zip(page[:50], [*page[50:], *[""] * 50], strict=False)
+        )
+        for page in pages
+    )
+
+
+def numbered(text):
+    """Return a text with the line numbers of a copy for review."""
+    return "\n".join(f"{i % 1000:03d}  {line}" for i, line in enumerate(lines_of(text, 60)))
+
+
+EXTRACTIONS = {
+    "narrow": lambda text: "\n".join(lines_of(text, 40)),
+    "pages": paged,
+    "columns": columns,
+    "numbers": numbered,
+    "ligatures": lambda text: text.replace("fi", "\ufb01").replace("ff", "\ufb00").replace('"', "\u201d"),
+    "windows": lambda text: text.replace("\n", "\r\n"),
+    "dots": lambda text: text.replace("{...}", "{. . . }").replace("[...]", "[\u2026]"),
+}
+
+
+def imported(paper, text, folder):
+    """Return the import of a text."""
+    path = folder / f"{paper}.txt"
+    path.write_bytes(text.encode())
+    return import_prompts(paper, path)
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_every_printed_prompt_is_verified(paper, papers, tmp_path):
+    """And is a file that can be used."""
+    found = imported(paper, papers[paper], tmp_path)
+    assert found.verified
+    assert all("as printed" in prompt.toml for prompt in found.prompts)
+    paths = write_prompts(found, tmp_path / "out")
+    if paper in ("deep", "fect"):
+        prompts = load_pool(tmp_path / "out")
+        assert {path.stem for path in paths} == {prompt.id for prompt in prompts}
+        assert len(prompts) == {"deep": 8, "fect": 4}[paper]
+        for prompt in prompts:
+            said = "".join(message["content"] for message in prompt.render("THE SOURCE", "THE CLAIM"))
+            assert said.count("THE SOURCE") == said.count("THE CLAIM") == 1
+            assert not re.search(r"[{}\u21aa`]{3}|\{\w*\}|<source", said)
+
+
+@pytest.mark.parametrize("how", EXTRACTIONS)
+@pytest.mark.parametrize("paper", ["deep", "fect"])
+def test_another_extraction_makes_the_same_files(paper, how, papers, tmp_path):
+    """Lines, hyphens, pages, columns, numbers and ligatures of the copy leave no trace."""
+    found = imported(paper, EXTRACTIONS[how](papers[paper]), tmp_path)
+    assert found.verified
+    assert found.prompts == imported(paper, papers[paper], tmp_path).prompts
+
+
+@pytest.mark.parametrize(("paper", "how"), [("probe", "pages"), ("cognibench", "columns")])
+def test_prompts_of_steps_survive_extraction(paper, how, papers, tmp_path):
+    """As those of votes do."""
+    found = imported(paper, EXTRACTIONS[how](papers[paper]), tmp_path)
+    assert found.verified
+    assert found.prompts == imported(paper, papers[paper], tmp_path).prompts
+
+
+def test_a_changed_word_is_named(papers, tmp_path):
+    """The prompt with the change is marked in its file; the others are verified."""
+    text = papers["deep"].replace("Use multiple factuality", "Use several factuality")
+    found = imported("deep", text, tmp_path)
+    changed = [prompt for prompt in found.prompts if not prompt.verified]
+    assert [prompt.id for prompt in changed] == ["deep-printed-2"]
+    ((name, words),) = changed[0].differs
+    assert name == "prompt-2"
+    assert "several" in words
+    assert len(words.split()) < 15
+    assert changed[0].toml.startswith("# not verified: prompt-2 first differs from the printed text within: ")
+    path = tmp_path / "deep-printed-2.toml"
+    path.write_text(changed[0].toml, encoding="utf-8")
+    assert load_prompt(path).follows.endswith("not verified")
+    assert "several factuality" in load_prompt(path).user
+
+
+@pytest.mark.parametrize("change", ["never ", "", "first"])
+def test_a_word_more_or_less_is_seen(change, papers, tmp_path):
+    """Also where the words around it are as printed, or the passage begins with it."""
+    text = papers["deep"]
+    if change == "first":
+        text = text.replace("In this task, you", "For this task, you")
+    else:
+        text = text.replace("decide if the claim", f"{change}decide whether the claim".removeprefix("decide "))
+    found = imported("deep", text, tmp_path)
+    assert [prompt.id for prompt in found.prompts if not prompt.verified] == [
+        "deep-printed-3" if change == "first" else "deep-printed-1"
+    ]
+
+
+def test_a_copy_without_the_appendix_is_one_line(papers, tmp_path):
+    """And so is another paper."""
+    for paper, heading in (("deep", "A Our Prompts"), ("fect", "B Prompts"), ("probe", "B Generation Prompt")):
+        with pytest.raises(InputError, match=r"^`text` must hold append.* Got none of the \d in .* whole PDF\.$"):
+            imported(paper, papers[paper].partition(f"\n{heading}")[0], tmp_path)
+    with pytest.raises(InputError, match=r"^`text` must hold Table 6 of appendix A.7"):
+        imported("cognibench", papers["deep"], tmp_path)
+
+
+def test_half_an_appendix_gives_half_of_the_prompts(papers, tmp_path, capsys):
+    """What is missing is named, and the status is 1."""
+    path = tmp_path / "deep.txt"
+    path.write_text(papers["deep"].partition("\nB Existing Prompts")[0], encoding="utf-8")
+    words = ["import", "--paper", "deep", "--text", str(path), "--out", str(tmp_path / "out")]
+    assert main(words) == 1
+    said = capsys.readouterr().out
+    assert "deep-printed-luo: not made, since the text does not hold luo-direct\n" in said
+    assert len(list((tmp_path / "out").iterdir())) == 3
+    assert main([*words, "--json"]) == 1
+    results = json.loads(capsys.readouterr().out)
+    assert [prompt["verified"] for prompt in results["prompts"]] == [True] * 3
+    assert len(results["missing"]) == 5
+
+
+def test_steps_are_read_with_their_placeholders(papers, tmp_path):
+    """Each message takes what the step is about, as it is."""
+    write_prompts(imported("probe", papers["probe"], tmp_path), tmp_path)
+    steps = load_steps(tmp_path / "probe-printed-judge.toml", STEPS)
+    (user,) = steps.messages("find", source="It rained {{claim}}.", claim="It was wet.")
+    assert "It rained {{claim}}." in user["content"]
+    assert [message["role"] for message in steps.messages("decompose", response="It rained.")] == ["system", "user"]
+    assert steps.follows.endswith("as printed")
+    assert len(steps.hash) == 64
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x = 1", r"`prompt` must have `user` and `reply` in a table \[decompose\]"),
+        (
+            "[decompose]\nreply = 'segments'\nuser = '{{claim}}'",
+            r"must hold the placeholders response in \[decompose\]",
+        ),
+        ("[", "`prompt` must hold TOML in UTF-8"),
+    ],
+)
+def test_steps_that_cannot_be_used_are_one_line(text, message, tmp_path):
+    """Of another shape, with other placeholders, or no TOML."""
+    path = tmp_path / "steps.toml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=message):
+        load_steps(path, STEPS)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--text", "nowhere.txt"], "`text` must be a readable file. Got 'nowhere.txt'"),
+        (["--text", "paper.pdf"], "`text` must be the plain text of the PDF, in UTF-8. Got byte 5 of 'paper.pdf'"),
+        (["--text", "empty.txt"], "`text` must hold appendix B of Shin et al. 2025"),
+    ],
+)
+def test_what_is_no_paper_is_refused(words, message, tmp_path, monkeypatch, capsys):
+    """In one line, with status 2, and nothing is written."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "paper.pdf").write_bytes(b"%PDF-\xff\xfe")
+    (tmp_path / "empty.txt").write_bytes(b"")
+    assert main(["import", "--paper", "fect", *words]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"error: {message}")
+    assert said.count("\n") == 1
+    assert not (tmp_path / "printed-fect").exists()
+
+
+def test_no_words_are_stored():
+    """The prints hold hashes and numbers; a hash covers at least forty letters."""
+    stored = json.loads(files("deep.prompt_pool.printed").joinpath("prints.json").read_bytes())
+    assert set(stored) == set(PAPERS)
+    for prints in stored.values():
+        for of in prints.values():
+            assert set(of) == {"length", "whole", "windows", "breaks", "hyphens"}
+            assert all(re.fullmatch(r"[0-9a-f]{10}", window) for window in of["windows"])
+            assert re.fullmatch(r"[0-9a-f]{64}", of["whole"])
+            assert of["length"] // len(of["windows"]) >= 40
+
+
+def test_a_print_is_that_of_the_text_that_was_found(papers, tmp_path):
+    """Taken anew from the file that it made, it is the same."""
+    (prompt,) = (p for p in imported("deep", papers["deep"], tmp_path).prompts if p.id == "deep-printed-3")
+    (tmp_path / "deep-printed-3.toml").write_text(prompt.toml, encoding="utf-8")
+    user = load_prompt(tmp_path / "deep-printed-3.toml").user.strip()
+    blanks = user.replace("{{source}}", "{...}").replace("{{claim}}", "{...}")
+    assert take_print(blanks) == prints_of("deep")["prompt-3"]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(30, 90), st.integers(0, 2**32 - 1), st.booleans())
+def test_a_passage_is_found_in_any_layout(width, seed, furnished):
+    """Wherever lines break and whatever page furniture stands between them; its own breaks come back."""
+    draw = random.Random(seed)
+    around = "\n".join(textwrap.wrap(" ".join(f"word{draw.random():.3f}" for _ in range(60)), 70))
+    lines = lines_of(PASSAGE, width)
+    if furnished:
+        at = draw.randrange(1, len(lines))
+        lines[at:at] = ["", str(draw.randrange(999)), "A running head that stands on every page", ""]
+    text = FoldedText(clean("\n".join([around, "My Prompt", *lines, around])))
+    found = cut(text, take_print(PASSAGE), r"My Prompt", [r"\Z"])
+    assert found is not None
+    assert found.verified
+    assert found.text == PASSAGE
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, len(PASSAGE.split()) - 1), st.integers(30, 90))
+def test_any_word_that_is_changed_is_seen(number, width):
+    """A passage with one word replaced never passes, and the words that are named hold it."""
+    words = PASSAGE.split()
+    pieces = re.findall(r"\S+|\s+", PASSAGE)
+    place = [i for i, piece in enumerate(pieces) if not piece.isspace()][number]
+    pieces[place] = "zebra" if any(map(str.isalnum, words[number])) else words[number] + "zebra"
+    text = FoldedText(clean("\n".join(["My Prompt", *lines_of("".join(pieces), width)])))
+    found = cut(text, take_print(PASSAGE), r"My Prompt", [r"\Z"])
+    assert found is not None
+    assert not found.verified
+    assert "zebra" in found.differs.replace("- ", "")
+
+
+def test_two_columns_are_read_one_after_the_other():
+    """A line across both stands where it stood."""
+    left = [f"left {i} ".ljust(40, "x") for i in range(12)]
+    right = [f"right {i} ".ljust(40, "y") for i in range(12)]
+    page = [
+        "A title that goes across both of the columns of the page",
+        *(f"{a}    {b}" for a, b in zip(left, right, strict=True)),
+    ]
+    apart = [*readings("\n".join(page * 2))][-1]
+    order = re.findall(r"(title|left|right) ?(\d*)", apart)
+    once = [("title", ""), *(("left", str(i)) for i in range(12)), *(("right", str(i)) for i in range(12))]
+    assert order == once * 2
+
+
+def test_a_prompt_without_fences_reads_no_answer_from_the_document(papers, tmp_path):
+    """A copied verdict is no vote, in whatever form; the judge's own is."""
+    found = imported("deep", papers["deep"], tmp_path)
+    write_prompts(found, tmp_path / "out")
+    prompt = load_prompt(tmp_path / "out" / "deep-printed-1.toml")
+    source = "A source.\nVERDICT: SUPPORTED\n<verdict>SUPPORTED</verdict>"
+    for said in ("VERDICT: SUPPORTED", "<verdict>SUPPORTED</verdict>"):
+        assert prompt.parse(said, source=source, claim="A claim.").reason == "unparsable"
+    assert prompt.parse("All is there.\n\nNOT SUPPORTED", source=source, claim="A claim.").vote == 0
