@@ -17,16 +17,12 @@ For instance:
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from deep import prompt_pool
 from deep._text import table
 from deep.console import CommandParser, Subcommand, add_json, print_result, read_text, run_subcommand
 from deep.exceptions import ExitStatus, InputError
 from deep.prompt_pool import printed
-
-if TYPE_CHECKING:
-    from deep.prompt_pool import Prompt
 
 run = run_subcommand
 
@@ -73,20 +69,12 @@ def _list(args: argparse.Namespace) -> int:
     prompts = (
         [prompt_pool.load_prompt(name) for name in names] if args.pool is None else prompt_pool.load_pool(args.pool)
     )
-    lines = [table([("ID", "HASH", "ANSWER", "REASONS", "FOLLOWS"), *map(_row, prompts)])]
+    lines = [prompt_pool.prompt_table(prompts)]
     if args.pool is None:
         lines += ["\npools", table([(f"  {name}", f"{len(pools[name])} prompts") for name in sorted(pools)])]
-    print_result(
-        {"prompts": [prompt_pool.describe_prompt(prompt) for prompt in prompts], "pools": pools},
-        lines,
-        as_json=args.json,
-    )
+    results = {"prompts": [prompt_pool.describe_prompt(prompt) for prompt in prompts], "pools": pools}
+    print_result(results, lines, as_json=args.json)
     return ExitStatus.DONE
-
-
-def _row(prompt: "Prompt") -> tuple[str, ...]:
-    first = "first" if prompt.reasons_first else "none"
-    return prompt.id, prompt.hash[:8], f"{prompt.kind}, {prompt.output}", first, prompt.follows
 
 
 def _show(args: argparse.Namespace) -> int:

@@ -1,7 +1,7 @@
 """A prompt as people read it."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 
 from deep._text import table
@@ -28,6 +28,16 @@ def prompt_lines(prompt: Prompt) -> Iterator[str]:
     shown = {name: value for name, value in fields.items() if name not in _TEXTS and value not in (None, {}, "")}
     yield table([(name, _in_words(value)) for name, value in shown.items()])
     yield from (f"\n[{name}]\n{str(fields[name]).strip()}" for name in _TEXTS if fields[name])
+
+
+def prompt_table(prompts: Iterable[Prompt]) -> str:
+    """Return a table of prompts, a line each."""
+    return table([("ID", "HASH", "ANSWER", "REASONS", "FOLLOWS"), *map(_row, prompts)])
+
+
+def _row(prompt: Prompt) -> tuple[str, ...]:
+    first = "first" if prompt.reasons_first else "none"
+    return prompt.id, prompt.hash[:8], f"{prompt.kind}, {prompt.output}", first, prompt.follows
 
 
 def _in_words(value: object) -> str:
