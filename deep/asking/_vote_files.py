@@ -69,6 +69,8 @@ class Outputs:
         Whether there is a column `document_id`.
     claim_first : sequence of str
         The voters whose evidence is looked for in the claim before the source.
+    free : sequence of str
+        The voters that cost nothing.
     """
 
     def __init__(
@@ -80,12 +82,13 @@ class Outputs:
         metadata: Mapping[str, object],
         documents: bool,
         claim_first: Sequence[str],
+        free: Sequence[str],
     ) -> None:
         self._paths = output_paths(out)
         self._columns = {"votes": list(voters), "soft": list(soft)}
         self._metadata = {"deep": json.dumps(metadata, sort_keys=True)}
         self._documents = documents
-        self._claim_first = frozenset(claim_first)
+        self._claim_first, self._free = frozenset(claim_first), frozenset(free)
 
     def write(self, rows: Iterable[Row]) -> None:
         """Write all rows, a thousand at a time."""
@@ -159,7 +162,7 @@ class Outputs:
                         for passage in passages_of(judgment.evidence, find)
                     ],
                     "samples": judgment.samples,
-                    "cost": judgment.cost,
+                    "cost": 0.0 if voter in self._free else judgment.cost,
                     "seconds": judgment.seconds,
                     "tokens": _tokens(judgment),
                 }

@@ -36,6 +36,7 @@ def write_votes(
         },
         documents=documents,
         claim_first=[c.name for c in plan.columns if c.judge.details.get("kind") in ABOUT_CLAIM],
+        free=[column.name for column in plan.offline],
     )
     outputs.write(read_rows(plan, options, tally, progress))
 

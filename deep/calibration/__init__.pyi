@@ -25,6 +25,7 @@ from ._names import CALIBRATOR_CLASSES as CALIBRATOR_CLASSES
 from ._platt import Platt as Platt
 from ._registry import CALIBRATORS as CALIBRATORS
 from ._reliability import ReliabilityDisplay as ReliabilityDisplay
+from ._reliability import wilson_interval as wilson_interval
 from ._selective import SelectiveThreshold as SelectiveThreshold
 from ._selective import risk_coverage as risk_coverage
 from ._selective import selective_threshold as selective_threshold

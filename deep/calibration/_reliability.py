@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+Z_95 = NormalDist().inv_cdf(0.975)
+"""Quantile of the normal distribution for a 95 % interval."""
+
 
 @dataclass(frozen=True, eq=False)
 class ReliabilityDisplay:
@@ -92,7 +95,7 @@ class ReliabilityDisplay:
         """Bin collapsed scores between `edges`."""
         n, expected, n1 = bin_sums(scores, edges)
         mean_prob, share = (np.divide(part, n, out=np.full_like(n, np.nan), where=n > 0) for part in (expected, n1))
-        return cls(edges, n, mean_prob, share, *_wilson(share, n), name)
+        return cls(edges, n, mean_prob, share, *wilson_interval(share, n), name)
 
     def frame(self) -> "pd.DataFrame":
         """Return the table behind the diagram, a row a bin."""
@@ -141,9 +144,23 @@ class ReliabilityDisplay:
         return axes
 
 
-def _wilson(share: Floats, n: Floats) -> tuple[Floats, Floats]:
-    """Return Wilson's 95 % interval of a share; nan where there are no rows."""
-    z = NormalDist().inv_cdf(0.975)
+def wilson_interval(share: Floats, n: Floats, z: float = Z_95) -> tuple[Floats, Floats]:
+    """Return Wilson's interval of a share of n rows; nan where there are no rows.
+
+    Parameters
+    ----------
+    share, n : ndarray of float, of one shape
+        `n` may be an effective number.
+    z : float
+        The quantile that both ends are away; by default that of 95 %.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from deep.calibration import wilson_interval
+    >>> [round(float(end), 3) for end in wilson_interval(np.array(0.5), np.array(20.0))]
+    [0.299, 0.701]
+    """
     held = np.where(n > 0, n, np.nan)
     centre = share + z**2 / (2.0 * held)
     half = z * np.sqrt(share * (1.0 - share) / held + (z / (2.0 * held)) ** 2)

@@ -1,68 +1,68 @@
-"""Measure what each judge of a panel adds, leaving out one labeled dataset at a time, and whether one would do.
+"""The card of each judge of a panel: against people, against itself, against the others; and what the panel is worth.
 
 For instance:
 
-  deep panel --votes labeled.parquet
-      which judges to keep, which to drop, and whether the best one alone would do
+  deep panel votes.parquet --labels mine.csv
+      how far people agree, and each judge with them: confusion, kappa beside the base rate, rates with intervals
+  deep panel labeled.parquet
+      labels beside the votes; which judges to keep, to drop and to sample twice, and whether the best one would do
+  deep panel votes.csv --labels grades.csv --people ann bob --consistent-from 4
+      the columns ann and bob hold grades, of which 4 and more mean consistent
 """
 
 import argparse
-from collections.abc import Iterator
+from pathlib import Path
 
-from deep import evaluate
-from deep.console import (
-    NOTICE,
-    SCHEMA,
-    CommandParser,
-    Results,
-    add_options,
-    origin_of,
-    points,
-    print_result,
-    progress_bars,
-    read_training_votes,
-)
-from deep.exceptions import ExitStatus
+from deep import console, datasets, evaluate
+from deep._files import check_out, to_json, whole_file
+from deep.exceptions import ExitStatus, InputError
 
 
-def add_arguments(parser: CommandParser) -> None:
+def add_arguments(parser: console.CommandParser) -> None:
     """Add the options."""
-    votes = {"help": "labeled tables of votes; default: simulated"}
-    add_options(parser, "votes", "ignore", "max-failure-rate", "seed", "json", votes=votes)
+    add = parser.add_argument
+    add("files", nargs="*", metavar="VOTES", help="tables of votes (CSV, Parquet); default: simulated")
+    console.add_options(parser, "votes", votes={"help": "the same, as an option"})
+    labels = (
+        "people's labels, in place of those beside the votes: item_id, label; item_id, annotator, label; or a column "
+    )
+    add("--labels", **console.SEVERAL, metavar="FILE", help=f"{labels}a person")
+    add("--people", **console.SEVERAL, metavar="COLUMN", help="the columns of the labels that are people")
+    add("--consistent-from", type=float, metavar="GRADE", help="grades of people from this one on mean consistent")
+    add("--examples", metavar="EXAMPLES", help="the texts of the items, if not where the votes remember them")
+    add("--limit", type=int, default=20, metavar="N", help="disagreements of each judge to keep")
+    add("--out", type=Path, metavar="FILE", help="write everything as JSON to this file too")
+    console.add_options(parser, "ignore", "n-boot", "seed", "json", n_boot={"default": 2000})
+    console.add_example_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Measure and report."""
-    votes = read_training_votes(args)
-    with progress_bars() as progress:
-        report = evaluate.panel_report(votes, random_state=args.seed, progress=progress)
-    results = SCHEMA | {"votes": origin_of(args)} | report
-    print_result(results, [*_lines(results), *([] if args.votes else [NOTICE])], as_json=args.json)
+    console.check_least(args, limit=0, n_boot=1, seed=0)
+    out = None if args.out is None else check_out(args.out, [".json"])
+    args.votes = [*args.files, *args.votes]
+    if (args.people or args.consistent_from is not None) and not args.labels:
+        raise InputError("`labels` must be given with `people` and `consistent_from`. Got none.")
+    card = _card(args)
+    shown = console.shown_items(card)
+    given = {"examples": args.examples, "columns": console.column_map(args)}
+    texts = datasets.read_texts(args.votes, shown, **given) if args.votes else datasets.FoundTexts()
+    results = console.SCHEMA | {"votes": console.origin_of(args)} | card.as_dict() | {"texts": list(texts.notes)}
+    if out is not None:
+        with whole_file(out) as partial:
+            partial.write_text(to_json(results), encoding="utf-8")
+    claims = {item: example.claim for item, example in texts.examples.items()}
+    lines = [*console.card_lines(card, claims, texts.notes), *([] if args.votes else [console.NOTICE])]
+    console.print_result(results, lines, as_json=args.json)
     return ExitStatus.DONE
 
 
-def _lines(found: Results) -> Iterator[str]:
-    n = len(found["judges"])
-    yield f"{n} judges are worth {found['effective_votes']:.1f} independent ones ({len(found['datasets'])} datasets)."
-    yield ""
-    yield "Dropped one after the other, the least useful first; log loss and balanced accuracy on datasets left out:"
-    yield f"  {'judges':>6}  log loss  increase (90 % interval)     accuracy  dropped"
-    for panel in found["steps"]:
-        low, high = panel["increase_ci"]
-        increase = f"{panel['loss_increase']:+.4f} ({low:+.4f} to {high:+.4f})"
-        accuracy, dropped = points(panel["balanced_accuracy"]), panel["dropped"] or ""
-        yield f"  {panel['n_judges']:>6}  {panel['log_loss']:>8.4f}  {increase}  {accuracy:>8}  {dropped}"
-    yield ""
-    low, high = found["gain_ci"]
-    yield (
-        f"Panel minus best judge ({found['best_judge']}): {points(found['gain'], '+')} points of balanced accuracy "
-        f"(90 % interval {points(low, '+')} to {points(high, '+')})."
-    )
-    yield f"Keep: {', '.join(found['keep'])}."
-    yield f"Drop: {', '.join(found['drop']) or 'none'}."
-    yield "Those kept are within one standard error of the log loss of all."
-    if found["one_judge"]:
-        yield (
-            f"For decisions alone one judge, {found['best_judge']}, would do. As a probability the best single judge "
-            f"costs {found['steps'][-1]['loss_increase']:+.4f} of log loss."
-        )
+def _card(args: argparse.Namespace) -> "evaluate.PanelCard":
+    settings = {"limit": args.limit, "n_boot": args.n_boot, "random_state": args.seed}
+    with console.progress_bars() as progress:
+        if not args.votes:
+            votes = console.read_training_votes(args)
+            people = datasets.read_people(args.labels, votes) if args.labels else None
+            return evaluate.panel_card(votes, people, **settings, progress=progress)
+        options = {"people": args.people, "consistent_from": args.consistent_from, "ignore": args.ignore}
+        return evaluate.read_panel_card(args.votes, args.labels, **options, **settings, progress=progress)

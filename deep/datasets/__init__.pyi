@@ -26,6 +26,8 @@ from ._origin import read_texts as read_texts
 from ._passages import Passage as Passage
 from ._passages import Place as Place
 from ._passages import passages_of as passages_of
+from ._people import PeopleLabels as PeopleLabels
+from ._people import read_people as read_people
 from ._printed_tables import PrintedTable as PrintedTable
 from ._printed_tables import printed_tables as printed_tables
 from ._published import OperatingPoint as OperatingPoint
@@ -62,3 +64,5 @@ from ._tables import locate_row as locate_row
 from ._tables import read_scores as read_scores
 from ._tables import read_votes as read_votes
 from ._tables import table_columns as table_columns
+from ._usage import VoterUsage as VoterUsage
+from ._usage import read_usage as read_usage

@@ -56,6 +56,12 @@ def vote_cells(column: Column) -> Votes:
     return _ternary(column, "votes", remedy)
 
 
+def person_cells(column: Column) -> Labels:
+    """Return the column of one person's labels as 1, 0, or -1 where a cell is empty."""
+    remedy = "Of grades, say from which one on they mean consistent; name the columns of people where there are others."
+    return _ternary(column, "labels", remedy)
+
+
 def label_cells(column: Column) -> Labels:
     """Return the column of labels as 1, 0, or -1 where a cell is empty."""
     return _ternary(column, "label", "Leave the cell empty where the label is unknown.")

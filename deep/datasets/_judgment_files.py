@@ -106,9 +106,15 @@ def read_judgments(
             yield from _rows(before, (*KEY, "evidence"), wanted)
 
 
-def _rows(path: Path, columns: Sequence[str], wanted: set[tuple[str, str]] | None) -> Iterator[JudgmentDetail]:
+def judgment_pieces(path: Path, columns: Sequence[str]) -> "Iterator[pa.RecordBatch]":
+    """Yield some columns of a file of judgments, a piece at a time.
+
+    Raises
+    ------
+    InputError
+        It cannot be read, or lacks a column.
+    """
     import pyarrow as pa
-    import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
     try:
@@ -116,16 +122,22 @@ def _rows(path: Path, columns: Sequence[str], wanted: set[tuple[str, str]] | Non
             missing = [name for name in columns if name not in file.schema_arrow.names]
             if missing:
                 raise InputError(f"`judgments` must have a column {missing[0]}. Got none in {str(path)!r}.")
-            for batch in file.iter_batches(ROWS_AT_ONCE, columns=list(columns)):
-                if wanted is not None:
-                    ids = pa.array(sorted({item for _, item in wanted}), pa.string())
-                    batch = batch.filter(pc.is_in(batch.column("item_id"), value_set=ids))
-                for row in batch.to_pylist():
-                    if wanted is None or (row["dataset"], row["item_id"]) in wanted:
-                        yield _detail(row)
+            yield from file.iter_batches(ROWS_AT_ONCE, columns=list(columns))
     except (pa.ArrowException, OSError) as error:
         reason = str(error).partition("\n")[0].rstrip(".")
         raise InputError(f"`judgments` must be readable Parquet. Got {str(path)!r}: {reason}.") from None
+
+
+def _rows(path: Path, columns: Sequence[str], wanted: set[tuple[str, str]] | None) -> Iterator[JudgmentDetail]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    ids = None if wanted is None else pa.array(sorted({item for _, item in wanted}), pa.string())
+    for batch in judgment_pieces(path, columns):
+        near = batch if ids is None else batch.filter(pc.is_in(batch.column("item_id"), value_set=ids))
+        for row in near.to_pylist():
+            if wanted is None or (row["dataset"], row["item_id"]) in wanted:
+                yield _detail(row)
 
 
 def _detail(row: Mapping[str, Any]) -> JudgmentDetail:

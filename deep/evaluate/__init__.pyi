@@ -1,3 +1,4 @@
+from ._annotators import agreement_measures as agreement_measures
 from ._annotators import annotator_agreement as annotator_agreement
 from ._baselines import CONTEXT as CONTEXT
 from ._baselines import Baseline as Baseline
@@ -41,12 +42,21 @@ from ._holdout import HoldOut as HoldOut
 from ._holdout import HoldOutUnit as HoldOutUnit
 from ._holdout import UnlabeledTrainingError as UnlabeledTrainingError
 from ._holdout import hold_out as hold_out
+from ._intervals import clustered_kappa as clustered_kappa
+from ._intervals import clustered_share as clustered_share
 from ._intervals import mean_interval as mean_interval
 from ._intervals import t_reach as t_reach
+from ._judge_card import AgainstItself as AgainstItself
+from ._judge_card import AgainstOthers as AgainstOthers
+from ._judge_card import AgainstPeople as AgainstPeople
+from ._judge_card import JudgeCard as JudgeCard
 from ._metrics import METRICS as METRICS
 from ._metrics import TestCells as TestCells
 from ._metrics import decision_metrics as decision_metrics
 from ._panel import panel_report as panel_report
+from ._panel_card import PanelCard as PanelCard
+from ._panel_measures import panel_card as panel_card
+from ._panel_measures import read_panel_card as read_panel_card
 from ._printed import printed_beside as printed_beside
 from ._printed import printed_text as printed_text
 from ._printed import write_printed as write_printed

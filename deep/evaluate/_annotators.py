@@ -13,6 +13,9 @@ from deep.features import agreement_interval, cohen_kappa, fleiss_kappa, krippen
 
 Ratings = npt.NDArray[np.int64]
 
+MOST_PAIRED = 12
+"""Raters of whom every pair is compared: 66 pairs; of more, only measures of all together are taken."""
+
 
 def annotator_agreement(
     found: Annotations, *, min_marks: int = 1, n_boot: int = 2000, random_state: int = 0
@@ -44,11 +47,16 @@ def annotator_agreement(
         raise InputError(f"`file` must hold two annotators or more. Got {found.annotators[0]!r} alone.")
     kinds = {item: found.ambiguity(item, at_least=min_marks) for item in found.items}
     clear = [item for item, kind in kinds.items() if kind is None]
-    interval = _Interval(n_boot, random_state)
+
+    def measures(items: Sequence[str]) -> dict[str, object]:
+        found_here = found.ratings(items)
+        rows = agreement_measures(found_here, found.annotators, n_boot=n_boot, random_state=random_state)
+        return {"items": len(items), "measures": rows}
+
     return {
         "annotators": found.annotators,
-        "all": _measures(found, found.items, interval),
-        "without_ambiguous": _measures(found, clear, interval),
+        "all": measures(found.items),
+        "without_ambiguous": measures(clear),
         "table_1": _table_1(found, kinds),
         "disagreements": [
             {"item": d.item, "labels": dict(d.labels), "on_label": d.on_label, "steps": list(d.steps)}
@@ -73,17 +81,36 @@ class _Interval:
         return {"name": name, "items": int(used.sum()), **known}
 
 
-def _measures(found: Annotations, items: Sequence[str], interval: _Interval) -> dict[str, object]:
-    if not items:
-        return {"items": 0, "measures": []}
-    ratings, names = found.ratings(items), found.annotators
+def agreement_measures(
+    ratings: Ratings, names: Sequence[str], *, n_boot: int = 2000, random_state: int = 0
+) -> list[dict[str, object]]:
+    """Measure how far raters agree, each measure with its 95 % interval over resampled items.
+
+    Parameters
+    ----------
+    ratings : ndarray of int, shape (n_items, n_raters)
+        1, 0, or -1 where a rater gave no label.
+    names : sequence of str, length n_raters
+    n_boot : int, default=2000
+    random_state : int, default=0
+
+    Returns
+    -------
+    list of dict
+        `name`, `items`, `value`, `low` and `high` of Cohen's kappa of each pair, Fleiss' kappa and Krippendorff's
+        alpha; empty where there are no items. Of more than `MOST_PAIRED` raters, no pairs.
+    """
+    if not len(ratings):
+        return []
+    interval = _Interval(n_boot, random_state)
     measures = [
         interval.measured(f"Cohen's kappa, {names[i]} and {names[j]}", cohen_kappa, ratings[:, [i, j]])
         for i, j in combinations(range(len(names)), 2)
+        if len(names) <= MOST_PAIRED
     ]
     measures.append(interval.measured("Fleiss' kappa", fleiss_kappa, ratings))
     measures.append(interval.measured("Krippendorff's alpha", krippendorff_alpha, ratings))
-    return {"items": len(items), "measures": measures}
+    return measures
 
 
 def _table_1(found: Annotations, kinds: dict[str, str | None]) -> dict[str, int]:

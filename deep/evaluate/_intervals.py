@@ -1,8 +1,13 @@
-"""Student's interval of a mean over datasets or runs."""
+"""Intervals: Student's of a mean over datasets or runs, and of shares and kappa of items that share documents."""
 
 import numpy as np
 import numpy.typing as npt
 from scipy import stats
+
+from deep._checks import Floats
+from deep.calibration import wilson_interval
+from deep.features import kappa_of_counts
+from deep.model import Clusters, standardised
 
 
 def t_reach(sd: float, n: int, level: float) -> float:
@@ -30,3 +35,98 @@ def mean_interval(values: npt.ArrayLike, level: float) -> tuple[float, float, fl
     mean = float(np.mean(known))
     reach = t_reach(float(np.std(known, ddof=1)), len(known), level)
     return mean, mean - reach, mean + reach
+
+
+def clustered_share(hits: npt.ArrayLike, documents: npt.ArrayLike | None, level: float = 0.95) -> tuple[float, float]:
+    """Return Wilson's interval of a share of items, some of which share a document.
+
+    Parameters
+    ----------
+    hits : array-like of bool, shape (n_items,)
+    documents : array-like of shape (n_items,), optional
+        Default: every item is a document of its own.
+    level : float, default=0.95
+
+    Returns
+    -------
+    low, high : float
+        NaN where there are no items.
+
+    Notes
+    -----
+    The number of items is divided by Kish's design effect, from the intraclass correlation of the hits, and the
+    quantile is Student's on as many degrees of freedom as there are documents less one [1]_.
+
+    References
+    ----------
+    .. [1] Korn and Graubard, Survey Methodology 24, 1998: confidence intervals for proportions with small expected
+       number of positive counts estimated from survey data.
+
+    Examples
+    --------
+    >>> from deep.evaluate import clustered_share
+    >>> hits = [True] * 60 + [False] * 20
+    >>> [round(end, 2) for end in clustered_share(hits, None)]
+    [0.64, 0.83]
+    >>> [round(end, 2) for end in clustered_share(hits, [i // 10 for i in range(80)])]
+    [0.35, 0.94]
+    """
+    hit = np.asarray(hits, dtype=np.float64)
+    if not len(hit):
+        return float("nan"), float("nan")
+    share = hit.mean()
+    clusters = Clusters.from_documents(documents, len(hit))
+    errors = standardised(hit, np.full(len(hit), share))
+    n = len(hit) / (1.0 if clusters.alone else clusters.design_effect(clusters.correlation(errors)))
+    freedom = max(len(clusters.sizes) - 1, 1)
+    low, high = wilson_interval(np.array(share), np.array(n), float(stats.t.ppf((1 + level) / 2, freedom)))
+    return min(float(low), float(share)), max(float(high), float(share))  # at 0 and 1, rounding
+
+
+def clustered_kappa(
+    a: npt.ArrayLike,
+    b: npt.ArrayLike,
+    documents: npt.ArrayLike | None,
+    *,
+    level: float = 0.95,
+    n_boot: int = 2000,
+    random_state: int = 0,
+) -> tuple[float, float]:
+    """Return the percentile interval of Cohen's kappa of two raters, over resampled documents.
+
+    Parameters
+    ----------
+    a, b : array-like of shape (n_items,)
+        0 or 1.
+    documents : array-like of shape (n_items,), optional
+        Default: every item is a document of its own.
+    level, n_boot, random_state
+
+    Returns
+    -------
+    low, high : float
+        NaN where kappa is undefined in every resample.
+
+    Notes
+    -----
+    Documents with the same counts are drawn together: one multinomial draw over the distinct ones is the bootstrap.
+
+    Examples
+    --------
+    >>> from deep.evaluate import clustered_kappa
+    >>> clustered_kappa([1, 0] * 50, [1, 0] * 50, None, n_boot=100)
+    (1.0, 1.0)
+    """
+    codes = 2 * np.asarray(a, dtype=np.intp) + np.asarray(b, dtype=np.intp)
+    groups = Clusters.from_documents(documents, len(codes)).codes
+    if not len(codes):
+        return float("nan"), float("nan")
+    counts = np.bincount(groups * 4 + codes, minlength=4 * (groups.max() + 1)).reshape(-1, 4)
+    distinct, times = np.unique(counts, axis=0, return_counts=True)
+    drawn = np.random.default_rng(random_state).multinomial(times.sum(), times / times.sum(), size=n_boot)
+    kappas: Floats = kappa_of_counts((drawn @ distinct).reshape(-1, 2, 2))
+    kappas = kappas[~np.isnan(kappas)]
+    if not len(kappas):
+        return float("nan"), float("nan")
+    low, high = np.quantile(kappas, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)

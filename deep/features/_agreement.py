@@ -48,6 +48,34 @@ def cohen_kappa(ratings: npt.ArrayLike) -> float:
     return _beyond_chance(float((both[:, 0] == both[:, 1]).mean()), float(shares.prod(axis=0).sum()))
 
 
+def kappa_of_counts(counts: npt.ArrayLike) -> Floats:
+    """Return Cohen's kappa of tables of two raters and two categories.
+
+    Parameters
+    ----------
+    counts : array-like of shape (..., 2, 2)
+        Items by the category of the first and of the second rater.
+
+    Returns
+    -------
+    ndarray of float, shape (...)
+        As :func:`cohen_kappa`: NaN where only one category was used, or there are no items.
+
+    Examples
+    --------
+    >>> from deep.features import kappa_of_counts
+    >>> kappa_of_counts([[[1, 0], [1, 2]], [[0, 0], [0, 4]]]).tolist()
+    [0.5, nan]
+    """
+    tables = np.asarray(counts, dtype=np.float64)
+    n = tables.sum(axis=(-2, -1))
+    observed = np.trace(tables, axis1=-2, axis2=-1) * n
+    expected = (tables.sum(axis=-1) * tables.sum(axis=-2)).sum(axis=-1)
+    beyond = n**2 - expected
+    kappa: Floats = np.divide(observed - expected, beyond, out=np.full_like(n, np.nan), where=beyond > 0)
+    return kappa
+
+
 def fleiss_kappa(ratings: npt.ArrayLike) -> float:
     """Return Fleiss' kappa of several raters [1]_.
 

@@ -177,7 +177,19 @@ def effective_votes(X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: Weights =
     >>> round(effective_votes([[1, 1, 1], [1, 1, 0], [0, 0, 1], [0, 0, 0]], [1, 1, 1, 1]), 3)
     1.8
     """
-    correlation = error_correlation(X, y, sample_weight)
+    return effective_number(error_correlation(X, y, sample_weight))
+
+
+def effective_number(correlation: Floats) -> float:
+    """Return the effective votes of voters whose errors have these correlations; see :func:`effective_votes`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from deep.features import effective_number
+    >>> round(effective_number(np.array([[1.0, 0.5], [0.5, 1.0]])), 3)
+    1.333
+    """
     k = len(correlation)
     if k == 1:
         return 1.0

@@ -73,6 +73,7 @@ from .target import SIGNIFICANCE as SIGNIFICANCE
 from .target import STATISTICS as STATISTICS
 from .target import STRATEGIES as STRATEGIES
 from .target import Canary as Canary
+from .target import Clusters as Clusters
 from .target import Correction as Correction
 from .target import DriftRow as DriftRow
 from .target import FewLabels as FewLabels
@@ -90,3 +91,4 @@ from .target import false_alarms as false_alarms
 from .target import labels_needed as labels_needed
 from .target import learn_misfit as learn_misfit
 from .target import propose_labels as propose_labels
+from .target import standardised as standardised

@@ -2,32 +2,124 @@
 
 import json
 
+import pandas as pd
+import pytest
+
 from tests.deep_commands import panel as main
+from tests.deep_commands import votes as ask
+from tests.scripted_llm import ScriptedLLM
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Return a table of two judges on three datasets."""
+    rows = [f"d{i % 3},{i},{i % 2},{(i + i // 7) % 2},{i % 2 if i % 5 else 1 - i % 2}" for i in range(120)]
+    path = tmp_path / "v.csv"
+    path.write_text("\n".join(["dataset,item_id,label,a,b", *rows]))
+    return path
 
 
 def test_simulated_panel(capsys):
     """The ten simulated judges are worth few, and every judge is kept or dropped."""
-    assert main(["--json"]) == 0
+    assert main(["--json", "--n-boot", "20"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["votes"] == "simulated"
     assert 1 < found["effective_votes"] < 5
     assert sorted(found["keep"] + found["drop"]) == sorted(found["judges"])
     assert [panel["n_judges"] for panel in found["steps"]] == list(range(10, 0, -1))
+    assert [card["judge"] for card in found["cards"]] == found["judges"]
 
 
-def test_text_says_what_to_do(tmp_path, capsys):
-    """A line of recommendation each, in a table of few judges."""
-    rows = [f"d{i % 3},{i},{i % 2},{(i + i // 7) % 2},{i % 2 if i % 5 else 1 - i % 2}" for i in range(120)]
-    (tmp_path / "v.csv").write_text("\n".join(["dataset,item_id,label,a,b", *rows]))
-    assert main(["--votes", str(tmp_path / "v.csv")]) == 0
+def test_text_says_what_to_do(table, capsys):
+    """The card of each judge, then a line of recommendation each; the option is the same as the word."""
+    assert main([str(table)]) == 0
     out = capsys.readouterr().out
     assert "Keep: " in out
     assert "SIMULATED" not in out
     assert "Panel minus best judge (b)" in out
+    assert "Against people (1 = consistent; 95 % intervals, clustered by item)" in out
+    assert "b: 24 of 120 votes, 20.0 %" in out
+    assert main(["--votes", str(table)]) == 0
+    assert capsys.readouterr().out == out
 
 
-def test_one_voter_is_refused(tmp_path, capsys):
+def test_one_voter_has_a_card(tmp_path, capsys):
+    """A single judge is held against people; what needs several is left out, and said."""
+    (tmp_path / "v.csv").write_text("dataset,item_id,label,a\nd,1,1,1\nd,2,0,0\nd,3,0,\n")
+    assert main([str(tmp_path / "v.csv")]) == 0
+    out = capsys.readouterr().out
+    assert "Whether the panel earns its cost cannot be measured. There is one judge." in out
+    assert "1 unknown" in out
+    assert "effective" not in out.replace("effective votes a dollar", "")
+
+
+def test_votes_without_labels(tmp_path, capsys):
+    """The judges against themselves, and no figure that needs a label."""
+    (tmp_path / "v.csv").write_text("dataset,item_id,a,b\nd,1,1,1\nd,2,0,0\n")
+    assert main([str(tmp_path / "v.csv")]) == 0
+    out = capsys.readouterr().out
+    assert "Against itself" in out
+    assert "Against people" not in out
+
+
+def test_people_come_first_and_json_goes_to_a_file_too(table, tmp_path, capsys):
+    """Annotators' labels replace those beside the votes; the file holds what `--json` prints."""
+    rows = [
+        (f"d{i % 3}", str(i), who, i % 2 if who == "Ann" or i % 10 else 1 - i % 2) for i in range(60) for who in "AB"
+    ]
+    frame = pd.DataFrame(rows, columns=["dataset", "item_id", "annotator", "label"])
+    frame["annotator"] = frame["annotator"].map({"A": "Ann", "B": "Bob"})
+    frame.to_csv(tmp_path / "people.csv", index=False)
+    words = [str(table), "--labels", str(tmp_path / "people.csv"), "--out", str(tmp_path / "card.json")]
+    assert main(words) == 0
+    out = capsys.readouterr().out
+    assert out.index("Krippendorff's alpha") < out.index("Against people")
+    assert main([*words, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == json.loads((tmp_path / "card.json").read_text())
+
+
+def test_texts_costs_and_samples_of_a_run(tmp_path, monkeypatch, capsys):
+    """Asked twice at a price: consistency, dollars, votes a dollar, and the claims of the worst disagreements."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    claims = tmp_path / "claims.csv"
+    rows = [(f"It rained {i} days.", f"Day {i} was wet.", i % 2) for i in range(30)]
+    pd.DataFrame(rows, columns=["source", "claim", "label"]).to_csv(claims, index=False)
+    (tmp_path / "prices.toml").write_text("[tiny]\ninput = 1.0\noutput = 4.0\n")
+    asked = iter(range(10_000))
+    out = tmp_path / "votes.parquet"
+    with ScriptedLLM(lambda _: f"So.\nVERDICT: {'NOT ' * (next(asked) % 3 == 0)}SUPPORTED") as server:
+        words = ["--prompt", "deep-strict-steps", "deep-numbers", "--llm", "tiny", "--samples", "2", "--out", str(out)]
+        priced = ["--base-url", server.url, "--prices", str(tmp_path / "prices.toml"), "--json"]
+        assert ask([str(claims), *words, *priced]) == 0
+    capsys.readouterr()
+    assert main([str(out), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    own = found["cards"][0]["itself"]
+    assert own["n_sampled"] == 30
+    assert 0 < own["consistency"] < 1
+    assert own["ties"] == own["reasons"]["abstained"] > 0
+    assert found["cost_per_1000"] == pytest.approx(sum(c["others"]["cost_per_1000"] for c in found["cards"]))
+    assert found["effective_votes_a_dollar"] == pytest.approx(1000 * found["effective_votes"] / found["cost_per_1000"])
+    assert main([str(out)]) == 0
+    printed = capsys.readouterr().out
+    assert " was wet." in printed
+    claims.unlink()
+    assert main([str(out)]) == 0
+    printed = capsys.readouterr().out
+    assert " was wet." not in printed
+    assert "is gone, so that ids stand in place of texts" in printed
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--people", "a"], "`labels` must be given with `people` and `consistent_from`. Got none."),
+        (["--out", "card.txt"], "`out` must end in .json. Got 'card.txt'."),
+        (["--limit", "-1"], "`limit` must be 0 or more. Got -1."),
+        (["--labels", "none.csv"], "`paths`"),
+    ],
+)
+def test_refusals(table, words, message, capsys):
     """One line, exit 2."""
-    (tmp_path / "v.csv").write_text("dataset,item_id,label,a\nd,1,1,1\nd,2,0,0\n")
-    assert main(["--votes", str(tmp_path / "v.csv")]) == 2
-    assert capsys.readouterr().err.startswith("error: `votes` must have labeled rows and at least two voters.")
+    assert main([str(table), *words]) == 2
+    assert capsys.readouterr().err.startswith(f"error: {message}")

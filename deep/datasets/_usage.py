@@ -1,0 +1,100 @@
+"""Repeated samples and cost of each voter, from the file of judgments beside a table of votes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from deep._checks import Rows, Votes
+from deep.datasets._join import number_items
+from deep.datasets._judgment_files import KEY, judgment_pieces
+from deep.datasets._reasons import file_beside
+from deep.records import ABSTAIN, VoteMatrix
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class VoterUsage:
+    """The cost of a voter, and the votes of its repeated samples.
+
+    Parameters
+    ----------
+    n_judgments : int
+    cost : float or None
+        US dollars in all; None where the price of an answer is unknown.
+    seconds : float or None
+        In all.
+    tokens : int or None
+        Read and written, in all.
+    sample_rows : ndarray of int, shape (n_sampled,)
+        The rows of the votes that were sampled more than once.
+    samples : ndarray of int8, shape (n_sampled, n_samples)
+        The vote of each sample, -1 where there is none.
+    """
+
+    n_judgments: int
+    cost: float | None
+    seconds: float | None
+    tokens: int | None
+    sample_rows: Rows = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    samples: Votes = field(default_factory=lambda: np.empty((0, 0), dtype=np.int8))
+
+
+def read_usage(paths: Sequence[str | Path], votes: VoteMatrix) -> dict[str, VoterUsage]:
+    """Read samples and cost of the voters of tables of votes.
+
+    Parameters
+    ----------
+    paths : sequence of str or Path
+        The tables of votes; one without judgments beside it adds nothing.
+    votes : VoteMatrix
+        What was read from them; voters and items that it lacks are left out.
+
+    Returns
+    -------
+    dict of str to VoterUsage
+        By voter; only those that a file of judgments knows.
+    """
+    import pandas as pd
+
+    columns = (*KEY, "samples", "cost", "seconds", "tokens")
+    pieces: list[pd.DataFrame] = []
+    for path in paths:
+        file = file_beside(path, "judgments")
+        if file.exists():
+            pieces += [batch.to_pandas() for batch in judgment_pieces(file, columns)]
+    if not pieces:
+        return {}
+    table = pd.concat(pieces, ignore_index=True)
+    numbers, _ = number_items(
+        [votes.datasets, table["dataset"].to_numpy(object)], [votes.example_ids, table["item_id"].to_numpy(object)]
+    )
+    table["row"] = numbers[1]
+    table = table[(table["row"] < len(votes.votes)) & table["voter"].isin(votes.voter_names)]
+    return {str(voter): _usage(rows) for voter, rows in table.groupby("voter")}
+
+
+def _usage(rows: "pd.DataFrame") -> VoterUsage:
+    sampled = rows[rows["samples"].map(len) > 1]
+    most = max(map(len, sampled["samples"]), default=0)
+    samples = np.full((len(sampled), most), ABSTAIN, dtype=np.int8)
+    for i, given in enumerate(sampled["samples"]):
+        samples[i, : len(given)] = given
+    tokens = _total(rows["tokens"])
+    return VoterUsage(
+        len(rows),
+        _total(rows["cost"]),
+        _total(rows["seconds"]),
+        None if tokens is None else int(tokens),
+        sampled["row"].to_numpy(np.intp),
+        samples,
+    )
+
+
+def _total(values: "pd.Series[float]") -> float | None:
+    """Return the sum; None where a value is unknown."""
+    return None if values.isna().any() else float(values.sum())

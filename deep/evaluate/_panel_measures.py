@@ -1,0 +1,350 @@
+"""Measuring a panel of judges: the people first, then each judge, then whether the panel earns its cost."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+import numpy as np
+import numpy.typing as npt
+
+from deep._checks import Floats, Rows, Votes
+from deep.datasets import Failures, PeopleLabels, VoterUsage, read_people, read_reasons, read_usage, read_votes
+from deep.evaluate._annotators import agreement_measures
+from deep.evaluate._baselines import row_weights
+from deep.evaluate._contribution import PanelReport, panel_worth
+from deep.evaluate._judge_card import (
+    AgainstOthers,
+    AgainstPeople,
+    JudgeCard,
+    against_itself,
+    against_people,
+    disagreements,
+)
+from deep.evaluate._panel_card import PanelCard
+from deep.evaluate._result import Row
+from deep.exceptions import InputError
+from deep.features import cohen_kappa, effective_number, error_correlation
+from deep.model import RECIPES, training_set
+from deep.records import ABSTAIN, VoteMatrix
+
+NOTHING = float("nan")
+
+Progress = Callable[[str, int], Callable[[], None]]
+
+
+def read_panel_card(
+    paths: Sequence[str],
+    labels: Sequence[str] = (),
+    *,
+    ignore: Sequence[str] = (),
+    people: Sequence[str] = (),
+    consistent_from: float | None = None,
+    limit: int = 20,
+    n_boot: int = 2000,
+    random_state: int = 0,
+    progress: Progress = lambda _name, _steps: lambda: None,
+) -> PanelCard:
+    """Read tables of votes with all that lies beside them, and return the card of their judges.
+
+    Parameters
+    ----------
+    paths : sequence of str
+        Tables of votes.
+    labels : sequence of str, optional
+        Tables of people's labels, in place of those beside the votes (:func:`deep.datasets.read_people`).
+    ignore : sequence of str, optional
+        Columns that are no voters.
+    people, consistent_from
+        As in :func:`deep.datasets.read_people`.
+    limit, n_boot, random_state, progress
+        As in :func:`panel_card`.
+
+    Raises
+    ------
+    InputError
+        A table cannot be used.
+    """
+    votes = read_votes(paths, ignore=ignore)
+    options = {"people": people, "consistent_from": consistent_from}
+    given = read_people(labels, votes, **options) if labels else None  # type: ignore[arg-type]
+    return panel_card(
+        votes,
+        given,
+        failures=read_reasons(paths, votes),
+        usage=read_usage(paths, votes),
+        limit=limit,
+        n_boot=n_boot,
+        random_state=random_state,
+        progress=progress,
+    )
+
+
+def panel_card(
+    votes: VoteMatrix,
+    people: PeopleLabels | None = None,
+    *,
+    failures: Sequence[Failures] = (),
+    usage: Mapping[str, VoterUsage] | None = None,
+    limit: int = 20,
+    n_boot: int = 2000,
+    random_state: int = 0,
+    progress: Progress = lambda _name, _steps: lambda: None,
+) -> PanelCard:
+    """Hold each judge of a panel against people, against itself and against the others.
+
+    Parameters
+    ----------
+    votes : VoteMatrix
+        Without labels, or with too few, what needs them is left out.
+    people : PeopleLabels, optional
+        In place of the labels beside the votes.
+    failures : sequence of Failures, optional
+        Why votes are missing (:func:`deep.datasets.read_reasons`).
+    usage : mapping of str to VoterUsage, optional
+        Samples and cost by voter (:func:`deep.datasets.read_usage`).
+    limit : int, default=20
+        Disagreements to keep of each judge, and doubtful labels.
+    n_boot : int, default=2000
+        Resamples of every interval of kappa.
+    random_state : int, default=0
+    progress : callable, optional
+        Takes a name and a number of steps, and returns a function to be called after each step.
+
+    Examples
+    --------
+    >>> from deep.datasets import simulate_votes
+    >>> from deep.evaluate import panel_card
+    >>> votes = simulate_votes(0)
+    >>> card = panel_card(votes.rows(votes.datasets == "aggrefact-xsum"), n_boot=100)
+    >>> first = card.judges[0].people
+    >>> first.n == first.true_positive + first.false_negative + first.false_positive + first.true_negative
+    True
+    >>> card.frame("steps")["n_judges"].tolist()
+    [10, 9, 8, 7, 6, 5, 4, 3, 2, 1]
+    """
+    before = votes.labels
+    labels = before if people is None else people.labels
+    if people is not None:
+        votes = replace(votes, labels=labels, document_ids=_documents(votes, people))
+    known, taken = votes.rows(labels >= 0), dict(usage or {})
+    correlation = _errors(known)
+    worth, missing = _worth(known, random_state, progress)
+    panel = _Panel(votes, people, failures, taken, correlation, worth, limit, n_boot, random_state)
+    cards = tuple(panel.card(column) for column in range(votes.shape[1]))
+    cost = _total([card.others.cost_per_1000 for card in cards])
+    effective = NOTHING if correlation is None else effective_number(correlation)
+    ratings = None if people is None or len(people.names) < 2 else people.ratings.astype(np.int64)
+    measures = [] if ratings is None else agreement_measures(ratings, people.names, n_boot=n_boot)  # type: ignore[union-attr]
+    replaced = (labels >= 0) & (before >= 0) & (labels != before)
+    return PanelCard(
+        n=len(votes.votes),
+        datasets=votes.dataset_names,
+        n_documents=None if votes.document_ids is None else len(set(votes.document_ids)),
+        n_labeled=int((labels >= 0).sum()),
+        n_tied=0 if people is None else people.n_tied,
+        n_replaced=int(replaced.sum()),
+        people=() if people is None else people.names,
+        people_agreement=tuple(measures),
+        judges=cards,
+        between=_between(votes),
+        error_correlation=correlation,
+        effective_votes=effective,
+        cost_per_1000=cost,
+        effective_votes_a_dollar=_a_dollar(effective, cost),
+        worth=worth,
+        worth_missing=missing,
+        drop_first=_drop_first(cards, effective, cost),
+        sample_twice=_sample_twice(cards),
+        doubtful_labels=tuple(islice(_doubtful(votes), limit)),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Panel:
+    """The votes of a panel, and all that its cards are made of."""
+
+    votes: VoteMatrix
+    people: PeopleLabels | None
+    failures: Sequence[Failures]
+    usage: Mapping[str, VoterUsage]
+    correlation: Floats | None
+    worth: PanelReport | None
+    limit: int
+    n_boot: int
+    random_state: int
+
+    def card(self, column: int) -> JudgeCard:
+        """Return the card of one judge."""
+        name, usage = self.votes.voter_names[column], self.usage.get(self.votes.voter_names[column])
+        ratings = None if self.people is None else self.people.ratings
+        wrong = list(disagreements(self.votes, column, self.votes.labels, ratings, usage))
+        reasons: Counter[str] = Counter()
+        for failure in self.failures:
+            if failure.voter == name:
+                reasons.update(failure.reasons)
+        return JudgeCard(
+            judge=name,
+            people=self._against_people(column, np.arange(len(self.votes.votes))),
+            itself=against_itself(self.votes.votes[:, column], reasons, usage),
+            others=self._against_others(column, usage),
+            by_dataset=self._by_dataset(column),
+            by_person=self._by_person(column),
+            n_disagreements=len(wrong),
+            disagreements=tuple(wrong[: self.limit]),
+        )
+
+    def _against_people(self, column: int, rows: Rows) -> AgainstPeople | None:
+        documents = None if self.votes.document_ids is None else self.votes.document_ids[rows]
+        return against_people(
+            self.votes.votes[rows, column],
+            self.votes.labels[rows],
+            documents,
+            n_boot=self.n_boot,
+            random_state=self.random_state,
+        )
+
+    def _by_dataset(self, column: int) -> dict[str, AgainstPeople]:
+        names = self.votes.dataset_names
+        rows = {name: np.flatnonzero(self.votes.datasets == name) for name in names if len(names) > 1}
+        found = {name: self._against_people(column, at) for name, at in rows.items()}
+        return {name: each for name, each in found.items() if each is not None}
+
+    def _by_person(self, column: int) -> dict[str, float]:
+        if self.people is None or len(self.people.names) < 2:
+            return {}
+        own = self.votes.votes[:, column]
+        pairs = {name: np.column_stack([own, self.people.ratings[:, i]]) for i, name in enumerate(self.people.names)}
+        return {name: cohen_kappa(pair.astype(np.int64)) for name, pair in pairs.items()}
+
+    def _against_others(self, column: int, usage: VoterUsage | None) -> AgainstOthers:
+        name, k = self.votes.voter_names[column], self.votes.shape[1]
+        rest = np.delete(np.arange(k), column)
+        measured = self.correlation is not None and k > 1
+        adds = (NOTHING, NOTHING, NOTHING) if self.worth is None else self.worth.value[name]
+        per_1000 = 0.0 if usage is None else 1000 / usage.n_judgments
+        return AgainstOthers(
+            error_correlation=float(self.correlation[column, rest].mean()) if measured else NOTHING,  # type: ignore[index]
+            adds=adds[0],
+            adds_ci=adds[1:],
+            kept=None if self.worth is None else name in self.worth.keep,
+            votes_without=effective_number(self.correlation[np.ix_(rest, rest)]) if measured else NOTHING,  # type: ignore[index]
+            second_sample=_second_sample(self.votes, column, self.usage),
+            cost_per_1000=None if usage is None or usage.cost is None else usage.cost * per_1000,
+            seconds_per_1000=None if usage is None or usage.seconds is None else usage.seconds * per_1000,
+            tokens_per_1000=None if usage is None or usage.tokens is None else usage.tokens * per_1000,
+        )
+
+
+def _documents(votes: VoteMatrix, people: PeopleLabels) -> npt.NDArray[np.object_] | None:
+    """Return the documents of the votes, else those that people name."""
+    return people.document_ids if votes.document_ids is None else votes.document_ids
+
+
+def _errors(known: VoteMatrix) -> Floats | None:
+    """Return the correlations of errors; None without labels."""
+    return error_correlation(known.votes, known.labels, row_weights(known)) if len(known.votes) else None
+
+
+def _worth(known: VoteMatrix, random_state: int, progress: Progress) -> tuple[PanelReport | None, str]:
+    """Return the worth of a panel on labeled rows, or why it cannot be measured."""
+    k = known.shape[1]
+    if k < 2:
+        return None, "There is one judge."
+    both = [name for name in known.dataset_names if len(set(known.labels[known.datasets == name])) == 2]
+    if not both:
+        return None, "No dataset has labels of 1 and of 0."
+    if len(both) == 2:
+        return None, "There are labels of two datasets; one is cut into folds, of three or more each is left out once."
+    rows = known.rows(np.isin(known.datasets.astype(str), both))
+    try:
+        training = training_set(rows, RECIPES["deep"], random_state=random_state)
+        return panel_worth(training, step=progress("panels", k * (k + 1) // 2)), ""
+    except InputError as error:
+        return None, str(error)
+
+
+def _between(votes: VoteMatrix) -> Floats:
+    """Return Cohen's kappa of each two judges."""
+    k, ratings = votes.shape[1], votes.votes.astype(np.int64)
+    found = np.ones((k, k))
+    for i in range(k):
+        for j in range(i):
+            found[i, j] = found[j, i] = cohen_kappa(ratings[:, [i, j]])
+    return found
+
+
+def _second_sample(votes: VoteMatrix, column: int, usage: Mapping[str, VoterUsage]) -> float:
+    """Return the effective votes that a second sample of one judge adds to a first sample of each."""
+    own = usage.get(votes.voter_names[column])
+    if own is None or not len(own.samples):
+        return NOTHING
+    rows = own.sample_rows[votes.labels[own.sample_rows] >= 0]
+    if not len(rows):
+        return NOTHING
+    first = _sample(votes, usage, 0)
+    second = _sample(votes, {votes.voter_names[column]: own}, 1)[:, column]
+    weights = row_weights(votes.rows(rows))
+    panels = first[rows], np.column_stack([first, second])[rows]
+    once, twice = (effective_number(error_correlation(panel, votes.labels[rows], weights)) for panel in panels)
+    return twice - once
+
+
+def _sample(votes: VoteMatrix, usage: Mapping[str, VoterUsage], number: int) -> Votes:
+    """Return the votes with those of one sample in place of their majority, where there are several."""
+    found = votes.votes.copy()
+    for column, name in enumerate(votes.voter_names):
+        if name in usage and len(usage[name].samples):
+            found[usage[name].sample_rows, column] = usage[name].samples[:, number]
+    return found
+
+
+def _total(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None
+
+
+def _a_dollar(effective: float, cost_per_1000: float | None) -> float:
+    """Return effective votes a dollar."""
+    return 1000 * effective / cost_per_1000 if cost_per_1000 else NOTHING
+
+
+def _drop_first(cards: Sequence[JudgeCard], effective: float, cost: float | None) -> str | None:
+    """Return the judge without which a panel has most effective votes, a dollar where prices are known."""
+    if len(cards) < 2 or np.isnan(effective):
+        return None
+    paid = bool(cost)
+    now = _a_dollar(effective, cost) if paid else effective
+    without = {
+        card.judge: _a_dollar(card.others.votes_without, cost - (card.others.cost_per_1000 or 0.0))  # type: ignore[operator]
+        if paid
+        else card.others.votes_without
+        for card in cards
+    }
+    best = max(without, key=lambda name: -np.inf if np.isnan(without[name]) else without[name])
+    return best if without[best] > now else None
+
+
+def _sample_twice(cards: Sequence[JudgeCard]) -> str | None:
+    """Return the judge whose second sample adds most, a dollar where prices are known; None where none adds."""
+    gains = {card.judge: card.others for card in cards if card.others.second_sample > 0}
+    priced = all(others.cost_per_1000 for others in gains.values())
+    worth = {name: o.second_sample / (o.cost_per_1000 if priced else 1.0) for name, o in gains.items()}  # type: ignore[operator]
+    return max(worth, key=lambda name: worth[name], default=None)
+
+
+def _doubtful(votes: VoteMatrix) -> Iterator[Row]:
+    """Yield the labels that most judges, of two or more, are against, the most of them first."""
+    voted = (votes.votes != ABSTAIN).sum(axis=1)
+    against = ((votes.votes != ABSTAIN) & (votes.votes != votes.labels[:, None])).sum(axis=1)
+    share = np.where((votes.labels >= 0) & (voted > 1), against / np.maximum(voted, 1), 0.0)
+    for row in np.lexsort((-voted, -share)):
+        if share[row] <= 0.5:
+            return
+        yield {
+            "dataset": str(votes.datasets[row]),
+            "item_id": str(votes.example_ids[row]),
+            "label": int(votes.labels[row]),
+            "against": int(against[row]),
+            "votes": int(voted[row]),
+        }
