@@ -53,7 +53,6 @@ from ._judge_card import JudgeCard as JudgeCard
 from ._metrics import METRICS as METRICS
 from ._metrics import TestCells as TestCells
 from ._metrics import decision_metrics as decision_metrics
-from ._panel import panel_report as panel_report
 from ._panel_card import PanelCard as PanelCard
 from ._panel_measures import panel_card as panel_card
 from ._panel_measures import read_panel_card as read_panel_card

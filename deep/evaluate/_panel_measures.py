@@ -89,6 +89,7 @@ def panel_card(
     limit: int = 20,
     n_boot: int = 2000,
     random_state: int = 0,
+    worth: bool = True,
     progress: Progress = lambda _name, _steps: lambda: None,
 ) -> PanelCard:
     """Hold each judge of a panel against people, against itself and against the others.
@@ -108,6 +109,8 @@ def panel_card(
     n_boot : int, default=2000
         Resamples of every interval of kappa.
     random_state : int, default=0
+    worth : bool, default=True
+        Measure what each judge adds; it fits k (k + 1) / 2 panels of k judges.
     progress : callable, optional
         Takes a name and a number of steps, and returns a function to be called after each step.
 
@@ -129,8 +132,8 @@ def panel_card(
         votes = replace(votes, labels=labels, document_ids=_documents(votes, people))
     known, taken = votes.rows(labels >= 0), dict(usage or {})
     correlation = _errors(known)
-    worth, missing = _worth(known, random_state, progress)
-    panel = _Panel(votes, people, failures, taken, correlation, worth, limit, n_boot, random_state)
+    found, missing = _worth(known, random_state, progress) if worth else (None, "It was not asked for.")
+    panel = _Panel(votes, people, failures, taken, correlation, found, limit, n_boot, random_state)
     cards = tuple(panel.card(column) for column in range(votes.shape[1]))
     cost = _total([card.others.cost_per_1000 for card in cards])
     effective = NOTHING if correlation is None else effective_number(correlation)
@@ -152,7 +155,7 @@ def panel_card(
         effective_votes=effective,
         cost_per_1000=cost,
         effective_votes_a_dollar=_a_dollar(effective, cost),
-        worth=worth,
+        worth=found,
         worth_missing=missing,
         drop_first=_drop_first(cards, effective, cost),
         sample_twice=_sample_twice(cards),

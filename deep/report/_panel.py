@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 
 from deep.datasets import Failures
-from deep.evaluate import draw_error_correlation, panel_report
-from deep.exceptions import InputError
+from deep.evaluate import draw_error_correlation, panel_card
 from deep.features import analyze_votes, effective_votes, error_correlation
 from deep.records import VoteMatrix
 from deep.report._material import ReportMaterial
@@ -104,21 +103,21 @@ def _added(votes: VoteMatrix) -> tuple[str, list[DataTable]]:
     """Return the worth of each judge, in a sentence and a table, where there are datasets and judges to measure it."""
     if votes.shape[1] > MOST_ADDED:
         return f"What each of more than {MOST_ADDED} judges adds takes longer: `deep panel` measures it.", []
-    try:
-        found: Any = panel_report(votes)
-    except InputError as error:
-        return f"What each judge adds was not measured: {error}", []
+    card = panel_card(votes)
+    if card.worth is None:
+        return f"What each judge adds was not measured: {card.worth_missing}", []
+    found = card.worth
     rows = [
         {
             "judge": name,
             "log loss without it": f"{value:+.4f}",
             "90 % interval": f"{low:+.4f} to {high:+.4f}",
-            "verdict": "keep" if name in found["keep"] else "drop",
+            "verdict": "keep" if name in found.keep else "drop",
         }
-        for name, (value, low, high) in sorted(found["value"].items(), key=lambda item: -item[1][0])
+        for name, (value, low, high) in sorted(found.value.items(), key=lambda item: -item[1][0])
     ]
-    gain = f"{100 * found['gain']:+.1f} points (90 % interval {between(found['gain_ci'])})"
-    said = f"The panel's balanced accuracy less that of its best judge, {found['best_judge']}: {gain}."
+    gain = f"{100 * found.gain:+.1f} points (90 % interval {between(found.gain_ci)})"
+    said = f"The panel's balanced accuracy less that of its best judge, {found.best_judge}: {gain}."
     return said, [DataTable("What each judge adds: the log loss of the panel without it, less that of the whole", rows)]
 
 
