@@ -13,6 +13,8 @@ from typing import ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkable
 from deep.records import Example, Judgment
 
 __all__ = [
+    "REPAIR",
+    "Choice",
     "Judge",
     "LLMJudge",
     "LLMReply",
@@ -27,6 +29,9 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+
+REPAIR = "repair"
+"""The step of a question that asks once more for the answer that an earlier reply lacks."""
 
 _VOTER = re.compile(r"(?P<name>[^@/]+)@(?P<version>[0-9a-f]{8})(?:/(?P<model>.+))?")
 
@@ -83,6 +88,32 @@ class LLMReply(Protocol):
         """Usage by kind: input, cached, output, reasoning."""
 
 
+@dataclass(frozen=True)
+class Choice:
+    """The answers that an endpoint is told to choose from.
+
+    Parameters
+    ----------
+    fields : mapping
+        Of the request: the constraint as the endpoint takes it.
+    answers : frozenset of str
+        The replies that keep to the constraint, without their white space.
+
+    Examples
+    --------
+    >>> from deep.judge import Choice
+    >>> Choice({"structured_outputs": {"choice": ["YES", "NO"]}}, frozenset({"YES", "NO"})).allows(" YES")
+    True
+    """
+
+    fields: Mapping[str, object]
+    answers: frozenset[str]
+
+    def allows(self, text: str) -> bool:
+        """Return whether a reply keeps to the constraint; hidden reasoning before it does not count."""
+        return "".join(text.rpartition("</think>")[2].split()) in self.answers
+
+
 @dataclass(frozen=True, kw_only=True)
 class Question:
     """One request that a program wants answered.
@@ -100,6 +131,9 @@ class Question:
         Sent along with the request; `model` among them asks another model than the program's own.
     sample : int, default=0
         Which of several draws of the same question.
+    choice : Choice, optional
+        Constrains the reply where the endpoint can. It is no part of the question: an answer in the ledger stands,
+        constrained or not.
     """
 
     step: str
@@ -107,6 +141,7 @@ class Question:
     schema: Mapping[str, object] | None = None
     parameters: Mapping[str, object] = field(default_factory=dict)
     sample: int = 0
+    choice: Choice | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,11 +156,19 @@ class VoteQuestion(Question):
         Returns the judgment of a reply; of None, where the request failed for good.
     group : str, optional
         Shared by questions that begin alike, so that a prefix cache serves them.
+    repair : callable, optional
+        Returns the question that asks once more for the answer, given the text of a reply in which there is none.
     """
 
     version: str
     read: Callable[[LLMReply | None], Judgment]
     group: str | None = None
+    repair: "Callable[[str], VoteQuestion] | None" = None
+
+    @property
+    def is_repair(self) -> bool:
+        """Whether this is such a question itself, whose answer stands for the one that could not be read."""
+        return self.step == REPAIR
 
 
 Program = Generator[Sequence[Question], Sequence[LLMReply | None], T]

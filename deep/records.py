@@ -82,6 +82,8 @@ class Judgment:
         Excerpts or findings the judge refers to.
     samples : tuple of int
         The votes of the samples whose majority this is, -1 where one gave none; empty where there was one question.
+    repaired : bool, default=False
+        Whether the answer was read from a repair turn: a second request, which asked for the answer alone.
     """
 
     vote: int
@@ -95,6 +97,7 @@ class Judgment:
     rationale: str | None = None
     evidence: tuple[str, ...] = ()
     samples: tuple[int, ...] = ()
+    repaired: bool = False
 
     def __post_init__(self) -> None:
         if self.vote not in (1, 0, ABSTAIN):

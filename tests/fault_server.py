@@ -25,7 +25,8 @@ from typing import Any, Self
 from aiohttp import web
 
 TRANSPORT_FAULTS = ("broken_http", "broken_json", "cut", "dropped", "hang", "rate_limited", "server_error", "slow_down")
-ANSWER_FAULTS = ("echo_key", "no_verdict", "refused", "truncated")
+ANSWER_FAULTS = ("echo_key", "no_repair", "no_verdict", "refused", "truncated")
+"""no_repair is no_verdict for repair turns, which quote a reply; each of the two hits no other request."""
 REASONING_MODELS = {"temperature": "unsupported_value", "logprobs": "unsupported_parameter"}
 
 _PAIRS = (
@@ -54,7 +55,7 @@ class FaultServer:
     unsupported : mapping of str to str
         Fields that are refused with HTTP 400, and the error's code.
     ignored : sequence of str
-        Fields that are taken and have no effect: ``logprobs``, ``response_format``.
+        Fields that are taken and have no effect: ``logprobs``, ``response_format``, ``structured_outputs``.
     accept : callable, optional
         Called with the body; returns a (status, error object) to refuse it.
     reply : callable, optional
@@ -183,17 +184,18 @@ class FaultServer:
         digest = digest_of(body)
         self._seen[digest] += 1
         self.count += 1
-        fault = self.script.popleft() if self.script else self._draw(digest, self._seen[digest])
+        fault = self.script.popleft() if self.script else self._draw(body, digest, self._seen[digest])
         self.log.append((time.time(), digest, fault))
         if self.keep_bodies:
             self.bodies.append(body)
         return fault
 
-    def _draw(self, digest: str, times: int) -> str:
+    def _draw(self, body: dict[str, Any], digest: str, times: int) -> str:
+        other = "no_verdict" if is_repair(body) else "no_repair"
         for faults, seed in ((TRANSPORT_FAULTS, f"{digest}{times}"), (ANSWER_FAULTS, digest)):
             point = int(hashlib.sha256(seed.encode()).hexdigest()[:8], 16) / 2**32
             for fault in faults:
-                point -= self.faults.get(fault, 0.0)
+                point -= 0.0 if fault == other else self.faults.get(fault, 0.0)
                 if point < 0:
                     return fault
         return "ok"
@@ -226,10 +228,10 @@ class FaultServer:
         return self.accept(body) if self.accept else None
 
     def _completion(self, body: dict[str, Any], fault: str, authorization: str) -> dict[str, Any]:
-        asked = body if "response_format" not in self.ignored else {**body, "response_format": None}
+        asked = {**body, **dict.fromkeys(self.ignored)}
         message: dict[str, Any] = {"role": "assistant", "content": self.reply(asked)}
         finish = "stop"
-        if fault == "no_verdict":
+        if fault in ("no_repair", "no_verdict"):
             message["content"] = "It is hard to say anything about this."
         elif fault == "truncated":
             message["content"], finish = "First, the source says that", "length"
@@ -375,6 +377,13 @@ def honest_reply(body: dict[str, Any]) -> str:
     if schema:
         return json.dumps({name: _fill(name, rule, share) for name, rule in schema["properties"].items()})
     last = text.strip().splitlines()[-1]
+    scale = re.search(r'"(SCORE[-\w]*:) N", where N is a number from (\d+) to (\d+)', last)
+    if scale:
+        return f"{scale[1]} {round(int(scale[2]) + (int(scale[3]) - int(scale[2])) * share)}"
+    choice = (body.get("structured_outputs") or {}).get("choice")
+    if choice:
+        wanted = _label(" ".join(choice), share)
+        return str(next(line for line in choice if re.search(rf"(?<!NOT )\b{wanted}\b", line)))
     if "number of stars" in last:
         return f"{_marker(text, 'SCORE')} {1 + round(4 * share)}"
     if "from 0 to 100" in last:
@@ -415,8 +424,13 @@ def _share_of_words_found(text: str, noise: str) -> float:
     return min(max(0.7 * found + 0.6 * int(noise[:4], 16) / 65535 - 0.15, 0.0), 1.0)
 
 
+def is_repair(body: dict[str, Any]) -> bool:
+    """Return whether a request asks once more for the answer that the reply which it quotes lacks."""
+    return re.search(r"<reply-[0-9a-f]{8}>", body["messages"][-1]["content"]) is not None
+
+
 def _logprobs(text: str) -> list[dict[str, Any]]:
-    tokens = re.findall(r"\s*\S+", text)
+    tokens = re.findall(r"\s*(?:\w+|[^\w\s]+)", text)
     return [
         {
             "token": token,

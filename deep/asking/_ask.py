@@ -49,6 +49,8 @@ def ask(
     temperature: float | None = None,
     max_tokens: int | None = None,
     soft: bool = False,
+    repair: bool = True,
+    constrain: str = "schema",
     options: AskOptions | None = None,
     progress: ProgressCallback | None = None,
 ) -> VoteMatrix:
@@ -74,7 +76,7 @@ def ask(
         An OpenAI-compatible endpoint; default: the environment's ``OPENAI_BASE_URL``, else OpenAI.
     endpoint : str, optional
         Its name in the ledger, if its address may change.
-    samples, temperature, max_tokens, soft
+    samples, temperature, max_tokens, soft, repair, constrain
         Of prompts that are named; see :class:`deep.prompt_pool.PromptJudge`.
     options : AskOptions, optional
         All further options, in place of `ledger`, `budget` and `base_url`.
@@ -109,7 +111,8 @@ def ask(
     """
     names: Iterable[str | Judge] = [judges] if isinstance(judges, str | Judge) else judges
     llms = [llm] if isinstance(llm, str) else list(llm)
-    columns = planned_voters(find_judges(names, Sampling(samples, temperature, max_tokens, soft)), llms)
+    sampling = Sampling(samples, temperature, max_tokens, soft, repair, constrain)
+    columns = planned_voters(find_judges(names, sampling), llms)
     asks = any(column.judge.needs_llm for column in columns)
     if not columns:
         raise InputError("`llm` must be given with judges that ask one. Got none.")

@@ -10,7 +10,8 @@ from pathlib import Path
 from deep.asking._options import AskOptions
 from deep.asking._plan import Plan
 from deep.asking._progress import money
-from deep.asking._replay import Replay
+from deep.asking._repairs import LONGEST_REPLY, may_repair, repair_requests
+from deep.asking._replay import Replay, offers_repair, repair_request
 from deep.asking._vote_files import chunks
 from deep.judge import LLMJudge, VoteQuestion
 from deep.llm import History, PriceBook, Request, json_text, output_limit, worst_case
@@ -39,6 +40,8 @@ class Estimate:
         Judgments that need no LLM and cost nothing.
     calls_at_most : int or None
         The most calls of the staged judges in all, those settled already included, where they can say.
+    repairs_at_most : int
+        Repair turns, where every reply needs one; only `output_tokens` and `dollars_at_most` count them too.
     """
 
     def __init__(self, offline_judgments: int = 0) -> None:
@@ -50,6 +53,7 @@ class Estimate:
         self.unpriced_models: set[str] = set()
         self.priced_models: set[str] = set()
         self.more_follow = False
+        self.repairs_at_most = 0
         self.calls_at_most: int | None = None
 
     def add(self, request: Request, prices: PriceBook, *, settled: bool, batch: bool) -> None:
@@ -70,6 +74,14 @@ class Estimate:
         if request.model not in self.priced_models | self.unpriced_models:
             unknown = prices.cost([request.model], {"input": 1, "output": 1}) is None
             (self.unpriced_models if unknown else self.priced_models).add(request.model)
+
+    def add_repair(self, request: Request, prices: PriceBook) -> None:
+        """Count a repair turn that may be needed."""
+        limit = output_limit(request.body)
+        self.repairs_at_most += 1
+        self.output_tokens = None if self.output_tokens is None or limit is None else self.output_tokens + limit
+        worst = worst_case(prices, request.body, json_text(request.body))
+        self.dollars_at_most = _plus(self.dollars_at_most, worst)
 
     def as_dict(self) -> dict[str, object]:
         """Return the estimate for `--json`."""
@@ -105,8 +117,21 @@ def _estimate(plan: Plan, options: AskOptions, history: History | None) -> Estim
                 shared.add(key)
             settled = key in rows and rows[key]["state"] in ("done", "failed")
             estimate.add(request, options.price_book, settled=settled, batch=options.batch)
+            if options.repairs and not settled and offers_repair(request):
+                estimate.add_repair(repair_request(request, LONGEST_REPLY), options.price_book)
+    if history is not None:
+        _add_missing_repairs(estimate, plan, options, history)
     estimate.more_follow = replay.n_open > 0
     return estimate
+
+
+def _add_missing_repairs(estimate: Estimate, plan: Plan, options: AskOptions, history: History) -> None:
+    """Count the repair turns of replies in the ledger that are to be asked, or asked again."""
+    for chunk in chunks(repair_requests(plan.requests(), history, may_repair(options, history))):
+        rows = history.rows([request.key for request in chunk])
+        for request in chunk:
+            if request.key not in rows or rows[request.key]["state"] not in ("done", "failed"):
+                estimate.add_repair(request, options.price_book)
 
 
 def _most_calls(plan: Plan) -> int | None:
@@ -134,6 +159,8 @@ def print_estimate(plan: Plan, options: AskOptions | None, *, as_json: bool) -> 
 def _lines(estimate: Estimate) -> Iterator[str]:
     output = "no limit" if estimate.output_tokens is None else f"at most {estimate.output_tokens:,}"
     yield f"{estimate.calls:,} calls to make, {estimate.settled:,} settled already"
+    if estimate.repairs_at_most:
+        yield f"at most {estimate.repairs_at_most:,} repair turns more, where a reply cannot be read"
     yield f"{estimate.input_tokens:,} input tokens (about), {output} output tokens"
     yield f"cost: about {money(estimate.dollars)}, at most {money(estimate.dollars_at_most)}"
     if estimate.offline_judgments:

@@ -52,6 +52,10 @@ class AskOptions:
         Classes of failure to ask again.
     batch : bool, default=False
         Use the Batch API.
+    repair : bool, optional
+        Whether a reply to a prompt that is unparsable is followed by a repair turn; never in a batch or with
+        `at_most_once`. Default: where it was bought by a run that repairs, so that an older ledger is read as it is.
+        True: also where another run bought it.
     max_failure_rate : float, default=0.05
         Noted in the vote files: the share of a voter's requests that may be without a usable answer.
     record : mapping
@@ -78,6 +82,7 @@ class AskOptions:
     at_most_once: bool = False
     retry_failed: tuple[str, ...] = ()
     batch: bool = False
+    repair: bool | None = None
     max_failure_rate: float = 0.05
     record: Mapping[str, object] = field(default_factory=dict)
 
@@ -99,10 +104,18 @@ class AskOptions:
             raise InputError(f"`retry_failed` must be one of {', '.join(allowed)}. Got {wrong[0]!r}.")
         if self.at_most_once and "unknown" in self.retry_failed:
             raise InputError("`retry_failed` must not name 'unknown' with `at_most_once`. Got both. Leave one out.")
+        if self.repair and (self.batch or self.at_most_once):
+            other = "batch" if self.batch else "at_most_once"
+            raise InputError(f"`repair` must not be given with `{other}`. Got both. Leave one out.")
         object.__setattr__(self, "base_url", base_url_from(self.base_url))
         object.__setattr__(self, "retry_failed", tuple(self.retry_failed))
         if self.prices is not None:
             self.price_book  # noqa: B018  a file that cannot be used is refused before anything is asked
+
+    @property
+    def repairs(self) -> bool:
+        """Whether a run may ask repair turns."""
+        return self.repair is not False and not (self.batch or self.at_most_once)
 
     @cached_property
     def price_book(self) -> "PriceBook":

@@ -171,6 +171,8 @@ class Plan:
             "endpoint": self.endpoint,
             "samples": max((judge.samples for judge in judges), default=1),
             "soft": any(judge.soft for judge in judges),
+            "repair": any(judge.repair for judge in judges),
+            "constrain": sorted({judge.constrain for judge in judges}),
             "voters": {column.name: column.metadata() for column in self.columns},
         }
 

@@ -31,6 +31,8 @@ class Sampling(NamedTuple):
     temperature: float | None = None
     max_tokens: int | None = None
     soft: bool = False
+    repair: bool = True
+    constrain: str = "schema"
 
 
 ONCE = Sampling()
@@ -182,12 +184,16 @@ class Finder:
         The LLM to ask in place of those that the voters name.
     allow_mismatch : bool
         Take a judge of the same id where its version or model differ.
+    sampling : Sampling, optional
+        Whether prompts have a repair turn, and how they are constrained; how often and how freely they are asked is the
+        model file's.
     """
 
     prompts: Sequence[str] = ()
     encoders: Sequence[str] = ()
     ask: str | None = None
     allow_mismatch: bool = False
+    sampling: Sampling = ONCE
 
     def plan(self, model: Model, examples: Examples, endpoint: Callable[[], str]) -> Plan:
         """Return the plan of a model's judges on examples.
@@ -236,7 +242,10 @@ class Finder:
         if voter.id in self._pool:
             said = voter.details.get("parameters") or {}
             samples = int(voter.details.get("samples") or 1)
-            return PromptJudge(self._pool[voter.id], samples, said.get("temperature"), said.get("max_tokens"))
+            asked = self.sampling._replace(
+                samples=samples, temperature=said.get("temperature"), max_tokens=said.get("max_tokens")
+            )
+            return PromptJudge(self._pool[voter.id], *asked)
         return load_judge(voter.id) if voter.id in JUDGES else None
 
     @cached_property

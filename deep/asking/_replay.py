@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from deep.asking._vote_files import chunks
 from deep.judge import LLMReply, Program, Question, VoteQuestion
 from deep.llm import Request
-from deep.prompt_pool import why_unusable
+from deep.prompt_pool import repair_of, why_unusable
 from deep.records import Judgment
 
 if TYPE_CHECKING:
@@ -69,8 +69,10 @@ def _request(question: Question, identity: ProgramId, llm: str, endpoint: str, n
     if question.schema is not None:
         layout = {"name": "answer", "strict": True, "schema": dict(question.schema)}
         body["response_format"] = {"type": "json_schema", "json_schema": layout}
+    if question.choice is not None:
+        body |= question.choice.fields
     votes = isinstance(question, VoteQuestion)
-    step = "" if votes else f"#{question.step}"
+    step = "" if votes and not is_repair(question) else f"#{question.step}"
     group = question.group if isinstance(question, VoteQuestion) else None
     return Request(
         body=body,
@@ -83,7 +85,24 @@ def _request(question: Question, identity: ProgramId, llm: str, endpoint: str, n
         sample=question.sample,
         group=None if group is None else f"{llm} {group}",
         context=question,
+        choice=question.choice,
     )
+
+
+def is_repair(question: object) -> bool:
+    """Return whether a question asks once more for the answer that an earlier reply lacks."""
+    return isinstance(question, VoteQuestion) and question.is_repair
+
+
+def offers_repair(request: Request) -> bool:
+    """Return whether a repair turn may follow the reply to a request."""
+    return isinstance(request.context, VoteQuestion) and request.context.repair is not None
+
+
+def repair_request(request: Request, text: str | None) -> Request:
+    """Return the request that asks once more for the answer, given the reply to `request` in which there is none."""
+    identity = ProgramId(request.voter, request.dataset, request.item)
+    return _request(repair_of(request.context, text), identity, request.model, request.endpoint, 0)
 
 
 def read_answer(request: Request, reply: "Reply") -> Judgment | None:
@@ -103,6 +122,8 @@ class _Running:
         self.asked: list[Request] = []
         self.pending: list[Request] = []
         self.open: set[int] = set()
+        self.owners: set[int] = set()
+        self.declined: set[int] = set()
         self.ended = False
         self.value: Any = None
         self.error: Exception | None = None
@@ -144,6 +165,8 @@ class Replay:
         Leave requests alone whose answer may have been lost.
     retry : collection of str
         Classes of failure to ask again.
+    repairs : callable
+        Whether repair turns may be asked about the replies of a run.
 
     Attributes
     ----------
@@ -160,6 +183,7 @@ class Replay:
         run: int = 0,
         at_most_once: bool = False,
         retry: Collection[str] = (),
+        repairs: Callable[[int], bool] = lambda _: False,
     ) -> None:
         self._programs = programs
         self._endpoint = endpoint
@@ -167,6 +191,7 @@ class Replay:
         self._run = run
         self._at_most_once = at_most_once
         self._retry = retry
+        self._repairs = repairs
         self._seen: dict[ProgramId, int] = {}
         self.n_open = 0
 
@@ -177,6 +202,8 @@ class Replay:
             self._seen[running.id] = max(seen, len(running.asked))
             settled = len(running.asked) - len(running.pending)
             for number, request in enumerate(running.asked):
+                if number in running.declined:
+                    continue
                 is_open = number - settled in running.open
                 self.n_open += is_open
                 if is_open or number >= seen:
@@ -205,11 +232,19 @@ class Replay:
         moved = []
         for running in waiting:
             found = [answers.get(request.key) for request in running.pending]
-            running.open = set() if final else {i for i, answer in enumerate(found) if self._is_open(answer)}
+            unanswered = set() if final else {i for i, answer in enumerate(found) if self._is_open(answer)}
+            running.open = {i for i in unanswered if self._may_ask(running, running.pending[i])}
+            settled = len(running.asked) - len(running.pending)
+            running.declined |= {settled + i for i in unanswered - running.open}
             if not running.open:
+                running.owners = {answer.owner for answer in found if answer is not None}
                 running.advance([None if answer is None else answer.reply for answer in found])
                 moved.append(running)
         return [running for running in moved if not running.ended]
+
+    def _may_ask(self, running: _Running, request: Request) -> bool:
+        """Tell whether a question may be asked; a repair turn may about the replies of some runs."""
+        return not is_repair(request.context) or all(map(self._repairs, running.owners))
 
     def _is_open(self, answer: "Answer | None") -> bool:
         if answer is None or answer.state in ("queued", "sent"):

@@ -7,6 +7,7 @@ from typing import Any
 
 from deep._text import table
 from deep.asking._progress import money
+from deep.judge import REPAIR
 from deep.llm import History, ReportRow
 
 REASONS = ("abstained", "unparsable", "truncated", "refused", "failed")
@@ -39,10 +40,16 @@ def ledger_report(ledger: str, *, max_failure_rate: float = 0.05) -> dict[str, A
 
 
 def _failure_rates(rows: Sequence[ReportRow]) -> dict[str, float]:
-    """Return each voter's share of settled requests without a usable answer, over all datasets."""
+    """Return each voter's share of settled requests without a usable answer, over all datasets.
+
+    A repair turn with an answer makes up for the reply before it.
+    """
     settled: Counter[str] = Counter()
     lost: Counter[str] = Counter()
     for row in rows:
+        if row.voter.endswith(f"#{REPAIR}"):
+            lost[row.voter.removesuffix(f"#{REPAIR}")] -= row.votes + row.reasons.get("abstained", 0)
+            continue
         settled[row.voter] += row.settled
         lost[row.voter] += row.without_answer
     return {voter: lost[voter] / n for voter, n in sorted(settled.items()) if n}
@@ -64,6 +71,12 @@ def other_model_lines(counts: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield f"{row['asked']!r} was asked and {row['answered']!r} answered: {row['answers']} answers"
 
 
+def quirk_lines(quirks: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a line for each field of a request that an LLM refuses or ignores."""
+    for quirk in quirks:
+        yield f"{quirk['model']} at {quirk['endpoint']}: {quirk['parameter']} {quirk['action']} ({quirk['message']})"
+
+
 def ledger_lines(report: Mapping[str, Any]) -> Iterator[str]:
     """Yield a report for people."""
     counts = ("waiting", "unknown", "attempts")
@@ -72,8 +85,7 @@ def ledger_lines(report: Mapping[str, Any]) -> Iterator[str]:
     for row in report["rows"]:
         if row["failures"]:
             yield f"failed, by class, {row['voter']} on {row['dataset']}: {_counts(row['failures'])}"
-    for q in report["quirks"]:
-        yield f"{q['model']} at {q['endpoint']}: {q['parameter']} {q['action']} ({q['message']})"
+    yield from quirk_lines(report["quirks"])
     yield from other_model_lines(report["answered_by_another"])
     yield f"cost: {money(report['cost'], report['unpriced'])}"
     if report["lost_attempts"]:

@@ -13,10 +13,23 @@ from itertools import chain
 from deep.asking._options import AskOptions
 from deep.asking._plan import Plan
 from deep.asking._progress import AskProgress, ProgressCallback
+from deep.asking._repairs import may_repair, repair_requests
 from deep.asking._replay import Entry, Replay, read_answer
 from deep.asking._vote_files import chunks
 from deep.exceptions import InputError
-from deep.llm import BatchRunner, Caller, Client, History, Ledger, ModelGate, Request, Runner, Tally, is_read_only
+from deep.llm import (
+    BatchRunner,
+    Caller,
+    Client,
+    History,
+    Ledger,
+    ModelGate,
+    Quirk,
+    Request,
+    Runner,
+    Tally,
+    is_read_only,
+)
 
 AnyRunner = Runner | BatchRunner
 
@@ -36,12 +49,15 @@ class RunOutcome:
         Requests that were in flight when an earlier run died.
     in_doubt_twice : int
         Those that were so twice, and are left alone.
+    quirks : tuple of Quirk
+        Fields that LLMs of the endpoint refuse or ignore, as far as the ledger knows.
     """
 
     tally: Tally
     stopped: str | None = None
     unknown: int = 0
     in_doubt_twice: int = 0
+    quirks: tuple[Quirk, ...] = ()
 
 
 def run_plan(plan: Plan, options: AskOptions | None, progress: ProgressCallback | None = None) -> RunOutcome:
@@ -113,6 +129,7 @@ class _Run:
         self._requests, self._programs = requests, programs
         self._state, self._progress = state, progress
         self._stop: Callable[[], object] = lambda: None
+        self._gate = ModelGate()
 
     def stop(self) -> None:
         """End the run cleanly, from any thread."""
@@ -131,7 +148,7 @@ class _Run:
         )
         ledger = Ledger(
             options.ledger,
-            options=dict(options.record),
+            options={**options.record, "repairs": options.repairs},
             at_most_once=options.at_most_once,
             retry=options.retry_failed,
         )
@@ -148,7 +165,7 @@ class _Run:
                         await self._waves(runner, ledger.run)
         finally:
             await client.close()
-        return RunOutcome(tally, runner.stopped, *doubts)
+        return RunOutcome(tally, runner.stopped, *doubts, tuple(self._gate.quirks(self._endpoint)))
 
     def _find_all(self) -> RunOutcome:
         """Count the answers in a ledger that cannot be written, where none is missing."""
@@ -167,12 +184,20 @@ class _Run:
                             f"Got {options.ledger!r}, which is read-only. Copy it to where it can be written."
                         )
                     tally.find(request.voter, row)
+            self._find_repairs(history)
         return RunOutcome(tally)
+
+    def _find_repairs(self, history: History) -> None:
+        """Count the repair turns in the ledger, where none may be asked."""
+        for requests in chunks(repair_requests(self._requests(), history, lambda _: False)):
+            rows = history.rows([request.key for request in requests])
+            for request in requests:
+                self._state.tally.find(request.voter, rows[request.key])
 
     async def _runner(self, ledger: Ledger, client: Client) -> AnyRunner:
         options, tally = self._options, self._state.tally
         terms = options.terms(0.0 if options.budget is None else await ledger.spent_by_others())
-        gate = ModelGate(await ledger.known_quirks())
+        gate = self._gate = ModelGate(await ledger.known_quirks())
         if options.batch:
             runner = partial(BatchRunner, endpoint=self._endpoint, poll=options.poll)
             return runner(ledger, client, read_answer, terms, gate, tally)
@@ -196,11 +221,30 @@ class _Run:
                 run=run,
                 at_most_once=options.at_most_once,
                 retry=options.retry_failed,
+                repairs=(may := may_repair(options, history, run)),
             )
             await runner.run(lambda: chain(self._requests(), replay.requests()))
+            if runner.stopped is None:
+                await self._repair(runner, history, may)
             while replay.n_open and runner.stopped is None:
                 replay.n_open = 0
                 await runner.run(replay.requests)
+
+    async def _repair(self, runner: AnyRunner, history: History, may: Callable[[int], bool]) -> None:
+        """Ask for the answers that replies to prompts lack, one more request a reply."""
+        if not any(counts["unparsable"] for counts in self._state.tally.by_voter.values()):
+            return
+        if self._options.repairs:
+            await runner.run(lambda: self._more(repair_requests(self._requests(), history, may)))
+        else:
+            self._find_repairs(history)
+
+    def _more(self, requests: Iterable[Request]) -> Iterator[Request]:
+        """Yield requests that the total did not count."""
+        tally = self._state.tally
+        for request in requests:
+            tally.total = None if tally.total is None else tally.total + 1
+            yield request
 
     @asynccontextmanager
     async def _reported(self) -> AsyncIterator[None]:

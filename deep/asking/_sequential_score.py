@@ -23,6 +23,7 @@ from deep.asking._vote_files import chunks
 from deep.judge import LLMJudge
 from deep.llm import History
 from deep.model import STOP, AskingPolicy, Model, ScoreOptions, match_columns
+from deep.prompt_pool import PromptJudge
 from deep.records import ABSTAIN, Example, Judgment
 
 if TYPE_CHECKING:
@@ -205,6 +206,9 @@ def _price(plan: Plan, voter: PlannedVoter, example: Example, ask: AskOptions) -
     estimate = Estimate()
     for request in first:
         estimate.add(request, ask.price_book, settled=False, batch=ask.batch)
-    bound = voter.judge.most_calls(example) if isinstance(voter.judge, LLMJudge) else None
+    judge = voter.judge
+    # A prompt's repair turns are rare; a staged judge takes what it may.
+    is_staged = not isinstance(judge, PromptJudge)
+    bound = judge.most_calls(example) if is_staged and isinstance(judge, LLMJudge) else None
     most = len(first) if bound is None else max(bound, 1)
     return most, np.nan if estimate.dollars is None else estimate.dollars * most / max(len(first), 1)

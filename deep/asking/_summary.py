@@ -1,11 +1,12 @@
 """The summary that `deep votes` prints at its end."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from deep.asking._options import AskOptions
 from deep.asking._progress import money
-from deep.asking._report import REASONS, called_out, other_model_lines, other_models
+from deep.asking._report import REASONS, called_out, other_model_lines, other_models, quirk_lines
 from deep.asking._run import RunOutcome, doubt_lines
 from deep.asking._vote_files import output_paths
 from deep.llm import describe_ledger
@@ -19,7 +20,7 @@ def summary(
     voters = [
         {
             "voter": voter,
-            **{kind: counts[kind] for kind in ("done", "votes", "answers", *REASONS)},
+            **{kind: counts[kind] for kind in ("done", "votes", "answers", *REASONS, "repairs", "repaired")},
             "failure_rate": tally.failure_rate(voter),
             "failing": voter in failing,
         }
@@ -42,6 +43,7 @@ def summary(
         "seconds": tally.seconds,
         "stopped": outcome.stopped,
         "answered_by_another": other_models(tally.other_models),
+        "quirks": [asdict(quirk) for quirk in outcome.quirks],
         "lines_passed_over": tally.lines_passed_over,
         "contradictions": tally.contradictions,
         "voters": voters,
@@ -61,7 +63,7 @@ def summary_text(values: dict[str, Any]) -> str:
             f"in {values['attempts']} attempts and {values['seconds']:.1f} s"
         )
     lines.append(f"cost of this run: {money(values['cost'], values['unpriced'])}")
-    lines += other_model_lines(values["answered_by_another"])
+    lines += [*other_model_lines(values["answered_by_another"]), *quirk_lines(values["quirks"])]
     if values["lines_passed_over"]:
         lines.append(
             f"{values['lines_passed_over']} lines of batches were no result of a request, and were passed over"
@@ -84,4 +86,5 @@ def summary_text(values: dict[str, Any]) -> str:
 def _voter_line(voter: dict[str, Any]) -> str:
     reasons = ", ".join(f"{voter[reason]} {reason}" for reason in REASONS if voter[reason])
     said = f"{voter['answers']} answers" if voter["answers"] else f"{voter['votes']} votes"
-    return f"{voter['voter']}: {said}" + (f", {reasons}" if reasons else "")
+    repaired = f"{voter['repaired']} of {voter['repairs']} repair turns gave an answer" if voter["repairs"] else ""
+    return f"{voter['voter']}: " + ", ".join(part for part in (said, reasons, repaired) if part)

@@ -22,9 +22,9 @@ from deep._files import check_out
 from deep.console import (
     SCHEMA,
     CommandParser,
-    add_call_options,
     add_example_options,
     add_options,
+    add_prompt_options,
     add_score_options,
     ask_options,
     endpoint_of,
@@ -33,6 +33,7 @@ from deep.console import (
     print_scored,
     progress_bars,
     read_texts,
+    sampling_of,
     score_options,
 )
 from deep.exceptions import ExitStatus, InputError, StoppedError
@@ -45,7 +46,7 @@ def add_arguments(parser: CommandParser) -> None:
     scores = "scores: .csv, .parquet, or of text .jsonl with rationales"
     parser.add_argument("--out", type=Path, metavar="FILE", help=scores)
     add_options(parser, "allow-mismatch", "allow-missing", "json")
-    add_call_options(parser)
+    add_prompt_options(parser)
     add_example_options(parser)
 
 
@@ -75,8 +76,8 @@ def _score_texts(fitted: "model.Model", args: argparse.Namespace, options: "mode
     examples.check()
     if args.sequential:
         asking.check_sequential(fitted)
-    finder = asking.Finder(args.prompt, args.encoder, args.llm[0] if args.llm else None, args.allow_mismatch)
-    plan = finder.plan(fitted, examples, lambda: endpoint_of(args))
+    given = (args.prompt, args.encoder, next(iter(args.llm), None), args.allow_mismatch, sampling_of(args))
+    plan = asking.Finder(*given).plan(fitted, examples, lambda: endpoint_of(args))
     with tempfile.TemporaryDirectory() as folder:
         ask = ask_options(args, args.out or Path(folder, "one")) if plan.asks else None
         if args.sequential:

@@ -59,7 +59,7 @@ def _add_ask(parser: console.CommandParser) -> None:
     level = "of the judge tiered: criterion of cognitive statements; default: grounded"
     add("--level", choices=console.LEVELS, help=level)
     console.add_offline_options(parser)
-    console.add_call_options(parser)
+    console.add_prompt_options(parser)
     add("--samples", type=int, default=1, metavar="M", help="answers to each question")
     add("--soft", action="store_true", help="ask for log-probabilities, for soft votes beside the hard ones")
     add("--temperature", type=float, metavar="T", help="in place of the prompts' own")
@@ -92,7 +92,7 @@ def _plan(args: argparse.Namespace) -> "asking.Plan":
     if args.level is not None and "tiered" not in args.judge:
         raise InputError(f"`level` must be given with the judge tiered. Got {args.level!r}.")
     console.check_least(args, samples=1)
-    sampling = asking.Sampling(args.samples, args.temperature, args.max_tokens, args.soft)
+    sampling = console.sampling_of(args)
     tiered = f"tiered:{args.level}" if args.level else "tiered"
     staged = [tiered if name == "tiered" else name for name in args.judge]
     prompts = [*asking.judges_of("pool", args.pool, sampling), *asking.judges_of("prompt", args.prompt, sampling)]

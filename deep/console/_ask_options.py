@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deep._names import check_name
+from deep.console._names import CONSTRAINTS
 from deep.console._options import SEVERAL
 from deep.exceptions import InputError
 
 if TYPE_CHECKING:
-    from deep.asking import AskOptions
+    from deep.asking import AskOptions, Sampling
 
 
 def add_call_options(parser: argparse.ArgumentParser) -> None:
@@ -33,6 +34,30 @@ def add_call_options(parser: argparse.ArgumentParser) -> None:
     add("--backoff", type=float, default=0.5, metavar="S", help="first wait before a retry, then doubled (default 0.5)")
     add("--retry-failed", **SEVERAL, metavar="CLASS", help="ask again what failed like this")
     add("--at-most-once", action="store_true", help="never repeat a request whose answer may have been lost")
+
+
+def add_prompt_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of :func:`add_call_options`, and how prompts come to an answer that can be read."""
+    add_call_options(parser)
+    repair = (
+        "ask once more where a reply to a prompt is unparsable (default: yes, but not with --batch or --at-most-once, "
+    )
+    repair += "nor for replies of earlier runs without; --repair: for these too)"
+    parser.add_argument("--repair", action=argparse.BooleanOptionalAction, help=repair)
+    constrain = (
+        "how an answer at once is held to the labels: by a JSON schema (default), by structured_outputs of vLLM "
+    )
+    constrain += "0.12 or later, or not at all"
+    parser.add_argument("--constrain", choices=CONSTRAINTS, default="schema", help=constrain)
+
+
+def sampling_of(args: argparse.Namespace) -> "Sampling":
+    """Return how prompts are asked; options that the command does not have keep their defaults."""
+    from deep.asking import Sampling
+
+    given = {name: getattr(args, name, None) for name in Sampling._fields}
+    given["repair"] = args.repair is not False
+    return Sampling(**{name: value for name, value in given.items() if value is not None})
 
 
 def check_models(args: argparse.Namespace) -> tuple[str, ...]:

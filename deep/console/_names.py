@@ -3,6 +3,9 @@
 UNCALIBRATED = "none"
 """In place of a calibrator's name: the ensembler's own probabilities."""
 
+CONSTRAINTS = ("none", "schema", "vllm")
+"""How an endpoint is told the answers that a reply is chosen from."""
+
 LEVELS = ("rational", "grounded", "irrefutable")
 """The criteria of the judge tiered."""
 

@@ -179,7 +179,7 @@ class BatchRunner(Session):
 
     async def _spool(self, spool: _Spool, job: Job) -> Written | None:
         """Add one line to a batch file; None where the budget has no room for it."""
-        body = self.gate.apply(job.request.endpoint, job.request.body)
+        body = self.body_of(job.request)
         worst = worst_case(self.terms.prices, body, job.text, batch=True)
         if not self.terms.budget.fits(worst, job.request.model):
             return None
@@ -290,18 +290,19 @@ class BatchRunner(Session):
         self._settle(job, cost)
         self.tally.answer(job.request.voter, judgment, cost)
         self.tally.name(job.request.model, reply.model)
-        return self.ledger.answer(job, reply, judgment, message=message)
+        quirks = self.ignored(job.request, self.body_of(job.request), reply)
+        return self.ledger.answer(job, reply, judgment, message=message, quirks=quirks)
 
     def _settle(self, job: Job, cost: float | None) -> None:
         """Give back what a request has reserved; a cost that is not known is taken to be its worst case."""
-        body = self.gate.apply(job.request.endpoint, job.request.body)
+        body = self.body_of(job.request)
         worst = worst_case(self.terms.prices, body, json_text(body), batch=True)
         self.terms.budget.settle(worst, worst if cost is None else cost, job.request.model)
 
     def _fail(self, job: Job, error: CallError, *, last: bool) -> Written:
         self._settle(job, None if error.kind in AMBIGUOUS else 0.0)
         quirks = self.gate.learn(job.request.endpoint, job.request.body, error)
-        known = self.gate.apply(job.request.endpoint, job.request.body) is not job.request.body
+        known = self.body_of(job.request) is not job.request.body
         again = not last and (self.terms.retry.retries(error) or (error.kind == "rejected" and known))
         state: RequestState = "queued" if again else "done" if error.kind == "refused" else "failed"
         self.count_end(job.request.voter, state)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+from deep.judge import Choice
 from deep.llm._errors import CallError, EndpointError
 from deep.llm._reply import Reply
 from deep.llm._request import Body
@@ -14,6 +15,9 @@ SERVER_ERRORS_BEFORE_FIRST_ANSWER = 3
 
 REPLIES_WITHOUT_JSON = 3
 """Replies without JSON, and none with it, after which a model is taken to ignore a JSON schema."""
+
+CONSTRAINTS = ("response_format", "structured_outputs")
+"""Fields of a request that say what its reply may be."""
 
 GIVEN_UP_IN_A_ROW = 20
 """Requests given up with no answer between them, after which the endpoint is taken to be down."""
@@ -39,6 +43,7 @@ class CircuitBreaker:
         self._server_errors: Counter[str] = Counter()
         self._with_json: set[str] = set()
         self._without_json: Counter[str] = Counter()
+        self._chose: set[str] = set()
         self._given_up = 0
 
     def answered(self, model: str) -> None:
@@ -55,8 +60,9 @@ class CircuitBreaker:
         return error.kind == "no_model" or error.status == 403 or too_many
 
     def may_be_schema(self, model: str, error: CallError, body: Body) -> bool:
-        """Return whether a server error may come from a JSON schema that the model's server cannot digest."""
-        return error.kind == "server_error" and model not in self._answered and "response_format" in body
+        """Return whether a server error may come from a schema or a choice that the model's server cannot digest."""
+        constrained = any(name in body for name in CONSTRAINTS)
+        return error.kind == "server_error" and model not in self._answered and constrained
 
     def blames_schema(self, model: str) -> bool:
         """Count a server error that may come from a JSON schema; return whether it is the one that proves it."""
@@ -71,6 +77,19 @@ class CircuitBreaker:
             return False
         self._without_json[model] += 1
         return self._without_json[model] == REPLIES_WITHOUT_JSON
+
+    def ignores_choice(self, model: str, choice: Choice, reply: Reply) -> bool:
+        """Return whether a complete reply is none of the answers that its model was to choose from."""
+        if reply.refusal or not reply.text.strip() or reply.finish_reason not in (None, "stop"):
+            return False
+        if choice.allows(reply.text):
+            self._chose.add(model)
+            return False
+        return True
+
+    def may_be_choice(self, model: str, error: CallError) -> bool:
+        """Return whether a refusal may be of a choice: the model has not kept to one yet."""
+        return error.kind == "rejected" and model not in self._chose
 
     def give_up(self, error: CallError, *, may_pass: bool, at_once: int) -> None:
         """Count a request that was given up, where its failure is one that `may_pass`.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from deep.llm._attempt import Attempt, Failed, Terms
-from deep.llm._breaker import CircuitBreaker
+from deep.llm._breaker import CONSTRAINTS, CircuitBreaker
 from deep.llm._client import Client
 from deep.llm._errors import CallError, EndpointError, RequestState
 from deep.llm._gate import ModelGate, Quirk
@@ -66,6 +66,7 @@ class Session:
     terms: Terms
     gate: ModelGate
     tally: Tally
+    _breaker: CircuitBreaker = field(default_factory=CircuitBreaker, init=False)
 
     def read(self, request: Request, reply: Reply) -> tuple[Judgment | None, str | None]:
         """Return the judgment in a reply, or what is wrong with it.
@@ -76,6 +77,21 @@ class Session:
             return self.parse(request, reply), None
         except Exception as error:
             return Judgment(vote=ABSTAIN, reason="unparsable"), f"the parser raised {type(error).__name__}: {error}"
+
+    def body_of(self, request: Request) -> Body:
+        """Return the body of a request as its model accepts it."""
+        return self.gate.apply(request.endpoint, request.body, request.choice)
+
+    def ignored(self, request: Request, body: Body, reply: Reply) -> list[Quirk]:
+        """Return new quirks for what was asked for and not given."""
+        fields = ["logprobs"] if body.get("logprobs") and reply.logprobs is None else []
+        choice = request.choice
+        if choice is not None:
+            sent = [name for name in choice.fields if name in body]
+            fields += sent if sent and self._breaker.ignores_choice(request.model, choice, reply) else []
+        elif "response_format" in body and self._breaker.ignores_schema(request.model, reply):
+            fields.append("response_format")
+        return [quirk for name in fields for quirk in self.gate.ignored(request.endpoint, request.model, name)]
 
     def count_end(self, voter: str, state: RequestState) -> None:
         """Count a request without an answer; a content filter has refused one that is done all the same."""
@@ -96,7 +112,6 @@ class Caller(Session):
     """
 
     in_flight: set[asyncio.Task[object] | None] = field(default_factory=set, init=False)
-    _breaker: CircuitBreaker = field(default_factory=CircuitBreaker, init=False)
     _refreshed: float = field(default_factory=time.monotonic, init=False)
     _unwritten: set[Written] = field(default_factory=set, init=False)
 
@@ -146,12 +161,13 @@ class Caller(Session):
     async def _attempt(self, job: Job, number: int) -> Settled:
         """Write down, send and write down once; `number` counts the attempts of this run that were not for learning."""
         request, task = job.request, asyncio.current_task()
-        body = self.gate.apply(request.endpoint, request.body)
+        body = self.body_of(request)
         text = job.text if body is request.body else json_text(body)
+        as_kept = body is request.body and (request.choice is None or job.number == 1)
 
         async def announce(worst: float | None) -> None:
             self.in_flight.add(task)
-            changed = None if body is request.body else text
+            changed = None if as_kept else text
             await self.ledger.start(job, changed_body=changed, worst_case=worst)
             self.tally.attempts += 1
 
@@ -171,7 +187,7 @@ class Caller(Session):
         """
         request = job.request
         judgment, message = self.read(request, reply)
-        quirks = self._ignored(request, body, reply)
+        quirks = self.ignored(request, body, reply)
         written = self.ledger.answer(job, reply, judgment, message=message, quirks=quirks)
         self._unwritten.add(written)
         written.add_done_callback(partial(self._acknowledge, request.voter, judgment, reply.cost))
@@ -199,19 +215,16 @@ class Caller(Session):
             for future in written:
                 future.result()
 
-    def _ignored(self, request: Request, body: Body, reply: Reply) -> list[Quirk]:
-        """Return new quirks for what was asked for and not given."""
-        fields = ["logprobs"] if body.get("logprobs") and reply.logprobs is None else []
-        if "response_format" in body and self._breaker.ignores_schema(request.model, reply):
-            fields.append("response_format")
-        return [quirk for name in fields for quirk in self.gate.ignored(request.endpoint, request.model, name)]
-
     async def _learn(self, job: Job, body: Body, ended: Failed) -> Settled | None:
         """Write down what a refusal of `body` says of the model; None where it says nothing that helps."""
         request, error = job.request, ended.error
         is_schema = self._may_be_schema(request, error) and self._breaker.blames_schema(request.model)
-        quirks = self.gate.learn(request.endpoint, body, error, "response_format" if is_schema else None)
-        helps = (quirks or error.kind == "rejected") and self.gate.apply(request.endpoint, body) is not body
+        constraint = next((name for name in CONSTRAINTS if name in body), None)
+        quirks = self.gate.learn(request.endpoint, body, error, constraint if is_schema else None)
+        if not quirks and request.choice is not None and self._breaker.may_be_choice(request.model, error):
+            quirks = self.gate.learn(request.endpoint, body, error, constraint)
+        accepted = self.gate.apply(request.endpoint, body, request.choice)
+        helps = (quirks or error.kind == "rejected") and accepted is not body
         if self.gate.closed or not helps:
             return None
         await self.ledger.fail(job, error, state="queued", seconds=ended.seconds, quirks=quirks)
@@ -231,5 +244,4 @@ class Caller(Session):
         return Settled(state, error)
 
     def _may_be_schema(self, request: Request, error: CallError) -> bool:
-        sent = self.gate.apply(request.endpoint, request.body)
-        return self._breaker.may_be_schema(request.model, error, sent)
+        return self._breaker.may_be_schema(request.model, error, self.body_of(request))

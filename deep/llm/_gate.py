@@ -7,11 +7,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Literal
 
+from deep.judge import Choice
 from deep.llm._errors import CallError
 from deep.llm._request import Body
 
 _DROPPABLE = (
     "response_format",
+    "structured_outputs",
     "top_logprobs",
     "logprobs",
     "temperature",
@@ -40,7 +42,8 @@ class Quirk:
     parameter : str
         The field of the request.
     action : {'dropped', 'ignored', 'renamed'}
-        What is done about it; an ignored field is sent all the same, and its answer not expected.
+        What is done about it; an ignored field is sent all the same, and its answer not expected, unless it only
+        constrains the reply to a choice.
     message : str, optional
         The endpoint's own words.
     """
@@ -106,12 +109,14 @@ class ModelGate:
         if model in self._canaries:
             self._canaries[model].set()
 
-    def apply(self, endpoint: str, body: Body) -> Body:
+    def apply(self, endpoint: str, body: Body, choice: Choice | None = None) -> Body:
         """Return the body that this model accepts; `body` itself where nothing is to be changed."""
+        optional = () if choice is None else choice.fields
         actions = {
-            parameter: quirk.action
+            parameter: "dropped" if quirk.action == "ignored" else quirk.action
             for (where, model, parameter), quirk in self._known.items()
-            if where == endpoint and model == body["model"] and parameter in body and quirk.action != "ignored"
+            if where == endpoint and model == body["model"] and parameter in body
+            if quirk.action != "ignored" or parameter in optional
         }
         if not actions:
             return body
@@ -129,6 +134,10 @@ class ModelGate:
             for name in _ASKED_OF.get(blamed, (blamed,))
             if name in body
         )
+
+    def quirks(self, endpoint: str) -> list[Quirk]:
+        """Return the quirks of the models of an endpoint, in the order in which they were learned."""
+        return [quirk for quirk in self._known.values() if quirk.endpoint == endpoint]
 
     def ignored(self, endpoint: str, model: str, parameter: str) -> list[Quirk]:
         """Write down that the model took `parameter` and did nothing about it; none where that is known."""

@@ -1,5 +1,6 @@
 """Reading a ledger without writing to it: the replies it holds, the requests left to ask, and the report."""
 
+import json
 import statistics
 from array import array
 from collections.abc import Callable, Sequence
@@ -184,6 +185,13 @@ class History:
         """Return the number of attempts that were in flight when their run died: answers that may be paid twice."""
         table = _schema.attempts
         return self._connection.execute(select(func.count()).where(table.c.outcome == "unknown")).scalar_one()
+
+    @_reading
+    def runs_with(self, option: str) -> set[int]:
+        """Return the runs whose `option` was on."""
+        table = _schema.runs.c
+        rows = self._connection.execute(select(table.id, table.options))
+        return {run for run, options in rows if json.loads(options).get(option) is True}
 
     @_reading
     def other_models(self) -> dict[tuple[str, str], int]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from deep.exceptions import InputError
+from deep.judge import Choice
 
 Body = Mapping[str, object]
 """A chat completion request as JSON."""
@@ -73,6 +74,8 @@ class Request:
         Requests in a row that share their group share a prefix: the first goes alone, the others after it.
     context : object, optional
         Whatever the parser needs to read the answer; no part of the request's identity.
+    choice : Choice, optional
+        The constraint whose fields `body` holds; no part of the request's identity either.
 
     Examples
     --------
@@ -94,6 +97,7 @@ class Request:
     sample: int = 0
     group: str | None = None
     context: Any = None
+    choice: Choice | None = None
 
     @property
     def model(self) -> str:
@@ -103,5 +107,7 @@ class Request:
     @property
     def key(self) -> str:
         """SHA-256 (64 hex digits) of body, endpoint name, prompt hash and sample index, in canonical JSON."""
-        identity = {"body": self.body, "endpoint": self.endpoint, "prompt": self.prompt_hash, "sample": self.sample}
+        constraint = () if self.choice is None else self.choice.fields
+        body = {name: value for name, value in self.body.items() if name not in constraint}
+        identity = {"body": body, "endpoint": self.endpoint, "prompt": self.prompt_hash, "sample": self.sample}
         return hashlib.sha256(json_text(identity, sort_keys=True).encode()).hexdigest()

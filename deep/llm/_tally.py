@@ -4,6 +4,7 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from deep.judge import REPAIR
 from deep.records import Judgment
 
 if TYPE_CHECKING:
@@ -22,7 +23,8 @@ class Tally:
     ----------
     by_voter : dict of str to Counter
         Per voter: ``done`` (settled now or before), ``votes``, ``answers`` that are no votes, each reason without
-        a vote, and ``failed``.
+        a vote, and ``failed``; ``repairs`` are repair turns, and ``repaired`` those of them that turned an unparsable
+        reply into a vote or an abstention.
     answered, failed, attempts : int
         Of this run: requests answered and given up; attempts in all.
     found : int
@@ -94,9 +96,20 @@ class Tally:
         self._count(voter, "failed")
 
     def _count(self, voter: str, reason: str | None) -> None:
+        if voter.endswith(f"#{REPAIR}"):
+            self._count_repair(voter.removesuffix(f"#{REPAIR}"), reason)
+            return
         counts = self.by_voter.setdefault(voter, Counter())
         counts["done"] += 1
         counts[reason or "votes"] += 1
+
+    def _count_repair(self, voter: str, reason: str | None) -> None:
+        counts = self.by_voter.setdefault(voter, Counter())
+        counts["repairs"] += 1
+        if reason in (None, "abstained"):
+            counts["repaired"] += 1
+            counts["unparsable"] -= 1
+            counts[reason or "votes"] += 1
 
     def failure_rate(self, voter: str) -> float:
         """Return the share of a voter's requests without a usable answer; an abstention is usable."""

@@ -3,6 +3,7 @@ from ._auto_label import AutoLabelJudge as AutoLabelJudge
 from ._describe import describe_prompt as describe_prompt
 from ._describe import prompt_lines as prompt_lines
 from ._describe import prompt_table as prompt_table
+from ._choice import check_constraint as check_constraint
 from ._document_first import document_first as document_first
 from ._judges import JUDGES as JUDGES
 from ._judges import load_judge as load_judge
@@ -14,6 +15,7 @@ from ._pool import load_prompt as load_prompt
 from ._pooling import pool_judgments as pool_judgments
 from ._prompt import Prompt as Prompt
 from ._prompt_judge import PromptJudge as PromptJudge
+from ._prompt_judge import repair_of as repair_of
 from ._tiered import TieredJudge as TieredJudge
 from ._tiered_list import ListJudge as ListJudge
 from ._tiered_list import list_text as list_text

@@ -6,9 +6,10 @@ another form than the prompt asked for counts only where nothing else in the rep
 not have been copied from the document.
 """
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from deep.judge import LLMReply
@@ -22,6 +23,9 @@ CUT_OFF = frozenset({"length", "max_tokens", "model_length"})
 WITHHELD = frozenset({"blocklist", "content_filter", "prohibited_content", "recitation", "refusal", "safety"})
 
 _QUOTATION = re.compile(r'"([^"\n]{8,400})"|\u201c([^\u201d\n]{8,400})\u201d')
+_CHOSEN = re.compile(
+    r'\s*\{\s*"(?P<kind>verdict|score)(?:-(?P<tag>[0-9a-f]{8}))?"\s*:\s*"(?P<label>[^"\\\n]{1,100})"\s*\}\s*'
+)
 _UNABLE = r"(?:can't|can ?not|won't|will not|(?:am|are|m|re) (?:unable|not able) to)"
 _DECLINES = re.compile(
     r"[^.\n]{0,100}?\b(?:i|we)(?: (?:must|have to|need to|will have to))?[ ']"
@@ -86,8 +90,19 @@ class AnswerForm:
         """Return the marker that announces the answer: a line's beginning, an element's name, or a key."""
         if self.output == "json":
             return self.kind
-        name = f"{self.kind}-{tag}" if tag else self.kind
+        name = self.key(tag)
         return f"{self.kind.upper()}{name[len(self.kind) :]}:" if self.output == "text" else name
+
+    def key(self, tag: str) -> str:
+        """Return the key of the answer in an object that holds nothing else."""
+        return f"{self.kind}-{tag}" if tag and self.output != "json" else self.kind
+
+    def line(self, tag: str, label: str) -> str:
+        """Return the line that gives an answer."""
+        marker = self.marker(tag)
+        if self.output == "json":
+            return json.dumps({marker: label}, ensure_ascii=False)
+        return f"<{marker}>{label}</{marker}>" if self.output == "xml" else f"{marker} {label}"
 
     def judge(
         self,
@@ -104,11 +119,22 @@ class AnswerForm:
         if refusal or finish in WITHHELD:
             return Judgment(vote=-1, reason="refused", raw_text=reply or refusal)
         cut = finish in CUT_OFF
+        chosen = self._chosen(reply)
+        if chosen is not None:
+            plain = self.judge(chosen, finish_reason=None, refusal=None, material=material, logprobs=logprobs)
+            return replace(plain, raw_text=reply)
         reader = ReplyReader(reply, self.kind, self.output, self.labels, self.scale, cut, material)
         answers = reader.final_answers()
         if len({answer.reading.value for answer in answers}) == 1:
             return self._judgment(answers, reply, logprobs)
         return Judgment(vote=-1, reason="unparsable" if answers else why_none(reply, cut), raw_text=reply)
+
+    def _chosen(self, reply: str) -> str | None:
+        """Return the line for which an object with the answer and nothing else stands, as a JSON schema makes it."""
+        found = _CHOSEN.fullmatch(reply, after_thoughts(reply) or 0) if self.output != "json" else None
+        if found is None or found["kind"] != self.kind or found["label"] not in self.labels:
+            return None
+        return self.line(found["tag"] or "", found["label"])
 
     def _judgment(self, answers: Sequence[FinalAnswer], text: str, logprobs: Logprobs | None) -> Judgment:
         """Return the judgment of answers that agree, last first."""

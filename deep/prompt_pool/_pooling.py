@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypedDict
 
 from deep.judge import LLMReply
@@ -42,8 +43,23 @@ def pool_judgments(judgments: Sequence[Judgment]) -> Judgment:
         rationale=chosen.rationale,
         evidence=chosen.evidence,
         samples=tuple(judgment.vote for judgment in judgments),
+        repaired=any(judgment.repaired for judgment in voted),
         **_sums([judgment.raw_text for judgment in judgments], judgments),
     )
+
+
+def repaired_judgment(first: Judgment, second: Judgment | None) -> Judgment:
+    """Return the judgment of a reply that could not be read and of the repair turn that followed it.
+
+    The answer is the second one's where that has one. Both replies are kept, and tokens, dollars and seconds summed.
+    """
+    if second is None:
+        return first
+    sums = _sums([first.raw_text, second.raw_text], [first, second])
+    if second.vote == ABSTAIN and second.reason != "abstained":
+        return replace(first, **sums)
+    rationale = second.rationale or (first.raw_text or "").strip() or None
+    return replace(second, repaired=True, rationale=rationale, **sums)
 
 
 def usage_of(log: Sequence[LLMReply | None]) -> Usage:

@@ -8,10 +8,13 @@ from hashlib import sha256
 from typing import Any
 
 from deep.exceptions import InputError
+from deep.judge import Choice
 from deep.prompt_pool._answer import AnswerForm
+from deep.prompt_pool._choice import choice_of
 from deep.prompt_pool._forms import Kind
 from deep.prompt_pool._material import Material, fill
 from deep.prompt_pool._reader import Output
+from deep.prompt_pool._repair import repair_text
 from deep.prompt_pool._rules import find_problems, first_labels
 from deep.prompt_pool._soft import Logprobs
 from deep.records import Judgment
@@ -162,6 +165,38 @@ class Prompt:
         }
         messages = [("system", self.system), ("user", self.user)]
         return [{"role": role, "content": fill(text, values).strip()} for role, text in messages if text.strip()]
+
+    def render_repair(self, source: str, claim: str, reply: str) -> list[dict[str, str]]:
+        """Return the chat messages that quote a reply and ask for the answer that it does not give.
+
+        They are those of :meth:`render`, the user's message with more at its end, so that a prefix cache serves them
+        and no server has to take two messages of the user in a row.
+
+        Examples
+        --------
+        >>> from deep.prompt_pool import load_prompt
+        >>> asked = load_prompt("yes-no").render_repair("It rained.", "It was wet.", "Probably.")
+        >>> print(asked[-1]["content"][-77:])
+        It reads exactly "VERDICT: YES" or "VERDICT: NO", and no word comes after it.
+        """
+        *before, last = self.render(source, claim)
+        more = repair_text(self._form, Material(source, claim), reply).rstrip()
+        return [*before, {**last, "content": f"{last['content']}\n{more}"}]
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether the reply is to be the verdict and nothing else, so that it can be constrained to the labels."""
+        return self.kind == "verdict" and self.output != "json" and not (self.reasons_first or self.parts)
+
+    def choice(self, source: str, claim: str, constrain: str) -> Choice | None:
+        """Return the constraint of a reply that is the verdict alone; None for a score, or with `constrain` ``none``.
+
+        Parameters
+        ----------
+        source, claim : str
+        constrain : {'none', 'schema', 'vllm'}
+        """
+        return choice_of(self._form, Material(source, claim).tag(self.kind), constrain)
 
     def schema(self) -> dict[str, Any] | None:
         """Return the JSON schema of the reply, reasoning before the answer; None where the output is not JSON."""

@@ -1,14 +1,15 @@
 """A judge made of a prompt: one question a sample, each reply a vote, their majority the judgment."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from hashlib import sha256
 
 from deep.exceptions import InputError
-from deep.judge import LLMJudge, LLMReply, Program, VoteQuestion
-from deep.prompt_pool._pooling import pool_judgments
+from deep.judge import REPAIR, Choice, LLMJudge, LLMReply, Program, VoteQuestion
+from deep.prompt_pool._choice import check_constraint
+from deep.prompt_pool._pooling import pool_judgments, repaired_judgment
 from deep.prompt_pool._prompt import Prompt
 from deep.records import ABSTAIN, Example, Judgment
 
@@ -31,6 +32,11 @@ class PromptJudge(LLMJudge):
         In place of the prompt's own.
     soft : bool, default=False
         Ask for the log-probabilities of the verdict.
+    repair : bool, default=True
+        Ask once more, for the answer alone, where a reply is unparsable.
+    constrain : {'schema', 'none', 'vllm'}, default='schema'
+        How an endpoint is told that a reply which is the verdict alone must be one of the labels: by a JSON schema, not
+        at all, or by vLLM's list of texts (from its version 0.12 on).
 
     Attributes
     ----------
@@ -61,6 +67,8 @@ class PromptJudge(LLMJudge):
     temperature: float | None = None
     max_tokens: int | None = None
     soft: bool = False
+    repair: bool = True
+    constrain: str = "schema"
 
     def __post_init__(self) -> None:
         if self.samples < 1:
@@ -69,6 +77,7 @@ class PromptJudge(LLMJudge):
             raise InputError(f"`temperature` must be a number of at least 0. Got {self.temperature!r}.")
         if self.max_tokens is not None and self.max_tokens < 1:
             raise InputError(f"`max_tokens` must be at least 1. Got {self.max_tokens}.")
+        check_constraint(self.constrain)
 
     @property
     def name(self) -> str:
@@ -104,12 +113,21 @@ class PromptJudge(LLMJudge):
         return {**chosen, **(LOGPROBS if self.soft else {})}
 
     def most_calls(self, example: Example, /) -> int:  # noqa: ARG002  the bound holds for every example
-        """Return the number of samples."""
-        return self.samples
+        """Return the number of samples, twice where each may be followed by a repair turn."""
+        return self.samples * (1 + self.repair)
 
     def program(self, example: Example, /) -> Program[Judgment]:
-        """Ask about one example, all samples at once."""
-        question = VoteQuestion(
+        """Ask about one example, all samples at once, and once more where there is no answer to be read."""
+        first = self._question(example)
+        questions = [first if i == 0 else replace(first, sample=i) for i in range(self.samples)]
+        replies = yield questions
+        judgments = [self.read(example, reply) for reply in replies]
+        if self.repair:
+            judgments = yield from self._repaired(questions, judgments)
+        return pool_judgments(judgments)
+
+    def _question(self, example: Example) -> VoteQuestion:
+        return VoteQuestion(
             step=self.prompt.kind,
             messages=self.prompt.render(example.source, example.claim),
             parameters=self.parameters,
@@ -118,9 +136,36 @@ class PromptJudge(LLMJudge):
             group=sha256(example.source.encode(errors="replace")).hexdigest()[:16]
             if self.prompt.document_first
             else None,
+            choice=self._choice(example) if self.prompt.is_direct else None,
+            repair=partial(self._repair_question, example) if self.repair else None,
         )
-        replies = yield [question if i == 0 else replace(question, sample=i) for i in range(self.samples)]
-        return pool_judgments([self.read(example, reply) for reply in replies])
+
+    def _choice(self, example: Example) -> Choice | None:
+        return self.prompt.choice(example.source, example.claim, self.constrain)
+
+    def _repair_question(self, example: Example, text: str) -> VoteQuestion:
+        """Return the question that quotes a reply without an answer and asks for the answer alone."""
+        return VoteQuestion(
+            step=REPAIR,
+            messages=self.prompt.render_repair(example.source, example.claim, text),
+            parameters={name: value for name, value in self.parameters.items() if name != "response_format"},
+            version=self.version,
+            read=partial(self.read, example),
+            choice=self._choice(example),
+        )
+
+    def _repaired(self, questions: Sequence[VoteQuestion], judgments: Sequence[Judgment]) -> Program[list[Judgment]]:
+        """Ask once more about every sample that is unparsable; what stays unanswered stays as it is."""
+        unread = {i: judgment for i, judgment in enumerate(judgments) if judgment.reason == "unparsable"}
+        if not unread:
+            return list(judgments)
+        asked = [repair_of(questions[i], judgment.raw_text) for i, judgment in unread.items()]
+        replies = yield asked
+        second = {
+            i: None if reply is None else question.read(reply)
+            for i, question, reply in zip(unread, asked, replies, strict=True)
+        }
+        return [repaired_judgment(judgment, second.get(i)) for i, judgment in enumerate(judgments)]
 
     def read(self, example: Example, reply: LLMReply | None) -> Judgment:
         """Return the judgment of one reply; a missing one is ``failed``."""
@@ -136,3 +181,10 @@ class PromptJudge(LLMJudge):
         )
         cost, seconds = getattr(reply, "cost", None), getattr(reply, "seconds", None)
         return replace(judgment, model=reply.model, tokens=dict(reply.tokens), cost=cost, seconds=seconds)
+
+
+def repair_of(question: VoteQuestion, text: str | None) -> VoteQuestion:
+    """Return the repair turn of a question that has one, given the text of its reply."""
+    if question.repair is None:
+        raise TypeError("A question must have a repair turn. Got one without.")
+    return replace(question.repair(text or ""), sample=question.sample)

@@ -15,7 +15,7 @@ _WORDS = re.compile(r"\w(?:.*\w)?", re.DOTALL)
 
 
 def soft_vote(value: str, logprobs: Logprobs, labels: Mapping[str, int]) -> float | None:
-    """Return P(consistent) against P(inconsistent) at the first token of the answer `value`.
+    """Return P(consistent) against P(inconsistent) at the first token of the answer `value` that tells them apart.
 
     Alternatives that begin labels of both kinds, of neither, or an abstention count for neither side.
 
@@ -40,27 +40,45 @@ def soft_vote(value: str, logprobs: Logprobs, labels: Mapping[str, int]) -> floa
     0.9
     """
     mass = {1: 0.0, 0: 0.0}
-    for token, logprob in _alternatives(value, logprobs):
-        sides = _sides(token, labels)
-        if len(sides) == 1 and sides <= mass.keys():
-            mass[sides.pop()] += math.exp(min(logprob, 0.0))
+    before, weight = "", 1.0
+    for chosen, alternatives in _steps(value, logprobs):
+        for token, probability in alternatives:
+            sides = _sides(before + token, labels)
+            if len(sides) == 1 and sides <= mass.keys():
+                mass[sides.pop()] += weight * probability
+        if len(_sides(before + chosen, labels)) < 2:
+            break
+        before, weight = before + chosen, weight * dict(alternatives).get(chosen, 0.0)
     total = mass[1] + mass[0]
     return mass[1] / total if total > 0 else None
 
 
-def _alternatives(value: str, logprobs: Logprobs) -> Iterator[tuple[str, float]]:
-    """Yield the tokens that could have stood where the answer begins, without what precedes it in its own token."""
+def _steps(value: str, logprobs: Logprobs) -> Iterator[tuple[str, list[tuple[str, float]]]]:
+    """Yield the tokens of the answer, each with the probabilities of those that could have stood in its place.
+
+    What precedes the answer in its first token is left out.
+    """
     words = _WORDS.search(value)
     entries = _entries(logprobs)
     position = "".join(entry["token"] for entry in entries).rfind(words[0]) if words else -1
-    if position < 0:
-        return
-    ends = accumulate(len(entry["token"]) for entry in entries)
-    entry = next(entry for entry, end in zip(entries, ends, strict=True) if end > position)
-    for alternative in _entries(entry.get("top_logprobs")) or [entry]:
-        logprob = alternative.get("logprob")
-        if isinstance(logprob, int | float) and not math.isnan(logprob):
-            yield alternative["token"], float(logprob)
+    ends = list(accumulate(len(entry["token"]) for entry in entries))
+    first = next((i for i, end in enumerate(ends) if end > position), 0)
+    lead = entries[first]["token"][: position - ends[first]] if position >= 0 else ""
+    for entry in entries[first:] if position >= 0 else ():
+        listed = _entries(entry.get("top_logprobs")) or [entry]
+        yield (
+            entry["token"].removeprefix(lead),
+            [(one["token"].removeprefix(lead), _probability(one)) for one in listed],
+        )
+        lead = ""
+
+
+def _probability(entry: Mapping[str, Any]) -> float:
+    """Return the probability of a token; 0 where none is told."""
+    logprob = entry.get("logprob")
+    if not isinstance(logprob, int | float) or math.isnan(logprob):
+        return 0.0
+    return math.exp(min(logprob, 0.0))
 
 
 def _entries(listed: Any) -> list[Mapping[str, Any]]:

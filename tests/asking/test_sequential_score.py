@@ -28,7 +28,10 @@ PROMPTS = ["deep-strict-steps", "yes-no", "deep-key-points", "fect-basic-direct-
 VOTERS = [PromptJudge(load_prompt(name)).voter("tiny") for name in PROMPTS]
 CHECKS = [LEXICAL[name]().voter() for name in ("numbers", "coverage")]
 STAGED = load_judge("tiered").voter("tiny")
-COMMON = ["--backoff", "0.01", "--max-attempts", "2"]
+QUESTIONS = "SELECT count(*) FROM requests WHERE prompt NOT LIKE '%#repair'"
+"""Repair turns are more requests to a judge that was asked already."""
+
+COMMON = ["--backoff", "0.01", "--max-attempts", "2", "--constrain", "none"]
 
 
 @pytest.fixture(autouse=True)
@@ -110,7 +113,7 @@ def test_the_decisions_are_those_of_the_whole_panel(tmp_path, seed):
     few, whole, true = panel.read("few.jsonl"), panel.read("whole.jsonl"), panel.matrix("whole.jsonl")
     assert (true == -1).any()
     expected = panel.policy().simulate(true, panel.model.table)
-    requests = rows(tmp_path / "few.jsonl.ledger.sqlite", "SELECT count(*) FROM requests")[0][0]
+    requests = rows(tmp_path / "few.jsonl.ledger.sqlite", QUESTIONS)[0][0]
     assert requests == expected.calls.sum() == sum(row["n_asked"] for row in few)
     assert requests < 4 * len(few)
     assert asked < attempts
@@ -137,9 +140,9 @@ def test_a_full_run_later_buys_the_rest_only(tmp_path):
     ledger = ["--ledger", tmp_path / "here.sqlite"]
     with panel.server:
         panel.score("--sequential", *ledger, out="few.csv")
-        first = rows(tmp_path / "here.sqlite", "SELECT count(*) FROM requests")[0][0]
+        first = rows(tmp_path / "here.sqlite", QUESTIONS)[0][0]
         panel.score(*ledger, out="whole.jsonl")
-        assert rows(tmp_path / "here.sqlite", "SELECT count(*) FROM requests")[0][0] == 160
+        assert rows(tmp_path / "here.sqlite", QUESTIONS)[0][0] == 160
         assert 0 < first < 160
         assert panel.server.duplicates == rows(tmp_path / "here.sqlite", "SELECT sum(attempts - 1) FROM requests")[0][0]
         count = panel.server.count
@@ -168,7 +171,7 @@ def test_what_asks_nobody_is_heard_first(tmp_path):
     assert all({judge["judge"] for judge in row["judges"]} >= set(CHECKS) for row in few)
     decided = [row["p_uniform"] >= 0.5 for row in panel.read("whole.jsonl")]
     assert [bool(row["decision"]) for row in few] == decided
-    requests = rows(tmp_path / "few.jsonl.ledger.sqlite", "SELECT count(*) FROM requests")[0][0]
+    requests = rows(tmp_path / "few.jsonl.ledger.sqlite", QUESTIONS)[0][0]
     assert requests == expected.calls.sum()
 
 
@@ -203,7 +206,8 @@ def test_a_run_out_of_budget_goes_on(tmp_path, capsys):
     panel = Panel(tmp_path, VOTERS, script=lambda asked: "VERDICT: YES")
     prices = tmp_path / "prices.toml"
     prices.write_text("[tiny]\ninput = 1000.0\noutput = 0.0\n")
-    words = ["--sequential", "--prices", prices, "--concurrency", "4", "--ledger", tmp_path / "l.sqlite"]
+    words = ["--sequential", "--prices", prices, "--concurrency", "4", "--no-repair"]
+    words += ["--ledger", tmp_path / "l.sqlite"]
     with panel.server:
         first = panel.score(*words, "--budget", "20", out="few.jsonl", status=3)
         err = capsys.readouterr().err

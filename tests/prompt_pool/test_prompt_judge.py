@@ -105,7 +105,7 @@ def test_samples(texts, vote, reason, score):
         text = texts[question.sample]
         return None if text is None else reply(f"VERDICT: {text}")
 
-    judgment = label(PromptJudge(PROMPT, len(texts), 0.8), ask)
+    judgment = label(PromptJudge(PROMPT, len(texts), 0.8, repair=False), ask)
     assert (judgment.vote, judgment.reason) == (vote, reason)
     assert judgment.score == (None if score is None else pytest.approx(score))
     assert said == [(0.8, i) for i in range(len(texts))]

@@ -102,7 +102,7 @@ def _plan(args: argparse.Namespace) -> "Plan":
     if apart:
         raise InputError(f"`reasoning` must be among `llm`. Got {apart[0]!r}.")
     ours = [f"fect-{PROMPTS[name]}-{args.output}" for name in names]
-    judges = judges_of("prompt", ours, Sampling(args.runs, args.temperature))
+    judges = judges_of("prompt", ours, Sampling(args.runs, args.temperature, repair=False, constrain="none"))
     return Plan(examples=_examples(args), columns=planned_voters(judges, models), endpoint=endpoint_of(args))
 
 
