@@ -3,7 +3,6 @@ from ._auto_label import AutoLabelJudge as AutoLabelJudge
 from ._describe import describe_prompt as describe_prompt
 from ._describe import prompt_lines as prompt_lines
 from ._describe import prompt_table as prompt_table
-from ._choice import check_constraint as check_constraint
 from ._document_first import document_first as document_first
 from ._judges import JUDGES as JUDGES
 from ._judges import load_judge as load_judge
