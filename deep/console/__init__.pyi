@@ -3,9 +3,9 @@ from ._ask_options import add_prompt_options as add_prompt_options
 from ._ask_options import ask_options as ask_options
 from ._ask_options import check_models as check_models
 from ._ask_options import endpoint_of as endpoint_of
+from ._ask_options import sampling_of as sampling_of
 from ._card_lines import card_lines as card_lines
 from ._card_lines import shown_items as shown_items
-from ._ask_options import sampling_of as sampling_of
 from ._example_options import HELP as HELP
 from ._example_options import add_example_options as add_example_options
 from ._example_options import column_map as column_map
