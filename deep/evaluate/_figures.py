@@ -161,6 +161,7 @@ def draw_error_correlation(names: Sequence[str], correlation: npt.ArrayLike) -> 
     from matplotlib.colors import LinearSegmentedColormap
 
     values = np.asarray(correlation, dtype=np.float64)
+    shown = np.round(values, 1) + 0.0  # no -0.0
     k = len(values)
     side = 2.0 + 0.3 * k
     figure = new_figure(side, side)
@@ -170,7 +171,15 @@ def draw_error_correlation(names: Sequence[str], correlation: npt.ArrayLike) -> 
     axes.set_xticks(range(k), names, fontsize=7, rotation=90)
     axes.set_yticks(range(k), names, fontsize=7)
     for row, column in np.ndindex(k, k):
-        axes.text(column, row, f"{values[row, column]:.1f}", ha="center", va="center", fontsize=6, color=INK)
+        axes.text(
+            column,
+            row,
+            f"{shown[row, column]:.1f}",
+            ha="center",
+            va="center",
+            fontsize=6,
+            color=INK,
+        )
     return figure
 
 

@@ -128,7 +128,7 @@ def _sentences(texts: TextColumns, found: FoundTexts, choice: TextChoice) -> Ite
     if n:
         yield f"Texts in this file: {n:,} claims with their sources ({len(texts.sources):,} different ones)."
     else:
-        yield "Texts in this file: no source and no claim; ids stand in place of them. --examples names the file."
+        yield "Texts in this file: no source and no claim; ids stand in place of them."
     if judged:
         yield f"It holds rationales or evidence of judges on {judged:,} items."
     yield from found.notes

@@ -137,7 +137,7 @@ function detail(i) {
     const rows = data.voters.map((_, judge) =>
       judgeRow(i, judge, said[judge], String(judge) === chosen, () => {
         draw(String(judge) === chosen ? null : String(judge));
-        box.querySelectorAll("tbody tr")[judge].querySelector("button").focus();
+        box.querySelectorAll(":scope tbody tr")[judge].querySelector("button").focus();
       }),
     );
     const head = make("tr", {}, ...heads.map((name) => make("th", { scope: "col" }, name)));
@@ -195,17 +195,19 @@ function browser(root) {
     });
   }
 
+  const field = (name, label, input) => make("div", {}, make("label", { for: `by-${name}` }, label), input);
   const choice = (name, label, options) => {
     const change = (event) => update({ [name]: event.target.value });
     const all = [["", "all"], ...options].map(([value, text]) => make("option", { value }, text));
-    return make("label", {}, label, make("select", { name, onchange: change }, ...all));
+    return field(name, label, make("select", { id: `by-${name}`, onchange: change }, ...all));
   };
   const numbered = (names) => names.map((name, at) => [String(at), name]);
-  const search = make("input", { type: "search", name: "query", oninput: (event) => update({ query: event.target.value.toLowerCase() }) });
+  const type = (event) => update({ query: event.target.value.toLowerCase() });
+  const search = make("input", { type: "search", id: "by-query", oninput: type });
   const form = make(
     "form",
     { "aria-label": "filter the items", onsubmit: (event) => event.preventDefault() },
-    make("label", {}, "search", search),
+    field("query", "search", search),
     choice("dataset", "dataset", numbered(data.datasets)),
     choice("label", "label", Object.entries(LABELS)),
     choice("decided", "called", [["1", LABELS[1]], ["0", LABELS[0]]]),

@@ -1,0 +1,275 @@
+"""Reports in a real browser: chapters, the item browser, hostile texts, accessibility, in light and in dark."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from deep.cli import main
+from deep.report import write_report
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install '.[browser]'")
+axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the path: apt-get install chromium"),
+]
+
+CHAPTERS = ["headline", "reliability", "methods", "panel", "prior", "watch", "items"]
+CLAIMS = Path(__file__).parents[2] / "examples" / "claims.csv"
+SCRIPT = "<script>document.title='owned'</script>"
+IMAGE = "<img src=x onerror=alert(1)>"
+ROWS = "#browser table.items > tbody > tr:not([id])"
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """Return a browser."""
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+class Opened:
+    """A page of the browser, and what it complained of or asked for."""
+
+    def __init__(self, browser, path, **options):
+        self.page = browser.new_page(**options)
+        self.complaints = []
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("dialog", lambda dialog: (self.complaints.append(dialog.message), dialog.dismiss()))
+        address = path.resolve().as_uri()
+        self.page.on("request", lambda r: r.url.split("#")[0] == address or self.complaints.append(r.url))
+        self.page.goto(address)
+
+    def texts(self, selector):
+        """Return the texts of all elements that a selector finds."""
+        return self.page.locator(selector).all_inner_texts()
+
+    def column(self, number):
+        """Return the texts of a column of the items that are shown."""
+        return self.texts(f"{ROWS} > :nth-child({number})")
+
+
+@pytest.fixture
+def open_page(chromium):
+    """Return a function that opens a report; no page complains or asks for anything."""
+    opened = []
+
+    def opener(path, **options):
+        opened.append(Opened(chromium, path, **options))
+        return opened[-1]
+
+    yield opener
+    for each in opened:
+        each.page.close()
+        assert each.complaints == []
+
+
+@pytest.fixture(scope="module")
+def lexical(tmp_path_factory):
+    """Return the report of the lexical judges on the example claims, with texts and evidence."""
+    folder = tmp_path_factory.mktemp("lexical")
+    votes, out = folder / "votes.parquet", folder / "report.html"
+    assert main(["votes", str(CLAIMS), "--lexical", "all", "--out", str(votes)]) == 0
+    assert main(["report", str(votes), "--out", str(out)]) == 0
+    return out
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory, data_home):
+    """Return the report of a model on votes of real judges that it was not fitted on."""
+    folder = tmp_path_factory.mktemp("real")
+    table, model, out = data_home / "umass_triviaqa" / "votes.parquet", folder / "model.json", folder / "report.html"
+    frame = pd.read_parquet(table)
+    last = frame["dataset"] == sorted(frame["dataset"].unique())[-1]
+    frame[~last].to_parquet(folder / "train.parquet", index=False)
+    frame[last].to_parquet(folder / "new.parquet", index=False)
+    assert main(["fit", str(folder / "train.parquet"), "--out", str(model)]) == 0
+    assert main(["report", str(model), str(folder / "new.parquet"), "--out", str(out)]) == 0
+    return out
+
+
+@pytest.fixture(scope="module")
+def eleven(tmp_path_factory, data_home):
+    """Return the report of the votes on the eleven datasets."""
+    out = tmp_path_factory.mktemp("eleven") / "report.html"
+    return write_report([data_home / "llm_aggrefact" / "votes.parquet"], out)
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    """Return the report of a hold-out on the simulated votes."""
+    folder = tmp_path_factory.mktemp("study") / "loo"
+    options = ["--sizes", "3", "--ensembler", "LogisticRegression", "--calibrator", "platt", "--n-boot", "200"]
+    assert main(["loo", "--test", "aggrefact", *options, "--jobs", "1", "--out", str(folder), "--brief"]) == 0
+    return folder / "report.html"
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory):
+    """Return the report of votes whose names and texts try to be markup, in both directions of writing."""
+    folder = tmp_path_factory.mktemp("hostile")
+    rng = np.random.default_rng(0)
+    labels = np.arange(30) % 2
+    items = [f"{i} {IMAGE}" for i in range(30)]
+    claims = [f"{IMAGE} \u202ekcab {SCRIPT}" if i else f"</script>{SCRIPT}" for i in range(30)]
+    texts = {"source": [f"{SCRIPT} \u05d0\u05d1 {'x' * 300} {i}" for i in range(30)], "claim": claims}
+    pd.DataFrame({"dataset": SCRIPT, "example_id": items, **texts}).to_csv(folder / "claims.csv", index=False)
+    votes = {name: np.where(rng.random(30) < 0.8, labels, 1 - labels) for name in (SCRIPT, IMAGE, "y" * 300)}
+    frame = pd.DataFrame({"dataset": SCRIPT, "item_id": items, "label": labels, **votes})
+    frame.to_csv(folder / "votes.csv", index=False)
+    return write_report([folder / "votes.csv"], folder / "report.html", examples=folder / "claims.csv")
+
+
+@pytest.mark.parametrize("name", ["lexical", "real", "eleven", "study"])
+def test_every_chapter_is_there(open_page, request, name):
+    """Each has a heading, says something, and every picture has a table of its numbers."""
+    opened = open_page(request.getfixturevalue(name))
+    assert [section.get_attribute("id") for section in opened.page.locator("main > section").all()] == CHAPTERS
+    for chapter in CHAPTERS:
+        assert opened.page.locator(f"#{chapter} > :is(p, dl, figure, div)").count() > 0
+    figures = opened.page.locator("figure")
+    assert figures.count() >= 3
+    for figure in figures.all():
+        assert figure.locator("details table tbody tr").count() > 0
+        assert figure.locator("svg").get_attribute("aria-label")
+
+
+def test_drift_and_canary_speak(open_page, real):
+    """Of a model with labeled votes of another dataset."""
+    opened = open_page(real)
+    assert "new rows beside those of 7 training datasets" in opened.page.locator("#watch").inner_text()
+    assert opened.page.locator("#watch caption").all_inner_texts()[-1].startswith("Canary")
+
+
+def test_sorting(open_page, eleven):
+    """A head sorts by its column, and again the other way round; a reader of the screen is told."""
+    opened = open_page(eleven)
+    head = opened.page.get_by_role("button", name="P, %", exact=True)
+    head.click()
+    first = [float(text) for text in opened.column(3)]
+    assert first == sorted(first, reverse=True)
+    assert opened.page.locator("th[aria-sort=descending]").inner_text() == "P, %"
+    head.click()
+    second = [float(text) for text in opened.column(3)]
+    assert second == sorted(second)
+    assert max(second) < min(first)
+
+
+def test_views(open_page, eleven):
+    """Likely label errors first: those in which P and label lie furthest apart."""
+    opened = open_page(eleven)
+    opened.page.get_by_role("button", name="likely label errors").click()
+    apart = [float(text) for text in opened.column(9)]
+    assert apart == sorted(apart, reverse=True)
+    assert min(apart) > 80
+
+
+def test_filtering(open_page, eleven):
+    """By dataset, label, decision and one judge's vote; the number of items found is said."""
+    opened = open_page(eleven)
+    form = opened.page.locator("#browser form")
+    form.get_by_label("dataset").select_option("lfqa")
+    form.get_by_label("label").select_option("inconsistent")
+    form.get_by_label("called").select_option("consistent")
+    assert set(opened.column(2)) == {"lfqa"}
+    assert set(opened.column(5)) == {"consistent"}
+    assert set(opened.column(6)) == {"inconsistent"}
+    status = opened.page.get_by_role("status")
+    before = int(status.inner_text().split(" of ")[0])
+    form.get_by_label("judge", exact=True).select_option("base")
+    form.get_by_label("that judge's vote").select_option("consistent")
+    assert 0 < int(status.inner_text().split(" of ")[0]) < before
+    opened.page.locator("#browser tbody th button").first.click()
+    row = opened.page.locator("#browser tr[id] tbody tr", has_text="base").first
+    assert row.locator("td").first.inner_text() == "consistent"
+
+
+def test_searching(open_page, lexical):
+    """In claims and sources; more are shown on demand."""
+    opened = open_page(lexical)
+    assert len(opened.column(1)) == 50
+    opened.page.get_by_role("button", name="Show 50 more").click()
+    assert len(opened.column(1)) == 100
+    opened.page.get_by_label("search").fill("old bridge was CLOSED")
+    wanted = pd.read_csv(CLAIMS).set_index("example_id")["source"].str.contains("old bridge was closed")
+    assert set(opened.column(1)) == set(wanted[wanted].index)
+
+
+def test_opening_an_item_and_marking_evidence(open_page, lexical):
+    """With the keyboard alone: Enter opens, a judge's button marks its words, and opened again it closes."""
+    opened = open_page(lexical)
+    page = opened.page
+    page.get_by_label("search").fill("lexical-none-such")
+    assert page.locator(ROWS).count() == 0
+    page.get_by_label("search").fill("")
+    for button in page.locator("#browser tbody th[scope=row] > button").all()[:30]:
+        button.focus()
+        page.keyboard.press("Enter")
+        assert button.get_attribute("aria-expanded") == "true"
+        detail = page.locator(f"#{button.get_attribute('aria-controls')}")
+        if detail.locator("mark").count():
+            break
+        page.keyboard.press("Enter")
+        assert button.get_attribute("aria-expanded") == "false"
+    assert detail.locator("h3").all_inner_texts() == ["Claim", "Source", "Votes"]
+    every = detail.locator("mark").count()
+    press = detail.get_by_role("button", name="mark the evidence of").first
+    press.focus()
+    page.keyboard.press("Space")
+    assert page.evaluate("document.activeElement.getAttribute('aria-pressed')") == "true"
+    assert 0 < detail.locator("mark").count() <= every
+    quoted = detail.locator("tr", has=page.locator("[aria-pressed=true]")).locator("li").first.inner_text()
+    assert any(text in quoted for text in detail.locator("mark").all_inner_texts())
+
+
+def test_hostile_names_and_texts_do_nothing(open_page, hostile):
+    """They are shown as they are."""
+    opened = open_page(hostile)
+    assert opened.page.title() == "Votes: votes.csv"
+    assert opened.page.locator("#browser img, main img").count() == 0
+    opened.page.get_by_label("search").fill("</script>")
+    opened.page.locator("#browser tbody th button").first.click()
+    detail = opened.page.locator("#browser tr[id]").first
+    assert detail.locator(".claim").inner_text().startswith(("</script>", IMAGE))
+    assert detail.locator("tbody th").all_inner_texts() == [SCRIPT, IMAGE, "y" * 300]
+    assert opened.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth + 1")
+
+
+def test_no_text_holds_no_text(open_page, lexical, tmp_path):
+    """Neither claims nor sources nor what quotes them."""
+    out = tmp_path / "report.html"
+    write_report([lexical.parent / "votes.parquet"], out, texts=False)
+    assert "The old bridge" not in out.read_text(encoding="utf-8")
+    assert "The old bridge" in lexical.read_text(encoding="utf-8")
+    opened = open_page(out)
+    assert opened.texts("header p")[0].startswith("Texts in this file: none")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", ["lexical", "real", "hostile"])
+def test_accessible(open_page, request, name, scheme):
+    """No violation that axe calls serious or critical, with everything unfolded and an item open."""
+    page = open_page(request.getfixturevalue(name), color_scheme=scheme, reduced_motion="reduce").page
+    page.evaluate("document.querySelectorAll('details').forEach((fold) => { fold.open = true; })")
+    page.locator("#browser tbody th button").first.click()
+    found = axe.Axe().run(page).response["violations"]
+    grave = [(each["id"], each["nodes"][0]["html"]) for each in found if each["impact"] in ("serious", "critical")]
+    assert grave == []
+    assert page.evaluate("getComputedStyle(document.documentElement).scrollBehavior") == "auto"
+
+
+def test_prints_whole(open_page, lexical):
+    """Paper has the folded tables, and no filters."""
+    page = open_page(lexical).page
+    page.emulate_media(media="print")
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("details:not([open])").count() == 0
+    assert not page.locator("#browser form").is_visible()
+    assert len(page.pdf()) > 10_000
