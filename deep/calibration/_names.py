@@ -8,4 +8,15 @@ CALIBRATOR_CLASSES = {
     "platt": "Platt",
     "temperature": "Temperature",
 }
-"""The name that options and results use, to that of the class."""
+"""The name that options and results use, to that of the class. Where none are named, all of these are tried."""
+
+NETCAL_CLASSES = {
+    "netcal-bbq": "NetcalBBQ",
+    "netcal-beta": "NetcalBeta",
+    "netcal-enir": "NetcalENIR",
+    "netcal-histogram": "NetcalHistogram",
+    "netcal-isotonic": "NetcalIsotonic",
+    "netcal-platt": "NetcalPlatt",
+    "netcal-temperature": "NetcalTemperature",
+}
+"""The same of netcal's, which take no weights and are tried where they are named."""

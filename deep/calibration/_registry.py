@@ -2,9 +2,16 @@
 
 from deep import calibration
 from deep.base import BaseCalibrator
-from deep.calibration._names import CALIBRATOR_CLASSES
+from deep.calibration._names import CALIBRATOR_CLASSES, NETCAL_CLASSES
 
 CALIBRATORS: dict[str, type[BaseCalibrator]] = {
     name: getattr(calibration, class_name) for name, class_name in CALIBRATOR_CLASSES.items()
 }
-"""The calibrators by name."""
+"""deep's own by name: those that are tried where none is named."""
+
+NETCAL_CALIBRATORS: dict[str, type[BaseCalibrator]] = {
+    name: getattr(calibration, class_name) for name, class_name in NETCAL_CLASSES.items()
+}
+"""netcal's by name."""
+
+ALL_CALIBRATORS = CALIBRATORS | NETCAL_CALIBRATORS

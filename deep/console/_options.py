@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from deep.calibration import CALIBRATOR_CLASSES
+from deep.calibration import CALIBRATOR_CLASSES, NETCAL_CLASSES
 from deep.console._names import RECIPES, SELECTORS, UNCALIBRATED
 from deep.console._parser import Values
 from deep.ensembles import ENSEMBLER_NAMES
@@ -26,7 +26,10 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "selector": {"default": "auto", "choices": SELECTORS, "help": "how the voters are selected"},
     "ensembler": SEVERAL | {"metavar": "NAME", "help": f"of: {', '.join(ENSEMBLER_NAMES)}; default: all"},
     "calibrator": SEVERAL
-    | {"metavar": "NAME", "help": f"of: {', '.join(CALIBRATOR_CLASSES)}, {UNCALIBRATED}; default: all"},
+    | {
+        "metavar": "NAME",
+        "help": f"of: {', '.join(CALIBRATOR_CLASSES)}, {UNCALIBRATED} (default: all), {', '.join(NETCAL_CLASSES)}",
+    },
     "recipe": {"default": "deep", "choices": RECIPES, "help": "how a chain is chosen and fitted"},
     "max-failure-rate": {
         "type": float,

@@ -33,6 +33,7 @@ from ._printed_tables import printed_tables as printed_tables
 from ._published import OperatingPoint as OperatingPoint
 from ._published import PublishedBaseline as PublishedBaseline
 from ._published import PublishedDataset as PublishedDataset
+from ._published import VoteCorrelations as VoteCorrelations
 from ._published import WholeCounts as WholeCounts
 from ._published import contradicting_points as contradicting_points
 from ._published import published_baselines as published_baselines

@@ -75,6 +75,27 @@ class OperatingPoint:
 
 
 @dataclass(frozen=True, slots=True)
+class VoteCorrelations:
+    """How far the voters share their latent judgments of a dataset's items: fitted to Table 2, not printed.
+
+    Given the label, the latent judgments of two voters correlate by sqrt(r_j r_k) of their prompts, plus
+    `same_prompt` where they are one prompt, plus `same_model` where they asked one model.
+
+    Parameters
+    ----------
+    consistent, inconsistent : tuple of float
+        r of prompts 1 to 5 on consistent and on inconsistent items, in [0, 1).
+    same_prompt, same_model : float
+        In [0, 1), with every r + `same_prompt` + `same_model` < 1.
+    """
+
+    consistent: tuple[float, ...]
+    inconsistent: tuple[float, ...]
+    same_prompt: float
+    same_model: float
+
+
+@dataclass(frozen=True, slots=True)
 class PublishedDataset:
     """A test set of the paper.
 
@@ -85,16 +106,15 @@ class PublishedDataset:
         As the paper's tables head it.
     n_consistent, n_inconsistent : int
         Items by gold label, recovered from Table 1.
-    copula_correlation : float
-        In [0, 1); the dependence between prompts given the label that reproduces the five-prompt majority
-        vote of Table 2. Fitted here, not printed in the paper.
+    correlations : VoteCorrelations
+        Fitted here to the rows of LabelModel and of the majority in Table 2, not printed in the paper.
     """
 
     name: str
     title: str
     n_consistent: int
     n_inconsistent: int
-    copula_correlation: float
+    correlations: VoteCorrelations
 
     @property
     def n_items(self) -> int:
@@ -166,9 +186,15 @@ def published_datasets() -> tuple[PublishedDataset, ...]:
     """
     rows = _figures()["datasets"]
     return tuple(
-        PublishedDataset(row["name"], row["title"], row["consistent"], row["inconsistent"], row["copula_correlation"])
+        PublishedDataset(
+            row["name"], row["title"], row["consistent"], row["inconsistent"], _correlations(row["correlations"])
+        )
         for row in rows
     )
+
+
+def _correlations(row: JsonObject) -> VoteCorrelations:
+    return VoteCorrelations(tuple(row["consistent"]), tuple(row["inconsistent"]), row["same_prompt"], row["same_model"])
 
 
 def published_dataset(name: str) -> PublishedDataset:

@@ -5,10 +5,20 @@ from numbers import Integral
 import numpy as np
 import numpy.typing as npt
 
-from deep.datasets._published import PublishedDataset, published_datasets, published_points, recover_counts
+from deep._checks import Floats, Rows
+from deep.datasets._published import (
+    PublishedDataset,
+    VoteCorrelations,
+    published_datasets,
+    published_points,
+    recover_counts,
+)
 from deep.datasets._registry import family_of
 from deep.exceptions import InputError
 from deep.records import VoteMatrix
+
+OVERSAMPLING = 16
+"""Items drawn for each one that is kept."""
 
 
 def simulate_votes(random_state: int = 0) -> VoteMatrix:
@@ -16,7 +26,7 @@ def simulate_votes(random_state: int = 0) -> VoteMatrix:
 
     How many consistent and how many inconsistent items each voter accepts is the whole count behind its
     published figures, the same for every seed; which items they are is drawn, with the dependence between
-    voters that reproduces the paper's five-prompt majority vote.
+    voters that comes closest to Table 2: the balanced accuracy of LabelModel and of the majority vote.
 
     Parameters
     ----------
@@ -36,9 +46,14 @@ def simulate_votes(random_state: int = 0) -> VoteMatrix:
 
     Notes
     -----
-    Within a dataset and class, item i and voter j have a latent value sqrt(rho) c_i + sqrt(1 - rho) e_ij
-    with standard normal c and e (a one-factor Gaussian copula). The votes for consistent of voter j are the
-    items with its highest latent values, as many as its count says.
+    Within a dataset and class, voters' latent values are jointly normal with the correlations of
+    `PublishedDataset.correlations`: a part that all prompts share, each to its own degree, one that the two
+    models asked with one prompt share, and one that the prompts asked of one model share. The votes for
+    consistent of a voter are the items with its highest latent values, as many as its count says.
+
+    The paper's rows are those of one sample, so the items are a systematic sample of a larger draw, in the
+    order of their votes: how often each pattern of votes occurs varies less over seeds than over samples of
+    items. The spread of figures over seeds is therefore no standard error; bootstrap the items for that.
 
     References
     ----------
@@ -83,18 +98,43 @@ def _simulate_dataset(
     """Draw the votes and labels of one dataset, its rows shuffled so that their order tells nothing."""
     points = {point.voter: point for point in published_points() if point.dataset == dataset.name}
     counts = [recover_counts(points[voter], dataset) for voter in voters]
-    rho = dataset.copula_correlation
-    consistent = _draw_class(dataset.n_consistent, [c.true_positives for c in counts], rho, rng)
-    inconsistent = _draw_class(dataset.n_inconsistent, [c.false_positives for c in counts], rho, rng)
+    shared = dataset.correlations
+    consistent = _draw_class(
+        dataset.n_consistent,
+        np.array([c.true_positives for c in counts]),
+        _loadings(voters, shared.consistent, shared),
+        rng,
+    )
+    inconsistent = _draw_class(
+        dataset.n_inconsistent,
+        np.array([c.false_positives for c in counts]),
+        _loadings(voters, shared.inconsistent, shared),
+        rng,
+    )
     labels = np.repeat(np.array([1, 0], dtype=np.int8), [dataset.n_consistent, dataset.n_inconsistent])
     order = rng.permutation(dataset.n_items)
     return np.concatenate([consistent, inconsistent])[order], labels[order]
 
 
-def _draw_class(n_items: int, n_positive: list[int], rho: float, rng: np.random.Generator) -> npt.NDArray[np.int8]:
+def _loadings(voters: tuple[str, ...], general: tuple[float, ...], shared: VoteCorrelations) -> Floats:
+    """Return the loading of each voter on each factor, shape (n_factors, n_voters); squares of a column sum to 1."""
+    prompts, models = np.array([voter.split("/") for voter in voters]).T
+    by_prompt = prompts == np.unique(prompts)[:, None]
+    by_model = models == np.unique(models)[:, None]
+    common = np.array(general) @ by_prompt
+    own = np.diag(1.0 - common - shared.same_prompt - shared.same_model)
+    squares = np.vstack([common, shared.same_prompt * by_prompt, shared.same_model * by_model, own])
+    return np.asarray(np.sqrt(squares))
+
+
+def _draw_class(n_items: int, n_positive: Rows, loadings: Floats, rng: np.random.Generator) -> npt.NDArray[np.int8]:
     """Draw votes of one class, shape (n_items, n_voters), with exactly `n_positive` ones in each column."""
-    common = rng.standard_normal((n_items, 1))
-    own = rng.standard_normal((n_items, len(n_positive)))
-    latent = np.sqrt(rho) * common + np.sqrt(1.0 - rho) * own
-    rank = np.argsort(np.argsort(-latent, axis=0), axis=0)
-    return (rank < np.array(n_positive)).astype(np.int8)
+    latent = rng.standard_normal((OVERSAMPLING * n_items, len(loadings))) @ loadings
+    by_pattern = np.lexsort(_highest(latent, OVERSAMPLING * n_positive).T[::-1])
+    return _highest(latent[by_pattern[rng.integers(OVERSAMPLING) :: OVERSAMPLING]], n_positive)
+
+
+def _highest(latent: Floats, n_positive: Rows) -> npt.NDArray[np.int8]:
+    """Return 1 for the `n_positive[j]` highest values of each column j, at least one, else 0."""
+    least = np.sort(latent, axis=0)[len(latent) - n_positive, np.arange(len(n_positive))]
+    return (latent >= least).astype(np.int8)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from deep import datasets, evaluate, report
 from deep._files import check_replaceable, write_results
 from deep._names import file_name
-from deep.calibration import CALIBRATOR_CLASSES
+from deep.calibration import CALIBRATOR_CLASSES, NETCAL_CLASSES
 from deep.console import (
     NOTICE,
     OWN_FITS,
@@ -33,7 +33,7 @@ ASKED: dict[str, dict[str, object]] = {
     "sizes": {"default": [], "flags": ["--sizes", "--prompts"], "help": "numbers of voters of a chain, or 'all'"},
     "selector": {"default": None},
     "ensembler": {"default": [], "help": f"of: {', '.join((*OWN_FITS, *ENSEMBLER_NAMES))}"},
-    "calibrator": {"default": [], "help": f"of: {', '.join((*CALIBRATOR_CLASSES, UNCALIBRATED))}"},
+    "calibrator": {"default": [], "help": f"of: {', '.join((*CALIBRATOR_CLASSES, UNCALIBRATED, *NETCAL_CLASSES))}"},
     "recipe": {"default": None},
 }
 """What decides the recommendation where it is given."""

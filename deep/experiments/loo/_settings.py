@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from deep._checks import check_choice
-from deep.calibration import CALIBRATORS
+from deep.calibration import ALL_CALIBRATORS, CALIBRATORS
 from deep.ensembles import ENSEMBLERS
 from deep.evaluate import HoldOutUnit
 from deep.exceptions import InputError
@@ -37,7 +37,7 @@ class LooOptions:
     ensemblers : sequence of str, optional
         Keys of `ENSEMBLERS`, or 'Pool' or 'Average' alone.
     calibrators : sequence of str, optional
-        Keys of `CALIBRATORS`, or 'none'. The table shows uncalibrated probabilities in any case.
+        Keys of `ALL_CALIBRATORS`, or 'none'. The table shows uncalibrated probabilities in any case.
     weighting : {'dataset', 'dataset-class', 'uniform'}, optional
         What weighs the same.
     recipe : {'deep', 'paper'}, optional
@@ -98,7 +98,7 @@ class LooOptions:
         for name in self.ensemblers or ():
             check_choice(name, (*ENSEMBLERS, AVERAGE, POOL), "ensembler")
         for name in self.calibrators or ():
-            check_choice(name, (*CALIBRATORS, UNCALIBRATED), "calibrator")
+            check_choice(name, (*ALL_CALIBRATORS, UNCALIBRATED), "calibrator")
         _ = self.asked.own
 
     @property

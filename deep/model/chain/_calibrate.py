@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from deep._checks import Floats, Labels
 from deep.base import BaseCalibrator
-from deep.calibration import CALIBRATORS
+from deep.calibration import ALL_CALIBRATORS
 from deep.model.chain._grid import GridResult, make_ensembler
 from deep.model.chain._recipe import Recipe
 from deep.model.chain._training import TrainingSet
@@ -56,7 +56,7 @@ def _on_out_of_fold_scores(
 
 def fit_calibrator(name: str, p: Floats, y: Labels, w: Floats) -> BaseCalibrator:
     """Return a calibrator by its name, fitted."""
-    return CALIBRATORS[name]().fit(p, y, w)
+    return ALL_CALIBRATORS[name]().fit(p, y, w)
 
 
 def scored_rows(

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from deep._checks import Floats
 from deep._names import check_name
 from deep._odds import P_MIN
-from deep.calibration import CALIBRATOR_CLASSES
+from deep.calibration import CALIBRATOR_CLASSES, NETCAL_CLASSES
 from deep.ensembles import ENSEMBLER_NAMES
 from deep.features import Cells
 from deep.model.chain import RECIPES, ChainSpec, KeptCells, Weighting
@@ -136,7 +136,7 @@ def _chain(values: Entry, names: tuple[str, ...]) -> ChainScorer:
         recipe=_one_of(values["recipe"], RECIPES, "recipe"),
         ensembler=_one_of(made["name"], ENSEMBLER_NAMES, "ensembler"),
         params=dict(made["params"]),
-        calibrator=_one_of(values["calibrator"], (None, *CALIBRATOR_CLASSES), "calibrator"),
+        calibrator=_one_of(values["calibrator"], (None, *CALIBRATOR_CLASSES, *NETCAL_CLASSES), "calibrator"),
         random_state=_count(made["random_state"], "ensembler.random_state"),
     )
     joint = _cells(cells, names)

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._checks import check_choice
-from deep.calibration import CALIBRATORS
+from deep.calibration import ALL_CALIBRATORS, CALIBRATORS
 from deep.ensembles import ENSEMBLERS
 from deep.exceptions import InputError
 from deep.model.chain import (
@@ -93,9 +93,8 @@ def fit_chosen_chain(
     """Search for the chain with the best inner score among those asked for, and draw up its model."""
     name = check_choice(options.recipe or "deep", RECIPES, "recipe")
     recipe = RECIPES[name]
-    calibrators = _named(options.calibrator, (*CALIBRATORS, UNCALIBRATED), "calibrator")
-    if options.calibrator is None and name == "paper":
-        calibrators = ("platt",)
+    tried = ("platt",) if name == "paper" else (*CALIBRATORS, UNCALIBRATED)
+    calibrators = _named(options.calibrator or tried, (*ALL_CALIBRATORS, UNCALIBRATED), "calibrator")
     ensemblers = _named(options.ensembler, ENSEMBLERS, "ensembler")
     folds = _folds(votes, recipe, groups, random_state)
     training = collapse(votes, folds, options.weighting or recipe.weighting)
