@@ -31,6 +31,7 @@ def add_arguments(parser: console.CommandParser) -> None:
     add("--consistent-from", type=float, metavar="GRADE", help="grades of people from this one on mean consistent")
     add("--examples", metavar="EXAMPLES", help="the texts of the items, if not where the votes remember them")
     add("--limit", type=int, default=20, metavar="N", help="disagreements of each judge to keep")
+    add("--no-worth", action="store_true", help="leave out what each judge adds: k judges take k (k + 1) / 2 fits")
     add("--out", type=Path, metavar="FILE", help="write everything as JSON to this file too")
     console.add_options(parser, "ignore", "n-boot", "seed", "json", n_boot={"default": 2000})
     console.add_example_options(parser)
@@ -58,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _card(args: argparse.Namespace) -> "evaluate.PanelCard":
-    settings = {"limit": args.limit, "n_boot": args.n_boot, "random_state": args.seed}
+    settings = {"limit": args.limit, "n_boot": args.n_boot, "random_state": args.seed, "worth": not args.no_worth}
     with console.progress_bars() as progress:
         if not args.votes:
             votes = console.read_training_votes(args)

@@ -79,6 +79,8 @@ def _people(card: "PanelCard") -> Iterator[str]:
         yield "Each item has one label: how far people agree cannot be told."
     if card.n_replaced:
         yield f"{card.n_replaced:,} labels beside the votes differ from those given, which are used."
+    if card.n_unmatched:
+        yield f"{card.n_unmatched:,} labels are of items without votes, and are left out."
 
 
 def _against_people(card: "PanelCard") -> Iterator[str]:

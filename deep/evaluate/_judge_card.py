@@ -272,12 +272,16 @@ def against_itself(votes: Labels, reasons: Mapping[str, int], usage: VoterUsage 
     )
 
 
-def disagreements(
-    votes: VoteMatrix, column: int, labels: Labels, people: Votes | None, usage: VoterUsage | None
-) -> Iterator[Row]:
-    """Yield the votes of one judge that are not the label, the worst first; see :class:`JudgeCard`."""
+def is_wrong(votes: VoteMatrix, column: int) -> Mask:
+    """Return where a judge votes and the label is another."""
     own = votes.votes[:, column]
-    wrong = np.flatnonzero((own >= 0) & (labels >= 0) & (own != labels))
+    return np.asarray((own >= 0) & (votes.labels >= 0) & (own != votes.labels))
+
+
+def disagreements(votes: VoteMatrix, column: int, people: Votes | None, usage: VoterUsage | None) -> Iterator[Row]:
+    """Yield the votes of one judge that are not the label, the worst first; see :class:`JudgeCard`."""
+    own, labels = votes.votes[:, column], votes.labels
+    wrong = np.flatnonzero(is_wrong(votes, column))
     margin = _margin(labels[:, None] if people is None else people)[wrong]
     certainty = np.ones(len(own))
     if usage is not None and len(usage.samples):

@@ -33,6 +33,8 @@ class PanelCard:
         Items on which people are tied; they are in no comparison with labels.
     n_replaced : int
         Labels beside the votes that differ from those of the people, which stand in their place.
+    n_unmatched : int
+        Rows of people's labels about items that have no votes.
     people : tuple of str
         Those who labeled; empty where the labels lie beside the votes.
     people_agreement : tuple of dict
@@ -72,6 +74,7 @@ class PanelCard:
     n_labeled: int
     n_tied: int
     n_replaced: int
+    n_unmatched: int
     people: tuple[str, ...]
     people_agreement: tuple[Row, ...]
     judges: tuple[JudgeCard, ...]
@@ -89,7 +92,8 @@ class PanelCard:
     def as_dict(self) -> Row:
         """Return JSON values; those of `worth` stand beside the others, null for NaN."""
         names = [card.judge for card in self.judges]
-        plain = ("n", "n_documents", "n_labeled", "n_tied", "n_replaced", "cost_per_1000", "drop_first", "sample_twice")
+        counts = ("n", "n_documents", "n_labeled", "n_tied", "n_replaced", "n_unmatched")
+        plain = (*counts, "cost_per_1000", "drop_first", "sample_twice")
         measured = {"effective_votes": self.effective_votes, "effective_votes_a_dollar": self.effective_votes_a_dollar}
         return {
             "datasets": list(self.datasets),

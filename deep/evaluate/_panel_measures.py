@@ -20,6 +20,7 @@ from deep.evaluate._judge_card import (
     against_itself,
     against_people,
     disagreements,
+    is_wrong,
 )
 from deep.evaluate._panel_card import PanelCard
 from deep.evaluate._result import Row
@@ -43,6 +44,7 @@ def read_panel_card(
     limit: int = 20,
     n_boot: int = 2000,
     random_state: int = 0,
+    worth: bool = True,
     progress: Progress = lambda _name, _steps: lambda: None,
 ) -> PanelCard:
     """Read tables of votes with all that lies beside them, and return the card of their judges.
@@ -57,7 +59,7 @@ def read_panel_card(
         Columns that are no voters.
     people, consistent_from
         As in :func:`deep.datasets.read_people`.
-    limit, n_boot, random_state, progress
+    limit, n_boot, random_state, worth, progress
         As in :func:`panel_card`.
 
     Raises
@@ -76,6 +78,7 @@ def read_panel_card(
         limit=limit,
         n_boot=n_boot,
         random_state=random_state,
+        worth=worth,
         progress=progress,
     )
 
@@ -147,6 +150,7 @@ def panel_card(
         n_labeled=int((labels >= 0).sum()),
         n_tied=0 if people is None else people.n_tied,
         n_replaced=int(replaced.sum()),
+        n_unmatched=0 if people is None else people.n_unmatched,
         people=() if people is None else people.names,
         people_agreement=tuple(measures),
         judges=cards,
@@ -181,7 +185,7 @@ class _Panel:
         """Return the card of one judge."""
         name, usage = self.votes.voter_names[column], self.usage.get(self.votes.voter_names[column])
         ratings = None if self.people is None else self.people.ratings
-        wrong = list(disagreements(self.votes, column, self.votes.labels, ratings, usage))
+        wrong = disagreements(self.votes, column, ratings, usage)
         reasons: Counter[str] = Counter()
         for failure in self.failures:
             if failure.voter == name:
@@ -193,8 +197,8 @@ class _Panel:
             others=self._against_others(column, usage),
             by_dataset=self._by_dataset(column),
             by_person=self._by_person(column),
-            n_disagreements=len(wrong),
-            disagreements=tuple(wrong[: self.limit]),
+            n_disagreements=int(is_wrong(self.votes, column).sum()),
+            disagreements=tuple(islice(wrong, self.limit)),
         )
 
     def _against_people(self, column: int, rows: Rows) -> AgainstPeople | None:
