@@ -158,12 +158,15 @@ class VoteQuestion(Question):
         Shared by questions that begin alike, so that a prefix cache serves them.
     repair : callable, optional
         Returns the question that asks once more for the answer, given the text of a reply in which there is none.
+    part : str, optional
+        The part of the example that it asks about, where the votes on several parts make up one.
     """
 
     version: str
     read: Callable[[LLMReply | None], Judgment]
     group: str | None = None
     repair: "Callable[[str], VoteQuestion] | None" = None
+    part: str | None = None
 
     @property
     def is_repair(self) -> bool:

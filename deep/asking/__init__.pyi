@@ -1,5 +1,6 @@
 from ._ask import ask as ask
 from ._estimate import print_estimate as print_estimate
+from ._few_shot import read_few_shot as read_few_shot
 from ._judgments import read_samples as read_samples
 from ._options import AskOptions as AskOptions
 from ._options import base_url_from as base_url_from

@@ -13,6 +13,7 @@ from deep.asking._write import read_rows
 from deep.datasets import Examples
 from deep.exceptions import InputError, StoppedError
 from deep.judge import Judge
+from deep.prompt_pool import Chunking, FewShot
 from deep.records import Example, VoteMatrix
 
 UNNAMED = "examples"
@@ -51,6 +52,8 @@ def ask(
     soft: bool = False,
     repair: bool = True,
     constrain: str = "schema",
+    few_shot: FewShot | None = None,
+    chunk: Chunking | None = None,
     options: AskOptions | None = None,
     progress: ProgressCallback | None = None,
 ) -> VoteMatrix:
@@ -76,8 +79,8 @@ def ask(
         An OpenAI-compatible endpoint; default: the environment's ``OPENAI_BASE_URL``, else OpenAI.
     endpoint : str, optional
         Its name in the ledger, if its address may change.
-    samples, temperature, max_tokens, soft, repair, constrain
-        Of prompts that are named; see :class:`deep.prompt_pool.PromptJudge`.
+    samples, temperature, max_tokens, soft, repair, constrain, few_shot, chunk
+        Of prompts that are named, `chunk` also of staged judges; see :class:`deep.prompt_pool.PromptJudge`.
     options : AskOptions, optional
         All further options, in place of `ledger`, `budget` and `base_url`.
     progress : callable, optional
@@ -111,7 +114,7 @@ def ask(
     """
     names: Iterable[str | Judge] = [judges] if isinstance(judges, str | Judge) else judges
     llms = [llm] if isinstance(llm, str) else list(llm)
-    sampling = Sampling(samples, temperature, max_tokens, soft, repair, constrain)
+    sampling = Sampling(samples, temperature, max_tokens, soft, repair, constrain, few_shot, chunk)
     columns = planned_voters(find_judges(names, sampling), llms)
     asks = any(column.judge.needs_llm for column in columns)
     if not columns:

@@ -71,6 +71,10 @@ class Plan:
             raise InputError(f"`prompt` and `llm` must name each voter once. Got {repeated!r} twice.")
         for voter in self.voters:
             check_name(voter, "llm")
+        shown = {few.version: few for judge, _ in self.prompts if (few := judge.few_shot) is not None}
+        for example in self.examples if shown else ():
+            for few in shown.values():
+                few.choose(example)
 
     @cached_property
     def voters(self) -> list[str]:
@@ -110,7 +114,9 @@ class Plan:
     @property
     def n_requests(self) -> int:
         """The number of requests in all, those of staged judges left out: they are known only as answers come."""
-        return self.n_examples * sum(judge.samples for judge, _ in self.prompts)
+        cut = [judge for judge, _ in self.prompts if judge.chunk is not None]
+        whole = self.n_examples * sum(judge.samples for judge, _ in self.prompts if judge.chunk is None)
+        return whole + sum(judge.n_questions(example) for example in (self.examples if cut else ()) for judge in cut)
 
     @property
     def n_offline(self) -> int:

@@ -12,7 +12,19 @@ from deep.datasets import Examples
 from deep.exceptions import InputError
 from deep.judge import Judge
 from deep.model import Model, Voter
-from deep.prompt_pool import JUDGES, POOLS, Prompt, PromptJudge, list_prompts, load_judge, load_pool, load_prompt
+from deep.prompt_pool import (
+    JUDGES,
+    POOLS,
+    ChunkedJudge,
+    Chunking,
+    FewShot,
+    Prompt,
+    PromptJudge,
+    list_prompts,
+    load_judge,
+    load_pool,
+    load_prompt,
+)
 
 JudgeKind = Literal["pool", "prompt", "judge", "lexical", "encoder", "embedding"]
 """The options of ``deep votes`` that name judges; in :func:`find_judges`, the part of a name before a colon."""
@@ -25,7 +37,11 @@ NETWORKS = ("nli-max", "nli-mean", "embedding")
 
 
 class Sampling(NamedTuple):
-    """How often and how freely prompts are asked; see :class:`deep.prompt_pool.PromptJudge`."""
+    """How often, how freely and with what prompts are asked; see :class:`deep.prompt_pool.PromptJudge`.
+
+    Staged judges heed `chunk` alone. Labeled examples go to every prompt, but in a pool with prompts that have a place
+    of their own for them, such as ``diverse``, only to these.
+    """
 
     samples: int = 1
     temperature: float | None = None
@@ -33,6 +49,8 @@ class Sampling(NamedTuple):
     soft: bool = False
     repair: bool = True
     constrain: str = "schema"
+    few_shot: FewShot | None = None
+    chunk: Chunking | None = None
 
 
 ONCE = Sampling()
@@ -52,7 +70,7 @@ def judges_of(kind: JudgeKind, names: Sequence[str], sampling: Sampling = ONCE) 
         Pools of prompts or folders of them; prompts by id or TOML file; staged judges; lexical checks, or ``all``;
         networks by id on the hub, by folder, or as NAME=FOLDER, which gives the folder another name.
     sampling : Sampling, optional
-        For prompts; staged judges bring their own.
+        For prompts; staged judges bring their own, but for the windows of long sources.
 
     Raises
     ------
@@ -135,6 +153,23 @@ def _prompts(prompts: Iterable[Prompt], sampling: Sampling) -> list[Judge]:
     return [PromptJudge(prompt, *sampling) for prompt in prompts]
 
 
+def _pools(names: Sequence[str], sampling: Sampling) -> list[Judge]:
+    return [judge for name in names for judge in _pool(load_pool(name), sampling)]
+
+
+def _pool(prompts: Sequence[Prompt], sampling: Sampling) -> list[Judge]:
+    """Return the judges of one pool; labeled examples go to the prompts written for them, where there are any."""
+    if not any(prompt.takes_examples for prompt in prompts):
+        return _prompts(prompts, sampling)
+    bare = sampling._replace(few_shot=None)
+    return [PromptJudge(prompt, *(sampling if prompt.takes_examples else bare)) for prompt in prompts]
+
+
+def _staged(names: Sequence[str], sampling: Sampling) -> list[Judge]:
+    judges = [load_judge(name) for name in names]
+    return [ChunkedJudge(judge, sampling.chunk) for judge in judges] if sampling.chunk else judges
+
+
 def _lexical(names: Sequence[str], _: Sampling) -> list[Judge]:
     from deep.features.lexical import LEXICAL
 
@@ -161,9 +196,9 @@ def _network(load: _Load, given: str) -> Judge:
 
 
 _LOADERS: Mapping[JudgeKind, Callable[[Sequence[str], Sampling], list[Judge]]] = {
-    "pool": lambda names, sampling: _prompts((prompt for name in names for prompt in load_pool(name)), sampling),
+    "pool": _pools,
     "prompt": lambda names, sampling: _prompts(map(load_prompt, names), sampling),
-    "judge": lambda names, _: [load_judge(name) for name in names],
+    "judge": _staged,
     "lexical": _lexical,
     "encoder": _encoders,
     "embedding": _embeddings,
@@ -185,8 +220,9 @@ class Finder:
     allow_mismatch : bool
         Take a judge of the same id where its version or model differ.
     sampling : Sampling, optional
-        Whether prompts have a repair turn, and how they are constrained; how often and how freely they are asked is the
-        model file's.
+        Whether prompts have a repair turn, how they are constrained, and the labeled examples of those that show some;
+        how often and how freely they are asked is the model file's, and so are the windows of long sources unless
+        they are given here.
     """
 
     prompts: Sequence[str] = ()
@@ -243,10 +279,19 @@ class Finder:
             said = voter.details.get("parameters") or {}
             samples = int(voter.details.get("samples") or 1)
             asked = self.sampling._replace(
-                samples=samples, temperature=said.get("temperature"), max_tokens=said.get("max_tokens")
+                samples=samples,
+                temperature=said.get("temperature"),
+                max_tokens=said.get("max_tokens"),
+                few_shot=self.sampling.few_shot if voter.details.get("few_shot") else None,
+                chunk=self._chunk(voter),
             )
             return PromptJudge(self._pool[voter.id], *asked)
-        return load_judge(voter.id) if voter.id in JUDGES else None
+        return _staged([voter.id], Sampling(chunk=self._chunk(voter)))[0] if voter.id in JUDGES else None
+
+    def _chunk(self, voter: Voter) -> Chunking | None:
+        """Return the windows of long sources: as given, or as they were when the voter's votes were made."""
+        said = voter.details.get("chunk")
+        return self.sampling.chunk or (None if said is None else Chunking.parse(str(said)))
 
     @cached_property
     def _pool(self) -> dict[str, Prompt]:

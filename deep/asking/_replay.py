@@ -81,7 +81,7 @@ def _request(question: Question, identity: ProgramId, llm: str, endpoint: str, n
         prompt_hash=question.version if isinstance(question, VoteQuestion) else SHARED,
         voter=f"{identity.voter}{step}",
         dataset=identity.dataset,
-        item=identity.item if votes else f"{identity.item}#{number}",
+        item=f"{identity.item}{_part(question, number)}",
         sample=question.sample,
         group=None if group is None else f"{llm} {group}",
         context=question,
@@ -103,6 +103,13 @@ def repair_request(request: Request, text: str | None) -> Request:
     """Return the request that asks once more for the answer, given the reply to `request` in which there is none."""
     identity = ProgramId(request.voter, request.dataset, request.item)
     return _request(repair_of(request.context, text), identity, request.model, request.endpoint, 0)
+
+
+def _part(question: Question, number: int) -> str:
+    """Return the ending of an item's name in the ledger that tells its questions apart; none where there is one."""
+    if isinstance(question, VoteQuestion):
+        return "" if question.part is None else f"#{question.part}"
+    return f"#{number}"
 
 
 def read_answer(request: Request, reply: "Reply") -> Judgment | None:

@@ -18,46 +18,46 @@ For instance:
 import argparse
 from pathlib import Path
 
-from deep import prompt_pool
+from deep import console, prompt_pool
 from deep._text import table
-from deep.console import CommandParser, Subcommand, add_json, print_result, read_text, run_subcommand
 from deep.exceptions import ExitStatus, InputError
 from deep.prompt_pool import printed
 
-run = run_subcommand
+run = console.run_subcommand
 
 
-def add_arguments(parser: CommandParser) -> None:
+def add_arguments(parser: console.CommandParser) -> None:
     """Add the sub-commands."""
     parser.add_subcommands(
-        Subcommand("list", "list prompts and pools", _add_list, _list),
-        Subcommand("show", "print one prompt", _add_prompt, _show),
-        Subcommand("render", "print the messages for one source and claim", _add_render, _render),
-        Subcommand("check", "report the faults in a folder of prompts", _add_check, _check),
-        Subcommand("import", "cut a paper's printed prompts out of your copy of it", _add_import, _import),
-        shared=add_json,
+        console.Subcommand("list", "list prompts and pools", _add_list, _list),
+        console.Subcommand("show", "print one prompt", _add_prompt, _show),
+        console.Subcommand("render", "print the messages for one source and claim", _add_render, _render),
+        console.Subcommand("check", "report the faults in a folder of prompts", _add_check, _check),
+        console.Subcommand("import", "cut a paper's printed prompts out of your copy of it", _add_import, _import),
+        shared=console.add_json,
     )
 
 
-def _add_list(parser: CommandParser) -> None:
+def _add_list(parser: console.CommandParser) -> None:
     parser.add_argument("--pool", help="only the prompts of this pool or folder")
 
 
-def _add_prompt(parser: CommandParser) -> None:
+def _add_prompt(parser: console.CommandParser) -> None:
     parser.add_argument("prompt", metavar="ID", help="an id that `list` shows, or a path to a .toml file")
 
 
-def _add_render(parser: CommandParser) -> None:
+def _add_render(parser: console.CommandParser) -> None:
     _add_prompt(parser)
     for name in ("source", "claim"):
         parser.add_argument(f"--{name}", required=True, metavar="FILE", help=f"file with the {name}; - for stdin")
+    console.add_few_shot_options(parser)
 
 
-def _add_check(parser: CommandParser) -> None:
+def _add_check(parser: console.CommandParser) -> None:
     parser.add_argument("folder", metavar="DIR", help="a folder of .toml prompts")
 
 
-def _add_import(parser: CommandParser) -> None:
+def _add_import(parser: console.CommandParser) -> None:
     parser.add_argument("--paper", required=True, choices=printed.PAPERS, help="whose prompts")
     parser.add_argument("--text", required=True, metavar="FILE", help="plain text of its PDF, as pdftotext writes it")
     parser.add_argument("--out", type=Path, metavar="DIR", help="a folder for TOML prompts; default: printed-PAPER")
@@ -73,14 +73,14 @@ def _list(args: argparse.Namespace) -> int:
     if args.pool is None:
         lines += ["\npools", table([(f"  {name}", f"{len(pools[name])} prompts") for name in sorted(pools)])]
     results = {"prompts": [prompt_pool.describe_prompt(prompt) for prompt in prompts], "pools": pools}
-    print_result(results, lines, as_json=args.json)
+    console.print_result(results, lines, as_json=args.json)
     return ExitStatus.DONE
 
 
 def _show(args: argparse.Namespace) -> int:
     prompt = prompt_pool.load_prompt(args.prompt)
     fields = {**prompt_pool.describe_prompt(prompt), "schema": prompt.schema()}
-    print_result(fields, prompt_pool.prompt_lines(prompt), as_json=args.json)
+    console.print_result(fields, prompt_pool.prompt_lines(prompt), as_json=args.json)
     return ExitStatus.DONE
 
 
@@ -88,11 +88,12 @@ def _render(args: argparse.Namespace) -> int:
     if args.source == args.claim == "-":
         raise InputError("`claim` must be a file where `source` is -. Got - for both.")
     prompt = prompt_pool.load_prompt(args.prompt)
-    texts = [read_text(getattr(args, name), name) for name in ("source", "claim")]
-    messages = prompt.render(*(text.replace("\r\n", "\n").removesuffix("\n") for text in texts))
+    texts = [console.read_text(getattr(args, name), name) for name in ("source", "claim")]
+    source, claim = (text.replace("\r\n", "\n").removesuffix("\n") for text in texts)
+    messages = prompt.render(source, claim, console.shots_for(args, source, claim))
     lines = ["\n\n".join(f"[{message['role']}]\n{message['content']}" for message in messages)]
     results = {"messages": messages, "schema": prompt.schema(), "parameters": prompt.parameters}
-    print_result(results, lines, as_json=args.json)
+    console.print_result(results, lines, as_json=args.json)
     return ExitStatus.DONE
 
 
@@ -100,7 +101,7 @@ def _check(args: argparse.Namespace) -> int:
     problems = prompt_pool.check_folder(args.folder)
     sound = [] if problems else prompt_pool.load_pool(args.folder)
     lines = problems or [table([("ID", "HASH"), *((prompt.id, prompt.hash[:8]) for prompt in sound)])]
-    print_result({"problems": problems}, lines, as_json=args.json)
+    console.print_result({"problems": problems}, lines, as_json=args.json)
     return ExitStatus.FOUND if problems else ExitStatus.DONE
 
 
@@ -108,5 +109,5 @@ def _import(args: argparse.Namespace) -> int:
     folder = args.out or Path(f"printed-{args.paper}")
     found = printed.import_prompts(args.paper, args.text)
     paths = printed.write_prompts(found, folder)
-    print_result(printed.import_results(found, paths), printed.import_lines(found, folder), as_json=args.json)
+    console.print_result(printed.import_results(found, paths), printed.import_lines(found, folder), as_json=args.json)
     return ExitStatus.DONE if found.verified else ExitStatus.FOUND

@@ -61,9 +61,8 @@ def _score_votes(fitted: "model.Model", args: argparse.Namespace, options: "mode
     out = check_out(args.out, [".csv", ".parquet"])
     found = model.score_file(fitted, args.votes, out, options, args.scores)
     results = {"rows": found.n, "priors": {name: vars(prior) for name, prior in found.priors.items()}, "out": str(out)}
-    print_result(
-        SCHEMA | results, [*model.prior_lines(found.priors), f"{found.n} rows scored: {out}"], as_json=args.json
-    )
+    lines = [*model.prior_lines(found.priors), f"{found.n} rows scored: {out}"]
+    print_result(SCHEMA | results, lines, as_json=args.json)
     return ExitStatus.DONE
 
 
@@ -76,7 +75,7 @@ def _score_texts(fitted: "model.Model", args: argparse.Namespace, options: "mode
     examples.check()
     if args.sequential:
         asking.check_sequential(fitted)
-    given = (args.prompt, args.encoder, next(iter(args.llm), None), args.allow_mismatch, sampling_of(args))
+    given = (args.prompt, args.encoder, next(iter(args.llm), None), args.allow_mismatch, sampling_of(args, args.input))
     plan = asking.Finder(*given).plan(fitted, examples, lambda: endpoint_of(args))
     with tempfile.TemporaryDirectory() as folder:
         ask = ask_options(args, args.out or Path(folder, "one")) if plan.asks else None

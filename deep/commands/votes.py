@@ -92,11 +92,11 @@ def _plan(args: argparse.Namespace) -> "asking.Plan":
     if args.level is not None and "tiered" not in args.judge:
         raise InputError(f"`level` must be given with the judge tiered. Got {args.level!r}.")
     console.check_least(args, samples=1)
-    sampling = console.sampling_of(args)
+    sampling = console.sampling_of(args, args.examples)
     tiered = f"tiered:{args.level}" if args.level else "tiered"
     staged = [tiered if name == "tiered" else name for name in args.judge]
     prompts = [*asking.judges_of("pool", args.pool, sampling), *asking.judges_of("prompt", args.prompt, sampling)]
-    asked = [*prompts, *asking.judges_of("judge", staged)]
+    asked = [*prompts, *asking.judges_of("judge", staged, sampling)]
     if not (asked or args.lexical or args.encoder or args.embedding):
         raise InputError("`embedding`, `encoder`, `judge`, `lexical`, `pool` or `prompt` must be given. Got none.")
     models = console.check_models(args) if asked else ()

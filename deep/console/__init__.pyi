@@ -43,6 +43,8 @@ from ._processes import in_processes as in_processes
 from ._processes import parallel_map as parallel_map
 from ._progress import live_progress as live_progress
 from ._progress import progress_bars as progress_bars
+from ._prompt_options import add_few_shot_options as add_few_shot_options
+from ._prompt_options import shots_for as shots_for
 from ._score_options import add_score_options as add_score_options
 from ._score_options import print_scored as print_scored
 from ._score_options import read_texts as read_texts

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from deep._names import check_name
 from deep.console._names import CONSTRAINTS
 from deep.console._options import SEVERAL
+from deep.console._prompt_options import add_material_options, chunk_of, few_shot_of
 from deep.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def add_call_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_prompt_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of :func:`add_call_options`, and how prompts come to an answer that can be read."""
+    """Add the options of :func:`add_call_options`, how prompts come to a readable answer, and what they show."""
     add_call_options(parser)
     repair = (
         "ask once more where a reply to a prompt is unparsable (default: yes, but not with --batch or --at-most-once, "
@@ -49,14 +50,23 @@ def add_prompt_options(parser: argparse.ArgumentParser) -> None:
     )
     constrain += "0.12 or later, or not at all"
     parser.add_argument("--constrain", choices=CONSTRAINTS, default="schema", help=constrain)
+    add_material_options(parser)
 
 
-def sampling_of(args: argparse.Namespace) -> "Sampling":
-    """Return how prompts are asked; options that the command does not have keep their defaults."""
+def sampling_of(args: argparse.Namespace, examples: str | None = None) -> "Sampling":
+    """Return how prompts are asked; options that the command does not have keep their defaults.
+
+    Parameters
+    ----------
+    args : Namespace
+    examples : str, optional
+        Where the texts of labeled examples are, if ``--few-shot`` is a table of votes that does not remember them.
+    """
     from deep.asking import Sampling
 
     given = {name: getattr(args, name, None) for name in Sampling._fields}
     given["repair"] = args.repair is not False
+    given |= {"few_shot": few_shot_of(args, examples), "chunk": chunk_of(args)}
     return Sampling(**{name: value for name, value in given.items() if value is not None})
 
 

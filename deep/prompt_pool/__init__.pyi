@@ -4,6 +4,7 @@ from ._describe import describe_prompt as describe_prompt
 from ._describe import prompt_lines as prompt_lines
 from ._describe import prompt_table as prompt_table
 from ._document_first import document_first as document_first
+from ._few_shot import FewShot as FewShot
 from ._judges import JUDGES as JUDGES
 from ._judges import load_judge as load_judge
 from ._pool import POOLS as POOLS
@@ -24,3 +25,6 @@ from ._tiered_reading import SentenceVerdict as SentenceVerdict
 from ._tiered_reading import TurnReading as TurnReading
 from ._tiered_wording import Contrast as Contrast
 from ._tiered_wording import load_contrasts as load_contrasts
+from ._windows import ChunkedJudge as ChunkedJudge
+from ._windows import Chunking as Chunking
+from ._windows import combine_windows as combine_windows

@@ -77,6 +77,8 @@ class AnswerForm:
         The scaled score from which the vote is 1.
     parts : tuple of str
         What is listed before the answer.
+    told : tuple of str
+        The labels that the judge is told to choose from; the others are spellings that are understood too.
     """
 
     kind: Kind
@@ -85,6 +87,7 @@ class AnswerForm:
     scale: tuple[float, float] | None
     threshold: float
     parts: tuple[str, ...] = ()
+    told: tuple[str, ...] = ()
 
     def marker(self, tag: str) -> str:
         """Return the marker that announces the answer: a line's beginning, an element's name, or a key."""

@@ -6,7 +6,6 @@ from typing import Literal, get_args
 from deep._checks import check_choice
 from deep.judge import Choice
 from deep.prompt_pool._answer import AnswerForm
-from deep.prompt_pool._rules import first_labels
 
 Constraint = Literal["none", "schema", "vllm"]
 """How a choice of answers is told: not at all, as a JSON schema with an enumeration, or as vLLM's list of texts."""
@@ -39,7 +38,7 @@ def choice_of(form: AnswerForm, tag: str, how: str) -> Choice | None:
     """
     if how == "none" or form.kind == "score":
         return None
-    labels = first_labels(form.labels)
+    labels = list(form.told)
     if how == "vllm":
         lines = [form.line(tag, label) for label in labels]
         return Choice({"structured_outputs": {"choice": lines}}, frozenset(map(_squeezed, lines)))

@@ -8,6 +8,8 @@ from deep._text import table
 from deep.prompt_pool._prompt import Prompt
 
 _TEXTS = ("system", "user")
+_AIM = ("ID", "STRICTNESS", "TPR", "TNR", "ERROR THAT IT IS NOT TO SHARE")
+_AIMS = "\nmeant to err in their own way; rates next to those of deep-strict-steps"
 
 
 def describe_prompt(prompt: Prompt) -> dict[str, object]:
@@ -31,13 +33,20 @@ def prompt_lines(prompt: Prompt) -> Iterator[str]:
 
 
 def prompt_table(prompts: Iterable[Prompt]) -> str:
-    """Return a table of prompts, a line each."""
-    return table([("ID", "HASH", "ANSWER", "REASONS", "FOLLOWS"), *map(_row, prompts)])
+    """Return a table of prompts, a line each, and one of what those are for that are to err in their own way."""
+    listed = list(prompts)
+    rows = table([("ID", "HASH", "ANSWER", "REASONS", "FOLLOWS"), *map(_row, listed)])
+    aims = [_aim(prompt) for prompt in listed if prompt.unshared_error]
+    return "\n".join([rows, _AIMS, table([_AIM, *aims])]) if aims else rows
 
 
 def _row(prompt: Prompt) -> tuple[str, ...]:
     first = "first" if prompt.reasons_first else "none"
     return prompt.id, prompt.hash[:8], f"{prompt.kind}, {prompt.output}", first, prompt.follows
+
+
+def _aim(prompt: Prompt) -> tuple[str, ...]:
+    return prompt.id, prompt.strictness, prompt.expected_tpr, prompt.expected_tnr, prompt.unshared_error
 
 
 def _in_words(value: object) -> str:

@@ -25,12 +25,27 @@ _LITERATURE = (
 )
 _FECT = ("basic-direct", "basic-reasoned", "3d-direct", "3d-reasoned")
 
+_DIVERSE = (
+    "lenient",
+    "strict",
+    "editor",
+    "examples",
+    "questions",
+    "entailment",
+    "terse",
+    "odds-words",
+    "odds-number",
+    "each-then-all",
+    "clash",
+)
+
 _INSTRUCTION_FIRST = {
     "deep-3": tuple(f"deep-{name}" for name in _DEEP),
     "deep-9": tuple(f"deep-{name}" for name in _DEEP + _SPECIALISTS),
     "fect-json": tuple(f"fect-{name}-json" for name in _FECT),
     "fect-xml": tuple(f"fect-{name}-xml" for name in _FECT),
     "literature": _LITERATURE,
+    "diverse": tuple(f"diverse-{name}" for name in _DIVERSE),
 }
 
 POOLS: Mapping[str, tuple[str, ...]] = {
@@ -45,7 +60,7 @@ POOLS: Mapping[str, tuple[str, ...]] = {
 
 def list_prompts() -> tuple[str, ...]:
     """Return the ids of all prompts that come with deep, sorted."""
-    return tuple(sorted({*_written(), *(name for names in POOLS.values() for name in names)}))
+    return tuple(sorted(name + ending for name in _written() for ending in ("", DOCUMENT_FIRST)))
 
 
 def _written() -> list[str]:
@@ -72,8 +87,8 @@ def load_prompt(id_or_path: str | Path) -> Prompt:
     if id_or_path not in list_prompts():
         allowed = ", ".join(sorted(_written()))
         raise InputError(
-            f"`id` must be one of {allowed}, those of {', '.join(sorted(_INSTRUCTION_FIRST))} also with "
-            f"{DOCUMENT_FIRST} behind it, or a path to a .toml file. Got {str(id_or_path)!r}."
+            f"`id` must be one of {allowed}, each also with {DOCUMENT_FIRST} behind it, or a path to a .toml file. "
+            f"Got {str(id_or_path)!r}."
         )
     name = str(id_or_path).removesuffix(DOCUMENT_FIRST)
     prompt = _load(FOLDER / f"{name}.toml")

@@ -44,7 +44,7 @@ def pool_judgments(judgments: Sequence[Judgment]) -> Judgment:
         evidence=chosen.evidence,
         samples=tuple(judgment.vote for judgment in judgments),
         repaired=any(judgment.repaired for judgment in voted),
-        **_sums([judgment.raw_text for judgment in judgments], judgments),
+        **sums([judgment.raw_text for judgment in judgments], judgments),
     )
 
 
@@ -55,20 +55,20 @@ def repaired_judgment(first: Judgment, second: Judgment | None) -> Judgment:
     """
     if second is None:
         return first
-    sums = _sums([first.raw_text, second.raw_text], [first, second])
+    usage = sums([first.raw_text, second.raw_text], [first, second])
     if second.vote == ABSTAIN and second.reason != "abstained":
-        return replace(first, **sums)
+        return replace(first, **usage)
     rationale = second.rationale or (first.raw_text or "").strip() or None
-    return replace(second, repaired=True, rationale=rationale, **sums)
+    return replace(second, repaired=True, rationale=rationale, **usage)
 
 
 def usage_of(log: Sequence[LLMReply | None]) -> Usage:
     """Return the replies of a program as a JSON list, their LLMs, and the sums of tokens, dollars and seconds."""
     replies = [reply for reply in log if reply is not None]
-    return _sums([reply.text for reply in replies], replies)
+    return sums([reply.text for reply in replies], replies)
 
 
-def _sums(texts: Sequence[str | None], parts: Sequence[LLMReply] | Sequence[Judgment]) -> Usage:
+def sums(texts: Sequence[str | None], parts: Sequence[LLMReply] | Sequence[Judgment]) -> Usage:
     tokens: Counter[str] = Counter()
     for part in parts:
         tokens.update(part.tokens)

@@ -1,7 +1,7 @@
 """One prompt: what it says to the judge, and how it reads the reply."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from hashlib import sha256
@@ -12,18 +12,25 @@ from deep.judge import Choice
 from deep.prompt_pool._answer import AnswerForm
 from deep.prompt_pool._choice import choice_of
 from deep.prompt_pool._forms import Kind
-from deep.prompt_pool._material import Material, fill
+from deep.prompt_pool._material import PLACEHOLDER, Material, fill
 from deep.prompt_pool._reader import Output
 from deep.prompt_pool._repair import repair_text
-from deep.prompt_pool._rules import find_problems, first_labels
+from deep.prompt_pool._rules import PURPOSE, find_problems, first_labels
 from deep.prompt_pool._soft import Logprobs
-from deep.records import Judgment
+from deep.prompt_pool._windows import Rule
+from deep.records import Example, Judgment
 
 RENDERING = 1
 """Raised when the fences or the markers around the same template change, since the judge then reads other text."""
 
 # What is written about a prompt; a better citation must not make a new column or buy an answer again.
-_NOT_HASHED = ("family", "follows", "threshold_reason")
+_NOT_HASHED = ("family", "follows", "threshold_reason", "unshared_error", *PURPOSE)
+
+_HASHED_IF_SET = ("fenced", "parts", "windows")
+"""A prompt that was written before there were any keeps its columns and its answers."""
+
+_PLACE = "{{examples}}\n\n"
+_EXAMPLES = "Some cases that people have decided, to show what the answers mean. They are not what you are asked about."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +75,15 @@ class Prompt:
     fenced : bool, default=True
         Whether source and claim stand between tags with a code. False for the prompts that papers print, which have
         neither tags nor ``{{verdict}}``: a document can then speak to the judge.
+    windows : {'any', 'all'}, default='any'
+        How the votes on the windows of a long source are combined: 1 if the judge finds the claim in any window, or
+        1 if it finds nothing against the claim in all of them; see :func:`combine_windows`.
+    strictness : {'even', 'lenient', 'strict'}, optional
+    unshared_error : str, default=""
+        The error of other judges that the prompt is meant not to share, in one line.
+    expected_tpr, expected_tnr : {'higher', 'lower', 'same'}, optional
+        How its true positive and true negative rates should stand to those of ``deep-strict-steps``. These four are
+        given together or not at all.
 
     Raises
     ------
@@ -106,6 +122,11 @@ class Prompt:
     threshold_reason: str = ""
     parts: tuple[str, ...] = ()
     fenced: bool = True
+    windows: Rule = "any"
+    strictness: str = ""
+    unshared_error: str = ""
+    expected_tpr: str = ""
+    expected_tnr: str = ""
 
     def __post_init__(self) -> None:
         values = {f.name: getattr(self, f.name) for f in fields(self)}
@@ -126,19 +147,24 @@ class Prompt:
     def hash(self) -> str:
         """Return the identity of the prompt: SHA-256 of all that decides what is asked and how it is read.
 
-        64 hexadecimal digits, the same on every platform; `family`, `follows` and `threshold_reason` are left out.
+        64 hexadecimal digits, the same on every platform; `family`, `follows`, `threshold_reason` and what the prompt
+        says of its purpose are left out.
         """
         content = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _NOT_HASHED}
         content["labels"] = list(self.labels.items())
         content["rendering"] = RENDERING
-        # A prompt that was written before there were these fields keeps its columns and its answers.
-        if not self.parts:
-            del content["parts"]
-        if self.fenced:
-            del content["fenced"]
+        defaults = {f.name: f.default for f in fields(self)}
+        for name in _HASHED_IF_SET:
+            if content[name] == defaults[name]:
+                del content[name]
         return sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
-    def render(self, source: str, claim: str) -> list[dict[str, str]]:
+    @property
+    def takes_examples(self) -> bool:
+        """Whether the prompt has a place of its own for labeled examples, which stays empty where there are none."""
+        return _PLACE in self.user
+
+    def render(self, source: str, claim: str, shots: Sequence[Example] = ()) -> list[dict[str, str]]:
         """Return the chat messages that ask about one claim.
 
         Parameters
@@ -146,6 +172,9 @@ class Prompt:
         source, claim : str
             Fenced by tags whose code stands in neither of them, unless the prompt is one without; nothing inside them
             is a placeholder.
+        shots : sequence of Example, optional
+            Labeled examples, shown with the prompt's own labels where ``{{examples}}`` stands, or else before the
+            source and the claim.
 
         Returns
         -------
@@ -155,18 +184,19 @@ class Prompt:
         Raises
         ------
         InputError
-            `source` or `claim` is not a string.
+            `source` or `claim` is not a string, or a prompt of kind score is to show labeled examples.
         """
         material = Material(source, claim, bare=not self.fenced)
         values = {
             "source": material.fenced("source"),
             "claim": material.fenced("claim"),
             "verdict": self._form.marker(material.tag(self.kind)),
+            "examples": self._shown(shots),
         }
-        messages = [("system", self.system), ("user", self.user)]
+        messages = [("system", self.system), ("user", self._with_place_for(shots))]
         return [{"role": role, "content": fill(text, values).strip()} for role, text in messages if text.strip()]
 
-    def render_repair(self, source: str, claim: str, reply: str) -> list[dict[str, str]]:
+    def render_repair(self, source: str, claim: str, reply: str, shots: Sequence[Example] = ()) -> list[dict[str, str]]:
         """Return the chat messages that quote a reply and ask for the answer that it does not give.
 
         They are those of :meth:`render`, the user's message with more at its end, so that a prefix cache serves them
@@ -179,7 +209,7 @@ class Prompt:
         >>> print(asked[-1]["content"][-77:])
         It reads exactly "VERDICT: YES" or "VERDICT: NO", and no word comes after it.
         """
-        *before, last = self.render(source, claim)
+        *before, last = self.render(source, claim, shots)
         more = repair_text(self._form, Material(source, claim), reply).rstrip()
         return [*before, {**last, "content": f"{last['content']}\n{more}"}]
 
@@ -198,12 +228,46 @@ class Prompt:
         """
         return choice_of(self._form, Material(source, claim).tag(self.kind), constrain)
 
+    def check_few_shot(self) -> None:
+        """Raise where the prompt cannot show labeled examples: labels are no grades."""
+        if self.kind == "score":
+            raise InputError(f"`few_shot` must go with prompts of kind verdict. Got {self.id!r}, which gives a score.")
+
+    def _with_place_for(self, shots: Sequence[Example]) -> str:
+        """Return the user message with a place for labeled examples exactly where there are any."""
+        if not shots or self.takes_examples:
+            return self.user if shots else self.user.replace(_PLACE, "")
+        start = min(match.start() for match in PLACEHOLDER.finditer(self.user) if match[1] in ("source", "claim"))
+        return f"{self.user[:start]}{_PLACE}{self.user[start:]}"
+
+    def _shown(self, shots: Sequence[Example]) -> str:
+        """Return labeled examples as the judge sees them."""
+        if not shots:
+            return ""
+        self.check_few_shot()
+        said = {self.labels[label]: label for label in reversed(first_labels(self.labels))}
+        cases = [_case(shot, said[shot.label or 0], number) for number, shot in enumerate(shots, start=1)]
+        return "\n\n".join([_EXAMPLES, *cases])
+
+    @cached_property
+    def told_labels(self) -> list[str]:
+        """The labels that the judge is told to choose from: those of the lines that it is shown, and one a polarity.
+
+        Examples
+        --------
+        >>> from deep.prompt_pool import load_prompt
+        >>> load_prompt("diverse-entailment").told_labels
+        ['ENTAILMENT', 'NEUTRAL', 'CONTRADICTION']
+        """
+        shown = {"text": '"{{verdict}} %s"', "xml": "<{{verdict}}>%s</", "json": '"{{verdict}}": "%s"'}[self.output]
+        first = first_labels(self.labels)
+        return [label for label in self.labels if label in first or shown % label in self.user]
+
     def schema(self) -> dict[str, Any] | None:
         """Return the JSON schema of the reply, reasoning before the answer; None where the output is not JSON."""
         if self.output != "json":
             return None
-        labels = first_labels(self.labels)
-        answer = {"type": "number"} if self.kind == "score" else {"type": "string", "enum": labels}
+        answer = {"type": "number"} if self.kind == "score" else {"type": "string", "enum": self.told_labels}
         lists = {"type": "array", "items": {"type": "string"}}
         properties: dict[str, Any] = dict.fromkeys(self.parts, lists)
         if self.reasons_first:
@@ -257,4 +321,14 @@ class Prompt:
 
     @cached_property
     def _form(self) -> AnswerForm:
-        return AnswerForm(self.kind, self.output, self.labels, self.scale, self.threshold, self.parts)
+        told = tuple(self.told_labels)
+        return AnswerForm(self.kind, self.output, self.labels, self.scale, self.threshold, self.parts, told)
+
+
+def _case(shot: Example, label: str, number: int) -> str:
+    """Return one labeled example with the answer that people have given."""
+    material = Material(shot.source, shot.claim)
+    texts = f"{material.fenced('source')}\n\n{material.fenced('claim')}"
+    return (
+        f"Case {number}, which was decided:\n\n{texts}\n\nPeople who read case {number} with care chose {label} for it."
+    )

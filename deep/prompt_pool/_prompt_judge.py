@@ -9,8 +9,10 @@ from hashlib import sha256
 from deep.exceptions import InputError
 from deep.judge import REPAIR, Choice, LLMJudge, LLMReply, Program, VoteQuestion
 from deep.prompt_pool._choice import check_constraint
+from deep.prompt_pool._few_shot import FewShot
 from deep.prompt_pool._pooling import pool_judgments, repaired_judgment
 from deep.prompt_pool._prompt import Prompt
+from deep.prompt_pool._windows import Chunking, chunk_details, over_windows, window_spans
 from deep.records import ABSTAIN, Example, Judgment
 
 LOGPROBS: Mapping[str, object] = {"logprobs": True, "top_logprobs": 5}
@@ -37,11 +39,15 @@ class PromptJudge(LLMJudge):
     constrain : {'schema', 'none', 'vllm'}, default='schema'
         How an endpoint is told that a reply which is the verdict alone must be one of the labels: by a JSON schema, not
         at all, or by vLLM's list of texts (from its version 0.12 on).
+    few_shot : FewShot, optional
+        Labeled examples to show before the question, which make another judge of it.
+    chunk : Chunking, optional
+        How a long source is cut into windows; a source that fits into one is asked about as without.
 
     Attributes
     ----------
     name, version : str
-        The prompt's id and its hash.
+        The prompt's id and its hash, with labeled examples a hash of both.
 
     Raises
     ------
@@ -69,6 +75,8 @@ class PromptJudge(LLMJudge):
     soft: bool = False
     repair: bool = True
     constrain: str = "schema"
+    few_shot: FewShot | None = None
+    chunk: Chunking | None = None
 
     def __post_init__(self) -> None:
         if self.samples < 1:
@@ -78,6 +86,8 @@ class PromptJudge(LLMJudge):
         if self.max_tokens is not None and self.max_tokens < 1:
             raise InputError(f"`max_tokens` must be at least 1. Got {self.max_tokens}.")
         check_constraint(self.constrain)
+        if self.few_shot is not None:
+            self.prompt.check_few_shot()
 
     @property
     def name(self) -> str:
@@ -86,14 +96,17 @@ class PromptJudge(LLMJudge):
 
     @property
     def version(self) -> str:
-        """The prompt's hash; how often and how freely it is asked makes no other column."""
-        return self.prompt.hash
+        """The prompt's hash; how often, how freely and by which windows it is asked makes no other column."""
+        if self.few_shot is None:
+            return self.prompt.hash
+        return sha256(f"{self.prompt.hash} {self.few_shot.version}".encode()).hexdigest()
 
     @property
     def details(self) -> Mapping[str, object]:
         """See :class:`deep.judge.Judge`."""
         said = {"kind": "prompt", "prompt": self.prompt.id, "prompt_hash": self.prompt.hash}
-        return {**said, "parameters": self.parameters}
+        shown = self.few_shot and {"few_shot": {"shots": self.few_shot.shots, "hash": self.few_shot.version}}
+        return {**said, **(shown or {}), **chunk_details(self.chunk), "parameters": self.parameters}
 
     @property
     def gives_scores(self) -> bool:
@@ -112,13 +125,23 @@ class PromptJudge(LLMJudge):
             chosen["response_format"] = {"type": "json_schema", "json_schema": layout}
         return {**chosen, **(LOGPROBS if self.soft else {})}
 
-    def most_calls(self, example: Example, /) -> int:  # noqa: ARG002  the bound holds for every example
-        """Return the number of samples, twice where each may be followed by a repair turn."""
-        return self.samples * (1 + self.repair)
+    def n_questions(self, example: Example) -> int:
+        """Return the number of samples, of all windows where the source is cut."""
+        return self.samples * len(window_spans(self.chunk, example))
+
+    def most_calls(self, example: Example, /) -> int:
+        """Return the number of questions, twice where each may be followed by a repair turn."""
+        return self.n_questions(example) * (1 + self.repair)
 
     def program(self, example: Example, /) -> Program[Judgment]:
-        """Ask about one example, all samples at once, and once more where there is no answer to be read."""
-        first = self._question(example)
+        """Ask about one example, all samples and windows at once, and once more where there is no answer to be read."""
+        shots = () if self.few_shot is None else self.few_shot.choose(example)
+        ask = partial(self._ask, shots=shots)
+        return over_windows(ask, example, window_spans(self.chunk, example), self.prompt.windows)
+
+    def _ask(self, example: Example, shots: Sequence[Example]) -> Program[Judgment]:
+        """Ask about one example, or about one window of it."""
+        first = self._question(example, shots)
         questions = [first if i == 0 else replace(first, sample=i) for i in range(self.samples)]
         replies = yield questions
         judgments = [self.read(example, reply) for reply in replies]
@@ -126,10 +149,10 @@ class PromptJudge(LLMJudge):
             judgments = yield from self._repaired(questions, judgments)
         return pool_judgments(judgments)
 
-    def _question(self, example: Example) -> VoteQuestion:
+    def _question(self, example: Example, shots: Sequence[Example]) -> VoteQuestion:
         return VoteQuestion(
             step=self.prompt.kind,
-            messages=self.prompt.render(example.source, example.claim),
+            messages=self.prompt.render(example.source, example.claim, shots),
             parameters=self.parameters,
             version=self.version,
             read=partial(self.read, example),
@@ -137,17 +160,17 @@ class PromptJudge(LLMJudge):
             if self.prompt.document_first
             else None,
             choice=self._choice(example) if self.prompt.is_direct else None,
-            repair=partial(self._repair_question, example) if self.repair else None,
+            repair=partial(self._repair_question, example, shots) if self.repair else None,
         )
 
     def _choice(self, example: Example) -> Choice | None:
         return self.prompt.choice(example.source, example.claim, self.constrain)
 
-    def _repair_question(self, example: Example, text: str) -> VoteQuestion:
+    def _repair_question(self, example: Example, shots: Sequence[Example], text: str) -> VoteQuestion:
         """Return the question that quotes a reply without an answer and asks for the answer alone."""
         return VoteQuestion(
             step=REPAIR,
-            messages=self.prompt.render_repair(example.source, example.claim, text),
+            messages=self.prompt.render_repair(example.source, example.claim, text, shots),
             parameters={name: value for name, value in self.parameters.items() if name != "response_format"},
             version=self.version,
             read=partial(self.read, example),

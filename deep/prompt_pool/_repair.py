@@ -2,7 +2,6 @@
 
 from deep.prompt_pool._answer import AnswerForm
 from deep.prompt_pool._material import Material
-from deep.prompt_pool._rules import first_labels
 
 MOST_QUOTED = 2000
 """Characters of the reply's end that are quoted, so that a repair has a greatest cost."""
@@ -42,5 +41,5 @@ def _lines(form: AnswerForm, tag: str) -> str:
     if form.scale is not None:
         low, high = form.scale
         return f'"{form.line(tag, "N")}", where N is a number from {low:g} to {high:g}'
-    *others, last = (f'"{form.line(tag, label)}"' for label in first_labels(form.labels))
+    *others, last = (f'"{form.line(tag, label)}"' for label in form.told)
     return f"exactly {', '.join(others)} or {last}" if others else f"exactly {last}"

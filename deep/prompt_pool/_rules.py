@@ -26,11 +26,22 @@ FIELDS: dict[str, tuple[type, ...]] = {
     "threshold_reason": (str,),
     "parts": (list, tuple),
     "fenced": (bool,),
+    "windows": (str,),
+    "strictness": (str,),
+    "unshared_error": (str,),
+    "expected_tpr": (str,),
+    "expected_tnr": (str,),
 }
 _WITH_SCALE = ("scale", "threshold", "threshold_reason")
-DEFAULTS = frozenset(
-    {"system", "labels", "kind", "output", "document_first", "parameters", "parts", "fenced", *_WITH_SCALE}
-)
+PURPOSE: dict[str, tuple[str, ...]] = {
+    "strictness": ("even", "lenient", "strict"),
+    "expected_tpr": ("higher", "lower", "same"),
+    "expected_tnr": ("higher", "lower", "same"),
+}
+"""What a prompt that is to err in its own way says of itself, beside `unshared_error`: all of it, or nothing."""
+
+_OPTIONAL = {"system", "labels", "kind", "output", "document_first", "parameters", "parts", "fenced", "windows"}
+DEFAULTS = frozenset({*_OPTIONAL, "unshared_error", *_WITH_SCALE, *PURPOSE})
 """The fields that a prompt may leave out."""
 
 _PART = re.compile(r"[a-z][a-z_]{0,39}")
@@ -43,7 +54,7 @@ def find_problems(values: Mapping[str, Any]) -> list[str]:
     problems = list(_shape(values))
     if problems:
         return problems
-    rules = (_names, _placeholders, _order, _labels, _scale, _parameters, _parts)
+    rules = (_names, _placeholders, _order, _labels, _scale, _parameters, _parts, _purpose)
     return [problem for rule in rules for problem in rule(values)]
 
 
@@ -60,7 +71,8 @@ def _shape(values: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _choices(values: Mapping[str, Any]) -> Iterator[str]:
-    for name, options in (("kind", ("score", "verdict")), ("output", ("json", "text", "xml"))):
+    closed = {"kind": ("score", "verdict"), "output": ("json", "text", "xml"), "windows": ("all", "any")}
+    for name, options in closed.items():
         if name in values and values[name] not in options:
             yield f"`{name}` must be one of {', '.join(options)}. Got {values[name]!r}."
 
@@ -82,8 +94,12 @@ def _placeholders(values: Mapping[str, Any]) -> Iterator[str]:
     for name in ("source", "claim"):
         if in_user.count(name) != 1 or name in in_system:
             yield f"`user` must hold {{{{{name}}}}} exactly once, and `system` not at all."
-    for name in sorted({*in_system, *in_user} - {"source", "claim", "verdict"}):
-        yield f"`user` must hold no placeholder but claim, source and verdict. Got {{{{{name}}}}}."
+    if in_user.count("examples") != values["user"].count("{{examples}}\n\n") or in_user.count("examples") > 1:
+        yield "`user` must hold {{examples}} once at most, as a paragraph of its own."
+    if "examples" in in_system:
+        yield "`system` must not hold {{examples}}, which belongs to `user`. Got it."
+    for name in sorted({*in_system, *in_user} - {"source", "claim", "examples", "verdict"}):
+        yield f"`user` must hold no placeholder but claim, examples, source and verdict. Got {{{{{name}}}}}."
     if "verdict" not in in_system + in_user and values.get("fenced", True):
         yield "`user` must hold {{verdict}} where it tells the judge how to write the answer. Got none."
 
@@ -154,6 +170,19 @@ def _parts(values: Mapping[str, Any]) -> Iterator[str]:
     for part in parts:
         if str(part) not in values["user"]:
             yield f"`user` must tell the judge of each of `parts`. Got none of {part!r}."
+
+
+def _purpose(values: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a problem for each word that a prompt of one purpose leaves out or does not choose from those there are."""
+    error = values.get("unshared_error", "")
+    for name, options in PURPOSE.items():
+        said = values.get(name, "")
+        if said and not error.strip():
+            yield f"`unshared_error` must be given with `{name}`: the error that the prompt is not to share. Got none."
+        elif (said or error) and said not in options:
+            yield f"`{name}` must be one of {', '.join(options)}. Got {said!r}."
+    if "\n" in error.strip():
+        yield f"`unshared_error` must be one line. Got {error!r}."
 
 
 def _is_scale(scale: Any) -> bool:

@@ -110,7 +110,10 @@ def test_a_prompt_is_a_value():
         ({"user": "{{source}} {{verdict}} TRUE FALSE"}, "`user` must hold {{claim}} exactly once"),
         ({"user": SOUND["user"] + "{{source}}"}, "`user` must hold {{source}} exactly once"),
         ({"system": "{{claim}}"}, "`user` must hold {{claim}} exactly once, and `system` not at all"),
-        ({"user": SOUND["user"] + "{{document}}"}, "no placeholder but claim, source and verdict. Got {{document}}"),
+        (
+            {"user": SOUND["user"] + "{{document}}"},
+            "no placeholder but claim, examples, source and verdict. Got {{document}}",
+        ),
         ({"user": SOUND["user"].replace("{{verdict}}", "VERDICT:")}, "`user` must hold {{verdict}}"),
         (
             {"user": SOUND["user"].replace("FALSE", "not")},
@@ -185,14 +188,17 @@ def test_an_echo_of_the_task_is_no_vote(name):
 
 @pytest.mark.parametrize("pool", [name for name in POOLS if name.endswith("-doc-first")])
 def test_document_first_prompts_share_their_prefix(pool):
-    """Up to the end of the document all prompts of a document-first pool, and all its claims, read the same."""
+    """Up to the end of the document all prompts of a document-first pool, and all its claims, read the same.
+
+    Those of diverse have system turns of their own, so that only the claims about a document share theirs.
+    """
     document = "It rained. " * 50
     prefixes = set()
     for name in POOLS[pool]:
         for claim in ("Rain fell.", "Snow fell."):
             rendered = json.dumps(load_prompt(name).render(document, claim))
             prefixes.add(rendered.partition("</source-")[0])
-    assert len(prefixes) == 1
+    assert len(prefixes) == (len(POOLS[pool]) if pool.startswith("diverse") else 1)
 
 
 @pytest.mark.parametrize("name", [name for name in list_prompts() if not name.endswith("-doc-first")])
@@ -212,7 +218,7 @@ def test_document_first_requests_are_those_of_the_files_that_were():
     judges = [PromptJudge(load_prompt(name)) for name in keys]
     plan = Plan(examples=(), columns=planned_voters(judges, ["tiny"]), endpoint="local")
     assert {request.prompt: request.key for request in plan.requests([example])} == keys
-    assert set(keys) == {name for name in list_prompts() if name.endswith("-doc-first")}
+    assert len(keys) == 23
 
 
 @pytest.mark.parametrize("user", ["{{source}} {{claim}}\n\nJudge.", "{{claim}}\n\n{{source}}\n\nJudge."])

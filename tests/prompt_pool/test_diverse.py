@@ -1,0 +1,126 @@
+"""Prompts that are to err in their own way: they differ where they should, and say what they are for."""
+
+import tomllib
+from collections import Counter
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+
+import deep.prompt_pool
+from deep.exceptions import InputError
+from deep.prompt_pool import POOLS, Prompt, load_prompt
+from deep.prompt_pool._rules import PURPOSE
+
+FILES = sorted((Path(deep.prompt_pool.__file__).parent / "prompts").glob("diverse-*.toml"))
+TOML = {path.stem: tomllib.loads(path.read_text(encoding="utf-8")) for path in FILES}
+TEXTS = ("It rained.", "It was wet.")
+
+
+def form_of(values):
+    """Return the form of the answer that a file asks for."""
+    told = sorted(label for label in values.get("labels", {}) if f" {label} if " in values["user"])
+    return values["kind"], values["output"], values["reasons_first"], tuple(values.get("parts", ())), tuple(told)
+
+
+def test_the_pool_is_these_files():
+    """Eleven prompts, each in the pool."""
+    assert set(POOLS["diverse"]) == set(TOML)
+    assert len(TOML) == 11
+
+
+@pytest.mark.parametrize(("one", "other"), list(combinations(TOML, 2)))
+def test_no_two_agree(one, other):
+    """Not in the system turn, not in the form of the answer, and so not in these and strictness together."""
+    first, second = TOML[one], TOML[other]
+    assert first["system"].split() != second["system"].split()
+    assert form_of(first) != form_of(second)
+    keys = [(values["system"], form_of(values), values["strictness"]) for values in (first, second)]
+    assert keys[0] != keys[1]
+
+
+def test_no_system_turn_is_a_variation_of_another():
+    """No two system turns share a run of eight words."""
+    runs = Counter()
+    for values in TOML.values():
+        words = values["system"].casefold().split()
+        runs.update({tuple(words[i : i + 8]) for i in range(len(words) - 7)})
+    assert max(runs.values()) == 1
+
+
+def test_strictness_goes_both_ways():
+    """Lenient prompts are to find more claims consistent, strict ones fewer; there are some of each kind."""
+    by_strictness = {level: [t for t in TOML.values() if t["strictness"] == level] for level in PURPOSE["strictness"]}
+    assert all(len(group) >= 3 for group in by_strictness.values())
+    assert {(t["expected_tpr"], t["expected_tnr"]) for t in by_strictness["lenient"]} == {("higher", "lower")}
+    assert all(t["expected_tnr"] == "higher" and t["expected_tpr"] != "higher" for t in by_strictness["strict"])
+
+
+@pytest.mark.parametrize("name", TOML)
+def test_each_says_which_error_it_is_not_to_share(name):
+    """In one line, another one each time; and the words of each answer are tied to the task."""
+    values = TOML[name]
+    assert 20 < len(values["unshared_error"]) < 110
+    assert [values["unshared_error"] for values in TOML.values()].count(values["unshared_error"]) == 1
+    for label in Prompt(**values).labels:
+        assert label not in values["user"] or f" {label} if " in values["user"], label
+
+
+@pytest.mark.parametrize("name", TOML)
+def test_the_purpose_is_no_part_of_the_identity(name):
+    """What it is meant for may be put better without buying an answer again."""
+    changed = TOML[name] | {"unshared_error": "another", "expected_tpr": "same", "strictness": "even"}
+    assert Prompt(**changed).hash == load_prompt(name).hash
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"strictness": "mild"}, "`strictness` must be one of even, lenient, strict. Got 'mild'"),
+        ({"expected_tpr": "up"}, "`expected_tpr` must be one of higher, lower, same. Got 'up'"),
+        ({"expected_tnr": ""}, "`expected_tnr` must be one of higher, lower, same. Got ''"),
+        ({"unshared_error": " "}, "`unshared_error` must be given with `strictness`"),
+        ({"unshared_error": "one\ntwo"}, "`unshared_error` must be one line"),
+        ({"windows": "some"}, "`windows` must be one of all, any. Got 'some'"),
+        ({"strictness": 3}, "`strictness` must be a str. Got 3"),
+    ],
+)
+def test_a_purpose_is_whole_and_chosen_from_what_there_is(change, message):
+    """All four fields or none, each of them as the guide says."""
+    with pytest.raises(InputError, match=message):
+        Prompt(**TOML["diverse-terse"] | change)
+
+
+def test_the_rule_for_windows_is_part_of_the_identity_where_it_is_not_the_usual_one():
+    """A prompt without it keeps its hash."""
+    values = TOML["diverse-terse"]
+    usual = Prompt(**values)
+    assert usual.hash == Prompt(**values | {"windows": "any"}).hash != Prompt(**values | {"windows": "all"}).hash
+
+
+@pytest.mark.parametrize(
+    ("name", "reply", "vote"),
+    [
+        ("diverse-entailment", "VERDICT: NEUTRAL", 0),
+        ("diverse-entailment", "VERDICT: ENTAILMENT", 1),
+        ("diverse-odds-words", "<verdict>HIGHLY PROBABLE</verdict>", 1),
+        ("diverse-odds-words", "<verdict>HIGHLY IMPROBABLE</verdict>", 0),
+        ("diverse-odds-words", "<verdict>IMPROBABLE</verdict>", 0),
+        ("diverse-odds-number", "It rained, so it was wet.\nSCORE: 50", 1),
+        ("diverse-odds-number", "SCORE: 49", 0),
+        ("diverse-lenient", "Wet means rain.\nVERDICT: ACCEPTABLE", 1),
+        ("diverse-clash", '{"reasoning": "none", "verdict": "COMPATIBLE"}', 1),
+        ("diverse-editor", "VERDICT: CORRECTION DUE", 0),
+    ],
+)
+def test_answers_are_read_as_the_prompt_tells_them(name, reply, vote):
+    """Among them those that are not the first of their polarity."""
+    assert load_prompt(name).parse(reply, source=TEXTS[0], claim=TEXTS[1]).vote == vote
+
+
+def test_parts_become_evidence():
+    """The questions and their answers, the statements and the whole."""
+    reply = '{"questions": ["Was it wet?"], "answers": ["yes"], "reasoning": "same", "verdict": "MATCH"}'
+    assert load_prompt("diverse-questions").parse(reply).evidence == ("questions: Was it wet?", "answers: yes")
+    reply = "<statements>\n- It was wet: holds\n</statements><together>One event.</together><verdict>SOUND</verdict>"
+    assert load_prompt("diverse-each-then-all").parse(reply).evidence[0] == "statements: It was wet: holds"
