@@ -222,9 +222,10 @@ def test_rates(case):
     assert pd.isna(middle["factual hallucination rate"])
 
 
-def test_figure_8(case):
-    """Types and hallucinations by whose labels they are."""
-    rows = {r["labels"]: r for r in table(case, "figure8-shares").to_dict("records")}
+def test_shares_by_whose_labels_they_are(case):
+    """Types and hallucinations; Figure 8 is by the LLM that wrote the responses, which these data do not say."""
+    assert not list(case["run"].glob("figure8*"))
+    rows = {r["labels"]: r for r in table(case, "shares-by-labels").to_dict("records")}
     assert rows["published labels"]["factual share"] == 3 / 7
     found = {name: (r["factual hallucinated"], r["cognitive hallucinated"]) for name, r in rows.items()}
     assert found["published labels"] == (1, 2)
@@ -233,10 +234,10 @@ def test_figure_8(case):
     assert len(found) == 5
 
 
-@pytest.mark.parametrize("number", [5, 6, 7, 8])
-def test_figures_are_drawn(case, number):
+@pytest.mark.parametrize("name", ["figure5-*", "figure6-*", "figure7-*", "shares-by-labels"])
+def test_figures_are_drawn(case, name):
     """Each as PNG and SVG."""
-    (png,) = case["run"].glob(f"figure{number}-*.png")
+    (png,) = case["run"].glob(f"{name}.png")
     assert png.read_bytes().startswith(b"\x89PNG")
     assert png.with_suffix(".svg").read_text(encoding="utf-8").startswith("<?xml")
 
@@ -340,31 +341,55 @@ def test_exported_chats_are_what_the_list_judge_asks(tmp_path, capsys):
     assert [chat["messages"][:2] for chat in chats] == asked
 
 
-def test_an_encoder_is_a_baseline(tmp_path, capsys):
-    """Each sentence is paired with the knowledge; what is not entailed is hallucinated."""
+@pytest.mark.parametrize(
+    ("neutral", "rows"),
+    [("both", ["not entailed", "contradicted"]), ("hallucinated", ["not entailed"]), ("faithful", ["contradicted"])],
+)
+def test_an_encoder_is_a_baseline(tmp_path, capsys, neutral, rows):
+    """Each sentence is paired with the knowledge; neutral ones are hallucinated, or as in the paper they are not."""
     from tests.features.tiny_encoders import save_classifier
 
     data = write_case(tmp_path / "data")
     model = save_classifier(tmp_path / "nli")
-    assert main(["--data", str(data), "--encoder", str(model), "--out", str(tmp_path / "run"), "--json"]) == 0
-    (found,) = [m for m in json.loads(capsys.readouterr().out)["methods"] if m["group"] == "NLI"]
-    assert re.fullmatch(r"Pairwise NLI \(nli-max@[0-9a-f]{8}/nli\)", found["method"])
-    assert found["parts"]["overall"]["coverage"] == 1
+    words = ["--encoder", str(model), "--neutral", neutral, "--out", str(tmp_path / "run"), "--json"]
+    assert main(["--data", str(data), *words]) == 0
+    found = [m for m in json.loads(capsys.readouterr().out)["methods"] if m["group"] == "NLI"]
+    for method, name in zip(found, rows, strict=True):
+        assert re.fullmatch(rf"Pairwise NLI, {name} \(nli-max@[0-9a-f]{{8}}/nli\)", method["method"])
+        assert method["parts"]["overall"]["coverage"] == 1
+
+
+class StubEncoder:
+    """An encoder that votes by a table: 1 where it finds its own label."""
+
+    def __init__(self, votes, other=None):
+        self.votes, self.other, self.pairs = votes, other, []
+
+    def voter(self):
+        """Return its name."""
+        return "nli"
+
+    def contradiction(self):
+        """Return the encoder of the other label."""
+        return self.other
+
+    def label_many(self, examples):
+        """Vote by the table."""
+        self.pairs += [(example.source, example.claim) for example in examples]
+        votes = [self.votes.get(example.claim, self.votes["else"]) for example in examples]
+        return [Judgment(vote=vote, reason="truncated" if vote < 0 else None) for vote in votes]
 
 
 def test_an_encoder_reads_sentence_by_sentence(tmp_path):
-    """What it votes down is hallucinated, what it gives no vote is left open."""
+    """Not entailed is hallucinated; contradicted and not entailed is, where neutral is not; no vote leaves it open."""
     turns = read_turns(str(write_case(tmp_path / "data")))
-    votes = {COAL: Judgment(vote=0), LOVED: Judgment(vote=-1, reason="truncated")}
-    pairs = []
-
-    def label_many(examples):
-        pairs.extend((example.source, example.claim) for example in examples)
-        return [votes.get(example.claim, Judgment(vote=1)) for example in examples]
-
-    method = read_encoder("nli", turns, label_many)
-    assert pairs == [(KNOWLEDGE, text) for text in VERDICTS]
-    assert method.found == [[False, True, False, False], [None, False, False, False]]
+    against = StubEncoder({"else": 0, COAL: 1, MILL: 1, LOVED: -1})
+    encoder = StubEncoder({"else": 1, COAL: 0, LONG: 0, LOVED: -1}, against)
+    strict, papers = read_encoder(encoder, turns, "both")
+    assert encoder.pairs == against.pairs == [(KNOWLEDGE, text) for text in VERDICTS]
+    assert strict.found == [[False, True, True, False], [None, False, False, False]]
+    assert papers.found == [[False, True, False, False], [None, False, False, False]]
+    assert read_encoder(StubEncoder({"else": 1}), turns, "faithful") == [], "no label for contradictions, no row"
 
 
 def test_a_dry_run_sends_nothing(tmp_path, capsys):
@@ -399,6 +424,23 @@ def test_the_budget_stops_it(tmp_path, capsys):
         (["--data", "DATA", "--samples", "0"], "`samples` must be 1 or more. Got 0."),
         (["--data", "DATA", "--threshold", "6"], "`threshold` must be a whole number from 1 to 5. Got '6'."),
         (["--data", "DATA", "--threshold", "two"], "`threshold` must be a whole number from 1 to 5. Got 'two'."),
+        (["--data", "DATA", "--judge", "mine"], "`judge` must be of auto, listed, tiered. Got 'mine'."),
+        (["--data", "DATA", "--split", "test"], "`split` must have at least one turn. Got none in 'test'."),
+        (["--data", "DATA", "--test-share", "1"], "`test_share` must lie in (0, 1). Got 1.0."),
+        (["--data", "DATA", "--spans", "a=b.txt"], "`spans` must be a CSV, JSONL or Parquet file. Got 'b.txt'."),
+        (["label", "--data", "DATA", "--llm", "a", "b"], "`llm` must be one LLM. Got 'b' too."),
+        (
+            ["label", "--data", "DATA", "--llm", "a", "--threshold", "9"],
+            "`threshold` must be a whole number from 1 to 5",
+        ),
+        (["export-sft", "--out", "x.jsonl"], "`data` or `labels` must be given, and not both. Got neither."),
+        (
+            ["export-sft", "--data", "DATA", "--sizes", "3", "--out", "x.jsonl"],
+            "`sizes` must be whole numbers from 1 to 2",
+        ),
+        (["export-sft", "--labels", "EMPTY", "--out", "x.jsonl"], "labels.jsonl"),
+        (["curve", "10"], "`points` must be SIZE=RUN or TUNED=RUN. Got '10'."),
+        (["curve", "10=EMPTY"], "`points` must be folders of runs. Got 'EMPTY'"),
         (["--data", "DATA", "--examples", "absent.toml"], "`examples` must be a TOML file. Got 'absent.toml'"),
         (["--data", "DATA", "--encoder", "no/such/model"], "no/such/model"),
         (["--data", "DATA", "--out", "EMPTY/.."], "`out` must be"),
@@ -565,7 +607,7 @@ def test_the_guide_shows_what_is_printed(data_home, tmp_path, capsys):
     calls = re.findall(r"at most ([\d,]+) calls", capsys.readouterr().out)
     assert calls == ["136", "2,720"]
     assert "at most 2,720 calls" in guide
-    for name in ("table2-statistics", "table3-detection", "metrics", "rates-by-turn", "figure8-shares"):
+    for name in ("table2-statistics", "table3-detection", "metrics", "rates-by-turn", "shares-by-labels"):
         assert f"`{name}`" in guide
         assert (tmp_path / "run" / f"{name}.csv").is_file()
 

@@ -10,8 +10,8 @@ TEMPLATE = (
 )
 
 
-def save_causal(folder, template=TEMPLATE, positions=2048):
-    """Save the model and its tokenizer; `template` None leaves it without one."""
+def save_causal(folder, template=TEMPLATE, positions=2048, words=()):
+    """Save the model and its tokenizer; `template` None leaves it without one; `words` are one token each."""
     torch.manual_seed(0)
     pieces = ["<pad>", "<s>", "</s>", *sorted(pre_tokenizers.ByteLevel.alphabet())]
     vocabulary = {piece: i for i, piece in enumerate(pieces)}
@@ -21,11 +21,12 @@ def save_causal(folder, template=TEMPLATE, positions=2048):
     wrapped = PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", pad_token="<pad>", chat_template=template
     )
+    wrapped.add_tokens(list(words))
     wrapped.save_pretrained(folder)
     size = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 2}
     tokens = {"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
     config = LlamaConfig(
-        vocab_size=len(pieces), num_key_value_heads=2, max_position_embeddings=positions, **size, **tokens
+        vocab_size=len(wrapped), num_key_value_heads=2, max_position_embeddings=positions, **size, **tokens
     )
     LlamaForCausalLM(config).save_pretrained(folder)
     return folder

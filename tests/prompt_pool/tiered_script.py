@@ -16,6 +16,9 @@ def task_of(user):
     """Return the task that a message sets."""
     if '{"hallucinated"' in user:
         return "list"
+    named = re.search(r"<(hallucinated|speculative)(?:-[0-9a-f]{8})?>\.\.\.", user)
+    if named:
+        return {"hallucinated": "support", "speculative": "tier"}[named[1]]
     found = re.search(r"<(irrelevant|faithful|grounded|irrefutable)(?:-[0-9a-f]{8})?>\.\.\.", user)[1]
     return {"irrelevant": "type", "faithful": "check"}.get(found, found)
 
@@ -29,6 +32,11 @@ def label_of(verdict, task):
     """Return the label that a sentence of this verdict gets in a task."""
     if task == "type":
         return KINDS.get(verdict, "cognitive")
+    if task == "tier":
+        return verdict
+    if task == "support":
+        bad = {"invented": "hallucinated", "irrelevant": "irrelevant"}
+        return bad.get(verdict, "faithful" if MET.get(verdict, 3) > 1 else "hallucinated")
     if task == "check":
         return verdict if verdict in KINDS else "rational" if MET[verdict] else "misleading"
     if task == "grounded":

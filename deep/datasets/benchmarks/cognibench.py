@@ -36,6 +36,8 @@ class CogniBenchTurn:
     labels : mapping or None
         The published record of this turn; None where it has none. Its ``sentence_label_dict`` maps a sentence in
         lower case to ``[labels, position]``.
+    generator : str, optional
+        The LLM that wrote the response, where a row has `model`; the published rows have none.
     """
 
     turn_id: str
@@ -45,6 +47,12 @@ class CogniBenchTurn:
     response: str
     turn_index: int
     labels: JsonObject | None
+    generator: str | None = None
+
+    @property
+    def source(self) -> str:
+        """The knowledge, and the dialogue before the response."""
+        return f"{self.knowledge.strip()}\n\n{self.dialogue}"
 
     @property
     def sentences(self) -> JsonObject:
@@ -100,6 +108,7 @@ def _turn(row: JsonObject, labels: JsonObject | None) -> CogniBenchTurn:
         response=response.strip(),
         turn_index=row["turn_index"],
         labels=labels,
+        generator=row.get("model"),
     )
 
 
@@ -110,9 +119,8 @@ def read(folder: Path) -> Iterator[Example]:
     """
     for turn in load_turns(folder):
         if turn.labels is not None:
-            source = f"{turn.knowledge.strip()}\n\n{turn.dialogue}"
             label = int(not turn.labels["hallu_list"])
-            yield Example(source, turn.response, turn.turn_id, label, "cognibench", turn.dialogue_id)
+            yield Example(turn.source, turn.response, turn.turn_id, label, "cognibench", turn.dialogue_id)
 
 
 def count(folder: Path) -> dict[str, int]:

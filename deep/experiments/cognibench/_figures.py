@@ -1,5 +1,6 @@
-"""Figures 5 to 8 of the paper from a run."""
+"""Figures 5 to 8 and 12 of the paper from runs."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,17 +17,17 @@ if TYPE_CHECKING:
 COLORS = {"factual": BLUE, "cognitive": RED}
 
 
-def draw_figures(
-    by_turn: pd.DataFrame, by_position: pd.DataFrame, verdicts: Mapping[str, Mapping[str, int]], shares: pd.DataFrame
-) -> dict[str, "Figure"]:
-    """Return the figures by file name; all but the last show the published labels."""
+def draw_figures(frames: Mapping[str, pd.DataFrame], verdicts: Mapping[str, Mapping[str, int]]) -> dict[str, "Figure"]:
+    """Return the figures by file name; all but those of shares show the published labels."""
+    by_turn, by_position = frames["rates-by-turn"], frames["rates-by-position"]
     turn = by_turn[by_turn["labels"] == PUBLISHED]
     position = by_position[by_position["labels"] == PUBLISHED]
+    shares = {name: draw_shares(frames[name]) for name in ("shares-by-labels", "figure8-models") if name in frames}
     return {
         "figure5-statements-by-turn": _statements(turn),
         "figure6-verdicts": _verdicts(verdicts),
         "figure7-hallucinations": _hallucinations(turn, position),
-        "figure8-shares": _shares(shares),
+        **shares,
     }
 
 
@@ -75,7 +76,7 @@ def _hallucinations(by_turn: pd.DataFrame, by_position: pd.DataFrame) -> "Figure
     return figure
 
 
-def _shares(frame: pd.DataFrame) -> "Figure":
+def draw_shares(frame: pd.DataFrame) -> "Figure":
     """Draw a bar for each origin of labels: factual and cognitive statements, the hallucinated part of each darker."""
     figure, (panel,) = _axes("Types of statement and what of them is hallucinated", height=1.9 + 0.5 * len(frame))
     figure.subplots_adjust(left=0.34, bottom=1.0 / (1.9 + 0.5 * len(frame)))
@@ -103,3 +104,18 @@ def _legend(figure: "Figure") -> None:
             Patch(color=LIGHT[COLORS[kind]], label=kind),
         ]
     figure.legend(handles=handles, fontsize=8, ncol=4, loc="lower center", frameon=False)
+
+
+def draw_curve(frame: pd.DataFrame, fits: Mapping[str, tuple[float, float]]) -> "Figure":
+    """Draw F1 by the number of training chats, on a logarithmic axis, with the fitted line of each part."""
+    figure, (panel,) = _axes("F1 of the tuned detector by training size (Figure 12)")
+    for part, color in (("overall", "#444444"), *COLORS.items()):
+        values = 100 * pd.to_numeric(frame[part])
+        panel.plot(frame["training chats"], values, marker="o", linestyle="", color=color, label=part)
+        if part in fits:
+            low, slope = fits[part]
+            line = [100 * (low + slope * math.log10(size)) for size in frame["training chats"]]
+            panel.plot(frame["training chats"], line, color=color, linewidth=1)
+    panel.set(xscale="log", xlabel="training chats", ylabel="F1, %", ylim=(0, 100))
+    panel.legend(fontsize=8)
+    return figure

@@ -2,19 +2,27 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
-from deep._files import JsonObject
 from deep.experiments.cognibench._metric import Found
 from deep.experiments.cognibench._turns import LabeledTurn
-from deep.prompt_pool import Contrast, ListJudge, SentenceVerdict, TieredJudge, TurnReading
-from deep.records import Example, Judgment
+from deep.judge import Program
+from deep.prompt_pool import AutoLabelJudge, Contrast, ListJudge, SentenceVerdict, TieredJudge, TurnReading
+from deep.records import Example
 
 if TYPE_CHECKING:
     from deep.asking import AskOptions, Entry, ProgressCallback, RunOutcome
+    from deep.features.encoders import EncoderJudge
 
 
-Judge = ListJudge | TieredJudge
+Judge = AutoLabelJudge | ListJudge | TieredJudge
+
+JUDGES = ("listed", "tiered", "auto")
+"""Direct prompting, the annotators' protocol, and the automatic pipeline."""
+
+NEUTRAL = ("both", "faithful", "hallucinated")
+"""What a sentence is that an inference model neither entails nor contradicts; both are two rows."""
 
 VERDICT_OF_VOTE = {1: False, 0: True, -1: None}
 
@@ -25,7 +33,7 @@ class Method:
 
     Parameters
     ----------
-    group : {'constant', 'NLI', 'direct', 'tiered'}
+    group : {'constant', 'NLI', 'spans', 'direct', 'tiered', 'auto'}
     name : str
         As a table's row calls it.
     model : str
@@ -72,21 +80,39 @@ def constants(turns: Sequence[LabeledTurn]) -> list[Method]:
     ]
 
 
-def read_encoder(
-    name: str, turns: Sequence[LabeledTurn], label_many: Callable[[Sequence[Example]], Sequence[Judgment]]
-) -> Method:
-    """Return the findings of an encoder that reads each sentence beside the knowledge: hallucinated if not entailed."""
+def read_encoder(encoder: "EncoderJudge", turns: Sequence[LabeledTurn], neutral: str) -> list[Method]:
+    """Return the findings of an encoder that reads each sentence beside the knowledge.
+
+    Where neutral is hallucinated, every sentence is that is not entailed. Where it is faithful, as in the paper, only
+    those are that some part of the knowledge contradicts and none entails, and a model without a label for
+    contradictions has no such row.
+    """
     examples = [
         Example(turn.knowledge, text, f"{turn.turn_id}.{i}") for turn in turns for i, text in enumerate(turn.texts)
     ]
-    votes = iter(label_many(examples))
-    found = [[VERDICT_OF_VOTE[next(votes).vote] for _ in turn.sentences] for turn in turns]
-    return Method("NLI", "Pairwise NLI", name, found)
+    entailed, name = encoder.label_many(examples), encoder.voter()
+    methods = []
+    if neutral != "faithful":
+        found = _by_turn([VERDICT_OF_VOTE[judgment.vote] for judgment in entailed], turns)
+        methods.append(Method("NLI", "Pairwise NLI, not entailed", name, found))
+    contradiction = encoder.contradiction()
+    if neutral != "hallucinated" and contradiction is not None:
+        against = contradiction.label_many(examples)
+        pairs = zip(entailed, against, strict=True)
+        bad = [None if -1 in (e.vote, c.vote) else (e.vote, c.vote) == (0, 1) for e, c in pairs]
+        methods.append(Method("NLI", "Pairwise NLI, contradicted", name, _by_turn(bad, turns)))
+    return methods
+
+
+def _by_turn(found: Sequence[bool | None], turns: Sequence[LabeledTurn]) -> Found:
+    values = iter(found)
+    return [[next(values) for _ in turn.sentences] for turn in turns]
 
 
 def asked_judges(
     models: Sequence[str],
     *,
+    judges: Sequence[str],
     level: str,
     samples: int,
     thresholds: Sequence[int],
@@ -95,18 +121,24 @@ def asked_judges(
     ablation: bool,
 ) -> list[AskedJudge]:
     """Return every judge of a run, each once."""
-    tiered: JsonObject = {"level": level, "contrasts": contrasts, "tiers": tiers}
+    staged: dict[str, Callable[..., Judge]] = {
+        "tiered": partial(TieredJudge, level=level, contrasts=contrasts, tiers=tiers),
+        "auto": partial(AutoLabelJudge, level=level, contrasts=contrasts),
+    }
     asked = []
     for model in models:
-        asked.append(AskedJudge(ListJudge(), model, "direct", "Direct prompting"))
-        for threshold in thresholds:
-            name = f"Tiered (threshold = {threshold})"
-            judge = TieredJudge(samples=samples, threshold=threshold, **tiered)
-            asked.append(AskedJudge(judge, model, "tiered", name, name))
+        asked += [AskedJudge(ListJudge(), model, "direct", "Direct prompting")] if "listed" in judges else []
+        for group in [group for group in staged if group in judges]:
+            for threshold in thresholds:
+                name = f"{group.capitalize()} (threshold = {threshold})"
+                judge = staged[group](samples=samples, threshold=threshold)
+                asked.append(AskedJudge(judge, model, group, name, name))
+            if ablation:
+                name = "- Sampling" if group == "tiered" else f"- Sampling, {group}"
+                alone = f"{group.capitalize()}, one sample"
+                asked.append(AskedJudge(staged[group](samples=1), model, group, alone, name))
         if ablation:
-            alone = TieredJudge(samples=1, **tiered)
             listed = ListJudge(samples=samples, threshold=thresholds[0])
-            asked.append(AskedJudge(alone, model, "tiered", "Tiered, one sample", "- Sampling"))
             asked.append(AskedJudge(listed, model, "direct", f"Direct prompting, {samples} samples", "- CFP"))
     unique: dict[str, AskedJudge] = {}
     for one in asked:
@@ -120,15 +152,19 @@ def ask_judges(
     options: "AskOptions",
     endpoint: str,
     progress: "ProgressCallback | None" = None,
+    kinds: Sequence[Sequence[str]] | None = None,
 ) -> tuple["RunOutcome", list[Method]]:
-    """Ask all judges about all turns; no method where the run was stopped."""
+    """Ask all judges about all turns; no method where the run was stopped.
+
+    `kinds` are the types of the sentences for the automatic pipeline, which asks for them where there are none.
+    """
     from deep.asking import ProgramId, run_programs
 
     def programs() -> "Iterator[Entry]":
         for one in asked:
-            for turn in turns:
+            for i, turn in enumerate(turns):
                 identity = ProgramId(one.judge.voter(one.model), "cognibench", turn.turn_id)
-                yield identity, one.model, one.judge.read(turn.source, turn.response, turn.texts)
+                yield identity, one.model, _reading(one.judge, turn, None if kinds is None else kinds[i])
 
     outcome, values = run_programs(programs, options, endpoint=endpoint, progress=progress)
     if outcome.stopped is not None:
@@ -140,11 +176,17 @@ def ask_judges(
     return outcome, methods
 
 
+def _reading(judge: Judge, turn: LabeledTurn, kinds: Sequence[str] | None) -> Program[TurnReading]:
+    if isinstance(judge, AutoLabelJudge):
+        return judge.read(turn.source, turn.response, turn.texts, kinds)
+    return judge.read(turn.source, turn.response, turn.texts)
+
+
 def _method(asked: AskedJudge, turns: Sequence[LabeledTurn], readings: Sequence[TurnReading]) -> Method:
     verdicts = [reading.sentences for reading in readings]
     found = [[_found(sentence) for sentence in sentences] for sentences in verdicts]
     unaligned = [f"{turn.turn_id}, {text}" for turn, r in zip(turns, readings, strict=True) for text in r.unaligned]
-    shown = verdicts if asked.group == "tiered" else None
+    shown = None if asked.group == "direct" else verdicts
     return Method(asked.group, asked.name, asked.model, found, shown, tuple(unaligned), asked.ablation)
 
 

@@ -1,14 +1,14 @@
 """Tables 2, 3 and 5 of the paper from a run, and rates of statements by turn and by position in the turn."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 import pandas as pd
 
 from deep._files import JsonObject
-from deep.evaluate import framed, markdown
+from deep.evaluate import framed, markdown, printed_text
 from deep.experiments.cognibench._methods import Method
 from deep.experiments.cognibench._metric import PARTS, UNITS, Score, macro, score_turns
 from deep.experiments.cognibench._turns import LabeledTurn, counts_of
@@ -22,7 +22,8 @@ TITLES = {
     "tiers": "Sentences by published verdict and the tiered judges' verdict",
     "rates-by-turn": "Statements and hallucinations by turn of the dialogue (Figures 5 and 7)",
     "rates-by-position": "Statements and hallucinations by position in the turn (Figure 7)",
-    "figure8-shares": "Types of statement and hallucinations by whose labels they are (Figure 8)",
+    "shares-by-labels": "Types of statement and hallucinations by whose labels they are",
+    "figure8-models": "Figure 8: types of statement and hallucinations by the LLM that wrote the response",
 }
 
 N_POSITIONS = 5
@@ -53,7 +54,8 @@ def tables(turns: Sequence[LabeledTurn], by_unit: ByUnit, level: str) -> dict[st
         "tiers": tier_table(turns, methods),
         "rates-by-turn": rates(turns, methods, "turn", level),
         "rates-by-position": rates(turns, methods, "position", level),
-        "figure8-shares": shares(turns, methods, level),
+        "shares-by-labels": shares(_labels(turns, methods, level)),
+        "figure8-models": shares(_by_generator(turns, methods, level)),
     }
     return {name: frame for name, frame in found.items() if not frame.empty}
 
@@ -124,7 +126,7 @@ Labeled = tuple[str | None, bool | None]
 """Type of a statement, and whether it is hallucinated."""
 
 Origin = tuple[str, list[list[Labeled]]]
-"""Whose labels they are, and those labels by turn."""
+"""Whose labels they are, or of which LLM's responses, and those labels by turn."""
 
 
 def _labels(turns: Sequence[LabeledTurn], methods: Sequence[Method], level: str) -> Iterator[Origin]:
@@ -174,11 +176,19 @@ def _rate(statements: Sequence[Labeled], n_turns: int) -> JsonObject:
     return row
 
 
+def _by_generator(turns: Sequence[LabeledTurn], methods: Sequence[Method], level: str) -> Iterator[Origin]:
+    """Yield the labels of each origin by the LLM that wrote the responses; nothing where the data do not say it."""
+    for generator in dict.fromkeys(turn.generator for turn in turns if turn.generator):
+        for name, labeled in _labels(turns, methods, level):
+            kept = [some for turn, some in zip(turns, labeled, strict=True) if turn.generator == generator]
+            yield f"{generator}: {name}", kept
+
+
 @framed
-def shares(turns: Sequence[LabeledTurn], methods: Sequence[Method], level: str) -> Iterator[JsonObject]:
-    """Share of factual and cognitive statements, and of hallucinations among them, by whose labels they are."""
-    for name, labeled in _labels(turns, methods, level):
-        row = _rate([sentence for in_turn in labeled for sentence in in_turn], len(turns))
+def shares(origins: Iterable[Origin]) -> Iterator[JsonObject]:
+    """Share of factual and cognitive statements, and of hallucinations among them, by origin."""
+    for name, labeled in origins:
+        row = _rate([sentence for in_turn in labeled for sentence in in_turn], len(labeled))
         typed = row["factual"] + row["cognitive"]
         parts = {f"{kind} share": row[kind] / typed if typed else None for kind in ("factual", "cognitive")}
         yield {"labels": name, **row, **parts}
@@ -253,6 +263,8 @@ def summary_text(results: JsonObject, frames: Mapping[str, pd.DataFrame], out: P
         *markdown(percentages(frames["table3-detection"])),
         "",
         "F1 in percent, weighted by words; coverage: words in sentences with a verdict.",
+        "",
+        *printed_text("cognibench", frames),
         f"{counts['untyped']:,} sentences without a type are left out.",
     ]
     lines += [f"{lost:,} labels stood at text that is no sentence of its turn."] if lost else []

@@ -15,6 +15,9 @@ from deep.prompt_pool import CRITERIA, TIERS
 _TIER_LISTS = ("misleading_list", "speculative_list", "realiable_list", "unequivocal_list")
 """The published names, as they are spelled there, in the order of `TIERS`."""
 
+_BAD = {"irrelevant": False, "faithful": False, "consistent": False, "invented": True, "hallucinated": True}
+"""Verdicts that mean the same at every level."""
+
 
 @dataclass(frozen=True, slots=True)
 class GoldSentence:
@@ -39,9 +42,24 @@ class GoldSentence:
 
     def hallucinated(self, level: str) -> bool:
         """Return whether it is invented, or a cognitive statement below a level."""
-        if self.kind == "cognitive":
-            return TIERS.index(self.verdict) <= CRITERIA.index(level)
-        return self.verdict == "invented"
+        return bool(verdict_is_bad(self.verdict, level))
+
+
+def verdict_is_bad(verdict: str, level: str) -> bool | None:
+    """Return whether a verdict makes a sentence a hallucination; None where ``at least`` a tier leaves it open.
+
+    Raises
+    ------
+    KeyError
+        It is no verdict.
+    """
+    if verdict in _BAD:
+        return _BAD[verdict]
+    known = verdict.removeprefix("at least ")
+    if known not in TIERS:
+        raise KeyError(verdict)
+    fails = TIERS.index(known) <= CRITERIA.index(level)
+    return None if fails and known != verdict else fails
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +82,8 @@ class LabeledTurn:
         Sentences in the published dictionary.
     n_untyped : int
         Those of them that have no type.
+    generator : str, optional
+        The LLM that wrote the response, where the data say it.
     """
 
     turn_id: str
@@ -75,6 +95,7 @@ class LabeledTurn:
     sentences: tuple[GoldSentence, ...]
     n_keys: int
     n_untyped: int
+    generator: str | None = None
 
     @property
     def texts(self) -> list[str]:
@@ -94,16 +115,28 @@ def read_turns(data: str) -> list[LabeledTurn]:
     InputError
         There is no such folder, a file is not in the published layout, or no turn has labels.
     """
+    folder, every = read_dialogues(data)
+    turns = [_turn(turn, dict(turn.labels), folder) for turn in every if turn.labels is not None]
+    if not turns:
+        raise InputError(f"`data` must hold at least one labeled turn. Got none in {str(folder)!r}.")
+    return turns
+
+
+def read_dialogues(data: str) -> tuple[Path, list[CogniBenchTurn]]:
+    """Return a folder of published files and all its turns, labeled or not.
+
+    Raises
+    ------
+    InputError
+        There is no such folder, or a file is not in the published layout.
+    """
     folder = Path(data)
     if not folder.is_dir():
         if data != "cognibench":
             raise InputError(f"`data` must be a folder or cognibench. Got {data!r}. Check the name.")
         folder = require_folder(BENCHMARKS["cognibench"])
     with named("data"):
-        turns = [_turn(turn, dict(turn.labels), folder) for turn in load_turns(folder) if turn.labels is not None]
-    if not turns:
-        raise InputError(f"`data` must hold at least one labeled turn. Got none in {str(folder)!r}.")
-    return turns
+        return folder, load_turns(folder)
 
 
 def _turn(turn: CogniBenchTurn, labels: JsonObject, folder: Path) -> LabeledTurn:
@@ -126,11 +159,12 @@ def _turn(turn: CogniBenchTurn, labels: JsonObject, folder: Path) -> LabeledTurn
         dialogue_id=turn.dialogue_id,
         index=turn.turn_index,
         knowledge=turn.knowledge,
-        source=f"{turn.knowledge.strip()}\n\n{turn.dialogue}",
+        source=turn.source,
         response=turn.response,
         sentences=tuple(sorted(sentences, key=_places(turn.response, sentences))),
         n_keys=len(keys),
         n_untyped=untyped,
+        generator=turn.generator,
     )
 
 
@@ -147,17 +181,18 @@ def _tier(text: str, labels: JsonObject) -> str:
 
 def _places(response: str, sentences: Sequence[GoldSentence]) -> Callable[[GoldSentence], int]:
     """Return a sort key: where a sentence begins in the response, which may be spaced and cased otherwise."""
-    whole = _letters(response)
+    whole = letters_of(response)
     found = {}
     for sentence in sentences:
-        letters = _letters(sentence.text)
+        letters = letters_of(sentence.text)
         # A few published sentences hold a slip of the pen, so that only their beginning stands in the response.
         places = (whole.find(letters[:n]) for n in (len(letters), 30, 12))
         found[sentence.text] = next((place for place in places if place >= 0), len(whole))
     return lambda sentence: found[sentence.text]
 
 
-def _letters(text: str) -> str:
+def letters_of(text: str) -> str:
+    """Return the letters and digits of a text in lower case: what remains where spacing and case differ."""
     return re.sub(r"\W+", "", text.casefold())
 
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -13,7 +13,7 @@ from deep._checks import Floats, check_choice
 from deep._text import sentence_spans
 from deep.exceptions import InputError
 from deep.features.encoders._chunks import chunk_spans, fitting_spans
-from deep.features.encoders._head import Head, read_head
+from deep.features.encoders._head import Head, contradiction_head, read_head
 from deep.features.encoders._judge import NetworkJudge
 from deep.features.encoders._network import Network, load_network
 from deep.features.encoders._windows import in_windows
@@ -87,6 +87,14 @@ class EncoderJudge(NetworkJudge):
             "entailment_label": self.head.index,
             "max_tokens": self.network.max_tokens,
         }
+
+    def contradiction(self) -> "EncoderJudge | None":
+        """Return this judge with the label that says contradiction in place of entailment; None where there is none.
+
+        It votes 1 where some chunk contradicts the claim, by the same threshold and aggregation.
+        """
+        head = contradiction_head(self.network.model.config, self.head)
+        return None if head is None else replace(self, head=head)
 
     def label_many(self, examples: Sequence[Example]) -> list[Judgment]:
         """Judge examples in batches; a pair that several of them share is scored once.

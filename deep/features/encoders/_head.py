@@ -17,6 +17,8 @@ _CONSISTENT = (
     *("factuallyconsistent", "faithful", "supported", "supports"),
 )
 
+_CONTRADICTING = ("contradict", "contradicted", "contradiction", "contradicts", "refuted", "refutes")
+
 
 @dataclass(frozen=True)
 class Head:
@@ -68,6 +70,13 @@ def read_head(config: "PretrainedConfig", entailment_label: str | int | None, mo
             f"consistent. Got {', '.join(labels)} in {model_id!r}. Pass entailment_label={labels[-1]!r}, for instance."
         )
     return Head(fitting[0], independent)
+
+
+def contradiction_head(config: "PretrainedConfig", head: Head) -> Head | None:
+    """Return the head of the label that says "contradiction" in a model that has another one for "consistent"."""
+    labels = [str(config.id2label[i]) for i in range(int(config.num_labels))]
+    fitting = [i for i, label in enumerate(labels) if _plain(label) in _CONTRADICTING]
+    return Head(fitting[0], head.independent) if len(fitting) == 1 and fitting[0] != head.index else None
 
 
 def _plain(label: str) -> str:

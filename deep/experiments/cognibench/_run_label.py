@@ -1,0 +1,162 @@
+"""Labeling the sentences of dialogues, labeled or not, by a judge."""
+
+import argparse
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from deep._figures import save_figures
+from deep._files import JsonObject, check_replaceable, write_json_lines, write_results
+from deep._text import sentence_spans
+from deep.asking import Entry, ProgramId, run_programs
+from deep.console import ask_options, check_least, check_models, endpoint_of, live_progress, named, print_result
+from deep.datasets import ending_of, read_examples, read_rows
+from deep.evaluate import markdown, records, write_table
+from deep.exceptions import ExitStatus, InputError, StoppedError
+from deep.experiments.cognibench import _tables as build
+from deep.experiments.cognibench._figures import draw_shares
+from deep.experiments.cognibench._kinds import classified
+from deep.experiments.cognibench._labels import AutoTurn, SentenceLabel
+from deep.experiments.cognibench._split import turns_of_split
+from deep.experiments.cognibench._turns import read_dialogues, read_turns
+from deep.judge import Program
+from deep.prompt_pool import AutoLabelJudge, TieredJudge, TurnReading, load_contrasts
+from deep.report import report_line, reported_folder
+
+
+@dataclass(frozen=True, slots=True)
+class LabelingRun:
+    """The turns to label, the judge, and the types of sentences that are known to it beforehand."""
+
+    turns: Sequence[AutoTurn]
+    judge: AutoLabelJudge | TieredJudge
+    kinds: Sequence[Sequence[str]] | None
+
+    def programs(self, llm: str) -> Iterator[Entry]:
+        """Yield the program of each turn."""
+        for i, turn in enumerate(self.turns):
+            identity = ProgramId(self.judge.voter(llm), "cognibench-labeled", turn.turn_id)
+            yield identity, llm, self._program(turn, None if self.kinds is None else self.kinds[i])
+
+    def _program(self, turn: AutoTurn, kinds: Sequence[str] | None) -> Program[TurnReading]:
+        texts = [sentence.text for sentence in turn.sentences]
+        if isinstance(self.judge, AutoLabelJudge):
+            return self.judge.read(turn.source, turn.response, texts, kinds)
+        return self.judge.read(turn.source, turn.response, texts)
+
+
+def label(args: argparse.Namespace) -> int:
+    """Run ``deep cognibench label``."""
+    (llm, *others) = check_models(args)
+    if others:
+        raise InputError(f"`llm` must be one LLM. Got {others[0]!r} too. Run once for each.")
+    check_least(args, samples=1)
+    contrasts = None if args.examples is None else load_contrasts(args.examples)
+    maker = AutoLabelJudge if args.judge == "auto" else TieredJudge
+    judge = maker(samples=args.samples, threshold=args.threshold, contrasts=contrasts)
+    check_replaceable(args.out)
+    turns = turns_of_split(_turns(args.data), args)
+    run = LabelingRun(turns, judge, _kinds(args, turns) if args.judge == "auto" else None)
+    labeled = _ask(args, run, llm)
+    typed_by = "no classifier" if args.judge == "tiered" else "an LLM" if run.kinds is None else "a classifier"
+    results = _write(args, labeled, {"judge": judge.voter(llm), "types_by": typed_by})
+    print_result(results, [_text(results, args.out)], as_json=args.json)
+    return ExitStatus.DONE
+
+
+def _turns(data: str) -> list[AutoTurn]:
+    """Return all turns of a folder or of a file of examples, with their sentences and no verdicts."""
+    if ending_of(Path(data)) is None:
+        published = {turn.turn_id: turn.texts for turn in read_turns(data)}
+        return [
+            _unlabeled(t.turn_id, t.dialogue_id, t.source, t.response, t.generator, published.get(t.turn_id))
+            for t in read_dialogues(data)[1]
+        ]
+    with named("data"):
+        examples = list(read_examples(data))
+        written_by = [row.get("model") for _, row in read_rows(Path(data), ("model",), param="data")]
+    pairs = zip(examples, written_by, strict=True)
+    return [
+        _unlabeled(e.example_id, e.document_id or e.example_id, e.source, e.claim, str(llm) if llm else None)
+        for e, llm in pairs
+    ]
+
+
+def _unlabeled(
+    turn_id: str, dialogue_id: str, source: str, response: str, generator: str | None, texts: list[str] | None = None
+) -> AutoTurn:
+    if texts is None:
+        texts = [response[start:end] for start, end in sentence_spans(response)]
+    return AutoTurn(
+        turn_id=turn_id,
+        dialogue_id=dialogue_id,
+        source=source,
+        response=response,
+        sentences=tuple(SentenceLabel(text, None, None) for text in texts),
+        generator=generator,
+    )
+
+
+def _kinds(args: argparse.Namespace, turns: Sequence[AutoTurn]) -> list[list[str]] | None:
+    learned = args.classifier or ("llm" if ending_of(Path(args.data)) else args.data)
+    if learned == "llm":
+        return None
+    return classified([(t.dialogue_id, [s.text for s in t.sentences]) for t in turns], read_turns(learned))
+
+
+def _ask(args: argparse.Namespace, run: LabelingRun, llm: str) -> list[AutoTurn]:
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    with live_progress() as progress:
+        outcome, values = run_programs(
+            lambda: run.programs(llm), ask_options(args, args.out), endpoint=endpoint_of(args), progress=progress
+        )
+    if outcome.stopped is not None:
+        raise StoppedError(outcome.stopped)
+    readings = [values[ProgramId(run.judge.voter(llm), "cognibench-labeled", t.turn_id)] for t in run.turns]
+    return [_with_labels(turn, reading) for turn, reading in zip(run.turns, readings, strict=True)]
+
+
+def _with_labels(turn: AutoTurn, reading: TurnReading) -> AutoTurn:
+    pairs = zip(turn.sentences, reading.sentences, strict=True)
+    return replace(turn, sentences=tuple(SentenceLabel(s.text, v.kind, v.verdict, dict(v.votes)) for s, v in pairs))
+
+
+def _write(args: argparse.Namespace, turns: Sequence[AutoTurn], settings: JsonObject) -> JsonObject:
+    """Write the labels, the shares of types and of hallucinations by generating LLM, and the results."""
+    generated = {turn.generator for turn in turns if turn.generator}
+    name = "figure8-models" if generated else "shares-by-labels"
+    groups = {llm: [t for t in turns if t.generator == llm] for llm in sorted(generated)} or {
+        settings["judge"]: list(turns)
+    }
+    table = build.shares((llm, [_labels(turn, args.level) for turn in some]) for llm, some in groups.items())
+    verdicts = Counter(str(sentence.verdict or "undecided") for turn in turns for sentence in turn.sentences)
+    results = {
+        "schema_version": 1,
+        **settings,
+        "level": args.level,
+        "samples": args.samples,
+        "turns": len(turns),
+        "sentences": dict(sorted(verdicts.items())),
+        "shares": {"table": name, "rows": records(table)},
+    }
+    with reported_folder(args.out) as folder:
+        write_json_lines(folder / "labels.jsonl", (turn.to_row() for turn in turns))
+        write_table(folder, name, table, build.TITLES[name], shown=build.percentages(table))
+        write_results(folder, results)
+        save_figures({name: draw_shares(table)}, folder)
+    return results
+
+
+def _labels(turn: AutoTurn, level: str) -> list[build.Labeled]:
+    return [(s.kind, bad) for s, bad in zip(turn.sentences, turn.hallucinated(level), strict=True)]
+
+
+def _text(results: JsonObject, out: Path) -> str:
+    import pandas as pd
+
+    shares = results["shares"]
+    lines = [build.TITLES[shares["table"]], "", *markdown(build.percentages(pd.DataFrame(shares["rows"]))), ""]
+    lines.append(", ".join(f"{n:,} {verdict}" for verdict, n in results["sentences"].items()))
+    lines.append(f"{results['turns']:,} turns labeled by {results['judge']}, types by {results['types_by']}")
+    return "\n".join([*lines, f"labels.jsonl, table and figure: in {out}", report_line(out), ""])

@@ -1,0 +1,394 @@
+"""From labels of a judge to training data and a tuned detector; spans of others; Figures 8 and 12."""
+
+import json
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deep.datasets import read_examples
+from deep.exceptions import InputError
+from deep.experiments.cognibench._kinds import accuracy_of, classified
+from deep.experiments.cognibench._labels import read_labels
+from deep.experiments.cognibench._spans import read_spans
+from deep.experiments.cognibench._split import in_split
+from deep.experiments.cognibench._turns import read_turns, verdict_is_bad
+from deep.judge import run_program
+from deep.prompt_pool import TIERS, AutoLabelJudge
+from tests.deep_commands import cognibench as main
+from tests.deep_commands import finetune
+from tests.deep_commands import votes as votes_main
+from tests.experiments.cognibench_case import COAL, CORN, LOVED, MATTERED, MILL, NOBODY, VERDICTS, write_case
+from tests.experiments.tiny_models import save_causal
+from tests.model_server import serving
+from tests.prompt_pool.tiered_script import answer, asker, marked_in, task_of
+from tests.scripted_llm import Fault, ScriptedLLM
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+
+
+def script(asked):
+    """Label every sentence as published."""
+    return answer(asked.user, VERDICTS)
+
+
+def lists_of(path):
+    """Return the answers of a file of chats."""
+    chats = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [json.loads(chat["messages"][-1]["content"])["hallucinated"] for chat in chats]
+
+
+def test_the_pipeline_asks_two_prompts_five_times(tmp_path):
+    """Types once, or not at all where a classifier gave them; tiers of cognitive sentences alone; verdicts by level."""
+    asked = []
+    judge = AutoLabelJudge()
+    reading = run_program(judge.read("A mill.", "", list(VERDICTS)), asker(VERDICTS, asked))
+    assert [s.verdict for s in reading.sentences] == list(VERDICTS.values())
+    assert [(q.step, q.sample) for q in asked] == [
+        ("type", 0),
+        *[("support", i) for i in range(5)],
+        *[("tier", i) for i in range(5)],
+    ]
+    assert "irrelevant" in asked[0].messages[1]["content"]
+    assert marked_in(asked[6].messages[1]["content"]) == [t for t in VERDICTS if VERDICTS[t] in TIERS]
+    kinds = ["factual" if VERDICTS[t] in ("faithful", "invented") else "cognitive" for t in VERDICTS]
+    asked.clear()
+    again = run_program(judge.read("A mill.", "", list(VERDICTS), kinds), asker(VERDICTS, asked))
+    assert {question.step for question in asked} == {"support", "tier"}
+    assert [s.verdict for s in again.sentences] == list(VERDICTS.values()), "the first prompt finds the greeting too"
+    bad = {
+        level: [s.text for s in reading.sentences if verdict_is_bad(s.verdict, level)]
+        for level in ("rational", "grounded")
+    }
+    assert bad == {"rational": [COAL, NOBODY], "grounded": [COAL, LOVED, NOBODY]}
+
+
+@pytest.mark.parametrize(
+    ("samples", "threshold", "verdict"),
+    [
+        (["speculative", "reliable", "irrefutable", "irrefutable", "irrefutable"], 3, "irrefutable"),
+        (["speculative", "reliable", "irrefutable", "irrefutable", "irrefutable"], 2, "reliable"),
+        (["misleading", "speculative", "speculative", "irrefutable", "irrefutable"], 3, "speculative"),
+        (["misleading", "speculative", "speculative", "irrefutable", "irrefutable"], 1, "misleading"),
+        (["misleading", "misleading", "misleading", "irrefutable", "irrefutable"], 4, "irrefutable"),
+    ],
+)
+def test_a_tier_is_failed_where_enough_samples_are_below_it(samples, threshold, verdict):
+    """By the threshold: the highest tier that fewer samples than that are below."""
+    tables = [{LOVED: tier} for tier in samples]
+    judge = AutoLabelJudge(threshold=threshold)
+    reading = run_program(judge.read("A mill.", "", [LOVED], ["cognitive"]), asker(tables))
+    assert reading.sentences[0].verdict == verdict
+
+
+def test_a_missing_answer_never_decides():
+    """Two of five samples cut off: what the other three say stands only where those two could not turn it."""
+
+    def ask(question):
+        whole = asker(VERDICTS)(question)
+        whole.finish_reason = "content_filter" if question.sample > 2 else "stop"
+        return whole
+
+    reading = run_program(AutoLabelJudge().read("A mill.", "", [MILL, COAL], ["factual", "factual"]), ask)
+    assert [s.verdict for s in reading.sentences] == ["faithful", "invented"]
+    strict = AutoLabelJudge(threshold=4)
+    reading = run_program(strict.read("A mill.", "", [MILL, COAL], ["factual", "factual"]), ask)
+    assert [(s.verdict, s.reason) for s in reading.sentences] == [("faithful", None), (None, "refused")]
+
+
+def test_auto_stands_beside_the_annotators_protocol(tmp_path, capsys):
+    """Rows by threshold in Tables 3 and 5; the printed tables beside, with their source."""
+    data = write_case(tmp_path / "data")
+    with ScriptedLLM(script) as server:
+        words = ["--llm", "tiny", "--judge", "auto", "tiered", "--threshold", "2", "3", "--base-url", server.url]
+        assert main(["--data", str(data), *words, "--out", str(tmp_path / "run")]) == 0
+        assert {task_of(asked.user) for asked in server.asked} >= {"type", "support", "tier", "check", "grounded"}
+    f1 = pd.read_csv(tmp_path / "run" / "table3-detection.csv").set_index("method")
+    for name in ("Auto (threshold = 2) (tiny)", "Auto (threshold = 3) (tiny)", "Tiered (threshold = 3) (tiny)"):
+        assert f1.loc[name, ["overall", "factual", "cognitive"]].tolist() == [1, 1, 1]
+    assert "Direct prompting (tiny)" not in f1.index
+    printed = pd.read_csv(tmp_path / "run" / "table3-detection-printed.csv").set_index("method")
+    assert printed.loc["CogniDet 8B", "cognitive"] == 73.8
+    assert "Printed: CogniBench, ACL 2025" in capsys.readouterr().out
+
+
+def test_labels_become_training_data(tmp_path, capsys):
+    """The lists are the hallucinated sentences, by level; the file of labels is a file of examples too."""
+    data, out = write_case(tmp_path / "data"), tmp_path / "sft.jsonl"
+    with ScriptedLLM(script) as server:
+        words = ["label", "--data", str(data), "--llm", "tiny", "--out", str(tmp_path / "labeled"), "--base-url"]
+        assert main([*words, server.url]) == 0
+        assert "2 turns labeled by auto:grounded@" in capsys.readouterr().out
+        count = server.count
+        assert main([*words, server.url]) == 0
+        assert server.count == count, "a second run asks nothing"
+    for level, expected in (
+        ("grounded", [[COAL], [LOVED, NOBODY]]),
+        ("irrefutable", [[COAL], [LOVED, MATTERED, NOBODY]]),
+    ):
+        export = ["export-sft", "--labels", str(tmp_path / "labeled"), "--level", level, "--out", str(out)]
+        assert main(export) == 0
+        assert lists_of(out) == expected
+    examples = list(read_examples(tmp_path / "labeled" / "labels.jsonl"))
+    assert [(e.example_id, e.document_id) for e in examples] == [("7_en_0", "7_en"), ("7_en_1", "7_en")]
+    assert not list((tmp_path / "labeled").glob("figure8*"))
+
+
+def test_a_turn_with_an_open_sentence_teaches_nothing(tmp_path, capsys):
+    """It is left out whole and counted, since a list without one of its sentences would say that it is faithful."""
+    data = write_case(tmp_path / "data")
+    cut = lambda asked: Fault("refused") if CORN in asked.user else script(asked)  # noqa: E731
+    with ScriptedLLM(cut) as server:
+        out = ["--llm", "tiny", "--out", str(tmp_path / "labeled"), "--base-url", server.url]
+        assert main(["label", "--data", str(data), "--judge", "tiered", *out]) == 0
+    capsys.readouterr()
+    assert main(["export-sft", "--labels", str(tmp_path / "labeled"), "--out", str(tmp_path / "sft.jsonl")]) == 0
+    assert lists_of(tmp_path / "sft.jsonl") == [[COAL]]
+    assert "1 turns left out, with a sentence that the judge left undecided" in capsys.readouterr().out
+
+
+def test_votes_become_training_data(tmp_path, capsys):
+    """The labels that `deep votes --judge` leaves beside its votes; with two judges of sentences one must be named."""
+    said = [MILL, COAL, LOVED]
+    (tmp_path / "news.csv").write_text(f'source,claim,example_id\nA mill.,"{" ".join(said)}",7\nA mill.,{NOBODY},8\n')
+    with ScriptedLLM(script) as server:
+        words = ["--judge", "auto", "tiered", "--llm", "tiny", "--base-url", server.url]
+        assert votes_main([str(tmp_path / "news.csv"), *words, "--out", str(tmp_path / "v.parquet")]) == 0
+    given = ["--data", str(tmp_path / "news.csv"), "--votes", str(tmp_path / "v.parquet"), "--split", "all"]
+    capsys.readouterr()
+    assert main(["export-sft", *given, "--out", str(tmp_path / "sft.jsonl")]) == 2
+    known = capsys.readouterr().err
+    assert "`voter` must be one judge of sentences (auto, tiered, listed)" in known
+    for voter in [column for column in pd.read_parquet(tmp_path / "v.parquet").columns if "@" in column]:
+        assert voter in known
+        assert main(["export-sft", *given, "--voter", voter, "--out", str(tmp_path / "sft.jsonl")]) == 0
+        assert lists_of(tmp_path / "sft.jsonl") == [[COAL, LOVED], [NOBODY]]
+
+
+def test_figure_8_is_by_the_llm_that_wrote(tmp_path, capsys):
+    """Where rows name their model: types and hallucinations by it, in the labels and in a run on published ones."""
+    data = write_case(tmp_path / "data")
+    dialogues = json.loads((data / "dialogues.json").read_text())
+    for row, model in zip(dialogues, ("gpt", "gemini"), strict=True):
+        row["model"] = model
+    (data / "dialogues.json").write_text(json.dumps(dialogues))
+    with ScriptedLLM(script) as server:
+        out = ["--llm", "tiny", "--out", str(tmp_path / "labeled"), "--base-url", server.url]
+        assert main(["label", "--data", str(data), *out]) == 0
+    rows = pd.read_csv(tmp_path / "labeled" / "figure8-models.csv").set_index("labels")
+    assert rows.loc["gemini", ["factual", "cognitive", "cognitive hallucinated"]].tolist() == [1, 3, 2]
+    assert rows.loc["gpt", "factual share"] == 2 / 3
+    assert (tmp_path / "labeled" / "figure8-models.png").is_file()
+    assert main(["--data", str(data), "--out", str(tmp_path / "run")]) == 0
+    rows = pd.read_csv(tmp_path / "run" / "figure8-models.csv").set_index("labels")
+    assert rows.loc["gemini: published labels", "cognitive hallucinated"] == 2
+    text = capsys.readouterr().out
+    assert "| 8 | GPT-4-1106-preview | factual share | 66.3 |" in text
+
+
+@given(st.text("0123456789_en", min_size=1, max_size=8), st.floats(0.01, 0.99), st.integers(0, 9))
+def test_a_dialogue_is_in_one_split(name, share, seed):
+    """In train or in test, whatever file it is in; the splits move with the seed."""
+    assert in_split(name, "all", share, seed)
+    assert in_split(name, "train", share, seed) != in_split(name, "test", share, seed)
+    assert in_split(name, "test", 0.999999, seed)
+
+
+def test_the_split_of_the_release(data_home, tmp_path, capsys):
+    """Train and test share no dialogue, leave nothing out, and hold about four and one in five."""
+    folder = str(data_home / "cognibench")
+    turns = read_turns(folder)
+    test = {turn.turn_id for turn in turns if in_split(turn.dialogue_id, "test", 0.2, 0)}
+    assert 0.1 < len(test) / len(turns) < 0.3
+    assert main(["export-sft", "--data", folder, "--out", str(tmp_path / "train.jsonl")]) == 0
+    assert f"{len(test)} turns of other dialogues are left for --split test" in capsys.readouterr().out
+    assert main(["--data", folder, "--split", "test", "--out", str(tmp_path / "run"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["counts"]["turns"] == len(test)
+    assert len(lists_of(tmp_path / "train.jsonl")) == len(turns) - len(test)
+
+
+def test_sizes_are_nested(data_home, tmp_path):
+    """The chats of a smaller file are among those of a larger one."""
+    words = ["export-sft", "--data", str(data_home / "cognibench"), "--sizes", "5", "20"]
+    assert main([*words, "--out", str(tmp_path / "d.jsonl")]) == 0
+    small, large = ((tmp_path / f"d-{n}.jsonl").read_text().splitlines() for n in (5, 20))
+    assert (len(small), len(large)) == (5, 20)
+    assert large[:5] == small
+
+
+def test_the_classifier_has_not_seen_the_dialogue(data_home):
+    """Types of the release by a classifier of other dialogues: far from chance, and far from those that it learned."""
+    turns = read_turns(str(data_home / "cognibench"))
+    kinds = classified([(turn.dialogue_id, turn.texts) for turn in turns], turns)
+    assert 0.65 < accuracy_of(kinds, turns) < 0.85
+    strangers = classified([(f"other {turn.dialogue_id}", turn.texts) for turn in turns], turns)
+    assert accuracy_of(strangers, turns) > 0.9, "under another name the very sentences were learned"
+    alone = [turn for turn in turns if turn.dialogue_id == turns[0].dialogue_id]
+    assert classified([(turn.dialogue_id, turn.texts) for turn in alone], alone) is None
+
+
+def spans_of(tmp_path, content, name="spans.jsonl"):
+    """Return what a file of spans says of the two turns of the case."""
+    turns = read_turns(str(write_case(tmp_path / "data")))
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    return read_spans(f"other={tmp_path / name}", turns)
+
+
+def test_spans_become_sentences(tmp_path):
+    """A sentence that a span touches is hallucinated; offsets, texts, pairs and lists; a turn without a row is open."""
+    response = f"{MILL} {COAL} "
+    row = {"turn_id": "7_en_0", "spans": [[len(MILL) - 2, len(response) - 3]]}
+    method = spans_of(tmp_path, json.dumps(row))
+    assert method.title == "other"
+    assert method.found == [[True, True, False, False], [None] * 4]
+    rows = [
+        {"turn_id": "7_en_0", "spans": []},
+        {"item_id": "7_en_1", "spans": ["the OLD mill", {"text": "no such words"}]},
+    ]
+    (tmp_path / "again").mkdir()
+    method = spans_of(tmp_path / "again", "\n".join(map(json.dumps, rows)))
+    assert method.found == [[False] * 4, [True, False, False, False]]
+    assert method.unaligned == ("7_en_1, {'text': 'no such words'}",)
+
+
+def test_spans_of_a_table_reach_the_tables(tmp_path, capsys):
+    """CSV of a span a row; the detector stands in Table 3 beside the others."""
+    data = write_case(tmp_path / "data")
+    (tmp_path / "fava.csv").write_text("turn_id,start,end\n7_en_0,25,30\n7_en_1,,\n9_en_0,1,2\n")
+    words = ["--spans", str(tmp_path / "fava.csv"), "--out", str(tmp_path / "run"), "--json"]
+    assert main(["--data", str(data), *words]) == 0
+    (found,) = [m for m in json.loads(capsys.readouterr().out)["methods"] if m["group"] == "spans"]
+    overall = found["parts"]["overall"]
+    assert (found["method"], overall["precision"], overall["coverage"]) == ("fava", 1, 1)
+    assert overall["recall"] == 6 / 19
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            '{"turn_id": "7_en_0", "spans": [[5, 900]]}',
+            r"must lie in the response, from 0 to \d+. Got \[5, 900\] in row 1",
+        ),
+        ('{"turn_id": "7_en_0", "spans": [[5, 5]]}', "must lie in the response"),
+        ('{"turn_id": "7_en_0", "spans": 3}', "must be a list. Got 3 in row 1"),
+        ('{"spans": []}', "must name a turn_id in every row. Got none in row 1"),
+        ('{"turn_id": "nobody", "spans": []}', "must have rows of the turns that are measured"),
+    ],
+)
+def test_wrong_spans(tmp_path, content, message):
+    """One line that names the place."""
+    with pytest.raises(InputError, match=message) as error:
+        spans_of(tmp_path, content)
+    assert "\n" not in str(error.value)
+
+
+def run_folder(folder, f1, group="direct"):
+    """Write the part of results.json that the curve reads."""
+    folder.mkdir()
+    method = {"group": group, "method": "Direct prompting (t)", "macro_f1": f1, "parts": {p: {"f1": f1} for p in PARTS}}
+    (folder / "results.json").write_text(json.dumps({"methods": [method]}))
+    return folder
+
+
+PARTS = ("overall", "factual", "cognitive")
+
+
+def test_figure_12(tmp_path, capsys):
+    """F1 by training size, the size given or read from the tuned model; points a tenfold by least squares."""
+    (tmp_path / "tuned").mkdir()
+    (tmp_path / "tuned" / "results.json").write_text(json.dumps({"replies": {"used": 100}}))
+    runs = [run_folder(tmp_path / f"r{i}", f1) for i, f1 in enumerate((0.2, 0.3, 0.4))]
+    points = [f"{tmp_path / 'tuned'}={runs[1]}", f"10={runs[0]}", f"1000={runs[2]}"]
+    assert main(["curve", *points, "--out", str(tmp_path / "curve")]) == 0
+    assert "overall: +10.00 points a tenfold of chats" in capsys.readouterr().out
+    table = pd.read_csv(tmp_path / "curve" / "figure12-training-size.csv")
+    assert table["training chats"].tolist() == [10, 100, 1000]
+    assert table["overall"].tolist() == [0.2, 0.3, 0.4]
+    assert (tmp_path / "curve" / "figure12-training-size.svg").is_file()
+    assert main(["curve", f"10={run_folder(tmp_path / 'x', 0.5, 'auto')}", "--out", str(tmp_path / "c")]) == 2
+    assert "`method` must be one method of" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({}, "KeyError 'sentences' in row 1"),
+        ({"sentences": [{"text": "x", "kind": None, "verdict": "fine", "votes": {}}]}, "KeyError 'fine' in row 1"),
+    ],
+)
+def test_wrong_labels(tmp_path, row, message):
+    """Not what `label` wrote: the row is named."""
+    (tmp_path / "labels.jsonl").write_text(json.dumps(row) + "\n")
+    with pytest.raises(InputError, match=message):
+        read_labels(tmp_path)
+
+
+SNOW, RAIN = "Snow fell.", "Rain fell."
+
+
+def write_weather(folder, n=40):
+    """Write dialogues about the weather, one turn each, in the published layout: snow is invented in every other."""
+    folder.mkdir()
+    dialogues, labels = [], {}
+    for i in range(n):
+        said = [RAIN, SNOW] if i % 2 else [RAIN]
+        turn = f"<user> Day {i}? \n\n<assistant> {' '.join(said)}"
+        row = {"id": f"{i}_en_0", "dialogue": turn, "current_turn": turn, "turn_index": 0, "reference": RAIN}
+        dialogues.append(row)
+        empty = ("cognitive", "irrelevant", "misleading", "speculative", "realiable", "unequivocal")
+        none = {f"{name}_list": [] for name in empty}
+        lists = {
+            "factual_list": said,
+            "factual_hallu_list": said[1:],
+            "hallu_list": said[1:],
+            "sentence_label_dict": {},
+        }
+        labels[f"{i}_en_0"] = {**none, **lists}
+    (folder / "dialogues.json").write_text(json.dumps(dialogues))
+    (folder / "labels.json").write_text(json.dumps(labels))
+    return folder
+
+
+@pytest.mark.slow
+def test_label_train_detect(tmp_path, capsys):
+    """A scripted LLM labels, a tiny model learns from its labels, and finds what is invented in dialogues kept back."""
+    data = write_weather(tmp_path / "data")
+    verdicts = {RAIN: "faithful", SNOW: "invented"}
+    with ScriptedLLM(lambda asked: answer(asked.user, verdicts)) as server:
+        words = ["--llm", "big", "--base-url", server.url, "--out", str(tmp_path / "labeled")]
+        assert main(["label", "--data", str(data), *words]) == 0
+    chats = tmp_path / "sft.jsonl"
+    assert main(["export-sft", "--labels", str(tmp_path / "labeled"), "--out", str(chats)]) == 0
+    answers = [f'{{"hallucinated": {said}}}' for said in ("[]", f'["{SNOW}"]')]
+    save_causal(tmp_path / "base", words=[SNOW, RAIN, *answers])
+    train = [
+        "--base",
+        str(tmp_path / "base"),
+        "--out",
+        str(tmp_path / "tuned"),
+        "--epochs",
+        "5",
+        "--learning-rate",
+        "0.01",
+    ]
+    assert finetune(["--data", str(chats), *train]) == 0
+    capsys.readouterr()
+    f1 = {}
+    for name in ("base", "tuned"):
+        with serving(tmp_path / name) as url:
+            words = ["--llm", "tuned", "--judge", "listed", "--split", "test", "--base-url", url, "--json"]
+            assert main(["--data", str(data), *words, "--out", str(tmp_path / f"run-{name}")]) == 0
+        (found,) = [m for m in json.loads(capsys.readouterr().out)["methods"] if m["group"] == "direct"]
+        f1[name] = (found["parts"]["overall"]["f1"], found["parts"]["overall"]["coverage"])
+    assert f1["tuned"] == (1, 1)
+    assert f1["base"] == (None, 0)
+    points = [f"{tmp_path / 'tuned'}={tmp_path / 'run-tuned'}", "--out", str(tmp_path / "curve")]
+    assert main(["curve", *points]) == 0
+    trained = len(chats.read_text().splitlines())
+    assert pd.read_csv(tmp_path / "curve" / "figure12-training-size.csv")["training chats"].tolist() == [trained]
