@@ -366,14 +366,16 @@ def test_label_train_detect(tmp_path, capsys):
     chats = tmp_path / "sft.jsonl"
     assert main(["export-sft", "--labels", str(tmp_path / "labeled"), "--out", str(chats)]) == 0
     answers = [f'{{"hallucinated": {said}}}' for said in ("[]", f'["{SNOW}"]')]
-    save_causal(tmp_path / "base", words=[SNOW, RAIN, *answers])
+    prompt = json.loads(chats.read_text().splitlines()[0])["messages"][:2]
+    words = {word for message in prompt for word in message["content"].split() if len(word) > 3 and word.isalpha()}
+    save_causal(tmp_path / "base", words=[SNOW, RAIN, *answers, *sorted(words)])
     train = [
         "--base",
         str(tmp_path / "base"),
         "--out",
         str(tmp_path / "tuned"),
         "--epochs",
-        "5",
+        "10",
         "--learning-rate",
         "0.01",
     ]
