@@ -162,10 +162,16 @@ class Outputs:
                         for passage in passages_of(judgment.evidence, find)
                     ],
                     "samples": judgment.samples,
-                    "cost": 0.0 if voter in self._free else judgment.cost,
+                    "cost": 0.0 if voter in self._free or _unanswered(judgment) else judgment.cost,
                     "seconds": judgment.seconds,
                     "tokens": _tokens(judgment),
+                    "repaired": judgment.repaired,
                 }
+
+
+def _unanswered(judgment: Judgment) -> bool:
+    """Return whether no answer came, so that there is nothing to pay."""
+    return judgment.reason == "failed" and judgment.cost is None and not judgment.tokens
 
 
 def _storable(value: object) -> object:

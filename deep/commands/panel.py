@@ -60,10 +60,12 @@ def run(args: argparse.Namespace) -> int:
 
 def _card(args: argparse.Namespace) -> "evaluate.PanelCard":
     settings = {"limit": args.limit, "n_boot": args.n_boot, "random_state": args.seed, "worth": not args.no_worth}
+    people = {"people": args.people, "consistent_from": args.consistent_from}
     with console.progress_bars() as progress:
-        if not args.votes:
-            votes = console.read_training_votes(args)
-            people = datasets.read_people(args.labels, votes) if args.labels else None
-            return evaluate.panel_card(votes, people, **settings, progress=progress)
-        options = {"people": args.people, "consistent_from": args.consistent_from, "ignore": args.ignore}
-        return evaluate.read_panel_card(args.votes, args.labels, **options, **settings, progress=progress)
+        if args.votes:
+            return evaluate.read_panel_card(
+                args.votes, args.labels, ignore=args.ignore, **people, **settings, progress=progress
+            )
+        votes = console.read_training_votes(args)
+        given = datasets.read_people(args.labels, votes, **people) if args.labels else None
+        return evaluate.panel_card(votes, given, **settings, progress=progress)

@@ -112,6 +112,7 @@ def _against_itself(card: "PanelCard") -> Iterator[str]:
     for each in card.judges:
         own = each.itself
         why = ", ".join(f"{count} {reason}" for reason, count in own.reasons.items())
+        why += f"; {own.n_repaired} repaired" if own.n_repaired else ""
         cells = (_number(own.coverage), _number(own.polarity), _number(own.consistency), str(own.ties))
         rows.append([_name(each.judge), *cells, why or "none"])
     header = ["judge", "coverage", "says 1", "consistency", "ties", "without vote"]
@@ -144,7 +145,9 @@ def _panel(card: "PanelCard") -> Iterator[str]:
         bought = _number(card.effective_votes_a_dollar, ",.0f")
         yield f"The panel costs ${card.cost_per_1000:.4f} per 1,000 items; {bought} effective votes a dollar."
     else:
-        yield "Costs are not known: no file of judgments with prices lies beside the votes."
+        unknown = [printable(each.judge) for each in card.judges if each.others.cost_per_1000 is None]
+        of = "" if len(unknown) == len(card.judges) else f" of {', '.join(unknown)}"
+        yield f"Costs{of} are not known: no file of judgments with prices lies beside the votes."
     if card.drop_first is not None:
         yield f"Without {printable(card.drop_first)} the panel has more effective votes{_per_dollar(card)}."
     if card.sample_twice is not None:

@@ -34,6 +34,8 @@ class JudgmentDetail:
     seconds : float, optional
     tokens : int, optional
         Read and written, together.
+    repaired : bool, default=False
+        A repair turn gave the vote, or that of a sample.
     """
 
     dataset: str
@@ -45,6 +47,7 @@ class JudgmentDetail:
     cost: float | None = None
     seconds: float | None = None
     tokens: int | None = None
+    repaired: bool = False
 
 
 def judgments_schema() -> "pa.Schema":
@@ -55,7 +58,8 @@ def judgments_schema() -> "pa.Schema":
     passage = [("text", text), ("where", text), ("start", number), ("end", number), ("verdict", text), ("about", text)]
     columns = [(name, text) for name in (*KEY, "rationale")]
     columns += [("passages", pa.list_(pa.struct(passage))), ("samples", pa.list_(pa.int8()))]
-    return pa.schema([*columns, ("cost", pa.float64()), ("seconds", pa.float64()), ("tokens", pa.int64())])
+    columns += [("cost", pa.float64()), ("seconds", pa.float64()), ("tokens", pa.int64()), ("repaired", pa.bool_())]
+    return pa.schema(columns)
 
 
 def read_judgments(
@@ -152,4 +156,5 @@ def _detail(row: Mapping[str, Any]) -> JudgmentDetail:
         cost=row["cost"],
         seconds=row["seconds"],
         tokens=row["tokens"],
+        repaired=row["repaired"],
     )

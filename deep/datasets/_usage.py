@@ -26,10 +26,10 @@ class VoterUsage:
     n_judgments : int
     cost : float or None
         US dollars in all; None where the price of an answer is unknown.
-    seconds : float or None
-        In all.
-    tokens : int or None
-        Read and written, in all.
+    seconds, tokens : float or None
+        In all, as far as they are known.
+    n_repaired : int, default=0
+        Judgments whose vote a repair turn gave.
     sample_rows : ndarray of int, shape (n_sampled,)
         The rows of the votes that were sampled more than once.
     samples : ndarray of int8, shape (n_sampled, n_samples)
@@ -39,7 +39,8 @@ class VoterUsage:
     n_judgments: int
     cost: float | None
     seconds: float | None
-    tokens: int | None
+    tokens: float | None
+    n_repaired: int = 0
     sample_rows: Rows = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     samples: Votes = field(default_factory=lambda: np.empty((0, 0), dtype=np.int8))
 
@@ -61,7 +62,7 @@ def read_usage(paths: Sequence[str | Path], votes: VoteMatrix) -> dict[str, Vote
     """
     import pandas as pd
 
-    columns = (*KEY, "samples", "cost", "seconds", "tokens")
+    columns = (*KEY, "samples", "cost", "seconds", "tokens", "repaired")
     pieces: list[pd.DataFrame] = []
     for path in paths:
         file = file_beside(path, "judgments")
@@ -84,17 +85,17 @@ def _usage(rows: "pd.DataFrame") -> VoterUsage:
     samples = np.full((len(sampled), most), ABSTAIN, dtype=np.int8)
     for i, given in enumerate(sampled["samples"]):
         samples[i, : len(given)] = given
-    tokens = _total(rows["tokens"])
     return VoterUsage(
-        len(rows),
-        _total(rows["cost"]),
-        _total(rows["seconds"]),
-        None if tokens is None else int(tokens),
-        sampled["row"].to_numpy(np.intp),
-        samples,
+        n_judgments=len(rows),
+        cost=None if rows["cost"].isna().any() else float(rows["cost"].sum()),
+        seconds=_known(rows["seconds"]),
+        tokens=_known(rows["tokens"]),
+        n_repaired=int(rows["repaired"].sum()),
+        sample_rows=sampled["row"].to_numpy(np.intp),
+        samples=samples,
     )
 
 
-def _total(values: "pd.Series[float]") -> float | None:
-    """Return the sum; None where a value is unknown."""
-    return None if values.isna().any() else float(values.sum())
+def _known(values: "pd.Series[float]") -> float | None:
+    """Return the sum of the values that are known; None where none is."""
+    return None if values.isna().all() else float(values.sum())

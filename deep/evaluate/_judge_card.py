@@ -86,6 +86,8 @@ class AgainstItself:
         Items without a vote by reason: only `abstained` is the judge's own will; `unknown` where no file says why.
     failure_rate : float
         Share of items without a usable answer, abstentions not counted.
+    n_repaired : int
+        Items whose vote a repair turn gave.
     n_sampled : int
         Items that were asked more than once.
     consistency : float
@@ -103,6 +105,7 @@ class AgainstItself:
     polarity: float
     reasons: Mapping[str, int]
     failure_rate: float
+    n_repaired: int
     n_sampled: int
     consistency: float
     consistency_alpha: float
@@ -264,6 +267,7 @@ def against_itself(votes: Labels, reasons: Mapping[str, int], usage: VoterUsage 
         polarity=float(given.mean()) if len(given) else float("nan"),
         reasons={**dict(sorted(reasons.items())), **({"unknown": unexplained} if unexplained > 0 else {})},
         failure_rate=_share(sum(count for reason, count in reasons.items() if reason != "abstained"), n),
+        n_repaired=0 if usage is None else usage.n_repaired,
         n_sampled=len(samples),
         consistency=_share(float(agreeing.sum()), float(pairs.sum())),
         consistency_alpha=krippendorff_alpha(samples.astype(np.int64)) if len(samples) else float("nan"),

@@ -24,8 +24,8 @@ def pool_judgments(judgments: Sequence[Judgment]) -> Judgment:
     """Return the majority's vote and the mean score of several judgments of one example; a single one as it is.
 
     The score is the share of the judge's own opinion that finds the claim consistent, after self-consistency [1]_. A
-    tie abstains; a judgment without a vote counts for neither side. Tokens, costs and seconds are summed; the cost
-    is None where one is unknown. Without a single vote the commonest reason is given.
+    tie abstains; a judgment without a vote counts for neither side. Tokens, costs and seconds of the answers that came
+    are summed; the cost is None where one is unknown. Without a single vote the commonest reason is given.
 
     References
     ----------
@@ -70,14 +70,15 @@ def usage_of(log: Sequence[LLMReply | None]) -> Usage:
 
 def sums(texts: Sequence[str | None], parts: Sequence[LLMReply] | Sequence[Judgment]) -> Usage:
     tokens: Counter[str] = Counter()
-    for part in parts:
+    answered = [part for part in parts if getattr(part, "reason", None) != "failed"]
+    for part in answered:
         tokens.update(part.tokens)
     return {
         "raw_text": json.dumps(list(texts), ensure_ascii=False) if texts else None,
-        "model": ", ".join(dict.fromkeys(part.model for part in parts if part.model)) or None,
+        "model": ", ".join(dict.fromkeys(part.model for part in answered if part.model)) or None,
         "tokens": dict(tokens),
-        "cost": _total([getattr(part, "cost", None) for part in parts]),
-        "seconds": _total([getattr(part, "seconds", None) for part in parts]),
+        "cost": _total([getattr(part, "cost", None) for part in answered]),
+        "seconds": _total([getattr(part, "seconds", None) for part in answered]),
     }
 
 

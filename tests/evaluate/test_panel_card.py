@@ -164,7 +164,7 @@ def usage_of(samples, rows=None, *, cost=None):
     """Return what a file of judgments would say of one voter."""
     samples = np.array(samples, np.int8)
     rows = np.arange(len(samples)) if rows is None else np.array(rows)
-    return VoterUsage(len(samples), cost, None, None, rows, samples)
+    return VoterUsage(len(samples), cost, None, None, sample_rows=rows, samples=samples)
 
 
 def test_consistency_of_repeated_samples():

@@ -128,6 +128,8 @@ def test_what_samples_cost_is_summed():
     assert both.cost == pytest.approx(0.3)
     assert (both.model, both.raw_text, both.rationale) == ("a, b", '["x", "y"]', "why")
     assert pool_judgments([one, Judgment(vote=1, cost=None)]).cost is None
+    failed = pool_judgments([one, Judgment(vote=-1, reason="failed")])
+    assert (failed.cost, failed.seconds, failed.samples) == (0.1, 1.0, (1, -1))
 
 
 @given(votes=st.lists(st.sampled_from([1, 0, -1]), min_size=1, max_size=9))
