@@ -42,6 +42,8 @@ from ._published import published_datasets as published_datasets
 from ._published import published_points as published_points
 from ._published import published_source as published_source
 from ._published import recover_counts as recover_counts
+from ._published_fect import PublishedScore as PublishedScore
+from ._published_fect import published_fect as published_fect
 from ._published_tables import PublishedFigure as PublishedFigure
 from ._published_tables import published_table as published_table
 from ._read_examples import read_examples as read_examples

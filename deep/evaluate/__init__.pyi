@@ -53,6 +53,8 @@ from ._judge_card import JudgeCard as JudgeCard
 from ._metrics import METRICS as METRICS
 from ._metrics import TestCells as TestCells
 from ._metrics import decision_metrics as decision_metrics
+from ._model_votes import DECISIONS as DECISIONS
+from ._model_votes import model_votes as model_votes
 from ._panel_card import PanelCard as PanelCard
 from ._panel_measures import panel_card as panel_card
 from ._panel_measures import read_panel_card as read_panel_card

@@ -9,8 +9,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+import deep
 from deep.experiments.fect._command import PROMPTS
 from tests.deep_commands import fect as main
+from tests.deep_commands import fit
 from tests.scripted_llm import Fault, ScriptedLLM
 
 GUIDE = Path(__file__).parents[2] / "docs" / "fect.md"
@@ -240,7 +242,7 @@ def test_the_budget_stops_it_before_anything_is_written(claims, tmp_path, capsys
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["--prompt", "4d"], "`prompt` must be one of 3d, 3d-ttc, basic, basic-ttc. Got '4d'."),
+        (["--prompt", "4d"], "`prompt` must be one of 3d, 3d-ttc, basic, basic-ttc, or a .toml file. Got '4d'."),
         (["--runs", "0"], "`runs` must be 1 or more. Got 0."),
         (["--llm", "alpha"], "`llm` must name each LLM once. Got 'alpha' twice."),
         (["--temperature", "-1"], "`temperature` must be a number of at least 0. Got -1.0."),
@@ -290,3 +292,145 @@ def test_labels_are_needed(tmp_path, capsys):
 def test_the_four_prompts_are_in_the_pool():
     """By the paper's names."""
     assert list(PROMPTS) == ["basic", "basic-ttc", "3d", "3d-ttc"]
+
+
+def write_votes(path, rows, voters=("mine",)):
+    """Write a vote file of the claims; a row an item, in their order."""
+    lines = [",".join(["dataset", "item_id", "label", *voters])]
+    lines += [",".join(["claims", str(i), str(label), *map(str, votes)]) for i, label, votes in rows]
+    path.write_text("\n".join([*lines, ""]), encoding="utf-8")
+    return path
+
+
+def given(*columns):
+    """Return the rows of a vote file on the six claims."""
+    return [
+        (i, label, votes) for i, (label, votes) in enumerate(zip(LABELS, zip(*columns, strict=True), strict=True), 1)
+    ]
+
+
+def fitted(folder):
+    """Fit a model of two voters and return its file."""
+    train = folder / "train.csv"
+    rows = ["dataset,item_id,label,good,poor"]
+    for name, n in (("one", 40), ("two", 50)):
+        rows += [f"{name},{i},{i % 2},{(i % 2) if i % 10 else 1 - i % 2},{i % 3 % 2}" for i in range(n)]
+    train.write_text("\n".join([*rows, ""]), encoding="utf-8")
+    assert fit(["--out", str(folder / "model.json"), str(train)]) == 0
+    return folder / "model.json"
+
+
+def test_vote_files_are_runs_of_their_voters(claims, tmp_path, capsys):
+    """A voter in two files has two runs; prompts are columns and their LLMs rows; nothing is sent."""
+    voters = ("fect-3d-direct-json@0123abcd/o1", "lexical-numbers@0123abcd")
+    first = write_votes(tmp_path / "a.csv", given((1, 1, 1, 0, 0, 1), (1, 0, 1, 1, 0, "")), voters)
+    second = write_votes(tmp_path / "b.csv", given((1, 1, 1, 1, 0, 0), (1, 1, 1, 1, 0, 0)), voters[:2])
+    words = ["--data", str(claims), "--votes", str(first), str(second), "--out", str(tmp_path / "fect")]
+    assert main(words) == 0
+    said = capsys.readouterr().out
+    summary = pd.read_csv(tmp_path / "fect" / "summary.csv").set_index(["model", "prompt", "metric"])
+    f1 = [0.5, 1.0]
+    half = 12.706204736432095 * (0.5 / math.sqrt(2)) / math.sqrt(2)
+    o1 = summary.loc[("o1", "3d", "f1")]
+    assert (o1["n_runs"], o1["mean"]) == (2, close(sum(f1) / 2))
+    assert o1["high"] - o1["mean"] == pytest.approx(half, rel=1e-9)
+    assert summary.loc[("lexical-numbers", "no prompt", "precision"), "mean"] == close((1 / 2 + 1) / 2)
+    assert "| o1 | 0.75 ± 0.35 | - |" in said.replace("**", "")
+    assert "1 verdicts are without a vote (1 on non-factual claims)" in said
+    assert "as printed" not in said
+
+
+def test_a_model_file_is_scored_at_both_rules(claims, tmp_path):
+    """On the votes given; its P at 0.5 and at the prior are columns of their own."""
+    model = fitted(tmp_path)
+    votes = write_votes(tmp_path / "v.csv", given(LABELS, (1, 1, 0, 0, 1, 0)), ("good", "poor"))
+    words = ["--data", str(claims), "--votes", str(votes), "--model-file", str(model), "--out", str(tmp_path / "fect")]
+    assert main(words) == 0
+    summary = pd.read_csv(tmp_path / "fect" / "summary.csv").set_index(["model", "prompt", "metric"])
+    assert summary.loc[("model", "P at prior", "f1"), "mean"] == 1.0
+    loaded = deep.load(model)
+    matrix = deep.read_votes(votes)
+    p = loaded.score(matrix)
+    verdicts = pd.read_csv(tmp_path / "fect" / "verdicts.csv").set_index(["model", "prompt"])
+    assert verdicts.loc[("model", "P at 0.5"), "vote"].tolist() == [int(x >= 0.5) for x in p]
+    at = loaded.estimate_prior(matrix).estimate
+    assert verdicts.loc[("model", "P at prior"), "vote"].tolist() == [int(x >= at) for x in p]
+
+
+def test_judges_that_need_no_llm_stand_beside_those_asked(claims, tmp_path):
+    """A lexical check is a row without a prompt; LLMs are asked as before."""
+    with ScriptedLLM(script) as server:
+        words = ["--llm", "alpha", "--prompt", "3d", "--runs", "1", "--lexical", "numbers"]
+        assert main(command(claims, server.url, *words)) == 0
+        assert server.count == 6
+    table = pd.read_csv(tmp_path / "fect" / "table-2-f1.csv", index_col="model", dtype=str)
+    assert list(table.columns) == ["3d", "no prompt"]
+    assert table.loc["alpha"].tolist() == ["1.00", "-"]
+    assert table.loc["lexical-numbers", "3d"] == "-"
+
+
+def test_a_prompt_of_ones_own_is_a_column(claims, tmp_path):
+    """By its file, under its id; as the prompts that papers print are."""
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        'id = "mine"\nversion = "1"\nfamily = "m"\nfollows = "own design"\nreasons_first = false\nfenced = false\n'
+        'user = "{{source}}? {{claim}}? True or False."\ndocument_first = true\n[labels]\nTrue = 1\nFalse = 0\n',
+        encoding="utf-8",
+    )
+    with ScriptedLLM(lambda asked: '{"answer": %s}' % ("true" if LABELS[item_of(asked) - 1] else "false")) as server:
+        assert main(command(claims, server.url, "--llm", "alpha", "--prompt", path, "basic", "--runs", "1")) == 0
+    table = pd.read_csv(tmp_path / "fect" / "table-2-f1.csv", index_col="model", dtype=str)
+    assert table.loc["alpha", "mine"] == "1.00"
+    assert list(table.columns) == ["mine", "basic"]
+
+
+def test_what_cannot_be_scored_is_one_line(claims, tmp_path, capsys):
+    """Votes on other claims, a model without its votes, a voter that is asked and given."""
+    other = tmp_path / "other.csv"
+    other.write_text("dataset,item_id,mine\nnews,1,1\n", encoding="utf-8")
+    mine = write_votes(tmp_path / "mine.csv", given(LABELS))
+    model = str(fitted(tmp_path))
+    asked = write_votes(tmp_path / "asked.csv", given(LABELS), ["fect-3d-direct-json@0123abcd/alpha"])
+    capsys.readouterr()
+    with ScriptedLLM(script) as server:
+        again = ["--llm", "alpha", "--prompt", "3d", "--runs", "1", "--base-url", server.url]
+        for words, complaint in (
+            (["--votes", str(other)], "`votes` must hold votes on the examples of `data`, by dataset and item_id."),
+            (["--votes", str(mine), "--model-file", model], "`model_file` must have its voters in `votes`."),
+            (["--votes", str(asked), *again], "`votes` must hold no voter that is asked too. Got '3d' of 'alpha'."),
+            ([], "`llm` must be given. Got none."),
+        ):
+            assert main(["--data", str(claims), "--out", str(tmp_path / "fect"), *words]) == 2
+            said = capsys.readouterr().err.splitlines()
+            assert complaint in said[-1]
+    assert not (tmp_path / "fect" / "results.json").exists()
+
+
+def test_printed_tables_stand_beside_those_of_the_benchmark(data_home, tmp_path, monkeypatch, capsys):
+    """Each as a table and a figure of its own, and never mixed with the run's rows."""
+    monkeypatch.setenv("DEEP_DATA_HOME", str(data_home))
+    out = tmp_path / "fect"
+    assert main(["--data", "fect", "--lexical", "numbers", "--out", str(out)]) == 0
+    said = capsys.readouterr().out
+    assert "Table 4 as printed (Shin et al. 2025, arXiv:2508.00889, ten runs a model and prompt)" in said
+    assert "| o1 | 0.80 ± 0.01 | 0.80 ± 0.02 | **0.85 ± 0.01** | **0.86 ± 0.02** |" in said
+    printed = pd.read_csv(out / "table-2-f1-printed.csv", index_col="model", dtype=str)
+    assert len(printed) == 17
+    assert printed.loc["HallOumi-8B"].tolist() == ["-", "0.60 ± 0.00", "-", "-"]
+    assert list(pd.read_csv(out / "table-2-f1.csv")["model"]) == ["lexical-numbers"]
+    assert {path.stem for path in out.glob("figure-*.png")} >= {"figure-5-f1-printed", "figure-8-recall-printed"}
+    results = json.loads((out / "results.json").read_text(encoding="utf-8"))
+    o1 = next(s for s in results["printed"] if (s["model"], s["prompt"], s["metric"]) == ("o1", "3d-ttc", "f1"))
+    assert o1["high"] - o1["mean"] == pytest.approx(2.262157 * 0.02 / math.sqrt(10), rel=1e-6)
+
+
+def test_a_judge_that_seldom_votes_is_no_best(claims, tmp_path, capsys):
+    """Its share of the claims stands in its cell, and another is marked."""
+    rows = given((1, 1, 1, 0, 0, 0), ("", "", "", "", 0, ""))
+    votes = write_votes(tmp_path / "v.csv", rows, ("full", "rare"))
+    assert main(["--data", str(claims), "--votes", str(votes), "--out", str(tmp_path / "fect")]) == 0
+    said = capsys.readouterr().out
+    assert "| full | **0.80** |" in said
+    assert "| rare | 1.00 (17 % of claims) |" in said
+    summary = pd.read_csv(tmp_path / "fect" / "summary.csv").set_index(["model", "metric"])
+    assert summary.loc[("rare", "f1"), "coverage"] == close(1 / 6)

@@ -11,6 +11,10 @@ For instance:
       Tables 2, 4 and 5, Figures 5, 7 and 8, and self-consistency over ten runs
   deep fect --data claims.csv --llm tiny --prompt 3d-ttc --runs 3 --output xml
       one prompt on claims of your own, each with a label
+  deep fect --data fect --llm o1 --prompt printed/fect-printed-3d-ttc.toml
+      the paper's own prompt, which `deep prompts import` cuts out of your copy of the paper
+  deep fect --data fect --votes votes.parquet --model-file model.json --encoder NAME --lexical all
+      a row for every voter, for the model's P(consistent), and for judges that need no LLM
 """
 
 import lazy_loader

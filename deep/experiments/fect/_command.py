@@ -1,8 +1,9 @@
-"""FECT: judges of interpretive claims under four prompts, several models and repeated runs (arXiv:2508.00889).
+"""FECT: judges of interpretive claims under several prompts, LLMs and repeated runs (arXiv:2508.00889).
 
 ::
 
     deep fect --data fect --llm gpt-4o --runs 10 --out fect
+    deep fect --data fect --votes votes.parquet --model-file model.json --encoder NAME --out fect
 
 Exit status: 0 done, 2 an error, 3 the budget is reached, 130 interrupted.
 """
@@ -19,6 +20,7 @@ from deep.console import (
     CommandParser,
     add_call_options,
     add_example_options,
+    add_offline_options,
     add_options,
     ask_options,
     check_least,
@@ -28,6 +30,7 @@ from deep.console import (
     examples_from,
     live_progress,
     named,
+    offline_judges,
     print_result,
 )
 from deep.exceptions import ExitStatus, InputError, StoppedError
@@ -48,11 +51,30 @@ PUBLISHED_COLUMNS = {"source_column": "conversation", "label_column": "claim_is_
 PROMPTS = {"basic": "basic-direct", "basic-ttc": "basic-reasoned", "3d": "3d-direct", "3d-ttc": "3d-reasoned"}
 """The paper's four prompts, and ours that follow their strategies; ttc: test-time compute, reasoning first."""
 
+NAMES = {f"fect-{ours}-{form}": name for name, ours in PROMPTS.items() for form in ("json", "xml")}
+"""What the tables call our prompts, by id; any other prompt goes by its own."""
+
+BENCHMARK = {"items": 410, "factual": 345, "nonfactual": 65}
+"""The counts of the published benchmark, beside whose tables the printed ones stand."""
+
+REASONING = (
+    "claude-sonnet-3.7",
+    "claude-sonnet-4",
+    "deepseek-r1",
+    "gemini-2.5-flash",
+    "gemini-2.5-pro",
+    "o1",
+    "o3",
+    "o4-mini",
+)
+"""The models that the paper draws apart in its Figures 5, 7 and 8."""
+
 
 def _run(args: argparse.Namespace) -> int:
     from deep.asking import print_estimate, run_plan
 
-    plan, options = _plan(args), ask_options(args, args.out)
+    plan = _plan(args)
+    options = ask_options(args, args.out) if plan.asks else None
     if args.dry_run:
         print_estimate(plan, options, as_json=args.json)
         return ExitStatus.DONE
@@ -63,7 +85,7 @@ def _run(args: argparse.Namespace) -> int:
         outcome = run_plan(plan, options, progress)
     if outcome.stopped is not None:
         raise StoppedError(outcome.stopped)
-    _write(args, plan, options, counts)
+    _write(args, _verdicts(args, plan, options), counts)
     return ExitStatus.DONE
 
 
@@ -71,7 +93,9 @@ def add_arguments(parser: CommandParser) -> None:
     """Add the options."""
     add = parser.add_argument
     add("--data", required=True, metavar="NAME|FILE", help="fect, or labeled examples of your own")
-    add("--prompt", **SEVERAL, metavar="NAME", help=f"of: {', '.join(PROMPTS)}; default: all")
+    add("--prompt", **SEVERAL, metavar="NAME|FILE", help=f"of: {', '.join(PROMPTS)}; or TOML files; default: all four")
+    add("--votes", **SEVERAL, metavar="FILE", help="vote files on the same claims; several with one voter are its runs")
+    add("--model-file", **SEVERAL, metavar="FILE", help="models of `deep fit`, on the votes given or made here")
     add("--runs", type=int, default=10, metavar="N", help="answers to every question")
     add("--output", choices=("json", "xml"), default="json", help="the form of the answers")
     add("--temperature", type=float, metavar="T", help="default: 1 where runs are repeated, else 0")
@@ -79,6 +103,7 @@ def add_arguments(parser: CommandParser) -> None:
     add("--out", type=Path, default=Path("fect"), metavar="FOLDER", help="a new folder, or an earlier run's")
     add("--dry-run", action="store_true", help="print calls, tokens and cost, and send nothing")
     add_options(parser, "json")
+    add_offline_options(parser)
     add_call_options(parser)
     add_example_options(parser)
 
@@ -92,18 +117,29 @@ def run(args: argparse.Namespace) -> int:
 def _plan(args: argparse.Namespace) -> "Plan":
     from deep.asking import Plan, Sampling, judges_of, planned_voters
 
-    names = args.prompt or list(PROMPTS)
-    unknown = [name for name in names if name not in PROMPTS]
-    if unknown:
-        raise InputError(f"`prompt` must be one of {', '.join(sorted(PROMPTS))}. Got {unknown[0]!r}.")
     check_least(args, runs=1)
-    models = check_models(args)
+    given = args.votes or args.model_file or args.lexical or args.encoder or args.embedding
+    models = check_models(args) if args.llm or args.prompt or not given else ()
     apart = [name for name in args.reasoning if name not in models]
-    if apart:
+    if apart and not args.votes:
         raise InputError(f"`reasoning` must be among `llm`. Got {apart[0]!r}.")
-    ours = [f"fect-{PROMPTS[name]}-{args.output}" for name in names]
-    judges = judges_of("prompt", ours, Sampling(args.runs, args.temperature, repair=False, constrain="none"))
-    return Plan(examples=_examples(args), columns=planned_voters(judges, models), endpoint=endpoint_of(args))
+    sampling = Sampling(args.runs, args.temperature, repair=False, constrain="none")
+    prompts = judges_of("prompt", _prompts(args), sampling) if models else []
+    return Plan(
+        examples=_examples(args),
+        columns=planned_voters(prompts, models),
+        endpoint=endpoint_of(args) if models else "",
+    )
+
+
+def _prompts(args: argparse.Namespace) -> list[str]:
+    """Return the ids or files of the prompts to ask."""
+    names = args.prompt or list(PROMPTS)
+    unknown = [name for name in names if name not in PROMPTS and not name.endswith(".toml")]
+    if unknown:
+        allowed = ", ".join(sorted(PROMPTS))
+        raise InputError(f"`prompt` must be one of {allowed}, or a .toml file. Got {unknown[0]!r}.")
+    return [f"fect-{PROMPTS[name]}-{args.output}" if name in PROMPTS else name for name in names]
 
 
 def _examples(args: argparse.Namespace) -> "Examples":
@@ -123,20 +159,31 @@ def _counts(plan: "Plan") -> dict[str, int]:
     return {"items": len(labels), "factual": labels.count(1), "nonfactual": labels.count(0)}
 
 
-def _read_verdicts(plan: "Plan", options: "AskOptions") -> "pd.DataFrame":
-    """Return every verdict of a plan from the ledger, with what the judge lists in support of it."""
+def _verdicts(args: argparse.Namespace, plan: "Plan", options: "AskOptions | None") -> "pd.DataFrame":
+    """Return every verdict: those of a plan from the ledger, with what the judge lists in support, and the given."""
     import pandas as pd
 
+    from deep.experiments.fect._given import given_verdicts
     from deep.llm import History
 
-    with History(options.ledger) as history:
-        return pd.DataFrame(_rows(plan, history))
+    asked: list[dict[str, object]] = []
+    if options is not None:
+        with History(options.ledger) as history:
+            asked = list(_rows(plan, history))
+    judges = offline_judges(args)
+    given = list(given_verdicts(plan.examples, NAMES, votes=args.votes, judges=judges, models=args.model_file))
+    both = {(row["model"], row["prompt"]) for row in asked} & {(row["model"], row["prompt"]) for row in given}
+    if both:
+        model, prompt = min(both)
+        raise InputError(
+            f"`votes` must hold no voter that is asked too. Got {prompt!r} of {model!r}. Ask it, or give it."
+        )
+    return pd.DataFrame(asked + given)
 
 
 def _rows(plan: "Plan", history: "History") -> Iterator[dict[str, object]]:
     from deep.asking import chunks, read_samples
 
-    names = {ours: name for name, ours in PROMPTS.items()}
     for examples in chunks(plan.examples):
         labels = {(str(example.dataset), example.example_id): example.label for example in examples}
         for request, judgment in read_samples(plan, examples, history):
@@ -146,7 +193,7 @@ def _rows(plan: "Plan", history: "History") -> Iterator[dict[str, object]]:
                 "item_id": request.item,
                 "label": labels[request.dataset, request.item],
                 "model": request.model,
-                "prompt": names["-".join(request.prompt.split("-")[1:3])],
+                "prompt": NAMES.get(request.prompt, request.prompt),
                 "run": request.sample + 1,
                 "vote": judgment.vote,
                 "reason": judgment.reason,
@@ -154,15 +201,16 @@ def _rows(plan: "Plan", history: "History") -> Iterator[dict[str, object]]:
             }
 
 
-def _write(args: argparse.Namespace, plan: "Plan", options: "AskOptions", counts: dict[str, int]) -> None:
+def _write(args: argparse.Namespace, verdicts: "pd.DataFrame", counts: dict[str, int]) -> None:
     from deep.evaluate import records
-    from deep.experiments.fect._report import TABLES, cells, draw, report
-    from deep.experiments.fect._scores import METRICS, consistency, score_runs, summarise
+    from deep.experiments.fect._printed import printed_summary
+    from deep.experiments.fect._report import draw, frames_of, report
+    from deep.experiments.fect._scores import consistency, score_runs, summarise
     from deep.report import report_line, reported_folder
 
-    verdicts = _read_verdicts(plan, options)
     runs, repeats = score_runs(verdicts), consistency(verdicts)
     summary = summarise(runs)
+    printed = printed_summary() if counts == BENCHMARK else None
     results = {
         "schema_version": 1,
         "data": args.data,
@@ -172,14 +220,16 @@ def _write(args: argparse.Namespace, plan: "Plan", options: "AskOptions", counts
         "summary": records(summary),
         "consistency": records(repeats),
         "scores": records(runs),
+        "printed": [] if printed is None else records(printed),
     }
-    text = report(summary, runs, repeats, counts)
+    text = report(summary, runs, repeats, counts, printed)
+    frames = {"scores": runs, "consistency": repeats, "verdicts": verdicts.drop(columns="item")}
     with reported_folder(args.out) as folder:
-        frames = {"summary": summary, "scores": runs, "consistency": repeats, "verdicts": verdicts.drop(columns="item")}
-        frames |= {f"table-{TABLES[metric]}-{metric}": cells(summary, metric, bold=False) for metric in METRICS}
-        for name, frame in frames.items():
+        for name, frame in (frames | frames_of(summary, printed)).items():
             frame.to_csv(folder / f"{name}.csv", index=name.startswith("table"), lineterminator="\n")
         (folder / "report.md").write_text(text, encoding="utf-8")
         draw(summary, folder, reasoning=args.reasoning)
+        if printed is not None:
+            draw(printed, folder, reasoning=REASONING, suffix="-printed")
         write_results(folder, results)
     print_result(results, [text, f"written to {args.out}", report_line(args.out)], as_json=args.json)

@@ -10,7 +10,8 @@ import pandas as pd
 from deep._figures import AMBER, BLUE, GRAY, RED, new_figure, save_figures
 from deep._files import JsonObject
 from deep.evaluate import markdown
-from deep.experiments.fect._scores import METRICS, pick_best
+from deep.experiments.fect._printed import SOURCE
+from deep.experiments.fect._scores import LEAST_COVERAGE, METRICS, pick_best
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,7 +31,8 @@ TITLES = {"f1": "F1", "precision": "Precision", "recall": "Recall"}
 def cells(summary: pd.DataFrame, metric: str, *, bold: bool = True) -> pd.DataFrame:
     """Return one table in the paper's layout: a row a model, a column a prompt, mean ± standard deviation."""
     chosen = summary[summary["metric"] == metric]
-    wide = _wide(chosen, [_cell(mean, sd) for mean, sd in zip(chosen["mean"], chosen["sd"], strict=True)])
+    parts = zip(chosen["mean"], chosen["sd"], chosen["coverage"], strict=True)
+    wide = _wide(chosen, [f"{_cell(mean, sd)}{_covered(share) if mean == mean else ''}" for mean, sd, share in parts])
     for prompt, model in pick_best(summary, metric).items() if bold else ():
         wide.loc[model, prompt] = f"**{wide.loc[model, prompt]}**"
     return wide
@@ -47,7 +49,7 @@ def _intervals(summary: pd.DataFrame, metric: str) -> pd.DataFrame:
 
 def _wide(chosen: pd.DataFrame, text: Sequence[str]) -> pd.DataFrame:
     wide = chosen.assign(text=text).pivot(index="model", columns="prompt", values="text")
-    return wide.loc[list(dict.fromkeys(chosen["model"])), list(dict.fromkeys(chosen["prompt"]))]
+    return wide.loc[list(dict.fromkeys(chosen["model"])), list(dict.fromkeys(chosen["prompt"]))].fillna("-")
 
 
 def _cell(mean: float, sd: float) -> str:
@@ -57,8 +59,28 @@ def _cell(mean: float, sd: float) -> str:
     return f"{mean:.2f}" if np.isnan(sd) else f"{mean:.2f} ± {sd:.2f}"
 
 
-def report(summary: pd.DataFrame, runs: pd.DataFrame, repeats: pd.DataFrame, counts: dict[str, int]) -> str:
-    """Return the report of a run as Markdown."""
+def frames_of(summary: pd.DataFrame, printed: pd.DataFrame | None) -> dict[str, pd.DataFrame]:
+    """Return the summary of a run and its tables by name, the printed ones with ``-printed`` behind."""
+    frames = {"summary": summary}
+    for suffix, one in (("", summary), ("-printed", printed)):
+        if one is not None:
+            frames |= {f"table-{TABLES[m]}-{m}{suffix}": cells(one, m, bold=False) for m in METRICS}
+    return frames
+
+
+def _covered(share: float) -> str:
+    """Return the share of the claims on which a judge votes, where it is too low to compare its figures."""
+    return f" ({share:.0%} of claims)".replace("%", " %") if share < LEAST_COVERAGE else ""
+
+
+def report(
+    summary: pd.DataFrame,
+    runs: pd.DataFrame,
+    repeats: pd.DataFrame,
+    counts: dict[str, int],
+    printed: pd.DataFrame | None = None,
+) -> str:
+    """Return the report of a run as Markdown, each table above the printed one where there is one."""
     lines = [
         f"{counts['items']} claims: {counts['factual']} factual, {counts['nonfactual']} non-factual. "
         "The non-factual class is the positive one.",
@@ -67,6 +89,9 @@ def report(summary: pd.DataFrame, runs: pd.DataFrame, repeats: pd.DataFrame, cou
     for metric in METRICS:
         lines += [f"Table {TABLES[metric]}. {TITLES[metric]}, mean ± standard deviation over runs", ""]
         lines += [*markdown(cells(summary, metric).reset_index(names="model")), ""]
+        if printed is not None:
+            lines += [f"Table {TABLES[metric]} {SOURCE}", ""]
+            lines += [*markdown(cells(printed, metric).reset_index(names="model")), ""]
     for metric in METRICS if summary["low"].notna().any() else ():
         lines += [f"Figure {FIGURES[metric]}. {TITLES[metric]}, mean and 95 % t-interval over runs", ""]
         lines += [*markdown(_intervals(summary, metric).reset_index(names="model")), ""]
@@ -90,11 +115,11 @@ def _without_a_vote(runs: pd.DataFrame) -> str:
     return f"{lost} verdicts are without a vote ({lost_nonfactual} on non-factual claims); they are in no score above."
 
 
-def draw(summary: pd.DataFrame, folder: Path, *, reasoning: Sequence[str] = ()) -> None:
+def draw(summary: pd.DataFrame, folder: Path, *, reasoning: Sequence[str] = (), suffix: str = "") -> None:
     """Draw Figures 5, 7 and 8: means and 95 % intervals, reasoning models above the others where they are named."""
     chosen = {metric: summary[summary["metric"] == metric] for metric in FIGURES}
     drawn = {m: _figure(rows, m, reasoning) for m, rows in chosen.items() if rows["mean"].notna().any()}
-    save_figures({f"figure-{FIGURES[metric]}-{metric}": figure for metric, figure in drawn.items()}, folder)
+    save_figures({f"figure-{FIGURES[metric]}-{metric}{suffix}": figure for metric, figure in drawn.items()}, folder)
 
 
 def _figure(chosen: pd.DataFrame, metric: str, reasoning: Sequence[str]) -> "Figure":

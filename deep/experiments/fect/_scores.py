@@ -1,7 +1,5 @@
 """Scores of repeated verdicts on labeled claims: the non-factual class as the positive one, and self-consistency."""
 
-from itertools import product
-
 import numpy as np
 import pandas as pd
 
@@ -14,6 +12,9 @@ METRICS = ("f1", "precision", "recall")
 JUDGE = ["model", "prompt"]
 
 CONFIDENCE = 0.95
+
+LEAST_COVERAGE = 0.5
+"""Share of verdicts that must be votes for a judge's figures to be compared with those of others."""
 
 
 def score_runs(verdicts: pd.DataFrame) -> pd.DataFrame:
@@ -61,17 +62,26 @@ def summarise(scores: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         One row a model, prompt and metric: ``n_runs`` in which the metric is defined, ``mean``, ``sd`` (of a sample),
-        ``low`` and ``high`` (mean ∓ t · sd / √n); the last three missing below two runs.
+        ``low`` and ``high`` (mean ∓ t · sd / √n), the last three missing below two runs; ``coverage``, the share of
+        verdicts that are votes.
     """
+    scores = scores.assign(voted=scores[["tp", "fp", "fn", "tn"]].sum(axis=1))
+    counts = scores.groupby(JUDGE, sort=False)[["voted", "no_vote"]].sum()
+    coverage = (counts["voted"] / (counts["voted"] + counts["no_vote"])).rename("coverage").reset_index()
     long = scores.melt([*JUDGE, "run"], list(METRICS), var_name="metric")
     found = long.groupby([*JUDGE, "metric"], sort=False)["value"].agg(n_runs="count", mean="mean", sd="std")
     half = [t_reach(sd, n, CONFIDENCE) if n > 1 else np.nan for n, sd in zip(found.n_runs, found.sd, strict=True)]
-    return pd.DataFrame(found.assign(low=found["mean"] - half, high=found["mean"] + half).reset_index())
+    bounded = found.assign(low=found["mean"] - half, high=found["mean"] + half).reset_index()
+    return bounded.merge(coverage, on=JUDGE, how="left", validate="many_to_one")
 
 
 def pick_best(summary: pd.DataFrame, metric: str) -> JsonObject:
-    """Return, by prompt, the model of the best mean; where means tie at two decimals, that of the lowest deviation."""
-    chosen = summary[(summary["metric"] == metric) & summary["mean"].notna()].copy()
+    """Return, by prompt, the model of the best mean; where means tie at two decimals, that of the lowest deviation.
+
+    A judge that votes on less than `LEAST_COVERAGE` of the claims is measured on others than the rest, and is no best.
+    """
+    known = summary["mean"].notna() & (summary["coverage"] >= LEAST_COVERAGE)
+    chosen = summary[(summary["metric"] == metric) & known].copy()
     chosen["mean"] = chosen["mean"].round(2)
     ranked = chosen.sort_values(["mean", "sd"], ascending=[False, True], kind="stable", na_position="last")
     return dict(ranked.drop_duplicates("prompt").set_index("prompt")["model"])
@@ -88,7 +98,7 @@ def consistency(verdicts: pd.DataFrame) -> pd.DataFrame:
         vote is the same; ``no_vote``, the verdicts without a vote.
     """
     rows = []
-    for model, prompt in product(verdicts["model"].unique(), verdicts["prompt"].unique()):
+    for model, prompt in verdicts[JUDGE].drop_duplicates().itertuples(index=False):
         chosen = verdicts[(verdicts["model"] == model) & (verdicts["prompt"] == prompt)]
         votes = chosen.pivot(index="item", columns="run", values="vote").to_numpy(dtype=np.int64)
         repeated = votes[(votes >= 0).sum(axis=1) > 1]
