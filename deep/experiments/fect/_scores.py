@@ -71,7 +71,7 @@ def summarise(scores: pd.DataFrame) -> pd.DataFrame:
     long = scores.melt([*JUDGE, "run"], list(METRICS), var_name="metric")
     found = long.groupby([*JUDGE, "metric"], sort=False)["value"].agg(n_runs="count", mean="mean", sd="std")
     half = [t_reach(sd, n, CONFIDENCE) if n > 1 else np.nan for n, sd in zip(found.n_runs, found.sd, strict=True)]
-    bounded = found.assign(low=found["mean"] - half, high=found["mean"] + half).reset_index()
+    bounded = pd.DataFrame(found.assign(low=found["mean"] - half, high=found["mean"] + half).reset_index())
     return bounded.merge(coverage, on=JUDGE, how="left", validate="many_to_one")
 
 
