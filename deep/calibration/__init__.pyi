@@ -31,6 +31,7 @@ from ._netcal import NetcalHistogram as NetcalHistogram
 from ._netcal import NetcalIsotonic as NetcalIsotonic
 from ._netcal import NetcalPlatt as NetcalPlatt
 from ._netcal import NetcalTemperature as NetcalTemperature
+from ._netcal import netcal_expected_calibration_error as netcal_expected_calibration_error
 from ._platt import Platt as Platt
 from ._registry import ALL_CALIBRATORS as ALL_CALIBRATORS
 from ._registry import CALIBRATORS as CALIBRATORS

@@ -11,10 +11,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from numpy.typing import ArrayLike
 
-from deep._checks import Floats, Labels
+from deep._checks import Floats, Labels, Weights
 from deep.base import BaseCalibrator
-from deep.calibration._scores import collapse
+from deep.calibration._scores import check_bins, checked_rows, collapse
 from deep.exceptions import InputError
 
 MAX_ROWS = 1_000_000
@@ -139,6 +140,26 @@ class NetcalTemperature(NetcalCalibrator):
     fit_params: ClassVar[dict[str, object]] = {"tensorboard": False}
 
 
+def netcal_expected_calibration_error(
+    y_true: ArrayLike, y_prob: ArrayLike, *, n_bins: int = 8, sample_weight: Weights = None
+) -> float:
+    """Return the calibration error as netcal's ``ECE`` measures it, the same as `expected_calibration_error`.
+
+    Weights must be whole, or in the ratio of whole numbers.
+
+    Examples
+    --------
+    >>> from deep.calibration import netcal_expected_calibration_error
+    >>> round(netcal_expected_calibration_error([1, 0, 1, 1], [0.9, 0.2, 0.3, 0.8]), 3)
+    0.3
+    """
+    p, y, w = checked_rows(y_true, y_prob, sample_weight)
+    counts = whole_counts(w, multiples=True, option="netcal's ECE")
+    with netcal_says("netcal's ECE"):
+        measure = import_module("netcal.metrics").ECE(bins=check_bins(n_bins)).measure
+        return float(measure(np.repeat(p, counts), np.repeat(y, counts).astype(np.int64)))
+
+
 def whole_counts(weights: Floats, *, multiples: bool, option: str) -> npt.NDArray[np.int64]:
     """Return weights as numbers of rows, or raise.
 
@@ -192,6 +213,8 @@ def netcal_says(option: str) -> Iterator[None]:
         try:
             with np.errstate(all="ignore"):
                 yield
+        except ImportError:
+            raise
         except Exception as error:  # netcal raises whatever numpy, scipy and torch do
             said = f"{type(error).__name__}: {str(error).strip() or 'no reason'}".splitlines()[0]
             raise InputError(

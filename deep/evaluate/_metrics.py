@@ -8,7 +8,14 @@ import numpy.typing as npt
 
 from deep._checks import Floats, Labels, Mask, Votes
 from deep._odds import DECISION
-from deep.calibration import balanced_accuracy, bootstrap_balanced_accuracy, evaluate, precision, recall
+from deep.calibration import (
+    balanced_accuracy,
+    bootstrap_balanced_accuracy,
+    evaluate,
+    netcal_expected_calibration_error,
+    precision,
+    recall,
+)
 from deep.evaluate._frames import null_if_nan
 from deep.evaluate._result import Row
 from deep.features import distinct_patterns
@@ -101,3 +108,9 @@ class TestCells:
         )
         found: Row = {**values, "balanced_accuracy_ci": list(interval)}
         return {name: null_if_nan(found[name]) for name in METRICS}
+
+    def netcal_ece(self, p: Floats, *, n_bins: int) -> float:
+        """Return netcal's calibration error of P(consistent) by pattern."""
+        pattern, label = np.nonzero(self.counts)
+        weight = self.counts[pattern, label]
+        return netcal_expected_calibration_error(label, p[pattern], n_bins=n_bins, sample_weight=weight)

@@ -6,11 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from deep.calibration import NETCAL_CLASSES
 from deep.datasets import published_points, published_table
 from deep.experiments.paper._tables import side_by_side
 from tests.deep_commands import paper as main
 
-QUICK = ["--ensembler", "LabelModel", "LogisticRegression", "MajorityLabelVoter", "--n-boot", "100", "--jobs", "1"]
+CHEAP = ["--n-boot", "100", "--jobs", "1"]
+QUICK = ["--ensembler", "LabelModel", "LogisticRegression", "MajorityLabelVoter", "--no-netcal", *CHEAP]
 
 
 def make_tables(folder, *, label=True):
@@ -103,6 +105,21 @@ def test_layout_puts_published_above_this_run(figures):
     assert mine["origin"].tolist() == ["published", "this run"]
     assert mine["aggrefact-xsum, 3 prompts"].iloc[0] == "69.4"
     assert mine["halueval-summarization, 3 prompts"].tolist() == ["73.9", ""]
+
+
+def test_netcal_stands_beside(tmp_path):
+    """Table 5 holds netcal's calibrators on the smallest panel, and Tables 4 and 5 netcal's ECE under deep's."""
+    votes, _ = make_tables(tmp_path)
+    assert (
+        main(["--votes", str(votes), "--out", str(tmp_path / "out"), "--ensembler", "MajorityLabelVoter", *CHEAP]) == 0
+    )
+    figures = pd.read_csv(tmp_path / "out" / "figures.csv", dtype={"table": str})
+    ours = figures[(figures["table"] == "5") & figures["origin"].str.startswith("this run")]
+    assert set(NETCAL_CLASSES) <= set(ours["calibrator"])
+    assert set(ours["n_prompts"]) == {3}
+    both = ours.pivot(index=["dataset", "calibrator"], columns="origin", values="value")
+    assert (both["this run"] - both["this run, netcal's ECE"]).abs().max() < 1e-3
+    assert "netcal-bbq" in (tmp_path / "out" / "table5.md").read_text(encoding="utf-8")
 
 
 def test_unlabeled_votes_are_refused(tmp_path, capsys):

@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from deep.calibration import NETCAL_CLASSES
 from deep.datasets import ScoreTable
 from deep.evaluate import (
     Baseline,
@@ -173,7 +174,7 @@ def _tasks(split: HoldOut, recipe: Recipe, settings: LooOptions) -> list[ChainTa
         by_family=settings.unit == "family",
         random_state=settings.random_state,
     )
-    return chain_tasks(
+    tasks = chain_tasks(
         training,
         recipe,
         sizes=settings.sizes or SIZES,
@@ -182,6 +183,16 @@ def _tasks(split: HoldOut, recipe: Recipe, settings: LooOptions) -> list[ChainTa
         selector=settings.selector or "auto",
         random_state=settings.random_state,
     )
+    return _with_netcal(tasks) if settings.netcal else tasks
+
+
+def _with_netcal(tasks: list[ChainTask]) -> list[ChainTask]:
+    """Return tasks of which those on the fewest voters try netcal's calibrators too."""
+    least = min(len(task.subset.columns) for task in tasks)
+    return [
+        replace(task, calibrators=(*task.calibrators, *NETCAL_CLASSES)) if len(task.subset.columns) == least else task
+        for task in tasks
+    ]
 
 
 def _baselines(

@@ -47,6 +47,9 @@ class LooOptions:
         Keep P of every chain that was run.
     unit : {'dataset', 'family'}, default='dataset'
         Whether siblings of the held-out dataset may be trained on.
+    netcal : bool, default=False
+        netcal's calibrators on the smallest number of voters, and netcal's calibration error of every chain, in the
+        table beside deep's. For recipe 'paper', which does not weigh.
     n_bins : int, default=8
         Of the calibration error.
     n_boot : int, default=10_000
@@ -69,6 +72,7 @@ class LooOptions:
     recipe: str | None = None
     tables: Sequence[str] = ()
     all_chains: bool = False
+    netcal: bool = False
     unit: HoldOutUnit = "dataset"
     n_bins: int = 8
     n_boot: int = 10_000

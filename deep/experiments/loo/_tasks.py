@@ -77,14 +77,13 @@ def _measure(position: int, task: ChainTask, target: TestCells, options: LooOpti
     """Run one task and measure its candidates on the held-out dataset."""
     started = time.process_time()
     attempt = task.run(target.patterns)
-    scored = [
-        (
-            candidate,
-            target.metrics(
-                candidate.p, n_bins=options.n_bins, n_boot=options.n_boot, random_state=options.random_state
-            ),
-        )
-        for candidate in attempt.candidates
-    ]
+    scored = [(candidate, _metrics(candidate, target, options)) for candidate in attempt.candidates]
     seconds = time.process_time() - started
     return position, LooOutcome(task.ensembler, task.recipe.name, scored, warning=attempt.reason, seconds=seconds)
+
+
+def _metrics(candidate: Candidate, target: TestCells, options: LooOptions) -> Row:
+    found = target.metrics(candidate.p, n_bins=options.n_bins, n_boot=options.n_boot, random_state=options.random_state)
+    if options.netcal and target.labeled:
+        found["ece_netcal"] = target.netcal_ece(candidate.p, n_bins=options.n_bins)
+    return found

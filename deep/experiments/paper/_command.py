@@ -23,6 +23,7 @@ def add_arguments(parser: CommandParser) -> None:
     add_options(parser, "votes", "scores", "ignore", "ensembler")
     dataset = "of Figure 4; default: aggrefact-xsum, else the first"
     parser.add_argument("--figure-dataset", metavar="NAME", help=dataset)
+    parser.add_argument("--no-netcal", action="store_true", help="leave out netcal's calibrators and ECE (Tables 4, 5)")
     add_options(parser, "max-failure-rate", "n-boot", "seed", "jobs")
     parser.add_argument("--out", type=Path, default=Path("runs/paper"), metavar="DIR", help="folder for the results")
 
@@ -41,6 +42,7 @@ def run(args: argparse.Namespace) -> int:
     example = figure_dataset(args.figure_dataset, votes)
     settings = LooOptions(
         tables=("paper",),
+        netcal=not args.no_netcal,
         ensemblers=tuple(dict.fromkeys(args.ensembler)) or None,
         n_boot=args.n_boot,
         random_state=args.seed,

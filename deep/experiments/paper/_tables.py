@@ -4,13 +4,16 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pandas as pd
 
+from deep.calibration import NETCAL_CLASSES
 from deep.datasets import published_baselines, published_points, published_table
 from deep.evaluate import Row, Run
 
 PUBLISHED, THIS_RUN = "published", "this run"
 
-CALIBRATORS = (None, "platt", "bbq", "histogram", "isotonic")
-"""Those of Table 5."""
+NETCAL_ECE = "this run, netcal's ECE"
+
+CALIBRATORS = (None, "platt", "bbq", "histogram", "isotonic", *NETCAL_CLASSES)
+"""Those of Table 5, and netcal's."""
 
 
 TABLES = {
@@ -35,7 +38,8 @@ def paper_tables(runs: Sequence[Run]) -> pd.DataFrame:
     -------
     DataFrame
         ``table, dataset, method, n_prompts, calibrator, metric, origin, value, low, high``: percent; `origin` is
-        'published' or 'this run'; `low` and `high` are a 95 % interval where there is one.
+        'published', 'this run', or 'this run, netcal's ECE' where netcal measured it; `low` and `high` are a 95 %
+        interval where there is one.
     """
     columns = ["table", "dataset", "method", "n_prompts", "calibrator", "metric", "origin", "value", "low", "high"]
     rows = [row for build in _BUILDERS for row in build(runs)]
@@ -65,7 +69,7 @@ def _paired(chosen: pd.DataFrame) -> Iterator[tuple[str, str]]:
     """Yield methods in the order of appearance, the published figures of each before our own."""
     there = set(zip(chosen["method"], chosen["origin"], strict=True))
     for method in pd.unique(chosen["method"]):
-        yield from ((method, origin) for origin in (PUBLISHED, THIS_RUN) if (method, origin) in there)
+        yield from ((method, origin) for origin in (PUBLISHED, THIS_RUN, NETCAL_ECE) if (method, origin) in there)
 
 
 def _words(values: "pd.Series[str]", name: str) -> "pd.Series[str]":
@@ -102,6 +106,8 @@ def _measured(table: str, run: Run, metric: str, keep: Callable[[Row], bool]) ->
         if row["recipe"] == "paper" and keep(row):
             more = {"n_prompts": row["n_prompts"], "calibrator": row["calibrator"], "metric": metric}
             yield _row(table, run["test"], row["ensembler"], THIS_RUN, row[metric], **more)
+            if metric == "ece" and "ece_netcal" in row:
+                yield _row(table, run["test"], row["ensembler"], NETCAL_ECE, row["ece_netcal"], **more)
 
 
 def ensemblers(runs: Sequence[Run]) -> Iterator[Row]:

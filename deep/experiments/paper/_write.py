@@ -10,7 +10,7 @@ from deep.console import SIMULATED
 from deep.datasets import published_source, resolve_dataset
 from deep.evaluate import CAPTION, markdown
 from deep.exceptions import InputError
-from deep.experiments.paper._tables import TABLES, THIS_RUN, side_by_side
+from deep.experiments.paper._tables import PUBLISHED, TABLES, side_by_side
 from deep.records import VoteMatrix
 
 EXAMPLE_DATASET = "aggrefact-xsum"
@@ -34,7 +34,7 @@ def check_labeled(votes: VoteMatrix) -> None:
 def write(folder: Path, figures: pd.DataFrame, drawn: dict[str, Figure], origin: str | list[str]) -> None:
     """Write one CSV of all figures, one Markdown text a table, and the drawings."""
     votes = origin if isinstance(origin, str) else ", ".join(origin)
-    figures.assign(votes=figures["origin"].map(lambda name: votes if name == THIS_RUN else "")).to_csv(
+    figures.assign(votes=figures["origin"].map(lambda name: "" if name == PUBLISHED else votes)).to_csv(
         folder / "figures.csv", index=False, lineterminator="\n"
     )
     for table, title in TABLES.items():

@@ -1,6 +1,6 @@
 """Calibrate a chain on scores of rows that its fits never saw, or as the paper does on those they did."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -9,12 +9,16 @@ import numpy.typing as npt
 from deep._checks import Floats, Labels
 from deep.base import BaseCalibrator
 from deep.calibration import ALL_CALIBRATORS
+from deep.exceptions import InputError
 from deep.model.chain._grid import GridResult, make_ensembler
 from deep.model.chain._recipe import Recipe
 from deep.model.chain._training import TrainingSet
 
 Calibrated = Iterator[tuple[str, Floats, Floats]]
 """Calibrator, inner probabilities (n_patterns, n_folds), and the target's calibrated scores."""
+
+Step = Callable[[str], tuple[Floats, Floats]]
+"""From a calibrator's name to the last two."""
 
 
 def calibrate(
@@ -24,34 +28,43 @@ def calibrate(
     calibrators: Sequence[str],
     recipe: Recipe,
     random_state: int,
+    faults: list[str] | None = None,
 ) -> Calibrated:
-    """Yield, for each calibrator, its inner probabilities and the target's scores, calibrated as the recipe says."""
+    """Yield, for each calibrator, its inner probabilities and the target's scores, calibrated as the recipe says.
+
+    A calibrator that cannot be fitted is noted in `faults` and left out; it raises where there is no such list.
+    """
     if recipe.calibrate_on == "training":
-        yield from _on_training_scores(found, training, scores, calibrators)
+        step = _on_training_scores(found, training, scores)
     else:
-        yield from _on_out_of_fold_scores(found, training, scores, calibrators, random_state)
+        step = _on_out_of_fold_scores(found, training, scores, random_state if calibrators else None)
+    for name in calibrators:
+        try:
+            yield name, *step(name)
+        except InputError as error:
+            if faults is None:
+                raise
+            faults.append(str(error))
 
 
-def _on_training_scores(
-    found: GridResult, training: TrainingSet, scores: Floats, calibrators: Sequence[str]
-) -> Calibrated:
-    """Calibrate on the rows that the ensembler was fitted on, as the paper does."""
+def _on_training_scores(found: GridResult, training: TrainingSet, scores: Floats) -> Step:
+    """Return the step that calibrates on the rows that the ensembler was fitted on, as the paper does."""
     X, y, w = training.table()
     seen = found.ensembler.predict_proba(X)[:, 1]
-    for name in calibrators:
-        yield name, found.oof, fit_calibrator(name, seen, y, w).transform(scores)
+    return lambda name: (found.oof, fit_calibrator(name, seen, y, w).transform(scores))
 
 
-def _on_out_of_fold_scores(
-    found: GridResult, training: TrainingSet, scores: Floats, calibrators: Sequence[str], random_state: int
-) -> Calibrated:
-    """Calibrate on scores of rows left out of the fit."""
+def _on_out_of_fold_scores(found: GridResult, training: TrainingSet, scores: Floats, random_state: int | None) -> Step:
+    """Return the step that calibrates on scores of rows left out of the fit; None: it is not going to be taken."""
     weights = training.weights()
-    pairs = _without_the_judged_fold(found, training, random_state) if calibrators else found.oof
+    pairs = found.oof if random_state is None else _without_the_judged_fold(found, training, random_state)
     everything = np.ones(len(training.fold_of), dtype=bool)
-    for name in calibrators:
+
+    def step(name: str) -> tuple[Floats, Floats]:
         fitted = fit_calibrator(name, *scored_rows(found.oof, training, weights, everything))
-        yield name, _cross_fitted(name, found.oof, pairs, training, weights), fitted.transform(scores)
+        return _cross_fitted(name, found.oof, pairs, training, weights), fitted.transform(scores)
+
+    return step
 
 
 def fit_calibrator(name: str, p: Floats, y: Labels, w: Floats) -> BaseCalibrator:

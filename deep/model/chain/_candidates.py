@@ -63,6 +63,7 @@ def fit_candidates(
     calibrators: Sequence[str],
     recipe: Recipe,
     random_state: int = 0,
+    faults: list[str] | None = None,
 ) -> list[Candidate]:
     """Search, fit and calibrate one ensembler on one subset of voters.
 
@@ -79,6 +80,8 @@ def fit_candidates(
         Keys of `CALIBRATORS`.
     recipe : Recipe
     random_state : int, default=0
+    faults : list of str, optional
+        Takes a sentence on each calibrator that cannot be fitted; without it such a one raises.
 
     Returns
     -------
@@ -89,7 +92,7 @@ def fit_candidates(
     found = grid_search(ensembler, chosen, criterion=recipe.criterion, random_state=random_state)
     patterns, row_pattern = distinct_patterns(np.ascontiguousarray(target[:, list(subset.columns)]))
     scores = found.ensembler.predict_proba(patterns)[:, 1]
-    calibrated = calibrate(found, chosen, scores, calibrators, recipe, random_state)
+    calibrated = calibrate(found, chosen, scores, calibrators, recipe, random_state, faults)
     weights = chosen.weights()
     candidates = []
     for calibrator, inner, p in [(None, found.oof, np.clip(scores, P_MIN, 1 - P_MIN)), *calibrated]:

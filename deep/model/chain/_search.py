@@ -7,6 +7,7 @@ from functools import partial
 from typing import Protocol, TypeVar
 
 from deep._checks import Votes
+from deep.calibration import NETCAL_CLASSES
 from deep.ensembles import ENSEMBLERS
 from deep.exceptions import InputError
 from deep.model.chain._candidates import Candidate, fit_candidates, task_seed
@@ -32,7 +33,7 @@ class MapLike(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ChainAttempt:
-    """The candidates of one task, or the reason why there are none.
+    """The candidates of one task, and the reason why there are none or some are missing.
 
     Parameters
     ----------
@@ -76,7 +77,7 @@ class ChainTask:
         size, least = len(self.subset.columns), ENSEMBLERS[self.ensembler].min_voters
         if size < least:
             return ChainAttempt([], f"{self.ensembler} needs at least {least} voters; left out at size {size}.")
-        started = time.process_time()
+        started, faults = time.process_time(), list[str]()
         try:
             candidates = fit_candidates(
                 self.ensembler,
@@ -86,11 +87,13 @@ class ChainTask:
                 calibrators=[name for name in self.calibrators if name != UNCALIBRATED],
                 recipe=self.recipe,
                 random_state=task_seed(self.ensembler, self.subset.columns, self.recipe.name, self.random_state),
+                faults=faults,
             )
         except InputError as error:
             return ChainAttempt([], f"{self.ensembler} was left out at size {size}: {error}")
         wanted = [candidate for candidate in candidates if (candidate.calibrator or UNCALIBRATED) in self.calibrators]
-        return ChainAttempt(wanted, seconds=time.process_time() - started)
+        reason = f"{self.ensembler} at size {size}: {' '.join(faults)}" if faults else None
+        return ChainAttempt(wanted, reason, seconds=time.process_time() - started)
 
 
 def distinct_sizes(sizes: Sequence[int | str], n_voters: int) -> list[int]:
@@ -132,6 +135,12 @@ def chain_tasks(
     selector : {'auto', 'exhaustive', 'mrmr', 'rfe'}, default='auto'
     random_state : int, default=0
     """
+    weighted = [name for name in calibrators if name in NETCAL_CLASSES and training.weighting != "uniform"]
+    if weighted:
+        raise InputError(
+            f"`calibrator` must be one of deep's own where rows are weighted. Got {weighted[0]!r} with weighting "
+            f"{training.weighting!r}: netcal takes no weights. Add `--weighting uniform` or `--recipe paper`."
+        )
     wanted = distinct_sizes(sizes, len(training.cells.voter_names))
     subsets = choose_subsets(training, wanted, selector=selector, criterion=recipe.subset_criterion)
     return [
