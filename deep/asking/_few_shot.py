@@ -1,12 +1,17 @@
 """Labeled examples for prompts to show, read from a file of examples or of votes."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from deep.datasets import read_examples, read_labels, read_texts, table_columns
+from deep.datasets import family_of, read_examples, read_labels, read_texts, table_columns
+from deep.exceptions import InputError
 from deep.prompt_pool import FewShot
 from deep.records import Example
+
+_PARAM = re.compile(r"^`\w+`")
+"""The parameter that an error of the readers names; a user of this one knows only `few_shot`."""
 
 
 def read_few_shot(path: str | Path, shots: int = 4, *, examples: str | Path | None = None) -> FewShot:
@@ -35,10 +40,15 @@ def read_few_shot(path: str | Path, shots: int = 4, *, examples: str | Path | No
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "old.csv")
     ...     _ = path.write_text("source,claim,label\nIt rained.,It was wet.,1\nAnn won.,Bob won.,0\n")
-    ...     read_few_shot(path, 2).choose(Example("It hailed.", "It was wet today.", "1", dataset="new"))[0].claim
-    'It was wet.'
+    ...     chosen = read_few_shot(path, 2).choose(Example("It hailed.", "Ice fell.", "1", dataset="new"))
+    >>> sorted(shot.claim for shot in chosen)
+    ['Bob won.', 'It was wet.']
     """
-    return FewShot(tuple(_of_votes(path, examples) if _is_table(Path(path)) else read_examples(path)), shots)
+    try:
+        known = tuple(_of_votes(path, examples) if _is_table(Path(path)) else read_examples(path))
+    except InputError as error:
+        raise InputError(_PARAM.sub("`few_shot`", str(error))) from None
+    return FewShot(known, shots, family_of)
 
 
 def _is_table(path: Path) -> bool:

@@ -1,6 +1,6 @@
 """Labeled examples that a prompt shows: which of them, for which example."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -24,6 +24,8 @@ class FewShot:
         as ``VERDICT:``, does not.
     shots : int, default=4
         How many are shown: an even number, half of them of each label.
+    family_of : callable, default=str
+        Returns the family of a dataset; nothing of the family that is asked about is shown.
 
     Raises
     ------
@@ -43,6 +45,7 @@ class FewShot:
 
     examples: Sequence[Example]
     shots: int = 4
+    family_of: Callable[[str], str] = str
 
     def __post_init__(self) -> None:
         if self.shots < 2 or self.shots % 2:
@@ -73,7 +76,7 @@ class FewShot:
         Parameters
         ----------
         example : Example
-            None of its own dataset is shown, nor one that shares its document, its source or its claim.
+            None of its own dataset or family is shown, nor one that shares its document, its source or its claim.
 
         Returns
         -------
@@ -103,8 +106,9 @@ class FewShot:
 
     def _apart(self, label: int, example: Example) -> Iterator[Example]:
         """Yield the examples of a label that have nothing in common with the one that is asked about."""
+        family, claim = self.family_of(str(example.dataset)), _folded(example.claim)
         for shot in self._ranked:
-            strange = shot.dataset != example.dataset and _folded(shot.claim) != _folded(example.claim)
+            strange = self.family_of(str(shot.dataset)) != family and _folded(shot.claim) != claim
             if shot.label == label and strange and not _same_document(shot, example):
                 yield shot
 

@@ -50,6 +50,12 @@ def test_nothing_of_the_dataset_the_document_or_the_claim_is_shown(example, data
     assert all(shot.document_id != example.document_id for shot in FewShot(tuple(KNOWN), 6).choose(by_id))
 
 
+def test_nothing_of_the_family_is_shown():
+    """Datasets of one benchmark are held out together."""
+    few = FewShot(tuple(KNOWN), 4, family_of=lambda name: {"beta": "alpha"}.get(name, name))
+    assert {shot.dataset for shot in few.choose(replace(NEW, dataset="beta"))} == {"gamma"}
+
+
 def test_the_labels_cannot_be_told_from_the_order():
     """Over many choices each place has both labels."""
     texts = [(f"Source {i}.", f"Claim {i}.") for i in range(200)]
