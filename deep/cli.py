@@ -33,7 +33,7 @@ COMMANDS = {
     "fit": ("deep.commands.fit", "learn from votes and whatever labels there are, and write the model file"),
     "label-next": ("deep.commands.label_next", "which items to label first, and the error to expect once they are"),
     "loo": ("deep.experiments.loo", "hold one dataset out; P(consistent) for each of its items, beside every baseline"),
-    "panel": ("deep.commands.panel", "does the panel earn its cost? the value of each judge, and which to drop"),
+    "panel": ("deep.commands.panel", "the card of each judge: against people, itself and the others; which to drop"),
     "paper": ("deep.experiments.paper", "the DEEP paper's tables and figures, its printed ones beside this run's"),
     "probe": ("deep.experiments.probe", "PROBE: build the benchmark, measure every step of a detector, training data"),
     "prompts": ("deep.commands.prompts", "list, show, render and check the prompts that judge"),

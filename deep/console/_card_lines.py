@@ -66,7 +66,8 @@ def _table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> 
 
 def _people(card: "PanelCard") -> Iterator[str]:
     documents = "no documents are named" if card.n_documents is None else f"{card.n_documents:,} documents"
-    yield f"{card.n:,} items of {len(card.datasets)} datasets ({documents}), {card.n_labeled:,} with a label"
+    datasets = f"{len(card.datasets)} dataset{'s' if len(card.datasets) > 1 else ''}"
+    yield f"{card.n:,} items of {datasets} ({documents}), {card.n_labeled:,} with a label"
     if len(card.people) > 1:
         yield f"The label is that of most of {len(card.people)} people; {card.n_tied:,} items are tied and left out."
         yield from (
@@ -141,6 +142,7 @@ def _panel(card: "PanelCard") -> Iterator[str]:
     yield ""
     if len(card.judges) > 1 and not math.isnan(card.effective_votes):
         yield f"{len(card.judges)} judges are worth {card.effective_votes:.1f} independent ones."
+        yield f"Most alike in their errors: {_alike(card)}."
     if card.cost_per_1000 is not None:
         bought = _number(card.effective_votes_a_dollar, ",.0f")
         yield f"The panel costs ${card.cost_per_1000:.4f} per 1,000 items; {bought} effective votes a dollar."
@@ -160,6 +162,17 @@ def _panel(card: "PanelCard") -> Iterator[str]:
         yield f"Whether the panel earns its cost cannot be measured. {card.worth_missing}"
     else:
         yield from _worth(card, card.worth)
+
+
+def _alike(card: "PanelCard") -> str:
+    """Return the pairs of judges whose errors are most correlated."""
+    values = [] if card.error_correlation is None else card.error_correlation.tolist()
+    pairs = [
+        (value, f"{printable(one.judge)} and {printable(other.judge)} ({value:.2f})")
+        for i, (one, row) in enumerate(zip(card.judges, values, strict=False))
+        for other, value in zip(card.judges[:i], row, strict=False)
+    ]
+    return ", ".join(said for _, said in sorted(pairs, key=lambda pair: -pair[0])[:WORST])
 
 
 def _per_dollar(card: "PanelCard") -> str:

@@ -69,28 +69,37 @@ def annotator_agreement(
 class _Interval:
     n_boot: int
     random_state: int
+    documents: npt.ArrayLike | None
 
     def measured(self, name: str, measure: Callable[[Ratings], float], ratings: Ratings) -> dict[str, object]:
         """Return one measure with its interval; NaN becomes None."""
         given = (ratings >= 0).sum(axis=1)
         # Only Krippendorff's alpha can use an item that some annotators left out.
         used = given > 1 if measure is krippendorff_alpha else given == ratings.shape[1]
-        low, high = agreement_interval(measure, ratings, n_boot=self.n_boot, random_state=self.random_state)
+        options = {"n_boot": self.n_boot, "random_state": self.random_state}
+        low, high = agreement_interval(measure, ratings, documents=self.documents, **options)
         values = {"value": measure(ratings), "low": low, "high": high}
         known = {key: None if np.isnan(value) else value for key, value in values.items()}
         return {"name": name, "items": int(used.sum()), **known}
 
 
 def agreement_measures(
-    ratings: Ratings, names: Sequence[str], *, n_boot: int = 2000, random_state: int = 0
+    ratings: Ratings,
+    names: Sequence[str],
+    *,
+    documents: npt.ArrayLike | None = None,
+    n_boot: int = 2000,
+    random_state: int = 0,
 ) -> list[dict[str, object]]:
-    """Measure how far raters agree, each measure with its 95 % interval over resampled items.
+    """Measure how far raters agree, each measure with its 95 % interval over resampled documents.
 
     Parameters
     ----------
     ratings : ndarray of int, shape (n_items, n_raters)
         1, 0, or -1 where a rater gave no label.
     names : sequence of str, length n_raters
+    documents : array-like of shape (n_items,), optional
+        Default: every item is a document of its own.
     n_boot : int, default=2000
     random_state : int, default=0
 
@@ -102,7 +111,7 @@ def agreement_measures(
     """
     if not len(ratings):
         return []
-    interval = _Interval(n_boot, random_state)
+    interval = _Interval(n_boot, random_state, documents)
     measures = [
         interval.measured(f"Cohen's kappa, {names[i]} and {names[j]}", cohen_kappa, ratings[:, [i, j]])
         for i, j in combinations(range(len(names)), 2)

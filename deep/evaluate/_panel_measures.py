@@ -140,8 +140,6 @@ def panel_card(
     cards = tuple(panel.card(column) for column in range(votes.shape[1]))
     cost = _total([card.others.cost_per_1000 for card in cards])
     effective = NOTHING if correlation is None else effective_number(correlation)
-    ratings = None if people is None or len(people.names) < 2 else people.ratings.astype(np.int64)
-    measures = [] if ratings is None else agreement_measures(ratings, people.names, n_boot=n_boot)  # type: ignore[union-attr]
     replaced = (labels >= 0) & (before >= 0) & (labels != before)
     return PanelCard(
         n=len(votes.votes),
@@ -152,7 +150,7 @@ def panel_card(
         n_replaced=int(replaced.sum()),
         n_unmatched=0 if people is None else people.n_unmatched,
         people=() if people is None else people.names,
-        people_agreement=tuple(measures),
+        people_agreement=_people_agree(people, votes.document_ids, n_boot, random_state),
         judges=cards,
         between=_between(votes),
         error_correlation=correlation,
@@ -246,6 +244,16 @@ class _Panel:
 def _documents(votes: VoteMatrix, people: PeopleLabels) -> npt.NDArray[np.object_] | None:
     """Return the documents of the votes, else those that people name."""
     return people.document_ids if votes.document_ids is None else votes.document_ids
+
+
+def _people_agree(
+    people: PeopleLabels | None, documents: npt.NDArray[np.object_] | None, n_boot: int, random_state: int
+) -> tuple[Row, ...]:
+    """Return how far several people agree; nothing of one."""
+    if people is None or len(people.names) < 2:
+        return ()
+    ratings, options = people.ratings.astype(np.int64), {"n_boot": n_boot, "random_state": random_state}
+    return tuple(agreement_measures(ratings, people.names, documents=documents, **options))
 
 
 def _errors(known: VoteMatrix) -> Floats | None:

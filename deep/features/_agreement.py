@@ -147,15 +147,22 @@ def krippendorff_alpha(ratings: npt.ArrayLike) -> float:
 
 
 def agreement_interval(
-    measure: Callable[[Ratings], float], ratings: npt.ArrayLike, *, n_boot: int = 2000, random_state: int = 0
+    measure: Callable[[Ratings], float],
+    ratings: npt.ArrayLike,
+    *,
+    documents: npt.ArrayLike | None = None,
+    n_boot: int = 2000,
+    random_state: int = 0,
 ) -> tuple[float, float]:
-    """Return the 95 % percentile interval of a measure of agreement, over resampled items.
+    """Return the 95 % percentile interval of a measure of agreement, over resampled documents.
 
     Parameters
     ----------
     measure : callable
         One of this module's.
     ratings : array-like of shape (n_items, n_raters)
+    documents : array-like of shape (n_items,), optional
+        Default: every item is a document of its own.
     n_boot : int, default=2000
         Resamples; those in which the measure is undefined are left out.
     random_state : int, default=0
@@ -173,7 +180,15 @@ def agreement_interval(
     """
     codes = _checked(ratings)
     draw = np.random.default_rng(random_state)
-    found = np.array([measure(codes[draw.integers(len(codes), size=len(codes))]) for _ in range(n_boot)])
+    names = np.arange(len(codes)) if documents is None else np.asarray(documents).astype(str)
+    document = np.unique(names, return_inverse=True)[1]
+    n = int(document.max()) + 1
+
+    def resampled() -> Ratings:
+        times = np.bincount(draw.integers(n, size=n), minlength=n)
+        return np.repeat(codes, times[document], axis=0)
+
+    found = np.array([measure(resampled()) for _ in range(n_boot)])
     found = found[~np.isnan(found)]
     if not len(found):
         return float("nan"), float("nan")

@@ -120,3 +120,14 @@ def test_cohen_is_for_two():
     """Three raters have no Cohen's kappa."""
     with pytest.raises(InputError, match=r"two columns\. Got 3"):
         cohen_kappa([[0, 1, 0]])
+
+
+def test_documents_are_resampled_whole():
+    """Items ten times over in the documents of the first say no more than the first; as items, they would seem to."""
+    ratings = np.random.default_rng(3).integers(0, 2, (60, 3))
+    once = agreement_interval(krippendorff_alpha, ratings, n_boot=1000)
+    copies, documents = np.repeat(ratings, 10, axis=0), np.repeat(np.arange(60), 10)
+    low, high = agreement_interval(krippendorff_alpha, copies, documents=documents, n_boot=1000)
+    assert high - low == pytest.approx(once[1] - once[0], rel=0.15)
+    naive = agreement_interval(krippendorff_alpha, copies, n_boot=1000)
+    assert naive[1] - naive[0] < 0.5 * (high - low)
