@@ -75,7 +75,9 @@ def _add_evaluate(parser: CommandParser) -> None:
         "of listed (direct prompting), tiered (the annotators' protocol), auto (the pipeline); default: the first two"
     )
     add("--judge", **{**SEVERAL, "default": ["listed", "tiered"], "metavar": "NAME"}, help=judges)
-    add("--samples", type=int, default=5, metavar="N", help="replies to each question of tiered and auto")
+    printed = "also the paper's own prompt, as `deep prompts import --paper cognibench` wrote it"
+    add("--prompt", **SEVERAL, metavar="FILE", help=printed)
+    add("--samples", type=int, default=5, metavar="N", help="replies to each question of tiered, auto and --prompt")
     add("--threshold", **SEVERAL, metavar="N", help="samples that must object; default: the majority")
     add("--level", choices=LEVELS, default="grounded", help="below it a cognitive statement is a hallucination")
     add("--no-tiers", action="store_true", help="tiered does not ask above the level; saves a quarter of its calls")
@@ -106,6 +108,8 @@ def _add_label(parser: CommandParser) -> None:
     data = "a folder of the published layout, or a file of examples"
     add("--data", required=True, metavar="DIR|cognibench|FILE", help=data)
     add("--judge", choices=("auto", "tiered"), default="auto", help="the pipeline, or the annotators' protocol")
+    printed = "the paper's own prompt in place of a judge, as `deep prompts import` wrote it"
+    add("--prompt", metavar="FILE", help=printed)
     add("--samples", type=int, default=5, metavar="N", help="replies to each question")
     add("--threshold", type=int, metavar="N", help="samples that must object; default: the majority")
     add("--level", choices=LEVELS, default="grounded", help="of the shares that are shown; all tiers are written")

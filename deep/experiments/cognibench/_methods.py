@@ -3,12 +3,14 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING
 
 from deep.experiments.cognibench._metric import Found
 from deep.experiments.cognibench._turns import LabeledTurn
 from deep.judge import Program
 from deep.prompt_pool import AutoLabelJudge, Contrast, ListJudge, SentenceVerdict, TieredJudge, TurnReading
+from deep.prompt_pool.printed import PrintedTagJudge, load_tag_judge
 from deep.records import Example
 
 if TYPE_CHECKING:
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from deep.features.encoders import EncoderJudge
 
 
-Judge = AutoLabelJudge | ListJudge | TieredJudge
+Judge = AutoLabelJudge | ListJudge | PrintedTagJudge | TieredJudge
 
 JUDGES = ("listed", "tiered", "auto")
 """Direct prompting, the annotators' protocol, and the automatic pipeline."""
@@ -33,7 +35,7 @@ class Method:
 
     Parameters
     ----------
-    group : {'constant', 'NLI', 'spans', 'direct', 'tiered', 'auto'}
+    group : {'constant', 'NLI', 'spans', 'direct', 'tiered', 'auto', 'printed prompt'}
     name : str
         As a table's row calls it.
     model : str
@@ -119,6 +121,7 @@ def asked_judges(
     contrasts: tuple[Contrast, ...] | None,
     tiers: bool,
     ablation: bool,
+    prompts: Sequence[str] = (),
 ) -> list[AskedJudge]:
     """Return every judge of a run, each once."""
     staged: dict[str, Callable[..., Judge]] = {
@@ -137,6 +140,10 @@ def asked_judges(
                 name = "- Sampling" if group == "tiered" else f"- Sampling, {group}"
                 alone = f"{group.capitalize()}, one sample"
                 asked.append(AskedJudge(staged[group](samples=1), model, group, alone, name))
+        for path, threshold in product(prompts, thresholds):
+            printed = load_tag_judge(path, samples=samples, threshold=threshold)
+            name = f"{printed.printed.id} (threshold = {threshold})"
+            asked.append(AskedJudge(printed, model, "printed prompt", name, name))
         if ablation:
             listed = ListJudge(samples=samples, threshold=thresholds[0])
             asked.append(AskedJudge(listed, model, "direct", f"Direct prompting, {samples} samples", "- CFP"))
@@ -186,7 +193,7 @@ def _method(asked: AskedJudge, turns: Sequence[LabeledTurn], readings: Sequence[
     verdicts = [reading.sentences for reading in readings]
     found = [[_found(sentence) for sentence in sentences] for sentences in verdicts]
     unaligned = [f"{turn.turn_id}, {text}" for turn, r in zip(turns, readings, strict=True) for text in r.unaligned]
-    shown = None if asked.group == "direct" else verdicts
+    shown = verdicts if asked.group in ("auto", "tiered") else None
     return Method(asked.group, asked.name, asked.model, found, shown, tuple(unaligned), asked.ablation)
 
 

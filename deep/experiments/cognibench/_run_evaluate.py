@@ -67,6 +67,7 @@ def _asked(args: argparse.Namespace) -> list[AskedJudge]:
         contrasts=None if args.examples is None else load_contrasts(args.examples),
         tiers=not args.no_tiers,
         ablation=args.ablation,
+        prompts=args.prompt,
     )
 
 

@@ -22,7 +22,10 @@ from deep.experiments.cognibench._split import turns_of_split
 from deep.experiments.cognibench._turns import read_dialogues, read_turns
 from deep.judge import Program
 from deep.prompt_pool import AutoLabelJudge, TieredJudge, TurnReading, load_contrasts
+from deep.prompt_pool.printed import PrintedTagJudge, load_tag_judge
 from deep.report import report_line, reported_folder
+
+LabelingJudge = AutoLabelJudge | PrintedTagJudge | TieredJudge
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +33,7 @@ class LabelingRun:
     """The turns to label, the judge, and the types of sentences that are known to it beforehand."""
 
     turns: Sequence[AutoTurn]
-    judge: AutoLabelJudge | TieredJudge
+    judge: LabelingJudge
     kinds: Sequence[Sequence[str]] | None
 
     def programs(self, llm: str) -> Iterator[Entry]:
@@ -52,17 +55,24 @@ def label(args: argparse.Namespace) -> int:
     if others:
         raise InputError(f"`llm` must be one LLM. Got {others[0]!r} too. Run once for each.")
     check_least(args, samples=1)
-    contrasts = None if args.examples is None else load_contrasts(args.examples)
-    maker = AutoLabelJudge if args.judge == "auto" else TieredJudge
-    judge = maker(samples=args.samples, threshold=args.threshold, contrasts=contrasts)
+    judge = _judge(args)
     check_replaceable(args.out)
     turns = turns_of_split(_turns(args.data), args)
-    run = LabelingRun(turns, judge, _kinds(args, turns) if args.judge == "auto" else None)
+    run = LabelingRun(turns, judge, _kinds(args, turns) if isinstance(judge, AutoLabelJudge) else None)
     labeled = _ask(args, run, llm)
-    typed_by = "no classifier" if args.judge == "tiered" else "an LLM" if run.kinds is None else "a classifier"
+    typed_by = "a classifier" if run.kinds is not None else None if args.prompt else "an LLM"
     results = _write(args, labeled, {"judge": judge.voter(llm), "types_by": typed_by})
     print_result(results, [_text(results, args.out)], as_json=args.json)
     return ExitStatus.DONE
+
+
+def _judge(args: argparse.Namespace) -> LabelingJudge:
+    """Return the judge that the options name."""
+    if args.prompt is not None:
+        return load_tag_judge(args.prompt, samples=args.samples, threshold=args.threshold)
+    contrasts = None if args.examples is None else load_contrasts(args.examples)
+    maker = AutoLabelJudge if args.judge == "auto" else TieredJudge
+    return maker(samples=args.samples, threshold=args.threshold, contrasts=contrasts)
 
 
 def _turns(data: str) -> list[AutoTurn]:
@@ -158,5 +168,7 @@ def _text(results: JsonObject, out: Path) -> str:
     shares = results["shares"]
     lines = [build.TITLES[shares["table"]], "", *markdown(build.percentages(pd.DataFrame(shares["rows"]))), ""]
     lines.append(", ".join(f"{n:,} {verdict}" for verdict, n in results["sentences"].items()))
-    lines.append(f"{results['turns']:,} turns labeled by {results['judge']}, types by {results['types_by']}")
+    lines.append(
+        f"{results['turns']:,} turns labeled by {results['judge']}, types by {results['types_by'] or 'nobody'}"
+    )
     return "\n".join([*lines, f"labels.jsonl, table and figure: in {out}", report_line(out), ""])

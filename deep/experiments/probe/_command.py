@@ -40,6 +40,8 @@ examples:
   deep probe export-sft --data bench --out sft.jsonl
 """
 
+PRINTED = "the paper's own prompts, as `deep prompts import --paper probe` wrote them"
+
 
 run = run_subcommand
 
@@ -85,6 +87,7 @@ def _build_options(parser: CommandParser) -> None:
     add("--verifier", **{**SEVERAL, "metavar": "NAME"}, help=verifiers)
     share = "share of the verifiers that must pass evidence"
     add("--consensus", type=float, default=0.75, metavar="SHARE", help=share)
+    add("--prompt", **{**SEVERAL, "metavar": "FILE"}, help=PRINTED)
     attempts = "answers asked of a step before its sample is given up"
     add("--attempts", type=int, default=5, metavar="N", help=attempts)
     add("--evaluation-size", type=int, default=100, metavar="N", help="responses a task kept for evaluation")
@@ -102,6 +105,7 @@ def _eval_options(parser: CommandParser) -> None:
     add("--out", type=Path, required=True, metavar="DIR", help="a new folder, or an earlier evaluation")
     add("--votes", metavar="FILE", help="measure the voters of this vote file instead of asking anything")
     add("--stage", choices=STAGES, default="all", help="one step on gold input, or all on the model's own")
+    add("--prompt", **{**SEVERAL, "metavar": "FILE"}, help=PRINTED)
     add("--match", choices=MATCHES, default="semantic", help="when two claims are the same")
     add("--match-encoder", metavar="NAME", help="compares claims: a hub id or folder (default: the installed one)")
     add("--match-similarity", type=float, default=SIMILAR, metavar="COSINE", help="least of claims that say the same")

@@ -12,7 +12,7 @@ from deep._files import JsonObject
 from deep.experiments.probe._records import Article, Insertion, Sample
 from deep.judge import LLMReply, Program, Question
 from deep.prompt_pool import why_unusable
-from deep.prompt_pool.stepwise import SearchableText, Span, fence_code, fenced_messages, read_list
+from deep.prompt_pool.stepwise import SearchableText, Span, TextQuestion, fence_code, fenced_messages, read_list
 
 T = TypeVar("T")
 
@@ -58,7 +58,9 @@ def prompts() -> JsonObject:
 def _question(step: str, texts: Mapping[str, str], **words: str) -> Question:
     messages = fenced_messages(prompts()[step], texts, **words)
     schema = _FACTS_SCHEMA if step == "invent" else None
-    return Question(step=step, messages=messages, schema=schema, parameters=dict(PARAMETERS))
+    known = {**texts, **{name: words[name] for name in ("manner_of",) if name in words}}
+    known |= {"count": words["count"].partition(" ")[0]} if "count" in words else {}
+    return TextQuestion(step=step, messages=messages, schema=schema, parameters=dict(PARAMETERS), texts=known)
 
 
 def ask_again(
@@ -128,7 +130,7 @@ def _base(
         return (yield from _text("answer", {**texts, "question": asked}, attempts, log))
     if task == "summarization":
         return (yield from _text("summarize", texts, attempts, log))
-    return (yield from _text("restyle", texts, attempts, log, style=prompts()["styles"][style]))
+    return (yield from _text("restyle", texts, attempts, log, style=prompts()["styles"][style], manner_of=style))
 
 
 def _text(step: str, texts: Mapping[str, str], attempts: int, log: list[Rejected], **words: str) -> Program[str]:

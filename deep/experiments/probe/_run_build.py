@@ -16,13 +16,15 @@ from deep.exceptions import ExitStatus, InputError
 from deep.experiments.probe._articles import SPLITS, Dealt, deal_styles, deal_tasks, split_articles
 from deep.experiments.probe._ask import ask
 from deep.experiments.probe._build import BuildOptions, BuiltSample, build_sample
+from deep.experiments.probe._printed import BUILDER_STEPS, JUDGE_STEPS, in_print, read_printed
 from deep.experiments.probe._records import COMPLEXITIES, TASKS, Article, Sample, read_articles, write_samples
 from deep.experiments.probe._statistics import statistics
+from deep.prompt_pool.printed import PrintedSteps
 from deep.report import report_line, reported_folder
 
 
 def plan_programs(
-    articles: Sequence[Article], dealt: Dealt, recipe: BuildOptions, seed: int
+    articles: Sequence[Article], dealt: Dealt, recipe: BuildOptions, seed: int, printed: PrintedSteps | None = None
 ) -> Callable[[], Iterator[Entry]]:
     """Return a function that yields the program of every sample."""
     styles = deal_styles(articles, dealt, seed)
@@ -32,7 +34,7 @@ def plan_programs(
             for task, complexity in product(dealt[article.article_id], COMPLEXITIES):
                 identity = ProgramId("probe-build", f"probe-{task}", f"{article.article_id}/{complexity}")
                 program = build_sample(article, task, styles[article.article_id], complexity, recipe)
-                yield identity, recipe.writer, program
+                yield identity, recipe.writer, in_print(program, printed)
 
     return programs
 
@@ -45,7 +47,8 @@ def build(args: argparse.Namespace) -> int:
     recipe = read_roles(args)
     check_replaceable(args.out)
     dealt = deal_tasks(articles, [task for task in TASKS if task in args.tasks], args.articles_by, args.seed)
-    values = ask(args, plan_programs(articles, dealt, recipe, args.seed))
+    printed = read_printed(args.prompt, {**BUILDER_STEPS, **JUDGE_STEPS})
+    values = ask(args, plan_programs(articles, dealt, recipe, args.seed, printed))
     results = _write(args, articles, dealt, list(values.values()), recipe)
     print_result(results, [_text(results, args.out)], as_json=args.json)
     return ExitStatus.DONE
@@ -94,6 +97,7 @@ def _settings(args: argparse.Namespace, articles: Sequence[Article], dealt: Deal
         "articles_by": "task" if all(len(tasks) < 2 for tasks in dealt.values()) else "all",
         "articles_of": dict(sorted(served.items())),
         **{name: getattr(args, name) for name in ("evaluation_size", "evaluation_share", "seed")},
+        "prompts": args.prompt,
     }
 
 

@@ -17,6 +17,7 @@ from deep.experiments.probe._match_llm import equivalence_program
 from deep.experiments.probe._matcher import Matcher, choose_matcher
 from deep.experiments.probe._measures import Measure, measure
 from deep.experiments.probe._observe import Observed, direct_program, stage_program
+from deep.experiments.probe._printed import JUDGE_STEPS, in_print, read_printed
 from deep.experiments.probe._records import Sample, read_samples
 from deep.experiments.probe._report import TITLES, build_tables, write_report
 from deep.experiments.probe._run_votes import measure_votes
@@ -69,10 +70,12 @@ def _identity(step: str, llm: str, sample: Sample) -> ProgramId:
 
 
 def _observe(args: argparse.Namespace, samples: Sequence[Sample], llms: Sequence[str]) -> dict[str, list[Observed]]:
+    printed = read_printed(args.prompt, JUDGE_STEPS)
+
     def programs() -> Iterator[Entry]:
         for sample in samples:
             for llm in llms:
-                yield _identity(args.stage, llm, sample), llm, stage_program(args.stage, sample)
+                yield _identity(args.stage, llm, sample), llm, in_print(stage_program(args.stage, sample), printed)
                 if args.stage == "all":
                     yield _identity("direct", llm, sample), llm, direct_program(sample)
 
@@ -122,7 +125,7 @@ def _results(
 ) -> JsonObject:
     return {
         "schema_version": 1,
-        "settings": {"stage": args.stage, "match": args.match, "matched_by": matcher.name},
+        "settings": {"stage": args.stage, "match": args.match, "matched_by": matcher.name, "prompts": args.prompt},
         "samples": len(samples),
         "claims": sum(len(sample.claims) for sample in samples),
         "models": {model: [m.row() for m in measures] for model, measures in found.items()},

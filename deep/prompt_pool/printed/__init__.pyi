@@ -5,5 +5,8 @@ from ._import import import_prompts as import_prompts
 from ._import import write_prompts as write_prompts
 from ._report import import_lines as import_lines
 from ._report import import_results as import_results
+from ._reworded import reworded as reworded
 from ._steps import PrintedSteps as PrintedSteps
 from ._steps import load_steps as load_steps
+from ._tag_judge import PrintedTagJudge as PrintedTagJudge
+from ._tag_judge import load_tag_judge as load_tag_judge

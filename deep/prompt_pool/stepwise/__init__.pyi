@@ -13,6 +13,7 @@ from ._replies import read_verdict as read_verdict
 from ._replies import strings as strings
 from ._steps import Claim as Claim
 from ._steps import Excerpt as Excerpt
+from ._steps import TextQuestion as TextQuestion
 from ._steps import decompose as decompose
 from ._steps import decomposition_question as decomposition_question
 from ._steps import evaluate_evidence as evaluate_evidence

@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -79,6 +79,19 @@ class Excerpt:
     span: Span | None
 
 
+@dataclass(frozen=True, kw_only=True)
+class TextQuestion(Question):
+    """A question with the texts that it was made of, so that it can be asked in other words.
+
+    Parameters
+    ----------
+    texts : mapping of str to str
+        By the name of their placeholder; `manner_of` names the kind of a step that has several.
+    """
+
+    texts: Mapping[str, str] = field(default_factory=dict)
+
+
 def fence_code(first: str, *others: str) -> str:
     """Return the code of the tags around texts: 8 hexadecimal digits that stand in none of them."""
     return Material(first, "\n".join(others)).code
@@ -106,7 +119,8 @@ def fenced_messages(prompt: Mapping[str, Any], texts: Mapping[str, str], **words
 def _question(step: str, texts: Mapping[str, str], *, model: str | None = None) -> Question:
     prompt = prompts()[step]
     parameters = dict(prompt["parameters"]) | ({} if model is None else {"model": model})
-    return Question(step=step, messages=fenced_messages(prompt, texts), schema=SCHEMAS[step], parameters=parameters)
+    messages = fenced_messages(prompt, texts)
+    return TextQuestion(step=step, messages=messages, schema=SCHEMAS[step], parameters=parameters, texts=texts)
 
 
 def decomposition_question(response: str, *, model: str | None = None) -> Question:
