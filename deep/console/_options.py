@@ -21,6 +21,11 @@ MOST_JOBS = 8
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "votes": SEVERAL | {"metavar": "FILE", "help": "tables of votes (CSV, Parquet); default: simulated"},
     "scores": SEVERAL | {"metavar": "FILE", "help": "tables of encoder scores"},
+    "range": SEVERAL
+    | {
+        "metavar": "NAME=LOW:HIGH",
+        "help": "what a scorer can give, for its centre; those of the paper are known",
+    },
     "ignore": SEVERAL | {"metavar": "COLUMN", "help": "columns that are no voters"},
     "sizes": SEVERAL | {"metavar": "N", "default": ["3", "5", "9"], "help": "numbers of voters, or 'all'"},
     "selector": {"default": "auto", "choices": SELECTORS, "help": "how the voters are selected"},

@@ -1,6 +1,7 @@
 """The votes that a command learns from or measures on: the tables of `--votes` and `--scores`, or simulated votes."""
 
 import argparse
+from dataclasses import replace
 
 from deep import datasets
 from deep.exceptions import InputError
@@ -48,6 +49,10 @@ def read_votes_and_scores(args: argparse.Namespace) -> "tuple[VoteMatrix, datase
         if unknown:
             raise InputError(f"`ignore` must name columns of --votes or --scores. Got {unknown[0]!r}, and no --votes.")
     if not score_tables:
+        if vars(args).get("range"):
+            raise InputError("`range` must be given with --scores. Got it alone.")
         return votes, None
     scores = datasets.read_scores(score_tables, ignore=[name for name in args.ignore if name in in_scores])
-    return votes, datasets.join_scores(votes, scores)
+    given = datasets.parse_ranges(vars(args).get("range", []))
+    ranges = datasets.score_ranges(scores.score_names, scores.scores, given)
+    return votes, replace(datasets.join_scores(votes, scores), ranges=ranges)

@@ -46,6 +46,9 @@ from ._published_fect import PublishedScore as PublishedScore
 from ._published_fect import published_fect as published_fect
 from ._published_tables import PublishedFigure as PublishedFigure
 from ._published_tables import published_table as published_table
+from ._ranges import PUBLISHED_RANGES as PUBLISHED_RANGES
+from ._ranges import parse_ranges as parse_ranges
+from ._ranges import score_ranges as score_ranges
 from ._read_examples import read_examples as read_examples
 from ._reasons import Failures as Failures
 from ._reasons import check_failures as check_failures

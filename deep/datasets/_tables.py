@@ -1,7 +1,7 @@
 """Votes and scores from tidy wide tables: a row per item, a column per voter."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,6 +44,8 @@ class ScoreTable:
     document_ids : ndarray of str, shape (n_examples,), optional
     n_unmatched : int
         Rows left out by `join_scores` since the votes have no such item.
+    ranges : mapping of str to (float, float)
+        The lowest and highest score that a scorer can give, where that is known; see `score_ranges`.
     """
 
     scores: Floats
@@ -53,6 +55,7 @@ class ScoreTable:
     labels: Labels
     document_ids: Texts | None = None
     n_unmatched: int = 0
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -196,27 +196,33 @@ def optimal_thresholds(votes: VoteMatrix, scores: ScoreTable) -> dict[str, dict[
 
 
 def encoder_baselines(split: HoldOut, scores: ScoreTable | None) -> list[Baseline]:
-    """Return every encoder with its threshold from the test set, the centre of its range and the training sets."""
+    """Return every encoder with its threshold from the test set, the centre of its range and the training sets.
+
+    The range is the one that `scores` knows, else that of the training scores.
+    """
     if scores is None:
         return []
     weights = row_weights(split.train)
     found: list[Baseline] = []
     for column, name in enumerate(scores.score_names):
         train, test = scores.scores[split.train_rows, column], scores.scores[split.test_rows, column]
-        for origin, threshold in _thresholds(split, train, test, weights):
+        for origin, threshold in _thresholds(split, train, test, weights, scores.ranges.get(name)):
             decisions = ~(test < threshold)  # a missing score decides as a missing vote does
             found.append(Baseline(name, "encoder", decisions, origin, threshold))
     return found
 
 
-def _thresholds(split: HoldOut, train: Floats, test: Floats, weights: Floats) -> Iterator[tuple[str, float]]:
+def _thresholds(
+    split: HoldOut, train: Floats, test: Floats, weights: Floats, limits: tuple[float, float] | None
+) -> Iterator[tuple[str, float]]:
     labeled = split.test.labels >= 0
     if np.isnan(train).all() or np.isnan(test).all():
         return
     optimistic = best_threshold(test[labeled], split.test.labels[labeled], np.ones(int(labeled.sum())))
     if not np.isnan(optimistic):
         yield "test", optimistic
-    yield "center", float(np.nanmin(train) + np.nanmax(train)) / 2
+    low, high = limits or (float(np.nanmin(train)), float(np.nanmax(train)))
+    yield "center", (low + high) / 2
     realistic = best_threshold(train, split.train.labels, weights)
     if not np.isnan(realistic):
         yield "train", realistic

@@ -8,7 +8,7 @@ import pytest
 
 from deep.calibration import NETCAL_CLASSES
 from deep.datasets import published_points, published_table
-from deep.experiments.paper._tables import side_by_side
+from deep.experiments.paper._tables import methods, side_by_side
 from tests.deep_commands import paper as main
 
 CHEAP = ["--n-boot", "100", "--jobs", "1"]
@@ -120,6 +120,40 @@ def test_netcal_stands_beside(tmp_path):
     both = ours.pivot(index=["dataset", "calibrator"], columns="origin", values="value")
     assert (both["this run"] - both["this run, netcal's ECE"]).abs().max() < 1e-3
     assert "netcal-bbq" in (tmp_path / "out" / "table5.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("voter", "row"),
+    [
+        ("yes-no@0a1b2c3d/gpt-4o-mini", "ChatGPT-ZS (gpt-4o-mini)"),
+        ("yes-no-steps@0a1b2c3d/qwen/qwen3", "ChatGPT-COT (qwen/qwen3)"),
+        ("direct-assessment@0a1b2c3d/m", "ChatGPT-DA (m)"),
+        ("five-stars-doc-first@0a1b2c3d/m", "ChatGPT-Star (m, document first)"),
+        ("summary-binary@0a1b2c3d/m", "Tang2024-Summary (m)"),
+        ("deep-printed-luo@0a1b2c3d/m", "ChatGPT-ZS (m, the printed prompt)"),
+        ("deep-quotes@0a1b2c3d/m", None),
+        ("a", None),
+    ],
+)
+def test_own_votes_of_the_literature_pool_are_rows_of_table_3(voter, row):
+    """By prompt and LLM; other prompts are no rows of it."""
+    baseline = {"kind": "prompt", "name": voter, "balanced_accuracy": 0.7, "balanced_accuracy_ci": [0.6, 0.8]}
+    best = {**baseline, "kind": "other"}
+    run = {"test": "mine", "baselines": [baseline], "rows": [], "recommended_paper": best, "recommended": best}
+    ours = [found["method"] for found in methods([run]) if found["origin"] == "this run"]
+    assert ours[:-2] == ([] if row is None else [row])
+
+
+def test_the_centre_of_a_stated_range(tmp_path):
+    """QAFactEval reaches from 0 to 5 whatever was seen, and so may any scorer, by option."""
+    votes, scores = make_tables(tmp_path)
+    frame = pd.read_csv(scores).rename(columns={"enc1": "QAFactEval"})
+    frame.to_csv(scores, index=False)
+    words = ["--votes", str(votes), "--scores", str(scores), "--range", "enc2=-1:2", "--out", str(tmp_path / "out")]
+    assert main([*words, "--ensembler", "MajorityLabelVoter", "--no-netcal", *CHEAP]) == 0
+    runs = json.loads((tmp_path / "out" / "results.json").read_text(encoding="utf-8"))["runs"]
+    centres = {b["name"]: b["threshold"] for b in runs[0]["baselines"] if b["threshold_from"] == "center"}
+    assert centres == {"QAFactEval": 2.5, "enc2": 0.5}
 
 
 def test_unlabeled_votes_are_refused(tmp_path, capsys):

@@ -43,7 +43,7 @@ def add_arguments(parser: CommandParser) -> None:
     """Add the options."""
     add = parser.add_argument
     add("--test", required=True, metavar="NAME", help="dataset to hold out, an alias of it, or 'all'")
-    add_options(parser, "votes", "scores", "ignore", scores={"help": "tables of encoder scores, as baselines"})
+    add_options(parser, "votes", "scores", "range", "ignore", scores={"help": "tables of encoder scores, as baselines"})
     asked = parser.add_argument_group("what is recommended; default: what deep chooses")
     add_options(asked, *ASKED, **ASKED)
     asked.add_argument("--weighting", choices=("dataset-class", "dataset", "uniform"), help="what weighs the same")

@@ -20,7 +20,7 @@ from deep.exceptions import ExitStatus
 
 def add_arguments(parser: CommandParser) -> None:
     """Add the options."""
-    add_options(parser, "votes", "scores", "ignore", "ensembler")
+    add_options(parser, "votes", "scores", "range", "ignore", "ensembler")
     dataset = "of Figure 4; default: aggrefact-xsum, else the first"
     parser.add_argument("--figure-dataset", metavar="NAME", help=dataset)
     parser.add_argument("--no-netcal", action="store_true", help="leave out netcal's calibrators and ECE (Tables 4, 5)")

@@ -7,6 +7,7 @@ import pandas as pd
 from deep.calibration import NETCAL_CLASSES
 from deep.datasets import published_baselines, published_points, published_table
 from deep.evaluate import Row, Run
+from deep.judge import parse_voter
 
 PUBLISHED, THIS_RUN = "published", "this run"
 
@@ -15,6 +16,20 @@ NETCAL_ECE = "this run, netcal's ECE"
 CALIBRATORS = (None, "platt", "bbq", "histogram", "isotonic", *NETCAL_CLASSES)
 """Those of Table 5, and netcal's."""
 
+LLM_SOLUTIONS = {
+    "direct-assessment": "ChatGPT-DA",
+    "five-stars": "ChatGPT-Star",
+    "luo": "ChatGPT-ZS",
+    "luo-steps": "ChatGPT-COT",
+    "summary-binary": "Tang2024-Summary",
+    "wang-score": "ChatGPT-DA",
+    "wang-stars": "ChatGPT-Star",
+    "yes-no": "ChatGPT-ZS",
+    "yes-no-steps": "ChatGPT-COT",
+}
+"""Prompts of pool `literature`, and those of `deep prompts import` without their prefix, by their rows of Table 3."""
+
+DOCUMENT_FIRST, PRINTED = "-doc-first", "deep-printed-"
 
 TABLES = {
     "1": "Every prompt alone",
@@ -141,9 +156,22 @@ def _method(row: Row) -> str | None:
     """Return the name of a baseline of ours in Table 3; None for one that the table does not show."""
     if row["kind"] == "encoder":
         return str(row["name"]) if row["threshold_from"] == "train" else None
+    if row["kind"] == "prompt":
+        return _llm_solution(str(row["name"]))
     return {"best_prompt": "best prompt, chosen on training data", "majority": "majority of all prompts"}.get(
         row["kind"]
     )
+
+
+def _llm_solution(voter: str) -> str | None:
+    """Return the row of Table 3 that a voter fills: its solution, and the LLM that was asked."""
+    asked = parse_voter(voter)
+    solution = LLM_SOLUTIONS.get(asked.name.removesuffix(DOCUMENT_FIRST).removeprefix(PRINTED))
+    if solution is None:
+        return None
+    first = ", document first" if asked.name.endswith(DOCUMENT_FIRST) else ""
+    printed = ", the printed prompt" if asked.name.startswith(PRINTED) else ""
+    return f"{solution} ({asked.model or 'LLM not named'}{first}{printed})"
 
 
 def _interval(table: str, dataset: str, method: str, row: Row) -> Row:
