@@ -1,5 +1,6 @@
 """The places of passages in the texts of an example."""
 
+from functools import lru_cache
 from typing import Literal
 
 from deep.datasets import Place
@@ -19,7 +20,6 @@ class Places:
 
     def __init__(self, example: Example) -> None:
         self._texts: dict[Part, str] = {"claim": example.claim, "source": example.source}
-        self._searchable: dict[Part, SearchableText] = {}
 
     def in_source(self, text: str) -> Place | None:
         """Return the place of a passage, first of all in the source."""
@@ -33,7 +33,11 @@ class Places:
         start = self._texts[part].find(text)
         if start >= 0 and " " in text.strip():  # a whole chunk, as encoders give it: nothing needs folding
             return part, start, start + len(text)
-        if part not in self._searchable:
-            self._searchable[part] = SearchableText(self._texts[part])
-        span = self._searchable[part].find(text)
+        span = _searchable(self._texts[part]).find(text)
         return None if span is None else (part, *span)
+
+
+@lru_cache(maxsize=16)
+def _searchable(text: str) -> SearchableText:
+    """Return a text as it is searched; claims on one source follow each other."""
+    return SearchableText(text)

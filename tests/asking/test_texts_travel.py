@@ -12,8 +12,9 @@ from deep.datasets import file_metadata, passages_of, read_judgments, read_texts
 from deep.exceptions import InputError
 from deep.prompt_pool.stepwise import SearchableText
 from deep.records import Judgment
-from tests.asking.test_offline_votes import FakeJudge, examples  # noqa: F401  a fixture
+from tests.asking.test_offline_votes import ROWS, FakeJudge, examples  # noqa: F401  a fixture
 from tests.deep_commands import votes as main
+from tests.scripted_llm import ScriptedLLM
 
 CLAIMS = [
     ("Sales rose to 1,200 units in May. Staff stayed.", "Sales rose to 1,300 units."),
@@ -124,6 +125,22 @@ def test_evidence_of_an_encoder_is_in_the_source(tmp_path, examples, monkeypatch
     assert main([str(examples), "--encoder", "tiny", "--out", str(out), "--json"]) == 0
     detail = next(read_judgments(out, items=[("news", "1")]))
     assert [(p.where, p.start, p.end) for p in detail.passages] == [("source", 14, 33)]
+
+
+def test_a_quote_of_a_prompt_is_in_the_source(tmp_path, examples, monkeypatch):  # noqa: F811
+    """Whatever its case, quotes and white space; one that is in neither text has no place."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    said = 'It says "SALES rose  to 1,200" and "nothing else".\nVERDICT: SUPPORTED'
+    out = tmp_path / "v.parquet"
+    with ScriptedLLM(lambda _: said) as server:
+        words = ["--prompt", "deep-strict-steps", "--llm", "tiny", "--base-url", server.url, "--out", str(out)]
+        assert main([str(examples), *words, "--json"]) == 0
+    detail = next(read_judgments(out, items=[("news", "1")]))
+    assert detail.rationale == said.partition("\n")[0]
+    quoted, absent = detail.passages
+    assert ROWS[0][0][quoted.start : quoted.end] == "Sales rose to 1,200"
+    assert (quoted.where, absent.where, absent.text) == ("source", None, "nothing else")
+    assert detail.tokens > 0
 
 
 def test_text_that_no_file_can_hold(tmp_path, examples, monkeypatch):  # noqa: F811
