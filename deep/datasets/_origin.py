@@ -8,6 +8,7 @@ from deep._files import JsonObject
 from deep.datasets._details import file_metadata
 from deep.datasets._examples import ExampleFile, Examples
 from deep.datasets._read_examples import read_examples
+from deep.datasets._reasons import file_beside
 from deep.datasets.benchmarks import BenchmarkExamples, sha256_of
 from deep.exceptions import InputError
 from deep.records import Example
@@ -189,6 +190,9 @@ def _benchmark(record: JsonObject, notes: list[str]) -> Iterator[Examples]:
 
 
 def _record(path: str | Path) -> JsonObject | None:
-    """Return the record of its examples that a table of votes holds; None where it holds none."""
-    record = file_metadata(path).get("examples")
-    return record if isinstance(record, dict) and {"path", "benchmark"} & record.keys() else None
+    """Return the record of its examples that a table of votes holds, else the file of judgments beside it."""
+    for file in (path, file_beside(path, "judgments")):
+        record = file_metadata(file).get("examples")
+        if isinstance(record, dict) and {"path", "benchmark"} & record.keys():
+            return record
+    return None

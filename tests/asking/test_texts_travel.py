@@ -83,6 +83,15 @@ def test_examples_that_cannot_be_read_are_an_error_only_where_they_are_named(jud
         read_texts(judged, ITEMS, examples=tmp_path / "other.csv")
 
 
+def test_votes_as_csv_remember_by_the_judgments_beside_them(judged):
+    """A copy of the votes that another tool wrote has no metadata of its own."""
+    copy = judged.with_suffix(".csv")
+    pd.read_parquet(judged).to_csv(copy, index=False)
+    assert len(read_texts(copy, ITEMS).examples) == 2
+    judged.with_name("votes.judgments.parquet").unlink()
+    assert "does not say which examples" in read_texts(copy, ITEMS).notes[0]
+
+
 def test_a_benchmark_is_remembered_by_name(tmp_path, monkeypatch):
     """With the SHA-256 of its files; one that has changed is said."""
     home = tmp_path / "home"
