@@ -35,6 +35,16 @@ _PAIRS = (
     ("UNFAITHFUL", "FAITHFUL"),
     ("FALSE", "TRUE"),
     ("NO", "YES"),
+    ("MISLEADING", "ACCEPTABLE"),
+    ("UNPROVEN", "PROVEN"),
+    ("CORRECTION DUE", "PRINTED RIGHTLY"),
+    ("DISPUTED", "AGREED"),
+    ("MISMATCH", "MATCH"),
+    ("NEUTRAL", "ENTAILMENT"),
+    ("WRONG", "CORRECT"),
+    ("IMPROBABLE", "PROBABLE"),
+    ("FAULTY", "SOUND"),
+    ("CONTRADICTED", "COMPATIBLE"),
 )
 
 

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby, islice, product
+from itertools import chain, groupby, islice, product
 
 from deep._names import check_name
 from deep.asking._replay import Entry, ProgramId, RequestProgram, as_requests
@@ -137,8 +137,9 @@ class Plan:
         llms = dict.fromkeys(column.llm for _, column in self.prompts)
         for llm, first in product(llms, (True, False)):
             columns = [c for judge, c in self.prompts if c.llm == llm and judge.prompt.document_first is first]
-            for example, column in product(examples, columns):
-                yield from next(self.program(column, example))
+            asked = (q for e, column in product(examples, columns) for q in next(self.program(column, e)))
+            cut = first and any(judge.chunk is not None for judge, _ in self.prompts)
+            yield from _by_group(asked) if cut else asked
 
     def program(self, column: PlannedVoter, example: Example, *, tell: bool = False) -> RequestProgram[Judgment]:
         """Return the requests of one voter about one example, as a program that ends with a judgment."""
@@ -181,6 +182,14 @@ class Plan:
             "constrain": sorted({judge.constrain for judge in judges}),
             "voters": {column.name: column.metadata() for column in self.columns},
         }
+
+
+def _by_group(requests: Iterable[Request]) -> Iterator[Request]:
+    """Yield requests group by group: all questions about one window of a document, then those about the next."""
+    groups: dict[str | None, list[Request]] = {}
+    for request in requests:
+        groups.setdefault(request.group, []).append(request)
+    return chain.from_iterable(groups.values())
 
 
 def _unbroken(program: Program[Judgment], identity: ProgramId, tell: bool) -> Program[Judgment]:

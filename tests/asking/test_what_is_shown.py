@@ -2,17 +2,20 @@
 
 import csv
 import json
+from itertools import groupby
 from types import SimpleNamespace
 
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from deep.asking import Finder, Sampling, find_judges, planned_voters, read_few_shot
+from deep.asking import Finder, Plan, Sampling, find_judges, planned_voters, read_few_shot
 from deep.cli import main
 from deep.exceptions import InputError
 from deep.model import Voter
 from deep.prompt_pool import ChunkedJudge, Chunking, FewShot
+from deep.records import Example
+from tests.fault_server import FaultServer
 from tests.llm.calls import rows
 from tests.scripted_llm import Fault, ScriptedLLM
 
@@ -37,7 +40,7 @@ def claims(tmp_path):
             [
                 f"{dataset}{i}",
                 f"{dataset} {i}: {' '.join(SENTENCES if i == 0 else SENTENCES[i : i + 1])}",
-                f"Claim {i}.",
+                SENTENCES[i] if i % 2 else f"Bananas ripened in room {i}.",
                 i % 2,
                 dataset,
             ]
@@ -89,6 +92,17 @@ def test_windows_are_requests_and_the_rest_is_not_bought_again(ask, tmp_path):
     assert [voter.get("chunk") for voter in voters] == [None, "300:80"]
     items = {item for (item,) in rows(ask.ledger, "SELECT item FROM items")}
     assert {"news0", "news0#window 1", "wiki0#window 3"} <= items
+
+
+def test_windows_come_one_after_another_for_a_prefix_cache():
+    """All prompts and claims about one window of a document, and then those about the next."""
+    source = " ".join(SENTENCES)
+    examples = [Example(source, claim, claim, dataset="d") for claim in ("One.", "Two.", "Three.")]
+    judges = find_judges(["literature-doc-first"], Sampling(chunk=Chunking(300, 80)))
+    plan = Plan(examples=examples, columns=planned_voters(judges, ["tiny"]), endpoint="local")
+    groups = [request.group for request in plan.requests()]
+    assert len(list(groupby(groups))) == len(set(groups)) == len(Chunking(300, 80).spans(source))
+    assert len(groups) == 3 * len(judges) * len(set(groups))
 
 
 @pytest.mark.parametrize(("seen", "expected"), [(True, 1), (False, None)])
@@ -178,6 +192,18 @@ def test_a_pool_with_a_place_for_examples_shows_them_there_alone(claims, tmp_pat
 def find_ids(pool):
     """Return the names of a pool's judges."""
     return [judge.name for judge in find_judges([pool])]
+
+
+def test_every_prompt_of_the_pool_is_answered(ask, tmp_path):
+    """By a server that reads what the prompts ask for, with examples and windows, each judge votes on everything."""
+    with FaultServer() as server:
+        shown = ["--few-shot", str(tmp_path / "claims.csv"), "--shots", "2", "--chunk", "300:80"]
+        status, _, summary = ask(server, "--pool", "diverse", *shown, "--no-repair")
+    table = pd.read_parquet(tmp_path / "votes.parquet").set_index("item_id")
+    votes = table[[name for name in table if "@" in name]]
+    assert (status, summary["failed"], votes.shape) == (0, 0, (8, 11))
+    assert not votes.isna().any(axis=None)
+    assert (votes.nunique() == 2).sum() >= 6
 
 
 def test_the_own_dataset_alone_is_refused_before_anything_is_asked(ask, tmp_path):
