@@ -17,14 +17,18 @@ from pathlib import Path
 
 from deep import report
 from deep.console import SCHEMA, SEVERAL, CommandParser, add_example_options, add_options, column_map, print_result
-from deep.exceptions import ExitStatus
+from deep.exceptions import ExitStatus, InputError
 
 
 def add_arguments(parser: CommandParser) -> None:
     """Add the options."""
     sources = "the folder of a run, or a model file, and tables of votes"
     parser.add_argument("sources", nargs="+", metavar="RUN|MODEL|VOTES", help=sources)
-    parser.add_argument("--labels", **SEVERAL, metavar="FILE", help="tables of labels: dataset, item_id, label")
+    labels = "people's labels, in place of those beside the votes, as `deep panel` takes them"
+    parser.add_argument("--labels", **SEVERAL, metavar="FILE", help=labels)
+    parser.add_argument("--people", **SEVERAL, metavar="COLUMN", help="the columns of the labels that are people")
+    grade = "grades of people from this one on mean consistent"
+    parser.add_argument("--consistent-from", type=float, metavar="GRADE", help=grade)
     examples = "a benchmark or a file of examples, in place of what the votes remember"
     parser.add_argument("--examples", metavar="FILE", help=examples)
     no_text = "leave out sources, claims, rationales and evidence"
@@ -38,8 +42,10 @@ def add_arguments(parser: CommandParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write and report."""
     out = args.out or report.standard_place(args.sources)
-    written = report.write_report(
-        args.sources, out, labels=args.labels, examples=args.examples, columns=column_map(args), texts=not args.no_text
-    )
+    if (args.people or args.consistent_from is not None) and not args.labels:
+        raise InputError("`labels` must be given with `people` and `consistent_from`. Got none.")
+    labels = report.LabelFiles(args.labels, args.people, args.consistent_from)
+    texts = {"examples": args.examples, "columns": column_map(args), "texts": not args.no_text}
+    written = report.write_report(args.sources, out, labels=labels, **texts)
     print_result(SCHEMA | {"report": str(written)}, [f"report: open {written}"], as_json=args.json)
     return ExitStatus.DONE

@@ -14,6 +14,7 @@ from ._canary import canary_report as canary_report
 from ._compare import compare as compare
 from ._contribution import PanelReport as PanelReport
 from ._contribution import PanelStep as PanelStep
+from ._contribution import judge_values as judge_values
 from ._contribution import panel_worth as panel_worth
 from ._drift import DriftReport as DriftReport
 from ._drift import drift_report as drift_report

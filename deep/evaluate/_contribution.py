@@ -89,11 +89,7 @@ def panel_worth(training: TrainingSet, *, step: Callable[[], None] = lambda: Non
     InputError
         There are fewer judges or folds.
     """
-    k = len(training.cells.voter_names)
-    if k < 2 or training.n_folds < 3:
-        raise InputError(
-            f"`training` must have at least 2 voters and 3 inner folds. Got {k} voters and {training.n_folds} folds."
-        )
+    k = _check_size(training)
     whole = _losses(training)
     steps = [_step(training, None, tuple(range(k)), whole, whole)]
     step()
@@ -110,6 +106,43 @@ def panel_worth(training: TrainingSet, *, step: Callable[[], None] = lambda: Non
         columns = tuple(c for c in columns if c != least)
         steps.append(_step(training, _name(training, least), columns, without[least], whole))
     return _report(training, steps, value)
+
+
+def judge_values(
+    training: TrainingSet, *, step: Callable[[], None] = lambda: None
+) -> dict[str, tuple[float, float, float]]:
+    """Return by judge how much log loss rises where it alone is dropped from the panel, and its 90 % interval.
+
+    Parameters
+    ----------
+    training : TrainingSet
+        Of at least two judges, with at least three inner folds.
+    step : callable, optional
+        Called after each of the k panels that are fitted.
+
+    Raises
+    ------
+    InputError
+        There are fewer judges or folds.
+    """
+    k = _check_size(training)
+    whole = _losses(training)
+    values = {}
+    for column in range(k):
+        without = _losses(training.select([c for c in range(k) if c != column]))
+        values[_name(training, column)] = mean_interval(without - whole, LEVEL)
+        step()
+    return values
+
+
+def _check_size(training: TrainingSet) -> int:
+    """Return the number of judges; raise where they, or the folds, are too few."""
+    k = len(training.cells.voter_names)
+    if k < 2 or training.n_folds < 3:
+        raise InputError(
+            f"`training` must have at least 2 voters and 3 inner folds. Got {k} voters and {training.n_folds} folds."
+        )
+    return k
 
 
 def _report(training: TrainingSet, steps: list[PanelStep], value: dict[str, tuple[float, float, float]]) -> PanelReport:

@@ -1,3 +1,4 @@
+from ._sources import LabelFiles as LabelFiles
 from ._write import REPORT as REPORT
 from ._write import report_line as report_line
 from ._write import reported_folder as reported_folder

@@ -9,10 +9,13 @@ import numpy.typing as npt
 
 from deep._checks import Floats, Mask
 from deep._files import JsonObject
-from deep.datasets import Failures
+from deep.datasets import Failures, PeopleLabels
 from deep.exceptions import InputError
 from deep.model import Model, PriorEstimate, fit
 from deep.records import ABSTAIN, VoteMatrix
+
+DECISION = "(decision of the run)"
+"""Stands for the voters of a run that kept no votes."""
 
 N_BINS = 8
 """Bins of the calibration error where no run says otherwise."""
@@ -77,6 +80,8 @@ class ReportMaterial:
         The votes are.
     tables : tuple of str
         Tables of votes, beside which texts and rationales are looked for.
+    people : PeopleLabels, optional
+        Those who gave the labels, where they lie apart from the votes.
     folder : Path, optional
         Of the run: its own tables and pictures are shown too.
     """
@@ -88,7 +93,13 @@ class ReportMaterial:
     failures: tuple[Failures, ...] = ()
     simulated: bool = False
     tables: tuple[str, ...] = ()
+    people: PeopleLabels | None = None
     folder: Path | None = None
+
+    @property
+    def is_own_decision(self) -> bool:
+        """Return whether the votes are the decisions of a run that kept none."""
+        return self.scored is not None and self.scored.votes.voter_names == (DECISION,)
 
     @property
     def n_bins(self) -> int:

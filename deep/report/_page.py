@@ -29,7 +29,7 @@ class DataTable:
     ----------
     caption : str
     rows : sequence of mapping of str to str
-        Cells by column; all rows have the columns of the first. The first cell of a row names it.
+        Cells by column; one that a row lacks is empty. The first cell of a row names it.
     folded : bool, default=False
         Shown on demand.
     """
@@ -40,13 +40,13 @@ class DataTable:
 
     @property
     def columns(self) -> list[str]:
-        """Return the names of the columns."""
-        return list(self.rows[0]) if self.rows else []
+        """Return the names of the columns of any row."""
+        return list(dict.fromkeys(name for row in self.rows for name in row))
 
     @property
     def numeric(self) -> frozenset[str]:
         """Return the columns of which every cell is a number, an interval or empty."""
-        return frozenset(name for name in self.columns if all(NUMBER.fullmatch(row[name]) for row in self.rows))
+        return frozenset(name for name in self.columns if all(NUMBER.fullmatch(row.get(name, "")) for row in self.rows))
 
 
 @dataclass(frozen=True)

@@ -1,124 +1,268 @@
-"""The chapter on the panel: each judge by itself, against labels and against the others."""
+"""The chapter on the panel: people among themselves, and each judge against people, itself and the others."""
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
+from math import isnan
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from deep.datasets import Failures
-from deep.evaluate import draw_error_correlation, panel_card
-from deep.features import analyze_votes, effective_votes, error_correlation
+from deep.datasets import read_usage
+from deep.evaluate import JudgeCard, PanelCard, draw_error_correlation, judge_values, panel_card
+from deep.exceptions import InputError
+from deep.model import RECIPES, training_set
 from deep.records import VoteMatrix
 from deep.report._material import ReportMaterial
 from deep.report._page import Chapter, DataTable, Picture, between, percent
 from deep.report._svg import inline_svg
 
-MOST_ADDED = 12
-"""Judges of which the report measures what each adds: the panels to fit grow with their square."""
+TITLE = "The panel"
+
+MOST_WHOLE = 12
+"""Judges of which the report also drops one after the other: the panels to fit grow with their square."""
 
 MOST_DRAWN = 40
+MOST_WORST = 5
+"""Disagreements of each judge in a table; the item browser has all."""
+
 LONGEST = 32
+N_BOOT = 500
+
+ADDED = "What each judge adds: the log loss of the panel without it, less that of the whole, over datasets left out"
+ERRORS = "Correlation of the judges' errors: 1 errs on the same items, 0 on unrelated ones"
+
+Parts = list[DataTable | Picture]
 
 
 def panel_chapter(material: ReportMaterial) -> Chapter:
     """Return the chapter."""
     scored = material.scored
-    if scored is not None and scored.votes.shape[1] > 1:
-        return Chapter("panel", "The panel", *_of_votes(scored.votes, material.failures))
+    if scored is not None and not material.is_own_decision:
+        return Chapter("panel", TITLE, *_of_card(_card(material, scored.votes), scored.votes))
     if material.runs:
-        return Chapter("panel", "The panel", *_of_run(material.runs[0]))
+        return Chapter("panel", TITLE, *_of_run(material.runs[0]))
     if material.model is not None:
         names = ", ".join(material.model.voter_names)
-        return Chapter("panel", "The panel", [f"Judges of the model: {names}. Give votes to see them at work."])
-    return Chapter("panel", "The panel", ["A panel has two judges or more; here is one."])
+        return Chapter("panel", TITLE, [f"Judges of the model: {names}. Give votes to see them at work."])
+    return Chapter("panel", TITLE, ["There are no votes of judges."])
 
 
-def _of_votes(votes: VoteMatrix, failures: Sequence[Failures]) -> tuple[list[str], list[DataTable | Picture]]:
-    labeled = votes.rows(votes.labels >= 0)
-    y = labeled.labels if len(np.unique(labeled.labels)) == 2 else None
-    matrix = labeled if y is not None else votes
-    analysis = analyze_votes(matrix.votes, y, voter_names=matrix.voter_names)
-    says = ["Rates weigh every item the same; TPR is the share of consistent items that a judge calls so."]
-    parts: list[DataTable | Picture] = [DataTable("Each judge", list(_judges(analysis)))]
-    if failures:
-        parts.append(DataTable("Missing votes by reason", list(_missing(failures))))
-    if y is None:
-        return [*says, "There are no labels of both kinds, so that no rates, errors or worth can be told."], parts
-    says.append(_worth(matrix.shape[1], effective_votes(matrix.votes, y)))
-    parts.append(_correlation(matrix.voter_names, error_correlation(matrix.votes, y).tolist()))
-    said, added = _added(matrix)
-    return [*says, said], [*parts, *added]
+def _card(material: ReportMaterial, votes: VoteMatrix) -> PanelCard:
+    usage = read_usage(material.tables, votes)
+    whole = votes.shape[1] <= MOST_WHOLE
+    return panel_card(
+        votes, material.people, failures=material.failures, usage=usage, limit=MOST_WORST, n_boot=N_BOOT, worth=whole
+    )
 
 
-def _of_run(run: dict[str, Any]) -> tuple[list[str], list[DataTable | Picture]]:
-    frame = pd.DataFrame(run["voters"]).set_index("name").astype(float)
+def _of_card(card: PanelCard, votes: VoteMatrix) -> tuple[list[str], Parts]:
+    says, parts = list(_people(card)), _tables(card)
+    if card.error_correlation is not None and len(card.judges) > 1:
+        says.append(_worth(len(card.judges), card.effective_votes))
+        parts.append(_correlation([each.judge for each in card.judges], card.error_correlation.tolist()))
+    said, added = _added(card, votes)
+    return [*says, *_cost(card), *said], [*parts, *added]
+
+
+def _people(card: PanelCard) -> Iterator[str]:
+    if len(card.people) > 1:
+        yield f"The label is that of most of {len(card.people)} people; {card.n_tied:,} items are tied and left out."
+    elif card.n_labeled:
+        yield f"{card.n_labeled:,} items have one label each: how far people agree among themselves cannot be told."
+    else:
+        yield "There are no labels: rates, errors and what each judge adds cannot be told."
+    if card.n_labeled:
+        by = "item" if card.n_documents is None else "document"
+        yield (
+            f"Intervals of rates are 95 %, clustered by {by}. TPR is the share of consistent items that a judge calls "
+            "consistent, TNR that of inconsistent ones that it calls so; leniency is how much more often than people "
+            "it says consistent. Kappa falls as the base rate nears 0 or 1, though a judge errs no more often."
+        )
+
+
+def _tables(card: PanelCard) -> Parts:
+    tables = [
+        DataTable("People among themselves", list(_agreement(card))),
+        DataTable("Each judge against people", [row for each in card.judges if (row := _against_people(each))]),
+        DataTable(
+            "Each judge against itself, and why it gave no vote", [_against_itself(each) for each in card.judges]
+        ),
+        DataTable("Each judge against the others", [_against_others(each) for each in card.judges]),
+        DataTable("Kappa of each judge with each person", list(_by_person(card)), folded=True),
+        DataTable("Disagreements of each judge with people, the worst first", list(_worst(card)), folded=True),
+        DataTable("Labels that most judges are against", list(_doubtful(card)), folded=True),
+    ]
+    return [table for table in tables if table.rows]
+
+
+def _agreement(card: PanelCard) -> Iterator[dict[str, str]]:
+    for row in card.people_agreement:
+        yield {
+            "measure": row["name"],
+            "items": f"{row['items']:,}",
+            "value": _number(row["value"]),
+            "95 % interval": _ends(row["low"], row["high"]),
+        }
+
+
+def _against_people(each: JudgeCard) -> dict[str, str]:
+    found = each.people
+    if found is None:
+        return {}
+    return {
+        "judge": each.judge,
+        "1 as 1": f"{found.true_positive:,}",
+        "1 as 0": f"{found.false_negative:,}",
+        "0 as 1": f"{found.false_positive:,}",
+        "0 as 0": f"{found.true_negative:,}",
+        "base rate, %": percent(found.base_rate),
+        "kappa": _number(found.kappa),
+        "kappa, 95 %": _ends(*found.kappa_ci),
+        "alpha": _number(found.alpha),
+        "TPR, %": _share(found.tpr),
+        "TPR, 95 %": _shares(found.tpr_ci),
+        "TNR, %": _share(found.tnr),
+        "TNR, 95 %": _shares(found.tnr_ci),
+        "balanced accuracy, %": _share(found.balanced_accuracy),
+        "leniency, points": f"{100 * found.leniency:+.1f}",
+    }
+
+
+def _against_itself(each: JudgeCard) -> dict[str, str]:
+    own = each.itself
+    return {
+        "judge": each.judge,
+        "coverage, %": _share(own.coverage),
+        "calls consistent, %": _share(own.polarity),
+        "fails, %": _share(own.failure_rate),
+        "no vote, by reason": ", ".join(f"{count:,} {reason}" for reason, count in own.reasons.items()) or "none",
+        "sampled twice": f"{own.n_sampled:,}",
+        "samples agree, %": _share(own.consistency),
+        "ties": f"{own.ties:,}",
+    }
+
+
+def _against_others(each: JudgeCard) -> dict[str, str]:
+    other = each.others
+    return {
+        "judge": each.judge,
+        "error correlation": _number(other.error_correlation),
+        "effective votes without it": _number(other.votes_without),
+        "a second sample adds": _number(other.second_sample),
+        "$ per 1,000": _number(other.cost_per_1000, 4),
+        "seconds per 1,000": _number(other.seconds_per_1000, 1),
+        "tokens per 1,000": _number(other.tokens_per_1000, 0),
+    }
+
+
+def _by_person(card: PanelCard) -> Iterator[dict[str, str]]:
+    for each in card.judges:
+        if each.by_person:
+            yield {"judge": each.judge, **{name: _number(kappa) for name, kappa in each.by_person.items()}}
+
+
+def _worst(card: PanelCard) -> Iterator[dict[str, str]]:
+    for each in card.judges:
+        for row in each.disagreements:
+            item = {"item": row["item_id"], "dataset": row["dataset"]}
+            votes = {"vote": str(row["vote"]), "label": str(row["label"]), "severity": _number(row["severity"])}
+            yield {"judge": each.judge, **item, **votes}
+
+
+def _doubtful(card: PanelCard) -> Iterator[dict[str, str]]:
+    for row in card.doubtful_labels:
+        against = f"{row['against']} of {row['votes']}"
+        yield {"item": row["item_id"], "dataset": row["dataset"], "label": str(row["label"]), "votes against": against}
+
+
+def _cost(card: PanelCard) -> Iterator[str]:
+    if card.cost_per_1000 is None:
+        yield "Costs are not known: no file of judgments with prices lies beside the votes."
+    else:
+        bought = _number(card.effective_votes_a_dollar, 0)
+        paid = f"; {bought} effective votes a dollar" if bought else ""
+        yield f"The panel costs ${card.cost_per_1000:.4f} for 1,000 items{paid}."
+    if card.drop_first is not None:
+        a_dollar = " a dollar" if card.cost_per_1000 else ""
+        yield f"Without {card.drop_first} the panel has more effective votes{a_dollar}."
+    if card.sample_twice is not None:
+        yield f"A second sample pays most of {card.sample_twice}."
+
+
+def _added(card: PanelCard, votes: VoteMatrix) -> tuple[list[str], Parts]:
+    """Return the worth of each judge and of the panel, in sentences and a table."""
+    if card.worth is None:
+        return _values_alone(card, votes)
+    found = card.worth
+    low, high = (f"{100 * end:+.1f}" for end in found.gain_ci)
+    gain = f"{100 * found.gain:+.1f} points (90 % interval {low} to {high})"
+    says = [f"The panel's balanced accuracy less that of its best judge, {found.best_judge}: {gain}."]
+    if found.one_judge:
+        says.append(f"For decisions alone one judge, {found.best_judge}, would do.")
+    rows = [row | {"verdict": "keep" if row["judge"] in found.keep else "drop"} for row in _values(found.value)]
+    return says, [DataTable(ADDED, rows)]
+
+
+def _values_alone(card: PanelCard, votes: VoteMatrix) -> tuple[list[str], Parts]:
+    """Return the worth of each judge, where dropping one after the other takes too long."""
+    if len(card.judges) <= MOST_WHOLE:
+        return [f"What each judge adds was not measured. {card.worth_missing}"], []
+    try:
+        training = training_set(votes.rows(votes.labels >= 0), RECIPES["deep"])
+        rows = list(_values(judge_values(training)))
+    except InputError as error:
+        return [f"What each judge adds was not measured: {error}"], []
+    return ["Which judges to keep: `deep panel` drops one after the other."], [DataTable(ADDED, rows)]
+
+
+def _values(value: dict[str, tuple[float, float, float]]) -> Iterator[dict[str, str]]:
+    for name, (rise, low, high) in sorted(value.items(), key=lambda item: -item[1][0]):
+        yield {"judge": name, "log loss without it": f"{rise:+.4f}", "90 % interval": f"{low:+.4f} to {high:+.4f}"}
+
+
+def _of_run(run: dict[str, Any]) -> tuple[list[str], Parts]:
+    """Return what a run says of its voters that kept no votes."""
     says = [f"On the rows that were trained on where {run['test']} was held out."]
     if run["effective_votes"] is not None:
-        says.append(_worth(len(frame), run["effective_votes"]))
-    parts = [DataTable("Each judge", list(_judges(frame))), _correlation(list(frame.index), run["error_correlation"])]
-    return says, parts
+        says.append(_worth(len(run["voters"]), run["effective_votes"]))
+    heads = {"coverage": "coverage, %", "polarity": "calls consistent, %", "tpr": "TPR, %", "tnr": "TNR, %"}
+    rows = [
+        {"judge": voter["name"], **{head: percent(voter.get(key)) for key, head in heads.items()}}
+        for voter in run["voters"]
+    ]
+    names = [voter["name"] for voter in run["voters"]]
+    return says, [DataTable("Each judge", rows), _correlation(names, run["error_correlation"])]
 
 
 def _worth(k: int, effective: float) -> str:
     return f"By the correlation of their errors, the {k} judges are worth {effective:.1f} independent ones."
 
 
-def _judges(analysis: pd.DataFrame) -> Iterator[dict[str, str]]:
-    heads = {"coverage": "coverage, %", "overlaps": "overlaps, %", "conflicts": "conflicts, %"}
-    heads |= {"polarity": "calls consistent, %", "accuracy": "accuracy, %", "tpr": "TPR, %", "tnr": "TNR, %"}
-    heads["balanced_accuracy"] = "balanced accuracy, %"
-    for name, row in analysis.iterrows():
-        shown = {head: "" if np.isnan(row[key]) else percent(row[key]) for key, head in heads.items() if key in row}
-        yield {"judge": str(name), **shown}
-
-
-def _missing(failures: Sequence[Failures]) -> Iterator[dict[str, str]]:
-    counts: dict[str, Counter[str]] = {}
-    for each in failures:
-        counts.setdefault(each.voter, Counter()).update(each.reasons)
-    reasons = sorted({reason for counted in counts.values() for reason in counted})
-    for voter, counted in counts.items():
-        yield {"judge": voter, **{reason: f"{counted[reason]:,}" for reason in reasons}}
-
-
 def _correlation(names: Sequence[str], values: Sequence[Sequence[float]]) -> DataTable | Picture:
-    caption = "Correlation of the judges' errors: 1 errs on the same items, 0 on unrelated ones"
-    rows = [
-        {
-            "judge": name,
-            **{f"{i}. {other}": f"{value:.2f}" for i, (other, value) in enumerate(zip(names, row, strict=True), 1)},
-        }
-        for name, row in zip(names, values, strict=True)
-    ]
-    table = DataTable(caption, rows, folded=True)
+    frame = pd.DataFrame(values, columns=[f"{i}. {name}" for i, name in enumerate(names, 1)]).map("{:.2f}".format)
+    frame.insert(0, "judge", list(names))
+    table = DataTable(
+        ERRORS, [{str(k): str(v) for k, v in row.items()} for row in frame.to_dict("records")], folded=True
+    )
     if len(names) > MOST_DRAWN:
         return table
     figure = draw_error_correlation([_short(name) for name in names], values)
-    return Picture(inline_svg(figure, "errors", caption), caption, [table])
+    return Picture(inline_svg(figure, "errors", ERRORS), ERRORS, [table])
 
 
-def _added(votes: VoteMatrix) -> tuple[str, list[DataTable]]:
-    """Return the worth of each judge, in a sentence and a table, where there are datasets and judges to measure it."""
-    if votes.shape[1] > MOST_ADDED:
-        return f"What each of more than {MOST_ADDED} judges adds takes longer: `deep panel` measures it.", []
-    card = panel_card(votes)
-    if card.worth is None:
-        return f"What each judge adds was not measured: {card.worth_missing}", []
-    found = card.worth
-    rows = [
-        {
-            "judge": name,
-            "log loss without it": f"{value:+.4f}",
-            "90 % interval": f"{low:+.4f} to {high:+.4f}",
-            "verdict": "keep" if name in found.keep else "drop",
-        }
-        for name, (value, low, high) in sorted(found.value.items(), key=lambda item: -item[1][0])
-    ]
-    gain = f"{100 * found.gain:+.1f} points (90 % interval {between(found.gain_ci)})"
-    said = f"The panel's balanced accuracy less that of its best judge, {found.best_judge}: {gain}."
-    return said, [DataTable("What each judge adds: the log loss of the panel without it, less that of the whole", rows)]
+def _number(value: float | None, digits: int = 2) -> str:
+    return "" if value is None or isnan(value) else f"{value:,.{digits}f}"
+
+
+def _ends(low: float | None, high: float | None) -> str:
+    return "" if low is None or high is None or isnan(low) or isnan(high) else f"{low:.2f} to {high:.2f}"
+
+
+def _share(value: float) -> str:
+    return "" if isnan(value) else percent(value)
+
+
+def _shares(ends: tuple[float, float]) -> str:
+    return "" if any(isnan(end) for end in ends) else between(ends)
 
 
 def _short(name: str) -> str:

@@ -2,48 +2,63 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from deep._files import MARKER, JsonObject, read_bytes
-from deep.datasets import join_labels, read_labels, read_reasons, read_votes
+from deep.datasets import PeopleLabels, read_people, read_reasons, read_votes
 from deep.evaluate import votes_for
 from deep.exceptions import InputError
 from deep.model import PriorEstimate, load
 from deep.records import ABSTAIN, VoteMatrix
-from deep.report._material import BY_MODEL, BY_RUN, ReportMaterial, ScoredVotes, score_by, score_by_votes
+from deep.report._material import BY_MODEL, BY_RUN, DECISION, ReportMaterial, ScoredVotes, score_by, score_by_votes
 
 if TYPE_CHECKING:
     import pandas as pd
 
 SIMULATED = "simulated"
 LARGEST_RESULTS = 1 << 30
-DECISION = "(decision of the run)"
-"""Stands for the voters of a run that kept no votes."""
-
 VOTES = "votes.parquet"
 """The votes on what a run held out, in its folder."""
 
 
-def read_material(sources: Sequence[str | Path], labels: Sequence[str] = ()) -> ReportMaterial:
+@dataclass(frozen=True)
+class LabelFiles:
+    """Tables of people's labels, read as :func:`deep.datasets.read_people` reads them.
+
+    Parameters
+    ----------
+    paths : sequence of str
+        In place of the labels beside the votes; none leaves these.
+    people : sequence of str
+        The columns that are people.
+    consistent_from : float, optional
+        The grade from which on a person says "consistent".
+    """
+
+    paths: Sequence[str] = ()
+    people: Sequence[str] = ()
+    consistent_from: float | None = None
+
+
+def read_material(sources: Sequence[str | Path], labels: LabelFiles | None = None) -> ReportMaterial:
     """Read what a report is made of.
 
     Parameters
     ----------
     sources : sequence of path
         At most one folder of a run or one model file; the others are tables of votes.
-    labels : sequence of str
-        Tables of labels, which add to those beside the votes.
+    labels : LabelFiles, optional
 
     Raises
     ------
     InputError
         There is nothing, or several runs or models, or a file cannot be used.
     """
-    paths = [Path(source) for source in sources]
+    paths, labels = [Path(source) for source in sources], labels or LabelFiles()
     runs = [path for path in paths if path.is_dir()]
     models = [path for path in paths if path.suffix.lower() == ".json" and not path.is_dir()]
     tables = [str(path) for path in paths if path not in runs and path not in models]
@@ -77,25 +92,32 @@ def read_results(folder: Path) -> JsonObject:
     return found
 
 
-def _labeled(votes: VoteMatrix, labels: Sequence[str]) -> VoteMatrix:
-    return join_labels(votes, read_labels(labels)) if labels else votes
+def _labeled(votes: VoteMatrix, labels: LabelFiles) -> tuple[VoteMatrix, PeopleLabels | None]:
+    """Return votes with the labels of most people in place of those beside them, and the people."""
+    if not labels.paths:
+        return votes, None
+    people = read_people(labels.paths, votes, people=labels.people, consistent_from=labels.consistent_from)
+    documents = votes.document_ids if people.document_ids is None else people.document_ids
+    return replace(votes, labels=people.labels, document_ids=documents), people
 
 
-def _of_votes(tables: Sequence[str], labels: Sequence[str]) -> ReportMaterial:
-    votes = _labeled(read_votes(tables), labels)
+def _of_votes(tables: Sequence[str], labels: LabelFiles) -> ReportMaterial:
+    votes, people = _labeled(read_votes(tables), labels)
     names = ", ".join(Path(table).name for table in tables)
     failures = tuple(read_reasons(tables, votes))
-    return ReportMaterial(f"Votes: {names}", scored=score_by_votes(votes), failures=failures, tables=tuple(tables))
+    return ReportMaterial(
+        f"Votes: {names}", scored=score_by_votes(votes), failures=failures, tables=tuple(tables), people=people
+    )
 
 
-def _of_model(path: Path, tables: Sequence[str], labels: Sequence[str]) -> ReportMaterial:
+def _of_model(path: Path, tables: Sequence[str], labels: LabelFiles) -> ReportMaterial:
     model = load(path)
     material = ReportMaterial(f"Model: {path.name}", model=model, simulated=_is_simulated(model.report))
     if not tables:
         return material
-    votes = _labeled(votes_for(model, tables), labels)
-    scored = score_by(model, votes, BY_MODEL)
-    return replace(material, scored=scored, failures=tuple(read_reasons(tables, votes)), tables=tuple(tables))
+    votes, people = _labeled(votes_for(model, tables), labels)
+    scored, failures = score_by(model, votes, BY_MODEL), tuple(read_reasons(tables, votes))
+    return replace(material, scored=scored, failures=failures, tables=tuple(tables), people=people)
 
 
 def _is_simulated(report: object) -> bool:
@@ -103,18 +125,21 @@ def _is_simulated(report: object) -> bool:
     return isinstance(provenance, dict) and provenance.get("votes") == SIMULATED
 
 
-def _of_run(folder: Path, tables: Sequence[str], labels: Sequence[str]) -> ReportMaterial:
+def _of_run(folder: Path, tables: Sequence[str], labels: LabelFiles) -> ReportMaterial:
     results = read_results(folder)
     runs = runs_of(results)
     title = f"Run: {folder.resolve().name}"
     if not runs:
         return ReportMaterial(title, simulated=results.get("simulated") is True, folder=folder)
-    simulated = results.get("votes") == SIMULATED
-    scores = folder / "scores.parquet"
-    scored = _scored_run(scores, _run_votes(folder, tables), runs, labels) if scores.is_file() else None
-    said = results.get("votes")
+    simulated, said = results.get("votes") == SIMULATED, results.get("votes")
     beside = tables or [path for path in (said if isinstance(said, list) else []) if Path(path).is_file()]
-    return ReportMaterial(title, tuple(runs), scored=scored, simulated=simulated, tables=tuple(beside), folder=folder)
+    material = ReportMaterial(title, tuple(runs), simulated=simulated, tables=tuple(beside), folder=folder)
+    scores = folder / "scores.parquet"
+    if not scores.is_file():
+        return material
+    scored, people = _scored_run(scores, _run_votes(folder, tables), runs, labels)
+    failures = tuple(read_reasons(beside, scored.votes))
+    return replace(material, scored=scored, people=people, failures=failures)
 
 
 def runs_of(results: JsonObject) -> list[JsonObject]:
@@ -129,12 +154,14 @@ def _run_votes(folder: Path, tables: Sequence[str]) -> VoteMatrix | None:
     return read_votes(list(given)) if given else None
 
 
-def _scored_run(path: Path, votes: VoteMatrix | None, runs: list[JsonObject], labels: Sequence[str]) -> ScoredVotes:
+def _scored_run(
+    path: Path, votes: VoteMatrix | None, runs: list[JsonObject], labels: LabelFiles
+) -> tuple[ScoredVotes, PeopleLabels | None]:
     import pandas as pd
 
     try:
         frame = pd.read_parquet(path)
-        matrix = _labeled(_votes_on(frame, votes), labels)
+        matrix, people = _labeled(_votes_on(frame, votes), labels)
         uniform = frame["p_uniform"].to_numpy(dtype=np.float64)
         names = {"p": "p_consistent", "low": "p_low", "high": "p_high", "before": "p_uncalibrated"}
         columns = {name: frame[column].to_numpy(dtype=np.float64) for name, column in names.items()}
@@ -143,7 +170,7 @@ def _scored_run(path: Path, votes: VoteMatrix | None, runs: list[JsonObject], la
             raise
         raise InputError(f"`RUN` must hold the scores that deep wrote. Got {error} in {str(path)!r}.") from None
     priors = {run["test"]: _prior_of(run["recommended"]) for run in runs if "prior" in run["recommended"]}
-    return ScoredVotes(matrix, **columns, decided=uniform >= 0.5, how=BY_RUN, priors=priors)
+    return ScoredVotes(matrix, **columns, decided=uniform >= 0.5, how=BY_RUN, priors=priors), people
 
 
 def _prior_of(recommended: JsonObject) -> PriorEstimate:

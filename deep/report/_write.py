@@ -14,7 +14,7 @@ from deep.report._page import Chapter, Page, write_page
 from deep.report._panel import panel_chapter
 from deep.report._prior import prior_chapter
 from deep.report._reliability import reliability_chapter
-from deep.report._sources import read_material
+from deep.report._sources import LabelFiles, read_material
 from deep.report._study import study_chapters
 from deep.report._texts import TextChoice, items_with_texts
 from deep.report._watch import watch_chapter
@@ -32,7 +32,7 @@ def write_report(
     sources: Sequence[str | Path],
     out: str | Path,
     *,
-    labels: Sequence[str] = (),
+    labels: LabelFiles | None = None,
     examples: str | Path | None = None,
     columns: Mapping[str, str] | None = None,
     texts: bool = True,
@@ -45,8 +45,8 @@ def write_report(
         The folder of a run, or a model file, or neither, and tables of votes.
     out : path
         Ends in .html.
-    labels : sequence of str, optional
-        Tables of labels, which add to those beside the votes.
+    labels : LabelFiles, optional
+        In place of the labels beside the votes; of several people that of most of them counts.
     examples : path, optional
         A benchmark or a file of examples, in place of what the tables of votes remember.
     columns : mapping of str to str, optional
