@@ -40,8 +40,8 @@ class DataTable:
 
     @property
     def columns(self) -> list[str]:
-        """Return the names of the columns of any row."""
-        return list(dict.fromkeys(name for row in self.rows for name in row))
+        """Return the names of the columns in which any row has something."""
+        return list(dict.fromkeys(name for row in self.rows for name, cell in row.items() if cell))
 
     @property
     def numeric(self) -> frozenset[str]:
