@@ -220,7 +220,7 @@ def _values(value: dict[str, tuple[float, float, float]]) -> Iterator[dict[str, 
 
 
 def _of_run(run: dict[str, Any]) -> tuple[list[str], Parts]:
-    """Return what a run says of its voters that kept no votes."""
+    """Return the voters of a run that kept no votes, as its results describe them."""
     says = [f"On the rows that were trained on where {run['test']} was held out."]
     if run["effective_votes"] is not None:
         says.append(_worth(len(run["voters"]), run["effective_votes"]))
