@@ -12,7 +12,7 @@ JOBS ?= 2
 CASES ?= 3000
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
-.PHONY: loo test test-slow test-all check fuzz bench mutants clean
+.PHONY: loo test test-slow test-all check fuzz bench mutants screenshots clean
 
 loo: $(VENV)/installed
 	$(BIN)/python -m deep.experiments.loo --test aggrefact
@@ -40,6 +40,9 @@ bench: $(VENV)/test-installed
 
 mutants: $(VENV)/mutation-installed
 	$(BIN)/python benchmarks/mutants.py --jobs $(JOBS)
+
+screenshots: $(VENV)/test-installed
+	$(BIN)/python benchmarks/screenshots.py
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
