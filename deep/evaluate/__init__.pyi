@@ -43,6 +43,7 @@ from ._holdout import HoldOut as HoldOut
 from ._holdout import HoldOutUnit as HoldOutUnit
 from ._holdout import UnlabeledTrainingError as UnlabeledTrainingError
 from ._holdout import hold_out as hold_out
+from ._intervals import clustered_balanced_accuracy as clustered_balanced_accuracy
 from ._intervals import clustered_kappa as clustered_kappa
 from ._intervals import clustered_share as clustered_share
 from ._intervals import mean_interval as mean_interval

@@ -117,16 +117,65 @@ def clustered_kappa(
     >>> clustered_kappa([1, 0] * 50, [1, 0] * 50, None, n_boot=100)
     (1.0, 1.0)
     """
+    tables = _drawn_tables(a, b, documents, n_boot, random_state)
+    return _percentiles(kappa_of_counts(tables), level)
+
+
+def clustered_balanced_accuracy(
+    y_true: npt.ArrayLike,
+    decision: npt.ArrayLike,
+    documents: npt.ArrayLike | None,
+    *,
+    level: float = 0.95,
+    n_boot: int = 2000,
+    random_state: int = 0,
+) -> tuple[float, float]:
+    """Return the percentile interval of balanced accuracy, over resampled documents.
+
+    Parameters
+    ----------
+    y_true, decision : array-like of shape (n_items,)
+        0 or 1.
+    documents : array-like of shape (n_items,), optional
+        Default: every item is a document of its own.
+    level, n_boot, random_state
+
+    Returns
+    -------
+    low, high : float
+        NaN where every resample lacks a class.
+
+    Examples
+    --------
+    >>> from deep.evaluate import clustered_balanced_accuracy
+    >>> clustered_balanced_accuracy([1, 0] * 50, [1, 0] * 50, [i // 10 for i in range(100)], n_boot=100)
+    (1.0, 1.0)
+    """
+    tables = _drawn_tables(y_true, decision, documents, n_boot, random_state).astype(np.float64)
+    of_class = tables.sum(axis=2)
+    right = np.divide(
+        np.diagonal(tables, axis1=1, axis2=2), of_class, out=np.full_like(of_class, np.nan), where=of_class > 0
+    )
+    return _percentiles(right.mean(axis=1), level)
+
+
+def _drawn_tables(
+    a: npt.ArrayLike, b: npt.ArrayLike, documents: npt.ArrayLike | None, n_boot: int, random_state: int
+) -> npt.NDArray[np.int64]:
+    """Return the counts of (a, b) in each resample of documents, shape (n_boot, 2, 2); none without items."""
     codes = 2 * np.asarray(a, dtype=np.intp) + np.asarray(b, dtype=np.intp)
     groups = Clusters.from_documents(documents, len(codes)).codes
     if not len(codes):
-        return float("nan"), float("nan")
+        return np.empty((0, 2, 2), dtype=np.int64)
     counts = np.bincount(groups * 4 + codes, minlength=4 * (groups.max() + 1)).reshape(-1, 4)
     distinct, times = np.unique(counts, axis=0, return_counts=True)
     drawn = np.random.default_rng(random_state).multinomial(times.sum(), times / times.sum(), size=n_boot)
-    kappas: Floats = kappa_of_counts((drawn @ distinct).reshape(-1, 2, 2))
-    kappas = kappas[~np.isnan(kappas)]
-    if not len(kappas):
+    return np.asarray(drawn @ distinct).reshape(-1, 2, 2)
+
+
+def _percentiles(values: Floats, level: float) -> tuple[float, float]:
+    known = values[~np.isnan(values)]
+    if not len(known):
         return float("nan"), float("nan")
-    low, high = np.quantile(kappas, [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.quantile(known, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)

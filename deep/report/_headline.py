@@ -47,6 +47,8 @@ def _rests_on(material: ReportMaterial) -> Iterator[str]:
         votes = material.scored.votes
         n, k, labels = len(votes.labels), votes.shape[1], int(material.scored.labeled.sum())
         sets = len(votes.dataset_names)
+        if votes.document_ids is not None and not material.runs and labels:
+            yield "Intervals on one dataset are bootstraps over its documents; a mean has Student's t over datasets."
         yield (
             f"{n:,} items of {sets} dataset{'s' * (sets > 1)}, votes of {k} judge{'s' * (k > 1)}, {labels:,} labels. "
             f"{material.scored.how}"

@@ -5,8 +5,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from deep._checks import Labels, Mask, Texts
 from deep._files import JsonObject
-from deep.evaluate import COLORS, IntervalRow, decision_metrics, draw_intervals, mean_interval, method_rows
+from deep.evaluate import (
+    COLORS,
+    IntervalRow,
+    clustered_balanced_accuracy,
+    decision_metrics,
+    draw_intervals,
+    mean_interval,
+    method_rows,
+)
 from deep.model import Model
 from deep.records import ABSTAIN
 from deep.report._material import ReportMaterial, ScoredVotes, dataset_rows, vote_share
@@ -103,8 +112,15 @@ def _of_items(scored: ScoredVotes, n_bins: int) -> list[MeasuredMethod]:
         for name, (decided, p, _) in decisions.items():
             given = scored.p if p is None else p
             row = decision_metrics(labels, given[rows], decided[rows], n_bins=n_bins, n_boot=N_BOOT, random_state=0)
+            if votes.document_ids is not None:
+                row["balanced_accuracy_ci"] = _by_document(labels, decided[rows], votes.document_ids[rows])
             found[name][dataset] = row if p is not None else _decision_alone(row)
     return [MeasuredMethod(name, decisions[name][2], by) for name, by in found.items() if by]
+
+
+def _by_document(labels: Labels, decided: Mask, documents: Texts) -> list[float]:
+    known = labels != ABSTAIN
+    return list(clustered_balanced_accuracy(labels[known], decided[known], documents[known], n_boot=N_BOOT))
 
 
 def _decision_alone(row: JsonObject) -> JsonObject:

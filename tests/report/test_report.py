@@ -5,6 +5,7 @@ import re
 from html.parser import HTMLParser
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from deep.cli import main
@@ -106,6 +107,71 @@ def test_every_source_has_every_chapter(tmp_path, capsys):
         assert capsys.readouterr().out == f"report: open {out}\n"
         assert chapters(out) == CHAPTERS
     assert len(items(out)["id"]) == len(rows.labels)
+
+
+def test_people_stand_in_place_of_labels(tmp_path):
+    """Their agreement comes first, the label is that of most of them, and ties are counted."""
+    rng = np.random.default_rng(1)
+    truth = np.arange(60) % 2
+    rows = [f"news,i{i},{y},{y if rng.random() < 0.8 else 1 - y}" for i, y in enumerate(truth)]
+    (tmp_path / "votes.csv").write_text("dataset,item_id,strict,lenient\n" + "\n".join(rows) + "\n")
+    people = [f"i{i},{1 + 4 * y},{1 + 4 * y},{1 + 4 * y if i else 5}" for i, y in enumerate(truth)]
+    (tmp_path / "grades.csv").write_text("item_id,ann,bob,eve\n" + "\n".join(people) + "\n")
+    out = tmp_path / "report.html"
+    words = ["--labels", str(tmp_path / "grades.csv"), "--people", "ann", "bob", "eve", "--consistent-from", "4"]
+    assert main(["report", str(tmp_path / "votes.csv"), *words, "--out", str(out)]) == 0
+    text = out.read_text(encoding="utf-8")
+    assert "The label is that of most of 3 people; 0 items are tied and left out." in text
+    assert items(out)["label"] == [int(truth[int(name[1:])]) for name in items(out)["id"]]
+    assert text.index("People among themselves") < text.index("Each judge against people")
+    assert main(["report", str(tmp_path / "votes.csv"), "--people", "ann", "--out", str(out)]) == 2
+
+
+def test_a_sample_is_said_to_be_one(tmp_path):
+    """The items on which judges disagree most, and likely label errors, are in it for certain."""
+    rng = np.random.default_rng(2)
+    n = 15_000
+    truth = rng.integers(0, 2, n)
+    votes = np.where(rng.random((n, 6)) < 0.95, truth[:, None], 1 - truth[:, None])
+    labels = truth.copy()
+    labels[:20] = 1 - labels[:20]
+    votes[:20] = truth[:20, None]
+    votes[20:40, :3] = 0
+    votes[20:40, 3:] = 1
+    frame = pd.DataFrame(votes, columns=[f"j{i}" for i in range(6)])
+    frame.insert(0, "label", labels)
+    frame.insert(0, "item_id", [f"i{i}" for i in range(n)])
+    frame.insert(0, "dataset", rng.choice(["a", "b"], n, p=[0.99, 0.01]))
+    frame.to_parquet(tmp_path / "votes.parquet", index=False)
+    out = write_report([tmp_path / "votes.parquet"], tmp_path / "report.html")
+    data = items(out)
+    assert "This page holds a SAMPLE: 12,000 of 15,000 items." in out.read_text(encoding="utf-8")
+    assert {f"i{i}" for i in range(40)} <= set(data["id"])
+    share = np.mean([data["datasets"][i] == "b" for i in data["dataset"]])
+    assert share == pytest.approx((frame["dataset"] == "b").mean(), abs=0.001)
+
+
+def test_texts_that_changed_are_not_shown(tmp_path, capsys):
+    """The page says so, and ids stand in place of them; --examples reads the file all the same."""
+    claims, votes, out = tmp_path / "claims.csv", tmp_path / "votes.parquet", tmp_path / "report.html"
+    rows = [f"Sales rose to {i}.,Sales rose to {i + i % 2}.,{1 - i % 2}" for i in range(12)]
+    claims.write_text("source,claim,label\n" + "\n".join(rows) + "\n")
+    assert main(["votes", str(claims), "--lexical", "numbers", "coverage", "--out", str(votes)]) == 0
+    write_report([votes], out)
+    data = items(out)
+    assert len(data["sources"]) == 12
+    marked = [
+        (i, p) for i, said in data["said"].items() for j in said.values() for p in j.get("passages", ()) if "where" in p
+    ]
+    assert marked
+    assert all(data[p["where"]][int(i)][p["start"] : p["end"]].strip() for i, p in marked if p["where"] == "claim")
+    claims.write_text(claims.read_text() + "More.,More.,1\n")
+    write_report([votes], out)
+    assert "has changed since it was judged" in out.read_text(encoding="utf-8")
+    assert "claim" not in items(out)
+    write_report([votes], out, examples=claims)
+    assert len(items(out)["claim"]) == 12
+    capsys.readouterr()
 
 
 @pytest.mark.parametrize(

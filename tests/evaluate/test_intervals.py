@@ -1,0 +1,39 @@
+"""Intervals over resampled documents."""
+
+import numpy as np
+import pytest
+
+from deep.calibration import balanced_accuracy, bootstrap_balanced_accuracy
+from deep.evaluate import clustered_balanced_accuracy
+
+
+@pytest.fixture
+def decided():
+    """Return labels and decisions that are right four times in five."""
+    rng = np.random.default_rng(3)
+    labels = rng.integers(0, 2, 200)
+    return labels, np.where(rng.random(200) < 0.8, labels, 1 - labels)
+
+
+def test_items_that_repeat_their_document_say_nothing_new(decided):
+    """Five copies of each item, in its document, leave the interval as it was; as documents they would narrow it."""
+    labels, decisions = decided
+    once = clustered_balanced_accuracy(labels, decisions, None)
+    copies = [np.repeat(values, 5) for values in (labels, decisions, np.arange(200))]
+    assert clustered_balanced_accuracy(*copies) == pytest.approx(once)
+    alone = clustered_balanced_accuracy(*copies[:2], None)
+    assert alone[1] - alone[0] < 0.6 * (once[1] - once[0])
+
+
+def test_items_alone_have_the_bootstrap_over_items(decided):
+    """Up to the draws."""
+    labels, decisions = decided
+    found = clustered_balanced_accuracy(labels, decisions, None, n_boot=20_000)
+    assert found == pytest.approx(bootstrap_balanced_accuracy(labels, decisions), abs=0.005)
+    assert found[0] < balanced_accuracy(labels, decisions) < found[1]
+
+
+def test_no_items_no_interval():
+    """Nor where one class is missing."""
+    assert np.isnan(clustered_balanced_accuracy([], [], None)).all()
+    assert np.isnan(clustered_balanced_accuracy([1, 1], [1, 0], None)).all()
