@@ -135,6 +135,9 @@ def test_labels_become_training_data(tmp_path, capsys):
     data, out = write_case(tmp_path / "data"), tmp_path / "sft.jsonl"
     with ScriptedLLM(script) as server:
         words = ["label", "--data", str(data), "--llm", "tiny", "--out", str(tmp_path / "labeled"), "--base-url"]
+        assert main([*words, server.url, "--dry-run"]) == 0
+        assert capsys.readouterr().out == "at most 22 calls for 2 turns. Nothing was sent\n"
+        assert server.count == 0
         assert main([*words, server.url]) == 0
         assert "2 turns labeled by auto:grounded@" in capsys.readouterr().out
         count = server.count

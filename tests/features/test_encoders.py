@@ -22,7 +22,7 @@ from deep.features.encoders import load_embedding, load_encoder
 from deep.features.encoders._chunks import chunk_spans, fitting_spans
 from deep.judge import Judge
 from deep.records import ABSTAIN, Example
-from tests.features.tiny_encoders import save_classifier, save_distilbert, save_tokenizer
+from tests.features.tiny_encoders import save_classifier, save_distilbert, save_embedding, save_tokenizer
 
 SOURCE = "The dam broke. Water ran to the town. Nobody was hurt. Roads are shut until noon."
 CLAIMS = [
@@ -57,6 +57,34 @@ def by_hand(folder, chunk, sentence):
     with torch.no_grad():
         logits = model(**tokenizer(chunk, sentence, return_tensors="pt")).logits[0]
     return float(torch.softmax(logits.double(), 0)[model.config.label2id["entailment"]])
+
+
+def test_contradiction_is_the_other_label_of_the_same_model(classifier, tmp_path):
+    """By hand from transformers alone; a model of two labels, or one that names none so, has no such judge."""
+    judge = load_encoder(classifier)
+    against = judge.contradiction()
+    tokenizer = AutoTokenizer.from_pretrained(classifier)
+    model = AutoModelForSequenceClassification.from_pretrained(classifier).eval()
+    with torch.no_grad():
+        logits = model(**tokenizer("The dam broke.", "Noon.", return_tensors="pt")).logits[0]
+    expected = torch.softmax(logits.double(), 0)
+    assert against.label(Example("The dam broke.", "Noon.", "1")).score == pytest.approx(float(expected[0]), abs=1e-6)
+    assert judge.label(Example("The dam broke.", "Noon.", "1")).score == pytest.approx(float(expected[2]), abs=1e-6)
+    assert against.version != judge.version
+    two = save_classifier(tmp_path / "two", labels=("unsupported", "supported"))
+    assert load_encoder(two).contradiction() is None
+    assert load_encoder(classifier, entailment_label="contradiction").contradiction() is None
+
+
+def test_texts_as_unit_vectors(tmp_path):
+    """A sentence has its own vector, a text of two the direction of their mean, one without words none at all."""
+    judge = load_embedding(save_embedding(tmp_path / "vectors"))
+    one, two, both, none = judge.embed(["The dam broke.", "Water ran.", "The dam broke. Water ran.", " "])
+    assert [np.linalg.norm(v) for v in (one, two, both, none)] == pytest.approx([1, 1, 1, 0])
+    assert both == pytest.approx((one + two) / np.linalg.norm(one + two))
+    assert judge.embed([]).shape == (0, 32)
+    likeness = judge.label(Example("Water ran.", "The dam broke.", "1")).score
+    assert float(one @ two) == pytest.approx(likeness, abs=1e-6)
 
 
 @pytest.mark.parametrize(("aggregation", "claim_aggregation"), [("max", "mean"), ("mean", "mean"), ("max", "min")])

@@ -118,6 +118,7 @@ def _add_label(parser: CommandParser) -> None:
     add("--examples", metavar="FILE", help="TOML of contrastive examples, in place of those that come with deep")
     add_split(parser, "all")
     add("--out", type=Path, required=True, metavar="DIR", help="a new folder, or an earlier run")
+    add("--dry-run", action="store_true", help="print the most calls it can take, and send nothing")
     add_options(parser, "json", json={"help": "print results.json and nothing else"})
     add_call_options(parser)
 

@@ -1,6 +1,7 @@
 """Labeling the sentences of dialogues, labeled or not, by a judge."""
 
 import argparse
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +24,7 @@ from deep.experiments.cognibench._turns import read_dialogues, read_turns
 from deep.judge import Program
 from deep.prompt_pool import AutoLabelJudge, TieredJudge, TurnReading, load_contrasts
 from deep.prompt_pool.printed import PrintedTagJudge, load_tag_judge
+from deep.records import Example
 from deep.report import report_line, reported_folder
 
 LabelingJudge = AutoLabelJudge | PrintedTagJudge | TieredJudge
@@ -58,6 +60,10 @@ def label(args: argparse.Namespace) -> int:
     judge = _judge(args)
     check_replaceable(args.out)
     turns = turns_of_split(_turns(args.data), args)
+    if args.dry_run:
+        calls = sum(judge.most_calls(Example(t.source, t.response, t.turn_id)) for t in turns)
+        sys.stdout.write(f"at most {calls:,} calls for {len(turns):,} turns. Nothing was sent\n")
+        return ExitStatus.DONE
     run = LabelingRun(turns, judge, _kinds(args, turns) if isinstance(judge, AutoLabelJudge) else None)
     labeled = _ask(args, run, llm)
     typed_by = "a classifier" if run.kinds is not None else None if args.prompt else "an LLM"
