@@ -24,6 +24,10 @@ COMMANDS = {
         "can a model be trusted here? by a few labels, or by votes alone; name what moved",
     ),
     "cognibench": ("deep.experiments.cognibench", "CogniBench: who finds hallucinated sentences; tables and figures"),
+    "compare": (
+        "deep.commands.compare",
+        "judges by stage: DEEP's sets, FECT, PROBE, CogniBench, from votes and models",
+    ),
     "data": ("deep.commands.data", "benchmarks and files of examples: list, describe, fetch, check, find leakage"),
     "estimate": ("deep.commands.estimate", "how many items of a dataset are consistent, from votes or with labels"),
     "explain": ("deep.commands.explain", "how much each vote adds to the probability that a model gives"),
