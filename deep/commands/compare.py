@@ -46,9 +46,7 @@ def run(args: argparse.Namespace) -> int:
     lines = [TITLE, "", *table.lines()]
     if args.out is not None:
         with reported_folder(args.out) as folder:
-            table.figures.to_csv(folder / "figures.csv", index=False, lineterminator="\n")
-            table.wide().to_csv(folder / "judges-by-stage.csv", lineterminator="\n")
-            (folder / "report.md").write_text("\n".join(lines), encoding="utf-8")
+            table.write(folder, TITLE)
             write_results(folder, results)
         lines += [f"written to {args.out}", report_line(args.out)]
     console.print_result(results, lines, as_json=args.json)

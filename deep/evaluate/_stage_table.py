@@ -44,6 +44,12 @@ class StageTable:
             yield from ("", "Not measured:", "", *(f"- {one.what}: {one.why}" for one in self.not_measured))
         yield ""
 
+    def write(self, folder: Path, title: str) -> None:
+        """Write the figures, the table and the report."""
+        self.figures.to_csv(folder / "figures.csv", index=False, lineterminator="\n")
+        self.wide().to_csv(folder / "judges-by-stage.csv", lineterminator="\n")
+        (folder / "report.md").write_text("\n".join([f"# {title}", "", *self.lines()]), encoding="utf-8")
+
     def as_dict(self) -> dict[str, object]:
         """Return figures and reasons as JSON values."""
         return {"figures": records(self.figures), "not_measured": [asdict(one) for one in self.not_measured]}
