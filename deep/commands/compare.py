@@ -19,7 +19,6 @@ from pathlib import Path
 from deep import console, evaluate
 from deep._files import check_replaceable, write_results
 from deep.exceptions import ExitStatus
-from deep.report import report_line, reported_folder
 
 TITLE = "Judges by stage, in %"
 
@@ -36,6 +35,7 @@ def add_arguments(parser: console.CommandParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Measure and report."""
     from deep.experiments.cognibench import verdicts_by_item
+    from deep.report import report_line, reported_folder
 
     console.check_least(args, n_boot=1, seed=0)
     if args.out is not None:
