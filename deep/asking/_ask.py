@@ -53,7 +53,7 @@ def ask(
     repair: bool = True,
     constrain: str = "schema",
     few_shot: FewShot | None = None,
-    chunk: Chunking | None = None,
+    chunk: Chunking | str | None = None,
     options: AskOptions | None = None,
     progress: ProgressCallback | None = None,
 ) -> VoteMatrix:
@@ -80,7 +80,8 @@ def ask(
     endpoint : str, optional
         Its name in the ledger, if its address may change.
     samples, temperature, max_tokens, soft, repair, constrain, few_shot, chunk
-        Of prompts that are named, `chunk` also of staged judges; see :class:`deep.prompt_pool.PromptJudge`.
+        Of prompts that are named, `chunk` (also ``"SIZE:OVERLAP"``) of staged judges as well; see
+        :class:`deep.prompt_pool.PromptJudge`.
     options : AskOptions, optional
         All further options, in place of `ledger`, `budget` and `base_url`.
     progress : callable, optional
@@ -114,7 +115,8 @@ def ask(
     """
     names: Iterable[str | Judge] = [judges] if isinstance(judges, str | Judge) else judges
     llms = [llm] if isinstance(llm, str) else list(llm)
-    sampling = Sampling(samples, temperature, max_tokens, soft, repair, constrain, few_shot, chunk)
+    windows = Chunking.parse(chunk) if isinstance(chunk, str) else chunk
+    sampling = Sampling(samples, temperature, max_tokens, soft, repair, constrain, few_shot, windows)
     columns = planned_voters(find_judges(names, sampling), llms)
     asks = any(column.judge.needs_llm for column in columns)
     if not columns:

@@ -44,6 +44,7 @@ def summary(
         "stopped": outcome.stopped,
         "answered_by_another": other_models(tally.other_models),
         "quirks": [asdict(quirk) for quirk in outcome.quirks],
+        "too_long": tally.too_long,
         "lines_passed_over": tally.lines_passed_over,
         "contradictions": tally.contradictions,
         "voters": voters,
@@ -64,6 +65,11 @@ def summary_text(values: dict[str, Any]) -> str:
         )
     lines.append(f"cost of this run: {money(values['cost'], values['unpriced'])}")
     lines += [*other_model_lines(values["answered_by_another"]), *quirk_lines(values["quirks"])]
+    if values["too_long"]:
+        lines.append(
+            f"{values['too_long']} requests do not fit into the context of their LLM; --chunk SIZE:OVERLAP cuts long "
+            "sources into windows"
+        )
     if values["lines_passed_over"]:
         lines.append(
             f"{values['lines_passed_over']} lines of batches were no result of a request, and were passed over"

@@ -305,7 +305,7 @@ class BatchRunner(Session):
         known = self.body_of(job.request) is not job.request.body
         again = not last and (self.terms.retry.retries(error) or (error.kind == "rejected" and known))
         state: RequestState = "queued" if again else "done" if error.kind == "refused" else "failed"
-        self.count_end(job.request.voter, state)
+        self.count_end(job.request.voter, state, error)
         return self.ledger.fail(job, error, state=state, quirks=quirks)
 
 

@@ -93,12 +93,12 @@ class Session:
             fields.append("response_format")
         return [quirk for name in fields for quirk in self.gate.ignored(request.endpoint, request.model, name)]
 
-    def count_end(self, voter: str, state: RequestState) -> None:
+    def count_end(self, voter: str, state: RequestState, error: CallError | None) -> None:
         """Count a request without an answer; a content filter has refused one that is done all the same."""
         if state == "done":
             self.tally.answer(voter, Judgment(vote=ABSTAIN, reason="refused"), 0.0)
         elif state != "queued":
-            self.tally.fail(voter)
+            self.tally.fail(voter, None if error is None else error.kind)
 
 
 @dataclass(eq=False)
@@ -131,7 +131,7 @@ class Caller(Session):
             if not self.gate.closed:
                 settled = await self._ask(job)
                 if settled.error is not None:
-                    self.count_end(job.request.voter, settled.state)
+                    self.count_end(job.request.voter, settled.state, settled.error)
                     if settled.state not in ("done", "queued"):
                         may_pass = self.terms.retry.retries(settled.error)
                         self._breaker.give_up(settled.error, may_pass=may_pass, at_once=self.terms.concurrency.current)

@@ -10,6 +10,9 @@ from deep.records import Judgment
 if TYPE_CHECKING:
     from deep.llm._schema import RequestRow
 
+TOO_LONG = "too_long"
+"""The class of failure of a request that does not fit into the context of its LLM."""
+
 
 class Tally:
     """Counts by voter, and what the run has cost.
@@ -35,6 +38,8 @@ class Tally:
         Answers of this run without one.
     other_models : Counter of (str, str)
         Answers of this run by a model of another name: the one asked and the one that answered.
+    too_long : int
+        Requests, of this run or found, that did not fit into the context of their LLM.
     lines_passed_over, contradictions : int
         Lines of batch files that are no result of a request, and requests with two results that contradict each other.
     """
@@ -45,7 +50,7 @@ class Tally:
         self.answered = self.failed = self.attempts = self.found = self.unpriced = 0
         self.cost = 0.0
         self.other_models: Counter[tuple[str, str]] = Counter()
-        self.lines_passed_over = self.contradictions = 0
+        self.too_long = self.lines_passed_over = self.contradictions = 0
         self._started = time.monotonic()
 
     @property
@@ -69,6 +74,7 @@ class Tally:
     def find(self, voter: str, row: "RequestRow") -> None:
         """Count a request that the ledger has settled already."""
         self.found += 1
+        self.too_long += row.get("failure") == TOO_LONG
         if row["state"] != "done":
             self._count(voter, "failed")
         else:
@@ -90,9 +96,10 @@ class Tally:
         """Count a judgment that was made of several answers, each counted already."""
         self._count(voter, judgment.reason)
 
-    def fail(self, voter: str) -> None:
-        """Count a request that was given up."""
+    def fail(self, voter: str, kind: str | None = None) -> None:
+        """Count a request that was given up, for the class of failure `kind`."""
         self.failed += 1
+        self.too_long += kind == TOO_LONG
         self._count(voter, "failed")
 
     def _count(self, voter: str, reason: str | None) -> None:

@@ -122,6 +122,24 @@ def test_a_failed_window_never_becomes_a_vote(ask, tmp_path, seen, expected):
     assert set(reasons["reason"]) <= {"failed"}
 
 
+def test_what_does_not_fit_is_said_with_the_way_out(ask, tmp_path, claims, capsys, monkeypatch):
+    """The summary counts it, in the run that failed and in the next one; with windows all are answered."""
+
+    def accept(body):
+        fits = len(body["messages"][-1]["content"]) < 1000
+        error = {"message": "maximum context length is 250 tokens", "code": "context_length_exceeded"}
+        return None if fits else (400, error)
+
+    with ScriptedLLM(support, accept=accept) as server:
+        for _ in range(2):
+            assert ask(server, "--prompt", "yes-no")[2]["too_long"] == 2
+        where = ["--llm", "tiny", "--base-url", server.url, "--ledger", str(ask.ledger)]
+        main([claims, *where, "--prompt", "yes-no", "--out", str(tmp_path / "v.parquet")], command="votes")
+        assert "2 requests do not fit into the context of their LLM; --chunk SIZE:OVERLAP" in capsys.readouterr().out
+        status, _, summary = ask(server, "--prompt", "yes-no", "--chunk", "300:80")
+    assert (status, summary["too_long"], ask.votes()["news0"]) == (0, 0, 1)
+
+
 def test_a_repair_turn_belongs_to_its_window(ask):
     """A window whose reply cannot be read is asked about once more, and no other one."""
 

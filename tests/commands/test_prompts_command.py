@@ -64,6 +64,32 @@ def test_show(capsys):
     assert re.search(r"^threshold_reason +four stars or more: ", shown, re.MULTILINE)
 
 
+def test_what_a_prompt_is_for(capsys):
+    """`list` has a table of strictness, rates and errors, for the prompts that say so; `show` has them as fields."""
+    assert main(["list", "--pool", "diverse"]) == 0
+    out = capsys.readouterr().out.partition("meant to err in their own way")[2]
+    for name in POOLS["diverse"]:
+        prompt = load_prompt(name)
+        row = (prompt.strictness, prompt.expected_tpr, prompt.expected_tnr, prompt.unshared_error)
+        assert re.search(rf"^{name} +{' +'.join(map(re.escape, row))}$", out, re.MULTILINE)
+    assert main(["list", "--pool", "deep-3"]) == 0
+    assert "meant to err" not in capsys.readouterr().out
+    assert main(["show", "diverse-clash"]) == 0
+    out = capsys.readouterr().out
+    for field, value in [("windows", "all"), ("strictness", "lenient"), ("expected_tpr", "higher")]:
+        assert re.search(rf"^{field} +{value}$", out, re.MULTILINE)
+
+
+def test_render_with_labeled_examples(capsys, texts, tmp_path):
+    """As they would be sent; the file's name is its dataset."""
+    old = tmp_path / "old.csv"
+    old.write_text("source,claim,label\nIt hailed.,Ice fell.,1\nAnn won.,Bob won.,0\n", encoding="utf-8")
+    assert main(["render", "yes-no", *texts, "--few-shot", str(old), "--shots", "2"]) == 0
+    out = capsys.readouterr().out
+    assert out.index("Ice fell.") < out.index("It rained all night.") > out.index("Bob won.")
+    assert {"case 1", "case 2"} == set(re.findall(r"case \d", out))
+
+
 def test_show_as_json(capsys):
     """The fields, the hash and the schema."""
     assert main(["show", "fect-3d-reasoned-json", "--json"]) == 0

@@ -118,6 +118,16 @@ def test_answers_are_read_as_the_prompt_tells_them(name, reply, vote):
     assert load_prompt(name).parse(reply, source=TEXTS[0], claim=TEXTS[1]).vote == vote
 
 
+@pytest.mark.parametrize("name", ["diverse-entailment", "diverse-odds-words", "diverse-terse"])
+def test_a_constrained_answer_may_be_any_that_the_prompt_tells(name):
+    """Not the first of each polarity alone; and each is read."""
+    prompt = load_prompt(name)
+    number = {"diverse-entailment": 3, "diverse-odds-words": 4, "diverse-terse": 2}[name]
+    schema, lines = (prompt.choice(*TEXTS, how).answers for how in ("schema", "vllm"))
+    assert len(schema) == len(lines) == len(prompt.told_labels) == number
+    assert {prompt.parse(answer, source=TEXTS[0], claim=TEXTS[1]).vote for answer in schema} == {0, 1}
+
+
 def test_parts_become_evidence():
     """The questions and their answers, the statements and the whole."""
     reply = '{"questions": ["Was it wet?"], "answers": ["yes"], "reasoning": "same", "verdict": "MATCH"}'
