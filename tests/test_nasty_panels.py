@@ -83,6 +83,15 @@ def test_fit_and_score(votes, tmp_path, capsys):
             check_scores(out)
 
 
+def test_panel_card(votes, capsys):
+    """The card of every judge is JSON with finite numbers; all but what each judge adds, which takes many fits."""
+    path, _ = votes
+    assert main(["panel", str(path), "--no-worth", "--n-boot", "5", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out, parse_constant=lambda text: pytest.fail(text))
+    assert all(math.isfinite(number) for number in numbers(found))
+    assert len(found["cards"]) == len(found["judges"])
+
+
 @pytest.mark.slow
 def test_transfer(votes, tmp_path, capsys):
     """The study of transfer gives finite numbers, or says why it cannot."""

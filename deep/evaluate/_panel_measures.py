@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice
 
 import numpy as np
@@ -210,10 +211,16 @@ class _Panel:
         )
 
     def _by_dataset(self, column: int) -> dict[str, AgainstPeople]:
-        names = self.votes.dataset_names
-        rows = {name: np.flatnonzero(self.votes.datasets == name) for name in names if len(names) > 1}
-        found = {name: self._against_people(column, at) for name, at in rows.items()}
-        return {name: each for name, each in found.items() if each is not None}
+        found = {name: self._against_people(column, at) for name, at in self.rows_of.items()}
+        return {name: each for name, each in found.items() if each is not None and len(found) > 1}
+
+    @cached_property
+    def rows_of(self) -> dict[str, Rows]:
+        """Return the rows of each dataset."""
+        names, codes = np.unique(self.votes.datasets.astype(str), return_inverse=True)
+        ends = np.cumsum(np.bincount(codes))[:-1]
+        parts = np.split(np.argsort(codes, kind="stable"), ends)
+        return {str(name): rows for name, rows in zip(names, parts, strict=True)}
 
     def _by_person(self, column: int) -> dict[str, float]:
         if self.people is None or len(self.people.names) < 2:
@@ -266,7 +273,8 @@ def _worth(known: VoteMatrix, random_state: int, progress: Progress) -> tuple[Pa
     k = known.shape[1]
     if k < 2:
         return None, "There is one judge."
-    both = [name for name in known.dataset_names if len(set(known.labels[known.datasets == name])) == 2]
+    labels = {(str(name), int(label)) for name, label in zip(known.datasets, known.labels, strict=True)}
+    both = [name for name in known.dataset_names if {(name, 0), (name, 1)} <= labels]
     if not both:
         return None, "No dataset has labels of 1 and of 0."
     if len(both) == 2:
