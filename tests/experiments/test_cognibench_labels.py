@@ -252,7 +252,8 @@ def spans_of(tmp_path, content, name="spans.jsonl"):
     """Return what a file of spans says of the two turns of the case."""
     turns = read_turns(str(write_case(tmp_path / "data")))
     (tmp_path / name).write_text(content, encoding="utf-8")
-    return read_spans(f"other={tmp_path / name}", turns)
+    (method,) = read_spans(f"other={tmp_path / name}", turns)
+    return method
 
 
 def test_spans_become_sentences(tmp_path):

@@ -38,7 +38,7 @@ def evaluate(args: argparse.Namespace) -> int:
         return _dry_run(turns, asked)
     check_replaceable(args.out)
     kinds = _kinds(args, turns, published)
-    spans = [read_spans(given, turns) for given in args.spans]
+    spans = [method for given in args.spans for method in read_spans(given, turns)]
     methods = [*constants(turns), *spans, *_encoders(args, turns), *_ask(args, turns, asked, kinds)]
     _write(args, turns, methods, None if kinds is None else accuracy_of(kinds, turns))
     return ExitStatus.DONE

@@ -7,18 +7,22 @@ from itertools import accumulate
 from pathlib import Path
 
 from deep._files import JsonObject
-from deep.datasets import ending_of, read_rows
+from deep.datasets import ending_of, file_beside, read_judgments, read_rows, read_votes
 from deep.exceptions import InputError
 from deep.experiments.cognibench._methods import Method
 from deep.experiments.cognibench._turns import LabeledTurn, letters_of
+from deep.records import ABSTAIN
 
 COLUMNS = ("turn_id", "item_id", "start", "end", "text", "spans")
+
+BAD = ("FAIL", "hallucinated", "invented", "misleading", "speculative", "unsupported")
+"""Verdicts of judges on the part of a response that they found wanting."""
 
 Span = tuple[int, int]
 
 
-def read_spans(given: str, turns: Sequence[LabeledTurn]) -> Method:
-    """Return the findings of another detector: a sentence is hallucinated where one of its spans touches it.
+def read_spans(given: str, turns: Sequence[LabeledTurn]) -> list[Method]:
+    """Return the findings of other detectors: a sentence is hallucinated where one of their spans touches it.
 
     Parameters
     ----------
@@ -26,7 +30,7 @@ def read_spans(given: str, turns: Sequence[LabeledTurn]) -> Method:
         ``NAME=FILE``, or a file that is named after itself. CSV, JSONL or Parquet, a span a row: `turn_id` (or
         `item_id`), and `start` and `end` in characters of the response, or its `text`; a row without either says
         that the turn was read and nothing found. In JSON Lines a row may have a list `spans` of such objects, of
-        pairs, or of texts.
+        pairs, or of texts. Or a table of votes on the turns: each voter whose evidence lies in the response.
     turns : sequence of LabeledTurn
         Those without a row are left open.
 
@@ -37,6 +41,8 @@ def read_spans(given: str, turns: Sequence[LabeledTurn]) -> Method:
     """
     name, _, place = given.rpartition("=")
     path = Path(place)
+    if file_beside(path, "judgments").exists():
+        return _voted(name, place, turns)
     responses = {turn.turn_id: turn.response for turn in turns}
     found: dict[str, list[Span]] = {}
     unaligned = []
@@ -55,7 +61,36 @@ def read_spans(given: str, turns: Sequence[LabeledTurn]) -> Method:
     if not found:
         raise InputError(f"`spans` must have rows of the turns that are measured. Got none in {place!r}.")
     judged = [_touched(turn, found.get(turn.turn_id)) for turn in turns]
-    return Method("spans", name or path.stem, "", judged, unaligned=tuple(unaligned))
+    return [Method("spans", name or path.stem, "", judged, unaligned=tuple(unaligned))]
+
+
+def _voted(name: str, place: str, turns: Sequence[LabeledTurn]) -> list[Method]:
+    """Return the findings of the voters that pointed at parts of a response; a turn without a vote is left open."""
+    votes = read_votes(place)
+    row_of = {item: row for row, item in enumerate(votes.example_ids)}
+    spans: dict[str, dict[str, list[Span]]] = {}
+    responses = {turn.turn_id: turn.response for turn in turns}
+    for detail in read_judgments(place):
+        if detail.item_id in responses:
+            found = spans.setdefault(detail.voter, {}).setdefault(detail.item_id, [])
+            for passage in detail.passages:
+                if passage.where == "claim" and passage.verdict in BAD and passage.start != passage.end:
+                    at = f"of {detail.voter!r} in {place!r}"
+                    span = _letters_between(responses[detail.item_id], [passage.start, passage.end], at)
+                    found += [span] if span else []
+    methods = []
+    for voter, of_turns in spans.items():
+        if any(of_turns.values()):
+            cast = votes.votes[:, votes.voter_names.index(voter)]
+            known = {turn: some for turn, some in of_turns.items() if cast[row_of[turn]] != ABSTAIN}
+            judged = [_touched(turn, known.get(turn.turn_id)) for turn in turns]
+            methods.append(Method("spans", name or voter, voter if name else "", judged))
+    if not methods:
+        raise InputError(
+            f"`spans` must have a voter that points at parts of a response. Got none in {place!r}. "
+            "Judges such as stepwise, direct, listed and tiered do."
+        )
+    return methods
 
 
 def _spans_of(row: Mapping[str, object], at: str) -> Iterable[object]:
