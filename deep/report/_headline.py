@@ -90,6 +90,8 @@ def _of_model(material: ReportMaterial) -> Iterator[str]:
     assert isinstance(said, list)
     assert isinstance(members, list)
     yield f"It holds: {'; '.join(member.strip() for member in members)}."
+    if material.model.score_names:
+        yield "It knows soft scores too, of which a report has none: P here rests on the votes alone."
     yield from [*said, *notes]
 
 

@@ -14,6 +14,10 @@ LEARNED = (
     "from the mean of the uncalibrated P to the share. Each training dataset was scored by fits without it; the 90 % "
     "interval comes from how far the lines were off on datasets left out."
 )
+BY_VOTES = (
+    "No labeled dataset taught this share: it follows from how the votes agree, and nothing shows how far off it is. "
+    "A model (`deep fit`) learns it from labeled datasets."
+)
 TITLE = "The share of consistent items"
 CAPTION = "Estimated share of consistent items with its 90 % interval"
 MOST_DRAWN = 60
@@ -23,15 +27,14 @@ LONGEST = 48
 def prior_chapter(material: ReportMaterial) -> Chapter:
     """Return the chapter."""
     priors = {} if material.scored is None else material.scored.priors
-    says = [LEARNED] if _is_learned(material) else []
+    says = [LEARNED] if _is_learned(material) else [BY_VOTES] if material.model is None and not material.runs else []
     parts: list[DataTable | Picture] = []
     if material.model is not None:
         says += list(_of_model(material.model))
         rows = list(_training(material.model))
         parts += [DataTable("The training datasets, each by lines through the others", rows)] if rows else []
     if not priors:
-        said = "There are no votes on a dataset whose share could be estimated." if not says else None
-        return Chapter("prior", TITLE, [*says, *([said] if said else [])], parts)
+        return Chapter("prior", TITLE, says or ["There are no votes whose share could be estimated."], parts)
     shares = _labeled_shares(material)
     table = DataTable(CAPTION, list(_rows(priors, shares)))
     shown = list(priors.items())[:MOST_DRAWN][::-1]

@@ -21,6 +21,19 @@ if TYPE_CHECKING:
 
 SIMULATED = "simulated"
 LARGEST_RESULTS = 1 << 30
+OF_A_RUN = {
+    "baselines",
+    "error_correlation",
+    "n_test",
+    "notes",
+    "prior_test",
+    "recommended",
+    "rows",
+    "settings",
+    "test",
+}
+"""Keys of the results of a hold-out; results without them are another study's."""
+
 VOTES = "votes.parquet"
 """The votes on what a run held out, in its folder."""
 
@@ -145,8 +158,8 @@ def _of_run(folder: Path, tables: Sequence[str], labels: LabelFiles) -> ReportMa
 def runs_of(results: JsonObject) -> list[JsonObject]:
     """Return the held-out datasets of a result; none where it is of another study."""
     runs = results.get("runs", [results])
-    whole = isinstance(runs, list) and all(isinstance(run, dict) and "recommended" in run for run in runs)
-    return runs if whole else []
+    whole = isinstance(runs, list) and all(isinstance(run, dict) and run.keys() >= OF_A_RUN for run in runs)
+    return runs if whole and runs else []
 
 
 def _run_votes(folder: Path, tables: Sequence[str]) -> VoteMatrix | None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from deep._files import check_out, whole_folder
-from deep.report._headline import headline_chapter
+from deep.report._headline import SIMULATED, headline_chapter
 from deep.report._items import order_of, sample_sentence
 from deep.report._material import ReportMaterial
 from deep.report._methods import methods_chapter, methods_of
@@ -105,7 +105,8 @@ def page_of(material: ReportMaterial, choice: TextChoice) -> Page:
     """Return the report of some material; of a study that is no hold-out, its own tables and pictures alone."""
     own = [] if material.folder is None else study_chapters(material.folder)
     if material.folder is not None and not material.runs:
-        return Page(material.title, [], own)
+        about = [SIMULATED] if material.simulated else []
+        return Page(material.title, [*about, "Texts in this file: the tables and pictures of the study, no more."], own)
     methods = methods_of(material)
     chapters = [
         headline_chapter(material, methods),

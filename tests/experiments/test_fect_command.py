@@ -136,6 +136,7 @@ def test_every_figure_is_the_one_worked_out_by_hand(claims, capsys):
     assert [lossy[name] for name in ("n_items", "n_repeated", "n_flipped", "no_vote", "alpha")] == [6, 5, 0, 4, 1.0]
 
     said = re.sub(" +", " ", capsys.readouterr().out)
+    assert re.search(r"\nreport: open \S+/report\.html\n$", said)
     assert "| alpha | - | 0.33 ± 0.00 | **1.00 ± 0.00** | 0.89 ± 0.19 |" in said
     assert "4 verdicts are without a vote (1 on non-factual claims)" in said
     assert "2 of 6 (33.3%)" in said

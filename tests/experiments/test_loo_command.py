@@ -96,6 +96,9 @@ def test_default_run_writes_everything_and_says_simulated(loo, tmp_path):
     assert results["train"] == {"halueval-summarization": 3000, "tofueval-mediasum": 267, "tofueval-meetingbank": 267}
     assert "SIMULATED" in out
     assert "no LLM was called" in out
+    assert out.endswith("report: open runs/loo-aggrefact-xsum/report.html\n")
+    assert "These votes are SIMULATED" in (folder / "report.html").read_text(encoding="utf-8")
+    assert pq.read_metadata(folder / "votes.parquet").num_rows == 558
     for table in (folder / "tables").glob("*.csv"):
         assert set(pd.read_csv(table)["votes"]) == {"simulated"}
         assert "Votes: simulated." in table.with_suffix(".md").read_text(encoding="utf-8")

@@ -302,7 +302,9 @@ def test_any_judge_is_measured_on_the_benchmark(built, tmp_path, capsys):
     capsys.readouterr()
     words = ["eval", "--data", str(data), "--votes", str(out), "--out", str(tmp_path / "voters")]
     assert main(words) == 0
-    assert "| stepwise@" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "| stepwise@" in said
+    assert said.endswith(f"report: open {tmp_path / 'voters' / 'report.html'}\n")
     table = pd.read_csv(tmp_path / "voters" / "voters.csv")
     assert len(table) == 2 * 4 * 4
     assert (table["called"] == (table["complexity"] > 0)).all()

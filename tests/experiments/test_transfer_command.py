@@ -58,6 +58,8 @@ def test_every_dataset_is_held_out_and_measured(tmp_path, capsys):
     assert results["summary"]["methods"]["best_judge_learned_threshold"]["balanced_accuracy"] > 0.7
     assert (tmp_path / "out" / "results.md").read_text() in out
     assert "### Weights of the pool's members" in out
+    assert out.endswith(f"report: open {tmp_path / 'out' / 'report.html'}\n")
+    assert "Weights of the pool" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert sum(results["targets"][0]["weights"].values()) == pytest.approx(1, abs=1e-3)
 
 

@@ -1,0 +1,89 @@
+"""The report of a study that is no hold-out: its tables and pictures, and nothing in them that runs."""
+
+import ast
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import deep
+from deep.exceptions import InputError
+from deep.report import REPORT, report_line, reported_folder, write_report
+
+STUDIES = Path(deep.__file__).parent / "experiments"
+SVG = '<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script><rect width="9" height="9"/></svg>'
+TEXT = """# Scores of <b>judges</b>
+
+<script>alert(1)</script> and ![a](https://example.org/a.png), [b](https://example.org)
+
+| judge | F1 |
+| --- | --- |
+| <img src=x onerror=alert(1)> | 0.5 |
+"""
+
+
+@pytest.fixture
+def study(tmp_path):
+    """Return the folder of a study whose texts and picture are hostile."""
+    folder = tmp_path / "fect"
+    with reported_folder(folder) as scratch:
+        (scratch / "results.json").write_text(json.dumps({"scores": [], "simulated": True}))
+        (scratch / "report.md").write_text(TEXT)
+        (scratch / "figure-1.svg").write_text(SVG)
+        (scratch / "figure-1.csv").write_text("judge,f1\n<i>a</i>,0.5\n")
+    return folder
+
+
+def test_texts_and_pictures_are_shown_and_nothing_runs(study):
+    """HTML is escaped, links and images are text, a picture is an image with its numbers."""
+    page = (study / REPORT).read_text(encoding="utf-8")
+    assert "<h3>Scores of &lt;b&gt;judges&lt;/b&gt;</h3>" in page
+    assert "<td>&lt;img src=x onerror=alert(1)&gt;</td>" in page
+    assert "&lt;i&gt;a&lt;/i&gt;" in page
+    assert len(re.findall("<script", page)) == 2
+    assert re.findall(r'<img src="([^"]{10})', page) == ["data:image"]
+    assert not re.search(r'(?:src|href)="http', page)
+    assert "These votes are SIMULATED" in page
+    assert "<h1>Run: fect</h1>" in page
+
+
+def test_a_report_is_written_again(study, tmp_path):
+    """By the same code, with the same bytes."""
+    again = write_report([study], tmp_path / "again.html")
+    assert again.read_bytes() == (study / REPORT).read_bytes()
+    assert report_line(study) == f"report: open {study.as_posix()}/report.html"
+
+
+def test_a_study_that_fails_leaves_nothing(tmp_path):
+    """Neither a folder nor a report."""
+    with pytest.raises(ZeroDivisionError), reported_folder(tmp_path / "run") as scratch:
+        (scratch / "results.json").write_text("{}")
+        raise ZeroDivisionError
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_of_another_shape_is_shown_as_a_study(tmp_path):
+    """Its results lack what a hold-out has."""
+    (tmp_path / "results.json").write_text('{"recommended": 1, "runs": [{"recommended": {}}]}')
+    (tmp_path / "results.md").write_text("Some words.")
+    page = write_report([tmp_path], tmp_path / "report.html").read_text(encoding="utf-8")
+    assert re.findall('<section id="([a-z]+)"', page) == ["results"]
+
+
+@pytest.mark.parametrize("text", ["[1, 2]", "{", "[" * 100_000])
+def test_results_that_are_none_are_refused(tmp_path, text):
+    """In one line."""
+    (tmp_path / "results.json").write_text(text)
+    with pytest.raises(InputError, match=r"`RUN` must hold results\.json as"):
+        write_report([tmp_path], tmp_path / "report.html")
+
+
+@pytest.mark.parametrize("name", ["cognibench", "fect", "loo", "paper", "probe", "transfer"])
+def test_every_study_ends_with_its_report(name):
+    """What writes a folder writes its report and prints the line."""
+    code = "\n".join(path.read_text(encoding="utf-8") for path in sorted((STUDIES / name).glob("*.py")))
+    calls = [node.func for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)]
+    names = [func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "") for func in calls]
+    assert "whole_folder" not in names
+    assert names.count("reported_folder") == names.count("report_line") > 0
