@@ -10,7 +10,7 @@ JOBS ?= 2
 
 # How many cases `make fuzz` gives each of its tests.
 CASES ?= 3000
-PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+IN_PARALLEL := -n $(JOBS) --dist worksteal
 
 .PHONY: loo test test-slow test-all check fuzz bench mutants screenshots clean
 
@@ -18,11 +18,11 @@ loo: $(VENV)/installed
 	$(BIN)/python -m deep.experiments.loo --test aggrefact
 
 test: check
-	rm -f .coverage .coverage.*
-	$(PYTEST) -m "not slow" --cov --cov-report=term
+	$(BIN)/python -m slipcover --json --out .coverage.json -m pytest $(IN_PARALLEL) -m "not slow"
+	$(BIN)/python -m slipcover --merge .coverage.json --out .coverage.json --skip-covered --fail-under 95
 
 test-slow: $(VENV)/test-installed
-	$(PYTEST) -m slow
+	$(BIN)/python -m pytest $(IN_PARALLEL) -m slow
 
 test-all: test test-slow
 
@@ -59,4 +59,4 @@ $(VENV)/mutation-installed: $(VENV)/installed
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist runs *.egg-info .coverage .coverage.*
+	rm -rf $(VENV) build dist runs *.egg-info .coverage.json
