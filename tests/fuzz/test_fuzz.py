@@ -255,9 +255,11 @@ def check_batch(path):
     runner = SimpleNamespace(
         terms=SimpleNamespace(prices=PriceBook("http://127.0.0.1:1/v1", PRICES)),
         read=lambda request, reply: (read(request, reply), None),
-        ledger=SimpleNamespace(answer=lambda job, reply, judgment, message: judgment),
+        ledger=SimpleNamespace(answer=lambda job, reply, judgment, message, quirks: judgment),
         tally=Tally(),
         _settle=lambda job, cost: None,
+        body_of=lambda request: {},
+        ignored=lambda request, body, reply: [],
     )
     for key in {"k1", "k2"} | lines.keys():
         try:
