@@ -20,7 +20,8 @@ KNOWN = [
     for i in range(4)
 ]
 NEW = Example("A new source.", "A new claim.", "n", dataset="new")
-VERDICTS = [name for name in list_prompts() if load_prompt(name).kind == "verdict"]
+VERDICTS = [name for name in list_prompts() if load_prompt(name).kind == "verdict" and not name.endswith("-doc-first")]
+VERDICTS += ["yes-no-doc-first", "diverse-examples-doc-first"]
 
 
 def sent(judge, example):

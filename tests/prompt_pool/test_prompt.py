@@ -109,6 +109,12 @@ def test_a_prompt_is_a_value():
         ({"output": "yaml"}, "`output` must be one of json, text, xml. Got 'yaml'"),
         ({"user": "{{source}} {{verdict}} TRUE FALSE"}, "`user` must hold {{claim}} exactly once"),
         ({"user": SOUND["user"] + "{{source}}"}, "`user` must hold {{source}} exactly once"),
+        (
+            {"user": "{{examples}}\n\n" * 2 + SOUND["user"]},
+            "`user` must hold {{examples}} once at most, as a paragraph",
+        ),
+        ({"user": "{{examples}} " + SOUND["user"]}, "`user` must hold {{examples}} once at most, as a paragraph"),
+        ({"system": "{{examples}}\n\n"}, "`system` must not hold {{examples}}, which belongs to `user`"),
         ({"system": "{{claim}}"}, "`user` must hold {{claim}} exactly once, and `system` not at all"),
         (
             {"user": SOUND["user"] + "{{document}}"},
