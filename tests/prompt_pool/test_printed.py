@@ -142,6 +142,15 @@ def test_prompts_of_steps_survive_extraction(paper, how, papers, tmp_path):
     assert found.prompts == imported(paper, papers[paper], tmp_path).prompts
 
 
+def test_accents_and_continued_lines_as_a_pdf_has_them(papers, tmp_path):
+    """A macron that stands before its letter, and the arrow of a listing as a comma and an arrow."""
+    text = papers["cognibench"].replace("\u014d", "\u00afo").replace("\u00e9", "\u00b4e")
+    assert imported("cognibench", text, tmp_path).verified
+    found = imported("probe", papers["probe"].replace("\u21aa", ",\u2192").replace("\u21b3", ",\u2192"), tmp_path)
+    assert found.verified
+    assert found.prompts == imported("probe", papers["probe"], tmp_path).prompts
+
+
 def test_a_changed_word_is_named(papers, tmp_path):
     """The prompt with the change is marked in its file; the others are verified."""
     text = papers["deep"].replace("Use multiple factuality", "Use several factuality")

@@ -14,7 +14,7 @@ BLANK = "\0"
 """Stands in a folded text for a blank to be filled in, which papers print as dots in brackets."""
 
 _BLANK = re.compile(r"[\[{]\s*(?:\.\s*){3}[\]}]")
-_CONTINUED = re.compile(r"[ \t]*\n[ \t]*(?:- )?[\u21aa\u21b3][ \t]*|[\u21aa\u21b3][ \t]*")
+_CONTINUED = re.compile(r"[ \t]*\n[ \t]*(?:- )?(?:[\u21aa\u21b3]\u2192?|,\u2192)[ \t]*|[\u21aa\u21b3][ \t]*")
 _FENCE = re.compile(r"`{3,}(?:[a-z]+$)?", re.MULTILINE)
 _LINE_END = re.compile(r"\r\n|[\r\f]")
 _BOLD = re.compile(r"\*\*")
@@ -49,8 +49,8 @@ def digest(folded: str, length: int = 10) -> str:
 class FoldedText:
     r"""A cleaned text and its letters and digits, each with its place.
 
-    White space, hyphens, punctuation, case and the form of blanks differ between two extractions of one PDF; letters
-    and digits do not.
+    White space, hyphens, punctuation, accents, case and the form of blanks differ between two extractions of one PDF;
+    letters and digits do not.
 
     Parameters
     ----------
@@ -76,7 +76,8 @@ class FoldedText:
                 pairs.append((BLANK, place))
                 place = blanks[place]
                 continue
-            pairs += [(letter, place) for letter in self.text[place].casefold() if letter.isalnum()]
+            parts = unicodedata.normalize("NFKD", self.text[place].casefold())
+            pairs += [(letter, place) for letter in parts if letter.isalnum()]
             place += 1
         return pairs
 
