@@ -28,6 +28,8 @@ def add_arguments(parser: console.CommandParser) -> None:
     add = parser.add_argument
     add("files", nargs="+", metavar="VOTES|MODEL.json", help="tables of votes (CSV, Parquet), and model files")
     add("--cognibench", metavar="DIR", help="published files of CogniBench; default: where `deep data` puts them")
+    ensembles = "ensembles of all voters that learn from no label: DawidSkene, LabelModel, MajorityLabelVoter"
+    add("--ensembler", **console.SEVERAL, metavar="NAME", help=ensembles)
     add("--out", type=Path, metavar="FOLDER", help="write the table and every figure with its interval here too")
     console.add_options(parser, "n-boot", "seed", "json", n_boot={"default": 2000})
 
@@ -41,7 +43,9 @@ def run(args: argparse.Namespace) -> int:
     if args.out is not None:
         check_replaceable(args.out)
     verdicts = verdicts_by_item(args.cognibench)
-    table = evaluate.stage_table(args.files, verdicts, n_boot=args.n_boot, random_state=args.seed)
+    table = evaluate.stage_table(
+        args.files, verdicts, ensemblers=args.ensembler, n_boot=args.n_boot, random_state=args.seed
+    )
     results = console.SCHEMA | table.as_dict()
     lines = [TITLE, "", *table.lines()]
     if args.out is not None:

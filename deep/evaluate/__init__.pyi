@@ -18,6 +18,8 @@ from ._contribution import judge_values as judge_values
 from ._contribution import panel_worth as panel_worth
 from ._drift import DriftReport as DriftReport
 from ._drift import drift_report as drift_report
+from ._ensemble_votes import LABEL_FREE as LABEL_FREE
+from ._ensemble_votes import ensemble_votes as ensemble_votes
 from ._explanation import explanation as explanation
 from ._explanation import item_row as item_row
 from ._explanation import model_at as model_at

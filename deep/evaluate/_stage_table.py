@@ -9,6 +9,7 @@ import pandas as pd
 
 from deep._checks import Floats, Labels
 from deep.datasets import read_votes
+from deep.evaluate._ensemble_votes import ensemble_votes
 from deep.evaluate._frames import markdown, records
 from deep.evaluate._model_votes import model_votes
 from deep.evaluate._stages import Counts, NotMeasured, StageMeasure, counts_of, stage_measures
@@ -79,6 +80,7 @@ def stage_table(
     paths: Sequence[str | Path],
     verdicts: Mapping[str, str] | None = None,
     *,
+    ensemblers: Sequence[str] = (),
     n_boot: int = 2000,
     random_state: int = 0,
 ) -> StageTable:
@@ -91,6 +93,8 @@ def stage_table(
         and at its estimated prior; on a dataset that it was trained on it is not measured.
     verdicts : mapping of str to str, optional
         CogniBench's verdict by item.
+    ensemblers : sequence of str, optional
+        Ensembles that learn from no label, of all voters, fitted to each dataset by itself.
     n_boot : int, default=2000
     random_state : int, default=0
 
@@ -106,7 +110,8 @@ def stage_table(
     measures, missing = stage_measures(votes, verdicts)
     rng = np.random.default_rng(random_state)
     rows: list[dict[str, object]] = []
-    for judge, column, trained in _judges(votes, [str(p) for p in paths if str(p).endswith(".json")], missing):
+    models = [str(path) for path in paths if str(path).endswith(".json")]
+    for judge, column, trained in _judges(votes, models, ensemblers, missing):
         for measure in measures:
             if any(name.startswith(measure.dataset) for name in trained):
                 missing.append(NotMeasured(f"{judge} at {measure.title}", "the model was trained on that dataset"))
@@ -117,11 +122,12 @@ def stage_table(
 
 
 def _judges(
-    votes: VoteMatrix, models: Sequence[str], missing: list[NotMeasured]
+    votes: VoteMatrix, models: Sequence[str], ensemblers: Sequence[str], missing: list[NotMeasured]
 ) -> Iterator[tuple[str, Labels, tuple[str, ...]]]:
     """Yield the name, the votes and the training datasets of each judge; note the models without their voters."""
-    for name, column in zip(votes.voter_names, votes.votes.T, strict=True):
-        yield name, column, ()
+    for table in [votes, *([ensemble_votes(votes, ensemblers)] if ensemblers else [])]:
+        for name, column in zip(table.voter_names, table.votes.T, strict=True):
+            yield name, column, ()
     for path in models:
         model, stem = load(path), Path(path).stem
         lacking = [voter for voter in model.voter_names if voter not in votes.voter_names]

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from deep.evaluate import stage_table
+from deep.datasets import read_votes
+from deep.evaluate import ensemble_votes, stage_table
 from deep.experiments.cognibench import verdicts_by_item
 from tests.deep_commands import compare as main
 from tests.deep_commands import fit
@@ -137,6 +138,24 @@ def test_intervals_are_over_documents(tmp_path):
     assert reach[0] > 2 * reach[1]
 
 
+def test_ensembles_without_labels_are_judges(tmp_path):
+    """The majority of three is what two say; it is fitted to each dataset by itself, and labels change nothing."""
+    said = [(1, 1, 0), (0, 0, 1), (1, "", 1), (0, 1, ""), ("", "", "")] * 4
+    rows = [("fect", i, i % 2, i, *votes) for i, votes in enumerate(said)]
+    path = table(tmp_path / "v.csv", rows, ("a", "b", "c"))
+    found = stage_table([path], ensemblers=["MajorityLabelVoter", "LabelModel"], n_boot=20).figures.set_index("judge")
+    majority = {0: 1, 1: 0, 2: 1}
+    counts = [(majority[i % 5], i % 2) for i in range(20) if i % 5 in majority]
+    hit, false, miss = (sum(pair == wanted for pair in counts) for wanted in ((0, 0), (0, 1), (1, 0)))
+    assert found.loc["MajorityLabelVoter of 3", "value"] == pytest.approx(2 * hit / (2 * hit + false + miss))
+    assert found.loc["MajorityLabelVoter of 3", "coverage"] == pytest.approx(12 / 20)
+    other = table(
+        tmp_path / "w.csv", [(d, i, 1 - label, doc, *votes) for d, i, label, doc, *votes in rows], ("a", "b", "c")
+    )
+    flipped = ensemble_votes(read_votes(other), ["LabelModel"]).votes
+    assert (flipped == ensemble_votes(read_votes(path), ["LabelModel"]).votes).all()
+
+
 @pytest.mark.slow
 def test_intervals_cover(tmp_path):
     """95 % intervals of F1 hold the true value about as often as they say, over 150 samples."""
@@ -161,6 +180,7 @@ def test_intervals_cover(tmp_path):
         (["VOTES", "--cognibench", "nowhere"], "`data` must be a folder or cognibench. Got 'nowhere'."),
         (["VOTES", "--n-boot", "0"], "`n_boot` must be 1 or more. Got 0."),
         (["VOTES", "nowhere.json"], "nowhere.json"),
+        (["VOTES", "--ensembler", "SVC"], "`ensembler` must be one of DawidSkene, LabelModel, MajorityLabelVoter."),
     ],
 )
 def test_what_cannot_be_done_is_one_line(words, message, votes, capsys):

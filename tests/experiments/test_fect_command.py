@@ -327,7 +327,7 @@ def test_vote_files_are_runs_of_their_voters(claims, tmp_path, capsys):
     first = write_votes(tmp_path / "a.csv", given((1, 1, 1, 0, 0, 1), (1, 0, 1, 1, 0, "")), voters)
     second = write_votes(tmp_path / "b.csv", given((1, 1, 1, 1, 0, 0), (1, 1, 1, 1, 0, 0)), voters[:2])
     words = ["--data", str(claims), "--votes", str(first), str(second), "--out", str(tmp_path / "fect")]
-    assert main(words) == 0
+    assert main([*words, "--ensembler", "MajorityLabelVoter"]) == 0
     said = capsys.readouterr().out
     summary = pd.read_csv(tmp_path / "fect" / "summary.csv").set_index(["model", "prompt", "metric"])
     f1 = [0.5, 1.0]
@@ -337,7 +337,9 @@ def test_vote_files_are_runs_of_their_voters(claims, tmp_path, capsys):
     assert o1["high"] - o1["mean"] == pytest.approx(half, rel=1e-9)
     assert summary.loc[("lexical-numbers", "no prompt", "precision"), "mean"] == close((1 / 2 + 1) / 2)
     assert "| o1 | 0.75 ± 0.35 | - |" in said.replace("**", "")
-    assert "1 verdicts are without a vote (1 on non-factual claims)" in said
+    # Where the two disagree there is no vote; of the two non-factual claims the first run calls one, the second both.
+    assert summary.loc[("MajorityLabelVoter of 2", "no prompt", "f1"), "n_runs"] == 2
+    assert summary.loc[("MajorityLabelVoter of 2", "no prompt", "recall"), "mean"] == close((1 / 2 + 1) / 2)
     assert "as printed" not in said
 
 

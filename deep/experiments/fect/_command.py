@@ -102,6 +102,8 @@ def add_arguments(parser: CommandParser) -> None:
     add("--reasoning", **SEVERAL, metavar="MODEL", help="models drawn apart, as the paper does")
     add("--out", type=Path, default=Path("fect"), metavar="FOLDER", help="a new folder, or an earlier run's")
     add("--dry-run", action="store_true", help="print calls, tokens and cost, and send nothing")
+    ensembles = "ensembles that learn from no label, of all voters of a vote file: DawidSkene, LabelModel, ..."
+    add("--ensembler", **SEVERAL, metavar="NAME", help=ensembles)
     add_options(parser, "json")
     add_offline_options(parser)
     add_call_options(parser)
@@ -171,7 +173,8 @@ def _verdicts(args: argparse.Namespace, plan: "Plan", options: "AskOptions | Non
         with History(options.ledger) as history:
             asked = list(_rows(plan, history))
     judges = offline_judges(args)
-    given = list(given_verdicts(plan.examples, NAMES, votes=args.votes, judges=judges, models=args.model_file))
+    options_given = {"votes": args.votes, "models": args.model_file, "ensemblers": args.ensembler}
+    given = list(given_verdicts(plan.examples, NAMES, judges=judges, **options_given))
     both = {(row["model"], row["prompt"]) for row in asked} & {(row["model"], row["prompt"]) for row in given}
     if both:
         model, prompt = min(both)

@@ -9,7 +9,7 @@ import numpy as np
 
 from deep.asking import Finder, ask
 from deep.datasets import read_votes
-from deep.evaluate import model_votes
+from deep.evaluate import ensemble_votes, model_votes
 from deep.exceptions import InputError
 from deep.judge import Judge, parse_voter
 from deep.model import load
@@ -33,6 +33,7 @@ def given_verdicts(
     votes: Sequence[str] = (),
     judges: Sequence[Judge] = (),
     models: Sequence[str] = (),
+    ensemblers: Sequence[str] = (),
 ) -> Iterator[dict[str, object]]:
     """Yield the verdicts of judges that are not asked, on labeled examples.
 
@@ -48,6 +49,8 @@ def given_verdicts(
     models : sequence of str
         Model files; their voters are found in each vote file and among `judges`, and where all of a model's voters
         need no LLM they are run.
+    ensemblers : sequence of str
+        Ensembles that learn from no label, of all voters of each vote file and of `judges`.
 
     Raises
     ------
@@ -61,9 +64,14 @@ def given_verdicts(
     for table in [*tables, *([made] if made is not None else [])]:
         for column, voter in enumerate(table.voter_names):
             yield from _rows(known, table.votes[:, column], *_place(voter, names), runs)
+    joined = [_beside(table, made) for table in tables] or ([made] if made is not None else [])
+    for table in joined if ensemblers else ():
+        combined = ensemble_votes(table, ensemblers)
+        for column, ensemble in enumerate(combined.voter_names):
+            yield from _rows(known, combined.votes[:, column], ensemble, NO_PROMPT, runs)
     fitted = {Path(path).stem: load(path) for path in models}
     for name, model in fitted.items():
-        for table in _tables_of(model, name, tables, made, examples):
+        for table in _tables_of(model, name, joined, examples):
             decided = model_votes(model, table)
             for column, rule in enumerate(decided.voter_names):
                 yield from _rows(known, decided.votes[:, column], name, rule, runs)
@@ -92,11 +100,8 @@ def _matrix(votes: np.ndarray, voters: Sequence[str], examples: Sequence[Example
     )
 
 
-def _tables_of(
-    model: "Model", name: str, tables: Sequence[VoteMatrix], made: VoteMatrix | None, examples: "Examples"
-) -> list[VoteMatrix]:
+def _tables_of(model: "Model", name: str, joined: Sequence[VoteMatrix], examples: "Examples") -> list[VoteMatrix]:
     """Return the tables that hold the voters of a model, one a run."""
-    joined = [_beside(table, made) for table in tables] or ([made] if made is not None else [])
     holding = [table for table in joined if set(model.voter_names) <= set(table.voter_names)]
     if holding:
         return holding
