@@ -29,7 +29,7 @@ def add_arguments(parser: console.CommandParser) -> None:
     add("--labels", **console.SEVERAL, metavar="FILE", help=f"{labels}a person")
     add("--people", **console.SEVERAL, metavar="COLUMN", help="the columns of the labels that are people")
     add("--consistent-from", type=float, metavar="GRADE", help="grades of people from this one on mean consistent")
-    add("--examples", metavar="EXAMPLES", help="the texts of the items, if not where the votes remember them")
+    add("--examples", metavar="EXAMPLES", help="texts and documents of the items, if not as the votes remember them")
     add("--limit", type=int, default=20, metavar="N", help="disagreements of each judge to keep")
     add("--no-worth", action="store_true", help="leave out what each judge adds: k judges take k (k + 1) / 2 fits")
     add("--out", type=Path, metavar="FILE", help="write everything as JSON to this file too")
@@ -61,10 +61,11 @@ def run(args: argparse.Namespace) -> int:
 def _card(args: argparse.Namespace) -> "evaluate.PanelCard":
     settings = {"limit": args.limit, "n_boot": args.n_boot, "random_state": args.seed, "worth": not args.no_worth}
     people = {"people": args.people, "consistent_from": args.consistent_from}
+    texts = {"examples": args.examples, "columns": console.column_map(args)}
     with console.progress_bars() as progress:
         if args.votes:
             return evaluate.read_panel_card(
-                args.votes, args.labels, ignore=args.ignore, **people, **settings, progress=progress
+                args.votes, args.labels, ignore=args.ignore, **people, **texts, **settings, progress=progress
             )
         votes = console.read_training_votes(args)
         given = datasets.read_people(args.labels, votes, **people) if args.labels else None

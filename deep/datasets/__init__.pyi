@@ -22,6 +22,7 @@ from ._leakage import SharedDocument as SharedDocument
 from ._leakage import shared_documents as shared_documents
 from ._origin import FoundTexts as FoundTexts
 from ._origin import origin_record as origin_record
+from ._origin import read_documents as read_documents
 from ._origin import read_texts as read_texts
 from ._passages import Passage as Passage
 from ._passages import Place as Place

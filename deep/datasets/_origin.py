@@ -4,6 +4,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
+from deep._checks import Texts
 from deep._files import JsonObject
 from deep.datasets._details import file_metadata
 from deep.datasets._examples import ExampleFile, Examples
@@ -11,7 +14,7 @@ from deep.datasets._read_examples import read_examples
 from deep.datasets._reasons import file_beside
 from deep.datasets.benchmarks import BenchmarkExamples, sha256_of
 from deep.exceptions import InputError
-from deep.records import Example
+from deep.records import Example, VoteMatrix
 
 Item = tuple[str, str]
 """A dataset and the id of an item in it."""
@@ -120,6 +123,56 @@ def read_texts(
     if missing and (found or not notes):
         notes.append(f"{missing:,} of {len(wanted):,} items are not among the examples; ids stand in place of texts.")
     return FoundTexts(found, missing, tuple(dict.fromkeys(notes)))
+
+
+def read_documents(
+    paths: str | Path | Sequence[str | Path],
+    votes: VoteMatrix,
+    examples: str | Path,
+    *,
+    columns: Mapping[str, str] | None = None,
+) -> Texts | None:
+    r"""Return the documents of the items of tables of votes: those that the votes name, else those of examples.
+
+    Parameters
+    ----------
+    paths, examples, columns
+        As in :func:`read_texts`.
+    votes : VoteMatrix
+        What was read from `paths`.
+
+    Returns
+    -------
+    ndarray of str, shape (n_examples,), or None
+        None where neither names any; an item that is not among the examples is a document of its own.
+
+    Raises
+    ------
+    InputError
+        `examples` cannot be read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from deep import VoteMatrix
+    >>> from deep.datasets import read_documents
+    >>> votes = VoteMatrix([[1], [0]], ["a", "b"], ["j"], ["news", "news"], [1, 0])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     claims = Path(folder, "news.csv")
+    ...     _ = claims.write_text("example_id,source,claim,document_id\na,It rained.,It was wet.,x\n")
+    ...     read_documents("votes.csv", votes, claims).tolist()
+    ['x', 'news/b']
+    """
+    if votes.document_ids is not None:
+        return votes.document_ids
+    listed = [paths] if isinstance(paths, str | Path) else list(paths)
+    (given,) = _given(listed, examples, columns, [])
+    named = {(str(e.dataset), e.example_id): e.document_id for e in given if e.document_id is not None}
+    found = [named.get(item) for item in zip(votes.datasets, votes.example_ids, strict=True)]
+    if all(document is None for document in found):
+        return None
+    own = votes.datasets + "/" + votes.example_ids
+    return np.array([mine if document is None else document for document, mine in zip(found, own, strict=True)], object)
 
 
 def _collect(

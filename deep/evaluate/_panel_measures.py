@@ -10,7 +10,16 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._checks import Floats, Rows, Votes
-from deep.datasets import Failures, PeopleLabels, VoterUsage, read_people, read_reasons, read_usage, read_votes
+from deep.datasets import (
+    Failures,
+    PeopleLabels,
+    VoterUsage,
+    read_documents,
+    read_people,
+    read_reasons,
+    read_usage,
+    read_votes,
+)
 from deep.evaluate._annotators import agreement_measures
 from deep.evaluate._baselines import row_weights
 from deep.evaluate._contribution import PanelReport, panel_worth
@@ -42,6 +51,8 @@ def read_panel_card(
     ignore: Sequence[str] = (),
     people: Sequence[str] = (),
     consistent_from: float | None = None,
+    examples: str | None = None,
+    columns: Mapping[str, str] | None = None,
     limit: int = 20,
     n_boot: int = 2000,
     random_state: int = 0,
@@ -60,6 +71,8 @@ def read_panel_card(
         Columns that are no voters.
     people, consistent_from
         As in :func:`deep.datasets.read_people`.
+    examples, columns
+        As in :func:`deep.datasets.read_documents`: where the votes name no documents, those of the examples.
     limit, n_boot, random_state, worth, progress
         As in :func:`panel_card`.
 
@@ -69,6 +82,8 @@ def read_panel_card(
         A table cannot be used.
     """
     votes = read_votes(paths, ignore=ignore)
+    if examples is not None:
+        votes = replace(votes, document_ids=read_documents(paths, votes, examples, columns=columns))
     options = {"people": people, "consistent_from": consistent_from}
     given = read_people(labels, votes, **options) if labels else None  # type: ignore[arg-type]
     return panel_card(

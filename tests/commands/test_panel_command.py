@@ -123,3 +123,19 @@ def test_refusals(table, words, message, capsys):
     """One line, exit 2."""
     assert main([str(table), *words]) == 2
     assert capsys.readouterr().err.startswith(f"error: {message}")
+
+
+def test_documents_of_examples_cluster_the_intervals(table, tmp_path, capsys):
+    """Where the votes name none; items that all share a document leave wider intervals than items alone."""
+    rows = [(f"d{i % 3}", str(i), "s", "c", f"doc{i % 6}") for i in range(120)]
+    names = ["dataset", "example_id", "source", "claim", "document_id"]
+    pd.DataFrame(rows, columns=names).to_csv(tmp_path / "claims.csv", index=False)
+    found = []
+    for more in ([], ["--examples", str(tmp_path / "claims.csv")]):
+        assert main([str(table), "--no-worth", "--json", *more]) == 0
+        found.append(json.loads(capsys.readouterr().out))
+    alone, clustered = found
+    assert (alone["n_documents"], clustered["n_documents"]) == (None, 6)
+    (low, high), (least, most) = (each["cards"][0]["people"]["tpr_ci"] for each in found)
+    assert most - least > high - low
+    assert alone["cards"][0]["people"]["tpr"] == clustered["cards"][0]["people"]["tpr"]
