@@ -285,6 +285,27 @@ def test_spans_of_a_table_reach_the_tables(tmp_path, capsys):
     assert overall["recall"] == 6 / 19
 
 
+def test_the_evidence_of_any_judge_is_spans(tmp_path, capsys):
+    """Votes of `listed` on the same turns give the row that asking it here gives; a voter without spans gives none."""
+    data = write_case(tmp_path / "data")
+    rows = [{"source": t.source, "claim": t.response, "example_id": t.turn_id} for t in read_turns(str(data))]
+    (tmp_path / "turns.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    refuse = lambda asked: Fault("refused") if "Question 1" in asked.user else script(asked)  # noqa: E731
+    with ScriptedLLM(refuse) as server:
+        words = ["--judge", "listed", "--llm", "tiny", "--base-url", server.url, "--out", str(tmp_path / "v.parquet")]
+        votes_main([str(tmp_path / "turns.jsonl"), *words])
+        ask = ["--llm", "tiny", "--judge", "listed", "--base-url", server.url, "--out", str(tmp_path / "run"), "--json"]
+        capsys.readouterr()
+        assert main(["--data", str(data), *ask, "--spans", f"mine={tmp_path / 'v.parquet'}"]) == 0
+    methods = {m["group"]: m for m in json.loads(capsys.readouterr().out)["methods"]}
+    assert methods["spans"]["method"].startswith("mine (listed@")
+    assert methods["spans"]["parts"] == methods["direct"]["parts"]
+    assert 0 < methods["spans"]["parts"]["overall"]["coverage"] < 1
+    assert votes_main([str(tmp_path / "turns.jsonl"), "--lexical", "quotes", "--out", str(tmp_path / "q.parquet")]) == 0
+    assert main(["--data", str(data), "--spans", str(tmp_path / "q.parquet"), "--out", str(tmp_path / "x")]) == 2
+    assert "`spans` must have a voter that points at parts of a response" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

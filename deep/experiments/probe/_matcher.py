@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from deep.exceptions import InputError
-from deep.experiments.probe._match_encoder import installed_encoder
+from deep.experiments.probe._match_encoder import ENCODER, installed_encoder
 
 if TYPE_CHECKING:
     from deep.features.encoders import EmbeddingJudge
@@ -50,14 +50,16 @@ def choose_matcher(args: argparse.Namespace) -> Matcher:
         return Matcher("")
     if args.match != "semantic":
         return Matcher(f"their form ({args.match})")
-    encoder = args.match_encoder or (None if named else installed_encoder())
-    return _encoder(encoder, args.match_similarity) if encoder else _llm(args.match_llm)
+    if args.match_encoder is not None:
+        return _encoder(args.match_encoder, None, args.match_similarity)
+    installed = None if named else installed_encoder()
+    return _llm(args.match_llm) if installed is None else _encoder(installed, ENCODER, args.match_similarity)
 
 
-def _encoder(place: str, similar: float) -> Matcher:
+def _encoder(place: str, name: str | None, similar: float) -> Matcher:
     from deep.features.encoders import load_embedding
 
-    encoder = load_embedding(place)
+    encoder = load_embedding(place, model_id=name)
     return Matcher(f"the encoder {encoder.model_id} (cosine of {similar:g} or more)", encoder)
 
 
