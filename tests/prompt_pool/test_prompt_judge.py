@@ -27,8 +27,13 @@ def reply(text="VERDICT: YES", **given):
 def tokens(*texts, top=TOP, at=-1):
     """Return log-probabilities as chat completions give them; elsewhere than `at` the alternatives say NO."""
     said = [{"token": text, "logprob": -0.5, "top_logprobs": [{"token": "NO", "logprob": 0.0}]} for text in texts]
-    said[at]["top_logprobs"] = [{"token": token, "logprob": math.log(p)} for token, p in top]
+    said[at]["top_logprobs"] = alternatives(top)
     return said
+
+
+def alternatives(top):
+    """Return tokens with their log-probabilities as chat completions list them."""
+    return [{"token": token, "logprob": math.log(p)} for token, p in top]
 
 
 def label(judge, ask, example=EXAMPLE):
@@ -208,6 +213,22 @@ def test_soft_vote_of_every_form(prompt, parts, at, top, expected):
     """The answer's first token is found in every form of reply, also where the label occurs before it."""
     logprobs = tokens(*parts, top=top, at=at)
     assert soft("".join(parts), logprobs, load_prompt(prompt)) == pytest.approx(expected)
+
+
+def test_labels_that_begin_alike_are_told_apart_by_their_next_token():
+    """Of F with 0.8, half is FACTUAL and half FALSE; the N of NOT FACTUAL has the rest."""
+    labels = {"FACTUAL": 1, "FALSE": 0, "NOT FACTUAL": 0}
+    first = {"token": " F", "logprob": math.log(0.8), "top_logprobs": alternatives([(" F", 0.8), (" N", 0.2)])}
+    second = {"token": "ACT", "logprob": math.log(0.5), "top_logprobs": alternatives([("ACT", 0.5), ("ALSE", 0.5)])}
+    logprobs = [{"token": "VERDICT:"}, first, second, {"token": "UAL"}]
+    assert soft_vote("FACTUAL", logprobs, labels) == pytest.approx(0.4)
+
+
+def test_what_precedes_the_answer_in_its_own_token_does_not_count():
+    """A tokenizer may join the answer with the quote before it."""
+    top = alternatives([(':"YES"}', 0.6), (':"NO"}', 0.4)])
+    logprobs = [{"token": '{"verdict"'}, {"token": ':"YES"}', "logprob": -0.5, "top_logprobs": top}]
+    assert load_prompt("yes-no").parse('{"verdict":"YES"}', logprobs=logprobs).score == pytest.approx(0.6)
 
 
 def test_a_token_that_begins_labels_of_both_kinds_says_nothing():
