@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
+from deep.prompt_pool._marker_words import BEFORE, BEHIND, COPULA, NAMES
 from deep.prompt_pool._material import CODE_LENGTH
 
 Kind = Literal["score", "verdict"]
@@ -12,34 +13,36 @@ Kind = Literal["score", "verdict"]
 # More line-initial braces than this is no answer, and bounds the work that a hostile reply can cause.
 MOST_OBJECTS = 50
 MOST_MARKS = 500
+DEEPEST = 6
 
-_NAMES: dict[str, str] = {
-    "verdict": r"verdict|answer|conclusion|judge?ment|decision|label|classification|determination|assessment|ruling"
-    r"|result"
-    r"|output|response|prediction|urteil|antwort|ergebnis|fazit|r\u00e9ponse|veredicto|respuesta|conclusi\u00f3n"
-    r"|verdetto"
-    r"|risposta|veredito|resposta|\u0432\u0435\u0440\u0434\u0438\u043a\u0442|\u043e\u0442\u0432\u0435\u0442"
-    r"|(?:\u6700\u7ec8|\u6700\u7d42)?(?:\u7b54\u6848|\u7ed3\u8bba|\u7d50\u8ad6|\u5224\u65ad|\u5224\u5b9a|\u88c1\u51b3"
-    r"|\u56de\u7b54|\u7d50\u8ad6|\u7d50\u679c)|\ud310\uc815|\ub2f5\ubcc0|\uc815\ub2f5",
-    "score": r"scores?|rating|grade|stars?|points?|answer|result|output|response|assessment|punktzahl|note"
-    r"|puntuaci\u00f3n",
-}
 _KEYS: dict[str, tuple[str, ...]] = {
-    "verdict": ("finalverdict", "answer", "finalanswer", "label", "judgment", "judgement", "decision", "conclusion"),
+    "verdict": (
+        *("finalverdict", "answer", "finalanswer", "label", "judgment", "judgement", "decision", "conclusion"),
+        *("result", "output", "prediction", "classification", "response", "outcome", "ruling", "assessment"),
+    ),
     "score": ("finalscore", "rating", "grade", "stars", "answer", "finalanswer"),
 }
+_THOUGHTS = r"(?:think|thinking|thought|reflection|analysis|scratchpad|seed:think)"
+_THOUGHT_CLOSES = rf"</{_THOUGHTS}>|\[/think\]|\u25c1/think\u25b7|<\|end_of_thought\|>|assistantfinal"
+_HTML = r"(?:</?(?:b|strong|p|em|i|div|span|h[1-6]|li|center)>|<br ?/?>)"
+# Arrows, geometric shapes, dingbats, emoji, and the selector that makes an emoji of a sign.
+_SYMBOLS = "\u2190-\u21ff\u25a0-\u25ff\u2600-\u27bf\u2b00-\u2bff\U0001f300-\U0001faff\ufe0f"
 _START = (
-    r"(?:^|</(?:think|thinking|thought|reasoning|analysis|reflection)>|<\|[^|\n]{1,40}\|>|<(?:answer|output|response|result)>)"
-    r"[ \t*_#`\"'(\[\u2018\u201c\u2022\u00b7\u2023\u25aa\u27a4\u27a1\u2192\u2705\u274c\ufe0f-]{0,40}"
-    r"(?:\d{1,2}[.)][ \t*_]{0,8})?(?:</?(?:b|strong|p|em|i)>){0,2}(?:assistant[ \t]{0,4}:[ \t]{0,4})?"
+    rf"(?:^|</reasoning>|{_THOUGHT_CLOSES}|<\|[^|\n]{{1,40}}\|>|<(?:answer|output|response|result)>)"
+    rf"[ \t*_#`\"'(\[\u2018\u201c\u2022\u00b7\u2023{_SYMBOLS}|-]{{0,40}}"
+    rf"(?:(?:\d{{1,2}}|[a-e])[.)][ \t*_]{{0,8}})?{_HTML}{{0,3}}"
+    r"(?:(?:assistant|ai|model|judge|(?:final|last)[ \t](?:line|step)|step[ \t]\d)[ \t]{0,4}[:-][ \t*_]{0,8})?"
 )
-_SIGN = r"(?:[:\uff1a=]|[-\u2010-\u2015]+>?(?=[\s*_])|\u2192|\bis\b[ \t]*[:\uff1a]?)"
-_THOUGHT_END = re.compile(
-    r"</(?:think|thinking|thought|reflection|analysis)>|<\|channel\|>final<\|message\|>", re.IGNORECASE
+_SIGN = (
+    r"(?:[:\uff1a]{1,2}|={1,3}>?|>{1,2}|[-\u2010-\u2015]+>?(?=[\s*_])|[\u2192\u2794-\u27be]|\|"
+    rf"|{COPULA}[ \t]*[:\uff1a]?)"
 )
-_THOUGHT_START = re.compile(r"^[ \t]*<(?:think|thinking|thought|reflection|analysis)>", re.IGNORECASE | re.MULTILINE)
+_THOUGHT_END = re.compile(rf"{_THOUGHT_CLOSES}|<\|channel\|>final<\|message\|>", re.IGNORECASE)
+_THOUGHT_START = re.compile(
+    rf"^[ \t]*(?:<{_THOUGHTS}>|\[think\]|\u25c1think\u25b7|<\|begin_of_thought\|>)", re.IGNORECASE | re.MULTILINE
+)
 _OBJECT = re.compile(
-    r"(?:^|</think>|\|>|[:\uff1a][ \t]|<(?:answer|output|response|result)>)[ \t]*(?:```(?:json)?[ \t]*)?(\{)",
+    r"(?:^|</think>|\|>|[:\uff1a][ \t]|<(?:answer|output|response|result)>)[ \t]*(?:```(?:json)?[ \t]*)?(?:\[\s*)?(\{)",
     re.MULTILINE | re.IGNORECASE,
 )
 _FLAT = re.compile(r"\{([^{}]{0,4000})\}")
@@ -58,7 +61,7 @@ class Place(NamedTuple):
     value_start: int
     end: int
     value: Any
-    form: Literal["box", "json", "text", "xml"]
+    form: Literal["box", "json", "table", "text", "xml"]
     sure: bool = False
     strict: bool = False
     fields: dict[str, Any] | None = None
@@ -82,6 +85,11 @@ def after_thoughts(text: str) -> int | None:
     return None if _THOUGHT_START.search(text, begin) else begin
 
 
+def ends_thoughts(text: str) -> bool:
+    """Tell whether a text holds something that ends hidden reasoning, also where it was broken up."""
+    return _THOUGHT_END.search(text.replace("\u200b", "")) is not None
+
+
 def line_marks(text: str, kind: Kind, tag: str | None) -> list[Place]:
     """Return the markers that begin a line, in order; each place ends where the marker does."""
     marks = [
@@ -89,6 +97,7 @@ def line_marks(text: str, kind: Kind, tag: str | None) -> list[Place]:
         for mark in _asked_marker(kind, tag).finditer(text)
     ]
     known = {mark.end for mark in marks}
+    marks += [mark for mark in _marks_behind_sentences(text, kind, tag) if mark.end not in known]
     if not tag:
         marks += [mark for mark in _other_marks(text, kind) if mark.end not in known]
     return sorted(marks)[-MOST_MARKS:]
@@ -107,6 +116,20 @@ def _asked_marker(kind: str, tag: str | None) -> re.Pattern[str]:
     return re.compile(pattern, re.MULTILINE | re.IGNORECASE | re.ASCII)
 
 
+def _marks_behind_sentences(text: str, kind: str, tag: str | None) -> Iterator[Place]:
+    """Yield the markers that were asked for and stand behind a sentence in its line, where that is no quotation.
+
+    Where a text that was shown holds one, the marker carries a code, or the answer is looked up in the text.
+    """
+    pattern = (
+        rf"(?<=[^\W\d_]{{2}}[.!;])[ \t]{{1,3}}[*_`]{{0,3}}(?:final[ \t]+)?{kind}{_suffix(tag)}[*_`]{{0,3}}[:\uff1a]"
+    )
+    for mark in re.finditer(pattern, text, re.IGNORECASE):
+        before = text[text.rfind("\n", 0, mark.start()) + 1 : mark.start()]
+        if not (before.lstrip().startswith((">", "|")) or before.count('"') % 2 or "\u201c" in before):
+            yield Place(mark.start(), mark.end(), mark.end(), "", "text", sure=True)
+
+
 def _other_marks(text: str, kind: str) -> Iterator[Place]:
     """Yield the markers in other words or with another sign than the prompt asked for."""
     for mark in _OTHER_MARKER[kind].finditer(text):
@@ -119,23 +142,44 @@ _OTHER_MARKER = {
     kind: re.compile(
         rf"{_START}(?:(?:so|therefore|thus|hence|overall|in conclusion"
         rf"|(?:based on|given|considering|in light of) [^,.\n]{{1,80}})"
-        rf"[,:]?[ \t]+)?(?:(?:my|the|our)[ \t]+)?"
-        rf"(?:(?:final|overall)[ \t_-]+)?(?:{names})(?![\w-])[*_`\"' \t]{{0,8}}(?P<sign>{_SIGN})?(?(sign)|(?=[\s*_`]))",
+        rf"[,:]?[ \t]+)?{BEFORE}(?:{names})(?:(?![\w-])|(?={COPULA})){BEHIND}[*_`\"' \t]{{0,8}}"
+        rf"(?P<sign>{_SIGN})?(?(sign)|(?=[\s*_`]))",
         re.MULTILINE | re.IGNORECASE,
     )
-    for kind, names in _NAMES.items()
+    for kind, names in NAMES.items()
 }
 
 
 def elements(text: str, kind: Kind, tag: str | None) -> Iterator[Place]:
     """Yield the elements of the name that was asked for, and those of other names for an answer."""
-    others = "" if tag else "|(?:final[_-])?answer|label|conclusion|decision|judge?ment|result|output"
+    others = "" if tag else "|final[_-]?verdict|(?:final[_-])?answer|label|conclusion|decision|judge?ment|result|output"
     name = rf"(?P<name>(?P<asked>{kind}{_suffix(tag)}){others})"
     pattern = (
         rf"<[ \t]{{0,4}}{name}[ \t]{{0,4}}>(?P<value>[^<]{{0,300}})<[ \t]{{0,4}}/[ \t]{{0,4}}(?P=name)[ \t]{{0,4}}>"
     )
     for match in re.finditer(pattern, text, re.IGNORECASE | re.ASCII):
         yield Place(match.start(), match.start("value"), match.end(), match["value"], "xml", bool(match["asked"]))
+
+
+def tables(text: str, kind: Kind) -> Iterator[Place]:
+    """Yield the cell below the name of the answer in tables with one row, as judges write them in Markdown."""
+    for match in _TABLE.finditer(text):
+        head, row = (_cells(match[name]) for name in ("head", "row"))
+        named = [i for i, cell in enumerate(head) if re.fullmatch(rf"(?:final )?{kind}", cell, re.IGNORECASE)]
+        if len(named) == 1 and len(head) == len(row):
+            yield Place(match.start(), match.start("row"), match.end(), row[named[0]], "table")
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip(" \t*_`") for cell in line.strip(" \t|").split("|")]
+
+
+_TABLE = re.compile(
+    r"^[ \t]*(?P<head>\|[^\n]{1,400})\n[ \t]*\|?[ \t]*:?-{2,}[-:| \t]{0,200}\n"
+    r"[ \t]*(?P<row>\|(?:[^\n<]|<(?!\|)){1,1000}\|)"
+    r"(?!\n[ \t]*\|)",
+    re.MULTILINE,
+)
 
 
 def boxes(text: str) -> Iterator[Place]:
@@ -154,18 +198,35 @@ def objects(text: str, kind: Kind) -> Iterator[Place]:
         decoded = _decode(text, start)
         if decoded is not None:
             fields, end = decoded
-            value, sure = _answer_in(fields, kind)
-            yield Place(start, start, end, value, "json", sure, fields=fields)
+            value, sure, holder = _answer_in(fields, kind)
+            yield Place(start, start, end, value, "json", sure, fields=holder)
         else:
             yield from _loose_object(text, start, kind)
 
 
-def _answer_in(fields: dict[str, Any], kind: Kind) -> tuple[Any, bool]:
-    """Return the answer that an object holds, and whether it stands under the key that was asked for."""
+def _answer_in(fields: dict[str, Any], kind: Kind) -> tuple[Any, bool, dict[str, Any]]:
+    """Return the answer that an object holds, whether it stands under the key that was asked for, and its object.
+
+    Where there is none but in a single object inside, or in a list of one, that object is looked at.
+    """
+    value, sure = _own_answer(fields, kind)
+    for _ in range(DEEPEST):
+        if not isinstance(value, dict | list):
+            return value, sure, fields
+        if isinstance(value, list):
+            value = value[0] if len(value) == 1 else None
+        else:
+            fields = value
+            value, sure = _own_answer(fields, kind)[0], False
+    return None, False, fields
+
+
+def _own_answer(fields: dict[str, Any], kind: Kind) -> tuple[Any, bool]:
     if kind in fields:
-        return fields[kind], True
+        return fields[kind], not isinstance(fields[kind], dict | list)
     found = [value for key, value in fields.items() if re.sub(r"[\s_-]", "", key) in _KEYS[kind]]
-    return (found[0] if len(found) == 1 else None), False
+    nested = found or [value for value in fields.values() if isinstance(value, dict | list)]
+    return (nested[0] if len(nested) == 1 else None), False
 
 
 def _decode(text: str, start: int) -> tuple[dict[str, Any], int] | None:
@@ -194,7 +255,7 @@ def _loose_object(text: str, start: int, kind: Kind) -> Iterator[Place]:
     value = _LOOSE_VALUE.match(flat[1], found[0].end())
     if value:
         said = next(group for group in value.groups() if group is not None)
-        yield Place(start, start, flat.end(), said, "json")
+        yield Place(start, flat.start(1) + found[0].start(), flat.end(), said, "json")
 
 
 _LOOSE_KEY = {

@@ -186,7 +186,7 @@ class Prompt:
         InputError
             `source` or `claim` is not a string, or a prompt of kind score is to show labeled examples.
         """
-        material = Material(source, claim, bare=not self.fenced)
+        material = self._material(source, claim)
         values = {
             "source": material.fenced("source"),
             "claim": material.fenced("claim"),
@@ -210,13 +210,17 @@ class Prompt:
         It reads exactly "VERDICT: YES" or "VERDICT: NO", and no word comes after it.
         """
         *before, last = self.render(source, claim, shots)
-        more = repair_text(self._form, Material(source, claim), reply).rstrip()
+        more = repair_text(self._form, self._material(source, claim), reply).rstrip()
         return [*before, {**last, "content": f"{last['content']}\n{more}"}]
 
     @property
     def is_direct(self) -> bool:
-        """Whether the reply is to be the verdict and nothing else, so that it can be constrained to the labels."""
-        return self.kind == "verdict" and self.output != "json" and not (self.reasons_first or self.parts)
+        """Whether the reply is to be the verdict and nothing else, so that it can be constrained to the labels.
+
+        A prompt of somebody else's, without fences, is asked as it is.
+        """
+        alone = self.kind == "verdict" and not (self.reasons_first or self.parts)
+        return alone and self.output != "json" and self.fenced
 
     def choice(self, source: str, claim: str, constrain: str) -> Choice | None:
         """Return the constraint of a reply that is the verdict alone; None for a score, or with `constrain` ``none``.
@@ -226,7 +230,7 @@ class Prompt:
         source, claim : str
         constrain : {'none', 'schema', 'vllm'}
         """
-        return choice_of(self._form, Material(source, claim).tag(self.kind), constrain)
+        return choice_of(self._form, self._material(source, claim).tag(self.kind), constrain)
 
     def check_few_shot(self) -> None:
         """Raise where the prompt cannot show labeled examples: labels are no grades."""
@@ -314,10 +318,13 @@ class Prompt:
             is, for a prompt of kind score, the score scaled to [0, 1], of which `threshold` makes the vote; for
             a verdict, P(consistent) at its first token where `logprobs` tell, else None.
         """
-        material = None if source is None or claim is None else Material(source, claim, bare=not self.fenced)
+        material = None if source is None or claim is None else self._material(source, claim)
         return self._form.judge(
             text, finish_reason=finish_reason, refusal=refusal, material=material, logprobs=logprobs
         )
+
+    def _material(self, source: str, claim: str) -> Material:
+        return Material(source, claim, bare=not self.fenced)
 
     @cached_property
     def _form(self) -> AnswerForm:

@@ -7,7 +7,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-from deep.prompt_pool._forms import Kind, Place, after_thoughts, boxes, elements, line_marks, objects
+from deep.prompt_pool._forms import (
+    Kind,
+    Place,
+    after_thoughts,
+    boxes,
+    elements,
+    ends_thoughts,
+    line_marks,
+    objects,
+    tables,
+)
 from deep.prompt_pool._material import Material
 from deep.prompt_pool._reading import STOP_TOKEN, LabelReading, read_value
 from deep.prompt_pool._remark import explains
@@ -19,8 +29,8 @@ MOST_LINES = 100
 CONTEXT = 40
 """Characters around an answer that stands by itself, by which a copy out of the document is known."""
 
-_BETWEEN = re.compile(rf"(?:[\s`*]|{STOP_TOKEN.pattern})*", re.IGNORECASE)
-_ENDING = re.compile(rf"(?:[\s`*]|{STOP_TOKEN.pattern})+\Z", re.IGNORECASE)
+_BETWEEN = re.compile(rf"(?:[\s`*\]}};,]|~{{3,}}|-{{3,}}|{STOP_TOKEN.pattern})*", re.IGNORECASE)
+_ENDING = re.compile(rf"(?:[\s`*]|~{{3,}}|-{{3,}}|{STOP_TOKEN.pattern})+\Z", re.IGNORECASE)
 _NEXT_LINE = re.compile(r"[ \t`*.]*\n[\s`*#>-]*")
 _SENTENCE_END = re.compile(r"(?:[.!:;)\"'`*_\u201d>\u3002\uff01\uff1a]|\n[ \t]*\n)\s*\Z")
 _ASKS = ("?", "\uff1f")
@@ -67,7 +77,11 @@ class ReplyReader:
 
     @cached_property
     def _begin(self) -> int | None:
-        return after_thoughts(self.text)
+        begin = after_thoughts(self.text)
+        if begin == 0 or self.material is None:
+            return begin
+        # Where a text holds such an end, the reply's may be a copy, and what stands behind it too.
+        return 0 if any(map(ends_thoughts, (self.material.source, self.material.claim))) else begin
 
     @cached_property
     def _tag(self) -> str | None:
@@ -139,6 +153,7 @@ class ReplyReader:
         if not self._tag:
             yield from boxes(self.text)
             yield from objects(self.text, self.kind)
+            yield from tables(self.text, self.kind)
 
     def _read(self, place: Place) -> Iterator[FinalAnswer]:
         """Yield an answer where a place holds a label, or a number on the scale, and nothing that takes it back."""
@@ -167,8 +182,15 @@ class ReplyReader:
         if self.material is None:
             return False
         whole = self.text[place.start : place.end]
+        if place.fields is not None and self.material.holds(json.dumps(place.fields, ensure_ascii=False)):
+            return True
         if sure and not self.material.bare:
             return place.form == "json" and self.material.holds(whole)
+        inner = self.text[place.value_start : place.end]
+        if place.form == "table":
+            return self.material.echoes(inner, context=whole)
+        if place.form == "json" and place.fields is None and self.material.echoes(inner, context=inner):
+            return True
         said = self.text[place.start : place.value_start] + found.core if place.behind_marker else whole
         return self.material.echoes(said, context=said)
 

@@ -9,11 +9,17 @@ from deep.prompt_pool._remark import LONGEST_REMARK, explains
 from deep.prompt_pool._values import LONGEST_VALUE, normalise_label, read_label, read_score
 
 STOP_TOKEN = re.compile(
-    r"<[|\uff5c][^<>\n]{1,40}[|\uff5c]>|</?(?:s|eos|bos|pad)>|<(?:end|start)_of_turn>|\[/?INST\]|\[(?:EOS|DONE)\]"
-    r"|</?(?:b|strong|p|em|i|br ?/?|code|answer|output|response|result|reply|final_answer)>"
+    r"<\|start_header_id\|>[a-z]{1,20}<\|end_header_id\|>|<\|im_start\|>(?:assistant|user)?[ \t\n]*(?=\Z|</s>|<\|)"
+    r"|<[|\uff5c][^<>\n]{1,40}[|\uff5c]>|</?(?:s|eos|bos|pad|end|assistant)>"
+    r"|<(?:end|start)_of_(?:turn|utterance)>|<turn\|>|<unused\d{1,3}>|<0x[0-9a-f]{2}>|\[/?INST\]"
+    r"|\[(?:EOS|DONE|END|STOP|end of text)\]"
+    r"|</?(?:b|strong|p|em|i|div|span|br ?/?|code|answer|output|response|result|reply|final_answer)>",
+    re.IGNORECASE,
 )
 
 _WRAPPED = re.compile(r"\\(?:text|textbf|textit|texttt|mathrm|mathbf|boxed|fbox|emph)\s*\{([^{}]*)\}")
+_RULE = re.compile(r"^[ \t]*(?:={3,}|~{3,}|-{3,})[ \t]*(?:\n|\Z)", re.MULTILINE)
+_POINTER = re.compile(r"(?:[=-]+>|[\u2190-\u21ff\u2794-\u27be])\s*")
 _LATEX = re.compile(r"\\[()\[\]]|\$|\\(?=[ _])")
 _FOR_SIGN = "\u2705\u2714\u2713\u2611\U0001f44d\U0001f7e2"
 _AGAINST_SIGN = "\u274c\u2716\u2717\u2718\U0001f6ab\u26d4\U0001f44e\U0001f534"
@@ -26,7 +32,8 @@ _FRAME = re.compile(
     r"|sum))\b[,:]? )?"
     r"(?:(?:based on|given|considering|in light of) [^,.\n]{1,80}, )?(?:it follows that )?"
     r"(?:(?:final )?(?:verdict|answer|label|conclusion) ?[:=-] ?)?"
-    r"(?:(?:i|we) (?:conclude|find|judge|decide|determine) that |i would say that )?"
+    r"(?:(?:i|we) (?:conclude|find|judge|decide|determine) that |i would say that "
+    r"|i (?:would )?(?:answer|choose|vote):? )?"
     r"(?:(?:the|this|my|our|that) (?:(?:whole|entire|given|final|overall) )?"
     r"(?:claim|statement|summary|sentence|assertion|hypothesis|text|verdict|answer|label|conclusion|judge?ment)"
     r" (?:is|are|was)(?: (?:therefore|thus|hence|clearly|fully|completely|entirely|directly|indeed|deemed|considered"
@@ -87,11 +94,14 @@ def read_value(text: str, labels: Mapping[str, int], scale: tuple[float, float] 
 
 def _plain(text: str) -> str:
     """Return a text without stop tokens, LaTeX commands and invisible characters, its full-width signs made plain."""
-    folded = unicodedata.normalize("NFKC", STOP_TOKEN.sub(" ", text))
-    visible = "".join(character for character in folded if unicodedata.category(character) != "Cf")
+    visible = _RULE.sub(" ", STOP_TOKEN.sub(" ", text))
+    if not visible.isascii():
+        folded = unicodedata.normalize("NFKC", visible)
+        visible = "".join(character for character in folded if unicodedata.category(character) != "Cf")
     for _ in range(3):
         visible = _WRAPPED.sub(r"\1", visible)
-    return _LATEX.sub("", visible.replace("\u3002", ". ")).strip()
+    plain = _LATEX.sub("", visible.replace("\u3002", ". ")).strip(" \t\n\r|")
+    return _POINTER.sub("", plain, count=1) if _POINTER.match(plain) else plain
 
 
 def _signs_agree(text: str, value: float) -> bool:

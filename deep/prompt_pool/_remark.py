@@ -75,6 +75,7 @@ _FAREWELL = re.compile(
     r"(?:please )?(?:let me know|i hope (?:this|that)|feel free|is there anything|do you (?:need|want)|thank)[^\n]*\Z",
     re.IGNORECASE,
 )
+_FINAL = re.compile(r"\W*(?:this is )?(?:my |the )?final(?: (?:answer|verdict))?\W*", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?<=[.!;\n])\s+")
 
 
@@ -99,7 +100,7 @@ def explains(remark: str, polarity: int, others: Iterable[str]) -> bool:
     (True, False)
     """
     said = _FAREWELL.sub("", remark.replace("\u2019", "'")).strip()
-    if not said.strip(" .)]}*_`"):
+    if not said.strip(" .)]}*_`") or _FINAL.fullmatch(said):
         return True
     if len(said) > LONGEST_REMARK or _UNSURE.search(said) or _LIMITS.match(said.lstrip(" \"'(*_")):
         return False

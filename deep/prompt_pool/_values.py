@@ -3,10 +3,11 @@
 import re
 import unicodedata
 from collections.abc import Mapping
+from functools import lru_cache
 
 LONGEST_VALUE = 200
 
-_DECORATION = re.compile(r"[\s*_`#\"'\u2018\u2019\u201c\u201d()\[\]{}\u2010-\u2015-]+")
+_DECORATION = re.compile(r"[\s*_`#\"'\u2018\u2019\u201c\u201d\xab\xbb\u3008-\u3011()\[\]{}\u2010-\u2015-]+")
 _STOP = " .,;:!"
 
 _SCORE = re.compile(
@@ -29,10 +30,13 @@ _WORDS = {
 
 def _visible(text: str) -> str:
     """Return compatibility-normalised, case-folded text without invisible format characters."""
+    if text.isascii():
+        return text.casefold()
     folded = unicodedata.normalize("NFKC", text).casefold()
     return "".join(character for character in folded if unicodedata.category(character) != "Cf")
 
 
+@lru_cache(maxsize=1024)
 def normalise_label(text: str) -> str:
     r"""Return a label without case, markdown, quotes, hyphens, repeated white space and closing punctuation.
 
