@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol, cast
+from typing import Literal, NamedTuple, cast
 
 from deep._checks import check_choice
 from deep.asking._plan import Plan, PlannedVoter
@@ -32,7 +32,7 @@ JudgeKind = Literal["pool", "prompt", "judge", "lexical", "encoder", "embedding"
 LEXICAL_PREFIX = "lexical-"
 ALL = "all"
 
-NETWORKS = ("nli-max", "nli-mean", "embedding")
+NETWORKS = ("nli-max", "nli-mean", "embedding", "hhem", "lettucedetect", "minicheck", "summac-zs")
 """The names of judges made of a network."""
 
 
@@ -54,10 +54,6 @@ class Sampling(NamedTuple):
 
 
 ONCE = Sampling()
-
-
-class _Load(Protocol):
-    def __call__(self, path: str, /, *, model_id: str = ...) -> Judge: ...
 
 
 def judges_of(kind: JudgeKind, names: Sequence[str], sampling: Sampling = ONCE) -> list[Judge]:
@@ -178,21 +174,15 @@ def _lexical(names: Sequence[str], _: Sampling) -> list[Judge]:
 
 
 def _encoders(names: Sequence[str], _: Sampling) -> list[Judge]:
-    from deep.features.encoders import load_encoder
+    from deep.features.encoders import load_network_judge
 
-    return [_network(load_encoder, name) for name in names]
+    return [load_network_judge(name) for name in names]
 
 
 def _embeddings(names: Sequence[str], _: Sampling) -> list[Judge]:
-    from deep.features.encoders import load_embedding
+    from deep.features.encoders import load_network_judge
 
-    return [_network(load_embedding, name) for name in names]
-
-
-def _network(load: _Load, given: str) -> Judge:
-    """Load a network by id, folder, or NAME=FOLDER."""
-    name, _, place = given.partition("=")
-    return load(place, model_id=name) if place and not Path(given).exists() else load(given)
+    return [load_network_judge(name, embedding=True) for name in names]
 
 
 _LOADERS: Mapping[JudgeKind, Callable[[Sequence[str], Sampling], list[Judge]]] = {
@@ -300,11 +290,9 @@ class Finder:
         return {prompt.id: prompt for prompt in (*own, *given)}
 
     def _network(self, voter: Voter) -> Judge:
-        from deep.features.encoders import load_embedding, load_encoder
+        from deep.features.encoders import load_again
 
         wanted = str(voter.model)
         place = next((path for path in self.encoders if Path(path).name == Path(wanted).name), wanted)
         options = {**(voter.details.get("settings") or {}), "model_id": wanted}
-        if voter.id == "embedding":
-            return load_embedding(place, **options)
-        return load_encoder(place, **{**options, "aggregation": voter.id.removeprefix("nli-")})
+        return load_again(voter.id, place, options)

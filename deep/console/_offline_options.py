@@ -14,7 +14,8 @@ def add_offline_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("judges that need no key")
     group.add_argument("--lexical", **SEVERAL, metavar="NAME", help="lexical checks by name, or all of them: all")
     model = "by id on the hub or by folder; NAME=FOLDER gives it another name"
-    group.add_argument("--encoder", **SEVERAL, metavar="ID|FOLDER", help=f"NLI or consistency models, {model}")
+    ways = "before it, WAY: of summac-zs, minicheck, hhem, lettucedetect uses it as published"
+    group.add_argument("--encoder", **SEVERAL, metavar="ID|FOLDER", help=f"NLI or consistency models, {model}; {ways}")
     group.add_argument("--embedding", **SEVERAL, metavar="ID|FOLDER", help=f"sentence-embedding models, {model}")
 
 

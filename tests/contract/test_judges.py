@@ -3,6 +3,7 @@
 import json
 import random
 import re
+from functools import partial
 from types import SimpleNamespace
 from typing import get_args
 
@@ -33,7 +34,7 @@ JUDGES = {
 }
 """How to make each judge, by the name that its column starts with."""
 
-NETWORKS = ("nli-max", "nli-mean", "embedding")
+NETWORKS = ("nli-max", "nli-mean", "embedding", "summac-zs", "minicheck", "hhem", "lettucedetect")
 
 SOURCE = "Dr. Wu paid $3.5 million in May 2019. She did not sell. “We may grow,” said Acme, up 12%."
 
@@ -115,12 +116,21 @@ def networks(tmp_path_factory):
     """Return functions that make tiny encoders and an embedding model."""
     pytest.importorskip("torch")
     pytest.importorskip("transformers")
-    from deep.features.encoders import load_embedding, load_encoder
+    from deep.features.encoders import ENCODERS, load_embedding, load_encoder
     from tests.features.tiny_encoders import save_classifier, save_embedding
+    from tests.features.tiny_published import save_generator, save_hhem, save_tagger
 
     folder = tmp_path_factory.mktemp("networks")
     classifier, embedding = save_classifier(folder / "tiny"), save_embedding(folder / "vectors")
+    published = {
+        "summac-zs": classifier,
+        "minicheck": save_generator(folder / "t5"),
+        "hhem": save_hhem(folder),
+        "lettucedetect": save_tagger(folder / "tagger"),
+    }
     return {
+        **{way: partial(ENCODERS[way], place, max_tokens=64) for way, place in published.items() if way != "hhem"},
+        "hhem": partial(ENCODERS["hhem"], published["hhem"], max_tokens=512),
         "nli-max": lambda: load_encoder(classifier),
         "nli-mean": lambda: load_encoder(classifier, aggregation="mean"),
         "embedding": lambda: load_embedding(embedding),
@@ -144,7 +154,7 @@ def test_its_details_are_json(made):
     """The metadata of vote files names the kind, the judge and its version."""
     judge = made[1]()
     details = json.loads(json.dumps(judge.details))
-    assert details["kind"] in ("prompt", "staged", "lexical", "nli", "embedding")
+    assert details["kind"] in ("prompt", "staged", "lexical", *(name.partition("-")[0] for name in NETWORKS))
     assert judge.name in details.values()
     assert judge.version in details.values()
     assert ("model" in details) != judge.needs_llm

@@ -17,7 +17,7 @@ SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
 SIZES = {"vocab_size": 80, "max_position_embeddings": 64}
 
 
-def save_tokenizer(folder):
+def save_tokenizer(folder, max_length=64):
     """Save a WordPiece tokenizer that knows single letters, digits and marks: a token a character."""
     marks = string.ascii_lowercase + string.digits + ".,'"
     vocabulary = {piece: i for i, piece in enumerate([*SPECIAL, *marks, *(f"##{mark}" for mark in marks[:36])])}
@@ -26,7 +26,7 @@ def save_tokenizer(folder):
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
     named = dict(zip(("pad_token", "unk_token", "cls_token", "sep_token"), SPECIAL, strict=True))
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=64, **named).save_pretrained(folder)
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=max_length, **named).save_pretrained(folder)
 
 
 def save_classifier(folder, labels=("contradiction", "neutral", "entailment"), order=None, **settings):

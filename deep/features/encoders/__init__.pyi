@@ -1,4 +1,15 @@
+from ._checker import CheckerJudge as CheckerJudge
 from ._embedding import EmbeddingJudge as EmbeddingJudge
 from ._embedding import load_embedding as load_embedding
 from ._encoder import EncoderJudge as EncoderJudge
 from ._encoder import load_encoder as load_encoder
+from ._encoder import load_summac as load_summac
+from ._hhem import HHEMJudge as HHEMJudge
+from ._hhem import load_hhem as load_hhem
+from ._lettucedetect import LettuceDetectJudge as LettuceDetectJudge
+from ._lettucedetect import load_lettucedetect as load_lettucedetect
+from ._load import ENCODERS as ENCODERS
+from ._load import load_again as load_again
+from ._load import load_network_judge as load_network_judge
+from ._minicheck import MiniCheckJudge as MiniCheckJudge
+from ._minicheck import load_minicheck as load_minicheck

@@ -19,6 +19,8 @@ from deep.features.encoders._network import Network, load_network
 from deep.features.encoders._windows import in_windows
 from deep.records import ABSTAIN, Example, Judgment
 
+SUMMAC_ZS = "summac-zs"
+
 _SOURCE_SHARE = 4
 """A sentence of the claim must leave at least one part in this many of the input to the source."""
 
@@ -45,8 +47,10 @@ class EncoderJudge(NetworkJudge):
 
     Attributes
     ----------
+    against : Head or None
+        The label whose aggregate over the chunks is taken from that of the first one, sentence by sentence.
     name : str
-        ``nli-max`` or ``nli-mean``.
+        ``nli-max`` or ``nli-mean``; ``summac-zs`` where there is `against`.
     version : str
         A hash of the settings and of the model's configuration, tokenizer and weights.
     """
@@ -57,20 +61,22 @@ class EncoderJudge(NetworkJudge):
     claim_aggregation: str = "mean"
     threshold: float = 0.5
     chunk_tokens: int | None = 350
+    against: Head | None = None
     name: str = field(init=False)
     version: str = field(init=False)
 
     def __post_init__(self) -> None:
         check_choice(self.aggregation, ("max", "mean"), "aggregation")
         check_choice(self.claim_aggregation, ("mean", "min"), "claim_aggregation")
-        if not 0 <= self.threshold <= 1:
-            raise InputError(f"`threshold` must lie in [0, 1]. Got {self.threshold!r}.")
+        least = 0 if self.against is None else -1
+        if not least <= self.threshold <= 1:
+            raise InputError(f"`threshold` must lie in [{least}, 1]. Got {self.threshold!r}.")
         if self.chunk_tokens is not None and (type(self.chunk_tokens) is not int or self.chunk_tokens < 1):
             raise InputError(
                 f"`chunk_tokens` must be a whole number of at least 1, or None for single sentences. "
                 f"Got {self.chunk_tokens!r}."
             )
-        object.__setattr__(self, "name", f"nli-{self.aggregation}")
+        object.__setattr__(self, "name", f"nli-{self.aggregation}" if self.against is None else SUMMAC_ZS)
         object.__setattr__(self, "version", self._hash())
 
     def _hash(self) -> str:
@@ -79,7 +85,13 @@ class EncoderJudge(NetworkJudge):
 
     @property
     def settings(self) -> dict[str, object]:
-        """Return the options of :func:`load_encoder` that make this judge again, but for `aggregation`, its name."""
+        """Return the options of the loader that make this judge again, but for `aggregation`, its name."""
+        if self.against is not None:
+            return {
+                "threshold": self.threshold,
+                "entailment_label": self.head.index,
+                "max_tokens": self.network.max_tokens,
+            }
         return {
             "claim_aggregation": self.claim_aggregation,
             "threshold": self.threshold,
@@ -114,10 +126,12 @@ class EncoderJudge(NetworkJudge):
         parts = [self._parts(example, chunked) for example in examples]
         known = [part for part in parts if isinstance(part, _Parts)]
         pairs = list(dict.fromkeys(pair for part in known for pair in part.pairs()))
-        scores: dict[Pair, float] = {}
+        scores: dict[Pair, list[float]] = {}
         if pairs:
             logits = self.network.logits([chunk for chunk, _ in pairs], [sentence for _, sentence in pairs])
-            scores = dict(zip(pairs, self.head.probabilities(logits).tolist(), strict=True))
+            heads = [head for head in (self.head, self.against) if head is not None]
+            found = np.column_stack([head.probabilities(logits) for head in heads])
+            scores = dict(zip(pairs, found.tolist(), strict=True))
         return [self._verdict(part, scores) if isinstance(part, _Parts) else part for part in parts]
 
     def _parts(self, example: Example, chunked: Callable[[str, int], tuple[str, ...]]) -> _Parts | Judgment:
@@ -136,11 +150,13 @@ class EncoderJudge(NetworkJudge):
         spans = cut(source, self.network.count, budget)
         return tuple(dict.fromkeys(source[start:end] for start, end in spans))
 
-    def _verdict(self, parts: _Parts, scores: dict[Pair, float]) -> Judgment:
-        grid: Floats = np.array([scores[pair] for pair in parts.pairs()]).reshape(len(parts.chunks), -1)
-        if not np.isfinite(grid).all():
+    def _verdict(self, parts: _Parts, scores: dict[Pair, list[float]]) -> Judgment:
+        shape = len(parts.chunks), len(parts.sentences), -1
+        grids: Floats = np.array([scores[pair] for pair in parts.pairs()]).reshape(shape)
+        if not np.isfinite(grids).all():
             return Judgment(vote=ABSTAIN, reason="failed", model=self.network.model_id)
-        by_sentence = grid.max(axis=0) if self.aggregation == "max" else grid.mean(axis=0)
+        over_chunks = grids.max(axis=0) if self.aggregation == "max" else grids.mean(axis=0)
+        by_sentence = over_chunks[:, 0] - (0.0 if self.against is None else over_chunks[:, 1])
         score = float(by_sentence.mean() if self.claim_aggregation == "mean" else by_sentence.min())
         worst = int(by_sentence.argmin())
         return Judgment(
@@ -148,7 +164,7 @@ class EncoderJudge(NetworkJudge):
             score=score,
             model=self.network.model_id,
             rationale=f"least supported ({by_sentence[worst]:.3f}): {parts.sentences[worst]}",
-            evidence=tuple(dict.fromkeys(parts.chunks[i] for i in grid.argmax(axis=0))),
+            evidence=tuple(dict.fromkeys(parts.chunks[i] for i in grids[..., 0].argmax(axis=0))),
         )
 
 
@@ -212,3 +228,56 @@ def load_encoder(
     )
     head = read_head(network.model.config, entailment_label, network.model_id)
     return EncoderJudge(network, head, aggregation, claim_aggregation, threshold, chunk_tokens)
+
+
+def load_summac(
+    id_or_path: str | Path,
+    *,
+    threshold: float = 0.0,
+    entailment_label: str | int | None = None,
+    batch_size: int = 16,
+    device: str | None = None,
+    revision: str | None = None,
+    max_tokens: int | None = None,
+    model_id: str | None = None,
+) -> EncoderJudge:
+    """Make SummaC's zero-shot judge of an inference model: entailment less contradiction, sentence by sentence [1]_.
+
+    The score is the mean over the claim's sentences of the largest P(entailment) over the source's sentences, less the
+    largest P(contradiction): from -1 to 1.
+
+    Parameters
+    ----------
+    id_or_path : str or Path
+        Of a classifier with a label for entailment and one for contradiction.
+    threshold : float, default=0
+        In [-1, 1]: the centre of the range.
+    entailment_label, batch_size, device, revision, max_tokens, model_id
+        As for :func:`load_encoder`.
+
+    Raises
+    ------
+    InputError
+        As for :func:`load_encoder`, or there is no label for contradiction.
+
+    References
+    ----------
+    .. [1] Laban et al., TACL 2022. https://arxiv.org/abs/2111.09525
+    """
+    judge = load_encoder(
+        id_or_path,
+        chunk_tokens=None,
+        entailment_label=entailment_label,
+        batch_size=batch_size,
+        device=device,
+        revision=revision,
+        max_tokens=max_tokens,
+        model_id=model_id,
+    )
+    against = contradiction_head(judge.network.model.config, judge.head)
+    if against is None:
+        raise InputError(
+            f"`id_or_path` must hold a model with a label for contradiction. Got {judge.network.model_id!r}, which has "
+            f"none. For entailment alone use load_encoder."
+        )
+    return replace(judge, against=against, threshold=threshold)

@@ -2,7 +2,7 @@
 
 import inspect
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,23 @@ if TYPE_CHECKING:
     from transformers.utils import ModelOutput
 
 _USUAL_LIMIT = 512
+Kind = Literal["classifier", "embedding", "generator", "tagger"]
+
+BUILT: Mapping[Kind, str] = {
+    "classifier": "ForSequenceClassification",
+    "embedding": "",
+    "generator": "ForConditionalGeneration",
+    "tagger": "ForTokenClassification",
+}
+"""How the name of an architecture of each kind ends."""
+
+MAKERS: Mapping[Kind, str] = {
+    "classifier": "AutoModelForSequenceClassification",
+    "embedding": "AutoModel",
+    "generator": "AutoModelForSeq2SeqLM",
+    "tagger": "AutoModelForTokenClassification",
+}
+
 _NO_LIMIT = 10**6
 """Tokenizers that know no limit give an astronomic one."""
 
@@ -83,6 +100,10 @@ class Network:
             columns = [[_encodable(column[i]) for i in at] for column in texts]
             encoded = self.tokenizer(*columns, padding=True, return_tensors="pt", verbose=False)
             inputs = {name: value.to(self.model.device) for name, value in encoded.items() if name in known}
+            if type(self.model).__name__.endswith(BUILT["generator"]):
+                # One step of the decoder: what it would say first.
+                start = int(getattr(self.model.config, "decoder_start_token_id", None) or 0)
+                inputs["decoder_input_ids"] = torch.full((len(at), 1), start, device=self.model.device)
             with torch.inference_mode():
                 yield at, self.model(**inputs), encoded["attention_mask"].to(self.model.device)
 
@@ -96,38 +117,41 @@ class Network:
 
 def load_network(
     id_or_path: str | Path,
-    kind: Literal["classifier", "embedding"],
+    kind: Kind,
     *,
     batch_size: int,
     device: str | None,
     revision: str | None,
     max_tokens: int | None,
     model_id: str | None,
+    reads: int | None = None,
 ) -> Network:
-    """Load a sequence classifier or the body of a sentence-embedding model, refusing what would answer at random."""
+    """Load a network of a kind, refusing what would answer at random.
+
+    `reads` is the most tokens that its published way of use gives it, whatever its own limit says where positions are
+    relative (a generator), and within it otherwise.
+    """
     require_libraries()
-    if type(batch_size) is not int or batch_size < 1:
-        raise InputError(f"`batch_size` must be a whole number of at least 1. Got {batch_size!r}.")
+    check_batch_size(batch_size)
     folder = model_folder(id_or_path, revision)
-    with _quiet():
+    with quiet():
         config, tokenizer = _settings(folder, str(id_or_path))
-        if kind == "classifier":
-            _check_classifier(config, str(id_or_path))
+        _check_kind(config, kind, str(id_or_path))
         model = _weights(folder, kind, str(id_or_path))
     _pad(tokenizer, model, str(id_or_path))
     return Network(
         tokenizer=tokenizer,
-        model=_place(model.eval(), device),
+        model=place(model.eval(), device),
         model_id=model_id or model_name(id_or_path, folder),
         folder=folder,
         fingerprint=fingerprint(folder),
-        max_tokens=_limit([*_config_limits(config), *_tokenizer_limits(folder, tokenizer)], max_tokens),
+        max_tokens=_limit(_known_limits(config, tokenizer, folder, kind, reads), max_tokens),
         batch_size=batch_size,
     )
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Keep transformers from drawing bars and reports; what matters in them is raised as an error here."""
     from transformers.utils import logging
 
@@ -154,20 +178,37 @@ def _settings(folder: Path, given: str) -> "tuple[PretrainedConfig, PreTrainedTo
         ) from None
 
 
-def _check_classifier(config: "PretrainedConfig", given: str) -> None:
+def check_batch_size(batch_size: int) -> None:
+    """Raise unless a batch size can be one."""
+    if type(batch_size) is not int or batch_size < 1:
+        raise InputError(f"`batch_size` must be a whole number of at least 1. Got {batch_size!r}.")
+
+
+def _check_kind(config: "PretrainedConfig", kind: Kind, given: str) -> None:
     built = list(config.architectures or [])
-    if not any(name.endswith("ForSequenceClassification") for name in built):
+    if kind != "embedding" and not any(name.endswith(BUILT[kind]) for name in built):
+        what = {"classifier": "sequence-classification", "tagger": "token-classification"}.get(kind, kind)
         raise InputError(
-            f"`id_or_path` must hold a sequence-classification model. Got {given!r}, a "
+            f"`id_or_path` must hold a {what} model. Got {given!r}, a "
             f"{', '.join(built) or 'model that does not say what it is'}. For sentence embeddings use load_embedding."
         )
 
 
-def _weights(folder: Path, kind: str, given: str) -> "PreTrainedModel":
-    import torch
-    from transformers import AutoModel, AutoModelForSequenceClassification
+def _known_limits(
+    config: "PretrainedConfig", tokenizer: "PreTrainedTokenizerBase", folder: Path, kind: Kind, reads: int | None
+) -> list[int]:
+    """Return the limits of the tokens of an input."""
+    if kind == "generator" and reads is not None:
+        return [reads]
+    own = [*_config_limits(config), *_tokenizer_limits(folder, tokenizer)]
+    return own if reads is None else [*own, reads]
 
-    maker = AutoModelForSequenceClassification if kind == "classifier" else AutoModel
+
+def _weights(folder: Path, kind: Kind, given: str) -> "PreTrainedModel":
+    import torch
+    import transformers
+
+    maker = getattr(transformers, MAKERS[kind])
     try:
         model, report = maker.from_pretrained(folder, output_loading_info=True, dtype=torch.float32)
     except Exception as error:  # as above
@@ -190,7 +231,7 @@ def _pad(tokenizer: "PreTrainedTokenizerBase", model: "PreTrainedModel", given: 
         model.config.pad_token_id = tokenizer.pad_token_id
 
 
-def _place(model: "PreTrainedModel", device: str | None) -> "PreTrainedModel":
+def place(model: "PreTrainedModel", device: str | None) -> "PreTrainedModel":
     import torch
 
     chosen = device or ("cuda" if torch.cuda.is_available() else "cpu")
