@@ -30,6 +30,7 @@ _HASHED_IF_SET = ("fenced", "parts", "windows")
 """A prompt that was written before there were any keeps its columns and its answers."""
 
 _PLACE = "{{examples}}\n\n"
+_QUESTION = "No more cases. What you are asked about follows.\n\n"
 _EXAMPLES = "Some cases that people have decided, to show what the answers mean. They are not what you are asked about."
 
 
@@ -242,7 +243,7 @@ class Prompt:
         if not shots or self.takes_examples:
             return self.user if shots else self.user.replace(_PLACE, "")
         start = min(match.start() for match in PLACEHOLDER.finditer(self.user) if match[1] in ("source", "claim"))
-        return f"{self.user[:start]}{_PLACE}{self.user[start:]}"
+        return f"{self.user[:start]}{_PLACE}{_QUESTION}{self.user[start:]}"
 
     def _shown(self, shots: Sequence[Example]) -> str:
         """Return labeled examples as the judge sees them."""

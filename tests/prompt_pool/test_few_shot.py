@@ -89,7 +89,9 @@ def test_each_prompt_shows_them_with_its_own_words(name):
         before_the_question = text.index(material.fenced("claim")) < text.index(f"\n{NEW.source}\n")
         assert before_the_question or (prompt.takes_examples and prompt.document_first)
     start, end = text.index("Some cases that people"), text.index(f"chose {told[chosen[-1].label]} for it.")
-    rest = text[:start] + text[text.index("\n\n", end) + 2 :]
+    rest = (text[:start] + text[text.index("\n\n", end) + 2 :]).replace(
+        "No more cases. What you are asked about follows.\n\n", ""
+    )
     assert rest.strip() == before[-1]["content"]
 
 
