@@ -156,12 +156,13 @@ def _figure(
 ) -> dict[str, object]:
     counts = counts_of(column[measure.rows], measure.truth)
     documents = None if votes.document_ids is None else votes.document_ids[measure.rows]
-    low, high = _interval(counts, documents, measure, n_boot, rng)
+    voted = bool((counts[:, -1] == 0).any())
+    low, high = _interval(counts, documents, measure, n_boot, rng) if voted else (np.nan, np.nan)
     return {
         "stage": measure.stage,
         "part": measure.part,
         "metric": measure.metric,
-        "value": float(measure.formula(counts.sum(axis=0))),
+        "value": float(measure.formula(counts.sum(axis=0))) if voted else np.nan,
         "low": low,
         "high": high,
         "items": len(counts),

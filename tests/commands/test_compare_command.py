@@ -9,8 +9,8 @@ import pytest
 from deep.datasets import read_votes
 from deep.evaluate import ensemble_votes, stage_table
 from deep.experiments.cognibench import verdicts_by_item
+from tests.deep_commands import cognibench, fit
 from tests.deep_commands import compare as main
-from tests.deep_commands import fit
 
 
 def table(path, rows, voters=("a", "b")):
@@ -72,6 +72,32 @@ def test_cognibench_is_measured_by_tier(data_home, tmp_path, monkeypatch, capsys
     for verdict in set(turns.values()):
         assert found["right", verdict] == (verdict in bad)
         assert found["never", verdict] == 1.0
+
+
+def test_sentences_of_cognibench_are_judged_one_by_one(data_home, tmp_path, monkeypatch, capsys):
+    """1,237 of them; a judge that has a vote on none of them has no figure and a reason."""
+    monkeypatch.setenv("DEEP_DATA_HOME", str(data_home))
+    path = tmp_path / "sentences.jsonl"
+    assert cognibench(["export-sentences", "--data", "cognibench", "--out", str(path)]) == 0
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    assert len(lines) == 783 + 454
+    assert {line["label"] for line in lines} == {0, 1}
+    rows = [("cognibench", line["example_id"], "", line["document_id"], line["label"], "") for line in lines]
+    rows.append(("news", 1, 1, "n", 1, 1))
+    capsys.readouterr()
+    assert main([table(tmp_path / "v.csv", rows, ("right", "silent")), "--json", "--n-boot", "20"]) == 0
+    results = json.loads(capsys.readouterr().out)
+    found = {(f["judge"], f["part"]): (f["value"], f["items"]) for f in results["figures"]}
+    assert [found["right", verdict][0] for verdict in ("invented", "speculative", "reliable", "faithful")] == [
+        1,
+        1,
+        0,
+        0,
+    ]
+    assert sum(found["right", part][1] for judge, part in found if judge == "right") == len(lines)
+    assert found["silent", "invented"][0] is None
+    reasons = {one["what"]: one["why"] for one in results["not_measured"]}
+    assert reasons["silent at CogniBench invented recall"] == "no vote on its items"
 
 
 def test_a_model_is_measured_where_it_was_not_trained(votes, tmp_path, capsys):

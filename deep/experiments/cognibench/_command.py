@@ -46,6 +46,16 @@ examples:
       the published labels of four dialogues in five
 """
 
+SENTENCES = "write the published sentences as examples, for any judge and `deep compare`"
+
+SENTENCES_EXAMPLES = """\
+examples:
+  deep cognibench export-sentences --data cognibench --out sentences.jsonl
+  deep votes sentences.jsonl --pool deep-9 --llm gpt-4o-mini --out sentences.parquet
+  deep compare sentences.parquet
+      the share of each tier's sentences that every judge calls inconsistent
+"""
+
 CURVE_EXAMPLES = """\
 examples:
   deep cognibench curve tuned-10=runs/t10 tuned-30=runs/t30 tuned-100=runs/t100 --out runs/curve
@@ -62,6 +72,7 @@ def add_arguments(parser: CommandParser) -> None:
         Subcommand("evaluate", "measure who finds hallucinated sentences", _add_evaluate, _evaluate),
         Subcommand("label", "label sentences by a judge, for training", _add_label, _label, LABEL_EXAMPLES),
         Subcommand("export-sft", "write training data of a detector, as chats", _add_export, _export, EXPORT_EXAMPLES),
+        Subcommand("export-sentences", SENTENCES, _add_sentences, _sentences, SENTENCES_EXAMPLES),
         Subcommand("curve", "draw F1 by training size (Figure 12)", _add_curve, _curve, CURVE_EXAMPLES),
         Subcommand("agreement", AGREEMENT, _add_agreement, _agreement, AGREEMENT_EXAMPLES),
         standard="evaluate",
@@ -146,6 +157,25 @@ def _export(args: argparse.Namespace) -> int:
     from deep.experiments.cognibench._run_export import export
 
     return export(args)
+
+
+def _add_sentences(parser: CommandParser) -> None:
+    add = parser.add_argument
+    add("--data", required=True, metavar="DIR|cognibench", help="folder of dialogues.json and labels.json")
+    add("--level", choices=LEVELS, default="grounded", help="below it the label of a cognitive one is 0")
+    add("--out", type=Path, required=True, metavar="FILE", help="ends in .jsonl")
+
+
+def _sentences(args: argparse.Namespace) -> int:
+    from deep._files import check_out, whole_file, write_json_lines
+    from deep.experiments.cognibench._turns import read_turns, sentence_rows
+
+    out = check_out(args.out, [".jsonl"])
+    rows = list(sentence_rows(read_turns(args.data), args.level))
+    with whole_file(out) as scratch:
+        write_json_lines(scratch, rows)
+    print_result({"sentences": len(rows), "out": str(out)}, [f"{len(rows):,} sentences: {out}"], as_json=False)
+    return ExitStatus.DONE
 
 
 def _add_curve(parser: CommandParser) -> None:

@@ -1,7 +1,7 @@
 """The published turns of CogniBench as sentences, each with its type and its verdict."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -143,6 +143,25 @@ def verdicts_by_item(data: str | None = None) -> dict[str, str] | None:
         worst = [verdict for verdict in ("invented", *TIERS, "faithful") if verdict in judged.values()]
         verdicts |= judged | ({turn.turn_id: worst[0]} if worst else {})
     return verdicts
+
+
+def sentence_rows(turns: Sequence[LabeledTurn], level: str) -> Iterator[JsonObject]:
+    """Yield the sentences of turns as examples, those apart that are irrelevant; the id is ``TURN#N``.
+
+    The source is knowledge and dialogue, the claim the sentence alone; the label is 0 where it is hallucinated at a
+    level.
+    """
+    for turn in turns:
+        for i, sentence in enumerate(turn.sentences):
+            if sentence.kind != "irrelevant":
+                yield {
+                    "dataset": "cognibench",
+                    "example_id": f"{turn.turn_id}#{i}",
+                    "document_id": turn.dialogue_id,
+                    "source": turn.source,
+                    "claim": sentence.text,
+                    "label": int(not sentence.hallucinated(level)),
+                }
 
 
 def read_dialogues(data: str) -> tuple[Path, list[CogniBenchTurn]]:
