@@ -12,7 +12,6 @@ SIMULATED = (
     "These votes are SIMULATED from the operating points that the DEEP paper publishes; no LLM was called. They show "
     "how a report looks, and nothing about any LLM."
 )
-MOST_SENTENCES = 20
 
 
 def headline_chapter(material: ReportMaterial, methods: Sequence[MeasuredMethod]) -> Chapter:
@@ -22,7 +21,12 @@ def headline_chapter(material: ReportMaterial, methods: Sequence[MeasuredMethod]
     if not figures and material.scored is not None:
         figures = [(f"{percent(float(material.scored.p.mean()))} %", "mean P(consistent); nothing here has a label")]
     says = [*([SIMULATED] if material.simulated else []), *_rests_on(material)]
-    parts = [DataTable("By dataset", rows)] if (rows := list(_by_dataset(material, method))) else []
+    remarks = list(_remarks(material.runs)) if len(material.runs) > 1 else []
+    tables = [
+        DataTable("By dataset", list(_by_dataset(material, method))),
+        DataTable("Remarks on single datasets", remarks, folded=True),
+    ]
+    parts = [table for table in tables if table.rows]
     return Chapter("headline", "The headline", says, parts, figures)
 
 
@@ -71,14 +75,13 @@ def _of_runs(runs: Sequence[JsonObject]) -> Iterator[str]:
     chosen = first["recommended"]
     if len(runs) == 1:
         yield f"Recommended: {chosen['ensembler']} on {chosen['n_prompts']} judges, calibrator {chosen['calibrator']}."
-    said = [
-        f"{run['test']}: {sentence}" if len(runs) > 1 else sentence
-        for run in runs
-        for sentence in [*run["warnings"], *run["notes"]]
-    ]
-    yield from said[:MOST_SENTENCES]
-    if len(said) > MOST_SENTENCES:
-        yield f"and {len(said) - MOST_SENTENCES} remarks more, in results.json."
+        yield from [*first["warnings"], *first["notes"]]
+
+
+def _remarks(runs: Sequence[JsonObject]) -> Iterator[dict[str, str]]:
+    for run in runs:
+        for sentence in [*run["warnings"], *run["notes"]]:
+            yield {"dataset": run["test"], "remark": sentence}
 
 
 def _of_model(material: ReportMaterial) -> Iterator[str]:

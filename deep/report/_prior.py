@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from deep._odds import expit
 from deep.evaluate import IntervalRow, draw_intervals
-from deep.model import LearnedPrior, Model, PriorEstimate
+from deep.model import LearnedPrior, Model, PriorEstimate, ShiftedPrior
 from deep.report._material import ReportMaterial, dataset_rows
 from deep.report._page import Chapter, DataTable, Picture, between, percent
 from deep.report._svg import inline_svg
@@ -18,6 +18,15 @@ BY_VOTES = (
     "No labeled dataset taught this share: it follows from how the votes agree, and nothing shows how far off it is. "
     "A model (`deep fit`) learns it from labeled datasets."
 )
+SHIFTED = (
+    "There are too few training datasets to learn a line from the votes to the share: it is the mean of their shares, "
+    "moved towards what the votes imply as far as that can be believed."
+)
+FIXED = "The share is that of the dataset that the model is for, by its votes and its labels."
+BY_RUNS = (
+    "The share of each dataset that was held out is told from its votes by a model of the other datasets, without its "
+    "labels; those stand beside it."
+)
 TITLE = "The share of consistent items"
 CAPTION = "Estimated share of consistent items with its 90 % interval"
 MOST_DRAWN = 60
@@ -27,14 +36,14 @@ LONGEST = 48
 def prior_chapter(material: ReportMaterial) -> Chapter:
     """Return the chapter."""
     priors = {} if material.scored is None else material.scored.priors
-    says = [LEARNED] if _is_learned(material) else [BY_VOTES] if material.model is None and not material.runs else []
+    says = [_how(material)]
     parts: list[DataTable | Picture] = []
     if material.model is not None:
         says += list(_of_model(material.model))
         rows = list(_training(material.model))
         parts += [DataTable("The training datasets, each by lines through the others", rows)] if rows else []
     if not priors:
-        return Chapter("prior", TITLE, says or ["There are no votes whose share could be estimated."], parts)
+        return Chapter("prior", TITLE, says, parts)
     shares = _labeled_shares(material)
     table = DataTable(CAPTION, list(_rows(priors, shares)))
     shown = list(priors.items())[:MOST_DRAWN][::-1]
@@ -43,10 +52,15 @@ def prior_chapter(material: ReportMaterial) -> Chapter:
     return Chapter("prior", TITLE, says, [*parts, Picture(inline_svg(figure, "prior", CAPTION), CAPTION, [table])])
 
 
-def _is_learned(material: ReportMaterial) -> bool:
+def _how(material: ReportMaterial) -> str:
+    """Return a sentence on how the share is learned."""
     if material.runs:
-        return all(run["recommended"].get("calibrator") == "learned-prior" for run in material.runs)
-    return material.model is not None and isinstance(material.model.prior_rule, LearnedPrior)
+        learned = all(run["recommended"].get("calibrator") == "learned-prior" for run in material.runs)
+        return LEARNED if learned else BY_RUNS
+    if material.model is None:
+        return BY_VOTES
+    rule = material.model.prior_rule
+    return LEARNED if isinstance(rule, LearnedPrior) else SHIFTED if isinstance(rule, ShiftedPrior) else FIXED
 
 
 def _of_model(model: Model) -> Iterator[str]:
