@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from deep._odds import expit
 from deep.evaluate import IntervalRow, draw_intervals
-from deep.model import LearnedPrior, Model, PriorEstimate, ShiftedPrior
+from deep.model import MIN_DATASETS, LearnedPrior, Model, PriorEstimate, ShiftedPrior
 from deep.report._material import ReportMaterial, dataset_rows
 from deep.report._page import Chapter, DataTable, Picture, between, percent
 from deep.report._svg import inline_svg
@@ -55,8 +55,9 @@ def prior_chapter(material: ReportMaterial) -> Chapter:
 def _how(material: ReportMaterial) -> str:
     """Return a sentence on how the share is learned."""
     if material.runs:
-        learned = all(run["recommended"].get("calibrator") == "learned-prior" for run in material.runs)
-        return LEARNED if learned else BY_RUNS
+        if any(run["recommended"].get("calibrator") != "learned-prior" for run in material.runs):
+            return BY_RUNS
+        return LEARNED if all(len(run["train"]) > MIN_DATASETS for run in material.runs) else SHIFTED
     if material.model is None:
         return BY_VOTES
     rule = material.model.prior_rule
