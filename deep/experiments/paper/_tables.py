@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
+import numpy as np
 import pandas as pd
 
 from deep.calibration import NETCAL_CLASSES
@@ -66,7 +67,7 @@ def paper_tables(runs: Sequence[Run]) -> pd.DataFrame:
 def side_by_side(figures: pd.DataFrame, table: str) -> pd.DataFrame:
     """Return one table in the paper's layout: a row a method and origin, a column a dataset and what varies."""
     chosen = figures[figures["table"] == table].copy()
-    varying = [name for name in ("n_prompts", "calibrator", "metric") if chosen[name].nunique() > 1]
+    varying = [name for name in ("n_prompts", "calibrator", "metric") if chosen[name].nunique(dropna=False) > 1]
     chosen["column"] = chosen["dataset"]
     for name in varying:
         chosen["column"] += ", " + _words(chosen[name], name)
@@ -76,7 +77,9 @@ def side_by_side(figures: pd.DataFrame, table: str) -> pd.DataFrame:
         index=["method", "origin"], columns="column", values="text"
     )
     order = pd.MultiIndex.from_tuples(dict.fromkeys(_paired(chosen)), names=["method", "origin"])
-    wide = wide.reindex(index=order, columns=pd.unique(chosen["column"])).fillna("")
+    ranks = {name: pd.factorize(chosen[name], use_na_sentinel=False)[0] for name in ("dataset", *varying)}
+    columns = pd.unique(chosen["column"].iloc[np.lexsort(list(ranks.values())[::-1])])
+    wide = wide.reindex(index=order, columns=columns).fillna("")
     return wide.rename_axis(columns=None).reset_index()
 
 
