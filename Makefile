@@ -12,7 +12,7 @@ JOBS ?= 2
 CASES ?= 3000
 IN_PARALLEL := -n $(JOBS) --dist worksteal
 
-.PHONY: loo test test-slow test-all check fuzz bench mutants screenshots clean
+.PHONY: loo test test-slow test-all check fuzz bench mutants screenshots papers clean
 
 loo: $(VENV)/installed
 	$(BIN)/python -m deep.experiments.loo --test aggrefact
@@ -43,6 +43,9 @@ mutants: $(VENV)/mutation-installed
 
 screenshots: $(VENV)/test-installed
 	$(BIN)/python benchmarks/screenshots.py
+
+papers: $(VENV)/installed
+	$(BIN)/python benchmarks/papers.py
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
