@@ -151,6 +151,14 @@ def test_accents_and_continued_lines_as_a_pdf_has_them(papers, tmp_path):
     assert found.prompts == imported("probe", papers["probe"], tmp_path).prompts
 
 
+def test_marks_that_toml_must_escape_come_through(papers, tmp_path):
+    """Control characters go; quotes, backslashes and braces of a changed prompt stay what they are."""
+    text = papers["deep"].replace("Remember the claim.", 'Re\x02member """the" \\N claim.')
+    found = imported("deep", text, tmp_path)
+    write_prompts(found, tmp_path / "out")
+    assert 'Remember """the" \\N claim.' in load_prompt(tmp_path / "out" / "deep-printed-1.toml").user
+
+
 def test_a_changed_word_is_named(papers, tmp_path):
     """The prompt with the change is marked in its file; the others are verified."""
     text = papers["deep"].replace("Use multiple factuality", "Use several factuality")

@@ -16,6 +16,7 @@ BLANK = "\0"
 _BLANK = re.compile(r"[\[{]\s*(?:\.\s*){3}[\]}]")
 _CONTINUED = re.compile(r"[ \t]*\n[ \t]*(?:- )?(?:[\u21aa\u21b3]\u2192?|,\u2192)[ \t]*|[\u21aa\u21b3][ \t]*")
 _FENCE = re.compile(r"`{3,}(?:[a-z]+$)?", re.MULTILINE)
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f]")
 _LINE_END = re.compile(r"\r\n|[\r\f]")
 _BOLD = re.compile(r"\*\*")
 _ESCAPE = re.compile(r"\\([_{}#*$&%\[\]])")
@@ -31,7 +32,7 @@ def clean(text: str) -> str:
 
     Signs for a continued line, code fences, bold type, escapes and soft hyphens are no part of what a paper prints.
     """
-    plain = unicodedata.normalize("NFKC", _LINE_END.sub("\n", text))
+    plain = unicodedata.normalize("NFKC", _CONTROL.sub("", _LINE_END.sub("\n", text)))
     unsigned = _CONTINUED.sub(_join, plain.translate(_SIGNS))
     return _BLANK.sub("{...}", _ESCAPE.sub(r"\1", _BOLD.sub("", _FENCE.sub("", unsigned))))
 
