@@ -21,17 +21,23 @@ if TYPE_CHECKING:
 
 SIMULATED = "simulated"
 LARGEST_RESULTS = 1 << 30
-OF_A_RUN = {
-    "baselines",
-    "error_correlation",
-    "n_test",
-    "notes",
-    "prior_test",
-    "recommended",
-    "rows",
-    "settings",
-    "test",
-}
+OF_A_RUN = frozenset(
+    [
+        "baselines",
+        "effective_votes",
+        "error_correlation",
+        "n_test",
+        "notes",
+        "prior_test",
+        "recommended",
+        "rows",
+        "settings",
+        "test",
+        "train",
+        "voters",
+        "warnings",
+    ]
+)
 """Keys of the results of a hold-out; results without them are another study's."""
 
 VOTES = "votes.parquet"
