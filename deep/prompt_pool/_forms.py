@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
-from deep.prompt_pool._marker_words import BEFORE, BEHIND, COPULA, NAMES
+from deep.prompt_pool._marker_words import BEFORE, BEHIND, COPULA, NAMES, THEREFORE
 from deep.prompt_pool._material import CODE_LENGTH
 
 Kind = Literal["score", "verdict"]
@@ -42,7 +42,8 @@ _THOUGHT_START = re.compile(
     rf"^[ \t]*(?:<{_THOUGHTS}>|\[think\]|\u25c1think\u25b7|<\|begin_of_thought\|>)", re.IGNORECASE | re.MULTILINE
 )
 _OBJECT = re.compile(
-    r"(?:^|</think>|\|>|[:\uff1a][ \t]|<(?:answer|output|response|result)>)[ \t]*(?:```(?:json)?[ \t]*)?(?:\[\s*)?(\{)",
+    r"(?:^|</think>|\|>|[:\uff1a!.][ \t]|<(?:answer|output|response|result)>)[ \t]*"
+    r"(?:```(?:json)?[ \t]*)?(?:\[\s*)?(\{)",
     re.MULTILINE | re.IGNORECASE,
 )
 _FLAT = re.compile(r"\{([^{}]{0,4000})\}")
@@ -140,9 +141,7 @@ def _other_marks(text: str, kind: str) -> Iterator[Place]:
 
 _OTHER_MARKER = {
     kind: re.compile(
-        rf"{_START}(?:(?:so|therefore|thus|hence|overall|in conclusion"
-        rf"|(?:based on|given|considering|in light of) [^,.\n]{{1,80}})"
-        rf"[,:]?[ \t]+)?{BEFORE}(?:{names})(?:(?![\w-])|(?={COPULA})){BEHIND}[*_`\"' \t]{{0,8}}"
+        rf"{_START}{THEREFORE}{BEFORE}(?:{names})(?:(?![\w-])|(?={COPULA})){BEHIND}[*_`\"' \t]{{0,8}}"
         rf"(?P<sign>{_SIGN})?(?(sign)|(?=[\s*_`]))",
         re.MULTILINE | re.IGNORECASE,
     )
@@ -152,7 +151,9 @@ _OTHER_MARKER = {
 
 def elements(text: str, kind: Kind, tag: str | None) -> Iterator[Place]:
     """Yield the elements of the name that was asked for, and those of other names for an answer."""
-    others = "" if tag else "|final[_-]?verdict|(?:final[_-])?answer|label|conclusion|decision|judge?ment|result|output"
+    others = (
+        "" if tag else "|final(?:[_-]?verdict)?|(?:final[_-])?answer|label|conclusion|decision|judge?ment|result|output"
+    )
     name = rf"(?P<name>(?P<asked>{kind}{_suffix(tag)}){others})"
     pattern = (
         rf"<[ \t]{{0,4}}{name}[ \t]{{0,4}}>(?P<value>[^<]{{0,300}})<[ \t]{{0,4}}/[ \t]{{0,4}}(?P=name)[ \t]{{0,4}}>"

@@ -26,10 +26,17 @@ NAMES = {
 """The name of an answer, by its kind."""
 
 BEFORE = (
-    rf"(?:(?:my|the|our|{_AROUND['articles']})[ \t]+|l')?"
-    rf"(?:(?:overall|{_AROUND['first']})[ \t_-]+|(?:{_AROUND['first_unspaced']})[ \t]?)?"
+    rf"(?:(?:my|the|our|{_AROUND['articles']})[ \t]+|l'|{_AROUND['articles_unspaced']})?"
+    rf"(?:(?:overall|correct|right|{_AROUND['first']})[ \t_-]+|(?:{_AROUND['first_unspaced']})[ \t]?)?"
 )
 """An article or a pronoun before the name, and that this is the last answer."""
+
+THEREFORE = (
+    rf"(?:(?:so|therefore|thus|hence|overall|in conclusion|{_AROUND['therefore']}"
+    r"|(?:based on|given|considering|in light of) [^,.\n]{1,80})[,:]?[ \t]+"
+    rf"|(?:{_AROUND['therefore_unspaced']})[,:\uff0c\u3001\uff1a]?[ \t]?)?"
+)
+"""What may lead up to the answer at the beginning of its line."""
 
 BEHIND = rf"(?:[ \t]+(?:{_AROUND['last']}))?(?:[ \t]*\(final\))?"
 """That this is the last answer, behind the name."""

@@ -19,6 +19,7 @@ STOP_TOKEN = re.compile(
 
 _WRAPPED = re.compile(r"\\(?:text|textbf|textit|texttt|mathrm|mathbf|boxed|fbox|emph)\s*\{([^{}]*)\}")
 _RULE = re.compile(r"^[ \t]*(?:={3,}|~{3,}|-{3,})[ \t]*(?:\n|\Z)", re.MULTILINE)
+_POLITE = re.compile(r"(?:\u3067\u3059|\u3067\u3042\u308b|\uc785\ub2c8\ub2e4|\uc774\ub2e4)[.\s]*\Z")
 _POINTER = re.compile(r"(?:[=-]+>|[\u2190-\u21ff\u2794-\u27be])\s*")
 _LATEX = re.compile(r"\\[()\[\]]|\$|\\(?=[ _])")
 _FOR_SIGN = "\u2705\u2714\u2713\u2611\U0001f44d\U0001f7e2"
@@ -100,7 +101,7 @@ def _plain(text: str) -> str:
         visible = "".join(character for character in folded if unicodedata.category(character) != "Cf")
     for _ in range(3):
         visible = _WRAPPED.sub(r"\1", visible)
-    plain = _LATEX.sub("", visible.replace("\u3002", ". ")).strip(" \t\n\r|")
+    plain = _POLITE.sub("", _LATEX.sub("", visible.replace("\u3002", ". ")).strip(" \t\n\r|"))
     return _POINTER.sub("", plain, count=1) if _POINTER.match(plain) else plain
 
 

@@ -72,7 +72,8 @@ _FOR = re.compile(
 )
 # What assistants end with, which says nothing of the verdict.
 _FAREWELL = re.compile(
-    r"(?:please )?(?:let me know|i hope (?:this|that)|feel free|is there anything|do you (?:need|want)|thank)[^\n]*\Z",
+    r"(?:please )?(?:let me know|i hope (?:it|this|that)|feel free|is there anything|do you (?:need|want)|thank)"
+    r"[^\n]*\Z",
     re.IGNORECASE,
 )
 _FINAL = re.compile(r"\W*(?:this is )?(?:my |the )?final(?: (?:answer|verdict))?\W*", re.IGNORECASE)

@@ -400,6 +400,88 @@ MORE = (
     "5. **Verdict**: {label}",
     "**5. Verdict:** {label}",
     "### 5. Verdict\n{label}",
+    "Verdict:\n\n- {label}",
+    "Verdict:\n* **{label}**",
+    "**Verdict**: `{label}`",
+    "VERDICT: *{label}*.",
+    "VERDICT: **{label}**.",
+    "VERDICT: __{label}__",
+    "VERDICT: {label}\n\nNote: I compared both texts.",
+    "Final Answer: The final answer is {label}. I hope it is correct.",
+    "The final answer is: $\\boxed{{\\text{{{label}}}}}$",
+    "### Answer\n\n{label}",
+    "## Final Answer: **{label}**",
+    "Answer:\n```\n{label}\n```",
+    "VERDICT: {label}\n```",
+    '{{"verdict": "{label}", "explanation": "The source counts 14 ships; the claim says fourteen."}}',
+    '{{"explanation": "It is in line 1.", "verdict": "{label}"}}',
+    '{{\n"verdict": "{label}"\n}}',
+    "```\n{{\n  'verdict': '{label}'\n}}\n```",
+    'Sure! {{"verdict": "{label}"}}',
+    "Sure! Here is my answer:\n\nVERDICT: {label}",
+    "Based on the source, VERDICT: {label}",
+    "Based on the above, the verdict is {label}.",
+    "Conclusion: The claim is {label}.",
+    "Conclusion: the claim is {label} by the source.",
+    "Overall, the claim is {label}.",
+    "Hence, the answer is {label}.",
+    "The correct answer is {label}.",
+    "The correct label is {label}",
+    "The right answer is: {label}",
+    "Label = {label}",
+    "Label \u2192 {label}",
+    "VERDICT:{label}<|eot_id|>",
+    "VERDICT: {label}<|im_end|><|endoftext|>",
+    "VERDICT: {label}</s>\n\n</s>",
+    "VERDICT: {label}\n\n### Response:\nVERDICT: {label}",
+    "Verdict: {label}\nVerdict: {label}\nVerdict: {label}",
+    "\u6700\u7ec8\u88c1\u51b3\uff1a{label}",
+    "\u6700\u7ec8\u7ed3\u8bba\uff1a{label}",
+    "\u6211\u7684\u7b54\u6848\u662f\uff1a{label}",
+    "\u6240\u4ee5\u7b54\u6848\u662f\uff1a{label}",
+    "\u56e0\u6b64\uff0c\u7b54\u6848\u662f{label}\u3002",
+    "\u7efc\u4e0a\uff0c\u7ed3\u8bba\uff1a{label}",
+    "\u3088\u3063\u3066\u3001\u7b54\u3048\u306f{label}\u3067\u3059\u3002",
+    "\u3057\u305f\u304c\u3063\u3066\u3001\u5224\u5b9a: {label}",
+    "\ub530\ub77c\uc11c \uc815\ub2f5\uc740 {label}\uc785\ub2c8\ub2e4.",
+    "\uacb0\ub860: {label}",
+    "Meine Antwort: {label}",
+    "Meine Antwort ist {label}.",
+    "Das Ergebnis: {label}",
+    "Endergebnis: {label}",
+    "Ma r\xe9ponse : {label}",
+    "Ma r\xe9ponse est {label}.",
+    "Donc, la r\xe9ponse est {label}.",
+    "Mi respuesta: {label}",
+    "Por lo tanto, la respuesta es {label}.",
+    "Quindi la risposta \xe8: {label}",
+    "Minha resposta: {label}",
+    "Portanto, a resposta \xe9 {label}.",
+    "\u0418\u0442\u0430\u043a, \u043e\u0442\u0432\u0435\u0442: {label}",
+    "\u041c\u043e\u0439 \u043e\u0442\u0432\u0435\u0442: {label}",
+    "\u041e\u0442\u0432\u0435\u0442 \u2014 {label}",
+    "\u0412\u0435\u0440\u0434\u0438\u043a\u0442 \u2014 {label}.",
+    "Moja odpowied\u017a: {label}",
+    "Ostateczna odpowied\u017a: {label}",
+    "Cevab\u0131m: {label}",
+    "Nihai karar: {label}",
+    "\u0627\u0644\u062c\u0648\u0627\u0628 \u0647\u0648 {label}",
+    "\u0627\u0644\u062c\u0648\u0627\u0628 \u0627\u0644\u0646\u0647\u0627\u0626\u064a: {label}",
+    "\u0905\u0902\u0924\u093f\u092e \u0909\u0924\u094d\u0924\u0930: {label}",
+    "C\xe2u tr\u1ea3 l\u1eddi: {label}",
+    "Jawaban akhir: {label}",
+    "<result>{label}</result>",
+    "<label>{label}</label>",
+    "<judgment>{label}</judgment>",
+    "<final>{label}</final>",
+    "<conclusion>{label}</conclusion>",
+    "<verdict>**{label}**</verdict>",
+    '<verdict>"{label}"</verdict>',
+    "<verdict>{label}.</verdict>",
+    "<verdict>{label}</verdict></s>",
+    "<verdict>{label}</verdict>\n```",
+    "<reasoning>It is there.</reasoning><verdict>{label}</verdict>",
+    "< verdict >{label}< / verdict >",
 )
 """Lists, tables, fences, stop tokens, other languages and other layouts; each goes with any label."""
 
@@ -658,14 +740,14 @@ def pairs(labels: dict[str, int]) -> Iterator[tuple[str, str, int]]:
 
 
 def around(form: str, number: int, *, whole: bool) -> Iterator[tuple[str, str]]:
-    """Yield what stands before and behind a form: each reasoning once and most endings, or `whole` each pair."""
+    """Yield what stands before and behind a form: nothing, and a pair in turn; `whole` every pair."""
     ends = PLAIN_ENDS if form in MORE else ENDS
-    turned = ((before, ends[(number + i) % len(ends)]) for i, before in enumerate(REASONING))
-    yield from product(REASONING, ends) if whole else turned
+    in_turn = [("", ""), (REASONING[1 + number % (len(REASONING) - 1)], ends[number % len(ends)])]
+    yield from product(REASONING, ends) if whole else in_turn
 
 
 def answers(labels: dict[str, int], *, whole: bool = False) -> Iterator[Reply]:
-    """Yield replies that give an answer: each form with each label and reasoning, `whole` also with each ending."""
+    """Yield replies that give an answer: each form with each label; `whole` also with each reasoning and ending."""
     forms = [(form, *pair) for i, form in enumerate(LINES + ALONE + MORE) for pair in around(form, i, whole=whole)]
     for label, other, vote in pairs(labels):
         for form, before, end in forms:
@@ -690,6 +772,7 @@ def doubtful(labels: dict[str, int]) -> Iterator[Reply]:
 def echoes(labels: dict[str, int]) -> Iterator[tuple[str, Reply]]:
     """Yield documents that end like an answer, with replies that quote them and hold nothing else."""
     for label, other, vote in pairs(labels):
-        for form, quote in product(ECHOED, QUOTED):
-            for document in (spelled(form, label, other, vote), f"{SOURCE}\n\n{spelled(form, label, other, vote)}"):
-                yield document, Reply(f"{form} in {quote}", quote.format(text=document), None)
+        for number, (form, quote) in enumerate(product(ECHOED, QUOTED)):
+            said = spelled(form, label, other, vote)
+            document = said if number % 2 else f"{SOURCE}\n\n{said}"
+            yield document, Reply(f"{form} in {quote}", quote.format(text=document), None)
