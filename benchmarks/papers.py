@@ -182,7 +182,7 @@ def shown_command(item: Entry, run: Entry) -> str:
 def shown_verdict(item: Entry, run: Entry) -> str:
     """Return the verdict of an item with its reason, and that its votes are simulated where they are."""
     why = f": {item['why']}" if item.get("why") else ""
-    return f"{item['verdict']}{why}{' *Simulated votes.*' if run.get('from') == SIMULATED else ''}"
+    return f"{item['verdict']}{why}{'. *Simulated votes.*' if run.get('from') == SIMULATED else ''}"
 
 
 def render(papers: Papers, rows: list[Row]) -> str:
@@ -253,14 +253,14 @@ def main(argv: list[str] | None = None) -> int:
     p.add_argument("--page", type=Path, default=ROOT / "docs" / "papers.md", help="the page to write")
     p.add_argument("--data", type=Path, default=DATA, help="folder of real data (default: DEEP_DATA_HOME)")
     p.add_argument("--texts", type=Path, help="folder of your copies of the papers as text (default: DATA/../papers)")
-    p.add_argument("--run", nargs="+", default=[], metavar="NAME", help="run these commands alone")
+    p.add_argument("--run", nargs="*", metavar="NAME", help="run these commands alone; none: write the page anew")
     args = p.parse_args(argv)
     papers = read_papers(args.items)
     before = args.page.read_text(encoding="utf-8") if args.page.exists() else ""
     old = committed_rows(before)
     with TemporaryDirectory() as scratch:
         places = {"data": args.data, "texts": args.texts or args.data.parent / "papers", "out": Path(scratch)}
-        ran = run_all(papers, places, args.run or papers.runs)
+        ran = run_all(papers, places, papers.runs if args.run is None else args.run)
         rows, wrong = collect(papers, ran, old)
     page = render(papers, rows)
     args.page.write_text(page, encoding="utf-8")

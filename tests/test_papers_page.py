@@ -89,7 +89,7 @@ def test_a_page_is_rendered_once_and_then_stands(tiny, tmp_path, capsys):
     written = lines_of(tmp_path / "papers.md")
     assert "| A | Table 1 | F1 | 50.0 | 51.0 | simulated votes |" in written
     assert "| A | Table 1 | rows | - | 2 | simulated votes |" in written
-    assert "| Table 1 | two numbers | `json.tool {data}/figures.json` | same *Simulated votes.* |" in written
+    assert "| Table 1 | two numbers | `json.tool {data}/figures.json` | same. *Simulated votes.* |" in written
     assert "| Table 2 | more | - | cannot be had: nobody knows |" in written
 
 
