@@ -57,6 +57,11 @@ def _rests_on(material: ReportMaterial) -> Iterator[str]:
             f"{n:,} items of {sets} dataset{'s' * (sets > 1)}, votes of {k} judge{'s' * (k > 1)}, {labels:,} labels. "
             f"{material.scored.how}"
         )
+    if material.learned_from:
+        yield (
+            f"The model has seen the labels of {', '.join(material.learned_from)}: what is measured here is measured "
+            "on the other datasets, or by fits that left each out."
+        )
 
 
 def _of_runs(runs: Sequence[JsonObject]) -> Iterator[str]:

@@ -63,6 +63,11 @@ class ScoredVotes:
         """Return which items have a label."""
         return np.asarray(self.votes.labels >= 0)
 
+    def rows(self, chosen: Mask) -> "ScoredVotes":
+        """Return some items."""
+        parts = {name: getattr(self, name)[chosen] for name in ("p", "low", "high", "before", "decided")}
+        return replace(self, votes=self.votes.rows(chosen), **parts)
+
 
 @dataclass(frozen=True, eq=False)
 class ReportMaterial:
@@ -102,9 +107,33 @@ class ReportMaterial:
         return self.scored is not None and self.scored.votes.voter_names == (DECISION,)
 
     @property
+    def learned_from(self) -> tuple[str, ...]:
+        """Return the datasets whose labels the model has seen: measured on them, it would look better than it is."""
+        if self.model is None or self.scored is None:
+            return ()
+        known = labels_seen(self.model)
+        return tuple(name for name in self.scored.votes.dataset_names if name in known)
+
+    @property
+    def measured(self) -> ScoredVotes | None:
+        """Return the items that P is measured on: those of datasets whose labels it has not seen."""
+        if self.scored is None or not self.learned_from:
+            return self.scored
+        return self.scored.rows(~np.isin(self.scored.votes.datasets, self.learned_from))
+
+    @property
     def n_bins(self) -> int:
         """Return the number of bins of the calibration error."""
         return int(self.runs[0]["settings"]["n_bins"]) if self.runs else N_BINS
+
+
+def labels_seen(model: Model) -> set[str]:
+    """Return the datasets by whose labels a model was fitted or corrected."""
+    training = model.report["training_datasets"]
+    assert isinstance(training, dict)  # as every fit writes it
+    seen = {name for name, row in training.items() if row["prior"] is not None}
+    corrected = {str(model.target)} if model.correction is not None else set()
+    return seen | corrected
 
 
 def score_by(model: Model, votes: VoteMatrix, how: str) -> ScoredVotes:

@@ -66,10 +66,11 @@ class MeasuredMethod:
 
 def methods_of(material: ReportMaterial) -> list[MeasuredMethod]:
     """Return the methods, best first; `ours` is P(consistent) of this report."""
+    measured = material.measured
     if material.runs:
         found = _of_runs(material.runs)
-    elif material.scored is not None and material.scored.labeled.any():
-        found = _of_items(material.scored, material.n_bins)
+    elif measured is not None and measured.labeled.any():
+        found = _of_items(measured, material.n_bins)
     else:
         found = [] if material.model is None else _of_model(material.model)
     return sorted(found, key=lambda method: -(method.mean("balanced_accuracy") or 0.0))

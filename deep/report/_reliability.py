@@ -19,7 +19,9 @@ CAPTION = "Share of consistent items beside the P that they were given, before a
 
 def reliability_chapter(material: ReportMaterial) -> Chapter:
     """Return the chapter."""
-    scored = material.scored
+    scored = material.measured
+    if material.learned_from and not (scored is not None and scored.labeled.any()):
+        return Chapter("reliability", TITLE, ["The model has seen every label here. Give votes on another dataset."])
     if scored is None or not scored.labeled.any():
         why = "Reliability is seen where items have a P and a label. Here none has both: give votes and --labels."
         return Chapter("reliability", TITLE, [why])

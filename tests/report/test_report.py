@@ -11,7 +11,11 @@ import pytest
 from deep.cli import main
 from deep.datasets import simulate_votes
 from deep.exceptions import InputError
+from deep.model import fit
 from deep.report import write_report
+from deep.report._material import BY_MODEL, ReportMaterial, score_by
+from deep.report._methods import methods_of, ours
+from tests.model.fitted import small_votes
 
 CHAPTERS = ["headline", "reliability", "methods", "panel", "prior", "watch", "items"]
 HOSTILE = "<script>alert(1)</script>"
@@ -187,3 +191,15 @@ def test_odd_sources_are_refused(tmp_path, names, match):
         (tmp_path / name).mkdir()
     with pytest.raises(InputError, match=match):
         write_report([tmp_path / name for name in names], tmp_path / "report.html")
+
+
+@pytest.mark.parametrize(("sets", "measured"), [(["a", "b", "c", "d"], ["d"]), (["a", "b"], ["a", "b", "c"])])
+def test_a_model_is_not_measured_by_labels_that_it_has_seen(sets, measured):
+    """A model is measured on datasets it has not learned from, else by the fits that left each out."""
+    everything = small_votes(n=40)
+    model = fit(everything.rows(everything.datasets != "d"))
+    shown = everything.rows(np.isin(everything.datasets, sets))
+    material = ReportMaterial("", model=model, scored=score_by(model, shown, BY_MODEL))
+    assert material.learned_from == tuple(name for name in sets if name != "d")
+    assert list(ours(methods_of(material)).by_dataset) == measured
+    assert set(material.measured.votes.datasets) == set(sets) - {"a", "b", "c"}
