@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from deep._files import whole_folder
+
 settings.register_profile("quick", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("fuzz", settings.get_profile("quick"), max_examples=int(os.environ.get("DEEP_CASES", "3000")))
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
@@ -40,6 +42,13 @@ def _signals_as_found() -> Iterator[None]:
     before = [signal.getsignal(number) for number in SIGNALS]
     yield
     assert [signal.getsignal(number) for number in SIGNALS] == before
+
+
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let studies write neither figures nor a report, which take longer than a small study; others look at those."""
+    monkeypatch.setattr("deep.evaluate.write_figures", lambda *args, **kwargs: None)
+    monkeypatch.setattr("deep.report.reported_folder", whole_folder)
 
 
 @pytest.fixture

@@ -44,9 +44,8 @@ def few_ensemblers(monkeypatch):
 
 
 @pytest.fixture
-def loo(tmp_path, monkeypatch):
+def loo(tmp_path, undrawn):
     """Return a function that runs the command without figures and returns its folder."""
-    monkeypatch.setattr("deep.evaluate.write_figures", lambda *args, **kwargs: None)
 
     def run(*words):
         assert main([*words, "--n-boot", "200", "--jobs", "1", "--out", str(tmp_path / "loo")]) == 0

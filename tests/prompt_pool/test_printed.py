@@ -126,7 +126,7 @@ def test_every_printed_prompt_is_verified(paper, papers, tmp_path):
 
 
 @pytest.mark.parametrize("how", EXTRACTIONS)
-@pytest.mark.parametrize("paper", ["deep", "fect"])
+@pytest.mark.parametrize("paper", ["deep", pytest.param("fect", marks=pytest.mark.slow)])
 def test_another_extraction_makes_the_same_files(paper, how, papers, tmp_path):
     """Lines, hyphens, pages, columns, numbers and ligatures of the copy leave no trace."""
     found = imported(paper, EXTRACTIONS[how](papers[paper]), tmp_path)

@@ -186,7 +186,10 @@ def test_where_dawid_skene_loses_its_way_the_majority_stays(n_good, skill, n_fol
     assert np.mean(gained_by_dawid_skene) <= -0.1
 
 
-@pytest.mark.parametrize(("n", "k", "leaning"), [(300, 7, 0.4), (300, 7, 0.6), (100, 15, 0.5)])
+@pytest.mark.parametrize(
+    ("n", "k", "leaning"),
+    [(100, 15, 0.5), *(pytest.param(300, 7, leaning, marks=pytest.mark.slow) for leaning in (0.4, 0.6))],
+)
 def test_the_interval_of_the_prior_covers_about_nine_times_in_ten(n, k, leaning):
     """With errors that correlate and a leaning that all judges share, the interval holds the share in 85 to 98 %."""
     held = []
