@@ -24,8 +24,8 @@ MARKER = "results.json"
 LARGEST_TEXT = 1 << 26
 """Bytes of a prompt, a text or a price list."""
 
-INFLATED, INFLATION = 1 << 26, 200
-"""Bytes that a gzip file may always hold, and how many times its own size beyond that: rows differ by their names."""
+MOST_INFLATED = 1 << 28
+"""Bytes that a gzip file may hold: of all formats it alone hides how large it is."""
 
 _PART = re.compile(rf"\.deep-{re.escape(platform.node())}-(\d+)-\w+\.part")
 """What a process of this machine writes to before it is complete."""
@@ -51,19 +51,20 @@ def read_bytes(path: str | Path, name: str, largest: int = LARGEST_TEXT) -> byte
 
 
 class GzipReader(gzip.GzipFile):
-    """A gzip file that is refused, as it is read, where a small file holds more than any table would.
+    """A gzip file that is refused, as it is read, where it holds more than memory is meant to.
 
     Parameters
     ----------
     path : Path
     name : str
         The parameter that the file was given as.
+    most : int
+        Bytes that it may hold.
     """
 
-    def __init__(self, path: Path, name: str) -> None:
+    def __init__(self, path: Path, name: str, most: int) -> None:
         super().__init__(path, "rb")
-        self._shown, self._param = repr(str(path)), name
-        self._most = max(INFLATED, INFLATION * path.stat().st_size)
+        self._shown, self._param, self._most = repr(str(path)), name, most
 
     def read(self, size: int | None = -1) -> bytes:
         """Return up to so many bytes."""
@@ -76,8 +77,8 @@ class GzipReader(gzip.GzipFile):
     def _checked(self, read: bytes) -> bytes:
         if self.tell() > self._most:
             raise InputError(
-                f"`{self._param}` must name gzip files that hold at most {INFLATION} times their size. Got more than "
-                f"{self._most:,} bytes in {self._shown}. Decompress and look at it."
+                f"`{self._param}` must name gzip files that hold at most {self._most:,} bytes. Got more in "
+                f"{self._shown}. Look at it, and decompress it or write it as Parquet."
             )
         return read
 

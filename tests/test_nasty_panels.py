@@ -2,6 +2,8 @@
 
 import json
 import math
+import re
+from html.parser import HTMLParser
 
 import numpy as np
 import pandas as pd
@@ -90,6 +92,101 @@ def test_panel_card(votes, capsys):
     found = json.loads(capsys.readouterr().out, parse_constant=lambda text: pytest.fail(text))
     assert all(math.isfinite(number) for number in numbers(found))
     assert len(found["cards"]) == len(found["judges"])
+
+
+class Elements(HTMLParser):
+    """The elements of a page by tag, and its embedded data.
+
+    Void elements aside, every element is closed in the order in which it was opened.
+    """
+
+    def __init__(self, page):
+        super().__init__()
+        self.open, self.counts, self.data, self.text = [], {}, "", []
+        self.feed(page)
+        self.close()
+        assert not self.open, self.open
+
+    def handle_starttag(self, tag, attrs):
+        """Count an element that runs nothing, and open it."""
+        self.counts[tag] = self.counts.get(tag, 0) + 1
+        assert not [name for name, _ in attrs if name.startswith("on")], attrs
+        if tag not in ("meta", "link", "br"):
+            self.open.append((tag, dict(attrs).get("id")))
+
+    def handle_startendtag(self, tag, attrs):
+        """Open and close an element."""
+        self.handle_starttag(tag, attrs)
+        if tag not in ("meta", "link", "br"):
+            self.handle_endtag(tag)
+
+    def handle_endtag(self, tag):
+        """Close the element that was opened last."""
+        assert self.open.pop()[0] == tag
+
+    def handle_data(self, data):
+        """Keep the items, and what a reader reads; the names in a picture are glyphs."""
+        inside = self.open[-1] if self.open else ("", None)
+        if inside == ("script", "items-data"):
+            self.data += data
+        elif inside[0] not in ("script", "style", "text"):
+            self.text.append(data)
+
+
+def check_page(path):
+    """Check that a page is whole, holds no markup but its own, no NaN, and no item whose P or bound is 0 or 1."""
+    page = Elements(path.read_text(encoding="utf-8"))
+    assert page.counts["script"] == 2
+    assert not page.counts.keys() & {"img", "iframe", "object", "embed"}
+    items = json.loads(page.data, parse_constant=lambda text: pytest.fail(text))
+    chances = [p for column in ("p", "low", "high") for p in items.get(column, []) if p is not None]
+    assert all(0 < p < 1 for p in chances)
+    names = {*items.get("voters", []), *items.get("datasets", []), *items.get("id", [])}
+    for text in page.text:
+        assert re.sub(r"^\d+\. ", "", text) in names or not re.search(r"(?i)\b(nan|[-+]?inf|infinity)\b", text), text
+        assert not re.search("[\x00-\x08\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", text), text
+
+
+QUICK = (
+    "all abstain",
+    "all perfect",
+    "names of every kind",
+    "names that look like numbers",
+    "no label anywhere",
+    "one voter",
+    "two rows in all",
+    "voters that look like markup",
+)
+"""Panels of few rows, each odd in another way."""
+
+
+@pytest.mark.parametrize("votes", QUICK, indirect=True)
+def test_report(votes, tmp_path, capsys):
+    """Of votes with their labels beside them: a whole page, or one line."""
+    path, _ = votes
+    if run(["report", path, "--out", tmp_path / "report.html"], capsys):
+        check_page(tmp_path / "report.html")
+
+
+@pytest.mark.slow
+def test_report_of_everything(votes, tmp_path, capsys):
+    """Of votes with labels apart from them, of a model with and without votes, and of a run: a whole page, or one line.
+
+    So is the card of every judge with what each adds.
+    """
+    path, target = votes
+    out, model, folder = tmp_path / "report.html", tmp_path / "model.json", tmp_path / "loo"
+    sources = [[path], [path, "--labels", path, "--people", "label"]]
+    if run(["fit", path, "--exclude", target, *SMALL, "--out", model], capsys):
+        sources += [[model], [model, path]]
+    if run(["loo", "--test", target, "--votes", path, *SMALL, "--n-boot", "100", "--out", folder], capsys):
+        check_page(folder / "report.html")
+        sources += [[folder]]
+    for source in sources:
+        if run(["report", *source, "--out", out], capsys):
+            check_page(out)
+    if path.stem not in SLOW:
+        run(["panel", path, "--n-boot", "5"], capsys)
 
 
 @pytest.mark.slow

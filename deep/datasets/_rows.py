@@ -13,7 +13,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, TextIO
 
-from deep._files import GzipReader, check_regular
+from deep._files import MOST_INFLATED, GzipReader, check_regular
 from deep.datasets._csv import csv_records
 from deep.exceptions import InputError
 
@@ -50,7 +50,7 @@ class _File:
 
     def text(self) -> TextIO:
         compressed = self.path.name.lower().endswith(".gz")
-        raw = GzipReader(self.path, self.param) if compressed else self.path.open("rb")
+        raw = GzipReader(self.path, self.param, MOST_INFLATED) if compressed else self.path.open("rb")
         return io.TextIOWrapper(raw, encoding="utf-8-sig", errors="surrogateescape", newline="")
 
 

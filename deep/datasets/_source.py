@@ -27,6 +27,9 @@ BLOCK_SIZE = 1 << 26
 MOST_BYTES, MOST_CELLS = 1 << 31, 1 << 31
 """A CSV file's, uncompressed, and a Parquet file's that is read whole: what memory is meant to hold."""
 
+MOST_GZIPPED = 3 << 23
+"""Bytes that a CSV file compressed by gzip may hold: rows of a few characters take 30 times that in memory."""
+
 LINE_END = re.compile(rb"\r\n|\r|\n")
 
 PANDAS_INDEX = re.compile(r"__index_level_\d+__")
@@ -167,7 +170,7 @@ class CsvSource(Source):
         raw = bytearray()
         try:
             compressed = self.path.name.lower().endswith(".gz")
-            with GzipReader(self.path, "paths") if compressed else self.path.open("rb") as file:
+            with GzipReader(self.path, "paths", MOST_GZIPPED) if compressed else self.path.open("rb") as file:
                 while block := file.read(BLOCK_SIZE // 4):
                     raw += block
                     self._check_size(raw)

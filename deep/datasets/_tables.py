@@ -69,9 +69,9 @@ def read_votes(paths: Paths, *, ignore: Iterable[str] = ()) -> VoteMatrix:
     Parameters
     ----------
     paths : path or sequence of paths
-        CSV (also ``.csv.gz``; UTF-8, comma-separated) or Parquet, by suffix. Columns ``dataset`` and
-        ``item_id`` are required; ``label``, ``document_id`` and ``family`` are optional; every other column
-        is a voter. Ids are text, kept to the letter. Votes and labels are 1, 0 or empty, also written 1.0
+        CSV (UTF-8, comma-separated; also ``.csv.gz`` that holds at most 24 MiB) or Parquet, by suffix. Columns
+        ``dataset`` and ``item_id`` are required; ``label``, ``document_id`` and ``family`` are optional; every other
+        column is a voter. Ids are text, kept to the letter. Votes and labels are 1, 0 or empty, also written 1.0
         and 0.0, and booleans in Parquet. The row index that pandas stores in Parquet is skipped.
     ignore : iterable of str
         Columns to leave out, of whichever files have them; also ``label``, ``document_id`` or ``family``.

@@ -18,6 +18,10 @@ TELLING = 200
 """Items of each kind that are there for certain: where judges disagree most, where P and label disagree most."""
 
 
+CERTAIN = 0.0001
+"""The least P, and the least 1 - P, that a page holds."""
+
+
 def sample_sentence(shown: int, n: int) -> str:
     """Return a sentence on how the items of a page were chosen."""
     if shown == n:
@@ -80,9 +84,9 @@ def item_columns(scored: ScoredVotes, rows: Positions) -> dict[str, object]:
         "id": votes.example_ids.tolist(),
         "dataset": [at[name] for name in votes.datasets],
         "label": votes.labels.tolist(),
-        "p": _rounded(scored.p[rows]),
-        "low": _rounded(scored.low[rows]),
-        "high": _rounded(scored.high[rows]),
+        "p": _chances(scored.p[rows]),
+        "low": _chances(scored.low[rows]),
+        "high": _chances(scored.high[rows]),
         "decided": scored.decided[rows].astype(int).tolist(),
         "split": _rounded(disagreement(scored)[rows]),
         "votes": list(_marks(votes.votes)),
@@ -91,6 +95,11 @@ def item_columns(scored: ScoredVotes, rows: Positions) -> dict[str, object]:
 
 def _rounded(values: Floats) -> list[float | None]:
     return [None if np.isnan(value) else round(float(value), 4) for value in values]
+
+
+def _chances(values: Floats) -> list[float | None]:
+    """Return probabilities that rounding makes neither 0 nor 1."""
+    return _rounded(np.clip(values, CERTAIN, 1 - CERTAIN))
 
 
 def _marks(votes: npt.NDArray[np.int8]) -> Iterator[str]:

@@ -24,7 +24,10 @@ BY_VOTES = (
     "P(consistent) is that of `deep fit` without any label: how often the judges agree is all it knows. Labels, where "
     "there are some, did not enter it, and so can contradict it."
 )
-BY_SHARE = "P(consistent) is the share of the votes that say so: these votes are too few to learn more from them."
+BY_SHARE = (
+    "P(consistent) is the share of the votes that say so, one vote added on each side: these votes are too few to "
+    "learn more from them."
+)
 BY_MODEL = "P(consistent) is that of the model, each dataset at its estimated share of consistent items."
 BY_RUN = "P(consistent) of every item comes from fits that never saw its dataset."
 
@@ -161,7 +164,7 @@ def score_by_votes(votes: VoteMatrix) -> ScoredVotes:
         model = fit(replace(votes, labels=np.full(len(votes.labels), ABSTAIN)))
     except InputError:
         unknown = np.full(len(share), np.nan)
-        return ScoredVotes(votes, share, unknown, unknown, share, share >= 0.5, BY_SHARE)
+        return ScoredVotes(votes, _added(votes.votes), unknown, unknown, share, share >= 0.5, BY_SHARE)
     return replace(score_by(model, votes, BY_VOTES), before=share)
 
 
@@ -171,6 +174,12 @@ def vote_share(votes: npt.NDArray[np.int8]) -> Floats:
     yes = (votes == 1).sum(axis=1)
     share: Floats = np.divide(yes, cast, out=np.full(len(votes), 0.5), where=cast > 0)
     return share
+
+
+def _added(votes: npt.NDArray[np.int8]) -> Floats:
+    """Return the share of the votes that say consistent with one more vote on each side (rule of succession)."""
+    both = np.ones((len(votes), 1), dtype=np.int8)
+    return vote_share(np.hstack([votes, both, 1 - both]))
 
 
 def dataset_rows(votes: VoteMatrix) -> Sequence[tuple[str, npt.NDArray[np.intp]]]:

@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
@@ -38,12 +38,12 @@ class DataTable:
     rows: Sequence[Mapping[str, str]]
     folded: bool = False
 
-    @property
+    @cached_property
     def columns(self) -> list[str]:
         """Return the names of the columns in which any row has something."""
         return list(dict.fromkeys(name for row in self.rows for name, cell in row.items() if cell))
 
-    @property
+    @cached_property
     def numeric(self) -> frozenset[str]:
         """Return the columns of which every cell is a number, an interval or empty."""
         return frozenset(name for name in self.columns if all(NUMBER.fullmatch(row.get(name, "")) for row in self.rows))

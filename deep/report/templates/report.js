@@ -20,6 +20,7 @@ function make(tag, attributes = {}, ...children) {
 }
 
 const percent = (share) => (share === null ? "" : (100 * share).toFixed(1));
+const chance = (p) => (p === null ? "" : p < 0.0005 ? "<0.1" : p >= 0.9995 ? ">99.9" : percent(p));
 const claimOf = (i) => (data.claim ? data.claim[i] : null);
 const sourceOf = (i) => (data.source && data.source[i] !== null ? data.sources[data.source[i]] : null);
 const gapOf = (i) => (data.label[i] < 0 ? -1 : Math.abs(data.p[i] - data.label[i]));
@@ -31,10 +32,10 @@ const COLUMNS = {
   item: { head: "item", sort: (i) => data.id[i] },
   dataset: { head: "dataset", text: (i) => data.datasets[data.dataset[i]] },
   claim: { head: "claim", text: (i) => claimOf(i) ?? "", hidden: !data.claim },
-  p: { head: "P, %", text: (i) => percent(data.p[i]), sort: (i) => data.p[i], number: true },
+  p: { head: "P, %", text: (i) => chance(data.p[i]), sort: (i) => data.p[i], number: true },
   interval: {
     head: "90 % interval",
-    text: (i) => (data.low[i] === null ? "" : `${percent(data.low[i])} to ${percent(data.high[i])}`),
+    text: (i) => (data.low[i] === null ? "" : `${chance(data.low[i])} to ${chance(data.high[i])}`),
     sort: (i) => data.high[i] - data.low[i],
     number: true,
   },
