@@ -3,6 +3,7 @@ from ._boosting import LGBM as LGBM
 from ._boosting import XGB as XGB
 from ._boosting import CatBoost as CatBoost
 from ._dawid_skene import DawidSkene as DawidSkene
+from ._encoding import BETWEEN as BETWEEN
 from ._encoding import neutral as neutral
 from ._label_model import LabelModel as LabelModel
 from ._linear import LDA as LDA

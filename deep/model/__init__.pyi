@@ -35,6 +35,7 @@ from .file import Simulation as Simulation
 from .file import Voter as Voter
 from .file import check_prior as check_prior
 from .file import check_scores_given as check_scores_given
+from .file import export_python as export_python
 from .file import export_table as export_table
 from .file import load as load
 from .file import match_columns as match_columns

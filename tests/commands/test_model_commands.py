@@ -235,6 +235,18 @@ def test_the_table_as_a_file(here, tmp_path, kind):
     np.testing.assert_allclose(table["p_consistent"], streamed(model), rtol=0, atol=1e-12)
 
 
+def test_the_scorer_of_one_file(here, tmp_path, capsys):
+    """It runs where nothing is installed."""
+    out = tmp_path / "judge.py"
+    assert export([str(here / "model.json"), "--to", "python", "--out", str(out)]) == 0
+    assert capsys.readouterr().out == f"votes of 3 voters, the standard library alone: {out}\n"
+    words = [sys.executable, "-I", "-S", str(out)]
+    done = subprocess.run(words, input="{}\n", check=True, capture_output=True, text=True)
+    assert json.loads(done.stdout)["p_consistent"] == streamed(load(here / "model.json"))[0]
+    err = refused(capsys, export, here / "model.json", "--to", "python", "--out", tmp_path / "judge.sql")
+    assert ".py" in err
+
+
 def test_names_are_quoted_in_sql(tmp_path):
     """Whatever stands in them."""
     votes = frame_of(small_votes()).rename(columns={"judge-0": 'the "strict"; DROP', "judge-1": "it's"})

@@ -8,6 +8,7 @@ from ._pool import Pool as Pool
 from ._pool import fit_members as fit_members
 from ._pool import in_order as in_order
 from ._pool import labeled_rows as labeled_rows
+from ._scorers import LIMIT as LIMIT
 from ._scorers import ScoreForest as ScoreForest
 from ._scorers import Scorer as Scorer
 from ._scorers import ScoreSum as ScoreSum

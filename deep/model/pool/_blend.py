@@ -10,7 +10,7 @@ from deep._odds import P_MIN, expit, logit
 from deep.features import distinct_patterns, weigh
 from deep.model.linear import Rows
 from deep.model.pool._scorers import Scorer
-from deep.model.target import Correction, Misfit, PriorEstimate, context_of
+from deep.model.target import TIE, Correction, Misfit, PriorEstimate, context_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +103,7 @@ class Scores:
         """Return which rows are called consistent, both kinds of error counting the same."""
         if self.correction is not None:
             return self.correction.decide(self.p_uniform)
-        return np.asarray(self.log_odds >= 0)
+        return np.asarray(self.log_odds >= -TIE)
 
     def interval(self, counts: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
         """Return the bounds of `p_consistent` at level 0.9.

@@ -11,6 +11,7 @@ from ._canary import canary as canary
 from ._canary import labels_needed as labels_needed
 from ._clusters import Clusters as Clusters
 from ._clusters import standardised as standardised
+from ._correction import TIE as TIE
 from ._correction import Correction as Correction
 from ._drift import PANEL as PANEL
 from ._drift import STATISTICS as STATISTICS

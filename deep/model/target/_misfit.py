@@ -73,6 +73,11 @@ class Misfit:
         bias = self.mean - NO_CORRECTION
         return np.asarray(self.covariance + np.outer(bias, bias))
 
+    @property
+    def quantile(self) -> float:
+        """Return the quantile of Student's t by which intervals reach, in standard deviations."""
+        return student_quantile(self.n_datasets + START_DATASETS)
+
     def interval(self, log_odds: Floats, counts: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
         """Return the bounds of P at each log-odds, at level 0.9, while no label has corrected it.
 
@@ -105,7 +110,7 @@ class Misfit:
             variance = variance + 1.0 / (np.asarray(counts) * expit(held) * expit(-held))
             # Continuity correction: an observed rate moves in steps of 1 / n, of which half goes to each side.
             half, least = 0.5 / np.asarray(counts), 0.0
-        reach = np.sqrt(variance) * student_quantile(self.n_datasets + START_DATASETS)
+        reach = np.sqrt(variance) * self.quantile
         return np.maximum(expit(centre - reach) - half, least), np.minimum(expit(centre + reach) + half, 1.0 - least)
 
 

@@ -1,0 +1,180 @@
+"""Write a model as a file of Python that needs nothing beside the standard library."""
+
+from collections.abc import Iterable, Mapping
+from importlib import resources
+from pathlib import Path
+from string import Template
+
+import numpy as np
+import numpy.typing as npt
+
+from deep import __version__
+from deep._files import whole_file
+from deep._odds import P_MIN, logit
+from deep.ensembles import BETWEEN
+from deep.exceptions import InputError
+from deep.model.file._model import Model
+from deep.model.file._table import MAX_TABLE_VOTERS, pattern_grid, pattern_text
+from deep.model.linear import Rows
+from deep.model.pool import LIMIT, Part, VoteForest, VoteSum
+from deep.model.target import TIE
+
+IN_A_LINE = 8
+"""Numbers."""
+
+
+def export_python(model: Model, out: Path) -> None:
+    """Write a program that reads votes as JSON lines and writes P(consistent), its interval and the decision.
+
+    It gives what `deep score` gives an item by itself, as :meth:`Model.score` with `streamed`: up to 10 voters to the
+    last bit, from a table of all patterns; above, from the sums and trees of the model, to 1e-12.
+
+    Parameters
+    ----------
+    model : Model
+        Of votes alone. Above 10 voters no chain, which would have to be fitted again.
+    out : Path
+        Readable code of the standard library of Python 3.9 or later.
+
+    Raises
+    ------
+    InputError
+        The model cannot be written down so. Nothing is written then.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from deep.datasets import simulate_votes
+    >>> from deep.model import export_python, fit
+    >>> model = fit(simulate_votes(0), sizes=[2], ensembler="LogisticRegression", calibrator="platt")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     export_python(model, Path(folder, "judge.py"))
+    ...     code = Path(folder, "judge.py").read_text()
+    >>> here = {"__name__": "judge"}
+    >>> exec(code, here)
+    >>> p = here["score"]({model.voter_names[0]: 1})["p_consistent"]
+    >>> bool(p == model.score([[1, -1]], streamed=True)[0])
+    True
+    """
+    _check(model)
+    wide = len(model.voters) > MAX_TABLE_VOTERS
+    scorer = _filled("sum", _sum_values(model)) if wide else _filled("table", {"table": _table(model)})
+    head = {"imports": "import math\nimport sys" if wide else "import sys", "scorer": scorer.rstrip("\n")}
+    text = _filled("judge", head | _head(model))
+    with whole_file(out) as scratch:
+        scratch.write_text(text, encoding="ascii", newline="\n")
+
+
+def _check(model: Model) -> None:
+    if model.score_names:
+        raise InputError(
+            f"`model` must be one of votes alone to be Python. Got one of soft scores: {', '.join(model.score_names)}. "
+            "Fit one without --scores."
+        )
+    wide = len(model.voters) > MAX_TABLE_VOTERS
+    if wide and not all(isinstance(part.scorer, VoteSum | VoteForest) for part in model.blend.parts):
+        raise InputError(
+            f"`model` must have at most {MAX_TABLE_VOTERS} voters to be Python where it is a chain, which is fitted "
+            f"again when it is read. Got {len(model.voters)}. Fit one with smaller --sizes."
+        )
+
+
+def _filled(name: str, values: Mapping[str, object]) -> str:
+    """Return a template with its names filled in; what stands in a value is text, whatever it looks like."""
+    template = resources.files("deep.model.file").joinpath("templates", f"{name}.txt").read_text(encoding="utf-8")
+    return Template(template).substitute(values)
+
+
+def _head(model: Model) -> dict[str, str]:
+    """Return what the file says of the model. A name is a literal of ASCII, so that none is ever code."""
+    prior = model.prior
+    share = f"{100 * prior.estimate:.1f} % consistent ({100 * prior.low:.1f} to {100 * prior.high:.1f})"
+    whose = "training datasets at their mean" if model.target is None else "dataset that the model was adapted to"
+    about = {
+        "method": model.method,
+        "training_datasets": [*_names(model.report.get("training_datasets"))],
+        "target": model.target,
+        "prior": prior.estimate,
+        "prior_low": prior.low,
+        "prior_high": prior.high,
+        "prior_warning": prior.warning,
+    }
+    return {
+        "version": __version__,
+        "prior": f"of a dataset like the\n{whose}, {share}.",
+        "about": "\n".join(f"    {key!r}: {value!a}," for key, value in about.items()),
+        "voters": "\n".join(f"    {name!a}," for name in model.voter_names),
+    }
+
+
+def _names(found: object) -> Iterable[str]:
+    return map(str, found) if isinstance(found, Mapping) else ()
+
+
+def _table(model: Model) -> str:
+    """Return a line a pattern: its votes, P, the bounds, the decision."""
+    patterns = pattern_grid(len(model.voters))
+    p, bounds = model.score(patterns, streamed=True).tolist(), model.intervals(patterns, streamed=True).tolist()
+    decisions = model.scores_at(model.raw(Rows.from_arrays(patterns)), model.contexts).decisions.tolist()
+    rows = zip(pattern_text(patterns), p, bounds, decisions, strict=True)
+    return "\n".join(f"{text} {one!r} {low!r} {high!r} {decided:d}" for text, one, (low, high), decided in rows)
+
+
+def _sum_values(model: Model) -> dict[str, object]:
+    """Return the numbers of a model whose patterns are too many for a table."""
+    parts, correction = model.blend.parts, model.correction
+    offset = sum(part.intercept + part.context * at for part, at in zip(parts, model.contexts, strict=True))
+    prior = float(logit(model.prior.estimate, clip=0.0))
+    intercept, slope, threshold, misfit, covariance = (
+        (0.0, 1.0, prior, model.misfit, model.misfit.second_moment)
+        if correction is None
+        else (correction.intercept, correction.slope, correction.threshold, correction.misfit, correction.covariance)
+    )
+    if correction is not None:
+        prior = float(logit(correction.prior, clip=0.0))
+    values = {
+        "offset": offset,
+        "prior_log_odds": prior,
+        "intercept": intercept,
+        "slope": slope,
+        "threshold": threshold,
+        "tie": TIE,
+        "v_0": covariance[0, 0],
+        "v_01": covariance[0, 1],
+        "v_1": covariance[1, 1],
+        "v_cell": misfit.cell_spread**2,
+        "quantile": misfit.quantile,
+        "p_min": P_MIN,
+        "limit": LIMIT,
+        "no_vote": BETWEEN,
+    }
+    return {name: repr(float(value)) for name, value in values.items()} | {
+        "corrected": correction is not None,
+        "sums": "\n".join(_sum(part, part.scorer) for part in parts if isinstance(part.scorer, VoteSum)),
+        "forests": "\n".join(_forest(part, part.scorer) for part in parts if isinstance(part.scorer, VoteForest)),
+    }
+
+
+def _sum(part: Part, scorer: VoteSum) -> str:
+    linear = scorer.linear
+    return _entry(part, {"intercept": float(linear.intercept)}, {"ones": linear.ones, "zeros": linear.zeros})
+
+
+def _forest(part: Part, scorer: VoteForest) -> str:
+    return _entry(part, {}, vars(scorer.trees))
+
+
+def _entry(part: Part, numbers: Mapping[str, float], arrays: Mapping[str, npt.NDArray[np.generic]]) -> str:
+    """Return a dict of a part, a line for a number, and some for an array."""
+    known = {"name": ascii(part.name), "slope": repr(float(part.slope))}
+    known |= {name: repr(value) for name, value in numbers.items()}
+    known |= {name: _wrapped(values.tolist()) for name, values in arrays.items()}
+    return "\n".join(["    {", *(f"        {name!r}: {text}," for name, text in known.items()), "    },"])
+
+
+def _wrapped(values: list[float]) -> str:
+    """Return a list, a few numbers a line."""
+    rows = (values[start : start + IN_A_LINE] for start in range(0, len(values), IN_A_LINE))
+    lines = "\n".join(f"            {', '.join(map(repr, row))}," for row in rows)
+    return f"[\n{lines}\n        ]"
