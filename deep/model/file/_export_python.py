@@ -87,7 +87,7 @@ def _filled(name: str, values: Mapping[str, object]) -> str:
 
 
 def _head(model: Model) -> dict[str, str]:
-    """Return what the file says of the model. A name is a literal of ASCII, so that none is ever code."""
+    """Return the values of the head: a name is a literal of ASCII, so that none is ever code."""
     prior = model.prior
     share = f"{100 * prior.estimate:.1f} % consistent ({100 * prior.low:.1f} to {100 * prior.high:.1f})"
     whose = "training datasets at their mean" if model.target is None else "dataset that the model was adapted to"
