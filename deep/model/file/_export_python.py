@@ -90,7 +90,7 @@ def _head(model: Model) -> dict[str, str]:
     """Return the values of the head: a name is a literal of ASCII, so that none is ever code."""
     prior = model.prior
     share = f"{100 * prior.estimate:.1f} % consistent ({100 * prior.low:.1f} to {100 * prior.high:.1f})"
-    whose = "training datasets at their mean" if model.target is None else "dataset that the model was adapted to"
+    whose = "a dataset like the mean training one" if model.target is None else "the dataset that it was adapted to"
     about = {
         "method": model.method,
         "training_datasets": [*_names(model.report.get("training_datasets"))],
@@ -102,7 +102,7 @@ def _head(model: Model) -> dict[str, str]:
     }
     return {
         "version": __version__,
-        "prior": f"of a dataset like the\n{whose}, {share}.",
+        "prior": f"of\n{whose}, {share}.",
         "about": "\n".join(f"    {key!r}: {value!a}," for key, value in about.items()),
         "voters": "\n".join(f"    {name!a}," for name in model.voter_names),
     }
