@@ -434,8 +434,9 @@ def test_a_key_that_no_header_can_carry_is_not_repeated(examples, capsys, monkey
 @pytest.mark.slow
 def test_a_ledger_serves_one_process_at_a_time(examples, capsys):
     """A second run on the same file is told to use PostgreSQL."""
-    with FaultServer(latency=0.3) as server:
-        command = [sys.executable, "-m", "deep", "votes", *arguments(examples, server.url)]
+    with FaultServer(latency=0.5) as server:
+        # One request after the other, so that the first run is still at it when the second has loaded its libraries.
+        command = [sys.executable, "-m", "deep", "votes", *arguments(examples, server.url, "--concurrency", "1")]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL) as other:
             while not server.count:
                 time.sleep(0.05)
