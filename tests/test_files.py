@@ -14,10 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from deep._files import MOST_INFLATED, check_replaceable, read_bytes, to_json, whole_file, whole_folder
+from deep._files import check_replaceable, read_bytes, to_json, whole_file, whole_folder
 from deep.datasets import read_examples, read_scores, read_votes
 from deep.datasets._annotations import read_annotations
-from deep.datasets._source import MOST_GZIPPED
 from deep.exceptions import InputError
 from deep.llm import PriceBook
 from deep.model import load
@@ -194,9 +193,3 @@ def test_a_gzip_file_is_not_read_beyond_its_bound(tmp_path, monkeypatch, read, p
         "decompress it or write it as Parquet."
     )
     assert peak < 4 * most
-
-
-def test_the_bounds_of_gzip_files_leave_room_for_tables():
-    """A table takes up to 30 times its bytes in memory, and texts are read a row at a time: both stay under 1 GB."""
-    assert 32 * MOST_GZIPPED < 1 << 30
-    assert MOST_INFLATED < 1 << 29

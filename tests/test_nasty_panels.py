@@ -64,7 +64,7 @@ def votes(request, tmp_path):
     return path, str(frame["dataset"].iloc[0])
 
 
-def test_loo(votes, tmp_path, capsys):
+def test_loo(votes, tmp_path, capsys, undrawn):
     """Finite numbers in results.json, and probabilities between 0 and 1."""
     path, target = votes
     made = run(["loo", "--test", target, "--votes", path, *SMALL, "--n-boot", "100", "--out", tmp_path / "loo"], capsys)
@@ -88,7 +88,7 @@ def test_fit_and_score(votes, tmp_path, capsys):
 def test_panel_card(votes, capsys):
     """The card of every judge is JSON with finite numbers; all but what each judge adds, which takes many fits."""
     path, _ = votes
-    assert main(["panel", str(path), "--no-worth", "--n-boot", "5", "--json"]) == 0
+    assert main(["panel", str(path), "--no-worth", "--n-boot", "2", "--json"]) == 0
     found = json.loads(capsys.readouterr().out, parse_constant=lambda text: pytest.fail(text))
     assert all(math.isfinite(number) for number in numbers(found))
     assert len(found["cards"]) == len(found["judges"])
