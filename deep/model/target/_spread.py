@@ -1,5 +1,6 @@
 """How far datasets lie apart beyond the noise of counting, and how wide an interval for one dataset more must be."""
 
+from functools import cache
 from math import cos, pi, sin
 
 import numpy as np
@@ -25,6 +26,7 @@ Deviations = tuple[Floats, Floats]
 """Of the cells of one dataset: observed minus expected log-odds, and the variance of counting."""
 
 
+@cache
 def student_quantile(degrees: float) -> float:
     """Return the quantile of Student's t below and above which half of what `LEVEL` leaves lies.
 
