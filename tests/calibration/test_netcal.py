@@ -5,6 +5,7 @@ import io
 import subprocess
 import sys
 import warnings
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -28,12 +29,9 @@ def rows(n=400):
     return p, (rng.random(n) < 0.25 + 0.5 * p).astype(int)
 
 
-@pytest.mark.parametrize("name", NETCAL_CALIBRATORS)
-def test_maps_are_netcals_own(name):
-    """On rows of weight 1 and distinct scores the map is what netcal's class gives."""
-    p, y = rows()
+def netcals_own(name, p, y, at):
+    """Return what netcal's class, fitted without deep, makes of scores."""
     kind = NETCAL_CALIBRATORS[name]
-    ours = kind().fit(p, y).transform(p)
     module, own = kind.netcal_class
     with (
         warnings.catch_warnings(),
@@ -41,9 +39,29 @@ def test_maps_are_netcals_own(name):
         contextlib.redirect_stderr(io.StringIO()),
     ):
         warnings.simplefilter("ignore")
-        plain = getattr(__import__(module, fromlist=[own]), own)().fit(p, y, **kind.fit_params)
-        expected = plain.transform(p)
-    np.testing.assert_allclose(ours, np.clip(expected, 1e-6, 1 - 1e-6), rtol=0, atol=1e-6)
+        return getattr(import_module(module), own)().fit(p, y, **kind.fit_params).transform(np.array(at))
+
+
+@pytest.mark.parametrize("name", NETCAL_CALIBRATORS)
+def test_maps_are_netcals_own(name):
+    """On rows of weight 1 and distinct scores the map is what netcal's class gives."""
+    p, y = rows()
+    ours = NETCAL_CALIBRATORS[name]().fit(p, y).transform(p)
+    np.testing.assert_allclose(ours, np.clip(netcals_own(name, p, y, p), 1e-6, 1 - 1e-6), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(("name", "p", "found"), [("histogram", 0.5, 0.45), ("platt", 1.0, 1.0), ("beta", 1.0, 1.0)])
+def test_what_breaks_the_contract_at_one_score_is_netcals(name, p, found):
+    """The contract suite expects these to fail: of one score, two thirds of label 1, netcal alone gives another P."""
+    own = netcals_own(f"netcal-{name}", np.full(600, p), np.repeat([1, 1, 0], 200), [p])
+    assert own == pytest.approx([found], abs=1e-6)
+
+
+def test_what_breaks_the_contract_for_flipped_labels_is_netcals():
+    """So is this: on distinct scores netcal's ENIR alone is another map where scores and labels are turned round."""
+    p, y = rows(60)
+    flipped = 1 - netcals_own("netcal-enir", 1 - p, 1 - y, 1 - p)
+    assert np.abs(netcals_own("netcal-enir", p, y, p) - flipped).max() > 0.1
 
 
 def test_weights_become_the_smallest_whole_numbers():
