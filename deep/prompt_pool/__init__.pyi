@@ -16,6 +16,7 @@ from ._pooling import pool_judgments as pool_judgments
 from ._prompt import Prompt as Prompt
 from ._prompt_judge import PromptJudge as PromptJudge
 from ._prompt_judge import repair_of as repair_of
+from ._sentence_judge import SentenceJudge as SentenceJudge
 from ._tiered import TieredJudge as TieredJudge
 from ._tiered_list import ListJudge as ListJudge
 from ._tiered_list import list_text as list_text

@@ -1,23 +1,21 @@
 """The automatic labels of CogniBench: sentences typed first, then two prompts, each in several samples."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
-from hashlib import sha256
 
 from deep._checks import check_choice
-from deep.judge import LLMJudge, Program
+from deep.judge import Program
 from deep.prompt_pool._reviewed_turn import ReviewedTurn
-from deep.prompt_pool._tiered_reading import CRITERIA, TIERS, LabelTally, TurnReading, check_samples, majority_of
+from deep.prompt_pool._sentence_judge import SentenceJudge
+from deep.prompt_pool._tiered_reading import CRITERIA, TIERS, LabelTally, TurnReading
 from deep.prompt_pool._tiered_wording import AUTO_LABELS, LABELS, UNMARKED, Contrast, auto_contrasts, task_text, wording
-from deep.records import Example, Judgment
+from deep.records import Example
 
 ASKED: Mapping[str, tuple[str, ...]] = {"type": LABELS["type"], **AUTO_LABELS}
 
 
 @dataclass(frozen=True, kw_only=True)
-class AutoLabelJudge(LLMJudge):
+class AutoLabelJudge(SentenceJudge):
     """Labels a reply sentence by sentence as the pipeline of CogniBench-L does: a classifier, then two prompts.
 
     Each sentence is typed factual or cognitive once. One prompt then asks of all sentences whether they are faithful,
@@ -70,36 +68,26 @@ class AutoLabelJudge(LLMJudge):
     """
 
     level: str = "grounded"
-    samples: int = 5
-    threshold: int | None = None
     contrasts: tuple[Contrast, ...] | None = None
 
     def __post_init__(self) -> None:
         check_choice(self.level, CRITERIA, "level")
-        check_samples(self.samples, self.threshold)
+        super().__post_init__()
 
     @property
     def name(self) -> str:
         """``auto:`` and the level."""
         return f"auto:{self.level}"
 
-    @cached_property
-    def version(self) -> str:
-        """SHA-256 of all that decides what is asked and how it is read."""
-        content = {
+    @property
+    def _content(self) -> Mapping[str, object]:
+        return {
             "reading": 1,
             "labels": ASKED,
             "level": self.level,
-            "samples": self.samples,
-            "threshold": self._threshold,
             "texts": [wording()["system"], wording()["form"], *map(task_text, ASKED)],
             "contrasts": [asdict(contrast) for contrast in self._contrasts],
         }
-        return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-    @property
-    def _threshold(self) -> int:
-        return majority_of(self.samples) if self.threshold is None else self.threshold
 
     @property
     def _contrasts(self) -> tuple[Contrast, ...]:
@@ -108,11 +96,6 @@ class AutoLabelJudge(LLMJudge):
     def most_calls(self, example: Example) -> int:  # noqa: ARG002  the bound holds for every example
         """Return the most calls that one example can take."""
         return 1 + 2 * self.samples
-
-    def program(self, example: Example) -> Program[Judgment]:
-        """Return the questions about one example, as a program that ends with a judgment."""
-        reading = yield from self.read(example.source, example.claim)
-        return reading.judgment()
 
     def read(
         self,

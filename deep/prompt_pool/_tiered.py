@@ -1,17 +1,15 @@
 """The tiered judge of CogniBench: sentence by sentence, first typed, then checked against rising criteria."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
-from hashlib import sha256
 
 from deep._checks import check_choice
-from deep.judge import LLMJudge, Program
+from deep.judge import Program
 from deep.prompt_pool._reviewed_turn import CHECKED, ReviewedTurn
-from deep.prompt_pool._tiered_reading import CRITERIA, LabelTally, TurnReading, check_samples, majority_of
+from deep.prompt_pool._sentence_judge import SentenceJudge
+from deep.prompt_pool._tiered_reading import CRITERIA, LabelTally, TurnReading
 from deep.prompt_pool._tiered_wording import LABELS, UNMARKED, Contrast, own_contrasts, wording
-from deep.records import Example, Judgment
+from deep.records import Example
 
 READING = 1
 """Raised when the same replies come to mean something else."""
@@ -20,7 +18,7 @@ _OUTCOMES = {"grounded": ("grounded", "ungrounded"), "irrefutable": ("irrefutabl
 
 
 @dataclass(frozen=True, kw_only=True)
-class TieredJudge(LLMJudge):
+class TieredJudge(SentenceJudge):
     """Judges a reply sentence by sentence, in up to four tasks that each label all sentences in one call.
 
     Each sentence is typed irrelevant, factual or cognitive; a factual one is then faithful or invented, and a
@@ -76,39 +74,28 @@ class TieredJudge(LLMJudge):
     """
 
     level: str = "grounded"
-    samples: int = 5
-    threshold: int | None = None
     tiers: bool = True
     contrasts: tuple[Contrast, ...] | None = None
 
     def __post_init__(self) -> None:
         check_choice(self.level, CRITERIA, "level")
-        check_samples(self.samples, self.threshold)
+        super().__post_init__()
 
     @property
     def name(self) -> str:
         """``tiered:`` and the level."""
         return f"tiered:{self.level}"
 
-    @cached_property
-    def version(self) -> str:
-        """SHA-256 of all that decides what is asked and how it is read."""
-        texts = {name: text for name, text in wording().items() if name != "examples"}
-        content = {
+    @property
+    def _content(self) -> Mapping[str, object]:
+        return {
             "reading": READING,
             "labels": LABELS,
             "level": self.level,
-            "samples": self.samples,
-            "threshold": self._threshold,
             "tiers": self.tiers,
-            "texts": texts,
+            "texts": {name: text for name, text in wording().items() if name != "examples"},
             "contrasts": [asdict(contrast) for contrast in self._contrasts],
         }
-        return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-    @property
-    def _threshold(self) -> int:
-        return majority_of(self.samples) if self.threshold is None else self.threshold
 
     @property
     def _contrasts(self) -> tuple[Contrast, ...]:
@@ -122,11 +109,6 @@ class TieredJudge(LLMJudge):
     def most_calls(self, example: Example) -> int:  # noqa: ARG002  the bound holds for every example
         """Return the most calls that one example can take."""
         return self.samples * (1 + len(self._criteria))
-
-    def program(self, example: Example) -> Program[Judgment]:
-        """Return the questions about one example, as a program that ends with a judgment."""
-        reading = yield from self.read(example.source, example.claim)
-        return reading.judgment()
 
     def read(self, source: str, claim: str, sentences: Sequence[str] | None = None) -> Program[TurnReading]:
         """Return the questions about one reply, as a program that ends with a verdict for each sentence.

@@ -2,19 +2,18 @@
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from hashlib import sha256
 
 from deep._text import sentence_spans
-from deep.judge import LLMJudge, LLMReply, Program, Question
+from deep.judge import LLMReply, Program, Question
 from deep.prompt_pool._material import Material
+from deep.prompt_pool._sentence_judge import SentenceJudge
 from deep.prompt_pool._tags import closest, plain
-from deep.prompt_pool._tiered_reading import LabelTally, SentenceVerdict, TurnReading, check_samples, majority_of
+from deep.prompt_pool._tiered_reading import LabelTally, SentenceVerdict, TurnReading
 from deep.prompt_pool._tiered_wording import messages_of, wording
 from deep.prompt_pool.stepwise import read_list, strings
-from deep.records import Example, Judgment, Reason
+from deep.records import Example, Reason
 
 KEY = "hallucinated"
 
@@ -27,7 +26,7 @@ SCHEMA = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class ListJudge(LLMJudge):
+class ListJudge(SentenceJudge):
     """Judges a reply by asking for the list of its hallucinated sentences, without labels, steps or examples.
 
     The baseline of the tiered judge, and the form of answer that a fine-tuned detector is trained to give.
@@ -65,36 +64,20 @@ class ListJudge(LLMJudge):
     """
 
     samples: int = 1
-    threshold: int | None = None
-
-    def __post_init__(self) -> None:
-        check_samples(self.samples, self.threshold)
 
     @property
     def name(self) -> str:
         """``listed``."""
         return "listed"
 
-    @cached_property
-    def version(self) -> str:
-        """SHA-256 of all that decides what is asked and how it is read."""
-        texts = wording()
-        asked = [texts["system"], texts["tasks"]["list"]]
-        content = {"reading": 2, "samples": self.samples, "threshold": self._threshold, "texts": asked}
-        return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
     @property
-    def _threshold(self) -> int:
-        return majority_of(self.samples) if self.threshold is None else self.threshold
+    def _content(self) -> Mapping[str, object]:
+        texts = wording()
+        return {"reading": 2, "texts": [texts["system"], texts["tasks"]["list"]]}
 
     def most_calls(self, example: Example) -> int:  # noqa: ARG002  the bound holds for every example
         """Return the most calls that one example can take."""
         return self.samples
-
-    def program(self, example: Example) -> Program[Judgment]:
-        """Return the question about one example, as a program that ends with a judgment."""
-        reading = yield from self.read(example.source, example.claim)
-        return reading.judgment()
 
     def messages(self, source: str, claim: str) -> list[dict[str, str]]:
         """Return the chat messages that ask about one reply."""

@@ -9,16 +9,22 @@ from typing import TYPE_CHECKING
 from deep.experiments.cognibench._metric import Found
 from deep.experiments.cognibench._turns import LabeledTurn
 from deep.judge import Program
-from deep.prompt_pool import AutoLabelJudge, Contrast, ListJudge, SentenceVerdict, TieredJudge, TurnReading
-from deep.prompt_pool.printed import PrintedTagJudge, load_tag_judge
+from deep.prompt_pool import (
+    AutoLabelJudge,
+    Contrast,
+    ListJudge,
+    SentenceJudge,
+    SentenceVerdict,
+    TieredJudge,
+    TurnReading,
+)
+from deep.prompt_pool.printed import load_tag_judge
 from deep.records import Example
 
 if TYPE_CHECKING:
     from deep.asking import AskOptions, Entry, ProgressCallback, RunOutcome
     from deep.features.encoders import EncoderJudge
 
-
-Judge = AutoLabelJudge | ListJudge | PrintedTagJudge | TieredJudge
 
 JUDGES = ("listed", "tiered", "auto")
 """Direct prompting, the annotators' protocol, and the automatic pipeline."""
@@ -67,7 +73,7 @@ class Method:
 class AskedJudge:
     """A judge, the model that it asks, and the row that it fills."""
 
-    judge: Judge
+    judge: SentenceJudge
     model: str
     group: str
     name: str
@@ -124,7 +130,7 @@ def asked_judges(
     prompts: Sequence[str] = (),
 ) -> list[AskedJudge]:
     """Return every judge of a run, each once."""
-    staged: dict[str, Callable[..., Judge]] = {
+    staged: dict[str, Callable[..., SentenceJudge]] = {
         "tiered": partial(TieredJudge, level=level, contrasts=contrasts, tiers=tiers),
         "auto": partial(AutoLabelJudge, level=level, contrasts=contrasts),
     }
@@ -183,7 +189,7 @@ def ask_judges(
     return outcome, methods
 
 
-def _reading(judge: Judge, turn: LabeledTurn, kinds: Sequence[str] | None) -> Program[TurnReading]:
+def _reading(judge: SentenceJudge, turn: LabeledTurn, kinds: Sequence[str] | None) -> Program[TurnReading]:
     if isinstance(judge, AutoLabelJudge):
         return judge.read(turn.source, turn.response, turn.texts, kinds)
     return judge.read(turn.source, turn.response, turn.texts)

@@ -22,12 +22,10 @@ from deep.experiments.cognibench._labels import AutoTurn, SentenceLabel
 from deep.experiments.cognibench._split import turns_of_split
 from deep.experiments.cognibench._turns import read_dialogues, read_turns
 from deep.judge import Program
-from deep.prompt_pool import AutoLabelJudge, TieredJudge, TurnReading, load_contrasts
-from deep.prompt_pool.printed import PrintedTagJudge, load_tag_judge
+from deep.prompt_pool import AutoLabelJudge, SentenceJudge, TieredJudge, TurnReading, load_contrasts
+from deep.prompt_pool.printed import load_tag_judge
 from deep.records import Example
 from deep.report import report_line, reported_folder
-
-LabelingJudge = AutoLabelJudge | PrintedTagJudge | TieredJudge
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +33,7 @@ class LabelingRun:
     """The turns to label, the judge, and the types of sentences that are known to it beforehand."""
 
     turns: Sequence[AutoTurn]
-    judge: LabelingJudge
+    judge: SentenceJudge
     kinds: Sequence[Sequence[str]] | None
 
     def programs(self, llm: str) -> Iterator[Entry]:
@@ -72,7 +70,7 @@ def label(args: argparse.Namespace) -> int:
     return ExitStatus.DONE
 
 
-def _judge(args: argparse.Namespace) -> LabelingJudge:
+def _judge(args: argparse.Namespace) -> SentenceJudge:
     """Return the judge that the options name."""
     if args.prompt is not None:
         return load_tag_judge(args.prompt, samples=args.samples, threshold=args.threshold)

@@ -1,27 +1,25 @@
 """The printed prompt of CogniBench as a judge of sentences."""
 
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from hashlib import sha256
 from pathlib import Path
 
 from deep._text import sentence_spans
-from deep.judge import LLMJudge, Program, Question
+from deep.judge import Program, Question
 from deep.prompt_pool._answer import why_unusable
 from deep.prompt_pool._material import clean
+from deep.prompt_pool._sentence_judge import SentenceJudge
 from deep.prompt_pool._tags import read_tags
-from deep.prompt_pool._tiered_reading import LabelTally, SentenceVerdict, TurnReading, check_samples, majority_of
+from deep.prompt_pool._tiered_reading import LabelTally, SentenceVerdict, TurnReading
 from deep.prompt_pool.printed._steps import PrintedSteps, load_steps
-from deep.records import Example, Judgment
+from deep.records import Example
 
 STEP = "tag"
 LABELS = ("faithful", "hallu", "irrelevant")
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrintedTagJudge(LLMJudge):
+class PrintedTagJudge(SentenceJudge):
     """Asks one printed prompt, several times, for a tag around each sentence, which decides on it.
 
     Parameters
@@ -42,35 +40,19 @@ class PrintedTagJudge(LLMJudge):
     """
 
     printed: PrintedSteps
-    samples: int = 5
-    threshold: int | None = None
-
-    def __post_init__(self) -> None:
-        check_samples(self.samples, self.threshold)
 
     @property
     def name(self) -> str:
         """``printed:`` and the id of the prompt."""
         return f"printed:{self.printed.id}"
 
-    @cached_property
-    def version(self) -> str:
-        """SHA-256 of all that decides what is asked and how it is read."""
-        content = {"reading": 1, "samples": self.samples, "threshold": self._threshold, "prompt": self.printed.hash}
-        return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
     @property
-    def _threshold(self) -> int:
-        return majority_of(self.samples) if self.threshold is None else self.threshold
+    def _content(self) -> Mapping[str, object]:
+        return {"reading": 1, "prompt": self.printed.hash}
 
     def most_calls(self, example: Example) -> int:  # noqa: ARG002  the bound holds for every example
         """Return the most calls that one example can take."""
         return self.samples
-
-    def program(self, example: Example) -> Program[Judgment]:
-        """Return the question about one example, as a program that ends with a judgment."""
-        reading = yield from self.read(example.source, example.claim)
-        return reading.judgment()
 
     def read(self, source: str, claim: str, sentences: Sequence[str] | None = None) -> Program[TurnReading]:
         """Return the question about one reply, as a program that ends with a verdict for each sentence."""
