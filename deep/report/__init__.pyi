@@ -1,3 +1,4 @@
+from ._page import page_asset as page_asset
 from ._sources import LabelFiles as LabelFiles
 from ._write import REPORT as REPORT
 from ._write import report_line as report_line

@@ -124,10 +124,10 @@ class Page:
 
 def page_html(page: Page) -> str:
     """Return a report as HTML; a policy in it forbids to load anything, or to run anything but its own script."""
-    script = _asset("report.js")
+    script = page_asset("parts.js") + page_asset("report.js")
     digest = base64.b64encode(sha256(script.encode()).digest()).decode()
     template = _environment().get_template("report.html.jinja")
-    return template.render(page=page, style=_asset("report.css"), script=script, digest=digest, data=_data(page.items))
+    return template.render(page=page, style=page_asset("report.css"), script=script, digest=digest, data=_data(page.items))
 
 
 def write_page(page: Page, out: Path) -> None:
@@ -142,7 +142,20 @@ def _data(items: Mapping[str, object]) -> str:
     return text.replace("<", "\\u003c")
 
 
-def _asset(name: str) -> str:
+def page_asset(name: str) -> str:
+    """Return the style or the script of every page.
+
+    Parameters
+    ----------
+    name : {'parts.js', 'report.css', 'report.js'}
+        `parts.js` builds elements, marks passages in a text and draws the gauge of P; no other script is needed by it.
+
+    Examples
+    --------
+    >>> from deep.report import page_asset
+    >>> "function gauge(p, low" in page_asset("parts.js")
+    True
+    """
     return (files("deep.report") / "templates" / name).read_text(encoding="utf-8")
 
 

@@ -1,26 +1,10 @@
-"use strict";
-
-// The item browser. It reads the JSON in the page, asks for nothing else, and puts every text of others into the page
-// as text, never as markup.
+// The item browser. It reads the JSON in the page and asks for nothing else.
 
 const data = JSON.parse(document.getElementById("items-data").textContent);
 const STEP = 50;
 const VOTES = { 1: "consistent", 0: "inconsistent", "-": "no vote" };
 const LABELS = { 1: "consistent", 0: "inconsistent", "-1": "none" };
 
-function make(tag, attributes = {}, ...children) {
-  const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) {
-    if (name === "class") element.className = value;
-    else if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-    else if (value !== null) element.setAttribute(name, value);
-  }
-  element.append(...children.map((child) => (child instanceof Node ? child : String(child))));
-  return element;
-}
-
-const percent = (share) => (share === null ? "" : (100 * share).toFixed(1));
-const chance = (p) => (p === null ? "" : p < 0.0005 ? "<0.1" : p >= 0.9995 ? ">99.9" : percent(p));
 const claimOf = (i) => (data.claim ? data.claim[i] : null);
 const sourceOf = (i) => (data.source && data.source[i] !== null ? data.sources[data.source[i]] : null);
 const gapOf = (i) => (data.label[i] < 0 ? -1 : Math.abs(data.p[i] - data.label[i]));
@@ -85,16 +69,6 @@ function found() {
   return rows.sort((a, b) => (state.down ? compare(b, a) : compare(a, b)) || a - b);
 }
 
-// A text with the passages marked; they may overlap.
-function marked(text, passages) {
-  const cuts = [...new Set([0, text.length, ...passages.flatMap((p) => [p.start, p.end])])].sort((a, b) => a - b);
-  return cuts.slice(1).map((end, at) => {
-    const start = cuts[at];
-    const piece = text.slice(start, end);
-    return passages.some((p) => p.start <= start && end <= p.end) ? make("mark", {}, piece) : piece;
-  });
-}
-
 // The text of a passage, which the page holds once where it stands in the source or the claim.
 function quoted(i, passage) {
   return passage.text ?? (passage.where === "claim" ? claimOf(i) : sourceOf(i)).slice(passage.start, passage.end);
@@ -134,6 +108,7 @@ function detail(i) {
     const parts = [];
     if (claimOf(i) !== null) parts.push(...textBlock(i, "claim", "Claim", claimOf(i), passages));
     if (sourceOf(i) !== null) parts.push(...textBlock(i, "source", "Source", sourceOf(i), passages));
+    if (data.p[i] !== null) parts.unshift(gauge(data.p[i], data.low[i], data.high[i]));
     const heads = ["judge", "vote", "rationale", "evidence", "in the text"];
     const rows = data.voters.map((_, judge) =>
       judgeRow(i, judge, said[judge], String(judge) === chosen, () => {
