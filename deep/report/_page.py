@@ -126,8 +126,8 @@ def page_html(page: Page) -> str:
     """Return a report as HTML; a policy in it forbids to load anything, or to run anything but its own script."""
     script = page_asset("parts.js") + page_asset("report.js")
     digest = base64.b64encode(sha256(script.encode()).digest()).decode()
-    template = _environment().get_template("report.html.jinja")
-    return template.render(page=page, style=page_asset("report.css"), script=script, digest=digest, data=_data(page.items))
+    template, style = _environment().get_template("report.html.jinja"), page_asset("report.css")
+    return template.render(page=page, style=style, script=script, digest=digest, data=_data(page.items))
 
 
 def write_page(page: Page, out: Path) -> None:
