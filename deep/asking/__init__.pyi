@@ -33,6 +33,7 @@ from ._sequential_score import OneByOne as OneByOne
 from ._sequential_score import sequential_schema as sequential_schema
 from ._summary import summary as summary
 from ._summary import summary_text as summary_text
+from ._text_scorer import TextScorer as TextScorer
 from ._vote_files import chunks as chunks
 from ._waves import run_programs as run_programs
 from ._write import write_votes as write_votes

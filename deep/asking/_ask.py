@@ -20,7 +20,7 @@ UNNAMED = "examples"
 """The dataset of examples that name none."""
 
 
-class _GivenExamples(Examples):
+class GivenExamples(Examples):
     """Examples that are in memory."""
 
     name = UNNAMED
@@ -123,7 +123,7 @@ def ask(
         raise InputError("`llm` must be given with judges that ask one. Got none.")
     chosen = (options or _options(ledger, budget, base_url)) if asks else None
     name = "" if chosen is None else endpoint or chosen.public_url
-    given = examples if isinstance(examples, Examples) else _GivenExamples(examples)
+    given = examples if isinstance(examples, Examples) else GivenExamples(examples)
     plan = Plan(examples=given, columns=columns, endpoint=name)
     plan.examples.check()
     outcome = run_plan(plan, chosen, progress)

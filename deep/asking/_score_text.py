@@ -65,7 +65,7 @@ def score_examples(model: Model, plan: Plan, ledger: str | None, options: ScoreO
 
             history = stack.enter_context(History(ledger))
         for examples in chunks(plan.examples):
-            yield _score(model, examples, read_judgments(plan, examples, history), options)
+            yield score_judged(model, examples, read_judgments(plan, examples, history), options)
 
 
 def prior_of_texts(model: Model, options: ScoreOptions) -> dict[str, object]:
@@ -79,7 +79,7 @@ def prior_of_texts(model: Model, options: ScoreOptions) -> dict[str, object]:
     return {**asdict(model.prior), "of": of}
 
 
-def _score(
+def score_judged(
     model: Model, examples: Sequence[Example], judged: Sequence[Mapping[str, Judgment]], options: ScoreOptions
 ) -> list[Scored]:
     names = list(dict.fromkeys(name for row in judged for name in row))

@@ -194,13 +194,17 @@ def _five(model: Model, votes: Votes, found: Scores) -> list[Floats]:
 
 
 def score_rows(model: Model, votes: Votes, options: ScoreOptions) -> list[dict[str, float]]:
-    """Return the columns of scores of rows that come one by one, as if of a dataset like the training ones."""
+    """Return the columns of scores, and the decision, of rows as if of a dataset like the training ones.
+
+    The decision is 1 where an item is called consistent, at the prior unless labels moved it, and 0 elsewhere.
+    """
     check_scores_given(model, ())
     raw = model.raw(_rows(votes, np.empty((len(votes), 0))))
-    p, uniform, own, low, high = _five(model, votes, model.scores_at(raw, model.contexts, options.prior))
-    n_votes = (votes != ABSTAIN).sum(axis=1)
-    found = zip(*(values.tolist() for values in (p, uniform, own, n_votes, low, high)), strict=True)
-    return [dict(zip(COLUMNS[3:], row, strict=True)) for row in found]
+    scores = model.scores_at(raw, model.contexts, options.prior)
+    p, uniform, own, low, high = _five(model, votes, scores)
+    columns = (p, uniform, own, (votes != ABSTAIN).sum(axis=1), low, high, scores.decisions.astype(int))
+    found = zip(*(values.tolist() for values in columns), strict=True)
+    return [dict(zip((*COLUMNS[3:], "decision"), row, strict=True)) for row in found]
 
 
 def _write_tables(tables: "Iterable[pa.Table]", out: Path) -> int:

@@ -1,0 +1,162 @@
+"""Score texts as they come: a model whose judges are found once, asked through one ledger by all callers."""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
+from dataclasses import replace
+from pathlib import Path
+from threading import Lock
+
+from deep.asking._ask import GivenExamples
+from deep.asking._judgments import read_judgments
+from deep.asking._options import AskOptions
+from deep.asking._plan import Plan
+from deep.asking._registry import Finder
+from deep.asking._run import run_plan
+from deep.asking._score_text import Scored, score_judged
+from deep.exceptions import InputError, StoppedError
+from deep.model import Model, ScoreOptions, check_scores_given, load
+from deep.records import Example
+
+TEXTS = "texts"
+"""The dataset of pairs of texts that come one by one."""
+
+ANYWHERE, PLAIN = Finder(), ScoreOptions()
+
+
+class TextScorer:
+    """Scores pairs of texts by a model, from one thread or many: what servers and other tools call.
+
+    Where judges ask an LLM, pairs that come while others are asked about go together in the next run against the
+    ledger; the same pair is never paid for twice. A pair is known by its text alone.
+
+    Parameters
+    ----------
+    model : Model, str or Path
+        A model, or its file.
+    ask : AskOptions, optional
+        The ledger and the limits; needed where a judge asks an LLM.
+    finder : Finder, optional
+        Where the model's judges are looked for.
+    options : ScoreOptions, optional
+        The prior, and whether judges of another version may stand in.
+    endpoint : str, optional
+        The endpoint's name in the ledger, if its address may change.
+
+    Raises
+    ------
+    InputError
+        The model cannot be read, was fitted with soft scores, or has a voter that is no judge; or `ask` is missing.
+
+    Examples
+    --------
+    >>> from deep import Example, fit
+    >>> from deep.asking import TextScorer, ask
+    >>> source = "Rain fell on Monday. The river rose by 14 centimetres."
+    >>> votes = ask([Example(source, f"It rose by {n} centimetres.", str(n)) for n in range(10, 20)], ["numbers"])
+    >>> scored = TextScorer(fit(votes)).score(source, "The river rose by 41 centimetres.")
+    >>> scored.columns["decision"], [judgment.vote for judgment in scored.judgments.values()]
+    (0, [0])
+    """
+
+    def __init__(
+        self,
+        model: Model | str | Path,
+        ask: AskOptions | None = None,
+        *,
+        finder: Finder = ANYWHERE,
+        options: ScoreOptions = PLAIN,
+        endpoint: str | None = None,
+    ) -> None:
+        self.model = model if isinstance(model, Model) else load(model)
+        self.options = options
+        check_scores_given(self.model, ())
+        self._ask = ask
+        self._plan = finder.plan(self.model, GivenExamples(()), lambda: endpoint or self._asked_at)
+        self._waiting: dict[str, tuple[Example, Future[Scored]]] = {}
+        self._queue, self._turn = Lock(), Lock()
+
+    @property
+    def asks(self) -> bool:
+        """Whether a judge of the model asks an LLM."""
+        return self._plan.asks
+
+    def score(self, source: str, claim: str) -> Scored:
+        """Return one claim's judgments and scores; as `score_all`."""
+        return self.score_all([(source, claim)])[0]
+
+    def score_all(self, pairs: Iterable[tuple[str, str]]) -> list[Scored]:
+        """Return the judgments and scores of each (source, claim), in their order.
+
+        Raises
+        ------
+        InputError
+            A text is empty or holds a NUL byte, or the ledger cannot be used.
+        StoppedError
+            The budget is reached, or the run was interrupted; the answers so far are in the ledger.
+        """
+        examples = [_example(source, claim) for source, claim in pairs]
+        distinct = {example.example_id: example for example in examples}
+        if not distinct:
+            return []
+        found = self._in_turn(distinct) if self.asks else self._score(list(distinct.values()))
+        by_id = {scored.example.example_id: scored for scored in found}
+        return [by_id[example.example_id] for example in examples]
+
+    @property
+    def _asked_at(self) -> str:
+        if self._ask is None:
+            raise InputError(
+                "`ask` must be given with a model whose judges ask an LLM: the ledger and its limits. Got none."
+            )
+        return self._ask.public_url
+
+    def _in_turn(self, examples: dict[str, Example]) -> list[Scored]:
+        """Ask about all that wait, or let the caller whose turn it is do so."""
+        with self._queue:
+            for name, example in examples.items():
+                self._waiting.setdefault(name, (example, Future()))
+            mine = [self._waiting[name][1] for name in examples]
+        with self._turn:
+            with self._queue:
+                taken, self._waiting = list(self._waiting.values()), {}
+            self._answer(taken)
+        return [future.result() for future in mine]
+
+    def _answer(self, taken: Sequence[tuple[Example, "Future[Scored]"]]) -> None:
+        """Fill in the results of what was waited for, or the error that keeps them all from coming."""
+        if not taken:
+            return
+        try:
+            found = self._score([example for example, _ in taken])
+        except BaseException as error:
+            for _, future in taken:
+                future.set_exception(error)
+        else:
+            for (_, future), scored in zip(taken, found, strict=True):
+                future.set_result(scored)
+
+    def _score(self, examples: Sequence[Example]) -> list[Scored]:
+        if not self.asks:
+            with self._turn:  # lexical checks share what they keep of a text
+                return score_judged(self.model, examples, read_judgments(self._plan, examples, None), self.options)
+        from deep.llm import History
+
+        plan: Plan = replace(self._plan, examples=GivenExamples(examples))
+        assert self._ask is not None  # the plan has an endpoint
+        outcome = run_plan(plan, self._ask)
+        if outcome.stopped is not None:
+            raise StoppedError(outcome.stopped, "The answers so far are in the ledger; ask again to go on.")
+        with History(self._ask.ledger) as history:
+            return score_judged(self.model, examples, read_judgments(plan, examples, history), self.options)
+
+
+def _example(source: str, claim: str) -> Example:
+    """Return a pair under a name that its texts give it."""
+    for name, text in (("source", source), ("claim", claim)):
+        if not isinstance(text, str):
+            raise InputError(f"`{name}` must be text. Got a {type(text).__name__}.")
+        if not text.strip() or "\0" in text:
+            raise InputError(f"`{name}` must be text. Got {'a NUL byte' if text.strip() else 'nothing'}.")
+    digest = hashlib.sha256(f"{len(source)}:{source}{claim}".encode(errors="surrogatepass"))
+    return Example(source, claim, digest.hexdigest()[:32], dataset=TEXTS)
