@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from deep.asking import Scored
@@ -63,18 +64,18 @@ class Verdict:
         'error'
         """
         judges = tuple(scored.as_dict()["judges"])
-        common = {"judges": judges, "cost": _cost(scored)}
+        made = partial(cls, judges=judges, cost=_cost(scored))
         failed = [row["judge"] for row in judges if row["reason"] == FAILED]
         if failed:
-            return cls("error", f"No answer from {', '.join(map(printable, failed))}: ask again.", **common)
+            return made("error", f"No answer from {', '.join(map(printable, failed))}: ask again.")
         lines = [_line(row) for row in judges]
         if all(row["vote"] is None for row in judges):
-            return cls("skipped", "\n".join(["No judge gave a vote.", *lines]), **common)
+            return made("skipped", "\n".join(["No judge gave a vote.", *lines]))
         columns = scored.columns
         p, bounds, decision = columns["p_consistent"], (columns["p_low"], columns["p_high"]), bool(columns["decision"])
         called = "consistent" if decision else "inconsistent"
         head = f"P(consistent) = {p:.3f}, 90 % interval {bounds[0]:.3f} to {bounds[1]:.3f}: {called}"
-        return cls("scored", "\n".join([head, *lines]), p, bounds, decision, **common)
+        return made("scored", "\n".join([head, *lines]), p=p, interval=bounds, decision=decision)
 
     @classmethod
     def from_call(cls, score: Callable[[], Scored]) -> "Verdict":
