@@ -4,78 +4,89 @@ import os
 import signal
 import sys
 from _thread import interrupt_main
-from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from threading import Timer
-from typing import Protocol, cast
+from typing import cast
 
 from deep import console
 from deep.exceptions import DeepError, ExitStatus, InputError, StoppedError
 
-__all__ = ["COMMANDS", "Command", "main"]
+__all__ = ["COMMANDS", "GROUPS", "RENAMED", "main"]
 
-COMMANDS = {
-    "adapt": ("deep.commands.adapt", "make a model that of one dataset, by its votes and, if any, its labels"),
-    "annotate": ("deep.commands.annotate", "a worksheet for people who judge claims, and how far they agree"),
-    "check": (
-        "deep.commands.check",
-        "can a model be trusted here? by a few labels, or by votes alone; name what moved",
-    ),
-    "cognibench": ("deep.experiments.cognibench", "CogniBench: who finds hallucinated sentences; tables and figures"),
-    "compare": (
-        "deep.commands.compare",
-        "judges by stage: DEEP's sets, FECT, PROBE, CogniBench, from votes and models",
-    ),
-    "data": ("deep.commands.data", "benchmarks and files of examples: list, describe, fetch, check, find leakage"),
-    "estimate": ("deep.commands.estimate", "how many items of a dataset are consistent, from votes or with labels"),
-    "explain": ("deep.commands.explain", "how much each vote adds to the probability that a model gives"),
-    "export": ("deep.commands.export", "a model as a table (SQL, CSV, Parquet): every pattern and its probability"),
-    "fect": ("deep.experiments.fect", "FECT: judges of interpretive claims, four prompts, repeated runs"),
-    "finetune": ("deep.experiments.finetune", "teach a small model to judge from chat JSONL: full or LoRA"),
-    "fit": ("deep.commands.fit", "learn from votes and whatever labels there are, and write the model file"),
-    "label-next": ("deep.commands.label_next", "which items to label first, and the error to expect once they are"),
-    "loo": ("deep.experiments.loo", "hold one dataset out; P(consistent) for each of its items, beside every baseline"),
-    "panel": ("deep.commands.panel", "the card of each judge: against people, itself and the others; which to drop"),
-    "paper": ("deep.experiments.paper", "the DEEP paper's tables and figures, its printed ones beside this run's"),
-    "probe": ("deep.experiments.probe", "PROBE: build the benchmark, measure every step of a detector, training data"),
-    "prompts": ("deep.commands.prompts", "list, show, render and check the prompts that judge"),
-    "report": ("deep.commands.report", "one HTML file: figures, judges and items of a run, a model or votes"),
-    "score": ("deep.commands.score", "P(consistent) by a model, of votes or of text that its judges read first"),
-    "select": ("deep.commands.select", "decide only where confident enough to be right as often as wanted"),
-    "sequential": ("deep.commands.sequential", "questions saved where judges are asked one by one"),
-    "transfer": ("deep.experiments.transfer", "how well P(consistent) holds on datasets never seen"),
-    "votes": ("deep.commands.votes", "ask LLMs; a vote or a reason for every example, prompt and model"),
+GROUPS = {
+    "ask and read": {
+        "data": ("deep.commands.data", "benchmarks and files of examples: list, describe, fetch, check, find leakage"),
+        "prompts": ("deep.commands.prompts", "list, show, render and check the prompts that judge"),
+        "votes": ("deep.commands.votes", "ask LLMs; a vote or a reason for every example, prompt and model"),
+    },
+    "fit and score": {
+        "export": ("deep.commands.export", "a model as a table (SQL, CSV, Parquet) or as a scorer of one Python file"),
+        "fit": ("deep.commands.fit", "learn from votes and whatever labels there are, and write the model file"),
+        "score": ("deep.commands.score", "P(consistent) by a model, of votes or of text; explain: what each vote adds"),
+    },
+    "look": {
+        "panel": (
+            "deep.commands.panel",
+            "the card of each judge; compare: the papers' stages; sequential: calls to save",
+        ),
+        "report": ("deep.commands.report", "one HTML file: figures, judges and items of a run, a model or votes"),
+    },
+    "a new dataset": {
+        "adapt": ("deep.commands.adapt", "make a model that of one dataset, by its votes and, if any, its labels"),
+        "annotate": ("deep.commands.annotate", "a worksheet for people who judge claims, and how far they agree"),
+        "check": (
+            "deep.commands.check",
+            "can a model be trusted here? by a few labels, or by votes alone; name what moved",
+        ),
+        "estimate": ("deep.commands.estimate", "how many items of a dataset are consistent, from votes or with labels"),
+        "label-next": ("deep.commands.label_next", "which items to label first, and the error to expect once they are"),
+        "select": ("deep.commands.select", "decide only where confident enough to be right as often as wanted"),
+    },
+    "studies and papers": {
+        "cognibench": (
+            "deep.experiments.cognibench",
+            "CogniBench: who finds hallucinated sentences; tables and figures",
+        ),
+        "fect": ("deep.experiments.fect", "FECT: judges of interpretive claims, four prompts, repeated runs"),
+        "finetune": ("deep.experiments.finetune", "teach a small model to judge from chat JSONL: full or LoRA"),
+        "loo": (
+            "deep.experiments.loo",
+            "hold one dataset out; P(consistent) for each of its items, beside every baseline",
+        ),
+        "paper": ("deep.experiments.paper", "the DEEP paper's tables and figures, its printed ones beside this run's"),
+        "probe": (
+            "deep.experiments.probe",
+            "PROBE: build the benchmark, measure every step of a detector, training data",
+        ),
+        "transfer": ("deep.experiments.transfer", "how well P(consistent) holds on datasets never seen"),
+    },
 }
-"""The module of each command, a :class:`Command`, and its purpose."""
+"""By group, as `deep --help` has them: the module of each command, a :class:`deep.console.Command`, and its purpose."""
 
+COMMANDS = {name: row for group in GROUPS.values() for name, row in group.items()}
+"""The same rows without their groups."""
 
-class Command(Protocol):
-    """A module of ``deep.commands`` or a study of ``deep.experiments``; its docstring is its help."""
-
-    __doc__: str | None
-
-    def add_arguments(self, parser: "console.CommandParser") -> None:
-        """Add the options."""
-
-    def run(self, args: Namespace) -> int:
-        """Do the work, print the result, and return the exit status."""
+RENAMED = {"compare": "panel compare", "explain": "score explain", "sequential": "panel sequential"}
+"""Names of yesterday, and what stands in their place."""
 
 
 def help_text() -> str:
     """Return the text of `deep --help`."""
     width = max(map(len, COMMANDS))
-    lines = [f"  {name:<{width}}  {purpose}" for name, (_, purpose) in sorted(COMMANDS.items())]
+    lines = [
+        line
+        for title, group in GROUPS.items()
+        for line in (f"{title}:", *(f"  {name:<{width}}  {purpose}" for name, (_, purpose) in group.items()), "")
+    ]
     return "\n".join(
         [
             "usage: deep COMMAND [options]",
             "",
             "One calibrated P(consistent) from the votes of several weak judges.",
             "",
-            "commands:",
             *lines,
-            "",
             "deep COMMAND --help shows its options and examples, for instance:",
             "  deep loo --test aggrefact",
             "",
@@ -131,6 +142,8 @@ def _main(words: list[str], command: str | None) -> int:
 
         sys.stdout.write(f"deep {__version__}\n")
         return ExitStatus.DONE
+    if command in RENAMED:
+        raise InputError(f"`COMMAND` must be a name of today. Got {command!r}. Say `deep {RENAMED[command]}` instead.")
     if command not in COMMANDS:
         raise InputError(f"`COMMAND` must be one of {', '.join(sorted(COMMANDS))}. Got {command!r}.")
     return _run(command, words)
@@ -164,9 +177,9 @@ def _drop_output() -> None:
 
 
 def _run(name: str, words: Sequence[str]) -> int:
-    command = cast(Command, import_module(COMMANDS[name][0]))
-    description, _, examples = (command.__doc__ or "").partition("\n\nFor instance:\n\n")
-    parser = console.CommandParser(prog=f"deep {name}", description=description, epilog=f"examples:\n{examples}")
+    command = cast("console.Command", import_module(COMMANDS[name][0]))
+    description, examples = console.help_of(command)
+    parser = console.CommandParser(prog=f"deep {name}", description=description, epilog=examples)
     command.add_arguments(parser)
     return command.run(parser.parse(words))
 

@@ -4,14 +4,18 @@ from functools import partial
 
 from deep.cli import main
 
+
+def _subcommand(command, name):
+    """Return a function of the words behind `deep COMMAND NAME`."""
+    return lambda words: main([name, *words], command=command)
+
+
 adapt = partial(main, command="adapt")
 annotate = partial(main, command="annotate")
 check = partial(main, command="check")
 cognibench = partial(main, command="cognibench")
-compare = partial(main, command="compare")
 data = partial(main, command="data")
 estimate = partial(main, command="estimate")
-explain = partial(main, command="explain")
 export = partial(main, command="export")
 fect = partial(main, command="fect")
 finetune = partial(main, command="finetune")
@@ -24,6 +28,9 @@ probe = partial(main, command="probe")
 prompts = partial(main, command="prompts")
 score = partial(main, command="score")
 select = partial(main, command="select")
-sequential = partial(main, command="sequential")
 transfer = partial(main, command="transfer")
 votes = partial(main, command="votes")
+
+compare = _subcommand("panel", "compare")
+explain = _subcommand("score", "explain")
+sequential = _subcommand("panel", "sequential")

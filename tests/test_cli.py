@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from deep import __version__ as version
-from deep.cli import COMMANDS, main
+from deep.cli import COMMANDS, GROUPS, main
 from deep.console import CommandParser, Subcommand, Values, print_result, run_subcommand
 from deep.exceptions import DeepError, StoppedError
 
@@ -28,6 +28,14 @@ def test_unknown_command_lists_the_known(capsys):
     """A typo exits 2 with one line that names the commands."""
     assert main(["lou"]) == 2
     assert f"`COMMAND` must be one of {', '.join(sorted(COMMANDS))}. Got 'lou'." in capsys.readouterr().err
+
+
+def test_help_shows_the_groups(capsys):
+    """Each with its commands below it."""
+    assert main(["--help"]) == 0
+    blocks = capsys.readouterr().out.split("\n\n")
+    shown = {title: [line.split()[0] for line in rows] for title, *rows in (b.splitlines() for b in blocks[2:-1])}
+    assert shown == {f"{title}:": list(group) for title, group in GROUPS.items()}
 
 
 def test_version(capsys):

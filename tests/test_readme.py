@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from deep.cli import COMMANDS
+
 ROOT = Path(__file__).resolve().parents[1]
 
 DOCUMENTS = sorted([ROOT / "README.md", ROOT / "benchmarks" / "README.md", *(ROOT / "docs").rglob("*.md")])
@@ -28,6 +30,16 @@ def test_links_lead_somewhere(document):
     links = re.findall(r"\]\(([^)#]+)[^)]*\)", document.read_text(encoding="utf-8"))
     missing = [link for link in links if "://" not in link and not (document.parent / link).exists()]
     assert missing == []
+
+
+COMMANDS_SHOWN = re.compile(r"(?:^|`)deep ([a-z][a-z-]+)", re.MULTILINE)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_commands_that_are_shown_exist(document):
+    """None is shown under a name of yesterday."""
+    shown = set(COMMANDS_SHOWN.findall(document.read_text(encoding="utf-8")))
+    assert shown <= {*COMMANDS}
 
 
 def test_layers_are_kept():

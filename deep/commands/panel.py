@@ -15,11 +15,23 @@ from pathlib import Path
 
 from deep import console, datasets, evaluate
 from deep._files import check_out, to_json, whole_file
+from deep.commands import _compare, _sequential
 from deep.exceptions import ExitStatus, InputError
+
+run = console.run_subcommand
 
 
 def add_arguments(parser: console.CommandParser) -> None:
-    """Add the options."""
+    """Add the sub-commands."""
+    parser.add_subcommands(
+        console.Subcommand("card", "the card of each judge", _add_card, _print_card),
+        console.Subcommand.of("compare", _compare),
+        console.Subcommand.of("sequential", _sequential),
+        standard="card",
+    )
+
+
+def _add_card(parser: console.CommandParser) -> None:
     add = parser.add_argument
     add("files", nargs="*", metavar="VOTES", help="tables of votes (CSV, Parquet); default: simulated")
     console.add_options(parser, "votes", votes={"help": "the same, as an option"})
@@ -37,8 +49,7 @@ def add_arguments(parser: console.CommandParser) -> None:
     console.add_example_options(parser)
 
 
-def run(args: argparse.Namespace) -> int:
-    """Measure and report."""
+def _print_card(args: argparse.Namespace) -> int:
     console.check_least(args, limit=0, n_boot=1, seed=0)
     out = None if args.out is None else check_out(args.out, [".json"])
     args.votes = [*args.files, *args.votes]

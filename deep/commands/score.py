@@ -17,42 +17,35 @@ import sys
 import tempfile
 from pathlib import Path
 
-from deep import asking, model
+from deep import asking, console, model
 from deep._files import check_out
-from deep.console import (
-    SCHEMA,
-    CommandParser,
-    add_example_options,
-    add_options,
-    add_prompt_options,
-    add_score_options,
-    ask_options,
-    endpoint_of,
-    live_progress,
-    print_result,
-    print_scored,
-    progress_bars,
-    read_texts,
-    sampling_of,
-    score_options,
-)
+from deep.commands import _explain
 from deep.exceptions import ExitStatus, InputError, StoppedError
 
+run = console.run_subcommand
 
-def add_arguments(parser: CommandParser) -> None:
-    """Add the options."""
+
+def add_arguments(parser: console.CommandParser) -> None:
+    """Add the sub-commands."""
+    parser.add_subcommands(
+        console.Subcommand("items", "give P(consistent) of votes or text", _add_items, _items),
+        console.Subcommand.of("explain", _explain),
+        standard="items",
+    )
+
+
+def _add_items(parser: console.CommandParser) -> None:
     parser.add_argument("model_file", metavar="MODEL.json", help="a model file")
-    add_score_options(parser)
+    console.add_score_options(parser)
     scores = "scores: .csv, .parquet, or of text .jsonl with rationales"
     parser.add_argument("--out", type=Path, metavar="FILE", help=scores)
-    add_options(parser, "allow-mismatch", "allow-missing", "json")
-    add_prompt_options(parser)
-    add_example_options(parser)
+    console.add_options(parser, "allow-mismatch", "allow-missing", "json")
+    console.add_prompt_options(parser)
+    console.add_example_options(parser)
 
 
-def run(args: argparse.Namespace) -> int:
-    """Score and report."""
-    options = score_options(args)
+def _items(args: argparse.Namespace) -> int:
+    options = console.score_options(args)
     fitted = model.load(args.model_file)
     return _score_votes(fitted, args, options) if args.votes else _score_texts(fitted, args, options)
 
@@ -62,7 +55,7 @@ def _score_votes(fitted: "model.Model", args: argparse.Namespace, options: "mode
     found = model.score_file(fitted, args.votes, out, options, args.scores)
     results = {"rows": found.n, "priors": {name: vars(prior) for name, prior in found.priors.items()}, "out": str(out)}
     lines = [*model.prior_lines(found.priors), f"{found.n} rows scored: {out}"]
-    print_result(SCHEMA | results, lines, as_json=args.json)
+    console.print_result(console.SCHEMA | results, lines, as_json=args.json)
     return ExitStatus.DONE
 
 
@@ -71,24 +64,30 @@ def _score_texts(fitted: "model.Model", args: argparse.Namespace, options: "mode
     model.check_scores_given(fitted, ())
     if args.out is not None:
         check_out(args.out, [".csv", ".jsonl", ".parquet"])
-    examples = read_texts(args)
+    examples = console.texts_to_score(args)
     examples.check()
     if args.sequential:
         asking.check_sequential(fitted)
-    given = (args.prompt, args.encoder, next(iter(args.llm), None), args.allow_mismatch, sampling_of(args, args.input))
-    plan = asking.Finder(*given).plan(fitted, examples, lambda: endpoint_of(args))
+    given = (
+        args.prompt,
+        args.encoder,
+        next(iter(args.llm), None),
+        args.allow_mismatch,
+        console.sampling_of(args, args.input),
+    )
+    plan = asking.Finder(*given).plan(fitted, examples, lambda: console.endpoint_of(args))
     with tempfile.TemporaryDirectory() as folder:
-        ask = ask_options(args, args.out or Path(folder, "one")) if plan.asks else None
+        ask = console.ask_options(args, args.out or Path(folder, "one")) if plan.asks else None
         if args.sequential:
             return _one_by_one(fitted, args, plan, ask, options)
         if ask is not None:
-            with live_progress() as progress:
+            with console.live_progress() as progress:
                 outcome = asking.run_plan(plan, ask, progress)
             if outcome.stopped is not None:
                 raise StoppedError(outcome.stopped)
         scored = asking.score_examples(fitted, plan, None if ask is None else ask.ledger, options)
         more = {"prior": asking.prior_of_texts(fitted, options)}
-        print_scored(args, scored, model.score_schema(), more)
+        console.print_scored(args, scored, model.score_schema(), more)
     return ExitStatus.DONE
 
 
@@ -103,17 +102,19 @@ def _one_by_one(
     if ask is None:
         raise InputError("`sequential` must be given with a model of judges that are asked. Got none. Score without.")
     work = asking.OneByOne.prepare(fitted, plan, ask, options, args.error_cost)
-    with progress_bars() as bars:
+    with console.progress_bars() as bars:
         training = work.training(bars("training datasets", len(fitted.cells.groups)))
     if not args.json:
         sys.stderr.write("\n".join([*asking.training_lines(training), ""]))
     if args.dry_run:
-        print_result(SCHEMA | {"dry_run": True, "training": training}, ["nothing was sent"], as_json=args.json)
+        console.print_result(
+            console.SCHEMA | {"dry_run": True, "training": training}, ["nothing was sent"], as_json=args.json
+        )
         return ExitStatus.DONE
-    with live_progress() as progress:
+    with console.live_progress() as progress:
         found = work.run(ask, progress)
     if isinstance(found, str):
         raise StoppedError(found)
     more = {"training": training, "prior": asking.prior_of_texts(fitted, options)}
-    print_scored(args, found, asking.sequential_schema(), more)
+    console.print_scored(args, found, asking.sequential_schema(), more)
     return ExitStatus.DONE

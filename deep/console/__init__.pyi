@@ -33,10 +33,12 @@ from ._output import Results as Results
 from ._output import percent as percent
 from ._output import points as points
 from ._output import print_result as print_result
+from ._parser import Command as Command
 from ._parser import CommandParser as CommandParser
 from ._parser import HelpFormatter as HelpFormatter
 from ._parser import Subcommand as Subcommand
 from ._parser import Values as Values
+from ._parser import help_of as help_of
 from ._parser import run_subcommand as run_subcommand
 from ._processes import check_jobs as check_jobs
 from ._processes import in_processes as in_processes
@@ -47,8 +49,8 @@ from ._prompt_options import add_few_shot_options as add_few_shot_options
 from ._prompt_options import shots_for as shots_for
 from ._score_options import add_score_options as add_score_options
 from ._score_options import print_scored as print_scored
-from ._score_options import read_texts as read_texts
 from ._score_options import score_options as score_options
+from ._score_options import texts_to_score as texts_to_score
 from ._texts import read_text as read_text
 from ._votes import NOTICE as NOTICE
 from ._votes import SIMULATED as SIMULATED

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, Self
 
 
 class Values(argparse.Action):
@@ -35,6 +35,24 @@ class HelpFormatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescript
         return action.help if mentioned else super()._get_help_string(action)
 
 
+class Command(Protocol):
+    """A module of ``deep.commands`` or a study of ``deep.experiments``; its docstring is its help."""
+
+    __doc__: str | None
+
+    def add_arguments(self, parser: "CommandParser") -> None:
+        """Add the options."""
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Do the work, print the result, and return the exit status."""
+
+
+def help_of(command: Command) -> tuple[str, str]:
+    """Return the purpose of a command and its examples, the two parts of its docstring."""
+    description, _, examples = (command.__doc__ or "").partition("\n\nFor instance:\n\n")
+    return description, f"examples:\n{examples}"
+
+
 class Subcommand(NamedTuple):
     """One of several things that a command does."""
 
@@ -43,6 +61,12 @@ class Subcommand(NamedTuple):
     add_arguments: "Callable[[CommandParser], None]"
     run: Callable[[argparse.Namespace], int]
     examples: str = ""
+
+    @classmethod
+    def of(cls, name: str, command: Command) -> Self:
+        """Make a sub-command of a module."""
+        purpose, examples = help_of(command)
+        return cls(name, purpose, command.add_arguments, command.run, examples)
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -74,7 +98,9 @@ class CommandParser(argparse.ArgumentParser):
         for name, purpose, add_arguments, run, examples in subcommands:
             if name == standard:
                 parser = rooms.add_parser(name, prog=self.prog, description=self.description, epilog=self.epilog)
-                others = [f"  {self.prog} {each.name}: {each.purpose}" for each in subcommands if each.name != name]
+                others = [
+                    f"  {self.prog} {each.name}: {_brief(each.purpose)}" for each in subcommands if each.name != name
+                ]
                 parser.epilog = "\n".join([self.epilog or "", "other commands:", *others, ""])
             else:
                 parser = rooms.add_parser(name, help=purpose, description=purpose, epilog=examples)
@@ -86,6 +112,12 @@ class CommandParser(argparse.ArgumentParser):
         """Return the options; exit with status 2, or 0 after help, as argparse does."""
         named = self._standard is None or (words and words[0] in self._names)
         return self.parse_args(words if named else [str(self._standard), *words])
+
+
+def _brief(purpose: str) -> str:
+    """Return the first sentence of a purpose, as it stands behind a colon."""
+    first = purpose.partition("\n")[0].rstrip(".")
+    return first[:1].lower() + first[1:]
 
 
 def run_subcommand(args: argparse.Namespace) -> int:

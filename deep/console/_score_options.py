@@ -65,7 +65,7 @@ def score_options(args: argparse.Namespace) -> "model.ScoreOptions":
     return model.ScoreOptions(args.allow_mismatch, args.allow_missing, prior)
 
 
-def read_texts(args: argparse.Namespace) -> "datasets.Examples":
+def texts_to_score(args: argparse.Namespace) -> "datasets.Examples":
     """Return the examples of ``--input``, or the one pair of texts."""
     if args.input is not None:
         return examples_from(args, args.input)

@@ -1,4 +1,4 @@
-"""`deep compare` against figures worked out by hand, and what it cannot measure."""
+"""`deep panel compare` against figures worked out by hand, and what it cannot measure."""
 
 import json
 

@@ -11,7 +11,7 @@ import pytest
 
 import deep
 from deep import console
-from deep.cli import COMMANDS
+from deep.cli import COMMANDS, GROUPS, RENAMED, main
 from deep.experiments.loo import __all__ as loo_names
 from deep.model import RECIPES, SELECTOR_NAMES, STRATEGIES, UNCALIBRATED
 
@@ -103,10 +103,33 @@ def test_every_command_fills_a_parser(name):
 
 
 def test_no_command_is_left_out():
-    """The table of commands names every module of `deep.commands` and every study."""
+    """The table of commands names every module of `deep.commands`, its sub-commands `_NAME` apart, and every study."""
     modules = {module for module, _ in COMMANDS.values()}
     studies = {f"deep.experiments.{path.parent.name}" for path in (ROOT / "experiments").glob("*/_command.py")}
-    assert modules == {f"deep.commands.{path.stem}" for path in FILES} | studies
+    assert modules == {f"deep.commands.{path.stem}" for path in FILES if not path.stem.startswith("_")} | studies
+
+
+def test_the_commands_are_few_and_in_groups():
+    """At most 22 in five groups, sorted in each; none has a name of yesterday."""
+    assert len(GROUPS) == 5
+    assert all(list(group) == sorted(group) for group in GROUPS.values())
+    assert len(COMMANDS) == sum(map(len, GROUPS.values())) <= 22
+    assert not {*RENAMED} & {*COMMANDS}
+
+
+@pytest.mark.parametrize("name", sorted(RENAMED))
+def test_a_name_of_yesterday_says_todays(name, capsys):
+    """In one line, status 2; what it says is there."""
+    assert main([name, "--help"]) == 2
+    today = f"deep {RENAMED[name]}"
+    assert capsys.readouterr().err == (
+        f"error: `COMMAND` must be a name of today. Got {name!r}. Say `{today}` instead.\n"
+    )
+    with pytest.raises(SystemExit, match="0"):
+        main([*RENAMED[name].split(), "--help"])
+    said = capsys.readouterr().out
+    assert f"usage: {today} " in said
+    assert f"  {today} " in said.partition("examples:")[2]
 
 
 @pytest.mark.parametrize("name", STUDIES)

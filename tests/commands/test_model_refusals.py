@@ -1,4 +1,4 @@
-"""What `deep fit`, `deep score`, `deep explain` and `deep export` refuse: one line, status 2, nothing written."""
+"""What `deep fit`, `deep score`, `deep score explain` and `deep export` refuse: one line, status 2, nothing written."""
 
 import pickle
 

@@ -5,11 +5,11 @@ with the reason. Nothing is asked.
 
 For instance:
 
-  deep compare votes.parquet
+  deep panel compare votes.parquet
       every voter at each stage on whose items it has voted
-  deep compare votes.parquet fect.parquet model.json --out compared
+  deep panel compare votes.parquet fect.parquet model.json --out compared
       and what a model makes of the votes, at 0.5 and at its prior; figures with their intervals as files
-  deep compare cogni.parquet --cognibench DIR
+  deep panel compare cogni.parquet --cognibench DIR
       the tiers of CogniBench from a folder of its published files
 """
 

@@ -2,9 +2,9 @@
 
 For instance:
 
-  deep explain model.json --votes votes.parquet --item a17
+  deep score explain model.json --votes votes.parquet --item a17
       the log-odds that each vote on one item adds to the P that `deep score` gives it in this table
-  deep explain model.json --vote lexical-numbers=0 --vote lexical-entities=1
+  deep score explain model.json --vote lexical-numbers=0 --vote lexical-entities=1
       the same for votes given by hand, as of a text by itself; voters that are not named have no vote
 """
 

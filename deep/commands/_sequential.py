@@ -2,9 +2,9 @@
 
 For instance:
 
-  deep sequential
+  deep panel sequential
       with 3, 5 and 9 judges of the embedded, simulated votes: no decision changes, fewer calls
-  deep sequential --votes votes.parquet --sizes 5 --error-cost 20
+  deep panel sequential --votes votes.parquet --sizes 5 --error-cost 20
       stop as soon as asking on costs more than the errors it spares; a wrong decision costs 20 questions
 """
 
