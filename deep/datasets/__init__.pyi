@@ -15,6 +15,14 @@ from ._examples import examples_from_dataset as examples_from_dataset
 from ._judgment_files import JudgmentDetail as JudgmentDetail
 from ._judgment_files import judgments_schema as judgments_schema
 from ._judgment_files import read_judgments as read_judgments
+from ._label_book import AnswerBook as AnswerBook
+from ._label_book import GivenAnswer as GivenAnswer
+from ._label_book import LabelEvent as LabelEvent
+from ._label_log import LabelLog as LabelLog
+from ._label_log import open_label_log as open_label_log
+from ._label_log import read_label_log as read_label_log
+from ._label_log import write_annotations as write_annotations
+from ._label_log import write_labels as write_labels
 from ._labels import LabelTable as LabelTable
 from ._labels import join_labels as join_labels
 from ._labels import read_labels as read_labels

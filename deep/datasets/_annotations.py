@@ -167,10 +167,15 @@ def read_annotations(path: str | Path) -> Annotations:
         The file or a cell is not as described, or somebody labeled an item twice.
     """
     columns, rows = read_annotation_rows(Path(path), KEY)
+    return annotations_of(columns, rows, repr(str(path)))
+
+
+def annotations_of(columns: list[str], rows: list[dict[str, str]], source: str) -> Annotations:
+    """Return rows with their marks read; errors name their `source`."""
     marks: dict[tuple[str, str], dict[str, int]] = {}
     ambiguous: dict[str, Counter[str]] = {}
     for number, row in enumerate(rows, start=1):
-        where = f"in row {number} of {str(path)!r}"
+        where = f"in row {number} of {source}"
         item, annotator = (row[name].strip() for name in KEY)
         marks[item, annotator] = {name: _mark(row, name, where) for name in ("label", *STEPS)}
         kind = row.get("ambiguous", "").strip().lower()

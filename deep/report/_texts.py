@@ -9,7 +9,7 @@ from deep._files import JsonObject
 from deep.datasets import FoundTexts, JudgmentDetail, Passage, read_item_reasons, read_judgments, read_texts
 from deep.records import Example
 from deep.report._items import MOST_ITEMS, Positions, item_columns
-from deep.report._material import ReportMaterial, ScoredVotes
+from deep.report._material import ReportMaterial
 
 Item = tuple[str, str]
 """A dataset and the id of an item in it."""
@@ -103,7 +103,8 @@ def items_with_texts(
     rows = order[:MOST_ITEMS]
     keys = [(str(scored.votes.datasets[row]), str(scored.votes.example_ids[row])) for row in rows]
     found = _found(material.tables, keys, choice)
-    said = _said(material.tables, keys, scored, found) if choice.wanted else {}
+    names = scored.votes.voter_names
+    said = said_by_judges(material.tables, keys, names, found.examples) if choice.wanted else {}
     texts = TextColumns()
     for key in keys:
         if not texts.add(found.examples.get(key), said.get(key, {})):
@@ -134,15 +135,26 @@ def _sentences(texts: TextColumns, found: FoundTexts, choice: TextChoice) -> Ite
     yield from found.notes
 
 
-def _said(
-    tables: Sequence[str], keys: Sequence[Item], scored: ScoredVotes, found: FoundTexts
+def said_by_judges(
+    tables: Sequence[str], keys: Sequence[Item], voters: Sequence[str], examples: Mapping[Item, Example]
 ) -> dict[Item, dict[str, JsonObject]]:
-    """Return by item and number of the judge why there is no vote, the rationale and the passages."""
-    at = {name: str(i) for i, name in enumerate(scored.votes.voter_names)}
+    """Return why there is no vote, the rationale and the passages, as the script of a page reads them.
+
+    Parameters
+    ----------
+    tables : sequence of str
+        Tables of votes, beside which judgments and reasons stand.
+    keys : sequence of (dataset, item_id)
+    voters : sequence of str
+        By item, the numbers of those among them that said something are the keys of what is returned.
+    examples : mapping of (dataset, item_id) to Example
+        Their texts, in which passages have their places, in units of UTF-16.
+    """
+    at = {name: str(i) for i, name in enumerate(voters)}
     said: dict[Item, dict[str, JsonObject]] = {}
     for detail in read_judgments(tables, items=keys):
         key = detail.dataset, detail.item_id
-        entry = _entry(detail, found.examples.get(key))
+        entry = _entry(detail, examples.get(key))
         if entry and detail.voter in at:
             said.setdefault(key, {})[at[detail.voter]] = entry
     for key, voter, reason in read_item_reasons(tables, items=keys):

@@ -2,7 +2,6 @@
 
 const data = JSON.parse(document.getElementById("items-data").textContent);
 const STEP = 50;
-const VOTES = { 1: "consistent", 0: "inconsistent", "-": "no vote" };
 const LABELS = { 1: "consistent", 0: "inconsistent", "-1": "none" };
 
 const claimOf = (i) => (data.claim ? data.claim[i] : null);
@@ -69,60 +68,11 @@ function found() {
   return rows.sort((a, b) => (state.down ? compare(b, a) : compare(a, b)) || a - b);
 }
 
-// The text of a passage, which the page holds once where it stands in the source or the claim.
-function quoted(i, passage) {
-  return passage.text ?? (passage.where === "claim" ? claimOf(i) : sourceOf(i)).slice(passage.start, passage.end);
-}
-
-function textBlock(i, where, title, text, passages) {
-  const shown = passages.filter((p) => p.where === where);
-  const extra = where === "source" ? { tabindex: "0", role: "region", "aria-label": `source of ${data.id[i]}` } : {};
-  return [make("h3", {}, title), make("div", { class: `text ${where}`, dir: "auto", ...extra }, ...marked(text, shown))];
-}
-
-function judgeRow(i, judge, said, pressed, choose) {
-  const passages = said?.passages ?? [];
-  const told = passages.map((p) =>
-    make("li", {}, make("bdi", {}, `${p.verdict ? `${p.verdict}: ` : ""}${quoted(i, p)}`, p.about ? ` (about: ${p.about})` : "")),
-  );
-  const mark = make("button", { type: "button", "aria-pressed": String(pressed), onclick: choose }, "mark");
-  mark.setAttribute("aria-label", `mark the evidence of ${data.voters[judge]}`);
-  const vote = said?.reason ? `no vote (${said.reason})` : VOTES[data.votes[i][judge]];
-  return make(
-    "tr",
-    {},
-    make("th", { scope: "row" }, make("bdi", {}, data.voters[judge])),
-    make("td", {}, vote),
-    make("td", {}, make("div", { class: "said", dir: "auto" }, said?.rationale ?? "")),
-    make("td", {}, ...(told.length ? [make("ul", {}, ...told)] : [])),
-    make("td", {}, ...(passages.some((p) => p.where) ? [mark] : [])),
-  );
-}
-
 function detail(i) {
-  const box = make("div", {});
-  const said = data.said?.[i] ?? {};
-  const draw = (chosen) => {
-    const judges = chosen === null ? Object.keys(said) : [chosen];
-    const passages = judges.flatMap((judge) => said[judge]?.passages ?? []);
-    const parts = [];
-    if (claimOf(i) !== null) parts.push(...textBlock(i, "claim", "Claim", claimOf(i), passages));
-    if (sourceOf(i) !== null) parts.push(...textBlock(i, "source", "Source", sourceOf(i), passages));
-    if (data.p[i] !== null) parts.unshift(gauge(data.p[i], data.low[i], data.high[i]));
-    const heads = ["judge", "vote", "rationale", "evidence", "in the text"];
-    const rows = data.voters.map((_, judge) =>
-      judgeRow(i, judge, said[judge], String(judge) === chosen, () => {
-        draw(String(judge) === chosen ? null : String(judge));
-        box.querySelectorAll(":scope tbody tr")[judge].querySelector("button").focus();
-      }),
-    );
-    const head = make("tr", {}, ...heads.map((name) => make("th", { scope: "col" }, name)));
-    const table = make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows));
-    const wide = { class: "wide", tabindex: "0", role: "region", "aria-label": `votes on ${data.id[i]}` };
-    box.replaceChildren(...parts, make("h3", {}, "Votes"), make("div", wide, table));
-  };
-  draw(null);
-  return box;
+  return judged({
+    id: data.id[i], claim: claimOf(i), source: sourceOf(i), p: data.p[i], low: data.low[i], high: data.high[i],
+    voters: data.voters, votes: data.votes[i], said: data.said?.[i] ?? {},
+  });
 }
 
 function itemRows(i, columns) {

@@ -1,0 +1,190 @@
+"""What people said of items, event by event: labels, skipped items, what was taken back, what was looked at."""
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from deep.datasets._annotations import Annotations, annotations_of
+from deep.exceptions import InputError
+
+Item = tuple[str, str]
+"""A dataset and the id of an item in it."""
+
+Deed = Literal["label", "queue", "reveal", "skip", "undo"]
+DEEDS: tuple[Deed, ...] = ("label", "queue", "reveal", "skip", "undo")
+
+UNDECIDED = -1
+"""The label of an item that a person calls undecidable."""
+
+ANNOTATION_COLUMNS = ("dataset", "item_id", "annotator", "label", "ambiguous", "note", "time", "after_reveal")
+
+AMBIGUOUS = "relation"
+"""The kind of ambiguity that an undecidable item has in a file of annotations: what is connected with what, or why."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelEvent:
+    """One thing that happened to one item.
+
+    Parameters
+    ----------
+    do : {'label', 'queue', 'reveal', 'skip', 'undo'}
+        ``queue`` puts the item among those to be labeled; ``undo`` takes back the person's label or skip of it;
+        ``reveal`` showed the person votes, P and the labels of others.
+    dataset, item_id : str
+    person : str, default=''
+        Nobody for ``queue``.
+    label : int, default=-1
+        1, 0 or -1 (cannot be decided) of a ``label``.
+    note : str, default=''
+    time : str, default=''
+        ISO 8601.
+    people : int, default=1
+        How many people are to label an item of the ``queue``.
+    """
+
+    do: Deed
+    dataset: str
+    item_id: str
+    person: str = ""
+    label: int = UNDECIDED
+    note: str = ""
+    time: str = ""
+    people: int = 1
+
+    @property
+    def item(self) -> Item:
+        """Return the dataset and the id of the item."""
+        return self.dataset, self.item_id
+
+
+@dataclass(frozen=True, slots=True)
+class GivenAnswer:
+    """What a person last said of an item.
+
+    Parameters
+    ----------
+    label : int or None
+        1, 0, -1 (cannot be decided) or None (skipped).
+    note, time : str
+    after_reveal : bool
+        Whether the person had looked at votes, P and the labels of others before.
+    """
+
+    label: int | None
+    note: str
+    time: str
+    after_reveal: bool
+
+
+@dataclass
+class AnswerBook:
+    """What holds after some events: later ones of a person and item take the place of earlier ones.
+
+    Parameters
+    ----------
+    queue : dict of Item to int
+        By item to be labeled, in order: how many people are to label it.
+    answers : dict of str to dict of Item to GivenAnswer
+        By person, the latest last.
+    revealed : dict of str to set of Item
+        By person.
+
+    Examples
+    --------
+    >>> from deep.datasets import AnswerBook, LabelEvent
+    >>> book = AnswerBook()
+    >>> book.add(LabelEvent("label", "news", "a", "Ann", 1))
+    >>> book.add(LabelEvent("label", "news", "b", "Ann", 0))
+    >>> book.add(LabelEvent("undo", "news", "b", "Ann"))
+    >>> book.majority()
+    {('news', 'a'): 1}
+    """
+
+    queue: dict[Item, int] = field(default_factory=dict)
+    answers: dict[str, dict[Item, GivenAnswer]] = field(default_factory=dict)
+    revealed: dict[str, set[Item]] = field(default_factory=dict)
+
+    def add(self, event: LabelEvent) -> None:
+        """Apply the next event."""
+        own = self.answers.setdefault(event.person, {}) if event.person else {}
+        match event.do:
+            case "queue":
+                self.queue[event.item] = event.people
+            case "reveal":
+                self.revealed.setdefault(event.person, set()).add(event.item)
+            case "undo":
+                own.pop(event.item, None)
+            case "label" | "skip":
+                own.pop(event.item, None)  # so that it comes last
+                label = event.label if event.do == "label" else None
+                seen = event.item in self.revealed.get(event.person, set())
+                own[event.item] = GivenAnswer(label, event.note, event.time, seen)
+
+    @property
+    def people(self) -> tuple[str, ...]:
+        """Return the names of all who did something, sorted."""
+        return tuple(sorted(self.answers))
+
+    def labels(self) -> Iterator[tuple[Item, str, GivenAnswer]]:
+        """Yield every label that holds, skipped items apart: by the order of the queue, then by person."""
+        found = ((item, who, given) for who, own in self.answers.items() for item, given in own.items())
+        at = {item: number for number, item in enumerate(self.queue)}
+        kept = [each for each in found if each[2].label is not None]
+        yield from sorted(kept, key=lambda each: (at.get(each[0], len(at)), each[0], each[1]))
+
+    def labelers(self, item: Item) -> list[str]:
+        """Return who has labeled an item, sorted."""
+        return [who for who in self.people if (given := self.answers[who].get(item)) and given.label is not None]
+
+    def balance(self) -> dict[Item, int]:
+        """Return, for each item that anybody decided, how many more people say 1 than say 0."""
+        found: Counter[Item] = Counter()
+        for item, _, given in self.labels():
+            if given.label in (0, 1):
+                found[item] += 1 if given.label == 1 else -1
+        return dict(found)
+
+    def majority(self) -> dict[Item, int]:
+        """Return the label of most people for each item that has one; ties are left out."""
+        return {item: int(balance > 0) for item, balance in self.balance().items() if balance}
+
+    def ties(self) -> list[Item]:
+        """Return the items on which as many people say 1 as say 0."""
+        return [item for item, balance in self.balance().items() if not balance]
+
+    def annotation_rows(self) -> list[dict[str, str]]:
+        """Return a row for each item and person, with the columns `ANNOTATION_COLUMNS`."""
+        return [
+            {
+                "dataset": item[0],
+                "item_id": item[1],
+                "annotator": person,
+                "label": "" if given.label == UNDECIDED else str(given.label),
+                "ambiguous": AMBIGUOUS if given.label == UNDECIDED else "",
+                "note": given.note,
+                "time": given.time,
+                "after_reveal": str(int(given.after_reveal)),
+            }
+            for item, person, given in self.labels()
+        ]
+
+    def annotations(self, items: Collection[Item] = ()) -> Annotations:
+        """Return the labels of one dataset as annotations, as a file of them would be read.
+
+        Parameters
+        ----------
+        items : collection of Item, optional
+            The items to keep; default: all.
+
+        Raises
+        ------
+        InputError
+            Two datasets share the id of an item.
+        """
+        rows = [row for row in self.annotation_rows() if not items or (row["dataset"], row["item_id"]) in items]
+        keys = {(row["item_id"], row["dataset"]) for row in rows}
+        if len({item for item, _ in keys}) < len(keys):
+            raise InputError("`labels` must be of one dataset. Got an item of the same id in two.")
+        return annotations_of(list(ANNOTATION_COLUMNS), rows, "the log")
