@@ -61,7 +61,7 @@ class LabelEvent:
 
 @dataclass(frozen=True, slots=True)
 class GivenAnswer:
-    """What a person last said of an item.
+    """The last word of a person on an item.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class GivenAnswer:
 
 @dataclass
 class AnswerBook:
-    """What holds after some events: later ones of a person and item take the place of earlier ones.
+    """The state of labels after some events: later ones of a person and item take the place of earlier ones.
 
     Parameters
     ----------
