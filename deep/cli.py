@@ -42,6 +42,7 @@ GROUPS = {
         ),
         "estimate": ("deep.commands.estimate", "how many items of a dataset are consistent, from votes or with labels"),
         "label-next": ("deep.commands.label_next", "which items to label first, and the error to expect once they are"),
+        "moments": ("deep.commands.moments", "count a dataset where its rows are, in files or by SQL, for adapt"),
         "select": ("deep.commands.select", "decide only where confident enough to be right as often as wanted"),
     },
     "studies and papers": {

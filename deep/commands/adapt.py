@@ -6,6 +6,8 @@ For instance:
 
   deep adapt model.json --votes recent.parquet --out mine.json
       a model for this dataset that scores a single text as one of it, and a table to export
+  deep adapt model.json --moments moments.json --out mine.json
+      the same of rows that `deep moments` has counted where they are: no row is read here
   deep label-next model.json --votes mine.parquet --n 50 --out to-label.csv
       which items to label
   deep adapt model.json --votes mine.parquet --labels to-label.csv --out mine.json
@@ -29,13 +31,15 @@ from deep.console import (
     points,
     print_result,
 )
-from deep.exceptions import ExitStatus
+from deep.exceptions import ExitStatus, InputError
 
 
 def add_arguments(parser: CommandParser) -> None:
     """Add the options."""
     add_model(parser)
-    add_target_options(parser)
+    add_target_options(parser, required=False)
+    parser.add_argument("--moments", type=Path, metavar="FILE", help="what `deep moments` counted, in place of votes")
+    parser.add_argument("--dataset", metavar="NAME", help="which one, where the moments are of several")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the model of the dataset, .json")
     add_options(parser, "json")
 
@@ -43,12 +47,36 @@ def add_arguments(parser: CommandParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Adapt the model, write and report."""
     out = check_out(args.out, [".json"])
+    _check_given(args)
     fitted = model.load(args.model)
+    if args.moments is not None:
+        return _by_moments(fitted, args, out)
     target = evaluate.read_target(fitted, args.votes, args.labels, args.scores)
     adapted, report = evaluate.adapt_model(fitted, target)
     adapted.save(out)
     results = SCHEMA | report | {"out": str(out)}
     print_result(results, _lines(results), as_json=args.json)
+    return ExitStatus.DONE
+
+
+def _check_given(args: argparse.Namespace) -> None:
+    if bool(args.votes) == (args.moments is not None):
+        given = "both" if args.votes else "none"
+        raise InputError(f"`votes` or `moments` must be given. Got {given}.")
+    other = next((name for name in ("labels", "scores") if getattr(args, name)), None)
+    if args.moments is not None and other is not None:
+        raise InputError(f"`{other}` must be given with `votes`. Got them with moments, which name no items.")
+    if args.moments is None and args.dataset is not None:
+        raise InputError(f"`dataset` must be given with `moments`. Got {args.dataset!r} with votes.")
+
+
+def _by_moments(fitted: "model.Model", args: argparse.Namespace, out: Path) -> int:
+    moments = model.read_moments(args.moments)
+    adapted = model.adapt_by_moments(fitted, moments, args.dataset)
+    adapted.save(out)
+    found = {"dataset": adapted.target, "n": moments.datasets[str(adapted.target)].n, "prior": vars(adapted.prior)}
+    lines = [*model.prior_lines({str(adapted.target): adapted.prior}), f"{found['n']} items counted; model: {out}"]
+    print_result(SCHEMA | found | {"out": str(out)}, lines, as_json=args.json)
     return ExitStatus.DONE
 
 

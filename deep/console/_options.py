@@ -86,9 +86,9 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="a model file that `deep fit` wrote")
 
 
-def add_target_options(parser: argparse.ArgumentParser) -> None:
+def add_target_options(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     """Add the tables of the one dataset that a model is used on."""
-    votes = {"required": True, "help": "votes of the whole dataset"}
+    votes = {"required": required, "help": "votes of the whole dataset"}
     scores = {"help": "tables of soft scores, where the model was fitted on some"}
     add_options(parser, "votes", "scores", votes=votes, scores=scores)
     labels = "labels of a random sample of it: dataset, item_id, label"

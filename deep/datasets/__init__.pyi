@@ -3,6 +3,9 @@ from ._annotations import WORKSHEET as WORKSHEET
 from ._annotations import Annotations as Annotations
 from ._annotations import read_annotation_rows as read_annotation_rows
 from ._annotations import read_annotations as read_annotations
+from ._batches import BatchColumns as BatchColumns
+from ._batches import CountedVotes as CountedVotes
+from ._batches import iter_counted_votes as iter_counted_votes
 from ._cards import DatasetCard as DatasetCard
 from ._cards import Lengths as Lengths
 from ._cards import describe_examples as describe_examples

@@ -101,7 +101,7 @@ def _arrow_table(model: Model) -> "pa.Table":
 
 def _write_sql(model: Model, name: str, file: TextIO) -> None:
     patterns, p = _rows(model)
-    voters, table = [_quoted(voter) for voter in model.voter_names], _quoted(name)
+    voters, table = [quoted(voter) for voter in model.voter_names], quoted(name)
     same = "\n  AND ".join(f"v.{voter} IS NOT DISTINCT FROM m.{voter}" for voter in voters)
     example = f"  SELECT v.*, m.{COLUMN} FROM votes AS v JOIN {table} AS m\n  ON {same};"
     columns = ",\n  ".join([*(f"{voter} SMALLINT" for voter in voters), f"{COLUMN} DOUBLE PRECISION NOT NULL"])
@@ -138,6 +138,6 @@ def _statements(table: str, patterns: list[list[int]], p: list[float]) -> Iterat
         yield f"INSERT INTO {table} VALUES\n{rows_text};\n"
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
     """Return an identifier in double quotes."""
     return '"' + name.replace('"', '""') + '"'

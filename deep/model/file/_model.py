@@ -124,7 +124,7 @@ class Model:
         InputError
             A vote is out of range, or the number of columns differs.
         """
-        return self._uniform(self.raw(self._rows(patterns, scores)))
+        return self._uniform(self.raw(self.rows(patterns, scores)))
 
     def uncalibrated(self, patterns: Votes) -> Floats | None:
         """Return the ensembler's own P(consistent) of rows of votes; None where the model is no chain."""
@@ -196,7 +196,7 @@ class Model:
         self, votes: VotesLike, *, scores: npt.ArrayLike | None = None, prior: float | None = None, **matching: bool
     ) -> Scores:
         """Return all that is said of the rows of one dataset; parameters as in `score`."""
-        rows = self._rows(self.select(votes, **matching), scores)
+        rows = self.rows(self.select(votes, **matching), scores)
         raw = self.raw(rows)
         contexts = self.contexts if self.target is not None else self.blend.contexts(raw, rows.weights)
         return self.scores_at(raw, contexts, prior)
@@ -251,7 +251,7 @@ class Model:
                 f"`model` must be one for any dataset. Got one for {self.target!r}. "
                 "Adapt the model that it was made of, or fit again with all labels."
             )
-        rows = self._rows(self.select(votes), scores)
+        rows = self.rows(self.select(votes), scores)
         raw = self.raw(rows)
         contexts = self.blend.contexts(raw, rows.weights)
         found = Scores(self.blend.log_odds(raw, contexts), self.prior_rule.predict(contexts), self.misfit)
@@ -308,7 +308,8 @@ class Model:
     def _uniform(self, raw: Floats) -> Floats:
         return np.clip(expit(self.blend.log_odds(raw, self.contexts)), P_MIN, 1 - P_MIN)
 
-    def _rows(self, votes: Votes, scores: npt.ArrayLike | None) -> Rows:
+    def rows(self, votes: Votes, scores: npt.ArrayLike | None = None) -> Rows:
+        """Return rows of votes in the order of `voters` and of scores in that of `score_names`, checked."""
         self._check_width(votes)
         rows = Rows.from_arrays(votes, scores)
         if rows.scores.shape[1] != len(self.score_names):
@@ -352,7 +353,7 @@ class Model:
                 np.bincount(codes, minlength=self._grid.shape[1]).astype(np.float64),
                 codes.astype(np.intp),
             )
-        rows = self._rows(votes, scores)
+        rows = self.rows(votes, scores)
         if scores is not None:
             return self.blend.raw(rows), rows.weights, np.arange(len(votes))
         patterns, where = distinct_patterns(rows.votes)

@@ -14,6 +14,7 @@ from deep._odds import expit
 from deep.datasets import VOTE_COLUMNS, VoteRows, iter_votes, read_votes, table_columns
 from deep.model.file._columns import check_scores_given, other_columns, scores_for
 from deep.model.file._model import Model
+from deep.model.file._moments import Moments, moments_of_votes
 from deep.model.file._voters import match_columns
 from deep.model.linear import Rows
 from deep.model.pool import Scores
@@ -119,6 +120,17 @@ def score_file(
     return ScoredFile(n, {name: _warned(model, name, prior) for name, prior in priors.items()})
 
 
+def moments_of_files(model: Model, paths: Sequence[str], options: ScoreOptions, scores: Sequence[str] = ()) -> Moments:
+    """Return the moments of tables of votes, read a piece at a time as by :func:`score_file`."""
+    check_scores_given(model, scores)
+    found = Moments.empty(model)
+    for piece in _pieces(model, paths, scores, options):
+        names = np.array(piece.datasets, dtype=object)[piece.dataset_of]
+        soft = piece.scores if scores else None
+        found = found.merge(moments_of_votes(model, piece.votes, datasets=names, scores=soft))
+    return found
+
+
 def _warned(model: Model, name: str, prior: PriorEstimate) -> PriorEstimate:
     """Warn where the model is that of another dataset."""
     if model.target in (None, name):
@@ -179,7 +191,7 @@ def _table(model: Model, piece: _Piece, contexts: dict[str, Floats], options: Sc
     values = np.empty((5, len(piece.votes)))
     for position, name in enumerate(piece.datasets):
         at = np.flatnonzero(piece.dataset_of == position)
-        values[:, at] = _five(model, piece.votes[at], model.scores_at(raw[:, at], contexts[name], options.prior))
+        values[:, at] = five_scores(model, piece.votes[at], model.scores_at(raw[:, at], contexts[name], options.prior))
     p, uniform, uncalibrated, low, high = values
     labels = pa.array(rows.labels, mask=rows.labels == ABSTAIN)
     n_votes = (piece.votes != ABSTAIN).sum(axis=1)
@@ -187,7 +199,7 @@ def _table(model: Model, piece: _Piece, contexts: dict[str, Floats], options: Sc
     return pa.table(columns, schema=score_schema())
 
 
-def _five(model: Model, votes: Votes, found: Scores) -> list[Floats]:
+def five_scores(model: Model, votes: Votes, found: Scores) -> list[Floats]:
     """Return P at the prior, at equal class weights, before calibration, and the bounds."""
     uniform, own = found.p_uniform, model.uncalibrated(votes)
     return [found.p_consistent, uniform, uniform if own is None else own, *found.interval()]
@@ -201,7 +213,7 @@ def score_rows(model: Model, votes: Votes, options: ScoreOptions) -> list[dict[s
     check_scores_given(model, ())
     raw = model.raw(_rows(votes, np.empty((len(votes), 0))))
     scores = model.scores_at(raw, model.contexts, options.prior)
-    p, uniform, own, low, high = _five(model, votes, scores)
+    p, uniform, own, low, high = five_scores(model, votes, scores)
     columns = (p, uniform, own, (votes != ABSTAIN).sum(axis=1), low, high, scores.decisions.astype(int))
     found = zip(*(values.tolist() for values in columns), strict=True)
     return [dict(zip((*COLUMNS[3:], "decision"), row, strict=True)) for row in found]

@@ -1,0 +1,289 @@
+"""Moments of a dataset: all that its context needs, as counts and exact sums that merge in any order."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from deep._checks import Floats, Texts, Votes, check_consistent_length
+from deep._odds import expit
+from deep.datasets import BatchColumns, iter_counted_votes
+from deep.exceptions import InputError
+from deep.model.file._document import checksum, model_values
+from deep.model.file._model import Model
+from deep.model.file._table import MAX_TABLE_VOTERS, pattern_codes, pattern_grid, pattern_text, patterns_from_text
+from deep.model.file._voters import match_columns
+from deep.model.target import FixedPrior, context_of_mean
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+UNIT_BITS = 53
+"""Sums of P are whole numbers of 2**-53: adding whole numbers gives the same in any order."""
+
+HIGH_BITS = 26
+
+MOST_ROWS = 1 << 36
+"""Rows added at once: above, a sum of so many numbers of 26 bits would not fit 64."""
+
+Whole = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class DatasetMoments:
+    """Counts and sums of one dataset.
+
+    Parameters
+    ----------
+    n : int
+        Rows, at least 1.
+    cells : mapping of str to int
+        By pattern (1, 0, or - for no vote, a character a voter): rows that have it. Empty where the model has soft
+        scores or more than 10 voters.
+    p_sums : tuple of int
+        By part of the model: the sum of its P over the rows, in units of 2**-53; empty where there are cells.
+    """
+
+    n: int
+    cells: Mapping[str, int] = field(default_factory=dict)
+    p_sums: tuple[int, ...] = ()
+
+    def __add__(self, other: "DatasetMoments") -> "DatasetMoments":
+        """Return the moments of both together."""
+        cells = dict(sorted((Counter(self.cells) + Counter(other.cells)).items()))
+        sums = tuple(one + two for one, two in zip(self.p_sums, other.p_sums, strict=True))
+        return DatasetMoments(self.n + other.n, cells, sums)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """The moments of datasets, for one model: what is merged here and there and read by :func:`adapt_by_moments`.
+
+    Parameters
+    ----------
+    voters, score_names, parts : tuple of str
+        Of the model.
+    model : str or None
+        The checksum of the model whose sums these are; None where cells are held, which fit any model of the voters.
+    datasets : mapping of str to DatasetMoments
+
+    Examples
+    --------
+    >>> from deep.datasets import simulate_votes
+    >>> from deep.model import fit, moments_of_votes
+    >>> votes = simulate_votes(0)
+    >>> model = fit(votes.rows(votes.datasets != "aggrefact-xsum"))
+    >>> mine = votes.rows(votes.datasets == "aggrefact-xsum")
+    >>> names = model.voter_names
+    >>> halves = [moments_of_votes(model, model.select(mine.rows(rows)), datasets=["mine"] * len(rows))
+    ...           for rows in (range(100), range(100, 558))]
+    >>> halves[0].merge(halves[1]) == halves[1].merge(halves[0])
+    True
+    """
+
+    voters: tuple[str, ...]
+    score_names: tuple[str, ...]
+    parts: tuple[str, ...]
+    model: str | None
+    datasets: Mapping[str, DatasetMoments]
+
+    @classmethod
+    def empty(cls, model: Model) -> "Moments":
+        """Return the moments of no rows, to which others are merged."""
+        parts = tuple(part.name for part in model.blend.parts)
+        by_cells = not model.score_names and len(model.voters) <= MAX_TABLE_VOTERS
+        bound = None if by_cells else str(checksum(model_values(model)))
+        return cls(model.voter_names, model.score_names, () if by_cells else parts, bound, {})
+
+    def merge(self, *others: "Moments") -> "Moments":
+        """Return the moments of all rows together; the order of merging changes nothing.
+
+        Raises
+        ------
+        InputError
+            They are of different models.
+        """
+        merged = dict(self.datasets)
+        for other in others:
+            self.check_same(other)
+            for name, one in other.datasets.items():
+                merged[name] = merged[name] + one if name in merged else one
+        return replace(self, datasets=dict(sorted(merged.items())))
+
+    def check_same(self, other: "Moments") -> None:
+        """Raise unless `other` can be merged with these."""
+        for name in ("voters", "score_names", "parts", "model"):
+            mine, given = getattr(self, name), getattr(other, name)
+            if mine != given:
+                raise InputError(f"`moments` must be of one model. Got {name} {given!r} beside {mine!r}. Count again.")
+
+
+def moments_of_votes(
+    model: Model,
+    votes: Votes,
+    *,
+    datasets: Sequence[str] | Texts,
+    scores: Floats | None = None,
+    counts: npt.ArrayLike | None = None,
+) -> Moments:
+    """Return the moments of rows.
+
+    Parameters
+    ----------
+    model : Model
+    votes : ndarray of int8, shape (n_examples, n_voters)
+        In the order of the model's voters: 1, 0, or -1 for none.
+    datasets : sequence of str, length n_examples
+    scores : ndarray of float, shape (n_examples, n_scorers), optional
+        Where the model was fitted on some.
+    counts : array-like of int, shape (n_examples,), optional
+        How often each row counts, at least once.
+
+    Raises
+    ------
+    InputError
+        A vote is out of range, or shapes differ from the model's.
+    """
+    found = Moments.empty(model)
+    n = np.ones(len(votes), dtype=np.int64) if counts is None else np.asarray(counts, dtype=np.int64)
+    check_consistent_length(n, len(votes), "counts")
+    names, codes = np.unique(np.asarray(datasets, dtype=object), return_inverse=True)
+    check_consistent_length(codes, len(votes), "datasets")
+    if not len(votes):
+        return found
+    rows = model.rows(votes, scores)
+    if found.model is None:
+        parts = [_cells(rows.votes[codes == i], n[codes == i]) for i in range(len(names))]
+    else:
+        values = _in_units(expit(model.raw(rows)))
+        parts = [_sums([one[:, codes == i] for one in values], n[codes == i]) for i in range(len(names))]
+    return replace(found, datasets={str(name): one for name, one in zip(names, parts, strict=True)})
+
+
+def moments_of_batch(
+    model: Model, batch: "pa.RecordBatch | pa.Table", *, dataset: str | None = None, **matching: bool
+) -> Moments:
+    """Return the moments of an Arrow batch, as any engine hands them over.
+
+    Parameters
+    ----------
+    model : Model
+    batch : RecordBatch or Table
+        With a column for each voter and score of the model.
+    dataset : str, optional
+        The dataset of all rows; default: that of the column `dataset`.
+    **matching : bool
+        `allow_mismatch` and `allow_missing` as in :meth:`Model.score`.
+
+    Raises
+    ------
+    InputError
+        A column is missing or holds something else.
+    """
+    columns = BatchColumns(batch)
+    votes = columns.votes(matched_names(model, batch.schema.names, **matching))
+    names = columns.names("dataset") if dataset is None else [dataset] * batch.num_rows
+    scores = columns.scores(model.score_names) if model.score_names else None
+    return moments_of_votes(model, votes, datasets=names, scores=scores)
+
+
+def moments_of_cells(model: Model, paths: Sequence[str]) -> Moments:
+    """Return the moments of tables of patterns with their counts, as the SQL of :func:`moments_sql` makes them.
+
+    Raises
+    ------
+    InputError
+        A column is missing or holds something else, or the model needs soft scores, which patterns do not have.
+    """
+    if model.score_names:
+        raise InputError(f"`cells` must not be given with a model of soft scores, {model.score_names[0]!r}. Got some.")
+    pieces = iter_counted_votes(paths, model.voter_names)
+    return merged(
+        Moments.empty(model),
+        (moments_of_votes(model, one.votes, datasets=one.datasets, counts=one.counts) for one in pieces),
+    )
+
+
+def merged(start: Moments, others: Iterable[Moments]) -> Moments:
+    """Return the moments of all together, held one at a time."""
+    for other in others:
+        start = start.merge(other)
+    return start
+
+
+def adapt_by_moments(model: Model, moments: Moments, dataset: str | None = None) -> Model:
+    """Return the model of a dataset of which only the moments are known: contexts and prior as by `Model.adapted`.
+
+    Parameters
+    ----------
+    model : Model
+        Of any dataset.
+    moments : Moments
+    dataset : str, optional
+        Needed where the moments are of several.
+
+    Raises
+    ------
+    InputError
+        The model was adapted before, or the moments are not of this model or not of this dataset.
+    """
+    if model.target is not None:
+        raise InputError(
+            f"`model` must be one for any dataset. Got one for {model.target!r}. Adapt the model that it was made of."
+        )
+    Moments.empty(model).check_same(moments)
+    name = _chosen(moments, dataset)
+    contexts = _contexts(model, moments.datasets[name])
+    prior = model.prior_rule.predict(contexts)
+    return replace(model, contexts=contexts, prior_rule=FixedPrior(prior), target=name)
+
+
+def matched_names(model: Model, columns: Sequence[str], **matching: bool) -> list[str | None]:
+    """Return the column that stands for each voter; parameters as in :func:`deep.model.match_columns`."""
+    return [None if at is None else columns[at] for at in match_columns(model.voters, columns, **matching)]
+
+
+def _chosen(moments: Moments, dataset: str | None) -> str:
+    names = list(moments.datasets)
+    if dataset is None and len(names) == 1:
+        return names[0]
+    if dataset is None or dataset not in moments.datasets:
+        shown = ", ".join(map(repr, names[:5])) or "none"
+        raise InputError(f"`dataset` must be one that was counted: {shown}. Got {dataset!r}.")
+    return dataset
+
+
+def _contexts(model: Model, one: DatasetMoments) -> Floats:
+    """Return the context of each part."""
+    if one.cells:
+        patterns = patterns_from_text(list(one.cells), len(model.voters))
+        weights = np.array(list(one.cells.values()), dtype=np.float64)
+        return model.blend.contexts(model.raw(model.rows(patterns, None)), weights)
+    return np.array([context_of_mean(total / (one.n << UNIT_BITS)) for total in one.p_sums])
+
+
+def _cells(votes: Votes, counts: Whole) -> DatasetMoments:
+    totals = np.zeros(3 ** votes.shape[1], dtype=np.int64)
+    np.add.at(totals, pattern_codes(votes), counts)
+    there = np.flatnonzero(totals)
+    texts = pattern_text(pattern_grid(votes.shape[1])[there])
+    return DatasetMoments(int(counts.sum()), dict(sorted(zip(texts, totals[there].tolist(), strict=True))))
+
+
+def _in_units(p: Floats) -> tuple[Whole, Whole]:
+    """Return P as whole numbers of 2**-26 and, of what is left, of 2**-53."""
+    scaled = p * (1 << HIGH_BITS)
+    high = np.floor(scaled)
+    low = np.rint((scaled - high) * (1 << (UNIT_BITS - HIGH_BITS)))
+    return high.astype(np.int64), low.astype(np.int64)
+
+
+def _sums(values: Sequence[Whole], counts: Whole) -> DatasetMoments:
+    if int(counts.max()) * len(counts) >= MOST_ROWS:
+        values, counts = [one.astype(object) for one in values], counts.astype(object)
+    high, low = ((one * counts).sum(axis=1) for one in values)
+    sums = tuple((int(h) << (UNIT_BITS - HIGH_BITS)) + int(low_) for h, low_ in zip(high, low, strict=True))
+    return DatasetMoments(int(counts.sum()), {}, sums)
