@@ -128,5 +128,5 @@ class BatchScorer:
         return five_scores(self.model, votes, self.model.scores_at(raw, self.model.contexts))
 
     def __reduce__(self) -> tuple[type["BatchScorer"], tuple[object, ...]]:
-        """Return what a worker makes the scorer of: the model, and no table that it can make itself."""
+        """Return the parts that a worker makes the scorer of: no table that it can make itself."""
         return BatchScorer, (self.model, self.streamed, self.allow_mismatch, self.allow_missing)
