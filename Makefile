@@ -12,7 +12,7 @@ JOBS ?= 2
 CASES ?= 3000
 IN_PARALLEL := -n $(JOBS) --dist worksteal
 
-.PHONY: loo test test-slow test-all check fuzz bench mutants screenshots papers clean
+.PHONY: loo test test-slow test-all check docs fuzz bench mutants screenshots papers clean
 
 loo: $(VENV)/installed
 	$(BIN)/python -m deep.experiments.loo --test aggrefact
@@ -31,6 +31,11 @@ check: $(VENV)/test-installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The site in build/site: a warning, a failing example or block, a dead link or a page that a browser complains of ends it.
+docs: $(VENV)/docs-installed
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html docs build/site
+	DEEP_SITE=build/site $(BIN)/python -m pytest -q -m slow tests/docs
 
 fuzz: $(VENV)/test-installed
 	HYPOTHESIS_PROFILE=fuzz DEEP_CASES=$(CASES) $(BIN)/python -m pytest tests/fuzz --durations=0 -s
@@ -55,6 +60,10 @@ $(VENV)/installed: pyproject.toml constraints.txt
 
 $(VENV)/test-installed: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet $(CONSTRAINTS) --editable '.[test]'
+	touch $@
+
+$(VENV)/docs-installed: $(VENV)/test-installed
+	$(BIN)/python -m pip install --quiet $(CONSTRAINTS) --editable '.[docs]'
 	touch $@
 
 $(VENV)/mutation-installed: $(VENV)/installed

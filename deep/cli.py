@@ -13,7 +13,7 @@ from typing import cast
 from deep import console
 from deep.exceptions import DeepError, ExitStatus, InputError, StoppedError
 
-__all__ = ["COMMANDS", "GROUPS", "RENAMED", "main"]
+__all__ = ["COMMANDS", "GROUPS", "RENAMED", "command_parser", "main"]
 
 GROUPS = {
     "ask and read": {
@@ -177,12 +177,21 @@ def _drop_output() -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _run(name: str, words: Sequence[str]) -> int:
-    command = cast("console.Command", import_module(COMMANDS[name][0]))
+def command_parser(name: str) -> "console.CommandParser":
+    """Return the parser of a command; its docstring is the help."""
+    command = _command(name)
     description, examples = console.help_of(command)
     parser = console.CommandParser(prog=f"deep {name}", description=description, epilog=examples)
     command.add_arguments(parser)
-    return command.run(parser.parse(words))
+    return parser
+
+
+def _command(name: str) -> "console.Command":
+    return cast("console.Command", import_module(COMMANDS[name][0]))
+
+
+def _run(name: str, words: Sequence[str]) -> int:
+    return _command(name).run(command_parser(name).parse(words))
 
 
 @contextmanager

@@ -14,8 +14,8 @@ from deep.calibration._scores import DistinctScores, collapse
 class Beta(BaseCalibrator):
     """Three parameters that bend P apart at its two ends, and never fall.
 
-    log-odds(calibrated) = a_ * log P - b_ * log(1 - P) + c_ with a_, b_ >= 0, and P held within
-    [1e-6, 1 - 1e-6] first. a_ = b_ = 1, c_ = 0 is the identity; a_ = b_ is Platt's map.
+    ``log-odds(calibrated) = a_ * log P - b_ * log(1 - P) + c_`` with ``a_, b_ >= 0``, and P held within
+    [1e-6, 1 - 1e-6] first. ``a_ = b_ = 1, c_ = 0`` is the identity; ``a_ = b_`` is Platt's map.
 
     Attributes
     ----------

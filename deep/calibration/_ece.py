@@ -67,7 +67,7 @@ def expected_calibration_error(
 
     Notes
     -----
-    sum_b (n_b / n) |share of label 1 in b - mean P in b|: equation 1 of the paper on DEEP [1]_, with P(consistent)
+    ``sum_b (n_b / n) |share of label 1 in b - mean P in b|``: equation 1 of the paper on DEEP [1]_, with P(consistent)
     as the confidence. Empty bins add nothing.
 
     References
@@ -106,7 +106,7 @@ def debiased_ece(y_true: ArrayLike, y_prob: ArrayLike, *, n_bins: int = 8, sampl
 
     Notes
     -----
-    sign(ece - floor) * sqrt(|ece^2 - floor^2|), with the exact mean of :func:`ece_noise_floor`. Noise and true
+    ``sign(ece - floor) * sqrt(|ece^2 - floor^2|)``, with the exact mean of :func:`ece_noise_floor`. Noise and true
     gap add up in squares within a bin, so that the floor counts in full where P is right and hardly at all
     where it is far off; plain ece - floor would take it off in full everywhere. In simulations (8 bins,
     n = 268, 558 and 3,000; labels from tempered P) its mean is 0.001, 0.003 and 0.000 for a perfect

@@ -12,7 +12,7 @@ from deep.calibration._scores import collapse
 class Platt(BaseCalibrator):
     """Logistic regression of the label on the log-odds of P: slope and intercept.
 
-    P(calibrated) = sigmoid(slope_ * log-odds(P) + intercept_), with P held within [1e-6, 1 - 1e-6] first.
+    ``P(calibrated) = sigmoid(slope_ * log-odds(P) + intercept_)``, with P held within [1e-6, 1 - 1e-6] first.
 
     Attributes
     ----------

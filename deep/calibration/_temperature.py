@@ -14,7 +14,7 @@ COLDEST, HOTTEST = 0.01, 100.0
 class Temperature(BaseCalibrator):
     """Divide the log-odds of P by one temperature: 0.5 stays 0.5, so decisions at 0.5 never change.
 
-    P(calibrated) = sigmoid(log-odds(P) / temperature_), with P held within [1e-6, 1 - 1e-6] first.
+    ``P(calibrated) = sigmoid(log-odds(P) / temperature_)``, with P held within [1e-6, 1 - 1e-6] first.
 
     Attributes
     ----------

@@ -1,0 +1,58 @@
+"""Write the reference of commands before the site is built: what each says of itself with --help."""
+
+import argparse
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from deep.cli import COMMANDS, command_parser
+
+WIDTH = "100"
+
+
+def setup(app):
+    """Have the pages written when Sphinx begins."""
+    app.connect("builder-inited", lambda app: write(Path(app.srcdir) / "reference" / "commands"))
+    return {"parallel_read_safe": True}
+
+
+def write(folder: Path) -> None:
+    """Write one page a command, and the list of them."""
+    os.environ["COLUMNS"] = WIDTH
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, (_, purpose) in COMMANDS.items():
+        _write(folder / f"{name}.md", page(name, purpose))
+    rows = [f"| [`deep {name}`]({name}.md) | {purpose} |" for name, (_, purpose) in sorted(COMMANDS.items())]
+    hidden = ["```{toctree}", ":hidden:", "", *sorted(COMMANDS), "```"]
+    _write(
+        folder / "index.md",
+        "\n".join(["# Commands", "", "| command | purpose |", "| --- | --- |", *rows, "", *hidden, ""]),
+    )
+
+
+def page(name: str, purpose: str) -> str:
+    """Return the page of a command: its help, and that of each of its sub-commands."""
+    lines = [f"# deep {name}", "", f"{purpose[0].upper()}{purpose[1:]}.", ""]
+    parser = command_parser(name)
+    lines += block(parser)
+    for sub, below in sub_parsers(parser):
+        lines += [f"## deep {name} {sub}", "", *block(below)]
+    return "\n".join(lines)
+
+
+def block(parser: argparse.ArgumentParser) -> list[str]:
+    """Return the help of a parser as a block of text."""
+    return ["```text", parser.format_help().rstrip(), "```", ""]
+
+
+def sub_parsers(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    """Yield the name and parser of each sub-command."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            yield from action.choices.items()
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a page where it changed, so that Sphinx reads no page twice."""
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")

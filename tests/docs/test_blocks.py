@@ -1,0 +1,124 @@
+"""Every block of code on the site runs as it stands: shell and Python, in the order of their page.
+
+They run in a folder that holds what the pages speak of (`claims.csv`, `votes.parquet`, `model.json` ...), made by
+deep from `examples/`, and an LLM answers on loopback. A block of the language `console` names commands that print a
+figure of the page from data that are not in the repository: of those, the options are read and nothing is run.
+"""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from deep.cli import COMMANDS, command_parser, main
+from tests.fault_server import FaultServer
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted(
+    path for path in (ROOT / "docs").rglob("*.md") if "reference" not in path.parts and "gallery" not in path.parts
+)
+BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+RUN = {"sh": ["bash", "-euo", "pipefail", "-c"], "python": [sys.executable, "-c"]}
+SHOWN = {"console", "csv", "json", "mermaid", "sql", "text", "toml"}
+LIMIT = 600
+
+
+def blocks(page):
+    """Return (language, text) of each block of a page, directives of MyST left out."""
+    return [(language, text) for language, text in BLOCK.findall(page.read_text(encoding="utf-8")) if language]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    """Return a folder with examples, their lexical votes, labels and a model."""
+    folder = tmp_path_factory.mktemp("world")
+    shutil.copytree(ROOT / "examples", folder / "examples")
+    for name in ("claims.csv", "unlabeled.csv"):
+        if (folder / "examples" / name).exists():
+            shutil.copy(folder / "examples" / name, folder / name)
+    claims = pd.read_csv(folder / "claims.csv")
+    weather = claims["dataset"] == "weather"
+    claims[~weather].to_csv(folder / "labeled.csv", index=False)
+    claims[weather].drop(columns="label").to_csv(folder / "mine.csv", index=False)
+    labels = claims[weather].rename(columns={"example_id": "item_id"})[["dataset", "item_id", "label"]]
+    labels.to_csv(folder / "labels.csv", index=False)
+    labels.groupby("label").head(5).to_csv(folder / "ten.csv", index=False)
+    (folder / "article.txt").write_text(claims["source"][0], encoding="utf-8")
+    (folder / "summary.txt").write_text(claims["claim"][0], encoding="utf-8")
+    for name, table in (("claims", "votes"), ("labeled", "labeled"), ("mine", "mine")):
+        words = ["votes", str(folder / f"{name}.csv"), "--lexical", "all", "--out", str(folder / f"{table}.parquet")]
+        assert main(words) == 0
+    assert main(["fit", str(folder / "labeled.parquet"), "--out", str(folder / "model.json")]) == 0
+    run = ["--sizes", "3", "--ensembler", "LogisticRegression", "--jobs", "1", "--out", str(folder / "runs" / "loo")]
+    assert main(["loo", "--test", "aggrefact", *run]) == 0
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if any(language in RUN for language, _ in blocks(page))], ids=lambda path: path.stem
+)
+def test_blocks_run(page, world, tmp_path):
+    """Each block of a page ends without an error, after those before it."""
+    folder = shutil.copytree(world, tmp_path / "here")
+    python = Path(sys.executable).parent
+    with FaultServer() as server:
+        environment = os.environ | {
+            "PATH": f"{python}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": str(ROOT),
+            "OPENAI_API_KEY": "placeholder-of-the-tests",
+            "OPENAI_BASE_URL": f"{server.url}",
+            "OUT": "runs",
+        }
+        for language, text in blocks(page):
+            if language in RUN:
+                done = subprocess.run(
+                    [*RUN[language], text],
+                    cwd=folder,
+                    env=environment,
+                    capture_output=True,
+                    text=True,
+                    timeout=LIMIT,
+                    check=False,
+                )
+                assert done.returncode == 0, f"{text}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
+def test_every_block_says_its_language(page):
+    """No block is left without a language, and none has one that nobody checks."""
+    languages = [
+        opening[3:].strip() for opening in re.findall(r"^```[^\n]*", page.read_text(encoding="utf-8"), re.MULTILINE)
+    ][::2]
+    plain = [language for language in languages if not language.startswith("{")]
+    assert set(plain) <= RUN.keys() | SHOWN
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
+def test_commands_that_printed_a_figure_have_these_options(page):
+    """What a block `console` names is a command of today with options of today."""
+    for language, text in blocks(page):
+        if language == "console":
+            for line in re.findall(r"^\$ (.*?[^\\])$", text, re.MULTILINE | re.DOTALL):
+                check_command(shlex.split(line.replace("\\\n", " "), comments=True))
+
+
+def check_command(words):
+    """Parse the options of a command of deep; of another program see that the file is there."""
+    match words:
+        case ["deep", name, *rest] if name in COMMANDS:
+            command_parser(name).parse(rest)
+        case ["python", "-m", module, *rest] if module.startswith("deep.experiments."):
+            command_parser(module.rpartition(".")[2]).parse(rest)
+        case ["python", script, *_]:
+            assert (ROOT / script).exists(), words
+        case ["make", target, *_]:
+            assert f"\n{target}:" in (ROOT / "Makefile").read_text(encoding="utf-8"), words
+        case _:
+            pytest.fail(f"no program of deep: {words}")
