@@ -24,7 +24,8 @@ PAGES = sorted(
     path for path in (ROOT / "docs").rglob("*.md") if "reference" not in path.parts and "gallery" not in path.parts
 )
 BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
-RUN = {"sh": ["bash", "-euo", "pipefail", "-c"], "python": [sys.executable, "-c"]}
+SHELL = ["bash", "-euo", "pipefail", "-c"]
+RUN = {"bash": SHELL, "sh": SHELL, "python": [sys.executable, "-c"]}
 SHOWN = {"console", "csv", "json", "mermaid", "sql", "text", "toml"}
 LIMIT = 600
 
