@@ -1,14 +1,13 @@
-"""LabelModel: snorkel's own fit, on weighted rows, without a trace in the global state."""
+"""LabelModel: snorkel's descent in double precision, on weighted rows, without a trace in the global state."""
 
 import logging
 import random
-import sys
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from deep.ensembles._label_model import LabelModel
+from deep.ensembles._label_model import LabelModel, _right_way_round
 from deep.exceptions import InputError
 
 
@@ -74,7 +73,7 @@ def test_bounds_come_from_the_sum_of_weights(total):
     model = LabelModel(lr=0.1).fit(X, sample_weight=w)
     ours = model.predict_proba(X)[:, 1]
     np.testing.assert_allclose(ours, snorkel_proba(np.repeat(X, w, axis=0), X, lr=0.1), atol=1e-6)
-    assert model.vote_probs_.min() == np.float32({30: 0.01, 100: 0.01, 101: 0.001, 5000: 0.0001}[total])
+    assert model.vote_probs_.min() == pytest.approx({30: 0.01, 100: 0.01, 101: 0.001, 5000: 0.0001}[total], rel=1e-12)
 
 
 def test_weight_is_repetition():
@@ -83,17 +82,17 @@ def test_weight_is_repetition():
     w = np.random.default_rng(1).integers(1, 6, len(X))
     rows = np.random.default_rng(2).permutation(np.repeat(X, w, axis=0))
     weighted, repeated = LabelModel().fit(X, sample_weight=w), LabelModel().fit(rows)
-    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-6)
+    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-12)
 
 
 @pytest.mark.parametrize("balance", [(0.5, 0.5), (0.3, 0.7)])
 def test_votes_turned_round_turn_p(balance):
-    """With the class balance turned too, 1 - P, to single precision."""
+    """With the class balance turned too, 1 - P."""
     X = simulate(n_voters=9)
     turned = np.where(X == -1, -1, 1 - X)
     p = LabelModel(class_balance=balance).fit(X).predict_proba(X)
     flipped = LabelModel(class_balance=balance[::-1]).fit(turned).predict_proba(turned)
-    np.testing.assert_allclose(flipped[:, ::-1], p, atol=2e-6)
+    np.testing.assert_allclose(flipped[:, ::-1], p, atol=1e-12)
 
 
 @pytest.mark.parametrize("column", [-1, 0, 1])
@@ -145,69 +144,29 @@ def test_divergence_is_an_error_with_a_remedy():
         LabelModel(lr=1e9).fit(X)
 
 
-def test_other_errors_of_snorkel_pass(monkeypatch):
-    """Only the loss that is not a number is translated."""
-    from snorkel.labeling.model.label_model import LabelModel as SnorkelLabelModel
-
-    def fail(*_, **__):
-        raise RuntimeError("out of order")
-
-    monkeypatch.setattr(SnorkelLabelModel, "_loss_mu", fail)
-    with pytest.raises(RuntimeError, match="out of order"):
-        LabelModel().fit(simulate())
-
-
 @pytest.mark.parametrize("fails", [False, True])
-def test_global_state_is_left_as_it_was(fails, monkeypatch):
-    """Three generators and torch's threads, after a fit and after a failed one, snorkel's import included."""
-    import torch
+def test_global_state_is_left_as_it_was(fails):
+    """Of both generators, after a fit and after a failed one."""
 
     def state():
         _, keys, position, *gauss = np.random.get_state()  # noqa: NPY002
-        return (
-            random.getstate(),
-            keys.tolist(),
-            position,
-            gauss,
-            torch.get_rng_state().tolist(),
-            torch.get_num_threads(),
-        )
+        return random.getstate(), keys.tolist(), position, gauss
 
-    monkeypatch.delitem(sys.modules, "snorkel.labeling.model.label_model", raising=False)
-    X, n_threads = simulate(200, missing=0.0), torch.get_num_threads()
-    torch.set_num_threads(2)
-    try:
-        before = state()
-        if fails:
-            with pytest.raises(InputError):
-                LabelModel(lr=1e9).fit(X)
-        else:
-            LabelModel(random_state=9).fit(X)
-        assert state() == before
-    finally:
-        torch.set_num_threads(n_threads)
+    X, before = simulate(200, missing=0.0), state()
+    if fails:
+        with pytest.raises(InputError):
+            LabelModel(lr=1e9).fit(X)
+    else:
+        LabelModel(random_state=9).fit(X)
+    assert state() == before
 
 
-def test_torch_runs_on_one_thread(monkeypatch):
-    """While snorkel fits, torch uses one thread."""
-    import torch
-    from snorkel.labeling.model.label_model import LabelModel as SnorkelLabelModel
-
-    seen = []
-    clamp = SnorkelLabelModel._clamp_params
-
-    def note_threads(self):
-        seen.append(torch.get_num_threads())
-        clamp(self)
-
-    monkeypatch.setattr(SnorkelLabelModel, "_clamp_params", note_threads)
-    n_threads = torch.get_num_threads()
-    torch.set_num_threads(2)
-    try:
-        LabelModel().fit(simulate())
-    finally:
-        torch.set_num_threads(n_threads)
-    assert seen == [1]
+def test_labels_that_came_out_swapped_are_turned_back():
+    """Voters wrong on most votes at the start's mirror image: of two labels of one prior the one that trusts them."""
+    mu = np.array([[0.2, 0.9], [0.8, 0.1]] * 3)
+    np.testing.assert_array_equal(_right_way_round(mu, (0.5, 0.5)), mu[:, ::-1])
+    np.testing.assert_array_equal(_right_way_round(mu, (0.3, 0.7)), mu)
+    np.testing.assert_array_equal(_right_way_round(mu[:, ::-1], (0.5, 0.5)), mu[:, ::-1])
 
 
 def test_fit_does_not_depend_on_the_global_state():

@@ -160,7 +160,7 @@ def _methods(votes: VoteMatrix, dataset: PublishedDataset, tables: dict[str, Flo
 
 
 def _label_model_with_platt(train: VoteMatrix) -> tuple[Floats, Floats]:
-    """Return P of each pattern by snorkel's label model on the training votes, before and after Platt."""
+    """Return P of each pattern by the label model on the training votes, before and after Platt."""
     model = LabelModel().fit(train.votes)
     raw = model.predict_proba(PATTERNS)[:, 1]
     platt = Platt().fit(model.predict_proba(train.votes)[:, 1], train.labels)

@@ -5,7 +5,7 @@ from platform import python_version
 
 from deep import __version__
 
-LIBRARIES = ("numpy", "scipy", "scikit-learn", "catboost", "lightgbm", "snorkel", "torch", "xgboost")
+LIBRARIES = ("numpy", "scipy", "scikit-learn", "catboost", "lightgbm", "xgboost")
 
 
 def library_versions() -> dict[str, str]:
