@@ -25,8 +25,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 
 from deep.features import analyze_votes
-from deep.features.lexical import LEXICAL, label_all
-from deep.records import Example
+from deep.features.lexical import LEXICAL, LexicalCheck
+from deep.records import Example, Judgment
 
 DOCUMENT_WORDS, CLAIM_WORDS, SENTENCE_WORDS = 400, 12, 18
 FUNCTION_WORDS = ("the", "of", "and", "to", "a", "in", "that", "is", "was", "for", "it", "with", "not", "will", "but")
@@ -93,9 +93,14 @@ def best(run: Callable[[Sequence[Example]], Any], examples: Callable[[], Sequenc
     return fastest
 
 
+def label_all(checks: Sequence[LexicalCheck], examples: Sequence[Example]) -> list[list[Judgment]]:
+    """Return the judgments of all checks, example by example: what is known of a text serves all checks of it."""
+    return [[check.label(example) for check in checks] for example in examples]
+
+
 def speed(rounds: int) -> None:
     """Print pairs a second."""
-    from deep.features.lexical._analysis import Text
+    from deep.features.lexical._analysis import TokenizedText
 
     checks = [check() for check in LEXICAL.values()]
     say(f"{len(checks)} checks together on one core; documents of 400 words, claims of 12; best of {rounds} rounds")
@@ -103,7 +108,7 @@ def speed(rounds: int) -> None:
         made = pairs(n_documents, claims_each)
         rate = best(lambda some: label_all(checks, some), lambda made=made: renewed(made), rounds)
         say(f"{name:>10}: {rate:8,.0f} pairs/s")
-    alone = best(lambda some: [Text(example.source) for example in some], lambda: pairs(2_000, 1), rounds)
+    alone = best(lambda some: [TokenizedText(example.source) for example in some], lambda: pairs(2_000, 1), rounds)
     say(f"{'cutting up':>10}: {alone:8,.0f} documents/s, the share of the work that no check can do without")
 
 

@@ -1,4 +1,4 @@
-"""Write a model as a table of all patterns of votes, or as a Python file that scores votes without deep.
+"""Write a model as a table of all patterns of votes, or as a Python file that scores votes or texts without deep.
 
 A table has the voters (1, 0, empty), then p_consistent; a row a pattern.
 
@@ -9,7 +9,8 @@ For instance:
   deep export model.json --to parquet --out model.parquet
       the same table as a file
   deep export model.json --to python --out judge.py
-      code of the standard library: votes as JSON lines in, P, its 90 % interval and the decision out
+      code of the standard library: votes as JSON lines in, P, its 90 % interval and the decision out; texts too
+      where all judges are lexical checks
 """
 
 import argparse
@@ -19,7 +20,7 @@ from pathlib import Path
 from deep import model
 from deep._files import check_out
 from deep.console import CommandParser, add_model
-from deep.exceptions import ExitStatus
+from deep.exceptions import ExitStatus, InputError, printable
 
 
 def add_arguments(parser: CommandParser) -> None:
@@ -27,17 +28,22 @@ def add_arguments(parser: CommandParser) -> None:
     add_model(parser)
     parser.add_argument("--to", required=True, choices=("csv", "parquet", "python", "sql"), help="the format")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the file")
-    parser.add_argument("--table", default="deep_model", metavar="NAME", help="its name in SQL")
+    parser.add_argument("--table", metavar="NAME", help="its name in SQL; default: deep_model")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the table and report."""
+    """Write the table or the program, and report."""
     out = check_out(args.out, [".py" if args.to == "python" else f".{args.to}"])
+    if args.table is not None and args.to != "sql":
+        raise InputError(f"`table` must be given with `to` sql. Got it with {args.to}. Leave it out.")
     fitted = model.load(args.model)
     if args.to == "python":
-        model.export_python(fitted, out)
-        sys.stdout.write(f"votes of {len(fitted.voters)} voters, the standard library alone: {out}\n")
+        why = model.export_python(fitted, out)
+        reads = f"votes of {len(fitted.voters)} voters{'' if why else ', or texts'}"
+        texts = f"; no texts: {printable(why)}" if why else ""
+        sys.stdout.write(f"{reads}, the standard library alone: {out}{texts}\n")
         return ExitStatus.DONE
-    n = model.export_table(fitted, out, args.to, name=args.table)
+    name = "deep_model" if args.table is None else args.table
+    n = model.export_table(fitted, out, args.to, name=name)
     sys.stdout.write(f"{n} patterns of {len(fitted.voters)} voters: {out}\n")
     return ExitStatus.DONE

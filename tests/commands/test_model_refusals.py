@@ -157,6 +157,14 @@ def test_votes_of_another_version_are_refused(here, tmp_path, capsys):
         (export, ["--to", "csv", "--out", "D/m.sql"], "`out` must end in .csv"),
         (export, ["--to", "sql", "--out", "D/m.sql", "--table", " "], "`table` must be printable text"),
         (export, ["--to", "sql", "--out", "D/m.sql", "--table", "x\n; DROP"], "Got the control character U+000A"),
+        *(
+            (
+                export,
+                ["--to", to, "--out", f"D/m.{ending}", "--table", "mine"],
+                f"`table` must be given with `to` sql. Got it with {to}",
+            )
+            for to, ending in (("csv", "csv"), ("parquet", "parquet"), ("python", "py"))
+        ),
         (explain, [], "must be given"),
         (explain, ["--votes", "V"], "must be given"),
         (explain, ["--vote", "nobody=1"], "Got 'nobody=1'"),

@@ -8,7 +8,7 @@ from math import log
 from threading import Lock
 from typing import Any, TypeVar
 
-from deep._text import sentence_spans
+from deep.features.lexical._sentences import sentence_ends
 from deep.features.lexical._words import FUNCTION_STEMS, FUNCTION_WORDS, words_with_stems
 
 T = TypeVar("T")
@@ -51,16 +51,12 @@ class TokenizedText:
     """
 
     def __init__(self, text: str) -> None:
-        try:
-            spans = sentence_spans(text)
-        except UnicodeEncodeError:  # a lone surrogate; "?" in its place keeps every position
-            text = text.encode(errors="replace").decode()
-            spans = sentence_spans(text)
-        self.text = text
+        # A lone surrogate, which no file can hold, becomes "?".
+        self.text = text = text if text.isascii() else text.encode(errors="replace").decode()
         self.starts = [0]
         in_lower_case = _lower_case(text)
         in_turn: list[str] = []
-        for start, end in spans:
+        for start, end in pairwise([0, *sentence_ends(text)]):
             in_turn += words_with_stems(in_lower_case[start:end])
             if len(in_turn) // 2 > self.starts[-1]:
                 self.starts.append(len(in_turn) // 2)

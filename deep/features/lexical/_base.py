@@ -10,7 +10,7 @@ from deep.features.lexical._analysis import Pair, analysed_pair
 from deep.judge import OfflineJudge, voter_name
 from deep.records import ABSTAIN, Example, Judgment
 
-ANALYSIS = 1
+ANALYSIS = 2
 """Raised when what all checks share changes: how texts are cut into sentences, words and stems, and aligned."""
 
 EVIDENCE_SHOWN = 10

@@ -1,6 +1,6 @@
 """Write a model as a file of Python that needs nothing beside the standard library."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from string import Template
@@ -13,6 +13,8 @@ from deep._files import whole_file
 from deep._odds import P_MIN, logit
 from deep.ensembles import BETWEEN
 from deep.exceptions import InputError
+from deep.features.lexical import LEXICAL, lexical_code
+from deep.judge import parse_voter
 from deep.model.file._model import Model
 from deep.model.file._table import MAX_TABLE_VOTERS, pattern_grid, pattern_text
 from deep.model.linear import Rows
@@ -22,12 +24,28 @@ from deep.model.target import TIE
 IN_A_LINE = 8
 """Numbers."""
 
+TEXT_LINE = """, or
+a text: {"item_id": "1", "source": "It rained on Monday and Tuesday.", "claim": "It rained on Monday."}."""
 
-def export_python(model: Model, out: Path) -> None:
-    """Write a program that reads votes as JSON lines and writes P(consistent), its interval and the decision.
+TEXT_HEAD = """The checks of CHECKS read texts; what is written of a
+text also holds `judges`: the vote of each check, or the reason why there is none, with its rationale and evidence."""
+
+SCORE_LINE = """\
+    if "source" in item or "claim" in item:
+        if not item.keys().isdisjoint(VOTERS):
+            raise ValueError("a line must hold votes or a text, not both")
+        if "example_id" in item:
+            names["item_id"] = item["example_id"]
+        return {**names, **score_text(item.get("source"), item.get("claim"))}
+"""
+
+
+def export_python(model: Model, out: Path) -> str | None:
+    """Write a program that reads votes or texts as JSON lines and writes P(consistent), its interval and the decision.
 
     It gives what `deep score` gives an item by itself, as :meth:`Model.score` with `streamed`: up to 10 voters to the
-    last bit, from a table of all patterns; above, from the sums and trees of the model, to 1e-12.
+    last bit, from a table of all patterns; above, from the sums and trees of the model, to 1e-12. Where all voters are
+    lexical checks of this version of deep, it reads texts too: the checks are written into it.
 
     Parameters
     ----------
@@ -35,6 +53,11 @@ def export_python(model: Model, out: Path) -> None:
         Of votes alone. Above 10 voters no chain, which would have to be fitted again.
     out : Path
         Readable code of the standard library of Python 3.9 or later.
+
+    Returns
+    -------
+    str or None
+        Why it reads no texts, with the voter; None where it does.
 
     Raises
     ------
@@ -49,21 +72,83 @@ def export_python(model: Model, out: Path) -> None:
     >>> from deep.model import export_python, fit
     >>> model = fit(simulate_votes(0), sizes=[2], ensembler="LogisticRegression", calibrator="platt")
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     export_python(model, Path(folder, "judge.py"))
-    ...     code = Path(folder, "judge.py").read_text()
+    ...     why = export_python(model, Path(folder, "judge.py"))
+    ...     code = Path(folder, "judge.py").read_text(encoding="utf-8")
+    >>> why
+    "'...' is no lexical check"
     >>> here = {"__name__": "judge"}
     >>> exec(code, here)
     >>> p = here["score"]({model.voter_names[0]: 1})["p_consistent"]
     >>> bool(p == model.score([[1, -1]], streamed=True)[0])
     True
     """
+    code, why = python_code(model)
+    with whole_file(out) as scratch:
+        scratch.write_text(code, encoding="utf-8", newline="\n")
+    return why
+
+
+def python_code(model: Model) -> tuple[str, str | None]:
+    """Return the program that `export_python` writes, and why it reads no texts."""
     _check(model)
     wide = len(model.voters) > MAX_TABLE_VOTERS
     scorer = _filled("sum", _sum_values(model)) if wide else _filled("table", {"table": _table(model)})
-    head = {"imports": "import math\nimport sys" if wide else "import sys", "scorer": scorer.rstrip("\n")}
-    text = _filled("judge", head | _head(model))
-    with whole_file(out) as scratch:
-        scratch.write_text(text, encoding="ascii", newline="\n")
+    why = _no_texts(model.voter_names)
+    imports = ["import json", "import os", "import sys", *(["import math"] if wide else [])]
+    values = dict(VOTES_ALONE) if why else _checks(model.voter_names)
+    more = values.pop("more_imports").splitlines()
+    scorers = [part.strip("\n") for part in (values.pop("checks"), scorer) if part]
+    values |= {"imports": _sorted_imports([*imports, *more]), "scorer": "\n\n\n".join(scorers)}
+    return _filled("judge", values | _head(model)), why
+
+
+def _sorted_imports(lines: Iterable[str]) -> str:
+    """Return import statements, those of modules before those of names."""
+    text = "\n".join(sorted(dict.fromkeys(lines), key=lambda line: (line.startswith("from"), line)))
+    future = "from __future__ import annotations"
+    return f"{future}\n\n" + text.replace(f"\n{future}", "") if future in text else text
+
+
+def _no_texts(voters: Sequence[str]) -> str | None:
+    """Return why texts cannot be judged by the standard library, with the first voter that needs more."""
+    for voter in voters:
+        name = parse_voter(voter).name
+        if not name.startswith("lexical-"):
+            return f"{voter!r} is no lexical check"
+        check = LEXICAL.get(name.removeprefix("lexical-"))
+        if check is None or check().voter() != voter:
+            return f"{voter!r} is a check of another version of deep"
+    return None
+
+
+VOTES_ALONE = {
+    "text": "It reads no texts: give the votes of the model's judges, lexical checks included.",
+    "in_python": "`from judge import score`",
+    "or_text": ".",
+    "score_line": "",
+    "score_text": "",
+    "checks": "",
+    "more_imports": "",
+}
+"""What fills the places for texts in a file that reads none."""
+
+
+def _checks(voters: Sequence[str]) -> dict[str, str]:
+    """Return the values of the places for texts, with the source of the checks."""
+    checks = {voter: LEXICAL[parse_voter(voter).name.removeprefix("lexical-")] for voter in voters}
+    imports, code = lexical_code([check.name for check in checks.values()])
+    table = "\n".join(f"    {voter!a}: {check.__name__}()," for voter, check in checks.items())
+    return {
+        "text": TEXT_HEAD,
+        "in_python": "`from judge import score, score_text`",
+        "or_text": TEXT_LINE,
+        "more_imports": "\n".join(
+            ["from __future__ import annotations", "import itertools", "import typing", *imports]
+        ),
+        "checks": _filled("checks", {"code": code.strip("\n"), "checks": table}).strip("\n"),
+        "score_text": _filled("text", {}).rstrip("\n") + "\n",
+        "score_line": SCORE_LINE,
+    }
 
 
 def _check(model: Model) -> None:

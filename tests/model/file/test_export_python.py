@@ -99,9 +99,9 @@ def test_hundred_thousand_patterns(kind, tmp_path):
 @pytest.mark.parametrize("kind", ["chain", "pool of more voters than a table has"])
 def test_it_is_python_3_9_that_imports_the_standard_library(kind, tmp_path):
     """And says what the model is."""
-    tree = ast.parse(written(model_of(kind), tmp_path).read_text(encoding="ascii"), feature_version=(3, 9))
+    tree = ast.parse(written(model_of(kind), tmp_path).read_text(encoding="utf-8"), feature_version=(3, 9))
     names = {one.name for node in ast.walk(tree) if isinstance(node, ast.Import) for one in node.names}
-    assert names <= {"json", "math", "sys"}
+    assert names <= {"json", "math", "os", "sys"}
     assert not [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     given = {node.targets[0].id: node.value for node in tree.body if isinstance(node, ast.Assign)}
     about = ast.literal_eval(given["ABOUT"])
