@@ -4,7 +4,7 @@
 
     python benchmarks/one_file.py [--patterns 100000]
 
-One model of each kind that can be written down, fitted on votes at random; each file runs as ``python -I -S``. A model of
+One model of each kind that can be written down, fitted on votes at random; each file runs as ``python -I -S``. Those of
 at most ten voters must be equal to the last bit, the others to 1e-12; where one is not, the status is 1.
 """
 
