@@ -4,6 +4,8 @@ PYTHON ?= python3
 TORCH ?= torch==2.13.0
 # The versions that every check has run with; empty takes the newest that the dependencies allow.
 CONSTRAINTS ?= --constraint constraints.txt
+CONSTRAINTS_INTEGRATIONS ?= --constraint constraints-integrations.txt
+INTEGRATIONS := deepeval,inspect,mlflow
 VENV ?= .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
@@ -12,7 +14,7 @@ JOBS ?= 2
 CASES ?= 3000
 IN_PARALLEL := -n $(JOBS) --dist worksteal
 
-.PHONY: loo test test-slow test-all check docs fuzz bench mutants screenshots papers clean
+.PHONY: loo test test-slow test-all check docs integrations fuzz bench mutants screenshots papers clean
 
 loo: $(VENV)/installed
 	$(BIN)/python -m deep.experiments.loo --test aggrefact
@@ -36,6 +38,11 @@ check: $(VENV)/test-installed
 docs: $(VENV)/docs-installed
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html docs build/site
 	DEEP_SITE=build/site $(BIN)/python -m pytest -q -m slow tests/docs
+
+# The tools that deep works inside of, installed: their tests, and the examples of docs/integrations. Nothing is skipped.
+integrations: $(VENV)-integrations/installed
+	DEEP_INTEGRATIONS=1 PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 $(VENV)-integrations/bin/python -m pytest \
+	    tests/integrations deep/integrations
 
 fuzz: $(VENV)/test-installed
 	HYPOTHESIS_PROFILE=fuzz DEEP_CASES=$(CASES) $(BIN)/python -m pytest tests/fuzz --durations=0 -s
@@ -70,5 +77,13 @@ $(VENV)/mutation-installed: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet $(CONSTRAINTS) --editable '.[mutation]'
 	touch $@
 
+# An environment of its own on top of the other: some of these tools want older versions than deep has.
+$(VENV)-integrations/installed: $(VENV)/test-installed constraints-integrations.txt
+	$(PYTHON) -m venv --clear $(VENV)-integrations
+	$(BIN)/python -c "import site; print('import site; site.addsitedir(%r)' % site.getsitepackages()[0])" \
+	    > "$$($(VENV)-integrations/bin/python -c 'import site; print(site.getsitepackages()[0])')/below.pth"
+	$(VENV)-integrations/bin/python -m pip install --quiet $(CONSTRAINTS_INTEGRATIONS) --editable '.[$(INTEGRATIONS)]'
+	touch $@
+
 clean:
-	rm -rf $(VENV) build dist runs *.egg-info .coverage.json
+	rm -rf $(VENV) $(VENV)-integrations build dist runs *.egg-info .coverage.json

@@ -4,9 +4,12 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from threading import Lock
 
+from deep._files import to_json
+from deep._odds import expit
 from deep.asking._ask import GivenExamples
 from deep.asking._judgments import read_judgments
 from deep.asking._options import AskOptions
@@ -80,6 +83,18 @@ class TextScorer:
     def asks(self) -> bool:
         """Whether a judge of the model asks an LLM."""
         return self._plan.asks
+
+    @cached_property
+    def threshold(self) -> float:
+        """The P from which on a claim is called consistent: the prior, unless labels moved it."""
+        if self.options.prior is not None and self.model.correction is None:
+            return self.options.prior
+        return float(expit(self.model.decision_log_odds))
+
+    @cached_property
+    def digest(self) -> str:
+        """Eight hex digits of the model's content, to tell its scores from another's."""
+        return hashlib.sha256(to_json(self.model.document()).encode()).hexdigest()[:8]
 
     def score(self, source: str, claim: str) -> Scored:
         """Return one claim's judgments and scores; as `score_all`."""

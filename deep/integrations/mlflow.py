@@ -1,0 +1,81 @@
+"""MLflow: a scorer for ``mlflow.genai.evaluate`` that gives P(consistent) with its interval and the judges' words.
+
+Needs ``deep-judges[mlflow]``; docs/integrations/mlflow.md has an example.
+"""
+
+import json
+from typing import Any
+
+from deep import __version__
+from deep.integrations._extras import needs_extra
+from deep.integrations._texts import AnyModel, text_of, text_scorer
+from deep.integrations._verdict import Verdict
+
+with needs_extra("mlflow"):
+    from mlflow.entities import AssessmentError, AssessmentSource, Feedback, Trace
+    from mlflow.genai.scorers import Scorer
+    from pydantic import PrivateAttr
+
+CODES = {"error": "NOT_JUDGED", "skipped": "NO_VOTE"}
+"""The error codes of feedback without a value: ask again; no judge gave a vote."""
+
+
+class ConsistencyScorer(Scorer):
+    """Scores whether `outputs` are consistent with a source, by a model file of deep.
+
+    Feedback has P(consistent) as its value, the judges' votes and words as its rationale, and interval, decision and
+    votes as metadata. Where no judge gave a vote, or one failed, there is an error in place of a value.
+
+    Parameters
+    ----------
+    model : path, Model or TextScorer
+    ledger : str, optional
+        The file of answers, where judges ask an LLM.
+    name : str, default='consistency'
+        Of the feedback.
+    source : str, default='source'
+        The key of `inputs`, else of `expectations`, that holds the source: text, or a list of passages.
+    claim : str, default='claim'
+        The key of the claim, where `outputs` is a mapping; a text is the claim itself.
+
+    Raises
+    ------
+    InputError
+        The model cannot be read or its judges cannot be run.
+    """
+
+    name: str = "consistency"
+    source: str = "source"
+    claim: str = "claim"
+    _texts: Any = PrivateAttr()
+
+    def __init__(self, model: AnyModel, *, ledger: str | None = None, **fields: Any) -> None:
+        super().__init__(**fields)
+        self._texts = text_scorer(model, ledger)
+
+    def __call__(
+        self,
+        *,
+        inputs: Any = None,
+        outputs: Any = None,
+        expectations: dict[str, Any] | None = None,
+        trace: Trace | None = None,  # noqa: ARG002  MLflow hands over what it has
+    ) -> Feedback:
+        """Return the feedback on one row."""
+        places = [place for place in (inputs, expectations) if isinstance(place, dict) and self.source in place]
+        source = text_of(places[0][self.source]) if places else ""
+        claim = text_of(outputs.get(self.claim) if isinstance(outputs, dict) else outputs)
+        return self._feedback(Verdict.from_call(lambda: self._texts.score(source, claim)))
+
+    def _feedback(self, verdict: Verdict) -> Feedback:
+        """Return a verdict as MLflow keeps it: metadata are text."""
+        scored = verdict.status == "scored"
+        said = {"value": verdict.p} if scored else {"error": AssessmentError(CODES[verdict.status], verdict.rationale)}
+        values = {key: value for key, value in verdict.metadata().items() if value is not None}
+        return Feedback(
+            name=self.name,
+            rationale=verdict.rationale,
+            source=AssessmentSource("LLM_JUDGE" if self._texts.asks else "CODE", f"deep {__version__}"),
+            metadata={key: value if isinstance(value, str) else json.dumps(value) for key, value in values.items()},
+            **said,
+        )
