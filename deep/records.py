@@ -2,14 +2,19 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Self, TypeVar, get_args
+from typing import TYPE_CHECKING, Literal, Self, TypeVar, cast, get_args, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from deep._checks import Labels, Texts, Votes, check_consistent_length, check_labels, check_votes
+from deep._frames import Frame, FrameVotes, Layout, frame_of, read_frame, read_label_matrix
 from deep._names import check_name
 from deep.exceptions import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
 
 __all__ = ["ABSTAIN", "Example", "Judgment", "Reason", "VoteMatrix"]
 
@@ -223,6 +228,86 @@ class VoteMatrix:
         object.__setattr__(chosen, "voter_names", self.voter_names)
         object.__setattr__(chosen, "families", self.families)
         return chosen
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Frame | npt.NDArray[np.generic],
+        *,
+        layout: Layout | None = None,
+        dataset: str | None = None,
+        voter_names: Iterable[object] | None = None,
+    ) -> Self:
+        """Make a vote matrix of a data frame, by the rules of :func:`deep.read_votes`: no cell is coerced into a vote.
+
+        Parameters
+        ----------
+        frame : data frame of pandas or Polars, pyarrow table, or ndarray of shape (n_examples, n_voters)
+            Votes and labels are 1, 0 or empty (None, NaN, null), also as text or booleans; ids are text or whole
+            numbers. A pandas index counts as columns if it has a name. An array is a label matrix of snorkel, with -1
+            where a labeling function abstains; its items get the numbers of their rows as ids, and `votes` gives it
+            back.
+        layout : {'crowd-kit', 'long', 'wide'}, optional
+            Default: as the columns show. ``wide``: a row an item, ``item_id`` and a column a voter. ``long``: a row an
+            item and voter, ``item_id``, ``voter``, ``vote``. Both may have ``dataset``, ``label``, ``document_id`` and
+            ``family``. ``crowd-kit``: ``task``, ``worker``, ``label``, where a label is a vote.
+        dataset : str, optional
+            The dataset of all rows; to be given where there is no column ``dataset``.
+        voter_names : iterable of str, optional
+            The voters of an array, for example ``[lf.name for lf in lfs]``.
+
+        Raises
+        ------
+        InputError
+            A cell is neither vote nor empty, a column is missing, an item comes twice: with column and row, from 0.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from deep import VoteMatrix
+        >>> frame = pd.DataFrame({"task": ["a", "a", "b"], "worker": ["Ann", "Bob", "Ann"], "label": [1, 0, 0]})
+        >>> votes = VoteMatrix.from_frame(frame, dataset="news")
+        >>> votes.voter_names, votes.votes.tolist()
+        (('Ann', 'Bob'), [[1, 0], [0, -1]])
+        """
+        if isinstance(frame, np.ndarray):
+            found = read_label_matrix(frame, layout=layout, dataset=dataset, voter_names=voter_names)
+        elif voter_names is not None:
+            raise InputError(
+                "`voter_names` must be given with an array alone. Got them with a frame, which has columns."
+            )
+        else:
+            found = read_frame(frame, layout=layout, dataset=dataset)
+        return cls(**vars(found))
+
+    @overload
+    def to_frame(self, *, layout: Layout = "wide", library: Literal["pandas"] = "pandas") -> "pd.DataFrame": ...
+    @overload
+    def to_frame(self, *, layout: Layout = "wide", library: Literal["polars"]) -> "pl.DataFrame": ...
+    def to_frame(self, *, layout: Layout = "wide", library: str = "pandas") -> object:
+        """Return the votes as a data frame that `from_frame` reads.
+
+        Parameters
+        ----------
+        layout : {'crowd-kit', 'long', 'wide'}, default='wide'
+            As in `from_frame`. A crowd-kit frame is of one dataset, and holds votes alone: no labels, and neither items
+            nor voters without a vote.
+        library : {'pandas', 'polars'}, default='pandas'
+            Whose frame; Polars must be installed.
+
+        Raises
+        ------
+        InputError
+            A voter has the name of another column of a wide frame, or several datasets shall become one of crowd-kit's.
+
+        Examples
+        --------
+        >>> from deep import VoteMatrix
+        >>> VoteMatrix([[1, -1]], ["a"], ["strict", "lenient"], ["news"], [0]).to_frame()
+          dataset item_id  label  strict  lenient
+        0    news       a      0       1     <NA>
+        """
+        return frame_of(cast(FrameVotes, self), layout, library)
 
     def family_of(self, dataset: str) -> str:
         """Return the family of a dataset; its own name where none is known."""

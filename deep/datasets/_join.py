@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from deep._cells import shown
 from deep._checks import Labels, Rows, Texts
 from deep.datasets._registry import family_of
-from deep.datasets._source import Source, shown
+from deep.datasets._source import Source
 from deep.exceptions import InputError
 
 Column = npt.NDArray[Any]

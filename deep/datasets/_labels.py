@@ -6,10 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
+from deep._cells import shown, vote_cells
 from deep._checks import Labels, Texts
-from deep.datasets._cells import vote_cells
 from deep.datasets._join import join_parts, number_items
-from deep.datasets._source import shown
 from deep.datasets._tables import open_all, read_part
 from deep.exceptions import InputError
 from deep.records import VoteMatrix

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
+from deep._cells import Column, label_cells, person_cells, score_cells, shown, text_cells
 from deep._checks import Labels, Texts, Votes
-from deep.datasets._cells import label_cells, person_cells, score_cells, text_cells
 from deep.datasets._join import number_items
-from deep.datasets._source import Column, Source, shown
+from deep.datasets._source import Source
 from deep.datasets._tables import VOTE_COLUMNS, open_all
 from deep.exceptions import InputError
 from deep.records import ABSTAIN, VoteMatrix

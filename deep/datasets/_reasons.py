@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
-from deep.datasets._cells import text_cells
-from deep.datasets._source import open_source, shown
+from deep._cells import shown, text_cells
+from deep.datasets._source import open_source
 from deep.exceptions import InputError
 from deep.records import Reason, VoteMatrix
 

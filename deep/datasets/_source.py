@@ -7,11 +7,11 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from deep._cells import Column, shown
 from deep._files import GzipReader, check_regular
 from deep._names import check_name
 from deep.datasets._csv import csv_records
@@ -34,12 +34,6 @@ LINE_END = re.compile(rb"\r\n|\r|\n")
 
 PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 """Columns that pandas adds to a Parquet file for an index without a name."""
-
-
-def shown(value: object) -> str:
-    """Return a value for an error message: on one line, and not longer than 60 characters."""
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:56]}...{text[-1]}"
 
 
 def open_source(path: str | Path) -> "Source":
@@ -128,29 +122,6 @@ class Source(ABC):
             if name in seen:
                 raise InputError(f"`paths` must have unique column names. Got {shown(name)} twice in {self.path}.")
             seen.add(name)
-
-
-@dataclass(frozen=True, eq=False)
-class Column:
-    """A column of a file, or a piece of it.
-
-    Parameters
-    ----------
-    source : Source
-    name : str
-    values : pyarrow.ChunkedArray
-    start : int
-        The data row of the first cell, from 0.
-    """
-
-    source: Source
-    name: str
-    values: "pa.ChunkedArray"
-    start: int = 0
-
-    def where(self, row: int) -> str:
-        """Return the place of a cell, counted from 0 in `values`, for an error message."""
-        return self.source.where(self.start + row, self.name)
 
 
 class CsvSource(Source):

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from deep._cells import Column, label_cells, name_cells, score_cells, shown, text_cells, texts, vote_cells
 from deep._checks import Floats, Labels, Rows, Texts, Votes
-from deep.datasets._cells import label_cells, name_cells, score_cells, text_cells, texts, vote_cells
 from deep.datasets._join import Joined, TablePart, check_repeated, join_parts, number_items
-from deep.datasets._source import Column, Source, open_source, shown
+from deep.datasets._source import Source, open_source
 from deep.exceptions import InputError
 from deep.records import ABSTAIN, VoteMatrix
 

@@ -1,16 +1,57 @@
-"""The cells of one column: ids as text, votes and labels as 1, 0 or none, scores as numbers."""
+"""The cells of one column of a table: ids as text, votes and labels as 1, 0 or none, scores as numbers."""
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from deep._checks import Floats, Labels, Mask, Texts, Votes
 from deep._names import check_name
-from deep.datasets._source import Column, shown
 from deep.exceptions import InputError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+def shown(value: object) -> str:
+    """Return a value for an error message: on one line, and not longer than 60 characters."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:56]}...{text[-1]}"
+
+
+class Place(Protocol):
+    """A table that has columns: a file, or a data frame."""
+
+    @property
+    def path(self) -> object:
+        """Return the name of the table for an error message."""
+
+    def where(self, row: int, column: str) -> str:
+        """Return the place of a cell for an error message; `row` counts data rows from 0."""
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """A column of a table, or a piece of it.
+
+    Parameters
+    ----------
+    source : Place
+    name : str
+    values : pyarrow.ChunkedArray
+    start : int
+        The data row of the first cell, from 0.
+    """
+
+    source: Place
+    name: str
+    values: "pa.ChunkedArray"
+    start: int = 0
+
+    def where(self, row: int) -> str:
+        """Return the place of a cell, counted from 0 in `values`, for an error message."""
+        return self.source.where(self.start + row, self.name)
+
 
 VOTE_OF_TEXT = {"": -1, "0": 0, "0.0": 0, "1": 1, "1.0": 1}
 
@@ -160,14 +201,19 @@ def _plain(column: "pa.ChunkedArray") -> "pa.ChunkedArray":
     import pyarrow as pa
 
     if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+        kind = pa.string() if _holds_text(column.type.value_type) else column.type.value_type
+        column = pa.chunked_array([part.dictionary.cast(kind).take(part.indices) for part in column.chunks], kind)
     return column.cast(pa.string()) if _is_text(column) else column
 
 
 def _is_text(column: "pa.ChunkedArray") -> bool:
+    return _holds_text(column.type)
+
+
+def _holds_text(kind: "pa.DataType") -> bool:
     from pyarrow import types
 
-    return bool(types.is_string(column.type) or types.is_large_string(column.type) or types.is_string_view(column.type))
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
 
 
 def _is_numeric(kind: "pa.DataType") -> bool:
