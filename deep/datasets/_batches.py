@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from deep._cells import Column, score_cells, shown, text_cells, vote_cells
 from deep._checks import Floats, Texts, Votes
-from deep.datasets._cells import score_cells, text_cells, vote_cells
-from deep.datasets._source import Column, Source, shown
+from deep.datasets._source import Source
 from deep.datasets._tables import ROWS_AT_ONCE, open_all
 from deep.exceptions import InputError
 
