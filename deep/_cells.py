@@ -19,7 +19,7 @@ def shown(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:56]}...{text[-1]}"
 
 
-class Place(Protocol):
+class TablePlace(Protocol):
     """A table that has columns: a file, or a data frame."""
 
     @property
@@ -36,14 +36,14 @@ class Column:
 
     Parameters
     ----------
-    source : Place
+    source : TablePlace
     name : str
     values : pyarrow.ChunkedArray
     start : int
         The data row of the first cell, from 0.
     """
 
-    source: Place
+    source: TablePlace
     name: str
     values: "pa.ChunkedArray"
     start: int = 0
