@@ -238,7 +238,7 @@ def _pivot(roles: Mapping[str, Column], rows: Rows, n: int, items: Texts) -> tup
 
 
 def _by_item(role: str, roles: Mapping[str, Column], rows: Rows, n: int) -> npt.NDArray[Any] | None:
-    """Return what a column says of each of `n` items, whose rows must agree where they say something."""
+    """Return the value of a column for each of `n` items, whose rows must agree where they have one."""
     if role not in roles:
         return None
     column = roles[role]

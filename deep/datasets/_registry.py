@@ -1,5 +1,5 @@
 """Names of datasets, as files spell them."""
 
-from deep._dataset_names import canonical_name, family_of, resolve_dataset
-
-__all__ = ["canonical_name", "family_of", "resolve_dataset"]
+from deep._dataset_names import canonical_name as canonical_name
+from deep._dataset_names import family_of as family_of
+from deep._dataset_names import resolve_dataset as resolve_dataset
