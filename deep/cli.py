@@ -25,6 +25,7 @@ GROUPS = {
         "export": ("deep.commands.export", "a model as a table (SQL, CSV, Parquet) or as a scorer of one Python file"),
         "fit": ("deep.commands.fit", "learn from votes and whatever labels there are, and write the model file"),
         "score": ("deep.commands.score", "P(consistent) by a model, of votes or of text; explain: what each vote adds"),
+        "serve": ("deep.commands.serve", "a model over HTTP: P(consistent) of a source and a claim, on loopback"),
     },
     "look": {
         "panel": (

@@ -29,6 +29,7 @@ probe = partial(main, command="probe")
 prompts = partial(main, command="prompts")
 score = partial(main, command="score")
 select = partial(main, command="select")
+serve = partial(main, command="serve")
 transfer = partial(main, command="transfer")
 votes = partial(main, command="votes")
 

@@ -4,7 +4,10 @@ from ._few_shot import read_few_shot as read_few_shot
 from ._judgments import read_samples as read_samples
 from ._options import AskOptions as AskOptions
 from ._options import base_url_from as base_url_from
+from ._places import Places as Places
+from ._places import located as located
 from ._plan import Plan as Plan
+from ._plan import PlannedVoter as PlannedVoter
 from ._plan import planned_voters as planned_voters
 from ._progress import AskProgress as AskProgress
 from ._progress import ProgressCallback as ProgressCallback
@@ -23,8 +26,10 @@ from ._run import run_plan as run_plan
 from ._savings import mean_savings as mean_savings
 from ._savings import sequential_savings as sequential_savings
 from ._score_text import Scored as Scored
+from ._score_text import decisions_of as decisions_of
 from ._score_text import prior_of_texts as prior_of_texts
 from ._score_text import score_examples as score_examples
+from ._score_text import score_some as score_some
 from ._score_text import write_scored as write_scored
 from ._sequential_policy import check_sequential as check_sequential
 from ._sequential_policy import training_lines as training_lines

@@ -12,11 +12,13 @@ if TYPE_CHECKING:
     from deep.llm import History, Request
 
 
-def read_judgments(plan: Plan, examples: Sequence[Example], history: "History | None") -> list[dict[str, Judgment]]:
+def read_judgments(
+    plan: Plan, examples: Sequence[Example], history: "History | None", *, tell: bool = True
+) -> list[dict[str, Judgment]]:
     """Return the judgments of each example by voter, in the order of the plan.
 
     Several samples are pooled, a request without an answer is ``failed``, and a judge that breaks is ``unparsable``
-    and named on standard error.
+    and, with `tell`, named on standard error.
 
     Parameters
     ----------
@@ -28,7 +30,7 @@ def read_judgments(plan: Plan, examples: Sequence[Example], history: "History | 
     """
     asked = [column for column in plan.columns if column.judge.needs_llm]
     rows: dict[tuple[str, str], dict[str, Judgment]] = {(str(e.dataset), e.example_id): {} for e in examples}
-    replay = Replay(lambda: plan.programs(examples, asked, tell=True), plan.endpoint, history)
+    replay = Replay(lambda: plan.programs(examples, asked, tell=tell), plan.endpoint, history)
     for identity, judgment in replay.values() if asked else ():
         rows[identity.dataset, identity.item][identity.voter] = judgment
     return [row | made for row, made in zip(rows.values(), judge_offline(plan.offline, examples), strict=True)]

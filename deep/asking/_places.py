@@ -3,9 +3,9 @@
 from functools import lru_cache
 from typing import Literal
 
-from deep.datasets import Place
+from deep.datasets import Passage, Place, passages_of
 from deep.prompt_pool.stepwise import SearchableText
-from deep.records import Example
+from deep.records import Example, Judgment
 
 Part = Literal["claim", "source"]
 
@@ -41,3 +41,17 @@ class Places:
 def _searchable(text: str) -> SearchableText:
     """Return a text as it is searched; claims on one source follow each other."""
     return SearchableText(text)
+
+
+def located(judgment: Judgment, places: Places, *, claim_first: bool) -> tuple[Passage, ...]:
+    """Return the evidence of a judgment, each piece with its place in the source or the claim.
+
+    Parameters
+    ----------
+    judgment : Judgment
+    places : Places
+        Of the example that was judged.
+    claim_first : bool
+        Where to look first, as :attr:`Plan.claim_first` says.
+    """
+    return passages_of(judgment.evidence, places.in_claim if claim_first else places.in_source)

@@ -18,6 +18,9 @@ from deep.records import Example, Judgment
 CLAIMS_AT_ONCE = 50
 """Claims about one document that are asked about together, so that no document fills the memory."""
 
+ABOUT_CLAIM = ("lexical", "staged")
+"""The kinds of judges whose evidence is words or sentences of the claim; others quote the source."""
+
 
 @dataclass(frozen=True)
 class PlannedVoter:
@@ -100,6 +103,11 @@ class Plan:
     def asks(self) -> bool:
         """Whether there is anything to ask an endpoint."""
         return bool(self.prompts or self.staged)
+
+    @cached_property
+    def claim_first(self) -> frozenset[str]:
+        """The voters whose evidence is words or sentences of the claim; that of others is looked for in the source."""
+        return frozenset(c.name for c in self.columns if c.judge.details.get("kind") in ABOUT_CLAIM)
 
     @property
     def soft_voters(self) -> list[str]:

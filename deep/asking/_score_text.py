@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from deep._files import whole_file
+from deep._odds import logit
 from deep.asking._judgments import read_judgments
 from deep.asking._plan import Plan
 from deep.asking._vote_files import chunks
-from deep.model import Model, ScoreOptions, match_columns, score_rows, writer
+from deep.model import Model, ScoreOptions, Scores, match_columns, score_rows, writer
 from deep.records import ABSTAIN, Example, Judgment
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from deep.llm import History
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,40 @@ def score_examples(model: Model, plan: Plan, ledger: str | None, options: ScoreO
 
             history = stack.enter_context(History(ledger))
         for examples in chunks(plan.examples):
-            yield score_judged(model, examples, read_judgments(plan, examples, history), options)
+            yield score_some(model, plan, examples, history, options)
+
+
+def score_some(
+    model: Model,
+    plan: Plan,
+    examples: Sequence[Example],
+    history: "History | None",
+    options: ScoreOptions,
+    *,
+    tell: bool = True,
+) -> list[Scored]:
+    """Return scored examples, whether they are the plan's own or others that its judges can read.
+
+    Parameters
+    ----------
+    model : Model
+    plan : Plan
+    examples : sequence of Example
+        Each with an id of its own in its dataset.
+    history : History or None
+        The ledger; None where no LLM is asked.
+    options : ScoreOptions
+    tell : bool, default=True
+        Name each program that breaks on standard error.
+    """
+    return score_judged(model, examples, read_judgments(plan, examples, history, tell=tell), options)
+
+
+def decisions_of(model: Model, scored: Sequence[Scored]) -> list[bool]:
+    """Return which scored examples are called consistent, both kinds of error counting the same."""
+    log_odds = logit(np.array([one.columns["p_uniform"] for one in scored], dtype=np.float64))
+    decided: list[bool] = Scores(log_odds, model.prior, model.misfit, model.correction).decisions.tolist()
+    return decided
 
 
 def prior_of_texts(model: Model, options: ScoreOptions) -> dict[str, object]:

@@ -1,15 +1,15 @@
 """Votes out: the Parquet files that come of examples, written a thousand rows at a time."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from deep._files import whole_file
-from deep.asking._places import Places
-from deep.datasets import file_beside, judgments_schema, passages_of
+from deep.asking._places import Places, located
+from deep.datasets import file_beside, judgments_schema
 from deep.records import ABSTAIN, Example, Judgment
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Outputs:
         Goes into the Parquet files under the key ``deep``, as JSON.
     documents : bool
         Whether there is a column `document_id`.
-    claim_first : sequence of str
+    claim_first : collection of str
         The voters whose evidence is looked for in the claim before the source.
     free : sequence of str
         The voters that cost nothing.
@@ -81,7 +81,7 @@ class Outputs:
         soft: Sequence[str],
         metadata: Mapping[str, object],
         documents: bool,
-        claim_first: Sequence[str],
+        claim_first: Collection[str],
         free: Sequence[str],
     ) -> None:
         self._paths = output_paths(out)
@@ -151,7 +151,6 @@ class Outputs:
         for row in rows:
             places = Places(row.example)
             for voter, judgment in row.judgments.items():
-                find = places.in_claim if voter in self._claim_first else places.in_source
                 yield {
                     "dataset": row.example.dataset,
                     "item_id": row.example.example_id,
@@ -159,7 +158,7 @@ class Outputs:
                     "rationale": _storable(judgment.rationale),
                     "passages": [
                         {name: _storable(value) for name, value in asdict(passage).items()}
-                        for passage in passages_of(judgment.evidence, find)
+                        for passage in located(judgment, places, claim_first=voter in self._claim_first)
                     ],
                     "samples": judgment.samples,
                     "cost": 0.0 if voter in self._free or _unanswered(judgment) else judgment.cost,

@@ -12,9 +12,6 @@ from deep.asking._vote_files import Outputs, Row, chunks
 from deep.datasets import origin_record
 from deep.llm import History, Tally
 
-ABOUT_CLAIM = ("lexical", "staged")
-"""The kinds of judges whose evidence is words or sentences of the claim; others quote the source."""
-
 
 def write_votes(
     plan: Plan, options: AskOptions | None, out: Path, tally: Tally, progress: ProgressCallback | None = None
@@ -35,7 +32,7 @@ def write_votes(
             "examples": origin_record(plan.examples, out),
         },
         documents=documents,
-        claim_first=[c.name for c in plan.columns if c.judge.details.get("kind") in ABOUT_CLAIM],
+        claim_first=plan.claim_first,
         free=[column.name for column in plan.offline],
     )
     outputs.write(read_rows(plan, options, tally, progress))

@@ -1,0 +1,88 @@
+"""The answer about a pair, as JSON values."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from deep import __version__
+from deep._odds import expit
+from deep.asking import Places, Plan, PlannedVoter, Scored, decisions_of, located, prior_of_texts
+from deep.datasets import Passage
+from deep.model import Model, ScoreOptions
+from deep.records import ABSTAIN, Judgment
+
+JsonObject = dict[str, object]
+
+NUMBERS = ("p_consistent", "p_low", "p_high", "p_uniform", "p_uncalibrated", "n_votes")
+
+
+def answers_of(model: Model, plan: Plan, scored: Sequence[Scored]) -> Iterator[JsonObject]:
+    """Yield P, its interval, the decision, each judge's judgment and the cost of each pair."""
+    free = frozenset(column.name for column in plan.offline)
+    for one, decision in zip(scored, decisions_of(model, scored), strict=True):
+        places = Places(one.example)
+        judges = [
+            _judge(name, judgment, places, claim_first=name in plan.claim_first, free=name in free)
+            for name, judgment in one.judgments.items()
+        ]
+        yield {
+            **{name: one.columns[name] for name in NUMBERS},
+            "decision": int(decision),
+            "judges": judges,
+            "cost": _cost(one.judgments, free),
+        }
+
+
+def _cost(judgments: Mapping[str, Judgment], free: Collection[str]) -> float | None:
+    """Return the dollars of all answers; None where the price of one is not known."""
+    costs = [judgment.cost for name, judgment in judgments.items() if name not in free and not _unanswered(judgment)]
+    return None if None in costs else float(sum(cost for cost in costs if cost is not None))
+
+
+def _unanswered(judgment: Judgment) -> bool:
+    return judgment.reason == "failed" and judgment.cost is None and not judgment.tokens
+
+
+def _judge(name: str, judgment: Judgment, places: Places, *, claim_first: bool, free: bool) -> JsonObject:
+    return {
+        "judge": name,
+        "vote": None if judgment.vote == ABSTAIN else judgment.vote,
+        "reason": judgment.reason,
+        "score": judgment.score,
+        "rationale": judgment.rationale,
+        "evidence": [_passage(found) for found in located(judgment, places, claim_first=claim_first)],
+        "model": judgment.model,
+        "cost": 0.0 if free else judgment.cost,
+        "seconds": judgment.seconds,
+        "samples": list(judgment.samples),
+    }
+
+
+def _passage(found: Passage) -> JsonObject:
+    return {
+        "text": found.text,
+        "where": found.where,
+        "start": found.start,
+        "end": found.end,
+        "verdict": found.verdict,
+        "about": found.about,
+    }
+
+
+def model_answer(model: Model, plan: Plan, options: ScoreOptions) -> JsonObject:
+    """Return the judges of a model, how it was fitted and on what, its prior and its threshold."""
+    given, report = options.prior, model.report
+    threshold = float(expit(model.decision_log_odds)) if given is None else given
+    return {
+        "method": model.method,
+        "judges": [_voter(column) for column in plan.columns],
+        "training_datasets": report["training_datasets"],
+        "target": model.target,
+        "prior": prior_of_texts(model, options),
+        "decision_threshold": threshold,
+        "created": report["created"],
+        "notes": report["notes"],
+        "versions": {"deep": __version__, "fitted_with": report["versions"]},
+    }
+
+
+def _voter(column: PlannedVoter) -> JsonObject:
+    return {"judge": column.name, "kind": column.judge.details.get("kind"), "llm": column.llm or None}

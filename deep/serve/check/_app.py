@@ -1,0 +1,77 @@
+"""The application: the routes of a served model."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from deep import __version__
+from deep.model import Model
+from deep.serve.check._answers import model_answer
+from deep.serve.check._checker import Checker, PairText
+from deep.serve.check._contract import CHECK, HEALTH, MODEL
+from deep.serve.check._options import CheckOptions
+from deep.serve.check._requests import read_pairs
+from deep.serve.web import install_errors, json_bytes, need_serve, read_json
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+JSON = "application/json"
+
+
+def create_app(model: Model, options: CheckOptions | None = None) -> "FastAPI":
+    """Return the application that serves a model: ``POST /v1/check``, ``GET /v1/model``, ``/healthz``, OpenAPI.
+
+    It is to be run behind a :class:`deep.serve.web.Guard`, as :func:`deep.serve.run_server` does.
+
+    Parameters
+    ----------
+    model : Model
+    options : CheckOptions, optional
+
+    Raises
+    ------
+    InputError
+        A judge of the model cannot be run here.
+    MissingDependencyError
+        ``deep-judges[serve]`` is not installed.
+    """
+    with need_serve():
+        from fastapi import FastAPI, Request, Response
+    checker = Checker(model, options)
+
+    @asynccontextmanager
+    async def lifespan(_: "FastAPI") -> AsyncIterator[None]:
+        yield
+        checker.close()
+
+    about = json_bytes(model_answer(model, checker.plan, checker.options.score))
+    app = FastAPI(title="deep", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan)
+    install_errors(app)
+
+    async def check(request: Request) -> Response:
+        pairs, several = read_pairs(read_json(await request.body()), checker.options.most_pairs)
+        return Response(await _checked(checker, pairs, several=several), media_type=JSON)
+
+    async def describe() -> Response:
+        return Response(about, media_type=JSON)
+
+    async def healthz() -> Response:
+        return Response(b'{"status":"ok"}', media_type=JSON)
+
+    route: dict[str, Any] = {"response_model": None}
+    app.add_api_route("/v1/check", check, methods=["POST"], **CHECK, **route)
+    app.add_api_route("/v1/model", describe, methods=["GET"], **MODEL, **route)
+    app.add_api_route("/healthz", healthz, methods=["GET"], **HEALTH, **route)
+    return app
+
+
+async def _checked(checker: Checker, pairs: Sequence[tuple[str | None, PairText]], *, several: bool) -> bytes:
+    """Return the body of the answer to one request."""
+    answers = [_named(name, await checker.check(pair)) for name, pair in pairs]
+    return b'{"results":[' + b",".join(answers) + b"]}" if several else answers[0]
+
+
+def _named(name: str | None, answer: bytes) -> bytes:
+    """Return an answer with the id of its pair put first."""
+    return b'{"id":' + json_bytes(name) + b"," + answer[1:]
