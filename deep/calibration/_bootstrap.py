@@ -1,5 +1,6 @@
 """Bootstrap of balanced accuracy on confusion cells, at a cost that does not grow with the rows."""
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -81,12 +82,25 @@ def bootstrap_balanced_accuracy(
     """
     y, decided = _labels(y_true, decision=decision)
     cells = _cells(2 * y + decided, 4, sample_weight)
+    if isinstance(random_state, int | np.integer):
+        return _known_interval(tuple(cells.tolist()), n_boot, confidence, int(random_state))
+    return _balanced_interval(cells, n_boot, confidence, random_state)
+
+
+def _balanced_interval(cells: Floats, n_boot: int, confidence: float, random_state: RandomState) -> tuple[float, float]:
+    """Return the interval of balanced accuracy of four cells, (label, decision) in order."""
     wrong0, right0, wrong1, right1 = 1, 0, 2, 3
     drawn = _resample(cells, n_boot, random_state)
     sizes = drawn[:, [right0, right1]] + drawn[:, [wrong0, wrong1]]
     kept = sizes.min(axis=1) > 0
     values = (drawn[kept][:, [right0, right1]] / sizes[kept]).mean(axis=1)
     return _interval(values, confidence)
+
+
+@lru_cache(maxsize=4096)
+def _known_interval(cells: tuple[float, ...], n_boot: int, confidence: float, seed: int) -> tuple[float, float]:
+    """Return the same, computed once for the chains of a study that come to the same decisions."""
+    return _balanced_interval(np.array(cells), n_boot, confidence, seed)
 
 
 def paired_bootstrap(

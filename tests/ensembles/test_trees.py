@@ -4,11 +4,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import sklearn
 from sklearn import ensemble, tree
 
 from deep.base import BaseEnsembler, StagedEnsembler
 from deep.ensembles import AdaBoost, DecisionTree, GradientBoosting, RandomForest
 from deep.ensembles._encoding import merge_repeats
+from deep.ensembles._trees import _checked
 from deep.exceptions import InputError
 from tests.contract.test_ensemblers import make_votes, make_weights, patterns
 
@@ -150,3 +152,27 @@ def test_a_forest_has_trees(n_estimators: int) -> None:
     """A forest without trees is refused."""
     with pytest.raises(InputError, match=f"`n_estimators` must be a whole number of at least 1. Got {n_estimators}"):
         RandomForest(n_estimators).fit([[1], [0]], [1, 0])
+
+
+def test_weights_are_checked_by_scikit_learn_again_after_a_fit() -> None:
+    """Only weights that need no check pass unchecked, only while a fit of deep runs."""
+    from sklearn.tree import _classes
+
+    check = _classes._check_sample_weight
+    with _checked():
+        known = np.array([1.0, 2.0])
+        assert _classes._check_sample_weight(known, np.ones((2, 1)), dtype=np.float64) is known
+        assert _classes._check_sample_weight([1, 2], np.ones((2, 1)), dtype=np.float64).tolist() == [1.0, 2.0]
+        with pytest.raises(ValueError, match="inconsistent numbers of samples|incompatible|shape"):
+            _classes._check_sample_weight([1, 2, 3], np.ones((2, 1)), dtype=np.float64)
+    assert _classes._check_sample_weight is check
+
+
+def test_a_version_of_scikit_learn_without_that_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a version without it only the other checks are switched off."""
+    from sklearn.tree import _classes
+
+    monkeypatch.delattr(_classes, "_check_sample_weight")
+    with _checked():
+        assert not hasattr(_classes, "_check_sample_weight")
+        assert sklearn.get_config()["assume_finite"]

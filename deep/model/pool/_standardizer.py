@@ -1,6 +1,7 @@
 """Soft votes in any unit on one scale, and which scorer is strongest."""
 
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -84,12 +85,23 @@ def _knots(column: Floats, weights: Floats) -> tuple[Floats, Floats]:
 
 def strongest(train: LabeledRows, n: int) -> list[int]:
     """Return the `n` scorers whose mean area under the ROC curve over training datasets is furthest from a half."""
+    if train not in _AREAS:
+        _AREAS[train] = _areas(train)
+    apart = np.abs(_AREAS[train] - len(train.present()) / 2)
+    return [int(j) for j in np.argsort(-apart, kind="stable")[:n]]
+
+
+_AREAS: WeakKeyDictionary[LabeledRows, Floats] = WeakKeyDictionary()
+"""Of rows that are still in use: two members ask for the same."""
+
+
+def _areas(train: LabeledRows) -> Floats:
+    """Return the sum over training datasets of each scorer's area under the ROC curve, shape (n_scorers,)."""
     areas = np.zeros(train.scores.shape[1])
     for group in train.present():
         rows, ones, zeros = train.by_class(group)
         areas += [_area(column, ones, zeros) for column in rows.scores.T]
-    apart = np.abs(areas - len(train.present()) / 2)
-    return [int(j) for j in np.argsort(-apart, kind="stable")[:n]]
+    return areas
 
 
 def _area(column: Floats, ones: Floats, zeros: Floats) -> float:
