@@ -163,7 +163,7 @@ def test_weights_are_checked_by_scikit_learn_again_after_a_fit() -> None:
         known = np.array([1.0, 2.0])
         assert _classes._check_sample_weight(known, np.ones((2, 1)), dtype=np.float64) is known
         assert _classes._check_sample_weight([1, 2], np.ones((2, 1)), dtype=np.float64).tolist() == [1.0, 2.0]
-        with pytest.raises(ValueError, match="inconsistent numbers of samples|incompatible|shape"):
+        with pytest.raises(ValueError, match=r"inconsistent numbers of samples|incompatible|shape"):
             _classes._check_sample_weight([1, 2, 3], np.ones((2, 1)), dtype=np.float64)
     assert _classes._check_sample_weight is check
 
