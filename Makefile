@@ -14,7 +14,7 @@ JOBS ?= 2
 CASES ?= 3000
 IN_PARALLEL := -n $(JOBS) --dist worksteal
 
-.PHONY: loo test test-slow test-all check docs integrations fuzz bench mutants screenshots papers clean
+.PHONY: loo test test-slow test-all check docs integrations dist-check fuzz bench mutants screenshots papers clean
 
 loo: $(VENV)/installed
 	$(BIN)/python -m deep.experiments.loo --test aggrefact
@@ -43,6 +43,10 @@ docs: $(VENV)/docs-installed
 integrations: $(VENV)-integrations/installed
 	DEEP_INTEGRATIONS=1 PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 $(VENV)-integrations/bin/python -m pytest \
 	    tests/integrations deep/integrations
+
+# The wheel and the source distribution, installed and used; PYTHONS="python3.12 python3.13" tries others.
+dist-check:
+	PYTHONS='$(PYTHONS)' TORCH='$(TORCH)' .ci/dist-check
 
 fuzz: $(VENV)/test-installed
 	HYPOTHESIS_PROFILE=fuzz DEEP_CASES=$(CASES) $(BIN)/python -m pytest tests/fuzz --durations=0 -s
