@@ -2,8 +2,8 @@
 P(consistent) on a dataset without labels
 =========================================
 
-A model is fitted on three labeled datasets and scores a fourth whose labels it never sees: the share of consistent items
-is estimated, and each P has an interval.
+A model is fitted on three labeled datasets and scores a fourth whose labels it never sees. The share of
+consistent items is estimated, and each P has an interval.
 """
 
 # %%
