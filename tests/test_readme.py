@@ -22,13 +22,18 @@ DOCUMENTS = sorted(
 )
 
 
-def test_python_of_the_readme_runs(capsys, monkeypatch):
-    """The examples print a calibrator with P of the held-out dataset, and a calibration error."""
-    monkeypatch.chdir(ROOT)
-    for code in re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL):
+def test_python_of_the_readme_runs(capsys, monkeypatch, tmp_path):
+    """From two files to P and a picture, frames back and forth, and a calibration error."""
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert sum(bool(line.strip()) and not line.startswith(("import", "from")) for line in blocks[0].split("\n")) <= 10
+    for code in blocks:
         exec(compile(code, "README.md", "exec"), {})
     printed = capsys.readouterr().out
-    assert re.match(r"\w+ \[0\.\d", printed)
+    assert re.match(r"pool \[0\.\d.*\] \d\d% consistent\n", printed)
+    assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
+    assert re.search(r"^0 +news +a +<NA> +1 +0$", printed, re.MULTILINE)
     assert re.search(r"^ECE 0\.\d\d$", printed, re.MULTILINE)
 
 
