@@ -273,3 +273,7 @@ class BaseCalibrator(BaseEstimator):
         """Return calibrated probabilities, shape (n_examples,), within [1e-6, 1 - 1e-6]."""
         check_is_fitted(self, "is_fitted_")
         return np.clip(self._transform(check_probabilities(y_prob)), P_MIN, 1.0 - P_MIN)
+
+    def predict(self, y_prob: npt.ArrayLike) -> Floats:
+        """Return calibrated probabilities; the name that scikit-learn's cross-validation has for `transform`."""
+        return self.transform(y_prob)
