@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from deep.asking._notebook import notebook_progress
 from deep.asking._options import AskOptions
 from deep.asking._plan import Plan, planned_voters
 from deep.asking._progress import ProgressCallback
@@ -85,7 +86,8 @@ def ask(
     options : AskOptions, optional
         All further options, in place of `ledger`, `budget` and `base_url`.
     progress : callable, optional
-        Called with a :class:`AskProgress` as the run goes on.
+        Called with a :class:`AskProgress` as the run goes on. Default: in a notebook, the counts are shown below the
+        cell; elsewhere nothing is printed.
 
     Returns
     -------
@@ -126,6 +128,7 @@ def ask(
     given = examples if isinstance(examples, Examples) else GivenExamples(examples)
     plan = Plan(examples=given, columns=columns, endpoint=name)
     plan.examples.check()
+    progress = progress or notebook_progress()
     outcome = run_plan(plan, chosen, progress)
     if outcome.stopped is not None:
         raise StoppedError(outcome.stopped, "The answers so far are in the ledger; ask again to go on.")
