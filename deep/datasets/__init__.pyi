@@ -15,6 +15,7 @@ from ._details import vote_details as vote_details
 from ._examples import ExampleFile as ExampleFile
 from ._examples import Examples as Examples
 from ._examples import examples_from_dataset as examples_from_dataset
+from ._examples import examples_from_text as examples_from_text
 from ._judgment_files import JudgmentDetail as JudgmentDetail
 from ._judgment_files import judgments_schema as judgments_schema
 from ._judgment_files import read_judgments as read_judgments

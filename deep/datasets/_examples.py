@@ -10,7 +10,7 @@ import numpy as np
 from deep._files import check_regular
 from deep._names import check_name
 from deep._text import is_storable
-from deep.datasets._rows import ENDINGS, Located, Row, ending_of, read_rows
+from deep.datasets._rows import ENDINGS, TEXT_ENDINGS, Located, Row, ending_of, read_rows, rows_of_text
 from deep.exceptions import InputError
 from deep.records import Example
 
@@ -208,6 +208,54 @@ class ExampleFile(_Rows):
 
     def _rows(self) -> Iterator[Located]:
         return read_rows(self.path, self.columns.values())
+
+
+class _TextExamples(_Rows):
+    """The examples of a text in memory that stands for a file."""
+
+    def __init__(self, content: bytes, name: str, ending: str, columns: Mapping[str, str] | None) -> None:
+        self.content, self.file = content, name
+        super().__init__(name[: -len(ending)] or "examples", columns)
+
+    @property
+    def origin(self) -> str:
+        """The name of the file."""
+        return repr(self.file)
+
+    def _rows(self) -> Iterator[Located]:
+        return rows_of_text(self.content, self.file)
+
+
+def examples_from_text(content: bytes, name: str, columns: Mapping[str, str] | None = None) -> Examples:
+    r"""Return the examples of the content of a file that was sent and lies nowhere; as :class:`ExampleFile` does.
+
+    Parameters
+    ----------
+    content : bytes
+    name : str
+        The file's name, which says how to read it: ``.csv``, ``.jsonl`` or ``.ndjson``.
+    columns : mapping of str to str, optional
+        Field to column, where a column has another name.
+
+    Raises
+    ------
+    InputError
+        The name ends in something else. Going through the examples raises where a row is not usable.
+
+    Examples
+    --------
+    >>> from deep.datasets import examples_from_text
+    >>> found = examples_from_text(b"source,claim\nIt rained.,It was wet.\n", "weather.csv")
+    >>> [(e.dataset, e.example_id, e.claim) for e in found]
+    [('weather', '1', 'It was wet.')]
+    """
+    ending = ending_of(Path(name))
+    if ending not in TEXT_ENDINGS:
+        raise InputError(
+            f"`examples` must be a file that ends in one of {', '.join(TEXT_ENDINGS)}. Got {name!r}. "
+            "Save it as one of these."
+        )
+    return _TextExamples(content, name, ending, columns)
 
 
 class _MappedExamples(_Rows):

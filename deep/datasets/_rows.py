@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO, TextIO
 
 from deep._files import MOST_INFLATED, GzipReader, check_regular
 from deep.datasets._csv import csv_records
@@ -39,18 +39,25 @@ def ending_of(path: Path) -> str | None:
 
 @dataclass(frozen=True)
 class _File:
-    """A file, by the name of the parameter that it was given as; short rows of CSV are filled up where `pad`."""
+    """A file, by the name of the parameter that it was given as; short rows of CSV are filled up where `pad`.
+
+    Where there is `content`, nothing is read from the disk.
+    """
 
     path: Path
     param: str
     pad: bool
+    content: bytes | None = None
 
     def __str__(self) -> str:
         return repr(str(self.path))
 
     def text(self) -> TextIO:
         compressed = self.path.name.lower().endswith(".gz")
-        raw = GzipReader(self.path, self.param, MOST_INFLATED) if compressed else self.path.open("rb")
+        if self.content is not None:
+            raw: BinaryIO | GzipReader = io.BytesIO(self.content)
+        else:
+            raw = GzipReader(self.path, self.param, MOST_INFLATED) if compressed else self.path.open("rb")
         return io.TextIOWrapper(raw, encoding="utf-8-sig", errors="surrogateescape", newline="")
 
 
@@ -84,6 +91,17 @@ def read_rows(
     except OSError as error:
         reason = error.strerror or str(error).partition("\n")[0].rstrip(".")
         raise InputError(f"`{param}` must be readable. Got {file}: {reason}. Check its name and rights.") from None
+
+
+def rows_of_text(content: bytes, name: str) -> Iterator[Located]:
+    """Yield the rows of a text that stands for a file of some name, which ends in one of `TEXT_ENDINGS`.
+
+    Raises
+    ------
+    InputError
+        As :func:`read_rows`.
+    """
+    return _READERS[ending_of(Path(name)) or ""](_File(Path(name), "examples", pad=False, content=content), ())
 
 
 def _lines(text: TextIO, file: _File) -> Iterator[str]:
@@ -182,3 +200,6 @@ _READERS: dict[str, Callable[[_File, Collection[str]], Iterator[Located]]] = {
 }
 
 ENDINGS = tuple(sorted(_READERS))
+
+TEXT_ENDINGS = (".csv", ".jsonl", ".ndjson")
+"""Of files that a text can stand for."""

@@ -54,6 +54,8 @@ from ._judge_card import AgainstItself as AgainstItself
 from ._judge_card import AgainstOthers as AgainstOthers
 from ._judge_card import AgainstPeople as AgainstPeople
 from ._judge_card import JudgeCard as JudgeCard
+from ._likeness import Likeness as Likeness
+from ._likeness import likeness as likeness
 from ._metrics import METRICS as METRICS
 from ._metrics import TestCells as TestCells
 from ._metrics import decision_metrics as decision_metrics

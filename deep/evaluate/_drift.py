@@ -12,6 +12,9 @@ from deep.exceptions import InputError
 from deep.model import DriftRow, Model, compare_votes, false_alarms, match_columns
 from deep.records import VoteMatrix
 
+FEWEST_DATASETS = 3
+"""Training datasets from which on one can be held beside the others."""
+
 
 @dataclass(frozen=True)
 class DriftReport:
@@ -47,6 +50,17 @@ class DriftReport:
         """Return JSON values; a statistic without a value is null."""
         rows = [{**asdict(row), "now": null_if_nan(row.now)} for row in self.statistics]
         return {**asdict(self), "statistics": rows}
+
+    def sentences(self) -> list[str]:
+        """Return sentences on it for a page."""
+        verdict = f"Moved: {', '.join(self.moved)}." if self.stale else "Nothing moved beyond chance."
+        n = len(self.training_datasets)
+        says = [f"{self.n:,} new rows beside those of {n} training dataset{'' if n == 1 else 's'}. {verdict}"]
+        if n >= FEWEST_DATASETS:
+            alarms = ", ".join(self.false_alarms_on_training) or "none"
+            says.append(f"Training datasets that would be called moved beside the others: {alarms}.")
+        renamed = self.other_version_or_model
+        return says + [f"{name}: the votes are of another version or LLM, {now}." for name, now in renamed.items()]
 
 
 def drift_report(

@@ -36,13 +36,6 @@ def _drift(model: Model, scored: ScoredVotes, material: ReportMaterial) -> tuple
         found = drift_report(model, scored.votes, material.failures)
     except InputError as error:
         return [f"Drift was not tested: {error}"], []
-    verdict = f"Moved: {', '.join(found.moved)}." if found.stale else "Nothing moved beyond chance."
-    says = [f"{found.n:,} new rows beside those of {len(found.training_datasets)} training datasets. {verdict}"]
-    if len(found.training_datasets) >= 3:
-        alarms = ", ".join(found.false_alarms_on_training) or "none"
-        says.append(f"Training datasets that would be called moved beside the others: {alarms}.")
-    renamed = found.other_version_or_model
-    says += [f"{name}: the votes are of another version or LLM, {now}." for name, now in renamed.items()]
     rows = [
         {
             "judge": row.judge,
@@ -54,7 +47,7 @@ def _drift(model: Model, scored: ScoredVotes, material: ReportMaterial) -> tuple
         }
         for row in found.statistics
     ]
-    return says, [DataTable("Drift: each statistic now, and as expected by the training datasets", rows)]
+    return found.sentences(), [DataTable("Drift: each statistic now, and as expected by the training datasets", rows)]
 
 
 def _canaries(model: Model, scored: ScoredVotes) -> Iterator[dict[str, str]]:

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deep.datasets import ExampleFile, describe_examples, examples_from_dataset, read_examples
+from deep.datasets import ExampleFile, describe_examples, examples_from_dataset, examples_from_text, read_examples
 from deep.datasets import _rows as rows_module
 from deep.exceptions import InputError
 from deep.records import Example
@@ -78,6 +78,23 @@ def test_what_is_written_is_read_back(tmp_path_factory, name, examples):
     assert file.check() == len(examples)
 
 
+@pytest.mark.parametrize("name", ["x.csv", "x.jsonl", "x.ndjson"])
+@settings(max_examples=25, deadline=None)
+@given(examples=some_examples)
+def test_a_text_in_memory_is_read_as_its_file(tmp_path_factory, name, examples):
+    """What was sent need not lie on a disk."""
+    path = write(tmp_path_factory.mktemp("sent") / name, examples)
+    found = examples_from_text(path.read_bytes(), name)
+    assert list(found) == list(found) == examples
+
+
+@pytest.mark.parametrize("name", ["x.csv.gz", "x.parquet", "x", "../x.exe"])
+def test_a_text_in_memory_must_be_text(name):
+    """By its name; nothing is looked for on the disk."""
+    with pytest.raises(InputError, match=r"ends in one of .csv, .jsonl, .ndjson. Got '.*x.*'. Save it as one of these"):
+        examples_from_text(GOOD, name)
+
+
 def test_columns_and_dataset_may_have_other_names(tmp_path):
     """A mapping says which column holds what; ids default to row numbers."""
     path = tmp_path / "mine.csv.gz"
@@ -94,41 +111,42 @@ def test_columns_and_dataset_may_have_other_names(tmp_path):
         ExampleFile(path, columns={"text": "article"})
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "complaint"),
-    [
-        ("x.csv", b"", r"at least one row. Got none in '.*x.csv'"),
-        ("x.csv", b"source,claim\n", r"at least one row"),
-        ("x.csv", b"\xff\xfes\0o\0u\0", r"must be UTF-8. Got byte 0xff in line 1 of '.*x.csv'. Save the file as UTF-8"),
-        ("x.csv", GOOD + b"caf\xe9,b,1\n", r"must be UTF-8. Got byte 0xe9 in line 4"),
-        ("x.csv", GOOD + b"a\0b,c,1\n", r"must be text. Got a NUL byte in line 4"),
-        ("x.csv", GOOD + b'"a,b,1\n', r"must be CSV. .*in the record that begins on line 4. Close its quotes"),
-        ("x.csv", b'source,claim\n"a\nb",c\nd\n', r"as many cells as columns. Got row 2 \(line 4\).* 1 cells under 2"),
-        ("x.csv", b"source,source\na,b\n", r"unique column names. Got 'source' twice"),
-        ("x.csv", b"source\na\n", r"Got none named 'claim' in row 1 \(line 2\).*which has source. .*--claim-column"),
-        ("x.csv", b"source,claim\n ,b\n", r"`source` must be text. Got ' ' in row 1 \(line 2\).*column 'source'. Fill"),
-        (
-            "x.csv",
-            GOOD + b"a,b,yes\n",
-            r"`label` must be 0, 1 or empty. Got 'yes' in row 3 \(line 4\).*'label'. Write 1",
-        ),
-        ("x.csv", b"source,claim,example_id\na,b,x\n\na,b,x\n", r"Got 'x' twice in 'x', the second time in row 2 of"),
-        ("x.jsonl", b'{"source": "a", "claim": "b"}\n{"source": \n', r"object a line. Got line 2 .*: Expecting value"),
-        ("x.jsonl", b'{"source": "a", "claim": "b"}\n\n[1]\n', r"object a line. Got line 3 of .*: a list"),
-        ("x.jsonl", b"[" * 200_000, r"object a line. Got line 1 of .*: nested too deeply"),
-        ("x.jsonl", b'{"source": "a", "claim": 3}\n', r"`claim` must be text. Got 3 in row 1 \(line 1\)"),
-        (
-            "x.jsonl",
-            b'{"source": "a\\u0000", "claim": "b"}\n',
-            r"`source` must be text without NUL. .*Take the NUL out",
-        ),
-        ("x.jsonl", b'{"source": "a", "claim": "b", "document_id": "\\ud800"}', r"`document_id` must be text without"),
-        ("x.jsonl.gz", GOOD, r"must be a whole gzip file. Got .*x.jsonl.gz'.*Compress or download it again"),
-        ("x.csv.gz", gzip.compress(GOOD * 50, mtime=0)[:-30], r"must be a whole gzip file"),
-        ("x.parquet", GOOD, r"must be Parquet. Got '.*x.parquet'"),
-        ("x.xlsx", b"PK", r"must be a file that ends in one of .csv, .csv.gz, .jsonl.*Got '.*x.xlsx'"),
-    ],
-)
+BAD = [
+    ("x.csv", b"", r"at least one row. Got none in '.*x.csv'"),
+    ("x.csv", b"source,claim\n", r"at least one row"),
+    ("x.csv", b"\xff\xfes\0o\0u\0", r"must be UTF-8. Got byte 0xff in line 1 of '.*x.csv'. Save the file as UTF-8"),
+    ("x.csv", GOOD + b"caf\xe9,b,1\n", r"must be UTF-8. Got byte 0xe9 in line 4"),
+    ("x.csv", GOOD + b"a\0b,c,1\n", r"must be text. Got a NUL byte in line 4"),
+    ("x.csv", GOOD + b'"a,b,1\n', r"must be CSV. .*in the record that begins on line 4. Close its quotes"),
+    ("x.csv", b'source,claim\n"a\nb",c\nd\n', r"as many cells as columns. Got row 2 \(line 4\).* 1 cells under 2"),
+    ("x.csv", b"source,source\na,b\n", r"unique column names. Got 'source' twice"),
+    ("x.csv", b"source\na\n", r"Got none named 'claim' in row 1 \(line 2\).*which has source. .*--claim-column"),
+    ("x.csv", b"source,claim\n ,b\n", r"`source` must be text. Got ' ' in row 1 \(line 2\).*column 'source'. Fill"),
+    (
+        "x.csv",
+        GOOD + b"a,b,yes\n",
+        r"`label` must be 0, 1 or empty. Got 'yes' in row 3 \(line 4\).*'label'. Write 1",
+    ),
+    ("x.csv", b"source,claim,example_id\na,b,x\n\na,b,x\n", r"Got 'x' twice in 'x', the second time in row 2 of"),
+    ("x.jsonl", b'{"source": "a", "claim": "b"}\n{"source": \n', r"object a line. Got line 2 .*: Expecting value"),
+    ("x.jsonl", b'{"source": "a", "claim": "b"}\n\n[1]\n', r"object a line. Got line 3 of .*: a list"),
+    ("x.jsonl", b"[" * 200_000, r"object a line. Got line 1 of .*: nested too deeply"),
+    ("x.jsonl", b'{"source": "a", "claim": 3}\n', r"`claim` must be text. Got 3 in row 1 \(line 1\)"),
+    (
+        "x.jsonl",
+        b'{"source": "a\\u0000", "claim": "b"}\n',
+        r"`source` must be text without NUL. .*Take the NUL out",
+    ),
+    ("x.jsonl", b'{"source": "a", "claim": "b", "document_id": "\\ud800"}', r"`document_id` must be text without"),
+    ("x.jsonl.gz", GOOD, r"must be a whole gzip file. Got .*x.jsonl.gz'.*Compress or download it again"),
+    ("x.csv.gz", gzip.compress(GOOD * 50, mtime=0)[:-30], r"must be a whole gzip file"),
+    ("x.parquet", GOOD, r"must be Parquet. Got '.*x.parquet'"),
+    ("x.xlsx", b"PK", r"must be a file that ends in one of .csv, .csv.gz, .jsonl.*Got '.*x.xlsx'"),
+]
+"""A name, a content, and what is said of it."""
+
+
+@pytest.mark.parametrize(("name", "content", "complaint"), BAD)
 def test_a_bad_file_is_one_clear_line(tmp_path, name, content, complaint):
     """File, row or line, column and remedy; never a traceback from inside."""
     path = tmp_path / name
@@ -137,6 +155,14 @@ def test_a_bad_file_is_one_clear_line(tmp_path, name, content, complaint):
         read_examples(path).check()
     assert "\n" not in str(caught.value)
     assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize(("name", "content", "complaint"), [row for row in BAD if row[0] in ("x.csv", "x.jsonl")])
+def test_a_bad_text_in_memory_is_one_clear_line(name, content, complaint):
+    """The same as of a file."""
+    with pytest.raises(InputError, match=complaint) as caught:
+        examples_from_text(content, name).check()
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["x.csv", "x.csv.gz", "x.jsonl", "x.jsonl.gz", "x.parquet"])

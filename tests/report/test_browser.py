@@ -1,6 +1,5 @@
 """Reports in a real browser: chapters, the item browser, hostile texts, accessibility, in light and in dark."""
 
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -9,47 +8,24 @@ import pytest
 
 from deep.cli import main
 from deep.report import write_report
+from tests.browsing import IMAGE, MARKS, SCRIPT, Opened, grave_violations, is_narrow, launched
 
-sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install '.[browser]'")
-axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the path: apt-get install chromium"),
-]
+pytestmark = MARKS
 
 CHAPTERS = ["headline", "reliability", "methods", "panel", "prior", "watch", "items"]
 CLAIMS = Path(__file__).parents[2] / "examples" / "claims.csv"
-SCRIPT = "<script>document.title='owned'</script>"
-IMAGE = "<img src=x onerror=alert(1)>"
 ROWS = "#browser table.items > tbody > tr:not([id])"
 
 
 @pytest.fixture(scope="module")
 def chromium():
     """Return a browser."""
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with launched() as browser:
         yield browser
-        browser.close()
 
 
-class Opened:
-    """A page of the browser, and what it complained of or asked for."""
-
-    def __init__(self, browser, path, **options):
-        self.page = browser.new_page(**options)
-        self.complaints = []
-        self.page.on("console", lambda message: self.complaints.append(message.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("dialog", lambda dialog: (self.complaints.append(dialog.message), dialog.dismiss()))
-        address = path.resolve().as_uri()
-        self.page.on("request", lambda r: r.url.split("#")[0] == address or self.complaints.append(r.url))
-        self.page.goto(address)
-
-    def texts(self, selector):
-        """Return the texts of all elements that a selector finds."""
-        return self.page.locator(selector).all_inner_texts()
+class Report(Opened):
+    """A report in the browser."""
 
     def column(self, number):
         """Return the texts of a column of the items that are shown."""
@@ -62,13 +38,12 @@ def open_page(chromium):
     opened = []
 
     def opener(path, **options):
-        opened.append(Opened(chromium, path, **options))
+        opened.append(Report(chromium, path.resolve().as_uri(), **options))
         return opened[-1]
 
     yield opener
     for each in opened:
-        each.page.close()
-        assert each.complaints == []
+        each.close()
 
 
 @pytest.fixture(scope="module")
@@ -239,7 +214,7 @@ def test_hostile_names_and_texts_do_nothing(open_page, hostile):
     detail = opened.page.locator("#browser tr[id]").first
     assert detail.locator(".claim").inner_text().startswith(("</script>", IMAGE))
     assert detail.locator("tbody th").all_inner_texts() == [SCRIPT, IMAGE, "y" * 300]
-    assert opened.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth + 1")
+    assert is_narrow(opened.page)
 
 
 def test_no_text_holds_no_text(open_page, lexical, tmp_path):
@@ -259,9 +234,7 @@ def test_accessible(open_page, request, name, scheme):
     page = open_page(request.getfixturevalue(name), color_scheme=scheme, reduced_motion="reduce").page
     page.evaluate("document.querySelectorAll('details').forEach((fold) => { fold.open = true; })")
     page.locator("#browser tbody th button").first.click()
-    found = axe.Axe().run(page).response["violations"]
-    grave = [(each["id"], each["nodes"][0]["html"]) for each in found if each["impact"] in ("serious", "critical")]
-    assert grave == []
+    assert grave_violations(page) == []
     assert page.evaluate("getComputedStyle(document.documentElement).scrollBehavior") == "auto"
 
 

@@ -1,0 +1,87 @@
+"""Pages in headless Chromium, and what they must never do; for tests marked slow."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install '.[browser]'")
+axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+MARKS = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the path: apt-get install chromium"),
+]
+"""Of every module that opens pages."""
+
+SCRIPT = "<script>document.title='owned'</script>"
+IMAGE = "<img src=x onerror=alert(1)>"
+PHONE = {"width": 390, "height": 800}
+
+
+@contextmanager
+def launched() -> Iterator[Any]:
+    """Yield a browser."""
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+class Opened:
+    """A page of the browser, and what it complained of, or asked of anything but what it was opened from.
+
+    Parameters
+    ----------
+    browser : Browser
+    address : str
+        Of a file, which may ask for nothing but itself; or of a server, which may be asked for anything.
+    expected : sequence of str
+        Parts of complaints that are none: a refusal that a test wants is on the console too.
+    **options
+        Of the browser's page.
+    """
+
+    def __init__(self, browser: Any, address: str, *, expected: tuple[str, ...] = (), **options: Any) -> None:
+        self.page = browser.new_page(**options)
+        self._address, self._expected, self._said = address, expected, list[str]()
+        self.page.on("console", lambda message: self._said.append(message.text))
+        self.page.on("pageerror", lambda error: self._said.append(str(error)))
+        self.page.on("dialog", lambda dialog: (self._said.append(dialog.message), dialog.dismiss()))
+        self.page.on("request", lambda request: self._is_ours(request.url) or self._said.append(request.url))
+        self.page.goto(address)
+
+    def _is_ours(self, url: str) -> bool:
+        own, asked = urlsplit(self._address), urlsplit(url)
+        if own.scheme == "file":
+            return url.split("#")[0] == self._address
+        return asked.scheme in ("blob", "data") or (own.scheme, own.netloc) == (asked.scheme, asked.netloc)
+
+    @property
+    def complaints(self) -> list[str]:
+        """Return the complaints so far."""
+        return [said for said in self._said if not any(part in said for part in self._expected)]
+
+    def texts(self, selector: str) -> list[str]:
+        """Return the texts of all elements that a selector finds."""
+        return list(self.page.locator(selector).all_inner_texts())
+
+    def close(self) -> None:
+        """Close the page, which has complained of nothing."""
+        self.page.close()
+        assert self.complaints == []
+
+
+def grave_violations(page: Any) -> list[tuple[str, str]]:
+    """Return the violations that axe calls serious or critical on a page as it is now, each with its first element."""
+    found = axe.Axe().run(page).response["violations"]
+    return [(each["id"], each["nodes"][0]["html"]) for each in found if each["impact"] in ("serious", "critical")]
+
+
+def is_narrow(page: Any) -> bool:
+    """Return whether a page is no wider than its window."""
+    return bool(page.evaluate("document.documentElement.scrollWidth <= window.innerWidth + 1"))

@@ -1,0 +1,68 @@
+"""What is told of the votes on one item beside those that a model was fitted on."""
+
+import numpy as np
+import pytest
+
+from deep import VoteMatrix, fit
+from deep.evaluate import likeness
+from deep.exceptions import InputError
+
+NAMES = ("strict", "lenient", "lexical")
+
+
+@pytest.fixture(scope="module")
+def model():
+    """Return a model of two datasets: in the small one nobody ever abstains or disagrees."""
+    large = [[1, 1, -1], [0, 0, -1], [1, 0, -1], [1, 1, 1], [0, 0, 0]] * 8
+    small = [[1, 1, 1], [0, 0, 0]] * 5
+    votes = np.array(large + small)
+    datasets = ["large"] * len(large) + ["small"] * len(small)
+    labels = (votes[:, 0] == 1).astype(int)
+    ids = [str(i) for i in range(len(votes))]
+    return fit(VoteMatrix(votes, ids, NAMES, datasets, labels))
+
+
+def test_counts_and_shares(model):
+    """Rows are counted, and shares are means over datasets, so that the large one does not own them."""
+    found = likeness(model, [1, 0, -1])
+    assert (found.rows, found.datasets, found.alike) == (50, 2, 8)
+    assert (found.n_voters, found.n_votes, found.n_consistent) == (3, 2, 1)
+    assert found.as_few_votes == pytest.approx((3 / 5 + 0) / 2)
+    assert found.as_split == pytest.approx((1 / 5 + 0) / 2)
+    assert not found.unusual
+    assert found.sentences() == [
+        "8 of the 50 training rows (2 datasets) have exactly these votes.",
+        "2 of 3 judges voted; so few, or fewer, do on 30% of the training rows.",
+        "They are split 1 to 1; as split, or more, are 10% of the training rows.",
+        "The model knows votes and no texts: whether it can be trusted on texts of a new kind, only labels tell.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("votes", "said"),
+    [
+        ([-1, -1, 1], "UNUSUAL: hardly any training row has as few votes."),
+        ([-1, -1, -1], "UNUSUAL: hardly any training row has as few votes."),
+    ],
+)
+def test_few_votes_are_unusual(model, votes, said):
+    """No training row has fewer than two."""
+    found = likeness(model, votes)
+    assert found.unusual
+    assert found.sentences()[:2] == [said, "None of the 50 training rows (2 datasets) has exactly these votes."]
+
+
+def test_disagreement_is_unusual_where_there_never_was_any():
+    """Of votes that always agreed."""
+    votes = np.array([[1, 1], [0, 0]] * 20)
+    model = fit(VoteMatrix(votes, [str(i) for i in range(40)], NAMES[:2], ["news"] * 40, votes[:, 0]))
+    said = likeness(model, [1, 0]).sentences()
+    assert said[0] == "UNUSUAL: on hardly any training row do judges disagree as much."
+    assert "40 training rows (1 dataset)" in said[1]
+
+
+@pytest.mark.parametrize("votes", [[1, 0], [1, 0, 2]])
+def test_votes_must_be_those_of_the_model(model, votes):
+    """As many as it has voters, and votes."""
+    with pytest.raises(InputError, match="votes"):
+        likeness(model, votes)
