@@ -75,6 +75,7 @@ def model_answer(model: Model, plan: Plan, options: ScoreOptions) -> JsonObject:
         "method": model.method,
         "judges": [_voter(column) for column in plan.columns],
         "training_datasets": report["training_datasets"],
+        "left_out": _mean_left_out(report["left_out_scores"]),
         "target": model.target,
         "prior": prior_of_texts(model, options),
         "decision_threshold": threshold,
@@ -82,6 +83,11 @@ def model_answer(model: Model, plan: Plan, options: ScoreOptions) -> JsonObject:
         "notes": report["notes"],
         "versions": {"deep": __version__, "fitted_with": report["versions"]},
     }
+
+
+def _mean_left_out(scores: object) -> object:
+    """Return the mean scores on data that the fit did not see; None where nothing was left out."""
+    return scores.get("mean") if isinstance(scores, dict) else None
 
 
 def _voter(column: PlannedVoter) -> JsonObject:

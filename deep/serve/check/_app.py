@@ -10,6 +10,7 @@ from deep.serve.check._answers import model_answer
 from deep.serve.check._checker import Checker, PairText
 from deep.serve.check._contract import CHECK, HEALTH, MODEL
 from deep.serve.check._options import CheckOptions
+from deep.serve.check._page import install_page
 from deep.serve.check._requests import read_pairs
 from deep.serve.web import install_errors, json_bytes, need_serve, read_json
 
@@ -22,7 +23,8 @@ JSON = "application/json"
 def create_app(model: Model, options: CheckOptions | None = None) -> "FastAPI":
     """Return the application that serves a model: ``POST /v1/check``, ``GET /v1/model``, ``/healthz``, OpenAPI.
 
-    It is to be run behind a :class:`deep.serve.web.Guard`, as :func:`deep.serve.run_server` does.
+    At ``/`` is a page for people. The application is to be run behind a :class:`deep.serve.web.Guard`, as
+    :func:`deep.serve.run_server` does.
 
     Parameters
     ----------
@@ -63,6 +65,7 @@ def create_app(model: Model, options: CheckOptions | None = None) -> "FastAPI":
     app.add_api_route("/v1/check", check, methods=["POST"], **CHECK, **route)
     app.add_api_route("/v1/model", describe, methods=["GET"], **MODEL, **route)
     app.add_api_route("/healthz", healthz, methods=["GET"], **HEALTH, **route)
+    install_page(app, model)
     return app
 
 

@@ -1,0 +1,136 @@
+"""What the scoring page is made of, and what it asks its server."""
+
+import json
+import re
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import pytest
+
+from deep.serve import create_app, serving
+from tests.serve.served import UNLABELED, lexical_model
+
+PAGE = ("check.css", "check.js", "parts.js", "report.css")
+
+
+@pytest.fixture(scope="module")
+def address():
+    """Return the address of a served model."""
+    with serving(create_app(lexical_model())) as address:
+        yield address
+
+
+def get_model(address):
+    """Return the description of the model."""
+    with urlopen(f"{address}/v1/model") as answer:
+        return json.load(answer)
+
+
+def post(url, body):
+    """Return status and JSON."""
+    request = Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
+    try:
+        with urlopen(request) as answer:
+            return answer.status, json.load(answer)
+    except HTTPError as error:
+        with error:
+            return error.code, json.load(error)
+
+
+def test_the_page_loads_from_its_own_server_alone(address):
+    """Its policy allows nothing else, and it names nothing else."""
+    with urlopen(address) as answer:
+        policy, html = answer.headers["content-security-policy"], answer.read().decode()
+    assert "default-src 'none'" in policy
+    assert "connect-src 'self'" in policy
+    assert "unsafe" not in policy
+    named = re.findall(r'(?:href|src)="([^"#][^"]*)"', html)
+    assert sorted(named) == ["data:,", *(f"page/{name}" for name in PAGE)]
+    assert not re.search(r"<script>|<style|style=|onclick|onload|http", html)
+
+
+@pytest.mark.parametrize("name", PAGE)
+def test_files_of_the_page(address, name):
+    """Each has the type that browsers want; none writes markup, runs text or asks another machine."""
+    with urlopen(f"{address}/page/{name}") as answer:
+        kind, text = answer.headers["content-type"], answer.read().decode()
+    assert kind == f"text/{'css' if name.endswith('css') else 'javascript'}; charset=utf-8"
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|\beval\b|new Function", text)
+    assert set(re.findall(r"https?://[^\"' ]+", text)) <= {"http://www.w3.org/2000/svg"}
+
+
+def test_a_file_becomes_pairs(address):
+    """All rows of the examples, in order, as /v1/check takes them."""
+    status, found = post(f"{address}/page/file", {"name": "unlabeled.csv", "text": UNLABELED.read_text("utf-8")})
+    assert status == 200
+    assert len(found["pairs"]) == 200
+    assert found["pairs"][1] == {
+        "source": found["pairs"][0]["source"],
+        "claim": "The island's school asked for the earlier departure.",
+        "id": "ferry-1-b",
+    }
+    status, results = post(f"{address}/v1/check", found["pairs"][:3])
+    assert [result["id"] for result in results["results"]] == ["ferry-1-a", "ferry-1-b", "ferry-1-c"]
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"name": "x.csv", "text": "source\na\n"}, r"Got none named 'claim' in row 1 \(line 2\)"),
+        ({"name": "x.csv", "text": ""}, "must hold at least one row"),
+        ({"name": "x.jsonl", "text": "[1]\n"}, "must hold a JSON object a line. Got line 1"),
+        ({"name": "x.csv", "text": 'source,claim\n"a,b\n'}, "must be CSV"),
+        ({"name": "x.csv", "text": "source,claim\n\ud800,b\n"}, "must be UTF-8"),
+        ({"name": "x.xlsx", "text": "PK"}, "ends in one of .csv, .jsonl, .ndjson. Got 'x.xlsx'"),
+        ({"name": "../../etc/passwd", "text": "source,claim\na,b\n"}, "ends in one of"),
+        ({"name": "x.csv"}, "an object with the texts name and text"),
+        (["x.csv"], "an object with the texts name and text"),
+        ({"name": 1, "text": "a"}, "an object with the texts name and text"),
+    ],
+)
+def test_a_bad_file_is_refused_in_words(address, body, said):
+    """With the line of deep's own reader."""
+    status, found = post(f"{address}/page/file", body)
+    assert status == 422
+    assert re.search(said, found["error"]["message"])
+
+
+def test_one_row_of_votes_is_held_beside_the_training_rows(address):
+    """It is told how many had the same votes."""
+    n = len(get_model(address)["judges"])
+    status, found = post(f"{address}/page/watch", {"votes": [[None] * n]})
+    assert status == 200
+    assert found["likeness"]["n_votes"] == 0
+    assert found["says"][-1].startswith("The model knows votes and no texts")
+
+
+def test_the_votes_of_a_file_are_tested_for_drift(address):
+    """Judges that all say 1 have moved; those of the training data themselves have not."""
+    model = lexical_model()
+    n = len(model.voters)
+    status, found = post(f"{address}/page/watch", {"votes": [[1] * n] * 100})
+    assert (status, found["n"], found["unusual"]) == (200, 100, True)
+    assert found["says"][0].startswith("100 new rows beside those of 5 training datasets. Moved: ")
+    counts = model.cells.counts.sum(axis=(1, 2))
+    rows = [
+        [None if vote < 0 else int(vote) for vote in pattern]
+        for pattern, count in zip(model.cells.patterns, counts, strict=True)
+        for _ in range(count)
+    ]
+    assert post(f"{address}/page/watch", {"votes": rows})[1]["unusual"] is False
+
+
+@pytest.mark.parametrize(
+    "votes", [None, [], "1", [[1]], [[1, 0, None, 2]], [[1, 0, True, 0]], [[1, 0, 1.0, 0]], [["1", 0, 0, 0]], [1]]
+)
+def test_votes_that_are_none_are_refused(address, votes):
+    """In words."""
+    status, found = post(f"{address}/page/watch", {"votes": votes})
+    assert status == 422
+    assert "must be a list of lists of 4 votes: 1, 0 or null" in found["error"]["message"]
+
+
+def test_the_model_says_what_it_reached(address):
+    """On data that were left out."""
+    left_out = get_model(address)["left_out"]
+    assert left_out["balanced_accuracy"] > 0.6
