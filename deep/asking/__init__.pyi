@@ -41,4 +41,5 @@ from ._summary import summary_text as summary_text
 from ._text_scorer import TextScorer as TextScorer
 from ._vote_files import chunks as chunks
 from ._waves import run_programs as run_programs
+from ._write import write_judged as write_judged
 from ._write import write_votes as write_votes

@@ -14,7 +14,7 @@ from deep._odds import logit
 from deep.asking._judgments import read_judgments
 from deep.asking._plan import Plan
 from deep.asking._vote_files import chunks
-from deep.model import Model, ScoreOptions, Scores, match_columns, score_rows, writer
+from deep.model import InspectWriter, Model, ScoreOptions, Scores, match_columns, score_rows, writer
 from deep.records import ABSTAIN, Example, Judgment
 
 if TYPE_CHECKING:
@@ -132,21 +132,27 @@ def score_judged(
     ]
 
 
-def write_scored(scored: Iterator[list[Scored]], out: Path, schema: "pa.Schema") -> int:
-    """Write scored examples: rows of scores, or with ending .jsonl also each judgment."""
+def write_scored(scored: Iterator[list[Scored]], out: Path, schema: "pa.Schema", to: str | None = None) -> int:
+    """Write scored examples: rows of scores, or with ending .jsonl also each judgment; `to` Inspect, its records."""
     import pyarrow as pa
 
     n = 0
     with whole_file(out) as scratch, ExitStack() as stack:
-        if out.suffix.lower() == ".jsonl":
+        lines = out.suffix.lower() == ".jsonl"
+        if to == "inspect":
+            records = stack.enter_context(InspectWriter(scratch))
+        elif lines:
             file = stack.enter_context(scratch.open("w", encoding="utf-8"))
-            for batch in scored:
-                file.writelines(json.dumps(row.as_dict(), ensure_ascii=False) + "\n" for row in batch)
-                n += len(batch)
         else:
             table = stack.enter_context(writer(scratch, out.suffix.lower(), schema))
-            for batch in scored:
+        for batch in scored:
+            n += len(batch)
+            if to == "inspect":
+                for row in batch:
+                    records.write_row(row.as_dict())
+            elif lines:
+                file.writelines(json.dumps(row.as_dict(), ensure_ascii=False) + "\n" for row in batch)
+            else:
                 table.write_table(pa.Table.from_pylist([row.columns for row in batch], schema=schema))
-                n += len(batch)
         stack.close()  # before the file takes its place
     return n

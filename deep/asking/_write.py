@@ -1,6 +1,6 @@
 """The votes of a plan, written to files."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from deep.asking._progress import AskProgress, ProgressCallback
 from deep.asking._vote_files import Outputs, Row, chunks
 from deep.datasets import origin_record
 from deep.llm import History, Tally
+from deep.records import Example, Judgment
 
 
 def write_votes(
@@ -36,6 +37,28 @@ def write_votes(
         free=[column.name for column in plan.offline],
     )
     outputs.write(read_rows(plan, options, tally, progress))
+
+
+def write_judged(
+    judged: Iterable[tuple[Example, Mapping[str, Judgment]]],
+    voters: Sequence[str],
+    out: Path,
+    made: Mapping[str, object],
+) -> None:
+    """Write votes that were given elsewhere, and their reasons and rationales beside them, as ``deep votes`` does.
+
+    Parameters
+    ----------
+    judged : iterable of (Example, mapping of voter to Judgment)
+    voters : sequence of str
+        The columns, in order; each example has a judgment of each.
+    out : Path
+        The Parquet file of votes.
+    made : mapping
+        How they came to be, for the account in the files.
+    """
+    outputs = Outputs(out, voters, soft=(), metadata=made, documents=True, claim_first=(), free=())
+    outputs.write(Row(example, judgments) for example, judgments in judged)
 
 
 def read_rows(

@@ -4,6 +4,8 @@ For instance:
 
   deep score model.json --votes votes.parquet --out scores.parquet
       P(consistent) and its interval for every row of votes, each dataset at its estimated prior; .csv likewise
+  deep score model.json --votes votes.parquet --to inspect --out scores.jsonl
+      the same as scores that `inspect score` attaches to the samples of a log
   deep score model.json --source article.txt --claim summary.txt
       run the judges that the model names on one pair, as of a dataset like the training mean
   deep score model.json --input claims.csv --out scores.jsonl
@@ -16,9 +18,9 @@ import argparse
 import sys
 import tempfile
 from pathlib import Path
+from typing import cast
 
 from deep import asking, console, model
-from deep._files import check_out
 from deep.commands import _explain
 from deep.exceptions import ExitStatus, InputError, StoppedError
 
@@ -51,8 +53,8 @@ def _items(args: argparse.Namespace) -> int:
 
 
 def _score_votes(fitted: "model.Model", args: argparse.Namespace, options: "model.ScoreOptions") -> int:
-    out = check_out(args.out, [".csv", ".parquet"])
-    found = model.score_file(fitted, args.votes, out, options, args.scores)
+    out = cast("Path", console.scores_out(args, [".csv", ".parquet"]))  # which --votes demands
+    found = model.score_file(fitted, args.votes, out, options, args.scores, args.to)
     results = {"rows": found.n, "priors": {name: vars(prior) for name, prior in found.priors.items()}, "out": str(out)}
     lines = [*model.prior_lines(found.priors), f"{found.n} rows scored: {out}"]
     console.print_result(console.SCHEMA | results, lines, as_json=args.json)
@@ -62,19 +64,13 @@ def _score_votes(fitted: "model.Model", args: argparse.Namespace, options: "mode
 def _score_texts(fitted: "model.Model", args: argparse.Namespace, options: "model.ScoreOptions") -> int:
     """Run the model's judges on text, and score their judgments."""
     model.check_scores_given(fitted, ())
-    if args.out is not None:
-        check_out(args.out, [".csv", ".jsonl", ".parquet"])
+    console.scores_out(args, [".csv", ".jsonl", ".parquet"])
     examples = console.texts_to_score(args)
     examples.check()
     if args.sequential:
         asking.check_sequential(fitted)
-    given = (
-        args.prompt,
-        args.encoder,
-        next(iter(args.llm), None),
-        args.allow_mismatch,
-        console.sampling_of(args, args.input),
-    )
+    llm, sampling = next(iter(args.llm), None), console.sampling_of(args, args.input)
+    given = (args.prompt, args.encoder, llm, args.allow_mismatch, sampling)
     plan = asking.Finder(*given).plan(fitted, examples, lambda: console.endpoint_of(args))
     with tempfile.TemporaryDirectory() as folder:
         ask = console.ask_options(args, args.out or Path(folder, "one")) if plan.asks else None

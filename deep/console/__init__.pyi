@@ -50,6 +50,7 @@ from ._prompt_options import shots_for as shots_for
 from ._score_options import add_score_options as add_score_options
 from ._score_options import print_scored as print_scored
 from ._score_options import score_options as score_options
+from ._score_options import scores_out as scores_out
 from ._score_options import texts_to_score as texts_to_score
 from ._texts import read_text as read_text
 from ._votes import NOTICE as NOTICE

@@ -2,10 +2,12 @@
 
 import argparse
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deep import asking, datasets, model
+from deep._files import check_out
 from deep.console._example_options import examples_from
 from deep.console._options import SEVERAL
 from deep.console._output import SCHEMA, Results, percent, print_result
@@ -30,6 +32,8 @@ def add_score_options(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--claim-text", metavar="TEXT", help="in place of --claim")
     prior = "share of consistent rows; default: estimated for each dataset of --votes, the training mean for text"
     what.add_argument("--prior", type=float, metavar="P", help=prior)
+    inspect = "write --out as JSON lines that Inspect's precomputed_scores reads; a row without a vote is left out"
+    what.add_argument("--to", choices=["inspect"], help=inspect)
     judges = parser.add_argument_group("judges of text")
     judges.add_argument("--prompt", metavar="FILE", **SEVERAL, help="TOML prompts besides those of deep, or folders")
     judges.add_argument("--encoder", metavar="DIR", **SEVERAL, help="folders of models that the hub does not have")
@@ -63,6 +67,13 @@ def score_options(args: argparse.Namespace) -> "model.ScoreOptions":
         raise InputError("`scores` must be given with `votes`. Got them with text.")
     prior = None if args.prior is None else model.check_prior(args.prior)
     return model.ScoreOptions(args.allow_mismatch, args.allow_missing, prior)
+
+
+def scores_out(args: argparse.Namespace, endings: Sequence[str]) -> Path | None:
+    """Return where the scores go, once it can be written to; None where they are only printed."""
+    if args.to is not None and args.out is None:
+        raise InputError(f"`out` must be given with `to`. Got none with {args.to!r}.")
+    return None if args.out is None else check_out(args.out, endings if args.to is None else [".jsonl"])
 
 
 def texts_to_score(args: argparse.Namespace) -> "datasets.Examples":
@@ -111,10 +122,10 @@ def print_scored(
     if args.input is None:
         ((pair,),) = scored  # to its end, where it closes the ledger
         if args.out is not None:
-            asking.write_scored(iter([[pair]]), args.out, schema)
+            asking.write_scored(iter([[pair]]), args.out, schema, args.to)
         print_result(SCHEMA | {**pair.as_dict(), **more}, _pair_lines(pair, more["prior"]), as_json=args.json)
     else:
-        n = asking.write_scored(scored, args.out, schema)
+        n = asking.write_scored(scored, args.out, schema, args.to)
         results = SCHEMA | {"rows": n, "out": str(args.out), **more}
         lines = [_prior_line(more["prior"]), f"{n} examples scored: {args.out}"]
         print_result(results, lines, as_json=args.json)

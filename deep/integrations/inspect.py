@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from deep.integrations._extras import needs_extra
+from deep.integrations._inspect_logs import LogVotes, votes_from_logs
 from deep.integrations._texts import text_of, text_scorer
 from deep.integrations._verdict import Verdict
 
@@ -15,6 +16,8 @@ with needs_extra("inspect"):
     from anyio import to_thread
     from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
     from inspect_ai.solver import TaskState
+
+__all__ = ["LogVotes", "consistency", "votes_from_logs"]
 
 REASONS = {"error": "scoring_failed", "skipped": "no_vote"}
 

@@ -30,6 +30,7 @@ from .file import BatchScorer as BatchScorer
 from .file import ChainScorer as ChainScorer
 from .file import Contribution as Contribution
 from .file import DatasetMoments as DatasetMoments
+from .file import InspectWriter as InspectWriter
 from .file import Model as Model
 from .file import Moments as Moments
 from .file import ScoredFile as ScoredFile

@@ -13,6 +13,7 @@ from deep._files import whole_file
 from deep._odds import expit
 from deep.datasets import VOTE_COLUMNS, VoteRows, iter_votes, read_votes, table_columns
 from deep.model.file._columns import check_scores_given, other_columns, scores_for
+from deep.model.file._inspect_records import InspectWriter
 from deep.model.file._model import Model
 from deep.model.file._moments import Moments, moments_of_votes
 from deep.model.file._voters import match_columns
@@ -88,7 +89,12 @@ def score_schema() -> "pa.Schema":
 
 
 def score_file(
-    model: Model, paths: Sequence[str], out: Path, options: ScoreOptions, scores: Sequence[str] = ()
+    model: Model,
+    paths: Sequence[str],
+    out: Path,
+    options: ScoreOptions,
+    scores: Sequence[str] = (),
+    to: str | None = None,
 ) -> ScoredFile:
     """Score tables of votes into a CSV or Parquet file, each dataset at its own prior.
 
@@ -101,6 +107,8 @@ def score_file(
     options : ScoreOptions
     scores : sequence of str, optional
         Tables of soft scores, where the model was fitted with some; they and the votes are held in memory.
+    to : {'inspect'}, optional
+        JSON lines for a tool in place of a table; see :func:`writer`.
 
     Raises
     ------
@@ -114,7 +122,7 @@ def score_file(
         _add(sums, model, piece)
     contexts = {name: model.contexts if model.target is not None else one.contexts() for name, one in sums.items()}
     tables = (_table(model, piece, contexts, options) for piece in _pieces(model, paths, scores, options))
-    n = _write_tables(tables, out)
+    n = _write_tables(tables, out, to)
     empty = np.empty((len(model.blend.parts), 0))
     priors = {name: model.scores_at(empty, at, options.prior).prior for name, at in contexts.items()}
     return ScoredFile(n, {name: _warned(model, name, prior) for name, prior in priors.items()})
@@ -219,11 +227,11 @@ def score_rows(model: Model, votes: Votes, options: ScoreOptions) -> list[dict[s
     return [dict(zip((*COLUMNS[3:], "decision"), row, strict=True)) for row in found]
 
 
-def _write_tables(tables: "Iterable[pa.Table]", out: Path) -> int:
+def _write_tables(tables: "Iterable[pa.Table]", out: Path, to: str | None) -> int:
     """Write tables of scores below each other, whole or not at all, and return the number of rows."""
     n = 0
     with whole_file(out) as scratch, ExitStack() as stack:
-        file = stack.enter_context(writer(scratch, out.suffix.lower(), score_schema()))
+        file = stack.enter_context(writer(scratch, out.suffix.lower(), score_schema(), to))
         for table in tables:
             file.write_table(table)
             n += len(table)
@@ -231,8 +239,12 @@ def _write_tables(tables: "Iterable[pa.Table]", out: Path) -> int:
     return n
 
 
-def writer(path: Path, suffix: str, schema: "pa.Schema") -> "parquet.ParquetWriter | csv.CSVWriter":
-    """Return a writer of tables of these columns to a Parquet or CSV file."""
+def writer(
+    path: Path, suffix: str, schema: "pa.Schema", to: str | None = None
+) -> "parquet.ParquetWriter | csv.CSVWriter | InspectWriter":
+    """Return a writer of tables of these columns to a Parquet or CSV file, or `to` what Inspect reads."""
+    if to == "inspect":
+        return InspectWriter(path)
     if suffix == ".parquet":
         import pyarrow.parquet as pq
 

@@ -1,0 +1,227 @@
+"""Inspect: its own `inspect score` with deep's scores and with deep's scorer, and votes from its logs."""
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from deep import read_votes
+from deep.asking import TextScorer
+from deep.exceptions import InputError
+from tests.deep_commands import data, fit, score
+from tests.fault_server import FaultServer
+from tests.integrations.case import QUIET, lexical_model, model_of, numbers_model, texts
+from tests.integrations.inspect_logs import grader_of, pairs_named, run_task
+from tests.llm.calls import KEY
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # those of Inspect's own libraries
+
+
+@pytest.fixture(scope="module", autouse=True)
+def inspect():
+    """Return Inspect."""
+    return pytest.importorskip("inspect_ai", reason="inspect-ai is not installed: pip install '.[inspect]'")
+
+
+@pytest.fixture(scope="module")
+def log(inspect, tmp_path_factory):
+    """Return a log of four samples about the weather."""
+    return run_task(texts()[:4], tmp_path_factory.mktemp("logs"))
+
+
+@pytest.fixture
+def model_file(tmp_path):
+    """Return the path of a model file."""
+    lexical_model().save(tmp_path / "model.json")
+    return tmp_path / "model.json"
+
+
+def inspect_score(log, out, scorer, **options):
+    """Run `inspect score` on a log, and return the scored samples by id."""
+    from inspect_ai.log import read_eval_log
+
+    words = [word for name, value in options.items() for word in ("-S", f"{name}={value}")]
+    command = [str(Path(sys.executable).with_name("inspect")), "score", log, "--scorer", scorer, *words]
+    done = subprocess.run(
+        [*command, "--action", "append", "--output-file", str(out), "--display", "none"],
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return read_eval_log(str(out))
+
+
+def test_inspect_score_attaches_what_deep_scored(log, model_file, tmp_path):
+    """`deep score --to inspect` on texts; a sample without a score is unscored, not wrong."""
+    rows = [{"example_id": p.example_id, "source": p.source, "claim": p.claim} for p in texts()[:3]]
+    pd.DataFrame(rows).to_csv(tmp_path / "claims.csv", index=False)
+    out = tmp_path / "scores.jsonl"
+    assert score([str(model_file), "--input", str(tmp_path / "claims.csv"), "--to", "inspect", "--out", str(out)]) == 0
+    found = inspect_score(log, tmp_path / "scored.eval", "precomputed_scores", scores=out)
+    scorer = TextScorer(lexical_model())
+    by_id = {sample.id: sample.scores.get("precomputed_scores") for sample in found.samples}
+    for pair in texts()[:3]:
+        columns = scorer.score(pair.source, pair.claim).columns
+        assert by_id[pair.example_id].value == pytest.approx(columns["p_consistent"], abs=1e-12)
+        assert by_id[pair.example_id].answer == ("consistent" if columns["decision"] else "inconsistent")
+        assert by_id[pair.example_id].explanation.startswith("P(consistent) = 0.")
+    assert by_id[texts()[3].example_id] is None
+    (result,) = found.results.scores
+    p = [by_id[pair.example_id].value for pair in texts()[:3]]
+    assert (result.scored_samples, result.metrics["accuracy"].value) == (3, pytest.approx(sum(p) / 3))
+
+
+def test_inspect_score_runs_a_model_file(log, model_file, tmp_path):
+    """By the name that the entry point makes known; P, interval, decision and the judges' words are in the log."""
+    found = inspect_score(log, tmp_path / "scored.eval", "deep/consistency", model=model_file)
+    scorer = TextScorer(lexical_model())
+    for sample, pair in zip(found.samples, texts()[:4], strict=True):
+        columns, kept = scorer.score(pair.source, pair.claim).columns, sample.scores["consistency"]
+        assert (kept.value, kept.metadata["p_low"]) == (columns["p_consistent"], columns["p_low"])
+        assert kept.metadata["decision"] is bool(columns["decision"])
+        assert len(kept.explanation.splitlines()) == 1 + len(lexical_model().voters)
+    metrics = found.results.scores[0].metrics
+    assert set(metrics) == {"mean", "stderr"}
+
+
+def scores_of(scorer, pairs, folder, **options):
+    """Return the scores that a scorer gives in a task."""
+    from inspect_ai.log import read_eval_log
+
+    log = read_eval_log(run_task(pairs, folder, graders=[scorer], **options))
+    return [sample.scores["consistency"] for sample in log.samples]
+
+
+def test_no_vote_no_output_and_a_failed_judge_are_unscored(tmp_path, monkeypatch):
+    """Each with its reason, and none with a value that a mean would take."""
+    from deep.features.lexical import LEXICAL
+    from deep.integrations.inspect import consistency
+    from deep.prompt_pool import PromptJudge, load_prompt
+
+    numbers_model().save(tmp_path / "model.json")
+    outputs = ["It rained for 3 days.", QUIET, "  "]
+    found = scores_of(consistency(str(tmp_path / "model.json")), pairs_named("a", "b", "c"), tmp_path, outputs=outputs)
+    assert [one.reason for one in found] == [None, "no_vote", "no_response"]
+    assert found[0].value > 0.5
+    assert all(math.isnan(one.value) for one in found[1:])
+
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    strict = PromptJudge(load_prompt("deep-strict-steps")).voter("tiny")
+    model_of(strict, LEXICAL["numbers"]().voter()).save(tmp_path / "asking.json")
+    with FaultServer(accept=lambda body: (400, {"message": "no"})) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        scorer = consistency(str(tmp_path / "asking.json"), ledger=str(tmp_path / "ledger.sqlite"))
+        (failed,) = scores_of(scorer, pairs_named("a"), tmp_path)
+    assert failed.reason == "scoring_failed"
+    assert math.isnan(failed.value)
+    assert "No answer from deep-strict-steps@" in failed.explanation
+    assert failed.metadata["judges"][1]["vote"] == 0
+
+
+def test_the_source_is_the_input_where_metadata_have_none(tmp_path):
+    """Under another key nothing is found, and the input has the text as well."""
+    from deep.integrations.inspect import consistency
+
+    numbers_model().save(tmp_path / "model.json")
+    scorer = consistency(str(tmp_path / "model.json"), source="context")
+    (found,) = scores_of(scorer, pairs_named("a"), tmp_path, outputs=["It rained for 3 days."])
+    assert found.value > 0.5
+
+
+def test_graders_become_voters(tmp_path, capsys):
+    """C and I, 1 and 0 are votes; all else has its reason; the grader that is right gives the labels."""
+    from inspect_ai.scorer import Score
+
+    strange = {"a": 1, "b": "P", "c": 0.5, "d": Score.unscored(reason="grader_failed"), "e": "good", "f": None}
+    several = {"a": {"fluent": 1, "short": 0}, "b": {"fluent": 0, "short": 0.5}}
+    graders = [
+        grader_of("strict", dict(zip("abcdef", "CICICI", strict=True))),
+        grader_of("strange", strange),
+        grader_of("several", several),
+        grader_of("human", {"a": "C", "b": "I", "c": "P", "d": 1.0, "e": 0}),
+    ]
+    run_task(pairs_named(*"abcdef"), tmp_path / "logs", graders=graders, wrong={"f"})
+    out = tmp_path / "votes.parquet"
+    assert data(["from-inspect", str(tmp_path / "logs"), "--label", "human", "--out", str(out), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    votes = read_votes([out])
+    assert votes.voter_names == ("several.fluent", "several.short", "strange", "strict")
+    assert votes.votes.T.tolist() == [
+        [1, 0, -1, -1, -1, -1],
+        [0, -1, -1, -1, -1, -1],
+        [1, -1, -1, -1, -1, -1],
+        [1, 0, 1, 0, 1, -1],
+    ]
+    assert votes.labels.tolist() == [1, 0, -1, 1, 0, -1]
+    assert (said["items"], said["votes"]) == ({"weather": 6}, 9)
+    reasons = pd.read_parquet(tmp_path / "votes.reasons.parquet")
+    of_strange = reasons[reasons.voter == "strange"].set_index("item_id").reason.to_dict()
+    assert of_strange == dict.fromkeys("bc", "abstained") | {"d": "unparsable", "e": "unparsable", "f": "failed"}
+    assert said["reasons"] == reasons.reason.value_counts().to_dict()
+
+
+def test_epochs_go_there_and_back(tmp_path, capsys):
+    """Each epoch is an item of one document, and its score goes back to that epoch; a model is fitted on the table."""
+    pairs = pairs_named(*(f"s{i}" for i in range(20)))
+    values = {f"s{i}": "CI"[i % 2] for i in range(20)}
+    graders = [grader_of("one", values), grader_of("two", values | {"s0": "I", "s1": "C"}), grader_of("human", values)]
+    log = run_task(pairs, tmp_path / "logs", graders=graders, epochs=2)
+    table = tmp_path / "votes.parquet"
+    assert data(["from-inspect", log, "--label", "human", "--out", str(table)]) == 0
+    votes = read_votes([table])
+    assert votes.shape == (40, 2)
+    assert set(votes.document_ids) == set(values)
+    assert fit([str(table), "--out", str(tmp_path / "model.json")]) == 0
+    out = tmp_path / "scores.jsonl"
+    words = [str(tmp_path / "model.json"), "--votes", str(table), "--to", "inspect", "--out", str(out)]
+    assert score(words) == 0
+    capsys.readouterr()
+    found = inspect_score(log, tmp_path / "scored.eval", "precomputed_scores", scores=out)
+    p = dict(zip(votes.example_ids, [json.loads(line)["value"] for line in out.read_text().splitlines()], strict=True))
+    for sample in found.samples:
+        assert sample.scores["precomputed_scores"].value == p[f"{sample.id}@epoch-{sample.epoch}"]
+
+
+def test_logs_of_one_task_are_told_apart(tmp_path):
+    """By the model, and where that is one too by the log."""
+    for folder in ("x", "y"):
+        run_task(pairs_named("a"), tmp_path / folder, graders=[grader_of("strict", {"a": "C"})])
+    run_task(pairs_named("a"), tmp_path / "z", graders=[grader_of("strict", {"a": "I"})], task="other")
+    out = tmp_path / "votes.parquet"
+    assert data(["from-inspect", str(tmp_path / "x"), str(tmp_path / "z"), "--out", str(out)]) == 0
+    assert read_votes([out]).dataset_names == ("other", "weather")
+    assert data(["from-inspect", str(tmp_path / "x"), str(tmp_path / "y"), "--out", str(out)]) == 0
+    first, second = read_votes([out]).dataset_names
+    assert first != second
+    assert {name.rpartition(" ")[0] for name in (first, second)} == {"weather mockllm/model"}
+
+
+def test_what_is_no_log_is_refused(tmp_path, capsys):
+    """In one line, and nothing is written."""
+    from deep.integrations.inspect import votes_from_logs
+
+    (tmp_path / "broken.eval").write_bytes(b"PK no zip")
+    (tmp_path / "other.json").write_text('{"a": 1}')
+    (tmp_path / "empty").mkdir()
+    bare = run_task(pairs_named("a"), tmp_path / "bare")
+    out = tmp_path / "votes.parquet"
+    for path, message in [
+        (tmp_path / "none.eval", r"Got '.*none\.eval', which is no file\."),
+        (tmp_path / "empty", r"Got '.*empty', which is a folder without any\."),
+        (tmp_path / "broken.eval", r"^`logs` must be logs of Inspect\. Got '.*broken\.eval': .+"),
+        (tmp_path / "other.json", r"^`logs` must be logs of Inspect\. Got '.*other\.json': .+"),
+        (bare, r"^`logs` must have scores of a grader that is no label\. Got none\."),
+    ]:
+        with pytest.raises(InputError, match=message):
+            votes_from_logs([path], out)
+    with pytest.raises(InputError, match=r"^`label` must be a grader of the logs: there is none\. Got 'human'\."):
+        votes_from_logs([bare], out, label="human")
+    assert data(["from-inspect", str(tmp_path / "none.eval"), "--out", str(out)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert not out.exists()

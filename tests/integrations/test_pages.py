@@ -1,0 +1,92 @@
+"""The examples of docs/integrations, as they are written."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = ROOT / "docs" / "integrations"
+LIBRARIES = {"deepeval": "deepeval", "inspect": "inspect_ai", "mlflow": "mlflow"}
+"""The library of each page; without it the page is not run."""
+
+QUIET = {"DEEPEVAL_TELEMETRY_OPT_OUT": "1", "MLFLOW_DISABLE_TELEMETRY": "true"}
+
+
+def blocks(page):
+    """Yield the language and the code of each block but those that install."""
+    text = page.read_text(encoding="utf-8")
+    for language, code in re.findall(r"```(bash|python)\n(.*?)```", text, re.DOTALL):
+        if not code.startswith("pip install"):
+            yield language, code
+
+
+@pytest.fixture
+def run_page(tmp_path, request):
+    """Return a function that runs the blocks of a page in turn, as one shell, and returns what they print."""
+
+    def run(name):
+        if find_spec(LIBRARIES[name]) is None:
+            pytest.skip(f"{LIBRARIES[name]} is not installed")
+        shutil.copytree(ROOT / "examples", tmp_path / "examples")
+        words = ["set -euo pipefail"]
+        for number, (language, code) in enumerate(blocks(PAGES / f"{name}.md")):
+            if language == "python":
+                (tmp_path / f"block{number}.py").write_text(code, encoding="utf-8")
+                code = f"python block{number}.py"
+            words.append(code)
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        environment = os.environ | QUIET | {"PATH": path, "PYTHONPATH": str(ROOT), "OUT": "out", "COLUMNS": "200"}
+        done = subprocess.run(
+            ["bash", "-c", "\n".join(words)],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=600,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    return run
+
+
+def test_every_page_has_a_library():
+    """And every library a page."""
+    assert {page.stem for page in PAGES.glob("*.md")} == set(LIBRARIES)
+
+
+@pytest.mark.parametrize("name", sorted(LIBRARIES))
+def test_a_page_names_the_version_that_runs(name):
+    """The version that it was tried with is the one that is pinned."""
+    pins = (ROOT / "constraints-integrations.txt").read_text(encoding="utf-8")
+    (version,) = re.findall(rf"^{LIBRARIES[name].replace('_', '[_-]')}==(.*)$", pins, re.MULTILINE)
+    assert re.search(rf"Tried with \w+ {re.escape(version)}\b", (PAGES / f"{name}.md").read_text(encoding="utf-8"))
+
+
+def test_mlflow(run_page):
+    """The mean of P, and the first rows."""
+    printed = run_page("mlflow")
+    assert re.search(r"'consistency/mean': np\.float64\(0\.\d+\)", printed)
+    assert "P(consistent) = 0." in printed
+
+
+def test_deepeval(run_page):
+    """Three test cases with their scores."""
+    found = re.findall(r"^Consistency (0\.\d+) (True|False) P\(consistent\) = 0\.", run_page("deepeval"), re.MULTILINE)
+    assert len(found) == 3
+
+
+def test_inspect(run_page):
+    """Both ways to score a log, and its graders as a panel."""
+    printed = run_page("inspect")
+    assert re.search(r"^│\s+consistency\s+│\n│\s+mean\s+0\.\d+", printed, re.MULTILINE)
+    assert re.search(r"^│\s+precomputed_scores\s+│\n│\s+accuracy\s+0\.\d+", printed, re.MULTILINE)
+    assert "24 votes of includes: out/graders.parquet" in printed
