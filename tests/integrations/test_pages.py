@@ -84,9 +84,14 @@ def test_deepeval(run_page):
     assert len(found) == 3
 
 
-def test_inspect(run_page):
-    """Both ways to score a log, and its graders as a panel."""
+def test_inspect(run_page, tmp_path):
+    """Both ways to score a log give the same mean of P, and its graders are a panel."""
     printed = run_page("inspect")
-    assert re.search(r"^│\s+consistency\s+│\n│\s+mean\s+0\.\d+", printed, re.MULTILINE)
-    assert re.search(r"^│\s+precomputed_scores\s+│\n│\s+accuracy\s+0\.\d+", printed, re.MULTILINE)
+    from inspect_ai.log import read_eval_log
+
+    logs = {name: read_eval_log(str(tmp_path / "out" / f"{name}.eval")) for name in ("by-model", "scored")}
+    by_model, scored = (log.results.scores[-1] for log in logs.values())
+    assert (by_model.name, by_model.scored_samples) == ("consistency", 24)
+    assert (scored.name, scored.scored_samples) == ("precomputed_scores", 24)
+    assert by_model.metrics["mean"].value == pytest.approx(scored.metrics["accuracy"].value, abs=1e-12)
     assert "24 votes of includes: out/graders.parquet" in printed
