@@ -94,7 +94,7 @@ def score_some(
     tell : bool, default=True
         Name each program that breaks on standard error.
     """
-    return score_judged(model, examples, read_judgments(plan, examples, history, tell=tell), options)
+    return _score(model, examples, read_judgments(plan, examples, history, tell=tell), options)
 
 
 def decisions_of(model: Model, scored: Sequence[Scored]) -> list[bool]:
@@ -115,7 +115,7 @@ def prior_of_texts(model: Model, options: ScoreOptions) -> dict[str, object]:
     return {**asdict(model.prior), "of": of}
 
 
-def score_judged(
+def _score(
     model: Model, examples: Sequence[Example], judged: Sequence[Mapping[str, Judgment]], options: ScoreOptions
 ) -> list[Scored]:
     names = list(dict.fromkeys(name for row in judged for name in row))

@@ -11,12 +11,11 @@ from threading import Lock
 from deep._files import to_json
 from deep._odds import expit
 from deep.asking._ask import GivenExamples
-from deep.asking._judgments import read_judgments
 from deep.asking._options import AskOptions
 from deep.asking._plan import Plan
 from deep.asking._registry import Finder
 from deep.asking._run import run_plan
-from deep.asking._score_text import Scored, score_judged
+from deep.asking._score_text import Scored, score_some
 from deep.exceptions import InputError, StoppedError
 from deep.model import Model, ScoreOptions, check_scores_given, load
 from deep.records import Example
@@ -154,7 +153,7 @@ class TextScorer:
     def _score(self, examples: Sequence[Example]) -> list[Scored]:
         if not self.asks:
             with self._turn:  # lexical checks share what they keep of a text
-                return score_judged(self.model, examples, read_judgments(self._plan, examples, None), self.options)
+                return score_some(self.model, self._plan, examples, None, self.options)
         from deep.llm import History
 
         plan: Plan = replace(self._plan, examples=GivenExamples(examples))
@@ -163,7 +162,7 @@ class TextScorer:
         if outcome.stopped is not None:
             raise StoppedError(outcome.stopped, "The answers so far are in the ledger; ask again to go on.")
         with History(self._ask.ledger) as history:
-            return score_judged(self.model, examples, read_judgments(plan, examples, history), self.options)
+            return score_some(self.model, plan, examples, history, self.options)
 
 
 def _example(source: str, claim: str) -> Example:
