@@ -36,13 +36,12 @@ GROUPS = {
     },
     "a new dataset": {
         "adapt": ("deep.commands.adapt", "make a model that of one dataset, by its votes and, if any, its labels"),
-        "annotate": ("deep.commands.annotate", "a worksheet for people who judge claims, and how far they agree"),
         "check": (
             "deep.commands.check",
             "can a model be trusted here? by a few labels, or by votes alone; name what moved",
         ),
         "estimate": ("deep.commands.estimate", "how many items of a dataset are consistent, from votes or with labels"),
-        "label-next": ("deep.commands.label_next", "which items to label first, and the error to expect once they are"),
+        "label": ("deep.commands.label", "label on a page, blind; list: which items first; agreement of people"),
         "moments": ("deep.commands.moments", "count a dataset where its rows are, in files or by SQL, for adapt"),
         "select": ("deep.commands.select", "decide only where confident enough to be right as often as wanted"),
     },
@@ -70,7 +69,13 @@ GROUPS = {
 COMMANDS = {name: row for group in GROUPS.values() for name, row in group.items()}
 """The same rows without their groups."""
 
-RENAMED = {"compare": "panel compare", "explain": "score explain", "sequential": "panel sequential"}
+RENAMED = {
+    "annotate": "label agreement",
+    "compare": "panel compare",
+    "explain": "score explain",
+    "label-next": "label list",
+    "sequential": "panel sequential",
+}
 """Names of yesterday, and what stands in their place."""
 
 

@@ -11,7 +11,6 @@ def _subcommand(command, name):
 
 
 adapt = partial(main, command="adapt")
-annotate = partial(main, command="annotate")
 check = partial(main, command="check")
 cognibench = partial(main, command="cognibench")
 data = partial(main, command="data")
@@ -20,7 +19,7 @@ export = partial(main, command="export")
 fect = partial(main, command="fect")
 finetune = partial(main, command="finetune")
 fit = partial(main, command="fit")
-label_next = partial(main, command="label-next")
+label = partial(main, command="label")
 loo = partial(main, command="loo")
 moments = partial(main, command="moments")
 panel = partial(main, command="panel")
@@ -34,5 +33,6 @@ transfer = partial(main, command="transfer")
 votes = partial(main, command="votes")
 
 compare = _subcommand("panel", "compare")
+label_list = _subcommand("label", "list")
 explain = _subcommand("score", "explain")
 sequential = _subcommand("panel", "sequential")

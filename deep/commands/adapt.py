@@ -8,7 +8,7 @@ For instance:
       a model for this dataset that scores a single text as one of it, and a table to export
   deep adapt model.json --moments moments.json --out mine.json
       the same of rows that `deep moments` has counted where they are: no row is read here
-  deep label-next model.json --votes mine.parquet --n 50 --out to-label.csv
+  deep label list model.json --votes mine.parquet --n 50 --out to-label.csv
       which items to label
   deep adapt model.json --votes mine.parquet --labels to-label.csv --out mine.json
       the same with slope and intercept by the labels, shrunk towards what the training datasets show

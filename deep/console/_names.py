@@ -15,4 +15,4 @@ OWN_FITS = ("Average", "Pool")
 RECIPES = ("deep", "paper")
 SELECTORS = ("auto", "exhaustive", "mrmr", "rfe")
 STRATEGIES = ("design", "random", "spread")
-"""How `deep label-next` chooses items."""
+"""How `deep label list` chooses items."""

@@ -11,8 +11,8 @@ from deep.exceptions import InputError
 Item = tuple[str, str]
 """A dataset and the id of an item in it."""
 
-Deed = Literal["label", "queue", "reveal", "skip", "undo"]
-DEEDS: tuple[Deed, ...] = ("label", "queue", "reveal", "skip", "undo")
+Deed = Literal["label", "queue", "reveal", "show", "skip", "undo"]
+DEEDS: tuple[Deed, ...] = ("label", "queue", "reveal", "show", "skip", "undo")
 
 UNDECIDED = -1
 """The label of an item that a person calls undecidable."""
@@ -29,9 +29,9 @@ class LabelEvent:
 
     Parameters
     ----------
-    do : {'label', 'queue', 'reveal', 'skip', 'undo'}
-        ``queue`` puts the item among those to be labeled; ``undo`` takes back the person's label or skip of it;
-        ``reveal`` showed the person votes, P and the labels of others.
+    do : {'label', 'queue', 'reveal', 'show', 'skip', 'undo'}
+        ``queue`` puts the item among those to be labeled; ``show`` gave it to the person; ``undo`` takes back the
+        person's label or skip of it; ``reveal`` showed the person votes, P and the labels of others.
     dataset, item_id : str
     person : str, default=''
         Nobody for ``queue``.
@@ -90,6 +90,8 @@ class AnswerBook:
         By person, the latest last.
     revealed : dict of str to set of Item
         By person.
+    shown : dict of str to Item
+        By person: the item that was given and has no answer yet.
 
     Examples
     --------
@@ -105,6 +107,7 @@ class AnswerBook:
     queue: dict[Item, int] = field(default_factory=dict)
     answers: dict[str, dict[Item, GivenAnswer]] = field(default_factory=dict)
     revealed: dict[str, set[Item]] = field(default_factory=dict)
+    shown: dict[str, Item] = field(default_factory=dict)
 
     def add(self, event: LabelEvent) -> None:
         """Apply the next event."""
@@ -114,10 +117,14 @@ class AnswerBook:
                 self.queue[event.item] = event.people
             case "reveal":
                 self.revealed.setdefault(event.person, set()).add(event.item)
+            case "show":
+                self.shown[event.person] = event.item
             case "undo":
                 own.pop(event.item, None)
             case "label" | "skip":
                 own.pop(event.item, None)  # so that it comes last
+                if self.shown.get(event.person) == event.item:
+                    del self.shown[event.person]
                 label = event.label if event.do == "label" else None
                 seen = event.item in self.revealed.get(event.person, set())
                 own[event.item] = GivenAnswer(label, event.note, event.time, seen)
@@ -137,6 +144,10 @@ class AnswerBook:
     def labelers(self, item: Item) -> list[str]:
         """Return who has labeled an item, sorted."""
         return [who for who in self.people if (given := self.answers[who].get(item)) and given.label is not None]
+
+    def missing(self, item: Item) -> int:
+        """Return how many people are still to label an item of the queue; less than 1 where it is done."""
+        return self.queue[item] - len(self.labelers(item))
 
     def balance(self) -> dict[Item, int]:
         """Return, for each item that anybody decided, how many more people say 1 than say 0."""

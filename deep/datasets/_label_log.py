@@ -156,7 +156,8 @@ def _write_table(out: Path, columns: Sequence[str], rows: Iterable[Mapping[str, 
     with whole_file(out) as scratch, scratch.open("w", encoding="utf-8", errors="replace", newline="") as file:
         table = csv.DictWriter(file, columns, lineterminator="\n")
         table.writeheader()
-        table.writerows(rows)
+        # No table may hold a NUL, which is a character of notes like any other.
+        table.writerows({name: cell.replace("\0", "\ufffd") for name, cell in row.items()} for row in rows)
 
 
 def _book(events: Iterable[LabelEvent]) -> AnswerBook:

@@ -83,4 +83,4 @@ def _advice(model: Model, test: Canary, needed: Mapping[float, int | None], *, f
     if n >= ENOUGH:
         yield f"{n} labels are worth more than a test: {adapt} corrects P by them."
     elif flagged:
-        yield f"{adapt} corrects P by these labels; {ENOUGH} do most of it (`deep label-next`)."
+        yield f"{adapt} corrects P by these labels; {ENOUGH} do most of it (`deep label list`)."

@@ -103,6 +103,7 @@ from .target import ShiftedPrior as ShiftedPrior
 from .target import canary as canary
 from .target import compare_votes as compare_votes
 from .target import estimate_share as estimate_share
+from .target import expected_label_error as expected_label_error
 from .target import false_alarms as false_alarms
 from .target import labels_needed as labels_needed
 from .target import learn_misfit as learn_misfit

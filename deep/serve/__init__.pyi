@@ -1,5 +1,11 @@
 from .check import CheckOptions as CheckOptions
 from .check import create_app as create_app
+from .label import LabelDesk as LabelDesk
+from .label import LabelSubject as LabelSubject
+from .label import export_labels as export_labels
+from .label import label_app as label_app
+from .label import open_label_desk as open_label_desk
+from .label import read_label_subject as read_label_subject
 from .web import GuardOptions as GuardOptions
 from .web import ServerOptions as ServerOptions
 from .web import run_server as run_server

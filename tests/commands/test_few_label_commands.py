@@ -1,4 +1,4 @@
-"""`deep adapt`, `estimate`, `label-next`, `select` and `score`: from a new dataset to a decision."""
+"""`deep adapt`, `estimate`, `label list`, `select` and `score`: from a new dataset to a decision."""
 
 import json
 
@@ -8,7 +8,7 @@ import pytest
 
 from deep.datasets import read_votes
 from deep.model import SHARE_METHODS, fit, load, pattern_grid
-from tests.deep_commands import adapt, estimate, export, label_next, score, select
+from tests.deep_commands import adapt, estimate, export, label_list, score, select
 from tests.experiments.simulated_panel import NEW, simulated, table
 
 CHAIN = {"sizes": [5], "ensembler": "LogisticRegression", "calibrator": "platt"}
@@ -62,30 +62,30 @@ def test_each_dataset_is_scored_at_its_estimated_prior(home, tmp_path, capsys, n
     assert capsys.readouterr().out.startswith(f"{NEW}: {100 * prior['estimate']:.1f} % consistent, 90 % interval ")
 
 
-def test_label_next_proposes_what_has_no_label(home, tmp_path, capsys):
+def test_label_list_proposes_what_has_no_label(home, tmp_path, capsys):
     """As many items as asked for, none twice, none that has a label; fewer points off with them than without."""
     words = home / "model.json", "--votes", home / "new.csv", "--n", 30
     for strategy in ("random", "spread", "design"):
-        found = run(label_next, capsys, *words, "--strategy", strategy, "--out", tmp_path / "next.csv")
+        found = run(label_list, capsys, *words, "--strategy", strategy, "--out", tmp_path / "next.csv")
         items = [item["item_id"] for item in found["items"]]
         assert len(set(items)) == 30
         assert found["expected_error_after"] < found["expected_error_before"]
         assert pd.read_csv(tmp_path / "next.csv")["label"].isna().all()
 
 
-def test_label_next_says_how_many_labels_the_canary_needs(home, capsys):
+def test_label_list_says_how_many_labels_the_canary_needs(home, capsys):
     """The more, the surer one wants to be; a number that all items do not reach is said to be that."""
-    found = run(label_next, capsys, home / "model.json", "--votes", home / "new.csv")
+    found = run(label_list, capsys, home / "model.json", "--votes", home / "new.csv")
     needed = [found["labels_needed"][power] or np.inf for power in ("0.5", "0.8", "0.9")]
     assert 2 <= needed[0] <= needed[1] <= needed[2]
-    assert label_next([str(home / "model.json"), "--votes", str(home / "new.csv")]) == 0
+    assert label_list([str(home / "model.json"), "--votes", str(home / "new.csv")]) == 0
     said = capsys.readouterr().out
     assert f"by the chance of finding it: {needed[0]} for 50%" in said
 
 
-def test_label_next_passes_over_labeled_items(home, capsys):
+def test_label_list_passes_over_labeled_items(home, capsys):
     """Of a half that has labels none is left to propose."""
-    assert label_next([str(home / "model.json"), "--votes", str(home / "half.csv")]) == 2
+    assert label_list([str(home / "model.json"), "--votes", str(home / "half.csv")]) == 2
     assert "from 1 to 0, the unlabeled items" in capsys.readouterr().err
 
 
@@ -147,7 +147,7 @@ def test_adapt_moves_the_model_to_the_labels(home, tmp_path, capsys):
     words = [tmp_path / "mine.json", "--votes", home / "new.csv", "--out", tmp_path / "again.json"]
     assert adapt([*map(str, words)]) == 2
     assert f"`model` must be one for any dataset. Got one for {NEW!r}" in capsys.readouterr().err
-    assert label_next([str(tmp_path / "mine.json"), "--votes", str(home / "new.csv")]) == 2
+    assert label_list([str(tmp_path / "mine.json"), "--votes", str(home / "new.csv")]) == 2
     assert "Got one with 134 of them" in capsys.readouterr().err
 
 
@@ -228,7 +228,7 @@ def test_select_says_whether_it_guarantees(home, tmp_path, capsys):
         (adapt, ["--votes", "new.csv", "--labels", "half.csv", "--out", "x.txt"], "`out` must end in .json"),
         (adapt, ["--votes", "new.csv", "--scores", "new.csv", "--out", "x.json"], "`scores` must not be given"),
         (estimate, ["--votes", "new.csv", "--labels", "new.csv"], "`labels` must have a column label"),
-        (label_next, ["--votes", "new.csv", "--n", "1000"], "`n` must be a whole number from 1 to 267"),
+        (label_list, ["--votes", "new.csv", "--n", "1000"], "`n` must be a whole number from 1 to 267"),
         (select, ["--votes", "new.csv", "--accuracy", "1.5"], "`accuracy` must lie strictly"),
         (score, ["--votes", "new.csv", "--scores", "new.csv", "--out", "x.csv"], "`scores` must not be given"),
         (score, ["--votes", "new.csv", "--prior", "1.5", "--out", "x.csv"], "`prior` must lie strictly"),
@@ -243,7 +243,7 @@ def test_bad_input(command, words, message, home, monkeypatch, capsys):
     assert sorted(path.name for path in home.iterdir()) == before
 
 
-@pytest.mark.parametrize("command", [adapt, estimate, label_next, select])
+@pytest.mark.parametrize("command", [adapt, estimate, label_list, select])
 def test_help_has_examples(command, capsys):
     """Under a description."""
     with pytest.raises(SystemExit) as caught:

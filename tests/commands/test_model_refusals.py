@@ -14,7 +14,7 @@ from tests.deep_commands import (
     explain,
     export,
     fit,
-    label_next,
+    label_list,
     panel,
     score,
     select,
@@ -59,7 +59,7 @@ def test_a_bad_model_file_is_refused_by_every_command(here, tmp_path, capsys, na
     words = ("--votes", votes, "--labels", votes)
     assert "`model` must be" in refused(capsys, adapt, bad, *words, "--out", tmp_path / "mine.json")
     assert "`model` must be" in refused(capsys, estimate, bad, *words)
-    assert "`model` must be" in refused(capsys, label_next, bad, "--votes", votes, "--out", tmp_path / "l.csv")
+    assert "`model` must be" in refused(capsys, label_list, bad, "--votes", votes, "--out", tmp_path / "l.csv")
     assert "`model` must be" in refused(capsys, select, bad, "--votes", votes, "--out", tmp_path / "d.csv")
     assert "`model` must be" in refused(capsys, check, bad, "--votes", votes)
     assert sorted(tmp_path.iterdir()) == before
@@ -118,7 +118,7 @@ def test_bad_votes_are_refused_in_one_line_and_nothing_is_written(here, tmp_path
         refused(capsys, explain, here / "model.json", "--votes", bad, "--item", "i0")
         refused(capsys, adapt, here / "model.json", "--votes", bad, "--out", tmp_path / "m.json")
         refused(capsys, estimate, here / "model.json", "--votes", bad)
-        refused(capsys, label_next, here / "model.json", "--votes", bad, "--out", tmp_path / "s.csv")
+        refused(capsys, label_list, here / "model.json", "--votes", bad, "--out", tmp_path / "s.csv")
         refused(capsys, select, here / "model.json", "--votes", bad, "--out", tmp_path / "s.csv")
         refused(capsys, check, here / "model.json", "--votes", bad)
         if not name.startswith("other"):

@@ -35,7 +35,7 @@ NOTES = st.text(max_size=8) | st.just("line\r\nnext \u2028 \ud800")
 EVENTS = st.lists(
     st.builds(
         LabelEvent,
-        do=st.sampled_from(["label", "label", "label", "skip", "undo", "reveal"]),
+        do=st.sampled_from(["label", "label", "label", "skip", "undo", "reveal", "show"]),
         dataset=st.just("news"),
         item_id=ITEMS,
         person=st.sampled_from(["Ann", "Bob", "Çem"]),

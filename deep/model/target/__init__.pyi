@@ -22,6 +22,7 @@ from ._estimate import PriorEstimate as PriorEstimate
 from ._few_labels import FewLabels as FewLabels
 from ._label_next import STRATEGIES as STRATEGIES
 from ._label_next import Proposal as Proposal
+from ._label_next import expected_label_error as expected_label_error
 from ._label_next import propose_labels as propose_labels
 from ._misfit import LeftOutRows as LeftOutRows
 from ._misfit import Misfit as Misfit

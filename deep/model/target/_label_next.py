@@ -95,6 +95,27 @@ def propose_labels(
     return Proposal(chosen, design.error(known[:0]), design.error(chosen))
 
 
+def expected_label_error(y_prob: npt.ArrayLike, misfit: Misfit, labeled: npt.ArrayLike = ()) -> float:
+    """Return the mean distance between given and true P that one is to expect once some items are labeled.
+
+    Parameters
+    ----------
+    y_prob, misfit
+        As in :func:`propose_labels`.
+    labeled : array-like of int, default=()
+        Positions of the items that have a label.
+
+    Examples
+    --------
+    >>> misfit = Misfit(np.array([0.0, 1.0]), np.array([[1.0, 0.0], [0.0, 0.1]]), 10)
+    >>> p = np.linspace(0.05, 0.95, 200)
+    >>> round(expected_label_error(p, misfit), 2), round(expected_label_error(p, misfit, range(0, 200, 10)), 2)
+    (0.15, 0.08)
+    """
+    known = np.asarray(labeled, dtype=np.intp).ravel()
+    return _Design(logit(check_probabilities(y_prob)), misfit, known).error(known[:0])
+
+
 def _drawn(
     z: Floats, free: npt.NDArray[np.intp], n: int, strategy: str, rng: np.random.Generator
 ) -> npt.NDArray[np.intp]:

@@ -1,10 +1,10 @@
-"""Propose items to label for `deep check` and `deep adapt`, and say what to expect once they are labeled.
+"""Propose items to label elsewhere, for `deep check` and `deep adapt`, and say what to expect once they are labeled.
 
 For instance:
 
-  deep label-next model.json --votes mine.parquet --n 20
+  deep label list model.json --votes mine.parquet --n 20
       twenty items at random: no other choice that was tried was reliably better (docs/results.md)
-  deep label-next model.json --votes mine.parquet --n 50 --strategy spread --out to-label.csv
+  deep label list model.json --votes mine.parquet --n 50 --strategy spread --out to-label.csv
       one item from each of fifty strata by P, into a file with an empty column for the labels
 """
 

@@ -1,4 +1,4 @@
-"""`deep annotate`: the worksheet, agreement worked out by hand, where annotators part, and the ambiguous ones apart."""
+"""`deep label agreement`, `guideline`: agreement worked out by hand, who differs where, ambiguous items apart."""
 
 import csv
 import json
@@ -7,7 +7,7 @@ import random
 import pytest
 
 from deep.datasets._annotations import STEPS, read_annotations
-from tests.deep_commands import annotate as main
+from tests.deep_commands import label as main
 
 COLUMNS = ["item_id", "annotator", "label", *STEPS, "ambiguous"]
 

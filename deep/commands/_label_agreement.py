@@ -1,18 +1,15 @@
-"""A worksheet for people who judge claims, and how far those who fill it in agree (arXiv:2508.00889, section 2).
+"""Measure how far the people who labeled agree, and where they do not (arXiv:2508.00889, section 2).
 
 For instance:
 
-  deep annotate guideline > worksheet.md
-      the steps decompose, decouple and detach, to be filled in claim by claim
-  deep annotate agreement annotations.csv
+  deep label agreement labels.annotations.csv
       Cohen's and Fleiss' kappa, Krippendorff's alpha, and the items and steps on which annotators disagree
-  deep annotate agreement annotations.csv --filter-ambiguous ambiguous.csv
+  deep label agreement annotations.csv --filter-ambiguous ambiguous.csv
       the same, and the items that cannot be decided in ambiguous.csv, the others in ambiguous.rest.csv
 """
 
 import argparse
 import csv
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -23,38 +20,23 @@ from deep.console import (
     SCHEMA,
     CommandParser,
     Results,
-    Subcommand,
     add_options,
     check_least,
     print_result,
-    run_subcommand,
 )
 from deep.exceptions import ExitStatus, InputError
 
-run = run_subcommand
 
-
-def add_arguments(parser: CommandParser) -> None:
-    """Add the sub-commands."""
-    parser.add_subcommands(
-        Subcommand("guideline", "print the worksheet", lambda _: None, _guideline),
-        Subcommand("agreement", "measure how far annotators agree, and where they do not", _add_agreement, _agreement),
-    )
-
-
-def _add_agreement(p: CommandParser) -> None:
+def add_arguments(p: CommandParser) -> None:
+    """Add the options."""
     p.add_argument("file", type=Path, metavar="FILE", help="CSV: item_id, annotator, label, and as wanted the steps")
     p.add_argument("--filter-ambiguous", type=Path, metavar="OUT", help="write the ambiguous items to this CSV file")
     p.add_argument("--min-marks", type=int, default=1, metavar="N", help="annotators who must call an item ambiguous")
     add_options(p, "n-boot", "seed", "json", n_boot={"default": 2000})
 
 
-def _guideline(args: argparse.Namespace) -> int:  # noqa: ARG001
-    sys.stdout.write(datasets.WORKSHEET)
-    return ExitStatus.DONE
-
-
-def _agreement(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
+    """Measure, write and report."""
     check_least(args, min_marks=1, n_boot=1, seed=0)
     targets = {} if args.filter_ambiguous is None else _targets(args.file, args.filter_ambiguous)
     found = datasets.read_annotations(args.file)

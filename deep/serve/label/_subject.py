@@ -1,0 +1,187 @@
+"""What is to be labeled: one dataset, the model that proposes its items, their texts, and what judges said of them."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from deep._checks import Labels
+from deep._files import JsonObject
+from deep.datasets import read_texts, read_votes, resolve_dataset
+from deep.evaluate import Target, canary_report, label_proposal, read_targets, votes_for
+from deep.exceptions import InputError
+from deep.model import Model, Scores, expected_label_error, fit, load
+from deep.records import Example
+from deep.report import said_by_judges
+
+Item = tuple[str, str]
+"""A dataset and the id of an item in it."""
+
+
+@dataclass(frozen=True, eq=False)
+class LabelSubject:
+    """One dataset of which items are to be labeled.
+
+    Parameters
+    ----------
+    model : Model
+        Not corrected by labels of this dataset.
+    target : Target
+        All items with their votes, and the labels that were given elsewhere.
+    tables : tuple of str
+        The tables of votes, beside which judgments stand.
+    examples : str or Path, optional
+        In place of what the votes remember.
+    columns : mapping of str to str, optional
+        Field to column of `examples`.
+    passed : frozenset of Item, optional
+        Items that are not proposed, since they have labels beside their votes.
+    """
+
+    model: Model
+    target: Target
+    tables: tuple[str, ...] = ()
+    examples: str | Path | None = None
+    columns: Mapping[str, str] | None = None
+    passed: frozenset[Item] = frozenset()
+
+    @cached_property
+    def rows(self) -> dict[Item, int]:
+        """Return the row of each item."""
+        votes = self.target.votes
+        keys = zip(map(str, votes.datasets), map(str, votes.example_ids), strict=True)
+        return {item: row for row, item in enumerate(keys)}
+
+    @cached_property
+    def scores(self) -> Scores:
+        """Return P(consistent) of every row, by the votes and no label."""
+        return self.model.scores_of(self.target.votes, scores=self.target.scores)
+
+    def propose(
+        self, n: int, *, taken: Collection[Item] = (), strategy: str = "random", random_state: int = 0
+    ) -> list[Item]:
+        """Return `n` items to label, none of which has a label or is `taken`."""
+        target = self.labeled(dict.fromkeys([*taken, *self.passed], 0))
+        found = label_proposal(self.model, target, n, strategy=strategy, random_state=random_state)
+        items = found["items"]
+        assert isinstance(items, list)
+        return [(self.target.name, item["item_id"]) for item in items]
+
+    def labeled(self, labels: Mapping[Item, int]) -> Target:
+        """Return the dataset with these labels, and those that were given elsewhere."""
+        votes = self.target.votes
+        return replace(self.target, votes=replace(votes, labels=self._joined(labels)))
+
+    def expected_errors(self, labels: Mapping[Item, int], queue: Iterable[Item]) -> dict[str, float]:
+        """Return how far P is expected to be off on average: `now` with these labels, `then` with all of a queue."""
+        known = np.flatnonzero(self._joined(labels) >= 0)
+        every = np.union1d(known, [self.rows[item] for item in queue])
+        p, misfit = self.scores.p_consistent, self.model.misfit
+        return {"now": expected_label_error(p, misfit, known), "then": expected_label_error(p, misfit, every)}
+
+    def canary(self, labels: Mapping[Item, int]) -> dict[str, object] | None:
+        """Test whether labels agree with P as the model gives it without them; None without a label."""
+        target = self.labeled(labels)
+        return canary_report(self.model, target) if target.n_labels else None
+
+    def texts(self, items: Sequence[Item]) -> dict[Item, Example]:
+        """Return the texts of items.
+
+        Raises
+        ------
+        InputError
+            One has none.
+        """
+        found = read_texts(self.tables, items, examples=self.examples, columns=self.columns)
+        missing = [item for item in items if item not in found.examples]
+        if missing:
+            why = next(iter(found.notes), "")
+            raise InputError(
+                f"`examples` must hold the texts of all {len(items)} items to label. Got none for {len(missing)}, the "
+                f"first {missing[0][1]!r} of {missing[0][0]!r}. {why}"
+            )
+        return found.examples
+
+    def judged(self, items: Sequence[Item], examples: Mapping[Item, Example]) -> dict[Item, JsonObject]:
+        """Return P, interval and votes of items, with the words of judges, as the script of a page reads them."""
+        votes = self.target.votes
+        p, (low, high) = self.scores.p_consistent, self.scores.interval()
+        said = said_by_judges(self.tables, items, votes.voter_names, examples)
+        return {
+            item: {
+                "p": float(p[row]),
+                "low": float(low[row]),
+                "high": float(high[row]),
+                "voters": list(votes.voter_names),
+                "votes": "".join("-" if vote < 0 else str(vote) for vote in votes.votes[row]),
+                "said": said.get(item, {}),
+            }
+            for item in items
+            for row in [self.rows[item]]
+        }
+
+    def _joined(self, labels: Mapping[Item, int]) -> Labels:
+        joined = np.array(self.target.votes.labels)
+        for item, label in labels.items():
+            if joined[self.rows[item]] < 0:
+                joined[self.rows[item]] = label
+        return joined
+
+
+def read_label_subject(
+    tables: Sequence[str],
+    *,
+    model: str | Path | None = None,
+    labels: Sequence[str] = (),
+    scores: Sequence[str] = (),
+    dataset: str | None = None,
+    examples: str | Path | None = None,
+    columns: Mapping[str, str] | None = None,
+) -> LabelSubject:
+    """Read what is to be labeled.
+
+    Parameters
+    ----------
+    tables : sequence of str
+        Tables of votes. Items that have labels beside the votes are passed over, and the labels not used.
+    model : path, optional
+        A model file; default: one that is learned from the votes alone.
+    labels : sequence of str, optional
+        Tables of labels that were given elsewhere; these items are passed over.
+    scores : sequence of str, optional
+        Tables of soft scores, where the model was fitted on some.
+    dataset : str, optional
+        Which one; needed where the votes are of several, and there are no labels.
+    examples : path, optional
+        A benchmark or a file with the texts, in place of what the votes remember.
+    columns : mapping of str to str, optional
+        Field to column of `examples`.
+
+    Raises
+    ------
+    InputError
+        A file cannot be used, or it is not clear which dataset is meant.
+    """
+    fitted = _learned(tables, dataset) if model is None else load(model)
+    targets = read_targets(fitted, tables, labels, scores)
+    names = [target.name for target in targets]
+    if dataset is not None:
+        name = resolve_dataset(dataset, names, param="dataset")
+    elif len(names) > 1:
+        raise InputError(f"`dataset` must be given where votes are of several. Got none of {', '.join(names)}.")
+    else:
+        (name,) = names
+    every = votes_for(fitted, tables)
+    beside = every.rows((every.datasets == name) & (every.labels >= 0))
+    passed = frozenset((name, str(item)) for item in beside.example_ids)
+    return LabelSubject(fitted, targets[names.index(name)], tuple(tables), examples, columns, passed)
+
+
+def _learned(tables: Sequence[str], dataset: str | None) -> Model:
+    """Return a model of the votes alone."""
+    votes = read_votes(tables)
+    if dataset is not None:
+        votes = votes.rows(votes.datasets == resolve_dataset(dataset, votes.dataset_names, param="dataset"))
+    return fit(replace(votes, labels=np.full(len(votes.labels), -1)))

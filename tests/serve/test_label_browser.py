@@ -1,0 +1,287 @@
+"""The page of labels in a real browser: by keyboard alone, after a reload and kill -9, by two people, hostile texts."""
+
+import shutil
+import signal
+
+import pandas as pd
+import pytest
+
+from deep.datasets import read_label_log
+from tests.deep_commands import votes
+from tests.serve.label_case import CLAIMS, IMAGE, SCRIPT, label_server
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install '.[browser]'")
+axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the path: apt-get install chromium"),
+]
+PHONE = {"width": 360, "height": 740}
+KEPT = "kept."
+PATIENCE = 30_000
+"""Milliseconds after which a page is taken to be stuck."""
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """Return a browser."""
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """Return votes on the invented claims."""
+    path = tmp_path_factory.mktemp("votes") / "votes.parquet"
+    assert votes([str(CLAIMS), "--lexical", "all", "--out", str(path)]) == 0
+    return path
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory):
+    """Return votes on claims whose names and texts try to be markup."""
+    folder = tmp_path_factory.mktemp("hostile")
+    frame = pd.DataFrame({"dataset": SCRIPT, "example_id": [f"{i} {IMAGE}" for i in range(30)]})
+    frame["source"] = [f"{SCRIPT} \u05d0\u05d1 {'x' * 400} {i}. {IMAGE} \u202ekcab." for i in range(30)]
+    frame["claim"] = [f"{IMAGE} </script>{SCRIPT} {i}" for i in range(30)]
+    frame.to_csv(folder / "claims.csv", index=False)
+    rows = {SCRIPT: [1, 0] * 15, IMAGE: [1, 1, 0] * 10, "y" * 300: [0, 1] * 15}
+    named = frame.rename(columns={"example_id": "item_id"})[["dataset", "item_id"]].assign(**rows)
+    named.to_csv(folder / "votes.csv", index=False)
+    return folder
+
+
+class Tab:
+    """A tab of a person, and what it complained of or asked for beyond its server."""
+
+    def __init__(self, browser, address, **options):
+        self.context = browser.new_context(**options)
+        self.page = self.context.new_page()
+        self.complaints, self.sent = [], []
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("dialog", lambda dialog: (self.complaints.append(dialog.message), dialog.dismiss()))
+        self.page.on("request", lambda r: r.url.startswith(address) or self.complaints.append(r.url))
+        self.page.on("response", lambda r: self.sent.append(r.text()) if r.request.method == "POST" else None)
+        self.page.goto(address)
+
+    def text(self, selector):
+        """Return the text of an element."""
+        return self.page.locator(selector).inner_text()
+
+    def says(self, selector, text=""):
+        """Wait until an element is there and says something."""
+        sync_api.expect(self.page.locator(selector)).to_contain_text(text, timeout=PATIENCE)
+
+    def sign_in(self, name):
+        """Write a name and begin, by keyboard."""
+        self.says("#name:focus")
+        self.page.keyboard.type(name)
+        self.page.keyboard.press("Enter")
+        self.page.locator("#work, #done").locator("visible=true").first.wait_for()
+
+    def press(self, key, said=KEPT):
+        """Press a key, and wait until the page says so."""
+        self.page.evaluate("document.getElementById('status').textContent = ''")
+        self.page.keyboard.press(key)
+        self.says("#status", said)
+
+    def grave(self):
+        """Return the violations that axe calls serious or critical."""
+        found = axe.Axe().run(self.page).response["violations"]
+        return [(each["id"], each["nodes"][0]["html"]) for each in found if each["impact"] in ("serious", "critical")]
+
+
+@pytest.fixture
+def open_tab(chromium):
+    """Return a function that opens a tab of its own; no tab complains or asks for anything elsewhere."""
+    opened = []
+
+    def opener(address, **options):
+        opened.append(Tab(chromium, address, **options))
+        return opened[-1]
+
+    yield opener
+    for tab in opened:
+        tab.context.close()
+        assert tab.complaints == []
+
+
+def given(folder):
+    """Return the labels on disk by person and item."""
+    book, torn = read_label_log(folder / "labels.jsonl")
+    assert torn == ""
+    return {(who, item[1]): answer for who, own in book.answers.items() for item, answer in own.items()}
+
+
+def test_by_keyboard_alone(open_tab, table, tmp_path):
+    """From the name to the end: each key does its work, a note goes with its label, undo brings both back."""
+    with label_server(tmp_path, table, "--n", 6, "--port", 0) as server:
+        tab = open_tab(server.address)
+        tab.sign_in("Ann")
+        page, claims = tab.page, [tab.text("#claim")]
+        tab.press("1")
+        claims.append(tab.text("#claim"))
+        page.keyboard.press("m")
+        page.keyboard.type("1 a note, not 0 keys")
+        page.keyboard.press("Escape")
+        tab.press("n")
+        claims.append(tab.text("#claim"))
+        tab.press("u", "Taken back")
+        assert tab.text("#claim") == claims[1]
+        assert page.locator("#note").input_value() == "1 a note, not 0 keys"
+        tab.press("0")
+        assert tab.text("#claim") == claims[2]
+        assert page.locator("#note").input_value() == ""
+        for key in "asy0":
+            tab.press(key)
+        assert tab.text("#outcome") == "You labeled 5 and skipped 1."
+        tab.press("g", "skipped items come again")
+        tab.press("y")
+        assert tab.text("#progress").startswith("6 of 6 items done. You: 6 labeled, 0 skipped, 0 left")
+        page.keyboard.press("?")
+        assert page.evaluate("document.activeElement.closest('dialog').id") == "help"
+        page.keyboard.press("1")  # a dialog is open
+        page.keyboard.press("Escape")
+        assert page.locator("dialog[open]").count() == 0
+        found = given(tmp_path)
+        assert sorted(answer.label for answer in found.values()) == [-1, 0, 0, 1, 1, 1]
+        assert [answer.note for answer in found.values() if answer.note] == ["1 a note, not 0 keys"]
+        status, said = server.stop(signal.SIGTERM)
+    assert status == 0
+    assert "6 of 6 items are done; labels by Ann 6" in said
+    assert "labels of 5 items: labels.csv\nannotations: labels.annotations.csv\nlog: labels.jsonl\n" in said
+
+
+def test_blind_until_asked(open_tab, table, tmp_path):
+    """No answer of the server holds a vote, a P or another person's label; after a label, on request, all of it."""
+    with label_server(tmp_path, table, "--n", 3, "--double", 3, "--port", 0) as server:
+        ann, bob = open_tab(server.address), open_tab(server.address)
+        ann.sign_in("Ann")
+        ann.page.locator("#note").fill("Ann thinks so")
+        ann.page.locator("#claim-title").focus()
+        ann.press("0")
+        bob.sign_in("Bob")
+        assert bob.page.locator("[data-key=r]").is_disabled()
+        bob.page.keyboard.press("r")
+        bob.press("1")
+        assert not [text for text in bob.sent if "lexical" in text or "thinks" in text or '"p"' in text]
+        bob.page.keyboard.press("r")
+        bob.page.locator("dialog#reveal[open]").wait_for()
+        people = bob.page.locator("#revealed > ul > li").all_inner_texts()
+        assert people == ["Ann: not consistent\nAnn thinks so", "Bob: consistent"]
+        assert bob.page.locator("#revealed tbody tr").count() == 12
+        assert bob.page.locator("#revealed .gauge svg").get_attribute("aria-label").startswith("P(consistent) ")
+        bob.page.keyboard.press("Escape")
+        bob.press("u", "Taken back")
+        assert bob.page.locator("#seen").is_visible()
+        bob.press("0")
+        bob.page.keyboard.press("e")
+        bob.page.locator("dialog#enough[open]").wait_for()
+        assert "Krippendorff's alpha" in bob.text("#verdict")
+        assert "canary, p = " in bob.text("#verdict")
+        bob.page.keyboard.press("Escape")
+    assert [(who, answer.label, answer.after_reveal) for (who, _), answer in given(tmp_path).items()] == [
+        ("Ann", 0, False),
+        ("Bob", 0, True),
+    ]
+
+
+def test_reload_and_kill_lose_nothing(open_tab, table, tmp_path):
+    """Two people, reloads, a server that is killed again and again in mid-work: what was said to be kept is there."""
+    kept = {}
+    with label_server(tmp_path, table, "--n", 40, "--port", 0) as first:
+        server = first
+        tabs = {who: open_tab(server.address) for who in ("Ann", "Bob")}
+        for who, tab in tabs.items():
+            tab.sign_in(who)
+        for turn in range(40):
+            who = ("Ann", "Bob")[turn % 2]
+            tab = tabs[who]
+            if turn % 10 == 5:
+                server.kill()
+                tab.page.keyboard.press("1")
+                tab.says("#alert", "does not answer")
+                tab.complaints[:] = [line for line in tab.complaints if "ERR_CONNECTION" not in line]
+                assert len(given(tmp_path)) == turn
+                server = type(first)(tmp_path, table, "--n", 40, "--port", first.port)
+            if turn % 7 == 3:
+                tab.page.reload()
+                tab.page.locator("#work").wait_for()
+                assert tab.text("#person") == who
+            claim = tab.text("#claim")
+            tab.press("1" if turn % 3 else "0")
+            kept[who, claim] = int(turn % 3 > 0)
+        status, said = server.stop(signal.SIGINT)
+    assert status == 0
+    assert "40 of 40 items are done; labels by Ann 20, Bob 20" in said
+    claims = pd.read_csv(CLAIMS).set_index("example_id")["claim"]
+    assert {(who, claims[item]): answer.label for (who, item), answer in given(tmp_path).items()} == kept
+
+
+def test_hostile_names_and_texts_do_nothing(open_tab, hostile, tmp_path):
+    """They are shown as they are, in every part of the page."""
+    words = [hostile / "votes.csv", "--examples", hostile / "claims.csv", "--n", 2, "--double", 2, "--port", 0]
+    with label_server(tmp_path, *words) as server:
+        tab = open_tab(server.address, viewport=PHONE)
+        tab.sign_in(IMAGE)
+        assert tab.page.title() == "Label claims"
+        assert tab.text("#person") == IMAGE
+        assert tab.text("#claim").startswith(IMAGE)
+        tab.page.locator("#note").fill(SCRIPT)
+        tab.page.locator("#claim-title").focus()
+        tab.press("1")
+        tab.page.keyboard.press("r")
+        tab.page.locator("dialog#reveal[open]").wait_for()
+        assert sorted(tab.page.locator("#revealed tbody th").all_inner_texts()) == sorted([SCRIPT, IMAGE, "y" * 300])
+        assert tab.page.locator("#revealed > ul").inner_text() == f"{IMAGE}: consistent\n{SCRIPT}"
+        tab.page.keyboard.press("Escape")
+        assert tab.page.locator("img, main script, dialog script").count() == 0
+        assert tab.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth + 1")
+        tab.page.reload()
+        tab.page.locator("#work").wait_for()
+        assert tab.page.title() == "Label claims"
+
+
+@pytest.mark.parametrize("size", [PHONE, {"width": 1280, "height": 800}], ids=["phone", "desktop"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_accessible(open_tab, table, tmp_path, scheme, size):
+    """No violation that axe calls serious or critical: the names, an item, each dialog, and the end."""
+    with label_server(tmp_path, table, "--n", 2, "--double", 2, "--port", 0) as server:
+        tab = open_tab(server.address, color_scheme=scheme, viewport=size, reduced_motion="reduce")
+        page = tab.page
+        tab.says("#name:focus")
+        assert tab.grave() == []
+        tab.sign_in("Ann")
+        page.keyboard.press("j")
+        assert tab.page.locator(".sentence.current").count() == 1
+        assert tab.grave() == []
+        tab.press("1")
+        for key, name in (("?", "help"), ("r", "reveal"), ("e", "enough")):
+            page.keyboard.press(key)
+            page.locator(f"dialog#{name}[open]").wait_for()
+            assert tab.grave() == []
+            page.keyboard.press("Escape")
+        tab.press("s")
+        page.locator("#done").wait_for()
+        assert tab.grave() == []
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth + 1")
+
+
+def test_single_keys_can_be_turned_off(open_tab, table, tmp_path):
+    """For people who speak to their machine; the buttons still work."""
+    with label_server(tmp_path, table, "--n", 2, "--person", "Ann", "--port", 0) as server:
+        tab = open_tab(server.address)
+        tab.page.locator("#work").wait_for()
+        tab.page.keyboard.press("?")
+        tab.page.locator("#keys").press("Space")
+        tab.page.keyboard.press("Escape")
+        claim = tab.text("#claim")
+        tab.page.keyboard.press("1")
+        assert tab.text("#claim") == claim
+        tab.page.locator("[data-key='1']").click()
+        tab.says("#status", KEPT)
+        assert tab.text("#claim") != claim

@@ -1,0 +1,376 @@
+"""The desk of labels and its application: who gets which item, what is sent, what is kept, and what is refused."""
+
+import errno
+import json
+from dataclasses import replace
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from deep.datasets import read_annotations, read_label_log, read_labels
+from deep.exceptions import InputError
+from deep.model import fit
+from deep.serve import export_labels, label_app, open_label_desk, read_label_subject, serving
+from tests.deep_commands import adapt, check, label, votes
+from tests.deep_commands import fit as fit_command
+from tests.serve.label_case import CLAIMS, DATASET
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """Return a table of votes, which remembers its examples."""
+    path = tmp_path_factory.mktemp("votes") / "votes.parquet"
+    assert votes([str(CLAIMS), "--lexical", "all", "--out", str(path)]) == 0
+    return path
+
+
+@pytest.fixture(scope="module")
+def subject(table):
+    """Return what is to be labeled, by the votes alone."""
+    return read_label_subject([str(table)])
+
+
+def item_of(state):
+    """Return the id of the item that a state shows."""
+    return state["item"]["item_id"]
+
+
+def label_all(desk, person, choose):
+    """Label until nothing is left; return the items, in order."""
+    seen, state = [], desk.state(person)
+    while state["item"]:
+        seen.append(item_of(state))
+        state = desk.answer(person, seen[-1], choose(seen[-1]))
+    return seen
+
+
+def test_every_item_once_and_some_twice(subject, tmp_path):
+    """Two people share the work; those for two are given to both, and to a third only by mistake."""
+    with open_label_desk(subject, tmp_path / "labels.csv", n=12, double=4) as desk:
+        states = {who: desk.state(who) for who in ("Ann", "Bob")}
+        assert item_of(states["Ann"]) == item_of(states["Bob"])  # the first of those for two
+        given = {"Ann": [], "Bob": []}
+        while any(state["item"] for state in states.values()):
+            for who, state in states.items():
+                if state["item"]:
+                    given[who].append(item_of(state))
+                    states[who] = desk.answer(who, item_of(state), len(given[who]) % 2)
+        queue = [item for _, item in desk.log.book.queue]
+        assert set(given["Ann"]) | set(given["Bob"]) == set(queue)
+        both = set(given["Ann"]) & set(given["Bob"])
+        assert both >= set(queue[:4])
+        assert len(both) <= 5  # the last item, which one of them held as nothing else was left for the other
+        assert desk.state("Zoe")["item"] is None
+        found = desk.enough()
+        assert found["agreement"]["items"] == len(both)
+        names = [row["name"] for row in found["agreement"]["measures"]]
+        assert names == ["Cohen's kappa, Ann and Bob", "Fleiss' kappa", "Krippendorff's alpha"]
+        assert desk.state("Ann")["progress"]["complete"] == 12
+
+
+def test_two_people_hold_different_items(subject, tmp_path):
+    """And one alone is given what somebody else holds and does not label."""
+    with open_label_desk(subject, tmp_path / "labels.csv", n=2) as desk:
+        assert item_of(desk.state("Ann")) == item_of(desk.state("Ann"))
+        first, second = item_of(desk.state("Ann")), item_of(desk.state("Bob"))
+        assert first != second
+    with open_label_desk(subject, tmp_path / "labels.csv", n=2) as desk:  # after a restart too
+        assert item_of(desk.state("Bob")) == second
+        assert item_of(desk.answer("Bob", second, 1)) == first
+
+
+def test_nothing_but_texts_is_sent_before_a_label(subject, tmp_path):
+    """No vote, no P, no label of anybody else; after a label, on request, and that is kept."""
+    with open_label_desk(subject, tmp_path / "labels.csv", n=3, double=3) as desk:
+        shown = desk.state("Bob")
+        first = item_of(shown)
+        desk.answer("Ann", first, 0, "Ann's note")
+        assert desk.state("Bob")["item"] == shown["item"]
+        assert desk.state("Bob")["last"] is None
+        assert set(shown) == {"person", "item", "last", "progress", "expected", "problem"}
+        assert set(shown["item"]) == {"item_id", "claim", "source", "sentences", "revealed"}
+        with pytest.raises(InputError, match="`item_id` must be an item that you have labeled"):
+            desk.reveal("Bob", first)
+        desk.answer("Bob", first, 1)
+        found = desk.reveal("Bob", first)
+        assert [(each["person"], each["label"], each["note"]) for each in found["people"]] == [
+            ("Ann", 0, "Ann's note"),
+            ("Bob", 1, ""),
+        ]
+        assert len(found["item"]["votes"]) == len(found["item"]["voters"]) == subject.target.votes.shape[1]
+        row = subject.target.votes.example_ids.tolist().index(first)
+        assert found["item"]["p"] == subject.scores.p_consistent[row]
+        desk.reveal("Bob", first)
+        state = desk.undo("Bob")
+        assert (item_of(state), state["item"]["revealed"]) == (first, True)
+        desk.answer("Bob", first, 0)
+        summary = desk.summary()
+        assert summary["after_reveal"] == 1
+    deeds = [json.loads(line)["do"] for line in (tmp_path / "labels.jsonl").read_text().splitlines()]
+    assert deeds.count("reveal") == 1
+    rows = pd.read_csv(tmp_path / "labels.annotations.csv")
+    assert rows[["annotator", "after_reveal"]].to_numpy().tolist() == [["Ann", 0], ["Bob", 1]]
+
+
+def test_skipped_and_undone(subject, tmp_path):
+    """A skipped item goes to others, and comes again on request; undo goes back one by one."""
+    with open_label_desk(subject, tmp_path / "labels.csv", n=2) as desk:
+        first = item_of(desk.state("Ann"))
+        second = item_of(desk.answer("Ann", first, None))
+        state = desk.answer("Ann", second, -1)
+        assert state["item"] is None
+        assert state["progress"] == {"items": 2, "complete": 1, "labeled": 1, "skipped": 1, "left": 0, "waiting": 0}
+        assert item_of(desk.state("Bob")) == first
+        assert item_of(desk.again("Ann")) == first
+        assert item_of(desk.undo("Ann")) == second
+        assert desk.undo("Ann")["last"] is None
+        assert desk.log.book.majority() == {}
+
+
+def test_it_goes_on_where_it_ended(subject, tmp_path):
+    """With the same items, whatever the seed; more are added, and a later desk may double some."""
+    out = tmp_path / "labels.csv"
+    with open_label_desk(subject, out, n=4) as desk:
+        queue = list(desk.log.book.queue)
+        done = item_of(desk.state("Ann"))
+        desk.answer("Ann", done, 1)
+    with open_label_desk(subject, out, n=4, random_state=7) as desk:
+        assert list(desk.log.book.queue) == queue
+        assert item_of(desk.state("Ann")) != done
+    with open_label_desk(subject, out, n=6, double=1) as desk:
+        assert list(desk.log.book.queue)[:4] == queue
+        assert list(desk.log.book.queue.values()) == [2, 1, 1, 1, 1, 1]
+        assert desk.state("Bob")["progress"]["items"] == 6
+    with open_label_desk(subject, out, n=2) as desk:
+        assert len(desk.log.book.queue) == 6
+
+
+def test_labels_are_read_by_the_other_commands(table, subject, tmp_path, capsys):
+    """`deep fit --labels`, `deep adapt`, `deep check` and `deep label agreement` take them as they are."""
+    out, rng = tmp_path / "labels.csv", np.random.default_rng(0)
+    with open_label_desk(subject, out, n=60, double=20) as desk:
+        for who in ("Ann", "Bob"):
+            label_all(desk, who, lambda _: int(rng.random() < 0.6))
+        ties = desk.summary()["ties"]
+    assert ties > 0
+    assert len(read_labels(out).labels) == 60 - ties
+    assert len(read_annotations(tmp_path / "labels.annotations.csv").annotators) == 2
+    model = str(tmp_path / "model.json")
+    fit(replace(subject.target.votes, labels=np.full(200, -1))).save(model)
+    mine = ["--votes", str(table), "--labels", str(out)]
+    assert fit_command([str(table), "--labels", str(out), "--out", str(tmp_path / "fitted.json")]) == 0
+    assert adapt([model, *mine, "--out", str(tmp_path / "adapted.json")]) == 0
+    assert check([model, *mine]) in (0, 1)
+    assert label(["agreement", str(tmp_path / "labels.annotations.csv"), "--n-boot", "50"]) == 0
+    assert "Cohen's kappa, Ann and Bob: " in capsys.readouterr().out
+
+
+def test_enough_is_told_by_error_and_canary(subject, tmp_path):
+    """The expected error falls as labels come; labels against the model are found, labels by it are not."""
+    p = dict(zip(subject.target.votes.example_ids, subject.scores.p_consistent, strict=True))
+    for name, wrong in (("right", False), ("wrong", True)):
+        with open_label_desk(subject, tmp_path / f"{name}.csv", n=40) as desk:
+            before = desk.enough()
+            assert before["canary"] is None
+            label_all(desk, "Ann", lambda item, wrong=wrong: int((p[item] > 0.5) != wrong))
+            after = desk.enough()
+        assert after["expected"]["now"] == pytest.approx(after["expected"]["then"])
+        assert after["expected"]["now"] == pytest.approx(before["expected"]["then"])
+        assert after["expected"]["now"] < before["expected"]["now"]
+        assert after["canary"]["flagged"] == wrong
+        assert after["canary"]["n_labels"] == 40
+
+
+def test_labels_of_elsewhere_are_passed_over(table, subject, tmp_path):
+    """They count for the canary; the items are not proposed."""
+    rows = pd.DataFrame({"dataset": DATASET, "item_id": subject.target.votes.example_ids[:150], "label": 1})
+    rows.to_csv(tmp_path / "before.csv", index=False)
+    more = read_label_subject([str(table)], labels=[str(tmp_path / "before.csv")])
+    with open_label_desk(more, tmp_path / "labels.csv", n=50) as desk:
+        assert not {item for _, item in desk.log.book.queue} & set(rows["item_id"])
+        assert desk.enough()["canary"]["n_labels"] == 150
+    with (
+        pytest.raises(InputError, match="`n` must be a whole number from 1 to 50"),
+        open_label_desk(more, tmp_path / "other.csv", n=51),
+    ):
+        pass
+
+
+def test_labels_beside_the_votes_are_passed_over(table, tmp_path):
+    """And used for nothing."""
+    frame = pd.read_parquet(table)
+    frame["label"] = [1] * 190 + [None] * 10
+    frame.to_csv(tmp_path / "votes.csv", index=False)
+    found = read_label_subject([str(tmp_path / "votes.csv")], examples=CLAIMS)
+    assert found.target.n_labels == 0
+    assert {item for _, item in found.propose(10)} == set(frame["item_id"][190:])
+
+
+def test_one_dataset_is_chosen(table, tmp_path):
+    """By name, where votes are of several."""
+    frame = pd.read_parquet(table)
+    pd.concat([frame, frame.assign(dataset="other")]).to_csv(tmp_path / "two.csv", index=False)
+    with pytest.raises(
+        InputError, match=f"`dataset` must be given where votes are of several. Got none of other, {DATASET}"
+    ):
+        read_label_subject([str(tmp_path / "two.csv")])
+    found = read_label_subject([str(tmp_path / "two.csv")], dataset="other")
+    assert found.target.name == "other"
+    with pytest.raises(InputError, match="`examples` must hold the texts of all 3 items to label"):
+        found.texts(found.propose(3))
+
+
+@pytest.mark.parametrize("double", [-1, 4])
+def test_double_is_of_the_items(subject, tmp_path, double):
+    """Not more."""
+    with (
+        pytest.raises(InputError, match=f"`double` must be from 0 to 3, the items to label. Got {double}"),
+        open_label_desk(subject, tmp_path / "labels.csv", n=3, double=double),
+    ):
+        pass
+
+
+def test_no_table_of_others_is_lost(subject, tmp_path):
+    """Labels without a log are somebody else's; a log of other votes is no place for these."""
+    out = tmp_path / "labels.csv"
+    out.write_text("dataset,item_id,label\nnews,a,1\n")
+    with (
+        pytest.raises(InputError, match="`out` must be a new file, or one that `deep label` wrote"),
+        open_label_desk(subject, out),
+    ):
+        pass
+    assert out.read_text().endswith("news,a,1\n")
+    other = replace(subject, target=replace(subject.target, votes=subject.target.votes.rows(np.arange(100))))
+    with open_label_desk(subject, tmp_path / "all.csv", n=200):
+        pass
+    with (
+        pytest.raises(InputError, match="`out` must be new, or of the same votes"),
+        open_label_desk(other, tmp_path / "all.csv"),
+    ):
+        pass
+
+
+def test_a_full_disk_keeps_the_item(subject, tmp_path, monkeypatch):
+    """Nothing has changed, and the next try succeeds; tables that cannot be written are told, the log goes on."""
+    with open_label_desk(subject, tmp_path / "labels.csv", n=3) as desk:
+        first = item_of(desk.state("Ann"))
+        with monkeypatch.context() as patched:
+            patched.setattr("deep.datasets._label_log.os.fsync", _no_space)
+            with pytest.raises(OSError, match="No space"):
+                desk.answer("Ann", first, 1)
+        assert item_of(desk.state("Ann")) == first
+        with monkeypatch.context() as patched:
+            patched.setattr("deep.serve.label._desk.write_labels", _refused)
+            assert "No room" in desk.answer("Ann", first, 1)["problem"]
+        assert desk.answer("Ann", item_of(desk.state("Ann")), 1)["problem"] == ""
+    assert len(read_labels(tmp_path / "labels.csv").labels) == 2
+
+
+def _no_space(_):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def _refused(*_):
+    raise InputError("`out` must be where files can be written. Got No room.")
+
+
+def test_export(subject, tmp_path):
+    """The tables of a log are written again, there or elsewhere; a torn line is told."""
+    with open_label_desk(subject, tmp_path / "labels.csv", n=3) as desk:
+        label_all(desk, "Ann", lambda _: 1)
+    before = (tmp_path / "labels.csv").read_text()
+    (tmp_path / "labels.csv").unlink()
+    log = tmp_path / "labels.jsonl"
+    log.write_bytes(log.read_bytes() + b'{"schema')
+    found = export_labels(log)
+    assert (found["labels"], found["people"]) == (3, {"Ann": 3})
+    assert "not whole" in found["problem"]
+    assert (tmp_path / "labels.csv").read_text() == before
+    export_labels(log, tmp_path / "more.csv")
+    assert (tmp_path / "more.annotations.csv").read_text() == (tmp_path / "labels.annotations.csv").read_text()
+    with pytest.raises(InputError, match=r"`out` must end in \.csv"):
+        export_labels(log, tmp_path / "more.txt")
+
+
+def post(address, path, fields, **headers):
+    """Return the status and the JSON that a request is answered with."""
+    data = fields if isinstance(fields, bytes) else json.dumps(fields).encode()
+    request = Request(f"{address}{path}", data, {"Content-Type": "application/json", **headers})
+    try:
+        with urlopen(request, timeout=30) as answer:
+            return answer.status, json.load(answer)
+    except HTTPError as error:
+        with error:
+            return error.code, json.load(error)
+
+
+def test_the_application(subject, tmp_path, monkeypatch):
+    """Serves the page and its calls; whatever cannot be meant is refused, and nothing is kept of it."""
+    with (
+        open_label_desk(subject, tmp_path / "labels.csv", n=3) as desk,
+        serving(label_app(desk, person="Ann")) as address,
+    ):
+        for path, word in (("/", "<h1>"), ("/label.css", "#pair"), ("/parts.js", "gauge("), ("/label.js", "reveal(")):
+            with urlopen(f"{address}{path}", timeout=30) as answer:
+                assert word in answer.read().decode()
+                assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        assert post(address, "/start", {}) == (200, {"dataset": DATASET, "people": [], "person": "Ann"})
+        status, state = post(address, "/state", {"person": " Ann "})
+        assert (status, state["person"]) == (200, "Ann")
+        item = item_of(state)
+        bad = [
+            ({"person": ""}, "`person` must be printable text"),
+            ({"person": "A\u202eB"}, "`person` must be printable text"),
+            ({"person": "A" * 101}, "`person` must have at most 100 characters"),
+            ({"person": 3}, "`person` must be text"),
+            ({"item_id": "none"}, "`item_id` must be one of the items to label"),
+            ({"label": 1}, "`label` must be text"),
+            ({"label": "maybe"}, "`label` must be one of 0, 1, skip, undecided"),
+            ({"note": "x" * 2001}, "`note` must have at most 2,000 characters"),
+            ([], "`body` must be a JSON object"),
+        ]
+        right = {"person": "Ann", "item_id": item, "label": "1", "note": ""}
+        for fields, said in bad:
+            status, found = post(address, "/answer", right | fields if isinstance(fields, dict) else fields)
+            assert status == 422
+            assert said in found["error"]["message"]
+        assert (
+            post(
+                address,
+                "/answer",
+                b"{",
+            )[0]
+            == 400
+        )
+        assert post(address, "/answer", right, Origin="http://evil.example")[0] == 403
+        assert post(address, "/answer", right, Host="evil.example")[0] == 421
+        assert post(address, "/answer", right, **{"Content-Type": "text/plain"})[0] == 415
+        assert read_label_log(tmp_path / "labels.jsonl")[0].answers == {"Ann": {}}
+        with monkeypatch.context() as patched:
+            patched.setattr("deep.datasets._label_log.os.fsync", _no_space)
+            status, found = post(address, "/answer", right)
+        assert (status, found["error"]["code"]) == (507, "not_kept")
+        assert post(address, "/answer", right)[0] == 200
+        assert post(address, "/answer", right)[0] == 422
+        assert post(address, "/reveal", {"person": "Ann", "item_id": item})[1]["item"]["id"] == item
+        assert post(address, "/enough", {})[1]["canary"]["n_labels"] == 1
+        assert item_of(post(address, "/undo", {"person": "Ann"})[1]) == item
+        assert post(address, "/answer", right | {"label": "skip"})[0] == 200
+        assert item_of(post(address, "/again", {"person": "Ann"})[1])
+
+
+def test_positions_are_those_of_scripts(table, tmp_path):
+    """Sentences stand where JavaScript counts them, also after characters of two units."""
+    frame = pd.read_csv(CLAIMS)
+    frame["source"] = "\U0001f600 One \U0001f600 smile. Two smiles."
+    frame.to_csv(tmp_path / "claims.csv", index=False)
+    subject = read_label_subject([str(table)], examples=Path(tmp_path, "claims.csv"))
+    with open_label_desk(subject, tmp_path / "labels.csv", n=1) as desk:
+        shown = desk.state("Ann")["item"]
+    units = shown["source"].encode("utf-16-le")
+    found = [units[2 * start : 2 * end].decode("utf-16-le") for start, end in shown["sentences"]]
+    assert found == ["\U0001f600 One \U0001f600 smile.", "Two smiles."]
