@@ -123,7 +123,17 @@ def test_skipped_and_undone(subject, tmp_path):
         second = item_of(desk.answer("Ann", first, None))
         state = desk.answer("Ann", second, -1)
         assert state["item"] is None
-        assert state["progress"] == {"items": 2, "complete": 1, "labeled": 1, "skipped": 1, "left": 0, "waiting": 0}
+        counts = {
+            "items": 2,
+            "complete": 1,
+            "wanted": 2,
+            "given": 1,
+            "labeled": 1,
+            "skipped": 1,
+            "left": 0,
+            "waiting": 0,
+        }
+        assert state["progress"] == counts
         assert item_of(desk.state("Bob")) == first
         assert item_of(desk.again("Ann")) == first
         assert item_of(desk.undo("Ann")) == second

@@ -228,6 +228,8 @@ class LabelDesk:
         return {
             "items": len(book.queue),
             "complete": len(book.queue) - len(open_),
+            "wanted": sum(book.queue.values()),
+            "given": sum(wanted - max(0, book.missing(item)) for item, wanted in book.queue.items()),
             "labeled": len(labeled),
             "skipped": len(own) - len(labeled),
             "left": sum(item not in own for item in open_),

@@ -108,8 +108,8 @@ function show(found, { note = null, said = "" } = {}) {
   if (state.item) showItem(state.item, note);
   at("outcome").textContent = `You labeled ${p.labeled} and skipped ${p.skipped}.`;
   at("again").hidden = p.skipped === 0;
-  at("bar").max = p.items;
-  at("bar").value = p.complete;
+  at("bar").max = p.wanted;
+  at("bar").value = p.given;
   at("progress").textContent = progressText(p);
   at("expected").textContent = expectedText(state.expected);
   at("alert").textContent = state.problem;
@@ -137,7 +137,7 @@ function undo() {
 
 function open(dialog) {
   dialog.showModal();
-  dialog.scrollTop = 0;
+  dialog.querySelector("h2").focus();
 }
 
 function reveal() {
@@ -167,8 +167,17 @@ function agreementTable({ items, measures }) {
   return make("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "agreement" }, table);
 }
 
+function verdict(found) {
+  if (found === null) return "Not yet: there is no label.";
+  const needed = found.labels_needed["0.8"];
+  if (found.enough) return "Enough: so many labels correct P (`deep adapt`), which is worth more than a test.";
+  const there = `there ${found.n_labels === 1 ? "is" : "are"} ${found.n_labels}`;
+  if (needed === null) return `Not yet: more labels than there are items would be needed to test the model; ${there}.`;
+  return found.n_labels >= needed ? `Enough to test the model with; ${there}.` : `Not yet: a test of the model needs ${needed} labels; ${there}.`;
+}
+
 function canaryText(found) {
-  if (found === null) return ["There is no label yet to test the model with."];
+  if (found === null) return [];
   const verdict = found.flagged ? "disagree with the model" : "do not disagree with the model";
   return [
     `${several(found.n_labels, "label")} ${verdict} (canary, p = ${found.p_value.toPrecision(2)}).`,
@@ -181,7 +190,7 @@ function enough() {
   alone(async () => {
     const found = await call("/enough");
     const ties = found.ties ? [`On ${several(found.ties, "item")} people are tied; a tie is no label.`] : [];
-    const texts = [expectedText(found.expected), ...canaryText(found.canary), ...ties];
+    const texts = [verdict(found.canary), expectedText(found.expected), ...canaryText(found.canary), ...ties];
     at("verdict").replaceChildren(...texts.map((text) => make("p", {}, text)), agreementTable(found.agreement));
     open(at("enough"));
   });
