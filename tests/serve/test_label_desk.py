@@ -195,6 +195,19 @@ def test_enough_is_told_by_error_and_canary(subject, tmp_path):
         assert after["canary"]["n_labels"] == 40
 
 
+def test_a_model_gives_p(table, subject, tmp_path):
+    """In place of the votes alone; one that labels have corrected proposes nothing."""
+    unlabeled = replace(subject.target.votes, labels=np.full(200, -1))
+    fit(unlabeled).save(tmp_path / "model.json")
+    found = read_label_subject([str(table)], model=tmp_path / "model.json")
+    np.testing.assert_allclose(found.scores.p_consistent, subject.scores.p_consistent)
+    labels = np.arange(200) % 2
+    fit(unlabeled).adapted(unlabeled, labels, target=DATASET).save(tmp_path / "adapted.json")
+    adapted = read_label_subject([str(table)], model=tmp_path / "adapted.json")
+    with pytest.raises(InputError, match="`model` must not be corrected by labels before"):
+        adapted.propose(3)
+
+
 def test_labels_of_elsewhere_are_passed_over(table, subject, tmp_path):
     """They count for the canary; the items are not proposed."""
     rows = pd.DataFrame({"dataset": DATASET, "item_id": subject.target.votes.example_ids[:150], "label": 1})
