@@ -51,14 +51,34 @@ def printable(text: str) -> str:
 
 
 class DeepError(Exception):
-    """Base of every error that a user can cause and mend."""
+    """Base of every error that a user can cause and mend.
+
+    Examples
+    --------
+    >>> from deep import DeepError, VoteMatrix
+    >>> try:
+    ...     VoteMatrix([[2]], ["a"], ["strict"], ["news"], [1])
+    ... except DeepError as error:
+    ...     print(error)
+    `votes` must hold only -1 (no vote), 0 and 1. Got 2.0 at row 0, column 0 ('strict').
+    """
 
     def __str__(self) -> str:
         return printable(super().__str__())
 
 
 class InputError(DeepError, ValueError):
-    """An argument, option, file or cell of a table is not usable; the message says where and what to do."""
+    """An argument, option, file or cell of a table is not usable; the message says where and what to do.
+
+    Examples
+    --------
+    >>> from deep import InputError, read_votes
+    >>> try:
+    ...     read_votes("votes.txt")
+    ... except InputError as error:
+    ...     print(isinstance(error, ValueError), error)
+    True `paths` must name existing files. Got votes.txt.
+    """
 
 
 class MissingDependencyError(DeepError, ImportError):

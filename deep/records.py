@@ -45,6 +45,12 @@ class Example:
         Where the example comes from; the unit that is held out.
     document_id : str or None
         Examples that share it share their source, and never straddle a fold.
+
+    Examples
+    --------
+    >>> from deep import Example
+    >>> Example("The river rose by 14 cm.", "The river fell.", "a", label=0).label
+    0
     """
 
     source: str
@@ -89,6 +95,12 @@ class Judgment:
         The votes of the samples whose majority this is, -1 where one gave none; empty where there was one question.
     repaired : bool, default=False
         Whether the answer was read from a repair turn: a second request, which asked for the answer alone.
+
+    Examples
+    --------
+    >>> from deep import Judgment
+    >>> Judgment(1).reason is None, Judgment(-1, "refused").vote
+    (True, -1)
     """
 
     vote: int

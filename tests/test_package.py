@@ -49,6 +49,14 @@ def test_public_names_are_there():
         _ = deep.nonsense
 
 
+def test_every_public_name_has_an_example():
+    """In its docstring, where it is tested."""
+    names = [name for name in deep.__all__ if callable(getattr(deep, name))]
+    assert len(names) >= 13
+    assert [name for name in names if "\n    Examples\n    --------\n" not in getattr(deep, name).__doc__] == []
+    assert [name for name in names if ">>> " not in getattr(deep, name).__doc__] == []
+
+
 def test_help_imports_nothing_heavy():
     """`deep --help` loads none of the libraries that take time to import."""
     code = f"import sys, deep.cli; deep.cli.main(['--help']); print([m for m in {HEAVY!r} if m in sys.modules])"

@@ -27,6 +27,8 @@ from ._label_log import open_label_log as open_label_log
 from ._label_log import read_label_log as read_label_log
 from ._label_log import write_annotations as write_annotations
 from ._label_log import write_labels as write_labels
+from ._labeling_tools import read_argilla as read_argilla
+from ._labeling_tools import read_label_studio as read_label_studio
 from ._labels import LabelTable as LabelTable
 from ._labels import join_labels as join_labels
 from ._labels import read_labels as read_labels
