@@ -16,6 +16,9 @@ CHUNK = 20
 DENSE = 3**13
 """Up to this many possible patterns are counted by position, without a sort."""
 
+CODES_A_ROW = 32
+"""With more possible patterns for each row, sorting the rows is quicker than going through all patterns."""
+
 
 @dataclass(frozen=True, eq=False)
 class Cells:
@@ -118,7 +121,7 @@ def distinct_patterns(votes: Votes) -> tuple[Votes, Rows]:
     ([[0, 0], [1, 0]], [1, 0, 1])
     """
     codes = _codes(votes)
-    if 3 ** votes.shape[1] <= DENSE:
+    if 3 ** votes.shape[1] <= min(DENSE, CODES_A_ROW * len(votes)):
         seen = np.zeros(3 ** votes.shape[1], dtype=bool)
         seen[codes] = True
         inverse = (np.cumsum(seen) - 1)[codes]

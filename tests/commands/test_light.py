@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -66,3 +67,70 @@ def test_importing_loads_no_library_of_models(name):
     """Nor does using what it exports."""
     code = f"import {name} as room\n[getattr(room, public) for public in room.__all__ if {name != 'deep'}]"
     assert loaded(code) == ("", [])
+
+
+FITTERS = (
+    "accelerate",
+    "catboost",
+    "lightgbm",
+    "netcal",
+    "numba",
+    "snorkel",
+    "torch",
+    "transformers",
+    "xgboost",
+)
+"""Libraries that one ensembler, calibrator or judge needs, and nothing else."""
+
+CLAIMS = Path(__file__).parents[2] / "examples" / "claims.csv"
+
+
+def loaded_by(*commands):
+    """Return which libraries of fitting a fresh Python has loaded after some commands, by the command's name."""
+    code = (
+        "import json, sys\nfrom deep.cli import main\nfound = {}\n"
+        f"for words in {[[str(word) for word in words] for words in commands]!r}:\n"
+        "    assert main(words) == 0, words\n"
+        f"    found[words[0]] = [m for m in {FITTERS!r} if m in sys.modules]\n"
+        "print(json.dumps(found))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_fitting_loads_no_library_that_it_does_not_use(tmp_path):
+    """From text to a pool and its scores: no torch, snorkel, catboost, xgboost or lightgbm."""
+    votes, model = tmp_path / "votes.parquet", tmp_path / "model.json"
+    found = loaded_by(
+        ["votes", CLAIMS, "--lexical", "all", "--out", votes],
+        ["fit", votes, "--exclude", "weather", "--ensembler", "Average", "--out", model],
+        ["score", model, "--votes", votes, "--out", tmp_path / "scores.parquet"],
+    )
+    assert found == {"votes": [], "fit": [], "score": []}
+
+
+@pytest.mark.slow
+def test_pages_and_panels_load_no_library_that_they_do_not_use(tmp_path):
+    """Nor does a chain of one ensembler, nor a report."""
+    votes, model = tmp_path / "votes.parquet", tmp_path / "model.json"
+    fit_chain = ["fit", votes, "--sizes", "3", "--ensembler", "DawidSkene,LogisticRegression", "--out", model]
+    found = loaded_by(
+        ["votes", CLAIMS, "--lexical", "all", "--out", votes],
+        fit_chain,
+        ["panel", votes],
+        ["report", model, votes, "--out", tmp_path / "report.html"],
+        ["fit", votes, "--out", model],
+        ["estimate", model, "--votes", votes],
+        ["export", model, "--to", "python", "--out", tmp_path / "judge.py"],
+    )
+    assert not any(found.values())
+
+
+def test_what_an_ensembler_needs_is_loaded():
+    """What the other tests look for is seen where it is loaded."""
+    code = (
+        "import sys, numpy as np\nfrom deep.ensembles import LabelModel\n"
+        "LabelModel().fit(np.random.default_rng(0).integers(0, 2, (50, 3)))\n"
+        "assert {'snorkel', 'torch'} <= sys.modules.keys()"
+    )
+    subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
