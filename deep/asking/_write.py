@@ -1,6 +1,6 @@
 """The votes of a plan, written to files."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -13,13 +13,22 @@ from deep.datasets import origin_record
 from deep.llm import History, Tally
 from deep.records import Example, Judgment
 
+OnJudged = Callable[[Example, Mapping[str, Judgment]], object]
+"""What is called with each example and its judgments by voter."""
+
 
 def write_votes(
-    plan: Plan, options: AskOptions | None, out: Path, tally: Tally, progress: ProgressCallback | None = None
+    plan: Plan,
+    options: AskOptions | None,
+    out: Path,
+    tally: Tally,
+    progress: ProgressCallback | None = None,
+    on_judged: OnJudged | None = None,
 ) -> None:
     """Write the votes of a plan: those that were asked for from the ledger alone, the others as they are made.
 
-    Counts those of staged judges and of judges that need no LLM.
+    Counts those of staged judges and of judges that need no LLM. `on_judged` is called with each example as it is
+    written.
     """
     documents = any(example.document_id is not None for example in plan.examples)
     asked = {} if options is None else {"max_failure_rate": options.max_failure_rate}
@@ -36,7 +45,15 @@ def write_votes(
         claim_first=plan.claim_first,
         free=[column.name for column in plan.offline],
     )
-    outputs.write(read_rows(plan, options, tally, progress))
+    outputs.write(_told(read_rows(plan, options, tally, progress), on_judged))
+
+
+def _told(rows: Iterator[Row], on_judged: OnJudged | None) -> Iterator[Row]:
+    """Yield rows, each once it has been told of."""
+    for row in rows:
+        if on_judged is not None:
+            on_judged(row.example, row.judgments)
+        yield row
 
 
 def write_judged(

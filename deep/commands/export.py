@@ -11,6 +11,8 @@ For instance:
   deep export model.json --to python --out judge.py
       code of the standard library: votes as JSON lines in, P, its 90 % interval and the decision out; texts too
       where all judges are lexical checks
+  deep export model.json --to langfuse --out evaluator.py
+      the same code as a code evaluator, to be pasted into Langfuse
 """
 
 import argparse
@@ -21,24 +23,27 @@ from deep import model
 from deep._files import check_out
 from deep.console import CommandParser, add_model
 from deep.exceptions import ExitStatus, InputError, printable
+from deep.integrations.langfuse_code import export_evaluator
 
 
 def add_arguments(parser: CommandParser) -> None:
     """Add the options."""
     add_model(parser)
-    parser.add_argument("--to", required=True, choices=("csv", "parquet", "python", "sql"), help="the format")
+    parser.add_argument(
+        "--to", required=True, choices=("csv", "langfuse", "parquet", "python", "sql"), help="the format"
+    )
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the file")
     parser.add_argument("--table", metavar="NAME", help="its name in SQL; default: deep_model")
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the table or the program, and report."""
-    out = check_out(args.out, [".py" if args.to == "python" else f".{args.to}"])
+    out = check_out(args.out, [".py" if args.to in ("langfuse", "python") else f".{args.to}"])
     if args.table is not None and args.to != "sql":
         raise InputError(f"`table` must be given with `to` sql. Got it with {args.to}. Leave it out.")
     fitted = model.load(args.model)
-    if args.to == "python":
-        why = model.export_python(fitted, out)
+    if args.to in ("langfuse", "python"):
+        why = (export_evaluator if args.to == "langfuse" else model.export_python)(fitted, out)
         reads = f"votes of {len(fitted.voters)} voters{'' if why else ', or texts'}"
         texts = f"; no texts: {printable(why)}" if why else ""
         sys.stdout.write(f"{reads}, the standard library alone: {out}{texts}\n")

@@ -13,7 +13,7 @@ For instance:
 import argparse
 
 from deep import model
-from deep.console import CommandParser
+from deep.console import CommandParser, add_otel, evaluation_events
 from deep.serve import CheckOptions, ServerOptions, create_app, run_server
 
 
@@ -22,10 +22,12 @@ def add_arguments(parser: CommandParser) -> None:
     parser.add_argument("model_file", metavar="MODEL.json", help="a model file")
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen at; any but loopback needs a token")
     parser.add_argument("--port", type=int, default=8000, metavar="N", help="0: any that is free")
+    add_otel(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Serve until interrupted."""
     fitted = model.load(args.model_file)
-    app = create_app(fitted, CheckOptions())
-    return run_server(app, ServerOptions(host=args.host, port=args.port))
+    with evaluation_events(on=args.otel) as events:
+        app = create_app(fitted, CheckOptions(on_scored=events))
+        return run_server(app, ServerOptions(host=args.host, port=args.port))

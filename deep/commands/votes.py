@@ -65,6 +65,7 @@ def _add_ask(parser: console.CommandParser) -> None:
     add("--temperature", type=float, metavar="T", help="in place of the prompts' own")
     add("--max-tokens", type=int, metavar="N", help="in place of the prompts' own limit of the answer")
     add("--out", type=Path, default=Path("votes.parquet"), metavar="FILE", help="the vote matrix")
+    console.add_otel(parser)
     add("--dry-run", action="store_true", help="print calls, tokens and cost, and send nothing")
     console.add_options(parser, "max-failure-rate", max_failure_rate={"help": "above it the status is 1"})
     console.add_example_options(parser)
@@ -80,7 +81,9 @@ def _ask(args: argparse.Namespace) -> int:
     with console.live_progress() as progress:
         outcome = asking.run_plan(plan, options, progress)
         if outcome.stopped is None:
-            asking.write_votes(plan, options, out, outcome.tally, progress)
+            with console.evaluation_events(on=args.otel) as events:
+                told = None if events is None else events.judged
+                asking.write_votes(plan, options, out, outcome.tally, progress, told)
     rates = {voter: outcome.tally.failure_rate(voter) for voter in plan.voters if voter in outcome.tally.by_voter}
     failing = {voter: rate for voter, rate in rates.items() if rate > args.max_failure_rate}
     results = asking.summary(outcome, options, out if outcome.stopped is None else None, failing, plan.n_examples)

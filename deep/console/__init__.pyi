@@ -30,6 +30,8 @@ from ._options import add_target_options as add_target_options
 from ._options import check_least as check_least
 from ._options import named as named
 from ._options import numbers_of_voters as numbers_of_voters
+from ._otel import add_otel as add_otel
+from ._otel import evaluation_events as evaluation_events
 from ._output import SCHEMA as SCHEMA
 from ._output import Results as Results
 from ._output import percent as percent

@@ -55,6 +55,7 @@ from .file import moments_values as moments_values
 from .file import other_columns as other_columns
 from .file import pattern_grid as pattern_grid
 from .file import prior_lines as prior_lines
+from .file import python_code as python_code
 from .file import read_moments as read_moments
 from .file import save_moments as save_moments
 from .file import score_file as score_file

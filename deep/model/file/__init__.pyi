@@ -5,6 +5,7 @@ from ._columns import scores_for as scores_for
 from ._explain import Contribution as Contribution
 from ._export import export_table as export_table
 from ._export_python import export_python as export_python
+from ._export_python import python_code as python_code
 from ._inspect_records import InspectWriter as InspectWriter
 from ._load import load as load
 from ._model import Model as Model
