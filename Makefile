@@ -5,7 +5,7 @@ TORCH ?= torch==2.13.0
 # The versions that every check has run with; empty takes the newest that the dependencies allow.
 CONSTRAINTS ?= --constraint constraints.txt
 CONSTRAINTS_INTEGRATIONS ?= --constraint constraints-integrations.txt
-INTEGRATIONS := deepeval,inspect,mlflow
+INTEGRATIONS := deepeval,inspect,langfuse,mlflow,opentelemetry
 VENV ?= .venv
 BIN := $(VENV)/bin
 JOBS ?= 2

@@ -12,7 +12,13 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ROOT / "docs" / "integrations"
-LIBRARIES = {"deepeval": "deepeval", "inspect": "inspect_ai", "mlflow": "mlflow"}
+LIBRARIES = {
+    "deepeval": "deepeval",
+    "inspect": "inspect_ai",
+    "langfuse": "langfuse",
+    "mlflow": "mlflow",
+    "opentelemetry": "opentelemetry.sdk",
+}
 """The library of each page; without it the page is not run."""
 
 QUIET = {"DEEPEVAL_TELEMETRY_OPT_OUT": "1", "MLFLOW_DISABLE_TELEMETRY": "true"}
@@ -69,6 +75,21 @@ def test_a_page_names_the_version_that_runs(name):
     pins = (ROOT / "constraints-integrations.txt").read_text(encoding="utf-8")
     (version,) = re.findall(rf"^{LIBRARIES[name].replace('_', '[_-]')}==(.*)$", pins, re.MULTILINE)
     assert re.search(rf"Tried with \w+ {re.escape(version)}\b", (PAGES / f"{name}.md").read_text(encoding="utf-8"))
+
+
+def test_langfuse(run_page, tmp_path):
+    """The verdict, and an evaluator that Langfuse takes."""
+    printed = run_page("langfuse")
+    assert re.search(r"^P\(consistent\) = 0\.\d+, 90 % interval", printed, re.MULTILINE)
+    assert "The source lacks numbers of the claim: 41." in printed
+    assert "def evaluate(ctx):" in (tmp_path / "out" / "evaluator.py").read_text(encoding="utf-8")
+
+
+def test_opentelemetry(run_page):
+    """The event as the SDK prints it."""
+    printed = run_page("opentelemetry")
+    assert '"gen_ai.evaluation.name": "consistency"' in printed
+    assert "0af7651916cd43dd8448eb211c80319c" in printed
 
 
 def test_mlflow(run_page):
