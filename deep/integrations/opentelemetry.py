@@ -76,7 +76,7 @@ class EvaluationEvents:
             self._emit(_vote(voter, judgment) | _item(example), parent)
 
     def close(self) -> None:
-        """Send what is waiting."""
+        """Send the events that wait."""
         if self._own is not None:
             self._own.shutdown()
         elif isinstance(self._provider, SDKLoggerProvider):
@@ -99,7 +99,7 @@ class EvaluationEvents:
 
 
 def _resource() -> Resource:
-    """Return what sends: ``deep``, unless the environment names a service."""
+    """Return the sender: the service ``deep``, unless the environment names one."""
     found = Resource.create()
     unnamed = str(found.attributes.get(SERVICE_NAME, "unknown_service")).startswith("unknown_service")
     return found.merge(Resource({SERVICE_NAME: "deep"})) if unnamed else found
