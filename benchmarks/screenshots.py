@@ -1,11 +1,13 @@
-"""Write the pictures of the docs: a report of lexical judges on the invented claims of examples/claims.csv.
+"""Write the pictures of the docs: a report, the page of labels and the scoring page, on invented claims.
 
     python benchmarks/screenshots.py [--out docs/images]
 
-Needs Chromium and the extra `browser`; `make screenshots` calls it.
+The report is of lexical judges on examples/claims.csv; the labels are of examples/unlabeled.csv, and the model that
+scores is fitted on claims.csv. Needs Chromium and the extras `browser` and `serve`; `make screenshots` calls it.
 """
 
 import argparse
+import csv
 import os
 import shutil
 import subprocess
@@ -16,19 +18,31 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from deep import model
+from deep.serve import create_app, label_app, open_label_desk, read_label_subject, serving
+
 ROOT = Path(__file__).resolve().parents[1]
 SIZE = {"width": 1180, "height": 860}
 COLORS = 128
 """Of a picture: few are enough for text and charts, and keep it small."""
 
 
-def write(folder: Path) -> Path:
-    """Write the report, and return its place."""
-    votes, out = folder / "votes.parquet", folder / "report.html"
-    claims = ROOT / "examples" / "claims.csv"
-    for words in (["votes", claims, "--lexical", "all", "--out", votes], ["report", votes, "--out", out]):
-        subprocess.run([sys.executable, "-m", "deep", *map(str, words)], check=True, stdout=subprocess.DEVNULL)
-    return out
+EXAMPLES = ROOT / "examples"
+SHOWN = "museum-8-e"
+"""The claim of the scoring page: a number that is not that of its source."""
+
+
+def deep(*words: object) -> None:
+    """Run a command."""
+    subprocess.run([sys.executable, "-m", "deep", *map(str, words)], check=True, stdout=subprocess.DEVNULL)
+
+
+def write(folder: Path) -> None:
+    """Write votes, a model and the report."""
+    deep("votes", EXAMPLES / "claims.csv", "--lexical", "all", "--out", folder / "votes.parquet")
+    deep("votes", EXAMPLES / "unlabeled.csv", "--lexical", "all", "--out", folder / "new.parquet")
+    deep("report", folder / "votes.parquet", "--out", folder / "report.html")
+    deep("fit", folder / "votes.parquet", "--out", folder / "model.json")
 
 
 def take(page: Page, path: Path) -> None:
@@ -37,11 +51,59 @@ def take(page: Page, path: Path) -> None:
     Image.open(path).convert("RGB").quantize(COLORS).save(path, optimize=True)
 
 
-def opened(browser: Browser, report: Path, scheme: str) -> Page:
-    """Return a page with a report."""
+def opened(browser: Browser, address: str, scheme: str) -> Page:
+    """Return a page."""
     page = browser.new_page(viewport=SIZE, color_scheme=scheme, reduced_motion="reduce")
-    page.goto(report.as_uri())
+    page.goto(address)
     return page
+
+
+def take_report(browser: Browser, report: Path, out: Path) -> None:
+    """Take an item, the panel, and the report in the dark."""
+    page = opened(browser, report.as_uri(), "light")
+    page.get_by_role("button", name="likely label errors").click()
+    page.locator("#browser tbody th button").first.click()
+    page.locator("#browser form").evaluate("form => form.scrollIntoView()")
+    take(page, out / "report.png")
+    page.locator("#panel").evaluate("chapter => chapter.scrollIntoView()")
+    take(page, out / "report-panel.png")
+    take(opened(browser, report.as_uri(), "dark"), out / "report-dark.png")
+
+
+def take_labels(browser: Browser, folder: Path, out: Path) -> None:
+    """Take an item that is being labeled."""
+    subject = read_label_subject([folder / "new.parquet"])
+    desk = open_label_desk(subject, folder / "labels.csv", n=30)
+    with desk as opened_desk, serving(label_app(opened_desk, person="Ann")) as address:
+        page = opened(browser, address, "light")
+        for key in "110s":
+            page.locator("#work").wait_for()
+            page.evaluate("document.getElementById('status').textContent = ''")
+            page.keyboard.press(key)
+            page.locator("#status").filter(has_text="kept.").wait_for()
+        page.keyboard.press("j")
+        page.keyboard.press("j")
+        take(page, out / "label.png")
+
+
+def take_check(browser: Browser, folder: Path, out: Path) -> None:
+    """Take a pair, and a file of claims."""
+    with (EXAMPLES / "unlabeled.csv").open(encoding="utf-8", newline="") as file:
+        pair = next(row for row in csv.DictReader(file) if row["example_id"] == SHOWN)
+    with serving(create_app(model.load(folder / "model.json"))) as address:
+        page = opened(browser, address, "light")
+        page.set_viewport_size({"width": SIZE["width"], "height": 1080})
+        page.get_by_label("Source", exact=True).fill(pair["source"])
+        page.get_by_label("Claim", exact=True).fill(pair["claim"])
+        page.get_by_role("button", name="Check").click()
+        page.locator("#result > ul li").last.wait_for()
+        page.evaluate("window.scrollTo(0, 0)")
+        take(page, out / "check.png")
+        page.get_by_label("CSV or JSONL").set_input_files(EXAMPLES / "unlabeled.csv")
+        page.get_by_role("button", name="Download as CSV").wait_for()
+        page.locator("#file-watch li").last.wait_for()
+        page.locator("#file-title").evaluate("title => title.scrollIntoView()")
+        take(page, out / "check-file.png")
 
 
 def main() -> None:
@@ -51,19 +113,15 @@ def main() -> None:
     out = parser.parse_args().out
     out.mkdir(parents=True, exist_ok=True)
     os.environ.setdefault("PYTHONPATH", str(ROOT))
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        report = write(Path(folder))
+    with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
+        folder = Path(name)
+        write(folder)
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        page = opened(browser, report, "light")
-        page.get_by_role("button", name="likely label errors").click()
-        page.locator("#browser tbody th button").first.click()
-        page.locator("#browser form").evaluate("form => form.scrollIntoView()")
-        take(page, out / "report.png")
-        page.locator("#panel").evaluate("chapter => chapter.scrollIntoView()")
-        take(page, out / "report-panel.png")
-        take(opened(browser, report, "dark"), out / "report-dark.png")
+        take_report(browser, folder / "report.html", out)
+        take_labels(browser, folder, out)
+        take_check(browser, folder, out)
         browser.close()
-    for path in sorted(out.glob("report*.png")):
+    for path in sorted(out.glob("*.png")):
         sys.stdout.write(f"{path}: {path.stat().st_size / 1000:.0f} kB\n")
 
 
