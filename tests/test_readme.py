@@ -1,13 +1,14 @@
 """The README: its Python runs, its files exist, and the layers it draws are enforced."""
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from deep.cli import COMMANDS
+from deep.cli import COMMANDS, command_parser
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -35,6 +36,15 @@ def test_python_of_the_readme_runs(capsys, monkeypatch, tmp_path):
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
     assert re.search(r"^0 +news +a +<NA> +1 +0$", printed, re.MULTILINE)
     assert re.search(r"^ECE 0\.\d\d$", printed, re.MULTILINE)
+
+
+def test_the_first_commands_of_the_readme_are_commands_of_today():
+    """With options of today; tests/serve/test_flow_browser.py goes their whole way in a browser."""
+    (block,) = re.findall(r"```console\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    lines = [shlex.split(line, comments=True) for line in re.findall(r"^\$ (.*)$", block, re.MULTILINE)]
+    assert [words[:2] for words in lines] == [["deep", name] for name in ("votes", "label", "fit", "report", "serve")]
+    for _, name, *words in lines:
+        command_parser(name).parse(words)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())

@@ -33,14 +33,15 @@ function drawn(tag, attributes, ...children) {
   return element;
 }
 
-// P on a line from 0 to 1, with its interval where there is one: a picture that also says its numbers.
-function gauge(p, low = null, high = null) {
+// P on a line from 0 to 1, with its interval where there is one, and the limit from which on a claim is called
+// consistent: a picture that also says its numbers.
+function gauge(p, low = null, high = null, limit = 0.5) {
   const interval = low === null ? "" : `, 90 % interval ${chance(low)} to ${chance(high)} %`;
   const words = `P(consistent) ${chance(p)} %${interval}`;
   const at = (share) => 8 + 300 * share;
   const line = drawn("rect", { class: "track", x: 8, y: 12, width: 300, height: 8, rx: 4 });
   const band = low === null ? [] : [drawn("rect", { class: "band", x: at(low), y: 10, width: Math.max(1, 300 * (high - low)), height: 12, rx: 4 })];
-  const middle = drawn("line", { class: "middle", x1: at(0.5), x2: at(0.5), y1: 8, y2: 24 });
+  const middle = drawn("line", { class: "middle", x1: at(limit), x2: at(limit), y1: 8, y2: 24 });
   const hand = drawn("rect", { class: "hand", x: at(p) - 3, y: 4, width: 6, height: 24, rx: 3 });
   const picture = drawn("svg", { viewBox: "0 0 316 32", width: 316, height: 32, role: "img", "aria-label": words }, line, ...band, middle, hand);
   return make("figure", { class: "gauge" }, picture, make("figcaption", { "aria-hidden": "true" }, words));
@@ -86,7 +87,7 @@ function judged(item) {
   const draw = (chosen) => {
     const judges = chosen === null ? Object.keys(item.said) : [chosen];
     const passages = judges.flatMap((judge) => item.said[judge]?.passages ?? []);
-    const parts = item.p === null ? [] : [gauge(item.p, item.low, item.high)];
+    const parts = item.p === null ? [] : [gauge(item.p, item.low, item.high, item.limit ?? undefined)];
     if (item.claim !== null) parts.push(...textBlock(item, "claim", "Claim", passages));
     if (item.source !== null) parts.push(...textBlock(item, "source", "Source", passages));
     const heads = ["judge", "vote", "rationale", "evidence", "in the text"];

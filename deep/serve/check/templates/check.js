@@ -77,6 +77,7 @@ function itemOf(pair, result) {
   const said = judges.map((judge) => ({ ...reasonOf(judge), passages: judge.evidence.map((p) => located(p, units)) }));
   return {
     id: pair.id ?? "this pair", claim: pair.claim, source: pair.source, p: result.p_consistent, low: result.p_low, high: result.p_high,
+    limit: about?.decision_threshold,
     voters: judges.map((judge) => judge.judge),
     votes: judges.map((judge) => judge.vote ?? "-").join(""),
     said: Object.fromEntries(Object.entries(said)),
