@@ -122,7 +122,8 @@ def select_columns(
     if isinstance(raw, np.ndarray):
         found = raw[:, known]
     else:  # a data frame, whose other columns need not hold votes
-        found = check_votes(cast("pd.DataFrame", raw).iloc[:, known], name="votes")
+        cells = cast("pd.DataFrame", getattr(raw, "iloc", raw))  # Polars takes positions as they are
+        found = check_votes(cells[:, known], name="votes")
     if len(known) == len(columns):
         return found
     matrix = np.full((len(found), len(columns)), ABSTAIN, dtype=np.int8)
