@@ -8,6 +8,9 @@ from ._pool import Pool as Pool
 from ._pool import fit_members as fit_members
 from ._pool import in_order as in_order
 from ._pool import labeled_rows as labeled_rows
+from ._sample import MOST_ROWS as MOST_ROWS
+from ._sample import sample_note as sample_note
+from ._sample import sample_rows as sample_rows
 from ._scorers import LIMIT as LIMIT
 from ._scorers import ScoreForest as ScoreForest
 from ._scorers import Scorer as Scorer

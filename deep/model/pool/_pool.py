@@ -16,6 +16,7 @@ from deep.model.chain import grouped
 from deep.model.linear import LabeledRows, Rows
 from deep.model.pool._blend import Blend, Part, Scores
 from deep.model.pool._members import MEMBERS, members_for, simple_members
+from deep.model.pool._sample import sample_rows
 from deep.model.pool._scorers import Scorer
 from deep.model.target import (
     MIN_DATASETS,
@@ -286,7 +287,7 @@ def labeled_rows(
     sample_weight: Weights = None,
     scores: npt.ArrayLike | None = None,
 ) -> tuple[LabeledRows, dict[int, str]]:
-    """Check labeled rows and leave out those of weight 0; return them with the name of each dataset by its code."""
+    """Check labeled rows, leave out those of weight 0, and sample where scores are too many; name datasets by code."""
     panel = Rows.from_arrays(X, scores, sample_weight)
     labels = check_labels(y, len(panel.votes))
     names, codes = np.unique(np.asarray(groups).astype(str), return_inverse=True)
@@ -297,7 +298,8 @@ def labeled_rows(
         raise InputError(f"`groups` must name at least {MIN_DATASETS} datasets. Got {len(present)}.")
     check_both_classes(labels[kept], names[codes[kept]], name="y")
     folds = grouped(codes)
-    rows = in_order(LabeledRows(panel.votes, panel.scores, panel.weights, labels, folds).rows(kept))
+    rows = LabeledRows(panel.votes, panel.scores, panel.weights, labels, folds)
+    rows = in_order(sample_rows(rows if kept.all() else rows.rows(kept)))
     by_code = dict(zip(folds[kept].tolist(), names[codes[kept]].tolist(), strict=True))
     return rows, {code: by_code[code] for code in sorted(by_code)}
 

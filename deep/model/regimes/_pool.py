@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from deep._checks import Floats
 from deep.model.chain import MAX_FOLDS, MapLike, grouped_note
 from deep.model.file import Model, voters_of
-from deep.model.pool import Fits, Pool, fit_shared
+from deep.model.pool import MOST_ROWS, Fits, Pool, fit_shared, sample_note
 from deep.model.regimes._report import report_of
 from deep.model.regimes._training import Groups, training_cells
 from deep.records import VoteMatrix
@@ -36,7 +36,7 @@ def fit_pool(
         pool.left_out_,
         pool.prior_.left_out_.tolist(),
         provenance,
-        notes=_notes(len(votes.dataset_names)),
+        notes=_notes(len(votes.dataset_names), 0 if scores is None else len(scores)),
     )
     return Model(
         voters=voters_of(votes.voter_names, provenance),
@@ -52,5 +52,6 @@ def fit_pool(
     )
 
 
-def _notes(n_datasets: int) -> list[str]:
-    return [grouped_note(n_datasets)] if n_datasets > MAX_FOLDS else []
+def _notes(n_datasets: int, n_scored: int) -> list[str]:
+    notes = [grouped_note(n_datasets)] if n_datasets > MAX_FOLDS else []
+    return [*notes, sample_note(n_scored)] if n_scored > MOST_ROWS else notes
