@@ -11,6 +11,9 @@ from deep.base import BaseEnsembler
 from deep.ensembles._encoding import Grid, check_above, merge_repeats, signed
 from deep.ensembles._linear import fit_logistic
 
+BLOCK = 2_000_000
+"""Pairs of rows and support vectors that are held at once."""
+
 
 class SVC(BaseEnsembler):
     """Support vector classifier on signed votes, Gaussian kernel, with Platt's sigmoid on its output.
@@ -61,15 +64,32 @@ class SVC(BaseEnsembler):
         # The solver's cost grows with the square of the rows.
         cells, labels, weights = merge_repeats(X, y, w)
         votes = signed(cells)
-        gamma = _inverse_variance(votes, weights) if self.gamma == "scale" else self.gamma
+        gamma = _inverse_variance(votes, weights) if self.gamma == "scale" else float(self.gamma)
         # Without a seed it advances numpy's global generator, though nothing in it is random here.
         model = svm.SVC(C=self.C / weights.sum(), gamma=gamma, tol=self.tol, random_state=0)
         self.model_ = model.fit(votes, labels, sample_weight=weights)
-        self.sigmoid_ = _platt_sigmoid(model.decision_function(votes), labels, weights)
+        self.sigmoid_ = _platt_sigmoid(_decisions(model, gamma, votes), labels, weights)
 
     def _proba(self, X: Votes) -> Floats:
         slope, intercept = self.sigmoid_
-        return np.asarray(expit(slope * self.model_.decision_function(signed(X)) + intercept))
+        return np.asarray(expit(slope * _decisions(self.model_, self.model_.gamma, signed(X)) + intercept))
+
+
+def _decisions(model: svm.SVC, gamma: float, votes: Floats) -> Floats:
+    """Return scikit-learn's `decision_function`, whose exponentials are as few as the distances between votes are.
+
+    Squared distances of signed votes are whole numbers up to four a voter, so the kernel is looked up.
+    """
+    support, coef = model.support_vectors_, model.dual_coef_[0]
+    kernel = np.exp(-gamma * np.arange(4 * votes.shape[1] + 1))
+    own, other = (votes**2).sum(axis=1), (support**2).sum(axis=1)
+    step = max(1, BLOCK // max(1, len(support)))
+    found = np.empty(len(votes))
+    for start in range(0, len(votes), step):
+        part = slice(start, start + step)
+        apart = own[part, None] + other - 2 * votes[part] @ support.T
+        found[part] = kernel[apart.astype(np.intp)] @ coef
+    return found + float(model.intercept_[0])
 
 
 def _inverse_variance(votes: Floats, w: Floats) -> float:

@@ -7,6 +7,7 @@ import pytest
 from sklearn import svm
 
 from deep.ensembles import SVC
+from deep.ensembles._svc import _decisions
 from deep.exceptions import InputError
 from tests.contract.test_ensemblers import make_votes, make_weights, patterns
 
@@ -79,3 +80,14 @@ def test_c_must_be_positive(C: float) -> None:
     """A penalty that is not above 0 is refused by name."""
     with pytest.raises(InputError, match=rf"`C` must be a finite number above 0. Got {C!r}"):
         SVC(C=C).fit([[1], [0]], [1, 0])
+
+
+def test_decisions_are_scikit_learns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looked up by distance, in blocks, to the last digits; of abstains too."""
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(-1, 2, (300, 4)).astype(np.int8), rng.integers(0, 2, 300)
+    model = SVC().fit(X, y)
+    votes = signed(X)
+    monkeypatch.setattr("deep.ensembles._svc.BLOCK", 1_000)
+    found = _decisions(model.model_, model.model_.gamma, votes)
+    np.testing.assert_allclose(found, model.model_.decision_function(votes), atol=1e-12)
