@@ -88,7 +88,7 @@ def row_hashes(rows: LabeledRows) -> Hashes:
 
 
 def _mixed(values: Hashes) -> Hashes:
-    """Return what splitmix64 makes of numbers."""
+    """Return numbers whose bits are spread by splitmix64."""
     values = values + np.uint64(0x9E3779B97F4A7C15)
     for shift, multiplier in zip((30, 27), MULTIPLIERS, strict=True):
         values = (values ^ (values >> np.uint64(shift))) * np.uint64(multiplier)
