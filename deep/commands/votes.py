@@ -78,12 +78,11 @@ def _ask(args: argparse.Namespace) -> int:
         asking.print_estimate(plan, options, as_json=args.json)
         return ExitStatus.DONE
     out = check_out(args.out, [".parquet"])
-    with console.live_progress() as progress:
+    with console.evaluation_events(on=args.otel) as events, console.live_progress() as progress:
         outcome = asking.run_plan(plan, options, progress)
         if outcome.stopped is None:
-            with console.evaluation_events(on=args.otel) as events:
-                told = None if events is None else events.judged
-                asking.write_votes(plan, options, out, outcome.tally, progress, told)
+            told = None if events is None else events.judged
+            asking.write_votes(plan, options, out, outcome.tally, progress, told)
     rates = {voter: outcome.tally.failure_rate(voter) for voter in plan.voters if voter in outcome.tally.by_voter}
     failing = {voter: rate for voter, rate in rates.items() if rate > args.max_failure_rate}
     results = asking.summary(outcome, options, out if outcome.stopped is None else None, failing, plan.n_examples)
