@@ -2,6 +2,7 @@ from ._ask import ask as ask
 from ._estimate import print_estimate as print_estimate
 from ._few_shot import read_few_shot as read_few_shot
 from ._judgments import read_samples as read_samples
+from ._live import LiveAsker as LiveAsker
 from ._options import AskOptions as AskOptions
 from ._options import base_url_from as base_url_from
 from ._places import Places as Places
@@ -25,6 +26,7 @@ from ._run import RunOutcome as RunOutcome
 from ._run import run_plan as run_plan
 from ._savings import mean_savings as mean_savings
 from ._savings import sequential_savings as sequential_savings
+from ._score_text import PatternScores as PatternScores
 from ._score_text import Scored as Scored
 from ._score_text import decisions_of as decisions_of
 from ._score_text import prior_of_texts as prior_of_texts

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from deep._checks import Votes
 from deep._files import whole_file
 from deep._odds import logit
 from deep.asking._judgments import read_judgments
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from deep.llm import History
+
+MOST_PATTERNS = 20_000
+"""Patterns of votes whose scores are kept: some 10 MB."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,7 @@ def score_some(
     options: ScoreOptions,
     *,
     tell: bool = True,
+    rows: "PatternScores | None" = None,
 ) -> list[Scored]:
     """Return scored examples, whether they are the plan's own or others that its judges can read.
 
@@ -93,8 +98,35 @@ def score_some(
     options : ScoreOptions
     tell : bool, default=True
         Name each program that breaks on standard error.
+    rows : PatternScores, optional
+        Those of the model with these options, where examples come one by one for long.
     """
-    return _score(model, examples, read_judgments(plan, examples, history, tell=tell), options)
+    return _score(model, examples, read_judgments(plan, examples, history, tell=tell), options, rows)
+
+
+class PatternScores:
+    """The scores of rows of votes, worked out once for each pattern.
+
+    Parameters
+    ----------
+    model : Model
+    options : ScoreOptions
+    """
+
+    def __init__(self, model: Model, options: ScoreOptions) -> None:
+        self._model, self._options = model, options
+        self._known: dict[bytes, dict[str, float]] = {}
+
+    def __call__(self, votes: Votes) -> list[dict[str, float]]:
+        """Return the columns of scores of each row, as :func:`deep.model.score_rows` does."""
+        if len(self._known) > MOST_PATTERNS:
+            self._known = {}
+        known, keys = self._known, [row.tobytes() for row in votes]
+        new = {key: row for key, row in zip(keys, votes, strict=True) if key not in known}
+        if new:
+            found = score_rows(self._model, np.array(list(new.values()), dtype=np.int8), self._options)
+            known.update(zip(new, found, strict=True))
+        return [known[key] for key in keys]
 
 
 def decisions_of(model: Model, scored: Sequence[Scored]) -> list[bool]:
@@ -116,19 +148,24 @@ def prior_of_texts(model: Model, options: ScoreOptions) -> dict[str, object]:
 
 
 def _score(
-    model: Model, examples: Sequence[Example], judged: Sequence[Mapping[str, Judgment]], options: ScoreOptions
+    model: Model,
+    examples: Sequence[Example],
+    judged: Sequence[Mapping[str, Judgment]],
+    options: ScoreOptions,
+    rows: PatternScores | None = None,
 ) -> list[Scored]:
     names = list(dict.fromkeys(name for row in judged for name in row))
     columns = match_columns(model.voters, names, allow_mismatch=options.allow_mismatch)
     wanted = [names[column] for column in columns if column is not None]
     votes = np.array([[row[name].vote for name in wanted] for row in judged], dtype=np.int8)
-    rows = [
-        {"dataset": str(example.dataset), "item_id": example.example_id, "label": example.label, **scores}
-        for example, scores in zip(examples, score_rows(model, votes, options), strict=True)
+    scores = score_rows(model, votes, options) if rows is None else rows(votes)
+    columns_of = [
+        {"dataset": str(example.dataset), "item_id": example.example_id, "label": example.label, **found}
+        for example, found in zip(examples, scores, strict=True)
     ]
     return [
         Scored(example, {name: judgments[name] for name in wanted}, row)
-        for example, judgments, row in zip(examples, judged, rows, strict=True)
+        for example, judgments, row in zip(examples, judged, columns_of, strict=True)
     ]
 
 

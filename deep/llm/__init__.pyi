@@ -4,6 +4,7 @@ from ._attempt import Terms as Terms
 from ._batch import BatchRunner as BatchRunner
 from ._breaker import CircuitBreaker as CircuitBreaker
 from ._budget import Budget as Budget
+from ._budget import BudgetReachedError as BudgetReachedError
 from ._budget import output_limit as output_limit
 from ._budget import worst_case as worst_case
 from ._caller import Caller as Caller

@@ -8,5 +8,6 @@ from .label import open_label_desk as open_label_desk
 from .label import read_label_subject as read_label_subject
 from .web import GuardOptions as GuardOptions
 from .web import ServerOptions as ServerOptions
+from .web import find_token as find_token
 from .web import run_server as run_server
 from .web import serving as serving

@@ -1,5 +1,7 @@
 """The application: the routes of a served model."""
 
+import asyncio
+import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -7,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from deep import __version__
 from deep.model import Model
 from deep.serve.check._answers import model_answer
-from deep.serve.check._checker import Checker, PairText
+from deep.serve.check._checker import Answer, Checker, PairText
 from deep.serve.check._contract import CHECK, HEALTH, MODEL
 from deep.serve.check._options import CheckOptions
 from deep.serve.check._page import install_page
 from deep.serve.check._requests import read_pairs
-from deep.serve.web import install_errors, json_bytes, need_serve, read_json
+from deep.serve.web import WebError, install_errors, json_bytes, need_serve, read_json
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -70,9 +72,24 @@ def create_app(model: Model, options: CheckOptions | None = None) -> "FastAPI":
 
 
 async def _checked(checker: Checker, pairs: Sequence[tuple[str | None, PairText]], *, several: bool) -> bytes:
-    """Return the body of the answer to one request."""
-    answers = [_named(name, await checker.check(pair)) for name, pair in pairs]
-    return b'{"results":[' + b",".join(answers) + b"]}" if several else answers[0]
+    """Return the body of the answer to one request.
+
+    Raises
+    ------
+    WebError
+        The budget has no room for all that the judges would ask; what there is, is told.
+    """
+    answers: list[Answer] = []
+    for at in range(0, len(pairs), checker.at_once):
+        some = [checker.check(pair) for _, pair in pairs[at : at + checker.at_once]]
+        answers += await asyncio.gather(*some) if several else [await some[0]]
+    told = [_named(name, answer.body) for (name, _), answer in zip(pairs, answers, strict=True)]
+    lacking = sum(not answer.within_budget for answer in answers)
+    if lacking:
+        said = f"The budget must have room for what the judges ask. It had none for {lacking} of {len(told)} pairs; "
+        said += "`results` has what there is, a judge that was not asked as failed."
+        raise WebError(402, "budget", said, more={"results": [json.loads(answer) for answer in told]})
+    return b'{"results":[' + b",".join(told) + b"]}" if several else told[0]
 
 
 def _named(name: str | None, answer: bytes) -> bytes:

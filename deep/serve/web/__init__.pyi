@@ -1,4 +1,5 @@
 from ._access import Access as Access
+from ._access import find_token as find_token
 from ._errors import WebError as WebError
 from ._errors import error_body as error_body
 from ._errors import install_errors as install_errors

@@ -1,14 +1,26 @@
 """Who may ask: a token, and tickets that open a browser's session once."""
 
+import os
 import secrets
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from hmac import compare_digest
+from pathlib import Path
 
+from deep._files import read_bytes
 from deep.exceptions import InputError
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+LONGEST_FILE = 1 << 12
 
 FEWEST = 16
 """Characters of a token that cannot be guessed by trying."""
+
+
+def to_stderr(line: str) -> None:
+    """Write a line for whoever watches the terminal."""
+    sys.stderr.write(f"{line}\n")
 
 
 class Access:
@@ -68,3 +80,32 @@ class Access:
 
 def _same(given: str, wanted: bytes) -> bool:
     return compare_digest(given.encode(errors="replace"), wanted)
+
+
+def find_token(path: Path | None, host: str, say: Callable[[str], object] = to_stderr) -> str | None:
+    """Return the token that clients must send: of a file, of ``DEEP_TOKEN``, or a new one where others can come.
+
+    Parameters
+    ----------
+    path : Path or None
+    host : str
+        The address to listen at.
+    say : callable, default: a line on standard error
+        Told a new token, this once.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read.
+    """
+    if path is not None:
+        try:
+            return read_bytes(path, "token_file", LONGEST_FILE).decode("ascii").strip()
+        except (OSError, UnicodeDecodeError):
+            raise InputError(f"`token_file` must be a readable file of ASCII. Got {str(path)!r}.") from None
+    given = os.environ.get("DEEP_TOKEN", "").strip()
+    if given or host in LOOPBACK:
+        return given or None
+    token = secrets.token_urlsafe(24)
+    say(f"token: {token}")
+    return token

@@ -2,7 +2,6 @@
 
 import ipaddress
 import secrets
-import sys
 import traceback
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from deep.exceptions import InputError
-from deep.serve.web._access import Access
+from deep.serve.web._access import LOOPBACK, Access
 from deep.serve.web._errors import BROKEN, WebError, error_body
 from deep.serve.web._rate import RateLimit
 
@@ -24,23 +23,30 @@ ASGIApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 HEALTH = "/healthz"
 """The one path that needs no token and counts towards no limit."""
 
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
 WILDCARDS = ("", "0.0.0.0", "::")
 CHANGING = frozenset({"DELETE", "PATCH", "POST", "PUT"})
 
-HEADERS = (
-    (b"cache-control", b"no-store"),
+HEADERS = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
+"""Added to every response that does not have them."""
+
+PAGE_HEADERS = (
+    *HEADERS,
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
     (b"referrer-policy", b"no-referrer"),
-    (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
 )
-"""Added to every response that does not have them."""
+"""Added to all that is no JSON."""
+
+JSON_HEADERS = (
+    *HEADERS,
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
 
 NO_CONTENT_POLICY = b"default-src 'none'; frame-ancestors 'none'; sandbox"
-"""For all that is no page."""
+"""For what is neither a page nor JSON."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -277,9 +283,11 @@ class _Answer:
 
     def _missing(self, given: Iterable[tuple[bytes, bytes]]) -> Iterable[tuple[bytes, bytes]]:
         known = {name.lower(): value for name, value in given}
-        yield from (header for header in HEADERS if header[0] not in known)
-        if b"content-security-policy" not in known:
-            page = known.get(b"content-type", b"").startswith(b"text/html")
+        kind = known.get(b"content-type", b"")
+        added = JSON_HEADERS if kind.startswith(b"application/json") else PAGE_HEADERS
+        yield from (header for header in added if header[0] not in known)
+        if added is PAGE_HEADERS and b"content-security-policy" not in known:
+            page = kind.startswith(b"text/html")
             yield b"content-security-policy", _page_policy(self._scope) if page else NO_CONTENT_POLICY
 
     async def refuse(self, error: WebError) -> None:
@@ -335,8 +343,3 @@ def _place_of(error: Exception) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     place = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
     return f"a request broke: {type(error).__name__}{place}"
-
-
-def to_stderr(line: str) -> None:
-    """Write a line for whoever watches the terminal."""
-    sys.stderr.write(f"{line}\n")

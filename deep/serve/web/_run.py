@@ -12,9 +12,9 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from deep.exceptions import ExitStatus, InputError
-from deep.serve.web._access import Access
+from deep.serve.web._access import LOOPBACK, Access, to_stderr
 from deep.serve.web._errors import need_serve
-from deep.serve.web._guard import LOOPBACK, WILDCARDS, ASGIApp, Guard, GuardOptions, to_stderr
+from deep.serve.web._guard import WILDCARDS, ASGIApp, Guard, GuardOptions
 
 if TYPE_CHECKING:
     import uvicorn

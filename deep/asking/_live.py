@@ -1,0 +1,224 @@
+"""Asking for examples as they come, side by side, by one open ledger: what a server needs."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass, field
+from itertools import chain
+
+from deep.asking._options import AskOptions
+from deep.asking._plan import Plan
+from deep.asking._repairs import may_repair, repair_requests
+from deep.asking._replay import Replay, read_answer
+from deep.asking._vote_files import chunks
+from deep.exceptions import InputError
+from deep.llm import (
+    BudgetReachedError,
+    Caller,
+    Client,
+    EndpointError,
+    History,
+    Job,
+    Ledger,
+    LedgerError,
+    ModelGate,
+    Request,
+    Tally,
+    Terms,
+    is_read_only,
+)
+from deep.records import Example
+
+LOOK_SECONDS = 1.0
+"""How often to look whether another machine has finished what it is asking."""
+
+CHUNK = 64
+
+
+@dataclass(eq=False)
+class LiveAsker:
+    """The ledger of a server, open from the first question to :meth:`close`; all of it in one event loop.
+
+    Many examples are asked about at once: how many requests are in flight, a minute and for how much is held to the
+    limits of `options`, whoever waits. A question that two examples share is asked once.
+
+    Parameters
+    ----------
+    plan : Plan
+        Its judges, LLMs and endpoint; its examples are not looked at.
+    options : AskOptions
+
+    Raises
+    ------
+    InputError
+        The ledger cannot be written, or a batch was asked for.
+    """
+
+    plan: Plan
+    options: AskOptions
+    _work: "_Work | None" = field(default=None, init=False)
+    _opening: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+    _n_asking: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        if self.options.batch:
+            raise InputError("`batch` must not be given where answers are waited for. Got it. Leave it out.")
+        if is_read_only(self.options.ledger):
+            raise InputError(f"`ledger` must be writable. Got {self.options.ledger!r}, which is read-only.")
+
+    async def ask(self, example: Example) -> bool:
+        """Ask what the ledger lacks about an example; return False where the budget had no room for all of it.
+
+        Raises
+        ------
+        EndpointError
+            The endpoint refuses every request; the next example tries it again.
+        LedgerError
+            The ledger cannot be written.
+        """
+        async with self._opening:
+            if self._work is not None and self._work.broken and not self._n_asking:
+                await self.close()
+            if self._work is None:
+                self._work = await _Work.begin(self.plan, self.options)
+        self._n_asking += 1
+        try:
+            return await self._work.ask(example)
+        finally:
+            self._n_asking -= 1
+
+    async def close(self) -> None:
+        """Close the ledger."""
+        if self._work is not None:
+            work, self._work = self._work, None
+            with suppress(LedgerError):  # one that is broken is closed all the same
+                await work.end()
+
+
+@dataclass(eq=False)
+class _Work:
+    """An open ledger with all that asks and reads."""
+
+    plan: Plan
+    options: AskOptions
+    client: Client
+    ledger: Ledger
+    history: History
+    terms: Terms
+    caller: Caller
+    closing: AsyncExitStack
+    open: dict[str, asyncio.Future[None]] = field(default_factory=dict)
+    broken: bool = False
+
+    @classmethod
+    async def begin(cls, plan: Plan, options: AskOptions) -> "_Work":
+        """Open the ledger."""
+        room = options.limit.maximum + 8
+        record = {**options.record, "repairs": options.repairs}
+        once, retry = options.at_most_once, options.retry_failed
+        async with AsyncExitStack() as stack:
+            client = Client(options.base_url, options.api_key(), timeout=options.timeout, max_connections=room)
+            stack.push_async_callback(client.close)
+            ledger = Ledger(options.ledger, options=record, at_most_once=once, retry=retry)
+            await stack.enter_async_context(ledger)
+            history = stack.enter_context(History(options.ledger))
+            terms = options.terms(0.0 if options.budget is None else await ledger.spent_by_others())
+            gate = ModelGate(await ledger.known_quirks())
+            caller = Caller(ledger, client, read_answer, terms, gate, Tally(None))
+            return cls(plan, options, client, ledger, history, terms, caller, stack.pop_all())
+
+    async def end(self) -> None:
+        """Close the ledger and all connections."""
+        await self.closing.aclose()
+
+    async def ask(self, example: Example) -> bool:
+        """Ask everything that can be asked at once, and again the questions to which the answers lead programs."""
+        options, plan = self.options, self.plan
+        may = may_repair(options, self.history, self.ledger.run)
+        replay = Replay(
+            lambda: plan.programs([example]),
+            plan.endpoint,
+            self.history,
+            run=self.ledger.run,
+            at_most_once=options.at_most_once,
+            retry=options.retry_failed,
+            repairs=may,
+        )
+        turn = _Turn(self)
+        await turn.run(lambda: chain(plan.requests([example]), replay.requests()))
+        await turn.run(lambda: repair_requests(plan.requests([example]), self.history, may))
+        while replay.n_open and turn.within_budget:
+            replay.n_open = 0
+            await turn.run(replay.requests)
+        return turn.within_budget
+
+    def renew(self) -> None:
+        """Let the endpoint be tried again after it has refused everything."""
+        before = self.caller
+        gate = ModelGate(before.gate.quirks(self.plan.endpoint))
+        self.caller = Caller(self.ledger, self.client, read_answer, self.terms, gate, Tally(None))
+
+
+@dataclass(eq=False)
+class _Turn:
+    """The questions about one example, asked side by side."""
+
+    work: _Work
+    within_budget: bool = True
+
+    async def run(self, requests: Callable[[], Iterable[Request]]) -> None:
+        """Ask whatever is missing; what others are asking is waited for."""
+        for chunk in chunks(requests(), CHUNK):
+            await self._ask(chunk)
+
+    async def _ask(self, requests: Sequence[Request]) -> None:
+        known = self.work.open
+        theirs = [known[request.key] for request in requests if request.key in known]
+        own = {key: request for request in requests if (key := request.key) not in known}
+        mine: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        known.update(dict.fromkeys(own, mine))
+        try:
+            if own:
+                await self._settle(list(own.values()))
+        finally:
+            for key in own:
+                del known[key]
+            mine.set_result(None)
+        if theirs:
+            await asyncio.wait(theirs)
+
+    async def _settle(self, requests: Sequence[Request]) -> None:
+        """Ask some requests until each has its answer, here or on another machine."""
+        work, caller = self.work, self.work.caller
+        try:
+            while requests:
+                lease = await work.ledger.lease(requests, again=True)
+                await caller.refresh_budget()
+                ended = await asyncio.gather(*(self._one(caller, job) for job in lease.jobs), return_exceptions=True)
+                await caller.flush()
+                self._raise_first(caller, ended)
+                requests = lease.elsewhere
+                if requests:
+                    await asyncio.sleep(LOOK_SECONDS)
+                    await work.ledger.recover()
+        except EndpointError:
+            if work.caller is caller:
+                work.renew()
+            raise
+        except LedgerError:
+            work.broken = True
+            raise
+
+    async def _one(self, caller: Caller, job: Job) -> None:
+        try:
+            await caller.ask(job)
+        except BudgetReachedError:
+            self.within_budget = False
+
+    def _raise_first(self, caller: Caller, ended: Sequence[BaseException | None]) -> None:
+        """Raise the first error; where another turn has met it, say so too."""
+        for error in ended:
+            if error is not None:
+                raise error
+        if caller.gate.closed:
+            raise EndpointError("The endpoint has just refused a request for a reason that holds for all.")

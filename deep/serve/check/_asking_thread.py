@@ -1,0 +1,33 @@
+"""The thread in which LLMs are asked: its event loop is not the server's, so that neither waits for the other."""
+
+import asyncio
+from threading import Thread
+
+from deep.asking import LiveAsker
+from deep.records import Example
+
+
+class AskingThread:
+    """Runs an asker in an event loop of its own.
+
+    Parameters
+    ----------
+    asker : LiveAsker
+    """
+
+    def __init__(self, asker: LiveAsker) -> None:
+        self._asker = asker
+        self._loop = asyncio.new_event_loop()
+        self._thread = Thread(target=self._loop.run_forever, name="deep-asking", daemon=True)
+        self._thread.start()
+
+    async def ask(self, example: Example) -> bool:
+        """Ask what the ledger lacks about an example; see :meth:`LiveAsker.ask`."""
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._asker.ask(example), self._loop))
+
+    def close(self) -> None:
+        """Close the ledger, and end the thread."""
+        asyncio.run_coroutine_threadsafe(self._asker.close(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()

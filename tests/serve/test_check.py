@@ -1,0 +1,168 @@
+"""The check of pairs: what it answers is what `deep score` says, and what it refuses."""
+
+import json
+
+import pytest
+
+import deep
+from deep.exceptions import InputError
+from deep.serve import CheckOptions, create_app, serving
+from deep.serve.check import Checker
+from tests.deep_commands import score, serve
+from tests.serve.serving_case import PAIR, ROOT, ask, code_of
+
+CLAIMS = ROOT / "examples" / "claims.csv"
+
+
+@pytest.fixture(scope="module")
+def address(lexical_file):
+    """Return the address of a served model of lexical checks."""
+    with serving(create_app(deep.load(lexical_file), CheckOptions(most_pairs=50))) as found:
+        yield found
+
+
+def test_it_says_what_score_says(address, lexical_file, tmp_path):
+    """P, its interval, each vote, reason, rationale and piece of evidence, of a file and of the same pairs by HTTP."""
+    out = tmp_path / "scores.jsonl"
+    assert score([str(lexical_file), "--input", str(CLAIMS), "--out", str(out)]) == 0
+    wanted = [json.loads(line) for line in out.read_text().splitlines()]
+    examples = list(deep.read_examples(str(CLAIMS)))
+    pairs = [{"source": e.source, "claim": e.claim, "id": e.example_id} for e in examples]
+    found = [
+        result for at in range(0, len(pairs), 50) for result in ask(address, body=pairs[at : at + 50])[1]["results"]
+    ]
+    assert [result["id"] for result in found] == [e.example_id for e in examples]
+    for row, result in zip(wanted, found, strict=True):
+        for name in ("p_consistent", "p_low", "p_high", "p_uniform", "p_uncalibrated", "n_votes"):
+            assert result[name] == pytest.approx(row[name], abs=1e-12)
+        said = [{name: judge[name] for name in ("judge", "vote", "reason", "rationale")} for judge in result["judges"]]
+        assert said == [{name: judge[name] for name in said[0]} for judge in row["judges"]]
+        assert [len(judge["evidence"]) for judge in result["judges"]] == [len(j["evidence"]) for j in row["judges"]]
+
+
+def test_evidence_has_its_place(address):
+    """Its characters in the claim or the source."""
+    result = ask(address, body=PAIR)[1]
+    places = [place for judge in result["judges"] for place in judge["evidence"] if place["where"]]
+    assert places
+    assert all(PAIR[place["where"]][place["start"] : place["end"]].lower() == place["text"].lower() for place in places)
+    assert result["cost"] == 0
+    assert result["id"] is None
+
+
+def test_one_pair_is_as_a_list_of_it(address):
+    """The second time from memory, and the same."""
+    one = ask(address, body=PAIR)[1]
+    assert ask(address, body=[PAIR, {**PAIR, "id": "b"}])[1] == {"results": [one, {**one, "id": "b"}]}
+
+
+def test_the_model_is_described(address, lexical_file):
+    """Its judges, method, training datasets, prior, threshold and versions."""
+    status, about, _ = ask(address, "/v1/model")
+    model = deep.load(lexical_file)
+    assert status == 200
+    assert [judge["judge"] for judge in about["judges"]] == list(model.voter_names)
+    assert about["method"] == model.method
+    assert set(about["training_datasets"]) == set(model.cells.groups)
+    assert about["prior"]["estimate"] == pytest.approx(model.prior.estimate)
+    assert about["decision_threshold"] == pytest.approx(model.prior.estimate)
+    assert about["versions"]["deep"] == deep.__version__
+    assert ask(address, "/healthz")[1] == {"status": "ok"}
+
+
+def test_the_contract_has_examples(address):
+    """OpenAPI names the routes; the example of a request is answered with the keys of the example of a result."""
+    routes = ask(address, "/openapi.json")[1]["paths"]
+    assert set(routes) >= {"/v1/check", "/v1/model", "/healthz"}
+    post = routes["/v1/check"]["post"]
+    asked = post["requestBody"]["content"]["application/json"]["examples"]["one"]["value"]
+    wanted = post["responses"]["200"]["content"]["application/json"]["examples"]["one"]["value"]
+    found = ask(address, body=asked)[1]
+    assert found.keys() >= wanted.keys()
+    assert found["judges"][0].keys() >= wanted["judges"][0].keys()
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        (b"\xff\xfe", 400, "bad_json"),
+        (b"[" * 100_000, 400, "bad_json"),
+        (b'{"source": NaN}', 400, "bad_json"),
+        (b"", 400, "bad_json"),
+        (None, 405, "method_not_allowed"),
+        ([], 422, "invalid"),
+        ([PAIR] * 51, 422, "invalid"),
+        ("text", 422, "invalid"),
+        (3, 422, "invalid"),
+        ([1], 422, "invalid"),
+        ({"source": "a"}, 422, "invalid"),
+        ({"source": "a", "claim": 1}, 422, "invalid"),
+        ({"source": "a", "claim": None}, 422, "invalid"),
+        ({"source": " ", "claim": "b"}, 422, "invalid"),
+        ({"source": "a\0", "claim": "b"}, 422, "invalid"),
+        ({**PAIR, "id": 7}, 422, "invalid"),
+        ({**PAIR, "id": "x" * 201}, 422, "invalid"),
+        ({**PAIR, "label": 1}, 422, "invalid"),
+    ],
+)
+def test_what_is_no_pair_is_refused(address, body, status, code):
+    """With a clear word, and the server goes on."""
+    assert code_of(ask(address, body=body)) == (status, code)
+    assert ask(address, body=PAIR)[0] == 200
+
+
+def test_odd_texts_are_judged(address):
+    """Lone surrogates, markup, other scripts, marks of direction; and a long source, which a thread takes."""
+    odd = [b'{"source": "\\ud800 a", "claim": "b \\udc00"}', {"source": "<b>\u202e\u4f60\u597d", "claim": "<script>"}]
+    assert [ask(address, body=body)[0] for body in odd] == [200, 200]
+    assert ask(address, body={"source": "It rained. " * 5000, "claim": "It rained."})[0] == 200
+
+
+def test_unknown_paths(address):
+    """Are said to be so in the same shape."""
+    assert code_of(ask(address, "/nothing")) == (404, "not_found")
+    assert code_of(ask(address, "/v1/model", body={})) == (405, "method_not_allowed")
+
+
+def test_each_scored_pair_is_told(lexical_file):
+    """Once, for a repeated one is not read again; the cache is bounded."""
+    told = []
+    options = CheckOptions(on_scored=told.append, cache_bytes=20_000)
+    with serving(create_app(deep.load(lexical_file), options)) as address:
+        for claim in ("It rained.", "It rained.", "It snowed."):
+            ask(address, body={"source": "It rained.", "claim": claim})
+    assert [one.example.claim for one in told] == ["It rained.", "It snowed."]
+
+
+def test_no_text_is_kept(lexical_file, llm_file):
+    """Nothing is answered from memory; a model that asks an LLM is refused."""
+    told = []
+    options = CheckOptions(on_scored=told.append, no_text=True)
+    with serving(create_app(deep.load(lexical_file), options)) as address:
+        assert ask(address, body=PAIR)[1] == ask(address, body=PAIR)[1]
+    assert len(told) == 2
+    with pytest.raises(InputError, match="`no_text` must be given with judges that ask no LLM"):
+        Checker(deep.load(llm_file), CheckOptions(no_text=True))
+
+
+def test_options_are_checked(llm_file):
+    """By name."""
+    with pytest.raises(InputError, match=r"`most_pairs` must be 1 or more\. Got 0"):
+        CheckOptions(most_pairs=0)
+    with pytest.raises(InputError, match=r"`cache_bytes` must be 0 or more\. Got -1"):
+        CheckOptions(cache_bytes=-1)
+    with pytest.raises(InputError, match="`ask` must be given with judges that ask an LLM"):
+        Checker(deep.load(llm_file))
+
+
+def test_the_command_refuses(lexical_file, capsys, monkeypatch):
+    """In one line: two LLMs, a port that is none, a library that is missing."""
+    assert serve([str(lexical_file), "--llm", "a", "b"]) == 2
+    assert "`llm` must name one LLM" in capsys.readouterr().err
+    assert serve([str(lexical_file), "--port", "-1"]) == 2
+    assert "`port` must be from 0 to 65535" in capsys.readouterr().err
+    monkeypatch.setitem(__import__("sys").modules, "fastapi", None)
+    assert serve([str(lexical_file)]) == 2
+    said = capsys.readouterr().err
+    assert "pip install 'deep-judges[serve]'" in said
+    assert said.count("\n") == 1

@@ -1,0 +1,276 @@
+"""The guard and the server: what is refused, how, and that the server goes on."""
+
+import socket
+import time
+
+import pytest
+
+from deep.exceptions import InputError
+from deep.serve import ServerOptions, serving
+from deep.serve.web import Access, GuardOptions, WebError, find_token, read_json
+from tests.serve.serving_case import ask, code_of, connected, raw, until_closed
+
+TOKEN = "0123456789abcdef-right"
+
+
+async def echo(scope, receive, send):
+    """Answer with the length of the body; /broken raises, /page is HTML."""
+    if scope["type"] != "http":
+        return
+    if scope["path"] == "/broken":
+        raise ValueError("a secret text")
+    size, more = 0, scope["method"] == "POST"
+    while more:
+        message = await receive()
+        size, more = size + len(message.get("body", b"")), message.get("more_body", False)
+    kind = b"text/html" if scope["path"] == "/page" else b"application/json"
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", kind)]})
+    await send({"type": "http.response.body", "body": b'{"size": %d}' % size})
+
+
+@pytest.fixture(scope="module")
+def address():
+    """Return the address of a server that waits little."""
+    with serving(echo, ServerOptions(port=0, read_timeout=1.0, largest_body=100_000, most_connections=60)) as found:
+        yield found
+
+
+@pytest.fixture
+def goes_on(address):
+    """Check that a server answers once the test is over."""
+    yield
+    assert ask(address, body={})[0] == 200
+
+
+@pytest.mark.usefixtures("goes_on")
+class TestStrangers:
+    """Requests that no program of ours makes; each gets a clear answer."""
+
+    @pytest.mark.parametrize("host", ["evil.example", "evil.example:8000", "127.0.0.1.evil.example", "", "10.0.0.7"])
+    def test_another_host_is_refused(self, address, host):
+        """A name that was rebound to loopback is not ours."""
+        assert code_of(ask(address, body={}, Host=host)) == (421, "wrong_host")
+
+    @pytest.mark.parametrize("host", ["localhost:1", "127.0.0.1", "[::1]:80", "LOCALHOST"])
+    def test_own_names_are_taken(self, address, host):
+        """Whatever the port, for it may be forwarded."""
+        assert ask(address, body={}, Host=host)[0] == 200
+
+    @pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://localhost:1"])
+    def test_another_origin_is_refused(self, address, origin):
+        """Of another site, of a file, of another port."""
+        assert code_of(ask(address, body={}, Origin=origin)) == (403, "cross_site")
+
+    @pytest.mark.parametrize("site", ["cross-site", "same-site"])
+    def test_pages_of_other_sites_are_refused(self, address, site):
+        """By what the browser says; but a link to a page may be followed."""
+        assert code_of(ask(address, body={}, Sec_Fetch_Site=site)) == (403, "cross_site")
+        visit = {"Sec_Fetch_Site": site, "Sec_Fetch_Mode": "navigate"}
+        assert ask(address, "/x", Sec_Fetch_Dest="document", **visit)[0] == 200
+        assert code_of(ask(address, "/x", Sec_Fetch_Dest="iframe", **visit)) == (403, "cross_site")
+        assert code_of(ask(address, body={}, Sec_Fetch_Dest="document", **visit)) == (403, "cross_site")
+
+    @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""])
+    def test_a_form_is_refused(self, address, kind):
+        """What a page of another site can send without asking first."""
+        assert code_of(ask(address, body={}, Content_Type=kind)) == (415, "media_type")
+
+    def test_a_large_body_is_refused(self, address):
+        """By its length, before it is read; and in pieces, as soon as it is too large."""
+        assert code_of(ask(address, body=b" " * 100_001)) == (413, "too_large")
+        head = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        found = raw(
+            address,
+            head
+            + b"Transfer-Encoding: chunked\r\n\r\n"
+            + b"ffff\r\n"
+            + b" " * 0xFFFF
+            + b"\r\n"
+            + b"ffff\r\n"
+            + b" " * 0xFFFF,
+        )
+        assert b" 413 " in found.split(b"\r\n")[0]
+
+    def test_ten_megabytes_are_refused(self, address):
+        """Whether the client reads in time or not."""
+        size = 10_000_000
+        head = f"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {size}\r\n\r\n"
+        with connected(address) as client:
+            client.sendall(head.encode())
+            assert b" 413 " in client.recv(1 << 16).split(b"\r\n")[0]
+
+    @pytest.mark.parametrize(
+        "begun",
+        [
+            b"",
+            b"POST /v1/check HTT",
+            b"POST / HTTP/1.1\r\nHost: localhost\r\nX: ",
+            b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{",
+            b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            b"Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n",
+        ],
+    )
+    def test_half_a_request_ends(self, address, begun):
+        """With 408, wherever it stops."""
+        found = raw(address, begun)
+        assert found.startswith(b"HTTP/1.1 408 ")
+        assert b'{"error":{"code":"slow"' in found
+
+    def test_a_slow_loris_ends(self, address):
+        """A byte now and then does not begin the time anew."""
+        with connected(address) as client:
+            client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n")
+            with pytest.raises(ConnectionError):
+                for _ in range(600):  # a server that waits on would take them all
+                    client.sendall(b"X: y\r\n")
+                    time.sleep(0.05)
+
+    def test_many_connections(self, address):
+        """Beyond the most that may be open each is told so; once they end there is room again."""
+        clients = [connected(address) for _ in range(200)]
+        last = until_closed(clients[-1])
+        assert last.startswith(b"HTTP/1.1 503 ")
+        assert b'"code":"busy"' in last
+        for client in clients:
+            client.close()
+        for _ in range(100):
+            if ask(address, body={})[0] == 200:
+                break
+            time.sleep(0.05)
+
+    def test_no_http(self, address):
+        """Is told so in the same shape."""
+        found = raw(address, b"\x16\x03\x01 what\r\n\r\n")
+        assert found.startswith(b"HTTP/1.1 400 ")
+        assert b'{"error":{"code":"bad_http"' in found
+
+    def test_requests_in_a_row(self, address):
+        """Several that are sent at once are answered in order."""
+        one = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%s\r\n%s"
+        close = b"Connection: close\r\n"
+        sent = b"".join(one % (n, close if n == 5 else b"", b" " * n) for n in range(1, 6))
+        sizes = [part.split(b"}")[0] for part in raw(address, sent).split(b'{"size": ')[1:]]
+        assert sizes == [b"1", b"2", b"3", b"4", b"5"]
+
+    def test_a_broken_application_tells_nothing(self, address, capsys):
+        """The client gets 500; the terminal the place and the kind of the error, and not its text."""
+        assert code_of(ask(address, "/broken")) == (500, "broken")
+        said = capsys.readouterr().err
+        assert "ValueError at " in said
+        assert "secret" not in said
+
+
+def test_the_token_is_asked_for():
+    """Of every path but the one of health; a wrong one is refused; the cookie of a ticket is as good."""
+    with serving(echo, ServerOptions(port=0, token=TOKEN)) as address:
+        assert code_of(ask(address, body={})) == (401, "unauthorized")
+        assert code_of(ask(address, body={}, Authorization="Bearer wrong")) == (401, "unauthorized")
+        assert code_of(ask(address, body={}, Authorization="Basic " + TOKEN)) == (401, "unauthorized")
+        assert code_of(ask(address, f"/?token={TOKEN}")) == (401, "used")
+        assert ask(address, body={}, Authorization=f"Bearer {TOKEN}")[0] == 200
+        assert ask(address, "/healthz")[0] == 200
+
+
+def test_a_ticket_opens_one_browser():
+    """It is changed for a cookie that no script and no other site sees, and is then worth nothing."""
+    access = Access(TOKEN)
+    first = access.ticket
+    cookie = access.redeem(first)
+    assert cookie.endswith("; HttpOnly; SameSite=Strict; Path=/")
+    assert access.redeem(first) is None
+    assert access.allows({"cookie": f"a=b; {cookie.partition(';')[0]}"})
+    assert not access.allows({"cookie": f"{access.cookie}=guessed"})
+    assert TOKEN not in cookie
+
+
+def test_pages_have_a_policy(address):
+    """With a nonce; JSON has one that allows nothing."""
+    policy = ask_page(address)
+    assert "script-src 'self' 'nonce-" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert ask(address, "/x")[2]["content-security-policy"].startswith("default-src 'none'; frame-ancestors")
+
+
+def ask_page(address):
+    """Return the content security policy of a page."""
+    found = raw(address, b"GET /page HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").decode()
+    return next(line for line in found.split("\r\n") if line.startswith("content-security-policy"))
+
+
+def test_too_many_a_second():
+    """Are told when to come again."""
+    with serving(echo, ServerOptions(port=0, rate=1.0)) as address:
+        answers = [ask(address, body={}) for _ in range(3)]
+    assert [status for status, _, _ in answers] == [200, 200, 429]
+    assert answers[-1][2]["retry-after"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"host": "0.0.0.0"}, "`token` must be given where others can reach"),
+        ({"port": 70_000}, "`port` must be from 0 to 65535. Got 70000"),
+        ({"read_timeout": 0}, "`read_timeout` must be above 0"),
+    ],
+)
+def test_options_are_checked(options, message):
+    """Before anything listens."""
+    with pytest.raises(InputError, match=message):
+        ServerOptions(**options)
+
+
+def test_limits_are_checked():
+    """Those of the guard too, and the token."""
+    with pytest.raises(InputError, match="`rate` must be above 0"):
+        GuardOptions(rate=-1.0)
+    with pytest.raises(InputError, match="`token` must have at least 16 printable ASCII characters"):
+        Access("short")
+
+
+def test_a_port_in_use_is_one_line():
+    """With the address and a remedy."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(InputError, match=f"Got {port} at '127.0.0.1'"), serving(echo, ServerOptions(port=port)):
+            pass
+
+
+def test_tokens_are_found(tmp_path, monkeypatch):
+    """In a file, in the environment, or new where others can come; loopback needs none."""
+    (tmp_path / "token").write_text(f"{TOKEN}\n")
+    said = []
+    monkeypatch.delenv("DEEP_TOKEN", raising=False)
+    assert find_token(tmp_path / "token", "0.0.0.0", said.append) == TOKEN
+    assert find_token(None, "127.0.0.1", said.append) is None
+    assert said == []
+    new = find_token(None, "0.0.0.0", said.append)
+    assert said == [f"token: {new}"]
+    monkeypatch.setenv("DEEP_TOKEN", TOKEN)
+    assert find_token(None, "127.0.0.1", said.append) == TOKEN
+    with pytest.raises(InputError, match="`token_file` must be a readable file"):
+        find_token(tmp_path / "none", "127.0.0.1")
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"\xff{}", "must be UTF-8. Got byte 0xff at 0"),
+        (b"[" * 100_000, "at most 32 brackets"),
+        (b'{"a":' * 100_000, "at most 32 brackets"),
+        (b"[1e999]", "beyond all floats"),
+        (b"[-Infinity]", "no number of JSON"),
+        (b'{"a":1,"a":2}', "each key once"),
+        (b"[" + b"9" * 5000 + b"]", "cannot be read"),
+        (b"{", "breaks at character 1"),
+        (b"", "breaks at character 0"),
+    ],
+)
+def test_json_of_strangers(body, message):
+    """Is refused with a clear word."""
+    with pytest.raises(WebError, match=message):
+        read_json(body)
+
+
+def test_brackets_in_texts_are_no_brackets():
+    """However many, with quotes and backslashes among them."""
+    assert read_json(b'["' + rb"[{\"\\" * 1000 + b'"]') == ['[{"\\' * 1000]
