@@ -116,7 +116,14 @@ def words_for(llm_file, server, tmp_path):
     return [llm_file, "--base-url", server.url, "--endpoint-name", "local", *ledger]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGTERM,
+        pytest.param(signal.SIGINT, marks=pytest.mark.slow),
+        pytest.param(signal.SIGHUP, marks=pytest.mark.slow),
+    ],
+)
 def test_a_signal_ends_the_server_once_it_has_answered(llm_file, tmp_path, number):
     """With what is in flight, and with the status of an interrupted command; no key and no text is printed."""
     with FaultServer(latency=1.0) as server, ThreadPoolExecutor(1) as pool:
@@ -134,6 +141,7 @@ def test_a_signal_ends_the_server_once_it_has_answered(llm_file, tmp_path, numbe
     assert "river" not in out + err
 
 
+@pytest.mark.slow  # two servers in processes of their own
 def test_a_paid_answer_survives_a_kill(llm_file, tmp_path):
     """It is found in the ledger by the next server."""
     with FaultServer() as server:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from deep import __version__
 from deep.model import Model
 from deep.serve.check._answers import model_answer
-from deep.serve.check._checker import Answer, Checker, PairText
+from deep.serve.check._checker import Checker, PairAnswer, PairText
 from deep.serve.check._contract import CHECK, HEALTH, MODEL
 from deep.serve.check._options import CheckOptions
 from deep.serve.check._page import install_page
@@ -79,7 +79,7 @@ async def _checked(checker: Checker, pairs: Sequence[tuple[str | None, PairText]
     WebError
         The budget has no room for all that the judges would ask; what there is, is told.
     """
-    answers: list[Answer] = []
+    answers: list[PairAnswer] = []
     for at in range(0, len(pairs), checker.at_once):
         some = [checker.check(pair) for _, pair in pairs[at : at + checker.at_once]]
         answers += await asyncio.gather(*some) if several else [await some[0]]

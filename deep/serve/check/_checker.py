@@ -45,7 +45,7 @@ class PairText:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PairAnswer:
     """The answer to a pair as JSON, and whether the budget had room for all that it takes."""
 
     body: bytes
@@ -74,11 +74,11 @@ class Checker:
         self._closing = ExitStack()
         self._scores = PatternScores(model, self.options.score)
         self._asking = self._asker()
-        self._bench: Workbench[PairText, Answer] = Workbench(self._answers, lambda pair: pair.weight)
+        self._bench: Workbench[PairText, PairAnswer] = Workbench(self._answers, lambda pair: pair.weight)
         self._cache = AnswerCache(0 if self.options.no_text else self.options.cache_bytes)
-        self._quick: QuickBench[PairText, Answer] = QuickBench(self._answers, lambda pair: pair.weight)
+        self._quick: QuickBench[PairText, PairAnswer] = QuickBench(self._answers, lambda pair: pair.weight)
         self._is_quick = all(column.judge.details.get("kind") == "lexical" for column in self.plan.columns)
-        self._flights: dict[bytes, asyncio.Future[Answer]] = {}
+        self._flights: dict[bytes, asyncio.Future[PairAnswer]] = {}
 
     def _planned(self) -> Plan:
         options = self.options
@@ -105,7 +105,7 @@ class Checker:
         """The number of pairs of one request that are worked on side by side."""
         return self.options.most_pairs if self.plan.asks else 32
 
-    async def check(self, pair: PairText) -> Answer:
+    async def check(self, pair: PairText) -> PairAnswer:
         """Return the answer to a pair; one that is being worked on, or was lately, is not worked on again.
 
         Raises
@@ -116,26 +116,26 @@ class Checker:
         key = pair.key
         known = self._cache.get(key)
         if known is not None:
-            return Answer(known)
+            return PairAnswer(known)
         flight = self._flights.get(key)
         if flight is None:
             flight = self._flights[key] = self._begin(pair)
             flight.add_done_callback(partial(self._land, key))
         return await asyncio.shield(flight)
 
-    def _begin(self, pair: PairText) -> "asyncio.Future[Answer]":
+    def _begin(self, pair: PairText) -> "asyncio.Future[PairAnswer]":
         if self._asking is not None:
             return asyncio.create_task(self._asked(self._asking, pair))
         bench = self._quick if self._is_quick and pair.weight <= WEIGHT_OF_TURN else self._bench
         return bench.do(pair)
 
-    def _land(self, key: bytes, flight: "asyncio.Future[Answer]") -> None:
+    def _land(self, key: bytes, flight: "asyncio.Future[PairAnswer]") -> None:
         """Keep an answer that would be the same again."""
         del self._flights[key]
         if not flight.cancelled() and flight.exception() is None and flight.result().is_lasting:
             self._cache.put(key, flight.result().body)
 
-    async def _asked(self, asking: AskingThread, pair: PairText) -> Answer:
+    async def _asked(self, asking: AskingThread, pair: PairText) -> PairAnswer:
         try:
             within = await asking.ask(self._example(pair))
         except EndpointError as error:
@@ -143,7 +143,7 @@ class Checker:
         except LedgerError as error:
             raise WebError(503, "ledger", str(error)) from None
         answer = await self._bench.do(pair)
-        return answer if within else Answer(answer.body, within_budget=False, is_lasting=False)
+        return answer if within else PairAnswer(answer.body, within_budget=False, is_lasting=False)
 
     def _example(self, pair: PairText) -> Example:
         return Example(pair.source, pair.claim, pair.key.hex(), dataset=self.options.dataset)
@@ -162,7 +162,7 @@ class Checker:
             return None
         return self._closing.enter_context(History(self.options.ask.ledger))
 
-    def _answers(self, pairs: Sequence[PairText]) -> Sequence[Answer]:
+    def _answers(self, pairs: Sequence[PairText]) -> Sequence[PairAnswer]:
         """Return the answers to several pairs, worked out together."""
         examples = {pair.key: self._example(pair) for pair in pairs}
         given = list(examples.values())
@@ -173,7 +173,7 @@ class Checker:
                 self.options.on_scored(one)
         told = answers_of(self.model, self.plan, found)
         answers = {
-            key: Answer(json_bytes(answer), is_lasting=_is_lasting(one))
+            key: PairAnswer(json_bytes(answer), is_lasting=_is_lasting(one))
             for key, one, answer in zip(examples, found, told, strict=True)
         }
         return [answers[pair.key] for pair in pairs]
