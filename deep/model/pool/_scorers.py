@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from deep._checks import Floats
 from deep._checks import Rows as Positions
@@ -13,6 +14,9 @@ from deep.ensembles import neutral
 from deep.features import distinct_patterns
 from deep.model.linear import Linear, Rows
 from deep.model.pool._standardizer import Standardizer
+
+FEW_ROWS = 256
+"""Rows up to which all trees are gone through side by side."""
 
 P_CLIP = 1e-3
 """A member's P is held within [P_CLIP, 1 - P_CLIP] before it becomes log-odds: a pure leaf is no proof."""
@@ -112,14 +116,20 @@ class Trees:
         """Return the mean P of all trees for each row of features."""
         single = features.astype(np.float32)
         total = np.zeros(len(single))
-        rows = np.arange(len(single))
-        for root in self.roots:
-            node = np.full(len(single), root)
-            while (self.feature[node] >= 0).any():
-                low = single[rows, self.feature[node]] <= self.threshold[node]
-                node = np.where(low, self.left[node], self.right[node])
-            total += self.p[node]
+        # Of many rows tree by tree, to spare memory; the sum is taken in the same order.
+        for roots in [self.roots] if len(single) <= FEW_ROWS else self.roots.reshape(-1, 1):
+            for p in self.p[self._leaves(single, roots)]:
+                total += p
         return total / len(self.roots)
+
+    def _leaves(self, features: npt.NDArray[np.float32], roots: Positions) -> Positions:
+        """Return the leaf of each row in each tree, shape (n_trees, n_examples)."""
+        rows = np.arange(len(features))
+        node = np.repeat(roots[:, np.newaxis], len(features), axis=1)
+        while (self.feature[node] >= 0).any():
+            low = features[rows, self.feature[node]] <= self.threshold[node]
+            node = np.where(low, self.left[node], self.right[node])
+        return node
 
 
 @dataclass(frozen=True, eq=False)
