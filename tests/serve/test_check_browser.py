@@ -270,6 +270,22 @@ def test_a_server_that_ends_in_mid_work(chromium):
         opened.close()
 
 
+def test_a_budget_that_ends_leaves_no_half_answers(open_page):
+    """What the judges that were paid say is in no row; Go on asks again."""
+    opened = open_page(expected=(REFUSED,))
+    page = opened.page
+    refusal = {"error": {"code": "budget", "message": "The budget must have room.", "results": [{"judges": []}]}}
+    page.route("**/v1/check", lambda route: route.fulfill(status=402, json=refusal))
+    drop(page, "one.csv", "source,claim\nIt rained 14 times.,It rained 41 times.\n")
+    page.locator("#file-error").filter(has_text="The budget must have room.").wait_for()
+    assert page.locator("#table tbody tr").count() == 0
+    assert not page.get_by_role("button", name="Download as CSV").is_visible()
+    page.unroute("**/v1/check")
+    page.get_by_role("button", name="Go on").click()
+    page.get_by_role("button", name="Download as CSV").wait_for()
+    assert len(downloaded(page)[1]) == 1
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", [{"width": 1180, "height": 860}, PHONE], ids=["desktop", "phone"])
 def test_accessible(open_page, scheme, size):

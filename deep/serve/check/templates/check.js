@@ -8,9 +8,9 @@ const CALLED = ["inconsistent", "consistent"];
 let about = null;
 
 class Refusal extends Error {
-  constructor(message, { status = 0, wait = 0, results = [] } = {}) {
+  constructor(message, wait = 0) {
     super(message);
-    Object.assign(this, { status, wait, results });
+    this.wait = wait;
   }
 }
 
@@ -26,9 +26,9 @@ async function ask(path, body, signal) {
     throw new Refusal(response ? "The server gave an answer that is no JSON." : "The server does not answer. Is it still running?");
   }
   if (response.ok) return answer;
-  const { message = `The server refused with status ${response.status}.`, results = [] } = answer.error ?? {};
+  const { message = `The server refused with status ${response.status}.` } = answer.error ?? {};
   const wait = [429, 503].includes(response.status) ? Number(response.headers.get("retry-after") ?? 1) || 1 : 0;
-  throw new Refusal(message, { status: response.status, wait, results });
+  throw new Refusal(message, wait);
 }
 
 const pause = (seconds) => new Promise((resolve) => setTimeout(resolve, 1000 * seconds));
@@ -136,7 +136,8 @@ async function checkPair(event) {
   button.disabled = false;
 }
 
-// A file of claims: read by the server, checked a few at a time, shown as they come.
+// A file of claims: read by the server, checked a few at a time, shown as they come. Where the budget ends, what some
+// judges say of the last ones is left out: the table holds whole answers, and those that are paid cost nothing again.
 const file = { name: "", pairs: [], results: [], shown: STEP, down: null, stop: null };
 
 async function openFile(chosen) {
@@ -180,8 +181,6 @@ async function checkFile() {
     buttons({ download: true });
   } catch (error) {
     if (file.results !== results) return;
-    results.push(...(error.results ?? []));
-    drawTable();
     said(`Checked ${results.length.toLocaleString("en")} of ${pairs.length.toLocaleString("en")} claims of ${file.name}${costs(results)}.`);
     get("file-error").textContent = error.name === "AbortError" ? "" : error.message;
     buttons({ again: true, download: results.length > 0 });
