@@ -1,0 +1,46 @@
+"""examples/scale: each engine, in local mode, gives the probabilities of `deep score`; `make engines` installs them all."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+NEEDS = {"duckdb": "duckdb", "polars": "polars", "ray": "ray", "spark": "pyspark"}
+
+SCRIPTS = sorted(path.name for path in (ROOT / "examples" / "scale").glob("with_*.py"))
+
+
+def test_every_engine_is_here():
+    """A script without a row here would not be run."""
+    assert [f"with_{engine}.py" for engine in sorted(NEEDS)] == SCRIPTS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", sorted(NEEDS))
+def test_an_engine_gives_the_scores_of_deep_score(engine, tmp_path):
+    """For votes alone and with soft scores, counted and scored where the rows are."""
+    if find_spec(NEEDS[engine]) is None:
+        pytest.skip(f"needs {NEEDS[engine]}: make engines")
+    if engine == "spark" and shutil.which("java") is None:
+        pytest.skip("needs Java")
+    environment = os.environ | {
+        "OUT": str(tmp_path),
+        "PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
+    }
+    words = [sys.executable, str(ROOT / "examples" / "scale" / f"with_{engine}.py")]
+    done = subprocess.run(
+        words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    far = [
+        float(text) for text in re.findall(r": 558 rows scored; largest difference to deep score: (\S+)", done.stdout)
+    ]
+    assert len(far) == 2
+    assert max(far) <= 1e-12
