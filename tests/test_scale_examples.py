@@ -1,4 +1,4 @@
-"""examples/scale: each engine, in local mode, gives the probabilities of `deep score`; `make engines` installs them all."""
+"""examples/scale: each engine, in local mode, gives what `deep score` gives; `make engines` installs them all."""
 
 import os
 import re
@@ -30,7 +30,8 @@ def test_an_engine_gives_the_scores_of_deep_score(engine, tmp_path):
         pytest.skip(f"needs {NEEDS[engine]}: make engines")
     if engine == "spark" and shutil.which("java") is None:
         pytest.skip("needs Java")
-    environment = os.environ | {
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    environment = os.environ | {"OUT": str(tmp_path), "PYTHONPATH": path}
         "OUT": str(tmp_path),
         "PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
     }
@@ -39,7 +40,8 @@ def test_an_engine_gives_the_scores_of_deep_score(engine, tmp_path):
         words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    far = [
+    said = re.findall(r": 558 rows scored; largest difference to deep score: (\S+)", done.stdout)
+    far = list(map(float, said))
         float(text) for text in re.findall(r": 558 rows scored; largest difference to deep score: (\S+)", done.stdout)
     ]
     assert len(far) == 2
