@@ -98,7 +98,7 @@ class AskOptions:
             value = getattr(self, name)
             if (value is not None and not 0 <= value <= most) or value == math.inf:
                 raise InputError(f"`{name}` must be 0 or more{', up to 1' if most == 1 else ''}. Got {value!r}.")
-        allowed = sorted({*FAILURES, "refused", "truncated", "unknown", "unparsable"})
+        allowed = sorted({*FAILURES, "exported", "refused", "truncated", "unknown", "unparsable"})
         wrong = [name for name in self.retry_failed if name not in allowed]
         if wrong:
             raise InputError(f"`retry_failed` must be one of {', '.join(allowed)}. Got {wrong[0]!r}.")

@@ -199,6 +199,7 @@ class _Run:
         terms = options.terms(0.0 if options.budget is None else await ledger.spent_by_others())
         gate = self._gate = ModelGate(await ledger.known_quirks())
         if options.batch:
+            await self._check_exported(ledger)
             runner = partial(BatchRunner, endpoint=self._endpoint, poll=options.poll)
             return runner(ledger, client, read_answer, terms, gate, tally)
         waiting = await ledger.open_batches(self._endpoint)
@@ -207,8 +208,20 @@ class _Run:
             raise InputError(
                 f"`batch` must be given: {n} requests wait in a batch. Got a run without. Collect them first."
             )
+        await self._check_exported(ledger)
         caller = Caller(ledger, client, read_answer, terms, gate, tally)
         return Runner(ledger, caller, tally, workers=terms.concurrency.maximum)
+
+    async def _check_exported(self, ledger: Ledger) -> None:
+        """Give up on requests in files where that is asked for; raise where some have not come back."""
+        if "exported" in self._options.retry_failed:
+            await ledger.release_exports(self._endpoint)
+        n = await ledger.exported(self._endpoint)
+        if n:
+            raise InputError(
+                f"`batch_in` must be given: {n} requests are in exported files. Got a run that asks. Enter their "
+                "results first, or give up on them with `retry_failed` exported."
+            )
 
     async def _waves(self, runner: AnyRunner, run: int) -> None:
         """Ask everything that can be asked at once, and again the questions to which the answers lead programs."""

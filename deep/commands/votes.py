@@ -69,11 +69,14 @@ def _add_ask(parser: console.CommandParser) -> None:
     add("--dry-run", action="store_true", help="print calls, tokens and cost, and send nothing")
     console.add_options(parser, "max-failure-rate", max_failure_rate={"help": "above it the status is 1"})
     console.add_example_options(parser)
+    console.add_batch_file_options(parser)
 
 
 def _ask(args: argparse.Namespace) -> int:
     plan = _plan(args)
     options = console.ask_options(args, args.out) if plan.asks else None
+    if args.batch_out is not None or args.batch_in is not None:
+        return _by_files(args, plan, options)
     if args.dry_run:
         asking.print_estimate(plan, options, as_json=args.json)
         return ExitStatus.DONE
@@ -88,6 +91,18 @@ def _ask(args: argparse.Namespace) -> int:
     results = asking.summary(outcome, options, out if outcome.stopped is None else None, failing, plan.n_examples)
     console.print_result(results, [asking.summary_text(results)], as_json=args.json)
     return ExitStatus.FOUND if failing and outcome.stopped is None else ExitStatus.of_stop(outcome.stopped)
+
+
+def _by_files(args: argparse.Namespace, plan: "asking.Plan", options: "asking.AskOptions | None") -> int:
+    """Write requests to batch files, or enter their results and, once all are there, write the votes."""
+    limits, out = console.shard_limits(args), check_out(args.out, [".parquet"])
+    with console.live_progress() as progress:
+        if args.batch_out is not None:
+            results, lines = asking.to_files(plan, options, args.batch_out, limits, progress)
+        else:
+            results, lines = asking.from_files(plan, options, args.batch_in, out, progress)
+    console.print_result(results, lines, as_json=args.json)
+    return ExitStatus.of_stop(results["stopped"])
 
 
 def _plan(args: argparse.Namespace) -> "asking.Plan":

@@ -4,6 +4,8 @@ from ._ask_options import ask_options as ask_options
 from ._ask_options import check_models as check_models
 from ._ask_options import endpoint_of as endpoint_of
 from ._ask_options import sampling_of as sampling_of
+from ._batch_options import add_batch_file_options as add_batch_file_options
+from ._batch_options import shard_limits as shard_limits
 from ._card_lines import card_lines as card_lines
 from ._card_lines import shown_items as shown_items
 from ._example_options import HELP as HELP

@@ -2,6 +2,10 @@ from ._attempt import Attempt as Attempt
 from ._attempt import Failed as Failed
 from ._attempt import Terms as Terms
 from ._batch import BatchRunner as BatchRunner
+from ._batch_export import SHARD_BYTES as SHARD_BYTES
+from ._batch_export import SHARD_REQUESTS as SHARD_REQUESTS
+from ._batch_export import BatchExporter as BatchExporter
+from ._batch_import import BatchImporter as BatchImporter
 from ._breaker import CircuitBreaker as CircuitBreaker
 from ._budget import Budget as Budget
 from ._budget import BudgetReachedError as BudgetReachedError
@@ -16,6 +20,7 @@ from ._errors import CallError as CallError
 from ._errors import EndpointError as EndpointError
 from ._errors import LedgerError as LedgerError
 from ._errors import RequestState as RequestState
+from ._file_results import FileResults as FileResults
 from ._gate import ModelGate as ModelGate
 from ._gate import Quirk as Quirk
 from ._history import Answer as Answer

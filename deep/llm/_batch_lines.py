@@ -45,7 +45,7 @@ class BatchLines:
                 at = file.tell()
                 while line := file.readline():
                     if line.strip():
-                        self._note(_read_line(line.decode("utf-8-sig", errors="replace")), (path, at))
+                        self._note(read_line(line.decode("utf-8-sig", errors="replace")), (path, at))
                     at = file.tell()
 
     def _note(self, line: "BatchLine | None", place: tuple[Path, int]) -> None:
@@ -53,7 +53,7 @@ class BatchLines:
             self.broken += 1
         elif line["custom_id"] not in self._places:
             self._places[line["custom_id"]] = place
-        elif _result(line) != _result(self._at(*self._places[line["custom_id"]])):
+        elif result_of(line) != result_of(self._at(*self._places[line["custom_id"]])):
             self.contradicting.add(line["custom_id"])
 
     def keys(self) -> set[str]:
@@ -79,12 +79,12 @@ class BatchLines:
     def _at(self, path: Path, at: int) -> "BatchLine":
         with path.open("rb") as file:
             file.seek(at)
-            line = _read_line(self._redact(file.readline().decode("utf-8-sig", errors="replace")))
+            line = read_line(self._redact(file.readline().decode("utf-8-sig", errors="replace")))
         assert line is not None, "a line that could be read before"
         return line
 
 
-def _read_line(line: str) -> BatchLine | None:
+def read_line(line: str) -> BatchLine | None:
     """Return a line of a result file; None where it is no result of a request."""
     try:
         entry = json.loads(line, parse_constant=str)
@@ -99,7 +99,7 @@ def _read_line(line: str) -> BatchLine | None:
     return cast(BatchLine, entry) if isinstance(status, int | None) else None
 
 
-def _result(line: BatchLine) -> tuple[object, ...]:
+def result_of(line: BatchLine) -> tuple[object, ...]:
     """Return the parts of a result in which two lines about one request must agree; ids and times may differ."""
     response = line.get("response") or {}
     body = response.get("body")

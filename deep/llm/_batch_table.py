@@ -4,9 +4,18 @@ import time
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, func, select, update
+from sqlalchemy import Connection, case, func, select, update
 
 from deep.llm import _schema
+from deep.llm._errors import RequestState
+from deep.llm._lease import known, live_runs
+from deep.llm._schema import RequestRow
+
+EXPORTS = ("exported", "exporting")
+"""The states of batches that are files; nobody polls them."""
+
+NOBODY = 0
+"""The owner of requests that the next run takes over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,10 +27,99 @@ class Batch:
     size: int
 
 
-def add_batch(connection: Connection, batch: Batch, endpoint: str, run: int) -> None:
-    """Enter a batch that is about to be made."""
-    row = {"id": batch.id, "endpoint": endpoint, "owner": run, "state": "open", "size": batch.size}
-    connection.execute(_schema.batches.insert(), {**row, "created": time.time()})
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a request stands: its row, whether it is in an exported file, and all answers that were bought.
+
+    Parameters
+    ----------
+    row : RequestRow
+    exported : bool
+    replies : list of str
+        As JSON; those kept beside the one that counts among them.
+    least : int
+        The least number of its attempts; below 0 are answers beside the one that counts.
+    """
+
+    row: RequestRow
+    exported: bool
+    replies: list[str]
+    least: int
+
+    @property
+    def state(self) -> RequestState:
+        """The state of the request."""
+        return self.row["state"]
+
+    @property
+    def attempts(self) -> int:
+        """The number of its last attempt."""
+        return self.row["attempts"]
+
+
+def add_batch(connection: Connection, batch: Batch, endpoint: str, run: int, state: str = "open") -> None:
+    """Enter a batch that is about to be made; one of files that are exported has their name for its remote one."""
+    row = {"id": batch.id, "endpoint": endpoint, "owner": run, "state": state, "size": batch.size}
+    connection.execute(_schema.batches.insert(), {**row, "remote": batch.remote, "created": time.time()})
+
+
+def mend_exports(connection: Connection, endpoint: str, run: int) -> list[tuple[str, str]]:
+    """Take back what dead runs were exporting; return the names of files that may not have theirs, and the states."""
+    table = _schema.batches
+    live = live_runs(connection, run)
+    chosen = select(table.c.id, table.c.remote, table.c.state, table.c.owner).where(table.c.endpoint == endpoint)
+    found = []
+    for batch_id, name, state, owner in connection.execute(chosen.where(table.c.state.in_(EXPORTS))).all():
+        if state == "exporting" and owner in live:
+            continue
+        if state == "exporting":
+            release(connection, batch_id, NOBODY)
+        found.append((str(name), str(state)))
+    return found
+
+
+def exported(connection: Connection, endpoint: str) -> int:
+    """Return how many requests are in exported files and have not come back."""
+    requests, batches = _schema.requests, _schema.batches
+    chosen = select(func.count()).select_from(requests.join(batches, batches.c.id == requests.c.batch))
+    mine = (batches.c.endpoint == endpoint) & batches.c.state.in_(EXPORTS)
+    waiting = (_schema.OPEN, requests.c.state == "sent", mine)
+    return int(connection.execute(chosen.where(*waiting)).scalar_one())
+
+
+def release_exports(connection: Connection, endpoint: str) -> int:
+    """Put the requests of all exported files back into the queue, and return how many there were."""
+    n = exported(connection, endpoint)
+    chosen = select(_schema.batches.c.id).where(
+        _schema.batches.c.endpoint == endpoint, _schema.batches.c.state == "exported"
+    )
+    for batch_id in connection.execute(chosen).scalars().all():
+        release(connection, batch_id, NOBODY)
+    return n
+
+
+def standing_of(connection: Connection, keys: Collection[str]) -> dict[str, Standing]:
+    """Return where those of `keys` that are in the ledger stand."""
+    rows = known(connection, keys)
+    attempts, batches = _schema.attempts.c, _schema.batches.c
+    in_files = {row["batch"] for row in rows.values() if row["batch"] is not None}
+    chosen = select(batches.id).where(batches.id.in_(list(in_files)), batches.state.in_(EXPORTS))
+    exports = set(connection.execute(chosen).scalars())
+    tried: dict[str, list[tuple[int, str | None]]] = {key: [] for key in rows}
+    answered = case((attempts.outcome == "answered", attempts.reply), else_=None)
+    for key, number, reply in connection.execute(
+        select(attempts.key, attempts.number, answered).where(attempts.key.in_(list(rows)))
+    ):
+        tried[key].append((number, reply))
+    return {
+        key: Standing(
+            row,
+            row["batch"] in exports,
+            [reply for _, reply in tried[key] if reply is not None],
+            min((number for number, _ in tried[key]), default=0),
+        )
+        for key, row in rows.items()
+    }
 
 
 def set_batch(connection: Connection, /, batch_id: str, **values: object) -> None:

@@ -139,7 +139,7 @@ class Leases:
             return not self.at_most_once
         if row["state"] in ("done", "failed"):
             return (row["failure"] or row["reason"]) in self.retry
-        return row["batch"] is None
+        return row["batch"] is None or row["state"] == "queued"  # back from a batch, to be asked again
 
     def _sort(
         self, items: Sequence[tuple[str, Request]], rows: _Known, mine_before: Collection[str], texts: Mapping[str, str]

@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Connection, and_, func, select, update
 from sqlalchemy import text as sql
 
 from deep.llm import _schema
-from deep.llm._batch_table import Batch, open_batches
+from deep.llm._batch_table import Batch, exported, open_batches, release_exports
 from deep.llm._database import LOCK_CLASS, FileLock, connect, describe_ledger, engine_for, in_parts, is_shared
 from deep.llm._errors import AMBIGUOUS, CallError, RequestState
 from deep.llm._gate import Quirk
@@ -164,11 +164,7 @@ class Ledger:
         quirks: Iterable[Quirk] = (),
     ) -> Written:
         """Write down the reply to the job's attempt, and its judgment; None where it has no vote of its own."""
-        attempt = AttemptRow(key=job.key, number=job.number, outcome="answered", seconds=reply.seconds)
-        attempt |= {"status": 200, "reply": storable(reply.raw), "answered_by": storable(reply.model)}
-        attempt |= {"finish_reason": storable(reply.finish_reason), "cost": reply.cost}
-        attempt |= {"input_tokens": reply.tokens.get("input"), "cached_tokens": reply.tokens.get("cached")}
-        attempt |= {"output_tokens": reply.tokens.get("output"), "reasoning_tokens": reply.tokens.get("reasoning")}
+        attempt = _answered_row(job.key, job.number, reply)
         request = _request_row(job, "done") | {"message": storable(message)}
         if judgment is not None:
             request |= {"vote": judgment.vote, "reason": judgment.reason, "score": judgment.score}
@@ -192,6 +188,19 @@ class Ledger:
         if error.kind == "refused":
             request |= {"failure": None, "vote": -1, "reason": "refused"}
         return self._end(attempt, request, quirks)
+
+    def keep_beside(self, key: str, reply: Reply, number: int) -> Written:
+        """Write down a paid answer beside the one that counts; its number is below 0."""
+        row = _answered_row(key, number, reply) | {"run": self.run, "started": time.time()}
+        return self._write(Write(_schema.attempts, "insert", row))
+
+    async def exported(self, endpoint: str) -> int:
+        """Return how many requests of an endpoint are in exported files and have not come back."""
+        return await self.call(exported, endpoint)
+
+    async def release_exports(self, endpoint: str) -> int:
+        """Put the requests of all exported files back into the queue, and return how many there were."""
+        return await self.call(release_exports, endpoint)
 
     def _end(self, attempt: AttemptRow, request: RequestRow, quirks: Iterable[Quirk]) -> Written:
         ends = Write(_schema.attempts, "update", attempt), Write(_schema.requests, "update", request)
@@ -243,6 +252,14 @@ def _give_up_doubts(connection: Connection) -> None:
     doubts = select(func.count()).select_from(attempts).where(lost).scalar_subquery()
     condition = and_(_schema.OPEN, requests.c.state == "unknown", doubts >= DOUBTS)
     connection.execute(update(requests).where(condition).values(state="failed", failure="unknown"))
+
+
+def _answered_row(key: str, number: int, reply: Reply) -> AttemptRow:
+    row = AttemptRow(key=key, number=number, outcome="answered", seconds=reply.seconds)
+    row |= {"status": 200, "reply": storable(reply.raw), "answered_by": storable(reply.model)}
+    row |= {"finish_reason": storable(reply.finish_reason), "cost": reply.cost}
+    row |= {"input_tokens": reply.tokens.get("input"), "cached_tokens": reply.tokens.get("cached")}
+    return row | {"output_tokens": reply.tokens.get("output"), "reasoning_tokens": reply.tokens.get("reasoning")}
 
 
 def _request_row(job: Job, state: RequestState) -> RequestRow:

@@ -122,7 +122,7 @@ class BatchRow(TypedDict):
     endpoint: str
     owner: int
     remote: str | None
-    state: Literal["collected", "open", "released"]
+    state: Literal["collected", "exported", "exporting", "open", "released"]
     size: int
     created: float
 
