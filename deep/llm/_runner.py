@@ -64,7 +64,10 @@ class Runner:
         self._tasks: list[asyncio.Task[int] | asyncio.Task[None]] = []
         self._order = itertools.count()
         self._queue: asyncio.PriorityQueue[tuple[int, int, _Leader]] = asyncio.PriorityQueue()
-        self._room = asyncio.Semaphore(LOOK_AHEAD)
+        # On a shared ledger, a machine that holds many requests it cannot ask yet keeps the others idle at the end.
+        self._ahead = min(workers, LOOK_AHEAD) if ledger.shared else LOOK_AHEAD
+        self._room = asyncio.Semaphore(self._ahead)
+        self._chunk = CHUNK
 
     async def run(self, requests: Callable[[], Iterable[Request]]) -> None:
         """Ask whatever is missing.
@@ -143,8 +146,9 @@ class Runner:
     async def _feed(self, requests: Iterable[Request], *, first: bool) -> int:
         """Hand out jobs; those in doubt come last, so that the next crash, over a canary request say, meets others."""
         elsewhere, in_doubt = 0, list[Job]()
-        for chunk in _chunks(iter(requests)):
+        for chunk in _chunks(iter(requests), lambda: self._chunk):
             lease = await self._ledger.lease(chunk)
+            self._chunk = min(CHUNK, self._ahead) if lease.jobs else CHUNK
             await self._caller.refresh_budget()
             elsewhere += len(lease.elsewhere)
             for request, row in lease.settled if first else ():
@@ -180,12 +184,12 @@ class Runner:
             self.stop(why)
 
 
-def _chunks(requests: Iterator[Request]) -> Iterator[list[Request]]:
-    """Yield lists of about `CHUNK` requests that do not cut a group in two."""
+def _chunks(requests: Iterator[Request], size: Callable[[], int]) -> Iterator[list[Request]]:
+    """Yield lists of about as many requests as `size` says each time, which do not cut a group in two."""
     chunk: list[Request] = []
     for request in requests:
         same_group = chunk and request.group is not None and request.group == chunk[-1].group
-        if len(chunk) >= CHUNK and not same_group:
+        if len(chunk) >= size() and not same_group:
             yield chunk
             chunk = []
         chunk.append(request)
