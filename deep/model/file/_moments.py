@@ -150,17 +150,18 @@ def moments_of_votes(
     found = Moments.empty(model)
     n = np.ones(len(votes), dtype=np.int64) if counts is None else np.asarray(counts, dtype=np.int64)
     check_consistent_length(n, len(votes), "counts")
-    names, codes = np.unique(np.asarray(datasets, dtype=object), return_inverse=True)
+    place: dict[str, int] = {}  # many times faster than to sort as many texts
+    codes = np.fromiter((place.setdefault(str(name), len(place)) for name in datasets), np.intp)
     check_consistent_length(codes, len(votes), "datasets")
     if not len(votes):
         return found
     rows = model.rows(votes, scores)
     if found.model is None:
-        parts = [_cells(rows.votes[codes == i], n[codes == i]) for i in range(len(names))]
+        parts = [_cells(rows.votes[codes == i], n[codes == i]) for i in range(len(place))]
     else:
         values = _in_units(expit(model.raw(rows)))
-        parts = [_sums([one[:, codes == i] for one in values], n[codes == i]) for i in range(len(names))]
-    return replace(found, datasets={str(name): one for name, one in zip(names, parts, strict=True)})
+        parts = [_sums([one[:, codes == i] for one in values], n[codes == i]) for i in range(len(place))]
+    return replace(found, datasets=dict(sorted(zip(place, parts, strict=True))))
 
 
 def moments_of_batch(
