@@ -2,9 +2,9 @@
 
     python benchmarks/scale.py [--rows 1000000] [--calls 100000] [--out results.json]
 
-One process, one thread. Rows are Arrow batches of 65,536 with 9 votes, or 9 votes and 23 soft scores; calls go out as
-batch files and come back shuffled, by `deep votes --batch-out` and `--batch-in` on a SQLite ledger, each in a process of
-its own whose peak memory is read at its end; a second run with a tenth of the calls says what grows.
+One process, one thread. Rows are Arrow batches of 65,536 with 9 votes, or with 23 soft scores besides; calls go out as
+batch files and come back shuffled, by `deep votes --batch-out` and `--batch-in` on a SQLite ledger, each in a process
+of its own whose peak memory is read at its end; a second run with a tenth of the calls says what grows.
 Below the constants stands what they come to for 10^6 and 10^8 rows, and 10^6 and 10^9 calls.
 """
 
