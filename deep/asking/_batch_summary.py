@@ -45,7 +45,7 @@ def _asking(options: AskOptions | None) -> AskOptions:
 
 
 def export_summary(found: Exported, options: AskOptions, folder: Path) -> dict[str, Any]:
-    """Return what an export has done, as `--json` prints it."""
+    """Return the account of an export, as `--json` prints it."""
     return {
         "schema_version": 1,
         "requests": found.n,
@@ -84,7 +84,7 @@ def export_lines(values: dict[str, Any]) -> Iterator[str]:
 
 
 def import_summary(found: Imported, options: AskOptions, out: Path | None) -> dict[str, Any]:
-    """Return what an import has done, as `--json` prints it; `out` is None where no votes were written."""
+    """Return the account of an import, as `--json` prints it; `out` is None where no votes were written."""
     tally = found.tally
     names = ("files", "lines", "broken", "repeated", "entered", "before", "waiting", "open", "strange", "complete")
     return {

@@ -26,7 +26,7 @@ CONTRADICTS = "the files have two answers to this request, which contradict each
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """What the results of one request change: the attempt that ends, how, and answers to be kept beside it."""
+    """A change by the results of one request: the attempt that ends, how, and answers to be kept beside it."""
 
     request: Request
     number: int
