@@ -3,8 +3,7 @@ from ._batch_files import Exported as Exported
 from ._batch_files import Imported as Imported
 from ._batch_files import export_plan as export_plan
 from ._batch_files import import_results as import_results
-from ._batch_summary import from_files as from_files
-from ._batch_summary import to_files as to_files
+from ._batch_summary import by_files as by_files
 from ._estimate import print_estimate as print_estimate
 from ._few_shot import read_few_shot as read_few_shot
 from ._judgments import read_samples as read_samples

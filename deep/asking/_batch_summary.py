@@ -14,24 +14,30 @@ from deep.exceptions import InputError
 from deep.llm import describe_ledger
 
 
-def to_files(
+def by_files(
     plan: Plan,
     options: AskOptions | None,
-    folder: Path,
+    batch_out: Path | None,
+    batch_in: Path | None,
+    out: Path,
     limits: tuple[int, int],
     progress: ProgressCallback | None = None,
 ) -> tuple[dict[str, Any], Iterator[str]]:
-    """Export a plan; return the account of it as JSON and in lines. Parameters as of :func:`export_plan`."""
-    results = export_summary(export_plan(plan, _asking(options), folder, limits, progress), _asking(options), folder)
-    return results, export_lines(results)
+    """Export a plan, or enter results and write the votes once nothing is missing.
 
-
-def from_files(
-    plan: Plan, options: AskOptions | None, folder: Path, out: Path, progress: ProgressCallback | None = None
-) -> tuple[dict[str, Any], Iterator[str]]:
-    """Enter results, and write the votes once nothing is missing; return the account as JSON and in lines."""
+    Returns
+    -------
+    results : dict
+        The account of it, as `--json` prints it.
+    lines : iterator of str
+        The same for people.
+    """
     options = _asking(options)
-    found = import_results(plan, options, folder, progress)
+    if batch_in is None:
+        assert batch_out is not None, "one of the two is given"
+        results = export_summary(export_plan(plan, options, batch_out, limits, progress), options, batch_out)
+        return results, export_lines(results)
+    found = import_results(plan, options, batch_in, progress)
     if found.complete:
         write_votes(plan, options, out, found.tally, progress)
     results = import_summary(found, options, out if found.complete else None)

@@ -97,10 +97,7 @@ def _by_files(args: argparse.Namespace, plan: "asking.Plan", options: "asking.As
     """Write requests to batch files, or enter their results and, once all are there, write the votes."""
     limits, out = console.shard_limits(args), check_out(args.out, [".parquet"])
     with console.live_progress() as progress:
-        if args.batch_out is not None:
-            results, lines = asking.to_files(plan, options, args.batch_out, limits, progress)
-        else:
-            results, lines = asking.from_files(plan, options, args.batch_in, out, progress)
+        results, lines = asking.by_files(plan, options, args.batch_out, args.batch_in, out, limits, progress)
     console.print_result(results, lines, as_json=args.json)
     return ExitStatus.of_stop(results["stopped"])
 

@@ -1,4 +1,4 @@
-"""What came back of exported requests, entered in the ledger: in part, in any order, twice, or contradicting itself."""
+"""Results of exported requests, entered in the ledger: in part, in any order, twice, or contradicting itself."""
 
 import asyncio
 import json
@@ -96,7 +96,7 @@ class BatchImporter(Session):
         await asyncio.gather(*written)
 
     def _decide(self, request: Request, found: Sequence[FileResult], now: Standing | None) -> _Change | None:
-        """Return what the results of a request change, and count where it stands."""
+        """Return the change that the results of a request make, and count where it stands."""
         replies, errors = self._read(request, found)
         known = set() if now is None else {_digest(json.loads(text)) for text in now.replies}
         fresh = [reply for digest, reply in replies.items() if digest not in known]
