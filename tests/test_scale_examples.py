@@ -39,3 +39,20 @@ def test_an_engine_gives_the_scores_of_deep_score(engine, tmp_path):
     said = re.findall(r": 558 rows scored; largest difference to deep score: (\S+)", done.stdout)
     assert len(said) == 2
     assert max(map(float, said)) <= 1e-12
+
+
+@pytest.mark.slow
+def test_ray_asks_by_files(tmp_path):
+    """Its HTTP processor carries what `--batch-out` wrote to a server that refuses some, and `--batch-in` enters all."""
+    if find_spec("ray") is None:
+        pytest.skip("needs ray: make engines")
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("OPENAI_")}
+    environment |= {"OUT": str(tmp_path), "PYTHONPATH": path}
+    words = [sys.executable, str(ROOT / "examples" / "scale" / "ask_with_ray.py")]
+    run = {"cwd": tmp_path, "env": environment, "capture_output": True, "text": True, "check": False}
+    done = subprocess.run(words, timeout=600, **run)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "360 requests in 1 files" in done.stdout
+    assert "360 results entered of 360 in 1 files: 360 answers, 0 failures" in done.stdout
+    assert (tmp_path / "ask-ray" / "votes.parquet").is_file()
