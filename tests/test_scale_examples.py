@@ -43,7 +43,7 @@ def test_an_engine_gives_the_scores_of_deep_score(engine, tmp_path):
 
 @pytest.mark.slow
 def test_ray_asks_by_files(tmp_path):
-    """Its HTTP processor carries what `--batch-out` wrote to a server that refuses some, and `--batch-in` enters all."""
+    """Its HTTP processor carries batch files to a server that refuses some requests, and all answers are entered."""
     if find_spec("ray") is None:
         pytest.skip("needs ray: make engines")
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
