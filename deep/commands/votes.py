@@ -24,8 +24,6 @@ examples:
   deep votes report votes.ledger.sqlite
       votes, failures, cost and latency by prompt, dataset and model
 """
-
-
 run = console.run_subcommand
 
 
@@ -94,7 +92,6 @@ def _ask(args: argparse.Namespace) -> int:
 
 
 def _by_files(args: argparse.Namespace, plan: "asking.Plan", options: "asking.AskOptions | None") -> int:
-    """Write requests to batch files, or enter their results and, once all are there, write the votes."""
     limits, out = console.shard_limits(args), check_out(args.out, [".parquet"])
     with console.live_progress() as progress:
         results, lines = asking.by_files(plan, options, args.batch_out, args.batch_in, out, limits, progress)
