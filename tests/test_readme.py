@@ -13,7 +13,7 @@ from deep.cli import COMMANDS, command_parser
 ROOT = Path(__file__).resolve().parents[1]
 
 WRITTEN = {"gallery", "reference"}
-"""Folders of docs/ that `make docs` writes."""
+"""Folders of docs/ that `make docs` writes; it finds dead links to them."""
 DOCUMENTS = sorted(
     [
         ROOT / "README.md",
@@ -51,7 +51,11 @@ def test_the_first_commands_of_the_readme_are_commands_of_today():
 def test_links_lead_somewhere(document):
     """Every relative link of a document names a file that is there."""
     links = re.findall(r"\]\(([^)#]+)[^)]*\)", document.read_text(encoding="utf-8"))
-    missing = [link for link in links if "://" not in link and not (document.parent / link).exists()]
+    missing = [
+        link
+        for link in links
+        if "://" not in link and WRITTEN.isdisjoint(Path(link).parts) and not (document.parent / link).exists()
+    ]
     assert missing == []
 
 
