@@ -109,8 +109,9 @@ class Budget:
             return True
         if worst is None:
             raise InputError(
-                "`budget` needs a known price and an output limit for every model. Got a request without. "
-                "Add the model to a file for `prices`, and give `max_tokens`."
+                "`budget` needs a known price and an output limit for every LLM. "
+                f"Got {model!r} without one of them at this endpoint. Name a file of prices "
+                "(`prices`, --prices; docs/votes.md#money shows one), and an output limit (`max_tokens`, --max-tokens)."
             )
         return self.estimate(worst, model) <= self.left
 

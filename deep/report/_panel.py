@@ -204,6 +204,8 @@ def _added(card: PanelCard, votes: VoteMatrix) -> tuple[list[str], Parts]:
 
 def _values_alone(card: PanelCard, votes: VoteMatrix) -> tuple[list[str], Parts]:
     """Return the worth of each judge, where dropping one after the other takes too long."""
+    if not card.n_labeled:
+        return ["What each judge adds was not measured: no item is labeled."], []
     if len(card.judges) <= MOST_WHOLE:
         return [f"What each judge adds was not measured. {card.worth_missing}"], []
     try:

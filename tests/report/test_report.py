@@ -113,6 +113,18 @@ def test_every_source_has_every_chapter(tmp_path, capsys):
     assert len(items(out)["id"]) == len(rows.labels)
 
 
+@pytest.mark.parametrize("n_judges", [3, 13])
+def test_votes_without_labels_have_a_report(tmp_path, n_judges):
+    """Without a label nothing says what a judge adds, be they few or many, and the page says so."""
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame(rng.integers(0, 2, (40, n_judges)), columns=[f"j{i}" for i in range(n_judges)])
+    frame.insert(0, "item_id", [f"i{i}" for i in range(40)])
+    frame.insert(0, "dataset", "news")
+    frame.to_csv(tmp_path / "votes.csv", index=False)
+    out = write_report([tmp_path / "votes.csv"], tmp_path / "report.html")
+    assert "What each judge adds was not measured: no item is labeled." in out.read_text(encoding="utf-8")
+
+
 def test_people_stand_in_place_of_labels(tmp_path):
     """Their agreement comes first, the label is that of most of them, and ties are counted."""
     rng = np.random.default_rng(1)
