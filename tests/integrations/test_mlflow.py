@@ -1,6 +1,7 @@
 """MLflow: `mlflow.genai.evaluate` with deep's scorer, on a tracking store of its own in a file."""
 
 import json
+import os
 
 import pytest
 
@@ -27,6 +28,7 @@ def mlflow(tmp_path_factory):
     found.set_experiment("claims")
     yield found
     found.set_tracking_uri(before)
+    os.environ.pop("MLFLOW_EXPERIMENT_ID", None)  # `set_experiment` sets it for every process to come
     patch.undo()
 
 
