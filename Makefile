@@ -12,6 +12,8 @@ JOBS ?= 2
 
 # How many cases `make fuzz` gives each of its tests.
 CASES ?= 3000
+# How large `make bench` is: full, medium or quick.
+SIZE ?= full
 IN_PARALLEL := -n $(JOBS) --dist worksteal
 
 .PHONY: loo test test-slow test-all check docs integrations dist-check fuzz bench mutants screenshots papers clean
@@ -55,8 +57,10 @@ dist-check:
 fuzz: $(VENV)/test-installed
 	HYPOTHESIS_PROFILE=fuzz DEEP_CASES=$(CASES) $(BIN)/python -m pytest tests/fuzz --durations=0 -s
 
+# 15 minutes on two idle cores: benchmarks/results/MACHINE.json, its picture, and benchmarks/results.md.
+# SIZE=medium takes a third of that; SIZE=quick shows that everything runs and writes below build/.
 bench: $(VENV)/test-installed
-	$(BIN)/python benchmarks/cells.py
+	$(BIN)/python benchmarks/bench.py --size $(SIZE)
 
 mutants: $(VENV)/mutation-installed
 	$(BIN)/python benchmarks/mutants.py --jobs $(JOBS)

@@ -11,6 +11,7 @@ A server with 50 ms latency runs in a process of its own. The bare loop is 64 wo
 
 import argparse
 import asyncio
+import json
 import multiprocessing
 import os
 import platform
@@ -37,8 +38,6 @@ def body_of(number: int, words: str = DOCUMENT) -> dict[str, Any]:
 
 def serve(port: int, latency: float) -> None:
     """Answer every request after `latency` seconds."""
-    import json
-
     from aiohttp import web
 
     message = {"role": "assistant", "content": "VERDICT: SUPPORTED"}
@@ -125,16 +124,18 @@ def resident() -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
-def speed(url: str, n: int, rounds: int, folder: Path) -> None:
-    """Print the rates in turn, and the median of their ratios."""
+def speed(url: str, n: int, rounds: int, folder: Path) -> dict[str, Any]:
+    """Print the rates in turn, and the median of their ratios; return them."""
     asyncio.run(bare(url, 200))
     asyncio.run(ours(url, 200, str(folder / "warm-up")))
-    ratios = []
+    ratios, rates = [], []
     for i in range(rounds):
         loop, layer = asyncio.run(bare(url, n)), asyncio.run(ours(url, n, str(folder / f"ledger-{i}")))
         ratios.append(layer / loop)
+        rates.append({"bare_per_s": loop, "deep_per_s": layer})
         say(f"bare loop {loop:6.0f}/s   call layer {layer:6.0f}/s   ratio {ratios[-1]:.2f}")
     say(f"median ratio {statistics.median(ratios):.2f} over {rounds} rounds of {n:,} calls, {WORKERS} workers")
+    return {"calls": n, "workers": WORKERS, "rounds": rates, "median_ratio": statistics.median(ratios)}
 
 
 def memory(url: str, n: int, folder: Path) -> None:
@@ -151,6 +152,7 @@ def main() -> None:
     parser.add_argument("--memory", action="store_true", help="measure memory instead of speed")
     parser.add_argument("--calls", type=int, help="default 3,000, or 100,000 with --memory")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--out", type=Path, help="also write the rates here, as JSON")
     args = parser.parse_args()
     latency, port = 0.0 if args.memory else 0.05, free_port()
     server = multiprocessing.get_context("spawn").Process(target=serve, args=(port, latency), daemon=True)
@@ -162,7 +164,9 @@ def main() -> None:
         if args.memory:
             memory(url, args.calls or 100_000, Path(folder))
         else:
-            speed(url, args.calls or 3000, args.rounds, Path(folder))
+            found = speed(url, args.calls or 3000, args.rounds, Path(folder))
+            if args.out:
+                args.out.write_text(json.dumps(found) + "\n", encoding="utf-8")
     server.terminate()
 
 

@@ -1,18 +1,18 @@
 """Fit every ensembler, and bootstrap, on 10^4 to 10^7 rows of 9 votes: on cells, and row by row.
 
-    python benchmarks/cells.py [--sizes 10000 100000] [--limit 300] [--out benchmarks/results.md]
+    python benchmarks/cells.py [--sizes 10000 100000] [--limit 300] [--out FILE.json]
 
 The rival is what a user would write: the same library, with the same settings, on the rows. A rival stops at the
 size where its last fit, scaled up, would take more than ``--limit`` seconds. Everything runs in one process, one
-thread, on the same simulated votes (a one-factor Gaussian copula, as in the embedded default).
+thread, in processor seconds, on the same simulated votes (a one-factor Gaussian copula, as in the embedded default).
 """
 
 import argparse
+import json
 import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-import platform
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from bench_page import fits
 from scipy.special import ndtri
 from sklearn import discriminant_analysis, ensemble, linear_model, naive_bayes, neighbors, svm, tree
 from sklearn.metrics import balanced_accuracy_score
@@ -159,21 +160,21 @@ def bootstrap_rows(rows: Rows, decision: np.ndarray) -> float:
     """
     rng = np.random.default_rng(0)
     draws = 20
-    started = time.perf_counter()
+    started = time.process_time()
     for _ in range(draws):
         picked = rng.integers(0, len(rows[1]), len(rows[1]))
         truth, called = rows[1][picked], decision[picked]
         _ = (called[truth == 1].mean() + 1 - called[truth == 0].mean()) / 2
-    return (time.perf_counter() - started) * N_BOOT / draws
+    return (time.process_time() - started) * N_BOOT / draws
 
 
 def seconds(run: Callable[[], Any]) -> float:
-    """Return how long a call takes; library warnings are not the point here."""
+    """Return the processor seconds of a call; library warnings are not the point here."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        started = time.perf_counter()
+        started = time.process_time()
         run()
-        return time.perf_counter() - started
+        return time.process_time() - started
 
 
 def collapse(rows: Rows) -> Table:
@@ -221,46 +222,21 @@ def measure(sizes: list[int], limit: float) -> Iterator[dict[str, Any]]:
         yield {"what": f"bootstrap x {N_BOOT:,}", "n": n, "cells": ours, "rows": theirs, "total": total}
 
 
-def table(found: pd.DataFrame) -> Iterator[str]:
-    """Yield the lines of the results as Markdown: milliseconds on cells, and how many times longer rows take."""
-    sizes = sorted(found["n"].unique())
-    yield "| | " + " | ".join(f"{n:,} rows" for n in sizes) + " |"
-    yield "| --- |" + " ---: |" * len(sizes)
-    for what, group in found.groupby("what", sort=False):
-        by_size = group.set_index("n")
-        yield f"| {what} | " + " | ".join(entry(by_size.loc[n]) for n in sizes) + " |"
-
-
-def entry(row: pd.Series) -> str:
-    """Return milliseconds on cells, and the ratio to rows."""
-    ratio = "" if pd.isna(row["rows"]) else f" (x {row['rows'] / row['cells']:,.1f})"
-    return f"{1000 * row['cells']:,.1f} ms{ratio}"
-
-
 def main() -> None:
     """Measure, print, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=int, nargs="+", default=[10**4, 10**5, 10**6, 10**7])
     parser.add_argument("--limit", type=float, default=300.0, help="seconds a rival may take for one fit")
-    parser.add_argument("--out", type=Path, help="also write the table here")
+    parser.add_argument("--out", type=Path, help="also write the seconds here, as JSON")
     args = parser.parse_args()
     found = []
     for row in measure(args.sizes, args.limit):
         found.append(row)
         print(row, flush=True)  # noqa: T201
-    frame = pd.DataFrame(found)
-    assert (frame["total"] == frame["n"]).all(), "the weights do not sum to the number of rows"
-    machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, one thread"
-    lines = [
-        f"Milliseconds on cells, and in brackets how many times longer the same library takes on the rows ({machine}).",
-        f"No bracket: one fit on the rows was expected to take more than {args.limit:.0f} s.",
-        "",
-        *table(frame),
-    ]
-    text = "\n".join(lines) + "\n"
-    print(text)  # noqa: T201
+    assert all(row.pop("total") == row["n"] for row in found), "the weights do not sum to the number of rows"
+    print("\n".join(fits(found)))  # noqa: T201
     if args.out:
-        args.out.write_text(text, encoding="utf-8")
+        args.out.write_text(json.dumps({"limit_s": args.limit, "runs": found}) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

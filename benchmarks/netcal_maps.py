@@ -1,14 +1,18 @@
 """deep's calibrators against netcal's of the same name: how far apart, how good, how fast.
 
-python benchmarks/netcal_maps.py
+python benchmarks/netcal_maps.py [--out FILE.json]
 
 Scores of a simulated overconfident judge, distinct or on edges between bins, and of logistic regression on three of the
 embedded, simulated voters, tested on a dataset that was held out.
 """
 
+import argparse
+import json
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -54,30 +58,36 @@ def samples() -> Iterator[tuple[str, Sample, Sample]]:
     yield "a table of three simulated voters", *table_scores()
 
 
-def measured(kind: type[BaseCalibrator], fitted_on: Sample, test: Sample) -> tuple[npt.NDArray[np.float64], str]:
-    """Return P on the test, and a text of its metrics; netcal's reason where there is no map."""
-    started = time.perf_counter()
+def measured(kind: type[BaseCalibrator], fitted_on: Sample, test: Sample) -> tuple[npt.NDArray[np.float64], str, Any]:
+    """Return P on the test, a text of its metrics, its seconds and log loss; netcal's reason where there is no map."""
+    started = time.process_time()
     try:
         p = kind().fit(*fitted_on).transform(test[0])
     except InputError as error:
-        return np.full(len(test[0]), np.nan), str(error)
-    seconds = time.perf_counter() - started
+        return np.full(len(test[0]), np.nan), str(error), None
+    seconds, loss = time.process_time() - started, float(log_loss(test[1], p))
     ece = 100 * expected_calibration_error(test[1], p)
-    return p, f"ECE {ece:4.1f} (netcal's {100 * netcal_expected_calibration_error(test[1], p):4.1f})  log loss " + (
-        f"{log_loss(test[1], p):.4f}  {seconds:6.2f} s"
-    )
+    text = f"ECE {ece:4.1f} (netcal's {100 * netcal_expected_calibration_error(test[1], p):4.1f})"
+    return p, f"{text}  log loss {loss:.4f}  {seconds:6.2f} s", {"seconds": seconds, "log_loss": loss}
 
 
 def main() -> None:
     """Print two lines for each kind of scores and each calibrator of netcal."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, help="also write the seconds and log losses here, as JSON")
+    args, found = parser.parse_args(), []
     for kind in NETCAL_CALIBRATORS.values():
         kind().fit(*judge(50, 3))
     for name, fitted_on, test in samples():
         sys.stdout.write(f"{name}\n")
         for option, kind in NETCAL_CALIBRATORS.items():
             own = option.removeprefix("netcal-").replace("enir", "isotonic")
-            (p, text), (q, own_text) = measured(kind, fitted_on, test), measured(CALIBRATORS[own], fitted_on, test)
+            p, text, theirs = measured(kind, fitted_on, test)
+            q, own_text, ours = measured(CALIBRATORS[own], fitted_on, test)
             sys.stdout.write(f"  {option:19s}{text}\n  {own:19s}{own_text}  furthest apart {np.abs(p - q).max():.4f}\n")
+            found.append({"scores": name, "calibrator": option, "netcal": theirs, "deep": ours})
+    if args.out:
+        args.out.write_text(json.dumps(found) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Fit and score the pool on 10^4 to 10^7 simulated rows, of 9 judges' votes and of 23 soft scores; draw the growth.
+"""Fit and score the pool on 10^4 to 10^7 simulated rows, of 9 judges' votes and of 23 soft scores.
 
-    python benchmarks/scores_at_scale.py [--sizes 10000 100000 1000000] [--out FILE.json] [--picture FILE.svg]
+    python benchmarks/scores_at_scale.py [--sizes 10000 100000 1000000] [--out FILE.json]
     python benchmarks/scores_at_scale.py --proof --data "$DEEP_DATA_HOME" [--out FILE.json]
 
 The rows are SIMULATED (seed 0): 23 scores and votes cut from them at 0.5, nine of them alone, on five datasets. Each
@@ -79,21 +79,16 @@ def slopes(found: list[dict[str, Any]]) -> dict[str, float]:
     return result
 
 
-def draw(found: list[dict[str, Any]], path: Path) -> None:
+def draw(found: list[dict[str, Any]], axes: Any) -> None:
     """Draw processor seconds of the fit over rows, and the slope of the last factor of ten."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6.4, 4.0), layout="constrained")
-    axes = figure.subplots()
     for kind, color in (("votes", "#2f6690"), ("scores", "#c8553d")):
         rows = [row for row in found if row["kind"] == kind]
         label = f"{kind} (last slope {slopes(found).get(kind, float('nan')):.2f})"
         axes.loglog([row["rows"] for row in rows], [row["fit_s"] for row in rows], "o-", color=color, label=label)
     axes.set(xlabel="rows (SIMULATED)", ylabel="processor seconds of the fit")
-    axes.set_title("Pool on 9 judges' votes, and on 23 judges' scores; five datasets", loc="left", fontsize=10)
+    axes.set_title("Pool on 9 judges' votes, and on 23 judges' scores", loc="left", fontsize=10)
     axes.grid(color="#d9dde1", linewidth=0.6)
     axes.legend(frameon=False)
-    figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
 
 
 def proof(data: Path, sizes: list[int]) -> list[dict[str, float]]:
@@ -134,7 +129,6 @@ def main() -> None:
     p.add_argument("--samples", type=int, nargs="+", default=[2_000, 4_000, 8_000, 16_000])
     p.add_argument("--data", type=Path, default=os.environ.get("DEEP_DATA_HOME"), help="default: $DEEP_DATA_HOME")
     p.add_argument("--out", type=Path, metavar="FILE.json")
-    p.add_argument("--picture", type=Path, metavar="FILE.svg")
     args = p.parse_args()
     result: dict[str, Any] = {"machine": {"cores": os.cpu_count(), "python": platform.python_version()}}
     if args.proof:
@@ -149,8 +143,6 @@ def main() -> None:
                 sys.stdout.flush()
         result |= {"runs": found, "slopes": slopes(found)}
         sys.stdout.write(f"slope of the last factor of ten: {result['slopes']}\n")
-        if args.picture is not None:
-            draw(found, args.picture)
     if args.out is not None:
         args.out.write_text(json.dumps(result, indent=2) + "\n")
 
