@@ -17,6 +17,7 @@ from deep.prompt_pool.stepwise import (
     Excerpt,
     SearchableText,
     StepwiseJudge,
+    _locate,
     _steps,
     around,
     covered,
@@ -296,6 +297,14 @@ words = st.lists(
     min_size=1,
     max_size=12,
 )
+
+
+@given(st.text(st.characters(codec="ascii")) | st.text("aB *_-'\t\n"))
+def test_plain_text_is_folded_as_any_other(text):
+    """By the short way that ASCII has, as by the long one that the letter at the end demands."""
+    short, where = _locate._fold(text)
+    long, places = _locate._fold(f"{text}\u0142")
+    assert (f"{short}\u0142", [*where, len(text)]) == (long, places)
 
 
 @given(words, st.data())

@@ -1,13 +1,17 @@
 """The check of pairs: what it answers is what `deep score` says, and what it refuses."""
 
 import json
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 import deep
+from deep.asking import Scored
 from deep.exceptions import InputError
 from deep.serve import CheckOptions, create_app, serving
 from deep.serve.check import Checker
+from deep.serve.check._answers import Answers
 from tests.deep_commands import score, serve
 from tests.serve.serving_case import PAIR, ROOT, ask, code_of
 
@@ -48,6 +52,35 @@ def test_evidence_has_its_place(address):
     assert all(PAIR[place["where"]][place["start"] : place["end"]].lower() == place["text"].lower() for place in places)
     assert result["cost"] == 0
     assert result["id"] is None
+
+
+def test_judgments_are_told_alike_from_memory(lexical_file):
+    """The JSON of judgments that is kept, 1 and 1.0 apart, is that of judgments told for the first time."""
+    checker = Checker(deep.load(lexical_file))
+    examples = [deep.Example("It rained.", "It rained.", str(number)) for number in range(3)]
+    plain = deep.Judgment(1, score=1, rationale='\u00e4 "quoted"\ud800')
+    judgments = [{"a": plain}, {"a": replace(plain, score=1.0)}, {"a": replace(plain, seconds=0.0, evidence=("It",))}]
+    columns = dict.fromkeys(("p_consistent", "p_low", "p_high", "p_uniform", "p_uncalibrated"), 0.5) | {"n_votes": 1}
+    scored = [Scored(e, j, columns) for e, j in zip(examples, judgments, strict=True)]
+    plan = SimpleNamespace(offline=[SimpleNamespace(name="a")], claim_first=frozenset())
+    kept, fresh = Answers(checker.model, plan), Answers(checker.model, plan, most_kept=0)
+    checker.close()
+    first, again, without = ([*told.tell(scored)] for told in (kept, kept, fresh))
+    assert first == again == without
+    assert [json.loads(answer)["judges"][0]["score"] for answer in first] == [1, 1, 1]
+    assert [b'"score":1.0,' in answer for answer in first] == [False, True, False]
+    assert json.loads(first[2])["judges"][0] == {
+        "judge": "a",
+        "vote": 1,
+        "reason": None,
+        "score": 1,
+        "rationale": plain.rationale,
+        "evidence": [{"text": "It", "where": "source", "start": 0, "end": 2, "verdict": None, "about": None}],
+        "model": None,
+        "cost": 0.0,
+        "seconds": 0.0,
+        "samples": [],
+    }
 
 
 def test_one_pair_is_as_a_list_of_it(address):

@@ -3,11 +3,13 @@
 import socket
 import time
 
+import h11
 import pytest
 
 from deep.exceptions import InputError
 from deep.serve import ServerOptions, serving
 from deep.serve.web import Access, GuardOptions, WebError, find_token, read_json
+from deep.serve.web._protocol import JoinedConnection
 from tests.serve.serving_case import ask, code_of, connected, raw, until_closed
 
 TOKEN = "0123456789abcdef-right"
@@ -274,3 +276,15 @@ def test_json_of_strangers(body, message):
 def test_brackets_in_texts_are_no_brackets():
     """However many, with quotes and backslashes among them."""
     assert read_json(b'["' + rb"[{\"\\" * 1000 + b'"]') == ['[{"\\' * 1000]
+
+
+def test_an_answer_is_written_at_once():
+    """The head waits for the body."""
+    connection = JoinedConnection(h11.SERVER)
+    connection.receive_data(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+    assert isinstance(connection.next_event(), h11.Request)
+    assert connection.send(h11.Response(status_code=200, headers=[("content-length", "2")])) == b""
+    sent = connection.send(h11.Data(data=b"{}"))
+    assert sent.startswith(b"HTTP/1.1 200")
+    assert sent.endswith(b"\r\n\r\n{}")
+    assert connection.send(h11.EndOfMessage()) == b""

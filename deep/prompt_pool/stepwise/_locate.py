@@ -1,7 +1,7 @@
 """Find a quotation in the text that it was taken from, and its place there."""
 
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 Span = tuple[int, int]
@@ -27,8 +27,15 @@ def _fold_one(character: str) -> str:
     return unicodedata.normalize("NFKD", character).casefold()
 
 
-def _fold(text: str) -> tuple[str, list[int]]:
+_FOLDED_ASCII = {code: _fold_one(chr(code)) for code in range(128)}
+
+
+def _fold(text: str) -> tuple[str, Sequence[int]]:
     """Return the text as it is compared, and where each of its characters comes from."""
+    if text.isascii():
+        same_length = text.translate(_FOLDED_ASCII)  # where nothing is left out: no character becomes two
+        if len(same_length) == len(text) and "  " not in same_length and same_length[:1] != " ":
+            return same_length, range(len(text))
     folded: list[str] = []
     origins: list[int] = []
     for position, character in enumerate(text):

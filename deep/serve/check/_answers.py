@@ -1,34 +1,57 @@
 """The answer about a pair, as JSON values."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from deep import __version__
 from deep._odds import expit
 from deep.asking import Places, Plan, PlannedVoter, Scored, decisions_of, located, prior_of_texts
 from deep.datasets import Passage
 from deep.model import Model, ScoreOptions
-from deep.records import ABSTAIN, Judgment
+from deep.records import ABSTAIN, Judgment, Reason
+from deep.serve.web import json_bytes
 
 JsonObject = dict[str, object]
 
 NUMBERS = ("p_consistent", "p_low", "p_high", "p_uniform", "p_uncalibrated", "n_votes")
 
 
-def answers_of(model: Model, plan: Plan, scored: Sequence[Scored]) -> Iterator[JsonObject]:
-    """Yield P, its interval, the decision, each judge's judgment and the cost of each pair."""
-    free = frozenset(column.name for column in plan.offline)
-    for one, decision in zip(scored, decisions_of(model, scored), strict=True):
-        places = Places(one.example)
-        judges = [
-            _judge(name, judgment, places, claim_first=name in plan.claim_first, free=name in free)
-            for name, judgment in one.judgments.items()
-        ]
-        yield {
-            **{name: one.columns[name] for name in NUMBERS},
-            "decision": int(decision),
-            "judges": judges,
-            "cost": _cost(one.judgments, free),
-        }
+class Answers:
+    """Tells scored pairs as JSON.
+
+    Parameters
+    ----------
+    model : Model
+    plan : Plan
+    most_kept : int, default=2048
+        Judgments of free judges without evidence whose JSON is kept, for most pairs have the same few of them.
+    """
+
+    def __init__(self, model: Model, plan: Plan, most_kept: int = 2048) -> None:
+        self._model, self._claim_first = model, plan.claim_first
+        self._free = frozenset(column.name for column in plan.offline)
+        self._plain = lru_cache(most_kept, typed=True)(_plain)
+
+    def tell(self, scored: Sequence[Scored]) -> Iterator[bytes]:
+        """Yield P, its interval, the decision, each judge's judgment and the cost of each pair."""
+        for one, decision in zip(scored, decisions_of(self._model, scored), strict=True):
+            columns, places = one.columns, Places(one.example)
+            head = json_bytes({**{name: columns[name] for name in NUMBERS}, "decision": int(decision)})
+            judges = b",".join(self._judge(name, judgment, places) for name, judgment in one.judgments.items())
+            cost = json_bytes(_cost(one.judgments, self._free))
+            yield b'%b,"judges":[%b],"cost":%b}' % (head[:-1], judges, cost)
+
+    def _judge(self, name: str, judgment: Judgment, places: Places) -> bytes:
+        free = name in self._free
+        if free and not judgment.evidence and (judgment.model, judgment.seconds, judgment.samples) == (None, None, ()):
+            return self._plain(name, judgment.vote, judgment.reason, judgment.score, judgment.rationale)
+        found = located(judgment, places, claim_first=name in self._claim_first)
+        return json_bytes(_judge(name, judgment, [_passage(each) for each in found], free=free))
+
+
+def _plain(name: str, vote: int, reason: Reason | None, score: float | None, rationale: str | None) -> bytes:
+    """Return the JSON of a judgment that cost nothing and has no evidence."""
+    return json_bytes(_judge(name, Judgment(vote, reason, score, rationale=rationale), [], free=True))
 
 
 def _cost(judgments: Mapping[str, Judgment], free: Collection[str]) -> float | None:
@@ -41,14 +64,14 @@ def _unanswered(judgment: Judgment) -> bool:
     return judgment.reason == "failed" and judgment.cost is None and not judgment.tokens
 
 
-def _judge(name: str, judgment: Judgment, places: Places, *, claim_first: bool, free: bool) -> JsonObject:
+def _judge(name: str, judgment: Judgment, evidence: Sequence[JsonObject], *, free: bool) -> JsonObject:
     return {
         "judge": name,
         "vote": None if judgment.vote == ABSTAIN else judgment.vote,
         "reason": judgment.reason,
         "score": judgment.score,
         "rationale": judgment.rationale,
-        "evidence": [_passage(found) for found in located(judgment, places, claim_first=claim_first)],
+        "evidence": evidence,
         "model": judgment.model,
         "cost": 0.0 if free else judgment.cost,
         "seconds": judgment.seconds,

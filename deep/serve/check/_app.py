@@ -64,6 +64,8 @@ def create_app(model: Model, options: CheckOptions | None = None) -> "FastAPI":
         return Response(b'{"status":"ok"}', media_type=JSON)
 
     route: dict[str, Any] = {"response_model": None}
+    # FastAPI's own route is for OpenAPI alone: there are no dependencies and no models to look for in each request.
+    app.router.add_route("/v1/check", check, methods=["POST"])
     app.add_api_route("/v1/check", check, methods=["POST"], **CHECK, **route)
     app.add_api_route("/v1/model", describe, methods=["GET"], **MODEL, **route)
     app.add_api_route("/healthz", healthz, methods=["GET"], **HEALTH, **route)

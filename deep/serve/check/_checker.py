@@ -13,12 +13,12 @@ from deep.exceptions import InputError
 from deep.llm import EndpointError, History, LedgerError
 from deep.model import Model, check_scores_given
 from deep.records import Example
-from deep.serve.check._answers import answers_of
+from deep.serve.check._answers import Answers
 from deep.serve.check._asking_thread import AskingThread
 from deep.serve.check._bench import WEIGHT_OF_TURN, QuickBench, Workbench
 from deep.serve.check._cache import AnswerCache
 from deep.serve.check._options import CheckOptions
-from deep.serve.web import WebError, json_bytes
+from deep.serve.web import WebError
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,7 @@ class Checker:
         self.plan = self._planned()
         self._closing = ExitStack()
         self._scores = PatternScores(model, self.options.score)
+        self._told = Answers(model, self.plan, *([0] if self.options.no_text else []))
         self._asking = self._asker()
         self._bench: Workbench[PairText, PairAnswer] = Workbench(self._answers, lambda pair: pair.weight)
         self._cache = AnswerCache(0 if self.options.no_text else self.options.cache_bytes)
@@ -171,9 +172,9 @@ class Checker:
         if self.options.on_scored is not None:
             for one in found:
                 self.options.on_scored(one)
-        told = answers_of(self.model, self.plan, found)
+        told = self._told.tell(found)
         answers = {
-            key: PairAnswer(json_bytes(answer), is_lasting=_is_lasting(one))
+            key: PairAnswer(answer, is_lasting=_is_lasting(one))
             for key, one, answer in zip(examples, found, told, strict=True)
         }
         return [answers[pair.key] for pair in pairs]

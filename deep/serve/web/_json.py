@@ -12,10 +12,12 @@ DEEPEST = 32
 _BRACKETS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{}]', re.DOTALL)
 """A string, whatever is in it, or a bracket."""
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
 
 def json_bytes(value: object) -> bytes:
     """Return a value as compact JSON in UTF-8; lone surrogates are escaped, a NaN is a bug and raises."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = _ENCODER.encode(value)
     try:
         return text.encode()
     except UnicodeEncodeError:

@@ -1,6 +1,7 @@
 """HTTP/1.1 as uvicorn speaks it, for clients that come slowly, by the thousand, or never end."""
 
 from asyncio import TimerHandle, Transport
+from collections.abc import Sequence
 from typing import Any
 
 import h11
@@ -10,6 +11,28 @@ from deep.serve.web._errors import WebError, error_body
 
 RECEIVING = (h11.IDLE, h11.SEND_BODY)
 """States of a client that has not sent the whole of its request."""
+
+LARGEST_HEAD = 1 << 16
+"""Bytes of a request's first line and headers."""
+
+
+class JoinedConnection(h11.Connection):
+    """The state of a connection that holds back the head of a response until its body comes: one write, not two.
+
+    To send takes longer than anything else that a small answer takes.
+    """
+
+    _head: Sequence[bytes] = ()
+
+    def send_with_data_passthrough(self, event: h11.Event) -> list[bytes] | None:
+        """Return what to send for an event, after what was held back."""
+        data = super().send_with_data_passthrough(event)
+        if isinstance(event, h11.Response):
+            self._head = data or ()
+            return []
+        if data is not None:
+            data, self._head = [*self._head, *data], ()
+        return data
 
 
 class TimedProtocol(H11Protocol):
@@ -29,6 +52,7 @@ class TimedProtocol(H11Protocol):
 
     def __init__(self, *, read_timeout: float, most: int, **given: Any) -> None:
         super().__init__(**given)
+        self.conn = JoinedConnection(h11.SERVER, LARGEST_HEAD)
         self._read_timeout, self._most = read_timeout, most
         self._receiving: TimerHandle | None = None
         self._stuck: TimerHandle | None = None

@@ -1,5 +1,6 @@
 """A server from its address to its end: where it listens, what it prints, and how it stops."""
 
+import gc
 import signal
 import socket
 import sys
@@ -121,6 +122,7 @@ def run_server(
     with _listening(app, chosen, say) as (server, listener, address):
         sys.stdout.write(f"serving {address.of_ticket(path)} (Ctrl-C ends it)\n")
         sys.stdout.flush()
+        gc.freeze()  # libraries and the model stay to the end, and need not be gone through time and again
         with _stopped_by_signals(server):
             server.run([listener])
     say("the server has ended; what was in flight is answered")
