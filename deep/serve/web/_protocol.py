@@ -25,7 +25,7 @@ class JoinedConnection(h11.Connection):
     _head: Sequence[bytes] = ()
 
     def send_with_data_passthrough(self, event: h11.Event) -> list[bytes] | None:
-        """Return what to send for an event, after what was held back."""
+        """Return the bytes to send for an event, after those held back."""
         data = super().send_with_data_passthrough(event)
         if isinstance(event, h11.Response):
             self._head = data or ()
