@@ -76,7 +76,7 @@ def test_the_table_in_the_documentation_is_what_info_prints(published, capsys):
     said = run(capsys, "info", "cognibench", "fect", "summedits", "mediasum", "meetingbank")
     printed = {" ".join(line.split()) for line in said.splitlines()}
     text = (ROOT / "docs/datasets.md").read_text(encoding="utf-8")
-    rows = [" ".join(line.split()) for line in text.split("```\nDATASET ")[1].split("```")[0].splitlines()[1:]]
+    rows = [" ".join(line.split()) for line in text.split("```text\nDATASET ")[1].split("```")[0].splitlines()[1:]]
     assert len(rows) == 12
     assert set(rows) <= printed
 

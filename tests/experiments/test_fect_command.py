@@ -140,7 +140,7 @@ def test_every_figure_is_the_one_worked_out_by_hand(claims, capsys):
     assert "| alpha | - | 0.33 ± 0.00 | **1.00 ± 0.00** | 0.89 ± 0.19 |" in said
     assert "4 verdicts are without a vote (1 on non-factual claims)" in said
     assert "2 of 6 (33.3%)" in said
-    shown = re.search(r"```\n(Table 2\. F1.*?)\n```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)[1]
+    shown = re.search(r"```text\n(Table 2\. F1.*?)\n```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)[1]
     assert all(line in said.splitlines() for line in shown.splitlines()), "the guide shows what is printed"
     verdicts = pd.read_csv(out / "verdicts.csv")
     lost = verdicts[verdicts["vote"] == -1]

@@ -1,6 +1,5 @@
 """The prompts that come with deep, and folders of one's own."""
 
-import doctest
 import re
 import shutil
 from pathlib import Path
@@ -157,15 +156,14 @@ def test_the_guide_names_every_prompt_and_pool():
 
 def test_the_guides_prompt_is_sound(tmp_path):
     """The TOML file that docs/prompts.md shows can be used as it stands."""
-    example = re.search(r"```toml\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)[1]
+    example = re.search(r"```toml\n(id = .*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)[1]
     (tmp_path / "terse.toml").write_text(example, encoding="utf-8")
     assert check_folder(tmp_path) == []
     assert load_pool(tmp_path)[0].parse("VERDICT: does not hold").vote == 0
 
 
 def test_the_guides_examples_are_true():
-    """What docs/prompts.md shows in Python is what Python prints."""
-    blocks = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
-    tests = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, "guide", None, None)
-    assert tests.examples
-    assert doctest.DocTestRunner().run(tests).failed == 0
+    """What docs/prompts.md asserts in Python holds."""
+    (block,) = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
+    assert block.count("assert ") == 4
+    exec(compile(block, GUIDE.name, "exec"), {})
