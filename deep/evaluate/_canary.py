@@ -66,8 +66,42 @@ def canary_report(model: Model, target: Target, *, alpha: float = SIGNIFICANCE) 
         "prior": asdict(found.prior),
         "labels_needed": {str(power): size for power, size in needed.items()},
         "enough": test.n_labels >= ENOUGH,
-        "advice": list(_advice(model, test, needed, flagged=test.p_value < alpha)),
+        "advice": [*_warned(model, target.name), *_advice(model, test, needed, flagged=test.p_value < alpha)],
     }
+
+
+def labels_seen(model: Model) -> set[str]:
+    """Find the datasets by whose labels a model was fitted or corrected.
+
+    Parameters
+    ----------
+    model : Model
+
+    Returns
+    -------
+    set of str
+        Their names; empty for a model of votes alone.
+
+    Examples
+    --------
+    >>> from deep.datasets import simulate_votes
+    >>> from deep.evaluate import labels_seen
+    >>> from deep.model import fit
+    >>> votes = simulate_votes(0)
+    >>> sorted(labels_seen(fit(votes.rows(votes.datasets == "aggrefact-xsum"))))
+    ['aggrefact-xsum']
+    """
+    training = model.report["training_datasets"]
+    assert isinstance(training, dict)  # as every fit writes it
+    seen = {name for name, row in training.items() if row["prior"] is not None}
+    corrected = {str(model.target)} if model.correction is not None else set()
+    return seen | corrected
+
+
+def _warned(model: Model, name: str) -> Iterator[str]:
+    """Yield a warning where the labels may be those that the model has learned from."""
+    if name in labels_seen(model):
+        yield "The model has learned from labels of this dataset: only labels that it has not seen can test it."
 
 
 def _advice(model: Model, test: Canary, needed: Mapping[float, int | None], *, flagged: bool) -> Iterator[str]:

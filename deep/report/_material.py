@@ -10,6 +10,7 @@ import numpy.typing as npt
 from deep._checks import Floats, Mask
 from deep._files import JsonObject
 from deep.datasets import Failures, PeopleLabels
+from deep.evaluate import labels_seen
 from deep.exceptions import InputError
 from deep.model import Model, PriorEstimate, fit
 from deep.records import ABSTAIN, VoteMatrix
@@ -128,15 +129,6 @@ class ReportMaterial:
     def n_bins(self) -> int:
         """Return the number of bins of the calibration error."""
         return int(self.runs[0]["settings"]["n_bins"]) if self.runs else N_BINS
-
-
-def labels_seen(model: Model) -> set[str]:
-    """Return the datasets by whose labels a model was fitted or corrected."""
-    training = model.report["training_datasets"]
-    assert isinstance(training, dict)  # as every fit writes it
-    seen = {name for name, row in training.items() if row["prior"] is not None}
-    corrected = {str(model.target)} if model.correction is not None else set()
-    return seen | corrected
 
 
 def score_by(model: Model, votes: VoteMatrix, how: str) -> ScoredVotes:

@@ -1,6 +1,7 @@
 """`deep check`: the canary by labels, the comparison of votes without; statuses, and how it refuses."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -158,3 +159,18 @@ def test_scores_need_labels(home, capsys):
     words = [home / "model.json", "--votes", home / "new.csv", "--scores", home / "new.csv"]
     assert main([*map(str, words)]) == 2
     assert "`scores` must be given with `labels`" in capsys.readouterr().err
+
+
+def test_labels_that_the_model_may_have_seen_are_warned_of(home, tmp_path, capsys):
+    """A model of this dataset's own labels cannot be tested by them; one of other datasets is not warned of."""
+    words = ["--votes", str(home / "new.csv"), "--labels", str(home / "forty.csv")]
+    votes = simulated()
+    own = votes.rows(votes.datasets == NEW)
+    labeled = labels_of(own, 0, 40)
+    kept = np.where(np.arange(len(own.labels)) < len(labeled), own.labels, -1)
+    fit(replace(own, labels=kept)).save(tmp_path / "own.json")
+    warning = "The model has learned from labels of this dataset"
+    main([str(tmp_path / "own.json"), *words])
+    assert warning in capsys.readouterr().out
+    main([str(home / "model.json"), *words])
+    assert warning not in capsys.readouterr().out
