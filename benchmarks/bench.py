@@ -159,9 +159,9 @@ def main() -> int:
         folder.mkdir(parents=True, exist_ok=True)
         lines = ",\n".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in found.items())
         (folder / f"{name}.json").write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
-        missing = [part for part in (*ONE_CORE, *TWO_CORES) if found[part] is None]
-        sys.stdout.write(f"{found['minutes']} minutes; without a result: {', '.join(missing) or 'none'}\n")
-        status = int(bool(missing))
+        missing = [words for part, words in found["commands"].items() if found[part] is None]
+        sys.stdout.write("\n".join([f"{found['minutes']} minutes", *missing, ""]))
+        status = int(any("not installed" not in words for words in missing))
     render(folder)
     return status
 

@@ -176,11 +176,13 @@ def draw(found: Run, path: Path) -> None:
         for way, style in (("cells", "o-"), ("rows", "s--")):
             points = [(run["n"], run[way]) for run in runs if run["what"] == name and run[way]]
             label = f"{name}, " + (f"{AGAINST[name]} on rows" if way == "rows" else "deep on cells")
-            left.loglog(*zip(*points, strict=True), style, color=color, label=label)
+            if points:
+                left.loglog(*zip(*points, strict=True), style, color=color, label=label)
     left.set(xlabel="rows of 9 votes (SIMULATED)", ylabel="processor seconds of the fit")
     left.set_title("Fits on cells and on rows", loc="left", fontsize=10)
     left.grid(color="#d9dde1", linewidth=0.6)
-    left.legend(frameon=False, fontsize=8)
+    if runs:
+        left.legend(frameon=False, fontsize=8)
     draw_pool((found["growth"] or {"runs": []})["runs"], right)
     with rc_context({"svg.hashsalt": "deep"}):
         figure.savefig(path, metadata={"Date": None})
