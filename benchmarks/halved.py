@@ -80,7 +80,7 @@ def main() -> None:
     """Measure, compare and print."""
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--old", default="412039e", metavar="REV")
-    p.add_argument("--data", type=Path, default=os.environ.get("DEEP_DATA_HOME"), help="default: $DEEP_DATA_HOME")
+    p.add_argument("--data", type=Path, default=os.environ.get("DEEP_DATA_HOME", "../shared/data"))
     p.add_argument("--runs", type=int, default=3)
     p.add_argument("--only", choices=("make-loo", "all-eleven"))
     p.add_argument("--out", type=Path, metavar="FILE.json")
