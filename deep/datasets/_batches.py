@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +9,6 @@ import numpy.typing as npt
 
 from deep._cells import Column, score_cells, shown, text_cells, vote_cells
 from deep._checks import Floats, Texts, Votes
-from deep.datasets._source import Source
 from deep.datasets._tables import ROWS_AT_ONCE, open_all
 from deep.exceptions import InputError
 
@@ -23,20 +21,15 @@ COUNT = "n"
 LARGEST_COUNT = 1 << 53
 
 
-class _Batch(Source):
-    """A batch in memory, for the place in an error message."""
+@dataclass(frozen=True)
+class BatchPlace:
+    """Where a cell of a batch stands."""
 
-    kind = "Arrow"
+    path: str = "the batch"
 
-    def __init__(self, batch: "pa.RecordBatch | pa.Table") -> None:
-        self.path = Path("the batch")
-        self.columns = tuple(batch.schema.names)
-
-    def _header(self) -> tuple[str, ...]:
-        return self.columns
-
-    def _tables(self, names: Sequence[str], size: int | None) -> "Iterator[pa.Table]":
-        raise NotImplementedError
+    def where(self, row: int, column: str) -> str:
+        """Return the place of a cell for an error message; `row` counts from 0, the message from 1."""
+        return f"{self.path}, column {shown(column)}, row {row + 1}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +81,7 @@ class BatchColumns:
             )
         values = self.batch.column(name)
         whole = values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
-        return Column(_Batch(self.batch), name, whole)
+        return Column(BatchPlace(), name, whole)
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,10 +6,9 @@ weighted and for repeated rows, in any order.
 A tree must send "no vote" to one side of a split that it learned from votes of 0 and 1 only; see :func:`neutral`.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import KW_ONLY, dataclass
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -230,26 +229,7 @@ def _check_size(max_depth: int | None, min_weight_fraction_leaf: float) -> None:
         raise InputError(f"`min_weight_fraction_leaf` must be in [0, 0.5]. Got {min_weight_fraction_leaf!r}.")
 
 
-@contextmanager
-def _checked() -> Iterator[None]:
-    """Switch off scikit-learn's own checks, which repeat ours for every tree and take most of the time.
-
-    That of a tree's weights has no option: it alone is half the time of a small tree.
-    """
-    module = tree._classes
-    check = getattr(module, "_check_sample_weight", None)
-    with sklearn.config_context(skip_parameter_validation=True, assume_finite=True):
-        if check is None:
-            yield
-            return
-        module._check_sample_weight = partial(_known_weights, check)
-        try:
-            yield
-        finally:
-            module._check_sample_weight = check
-
-
-def _known_weights(check: Callable[..., Floats], weights: object, *args: object, **options: object) -> Floats:
-    """Return weights that need no check as they are, any others as scikit-learn's `check` does."""
-    known = isinstance(weights, np.ndarray) and weights.dtype == np.float64 and weights.ndim == 1
-    return np.ascontiguousarray(weights) if known else check(weights, *args, **options)
+def _checked() -> AbstractContextManager[None]:
+    """Switch off scikit-learn's own checks, which repeat ours for every tree and take most of the time."""
+    checked: AbstractContextManager[None] = sklearn.config_context(skip_parameter_validation=True, assume_finite=True)
+    return checked

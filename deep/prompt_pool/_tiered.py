@@ -111,17 +111,7 @@ class TieredJudge(SentenceJudge):
         return self.samples * (1 + len(self._criteria))
 
     def read(self, source: str, claim: str, sentences: Sequence[str] | None = None) -> Program[TurnReading]:
-        """Return the questions about one reply, as a program that ends with a verdict for each sentence.
-
-        Parameters
-        ----------
-        source : str
-            The material that the reply was written from.
-        claim : str
-            The reply. Not used where `sentences` are given.
-        sentences : sequence of str, optional
-            The sentences that the reply consists of; default: those that its text is split into.
-        """
+        """Return the questions about one reply, as a program that ends with a verdict for each sentence."""
         turn = ReviewedTurn.of(source, claim, sentences, LABELS)
 
         def label(task: str, names: Mapping[int, str]) -> Program[dict[int, LabelTally]]:

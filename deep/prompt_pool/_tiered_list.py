@@ -84,17 +84,7 @@ class ListJudge(SentenceJudge):
         return messages_of("list", Material(source, claim), {}, (), "")
 
     def read(self, source: str, claim: str, sentences: Sequence[str] | None = None) -> Program[TurnReading]:
-        """Return the question about one reply, as a program that ends with a verdict for each sentence.
-
-        Parameters
-        ----------
-        source : str
-            The material that the reply was written from.
-        claim : str
-            The reply.
-        sentences : sequence of str, optional
-            Its sentences; default: those that its text is split into.
-        """
+        """Return the question about one reply, as a program that ends with a verdict for each sentence."""
         parts = [claim[start:end] for start, end in sentence_spans(claim)] if sentences is None else list(sentences)
         if not parts:
             return TurnReading(())
