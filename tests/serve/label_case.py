@@ -8,8 +8,6 @@ from pathlib import Path
 
 CLAIMS = Path(__file__).parents[2] / "examples" / "unlabeled.csv"
 DATASET = "town-notices"
-SCRIPT = "<script>document.title='owned'</script>"
-IMAGE = "<img src=x onerror=alert(1)>"
 
 
 class LabelServer:

@@ -1,7 +1,6 @@
 """The page of labels in a real browser: by keyboard alone, after a reload and kill -9, by two people, hostile texts."""
 
 import random
-import shutil
 import signal
 import time
 
@@ -9,18 +8,14 @@ import pandas as pd
 import pytest
 
 from deep.datasets import read_label_log
+from tests.browsing import IMAGE, MARKS, PHONE, SCRIPT, Opened, grave_violations, is_narrow, launched, sync_api
 from tests.deep_commands import votes
-from tests.serve.label_case import CLAIMS, IMAGE, SCRIPT, label_server
+from tests.serve.label_case import CLAIMS, label_server
 
-sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install '.[browser]'")
-axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the path: apt-get install chromium"),
-]
-PHONE = {"width": 360, "height": 740}
+pytestmark = MARKS
 KEPT = "kept."
+GONE = ("net::ERR_",)
+"""What the console says of a server that is gone."""
 PATIENCE = 30_000
 """Milliseconds after which a page is taken to be stuck."""
 
@@ -28,10 +23,8 @@ PATIENCE = 30_000
 @pytest.fixture(scope="module")
 def chromium():
     """Return a browser."""
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with launched() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")
@@ -56,19 +49,13 @@ def hostile(tmp_path_factory):
     return folder
 
 
-class Tab:
-    """A tab of a person, and what it complained of or asked for beyond its server."""
+class Tab(Opened):
+    """A tab of a person, and what it was answered."""
 
     def __init__(self, browser, address, **options):
-        self.context = browser.new_context(**options)
-        self.page = self.context.new_page()
-        self.complaints, self.sent = [], []
-        self.page.on("console", lambda message: self.complaints.append(message.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("dialog", lambda dialog: (self.complaints.append(dialog.message), dialog.dismiss()))
-        self.page.on("request", lambda r: r.url.startswith(address) or self.complaints.append(r.url))
+        super().__init__(browser, address, **options)
+        self.sent = []
         self.page.on("response", lambda r: self.sent.append(r) if r.request.method == "POST" else None)
-        self.page.goto(address)
 
     def text(self, selector):
         """Return the text of an element."""
@@ -91,15 +78,6 @@ class Tab:
         self.page.keyboard.press(key)
         self.says("#status", said)
 
-    def forgive(self):
-        """Forget that a server was gone, which the console says too."""
-        self.complaints[:] = [line for line in self.complaints if "net::ERR_" not in line]
-
-    def grave(self):
-        """Return the violations that axe calls serious or critical."""
-        found = axe.Axe().run(self.page).response["violations"]
-        return [(each["id"], each["nodes"][0]["html"]) for each in found if each["impact"] in ("serious", "critical")]
-
 
 @pytest.fixture
 def open_tab(chromium):
@@ -112,8 +90,7 @@ def open_tab(chromium):
 
     yield opener
     for tab in opened:
-        tab.context.close()
-        assert tab.complaints == []
+        tab.close()
 
 
 def given(folder):
@@ -203,7 +180,7 @@ def test_reload_and_kill_lose_nothing(open_tab, table, tmp_path):
     kept, kills, rng = {}, 0, random.Random(0)
     with label_server(tmp_path, table, "--n", 200, "--port", 0) as first:
         server = first
-        tabs = {who: open_tab(server.address) for who in ("Ann", "Bob")}
+        tabs = {who: open_tab(server.address, expected=GONE) for who in ("Ann", "Bob")}
         for who, tab in tabs.items():
             tab.sign_in(who)
         for turn in range(200):
@@ -227,8 +204,6 @@ def test_reload_and_kill_lose_nothing(open_tab, table, tmp_path):
                 tab.press("1" if turn % 3 else "0")
                 kept[who, claim] = int(turn % 3 > 0)
         status, said = server.stop(signal.SIGINT)
-    for tab in tabs.values():
-        tab.forgive()
     assert (status, kills) == (0, 8)
     assert "200 of 200 items are done" in said
     assert kept.items() <= labeled(tmp_path).items()
@@ -244,7 +219,7 @@ def labeled(folder):
 def test_a_server_that_is_gone_is_told(open_tab, table, tmp_path):
     """Nothing moves on; when it is there again, the same key does it, and the note is still there."""
     with label_server(tmp_path, table, "--n", 3, "--person", "Ann", "--port", 0) as server:
-        tab = open_tab(server.address)
+        tab = open_tab(server.address, expected=GONE)
         tab.page.locator("#work").wait_for()
         claim = tab.text("#claim")
         tab.page.locator("#note").fill("a note")
@@ -257,7 +232,6 @@ def test_a_server_that_is_gone_is_told(open_tab, table, tmp_path):
             tab.press("1")
             assert tab.text("#alert") == ""
             assert [(answer.label, answer.note) for answer in given(tmp_path).values()] == [(1, "a note")]
-            tab.forgive()
 
 
 def test_hostile_names_and_texts_do_nothing(open_tab, hostile, tmp_path):
@@ -278,7 +252,7 @@ def test_hostile_names_and_texts_do_nothing(open_tab, hostile, tmp_path):
         assert tab.page.locator("#revealed > ul").inner_text() == f"{IMAGE}: consistent\n{SCRIPT}"
         tab.page.keyboard.press("Escape")
         assert tab.page.locator("img, main script, dialog script").count() == 0
-        assert tab.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth + 1")
+        assert is_narrow(tab.page)
         tab.page.reload()
         tab.page.locator("#work").wait_for()
         assert tab.page.title() == "Label claims"
@@ -292,21 +266,21 @@ def test_accessible(open_tab, table, tmp_path, scheme, size):
         tab = open_tab(server.address, color_scheme=scheme, viewport=size, reduced_motion="reduce")
         page = tab.page
         tab.says("#name:focus")
-        assert tab.grave() == []
+        assert grave_violations(page) == []
         tab.sign_in("Ann")
         page.keyboard.press("j")
         assert tab.page.locator(".sentence.current").count() == 1
-        assert tab.grave() == []
+        assert grave_violations(page) == []
         tab.press("1")
         for key, name in (("?", "help"), ("r", "reveal"), ("e", "enough")):
             page.keyboard.press(key)
             page.locator(f"dialog#{name}[open]").wait_for()
-            assert tab.grave() == []
+            assert grave_violations(page) == []
             page.keyboard.press("Escape")
         tab.press("s")
         page.locator("#done").wait_for()
-        assert tab.grave() == []
-        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth + 1")
+        assert grave_violations(page) == []
+        assert is_narrow(page)
 
 
 def test_single_keys_can_be_turned_off(open_tab, table, tmp_path):

@@ -17,15 +17,12 @@ AT_ONCE = 32
 WEIGHT_AT_ONCE = 200_000
 """Characters that are done together, so that a piece behind long ones is not kept waiting."""
 
-
 WEIGHT_OF_TURN = 20_000
 """Characters that are done in one turn of the event loop: some 5 ms of lexical checks."""
 
 
-class QuickBench(Generic[T, R]):
-    """Does pieces that take a fraction of a millisecond in the event loop itself, a few milliseconds of them in a row.
-
-    Threads that share an interpreter would hand it over at every read and write, which takes longer than the work.
+class _Bench(Generic[T, R]):
+    """Does pieces of work several at once.
 
     Parameters
     ----------
@@ -37,6 +34,16 @@ class QuickBench(Generic[T, R]):
 
     def __init__(self, work: Callable[[Sequence[T]], Sequence[R]], weigh: Callable[[T], int]) -> None:
         self._work, self._weigh = work, weigh
+
+
+class QuickBench(_Bench[T, R]):
+    """Does pieces that take a fraction of a millisecond in the event loop itself, a few milliseconds of them in a row.
+
+    Threads that share an interpreter would hand it over at every read and write, which takes longer than the work.
+    """
+
+    def __init__(self, work: Callable[[Sequence[T]], Sequence[R]], weigh: Callable[[T], int]) -> None:
+        super().__init__(work, weigh)
         self._waiting: deque[tuple[T, asyncio.Future[R]]] = deque()
 
     def do(self, piece: T) -> "asyncio.Future[R]":
@@ -78,19 +85,11 @@ def _finish(
         future.set_result(result)
 
 
-class Workbench(Generic[T, R]):
-    """A thread that works off a queue, so that the event loop is free.
-
-    Parameters
-    ----------
-    work : callable
-        Returns a result for each of several pieces, in order.
-    weigh : callable
-        Returns the size of a piece.
-    """
+class Workbench(_Bench[T, R]):
+    """Does pieces in a thread that works off a queue, so that the event loop is free."""
 
     def __init__(self, work: Callable[[Sequence[T]], Sequence[R]], weigh: Callable[[T], int]) -> None:
-        self._work, self._weigh = work, weigh
+        super().__init__(work, weigh)
         self._queue: SimpleQueue[tuple[T, Future[R]] | None] = SimpleQueue()
         self._thread = Thread(target=self._run, name="deep-workbench", daemon=True)
         self._thread.start()
