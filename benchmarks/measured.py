@@ -1,0 +1,171 @@
+"""Run the commands behind the tables of docs/results.md, write what they found as JSON, and fill the page from it.
+
+    python benchmarks/measured.py --run loo-simulated transfer-llm_aggrefact
+    python benchmarks/measured.py --run all [--jobs 2]     # more than an hour on two idle cores
+    python benchmarks/measured.py                          # only the page, from benchmarks/measured/*.json
+
+Real data are looked for in DEEP_DATA_HOME. A file of benchmarks/measured holds the commands, the commit, versions,
+seconds and the figures that the tables use. A table whose run is not there yet stays as the page has it.
+"""
+
+import argparse
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from bench import git, machine, own_seconds
+from measured_page import PANELS, filled
+
+Found = dict[str, Any]
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER = Path(__file__).resolve().parent / "measured"
+PAGE = ROOT / "docs" / "results.md"
+DATA = "$DATA"
+LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas", "lightgbm", "xgboost", "catboost")
+
+AGGREFACT = "--votes $DATA/llm_aggrefact/votes.parquet --scores $DATA/llm_aggrefact/scores.parquet"
+PEOPLE = "expert_mean expert_1 expert_2 expert_3 turker_1 turker_2 turker_3 turker_4 turker_5"
+TABLE = {"summeval_llm": "votes_ge5.csv"}
+"""The votes of a panel where they are not votes.parquet."""
+RUNS = {
+    "loo-simulated": ["loo --test all"],
+    "loo-llm_aggrefact": [f"loo --test all {AGGREFACT}"],
+    "loo-recipes": [f"loo --test all --compare-recipes {AGGREFACT}"],
+    "loo-summedits": ["votes summedits --lexical all --out votes.parquet", "loo --test all --votes votes.parquet"],
+    "transfer-llm_aggrefact": [f"transfer {AGGREFACT}"],
+    "transfer-simulated": ["transfer --simulated"],
+    "transfer-summeval_llm": [
+        "transfer --votes $DATA/summeval_llm/votes_ge5.csv --scores $DATA/summeval_llm/scores.csv --draws 50 "
+        f"--ignore {PEOPLE}"
+    ],
+    **{
+        f"panel-{name}": [
+            f"transfer --training-datasets 1 2 3 4 6 all --votes $DATA/{name}/{TABLE.get(name, 'votes.parquet')}"
+        ]
+        for name in PANELS
+    },
+}
+"""By name of the file: commands of deep; the last one writes results.json."""
+
+CHAIN = (
+    "ensembler",
+    "n_prompts",
+    "calibrator",
+    "balanced_accuracy",
+    "balanced_accuracy_ci",
+    "ece",
+    "ece_floor",
+    "log_loss",
+)
+RIVALS = ("best_prompt", "best_judge_context", "majority")
+KEPT_CHAINS = ("recommended", "recommended_chain", "recommended_paper", "oracle")
+
+
+def of_loo(found: Found) -> Found:
+    """Return of a leave-one-out run what the tables use."""
+    return {"runs": [_of_one(run) for run in found["runs"]], "mean": found["mean"]}
+
+
+def _of_one(run: Found) -> Found:
+    """Return what the tables use of one held-out dataset."""
+    chains = {name: run[name] and {key: run[name][key] for key in CHAIN} for name in KEPT_CHAINS}
+    rivals = {
+        row["kind"]: {"name": row["name"], "balanced_accuracy": row["balanced_accuracy"]}
+        for row in run["baselines"]
+        if row["kind"] in RIVALS
+    }
+    better = [
+        row["b"].partition(":")[0]
+        for row in run["comparisons"]
+        if row["significant_datasets"] and row["difference"] > 0
+    ]
+    kept = {key: run[key] for key in ("test", "n_test", "prior_test", "effective_votes")}
+    return {**kept, **chains, "rivals": rivals, "better_than": better}
+
+
+def of_transfer(found: Found) -> Found:
+    """Return what a transfer run found, less what it was asked for."""
+    asked = ("schema_version", "simulated", "seed", "votes", "scores", "seconds")
+    kept = {key: value for key, value in found.items() if key not in asked}
+    return {"summary": kept["summary"]} if found["simulated"] else kept
+
+
+KEPT: Mapping[str, Callable[[Found], Found]] = {"loo": of_loo, "transfer": of_transfer, "panel": of_transfer}
+"""By first word of a name."""
+
+
+def rounded(value: Any) -> Any:
+    """Return a value with its floats cut to six figures."""
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
+    if isinstance(value, dict):
+        return {key: rounded(each) for key, each in value.items()}
+    return [rounded(each) for each in value] if isinstance(value, list) else value
+
+
+def measured(name: str, data: Path, jobs: int | None) -> Found:
+    """Run the commands of a name; return where, when and what was found."""
+    commit, changed = git("rev-parse", "--short=12", "HEAD"), bool(git("status", "--porcelain", "--untracked-files=no"))
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "DEEP_DATA_HOME": str(data)}
+    started, before = time.perf_counter(), own_seconds()
+    with tempfile.TemporaryDirectory() as folder:
+        for i, command in enumerate(RUNS[name]):
+            words = shlex.split(command.replace(DATA, shlex.quote(str(data))))
+            last = i == len(RUNS[name]) - 1
+            more = ["--out", "out", *([] if jobs is None else ["--jobs", str(jobs)])] if last else []
+            called = [sys.executable, "-m", "deep", *words, *more]
+            subprocess.run(called, cwd=folder, env=environment, check=True, stdout=subprocess.DEVNULL)
+        found = json.loads(Path(folder, "out", "results.json").read_text(encoding="utf-8"))
+    return {
+        "commands": [f"deep {command}" for command in RUNS[name]],
+        "commit": commit + (", with changes" if changed else ""),
+        "date": datetime.now(UTC).date().isoformat(),
+        "machine": machine(),
+        "versions": {library: version(library) for library in LIBRARIES},
+        "seconds": round(time.perf_counter() - started, 1),
+        "processor_seconds": round(own_seconds() - before, 1),
+        "found": rounded(KEPT[name.partition("-")[0]](found)),
+    }
+
+
+def write(path: Path, found: Found) -> None:
+    """Write a run, a line a key of the first two levels."""
+    inner = ",\n".join(f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in found["found"].items())
+    outer = ",\n".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in found.items() if key != "found")
+    path.write_text(f'{{\n{outer},\n"found": {{\n{inner}\n}}\n}}\n', encoding="utf-8")
+
+
+def read(folder: Path) -> dict[str, Found]:
+    """Return the runs that are there, by name."""
+    return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))}
+
+
+def main() -> int:
+    """Run what is asked for, write it, fill the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--run", nargs="+", choices=[*RUNS, "all"], default=[], metavar="NAME", help=", ".join(RUNS))
+    parser.add_argument("--jobs", type=int, help="processes; default: deep's")
+    args = parser.parse_args()
+    data = Path(os.environ.get("DEEP_DATA_HOME", ROOT.parent / "shared" / "data")).resolve()
+    FOLDER.mkdir(exist_ok=True)
+    for name in RUNS if "all" in args.run else args.run:
+        found = measured(name, data, args.jobs)
+        write(FOLDER / f"{name}.json", found)
+        sys.stdout.write(f"{name}: {found['processor_seconds']:.0f} s of processor time\n")
+        sys.stdout.flush()
+    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), read(FOLDER)), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,83 @@
+"""The tables of docs/results.md say what the JSON of their runs says."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+BENCHMARKS = ROOT / "benchmarks"
+PAGE = ROOT / "docs" / "results.md"
+RUNS = sorted((BENCHMARKS / "measured").glob("*.json"))
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    """Return the module that runs."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    import measured
+
+    yield measured
+    for name in ("measured", "measured_page", "bench", "bench_page"):
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def measured_page(measured):
+    """Return the module that renders."""
+    return sys.modules["measured_page"]
+
+
+def test_the_page_is_filled_from_the_json(measured, measured_page):
+    """`python benchmarks/measured.py` would change nothing."""
+    page = PAGE.read_text(encoding="utf-8")
+    assert measured_page.filled(page, measured.read(BENCHMARKS / "measured")) == page
+
+
+def test_every_run_has_its_place(measured, measured_page):
+    """Each mark is closed and known, stands once, and each file is of a command of today."""
+    page = PAGE.read_text(encoding="utf-8")
+    marks = [match[2] for match in measured_page.MARK.finditer(page)]
+    assert sorted(marks) == sorted(measured_page.SECTIONS)
+    assert page.count("<!-- results:") == page.count("<!-- /results -->") == len(marks)
+    assert {run for run, _ in measured_page.SECTIONS.values()} == set(measured.RUNS)
+    for name, run in measured.read(BENCHMARKS / "measured").items():
+        assert run["commands"] == [f"deep {command}" for command in measured.RUNS[name]]
+
+
+@pytest.mark.parametrize("path", RUNS, ids=lambda path: path.stem)
+def test_a_run_names_its_commit_and_no_machine(path):
+    """Commit, versions and seconds are there; a path is not."""
+    text = path.read_text(encoding="utf-8")
+    found = json.loads(text)
+    assert re.fullmatch(r"[0-9a-f]{12}", found["commit"])
+    assert found["versions"]["numpy"]
+    assert found["processor_seconds"] > 0
+    assert not re.search(r"/(home|work|tmp|root|usr)/", text)
+
+
+def test_a_table_without_its_run_stays(measured_page):
+    """And one with it is replaced."""
+    found = {
+        "summary": {
+            "equal": {name: {"balanced_accuracy": 0.5, "ece": 0.1, "log_loss": 0.6} for name in measured_page.WORLDS}
+        }
+    }
+    about = {
+        "commit": "c",
+        "date": "d",
+        "seconds": 2,
+        "processor_seconds": 1,
+        "machine": {"python": "3"},
+        "versions": {},
+    }
+    run = {"commands": ["deep transfer"], "found": found, **about}
+    page = "<!-- results:transfer-simulated -->\nold\n<!-- /results -->\nwords\n"
+    assert measured_page.filled(page, {}) == page
+    filled = measured_page.filled(page, {"transfer-simulated": run})
+    assert "old" not in filled
+    assert filled.endswith("<!-- /results -->\nwords\n")
+    assert "| equal | 50.0 / 10.0 / 0.600 |" in filled
+    assert measured_page.filled(filled, {"transfer-simulated": run}) == filled
