@@ -1,4 +1,4 @@
-"""Servers that nobody here wrote, driven end to end. Opt in with DEEP_PEERS=1; docs/votes.md says what each lacks.
+"""Servers that nobody here wrote, driven end to end. Opt in with DEEP_PEERS=1; docs/ledger.md says what each lacks.
 
 `transformers serve` needs ``pip install "transformers[serving]" accelerate``; it runs a tiny model with random
 weights that the test makes. The litellm proxy is looked for at ``DEEP_LITELLM`` (the path of its command), since it
