@@ -162,15 +162,19 @@ def test_scores_need_labels(home, capsys):
 
 
 def test_labels_that_the_model_may_have_seen_are_warned_of(home, tmp_path, capsys):
-    """A model of this dataset's own labels cannot be tested by them; one of other datasets is not warned of."""
+    """A model that was fitted on this dataset's labels, or corrected by them, cannot be tested by them; others can."""
     words = ["--votes", str(home / "new.csv"), "--labels", str(home / "forty.csv")]
     votes = simulated()
     own = votes.rows(votes.datasets == NEW)
     labeled = labels_of(own, 0, 40)
     kept = np.where(np.arange(len(own.labels)) < len(labeled), own.labels, -1)
     fit(replace(own, labels=kept)).save(tmp_path / "own.json")
+    load(home / "model.json").adapted(own, kept, target=NEW).save(tmp_path / "corrected.json")
+    fit(replace(own, labels=np.full(len(kept), -1))).save(tmp_path / "unlabeled.json")
     warning = "The model has learned from labels of this dataset"
-    main([str(tmp_path / "own.json"), *words])
-    assert warning in capsys.readouterr().out
-    main([str(home / "model.json"), *words])
-    assert warning not in capsys.readouterr().out
+    for model in (tmp_path / "own.json", tmp_path / "corrected.json"):
+        main([str(model), *words])
+        assert warning in capsys.readouterr().out
+    for model in (home / "model.json", tmp_path / "unlabeled.json"):
+        main([str(model), *words])
+        assert warning not in capsys.readouterr().out

@@ -213,6 +213,22 @@ def test_what_cannot_be_kept(tmp_path, event, match):
     assert path.read_bytes() == b""
 
 
+def test_a_label_is_on_disk_before_it_holds(tmp_path, monkeypatch):
+    """The log waits for the disk after the last byte, and adds to its book after that."""
+    synced, sync = [], os.fsync
+
+    def watched(file):
+        synced.append((os.fstat(file).st_size, dict(log.book.majority())))
+        sync(file)
+
+    with open_label_log(tmp_path / "labels.jsonl") as log:
+        monkeypatch.setattr(module.os, "fsync", watched)
+        log.add(LabelEvent("label", "news", "a", "Ann", 1))
+        size = (tmp_path / "labels.jsonl").stat().st_size
+        monkeypatch.undo()
+    assert synced == [(size, {})]
+
+
 @pytest.mark.parametrize("part", [0, 20])
 @pytest.mark.parametrize("mended", [True, False])
 def test_a_full_disk(tmp_path, monkeypatch, part, mended):
@@ -228,12 +244,14 @@ def test_a_full_disk(tmp_path, monkeypatch, part, mended):
     full.done = False
     with open_label_log(path) as log:
         log.add(LabelEvent("label", "news", "a", "Ann", 1))
+        before = path.read_bytes()
         with monkeypatch.context() as patched:
             patched.setattr(module.os, "write", full)
             if not mended:
                 patched.setattr(module.os, "ftruncate", lambda *_: (_ for _ in ()).throw(OSError(errno.EIO, "broken")))
             with pytest.raises(OSError, match="No space left"):
                 log.add(LabelEvent("label", "news", "b", "Ann", 1))
+        assert (path.read_bytes() == before) is (mended or not part)
         log.add(LabelEvent("label", "news", "c", "Ann", 0))
         assert log.book.majority() == {("news", "a"): 1, ("news", "c"): 0}
     assert read_label_log(path)[0].majority() == {("news", "a"): 1, ("news", "c"): 0}

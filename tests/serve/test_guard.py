@@ -1,5 +1,6 @@
 """The guard and the server: what is refused, how, and that the server goes on."""
 
+import asyncio
 import socket
 import time
 
@@ -8,7 +9,7 @@ import pytest
 
 from deep.exceptions import InputError
 from deep.serve import ServerOptions, serving
-from deep.serve.web import Access, GuardOptions, WebError, find_token, read_json
+from deep.serve.web import Access, Guard, GuardOptions, WebError, find_token, read_json
 from deep.serve.web._protocol import JoinedConnection
 from tests.serve.serving_case import ask, code_of, connected, raw, until_closed
 
@@ -160,6 +161,33 @@ class TestStrangers:
         said = capsys.readouterr().err
         assert "ValueError at " in said
         assert "secret" not in said
+
+
+@pytest.mark.parametrize(
+    ("host", "status"), [("10.0.0.7:8000", 200), ("[fe80::1]:8000", 200), ("evil.example", 421), ("10.0.0.7.evil", 421)]
+)
+def test_where_all_addresses_are_served_names_are_not(host, status):
+    """Nobody can rebind an address; a name of a stranger stays refused."""
+    scope = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": [(b"host", host.encode())]}
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+
+    async def receive():
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    asyncio.run(Guard(echo, GuardOptions(hosts=("*",)))(scope, receive, send))
+    assert sent[0]["status"] == status
+
+
+@pytest.mark.parametrize("wrong", ["", TOKEN[:-1], TOKEN[1:], f"{TOKEN}x", TOKEN.upper(), f"{TOKEN[:-1]}T"])
+def test_no_part_of_a_token_is_enough(wrong):
+    """Nor one that begins alike."""
+    access = Access(TOKEN)
+    assert access.allows({"authorization": f"bearer {TOKEN}"})
+    assert not access.allows({"authorization": f"Bearer {wrong}"})
+    assert access.redeem(access.ticket[:-1]) is None
 
 
 def test_the_token_is_asked_for():
