@@ -14,7 +14,7 @@ from deep.datasets import BatchColumns, iter_counted_votes
 from deep.exceptions import InputError
 from deep.model.file._document import checksum, model_values
 from deep.model.file._model import Model
-from deep.model.file._table import MAX_TABLE_VOTERS, pattern_codes, pattern_grid, pattern_text, patterns_from_text
+from deep.model.file._table import MAX_TABLE_VOTERS, pattern_codes, pattern_text, patterns_from_text
 from deep.model.file._voters import match_columns
 from deep.model.target import FixedPrior, context_of_mean
 
@@ -156,11 +156,13 @@ def moments_of_votes(
     if not len(votes):
         return found
     rows = model.rows(votes, scores)
+    order = np.argsort(codes, kind="stable")
+    of_dataset = np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)
     if found.model is None:
-        parts = [_cells(rows.votes[codes == i], n[codes == i]) for i in range(len(place))]
+        parts = [_cells(rows.votes[own], n[own]) for own in of_dataset]
     else:
         values = _in_units(expit(model.raw(rows)))
-        parts = [_sums([one[:, codes == i] for one in values], n[codes == i]) for i in range(len(place))]
+        parts = [_sums([one[:, own] for one in values], n[own]) for own in of_dataset]
     return replace(found, datasets=dict(sorted(zip(place, parts, strict=True))))
 
 
@@ -267,11 +269,11 @@ def _contexts(model: Model, one: DatasetMoments) -> Floats:
 
 
 def _cells(votes: Votes, counts: Whole) -> DatasetMoments:
-    totals = np.zeros(3 ** votes.shape[1], dtype=np.int64)
-    np.add.at(totals, pattern_codes(votes), counts)
-    there = np.flatnonzero(totals)
-    texts = pattern_text(pattern_grid(votes.shape[1])[there])
-    return DatasetMoments(int(counts.sum()), dict(sorted(zip(texts, totals[there].tolist(), strict=True))))
+    codes, first, at = np.unique(pattern_codes(votes), return_index=True, return_inverse=True)
+    totals = np.zeros(len(codes), dtype=np.int64)
+    np.add.at(totals, at, counts)
+    texts = pattern_text(votes[first])
+    return DatasetMoments(int(counts.sum()), dict(sorted(zip(texts, totals.tolist(), strict=True))))
 
 
 def _in_units(p: Floats) -> tuple[Whole, Whole]:
