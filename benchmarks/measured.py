@@ -1,11 +1,11 @@
-"""Run the commands behind the tables of docs/results.md, write what they found as JSON, and fill the page from it.
+"""Run the commands behind the tables of docs/results*.md, write what they found as JSON, and fill the pages from it.
 
     python benchmarks/measured.py --run loo-simulated transfer-llm_aggrefact
     python benchmarks/measured.py --run all [--jobs 2]     # more than an hour on two idle cores
-    python benchmarks/measured.py                          # only the page, from benchmarks/measured/*.json
+    python benchmarks/measured.py                          # only the pages, from benchmarks/measured/*.json
 
 Real data are looked for in DEEP_DATA_HOME. A file of benchmarks/measured holds the commands, the commit, versions,
-seconds and the figures that the tables use. A table whose run is not there yet stays as the page has it.
+seconds and the figures that the tables use. A table whose run is not there yet stays as its page has it.
 """
 
 import argparse
@@ -29,7 +29,7 @@ Found = dict[str, Any]
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = Path(__file__).resolve().parent / "measured"
-PAGE = ROOT / "docs" / "results.md"
+PAGES = [ROOT / "docs" / name for name in ("results.md", "results-tables.md")]
 DATA = "$DATA"
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas", "lightgbm", "xgboost", "catboost")
 
@@ -163,7 +163,8 @@ def main() -> int:
         write(FOLDER / f"{name}.json", found)
         sys.stdout.write(f"{name}: {found['processor_seconds']:.0f} s of processor time\n")
         sys.stdout.flush()
-    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), read(FOLDER)), encoding="utf-8")
+    for page in PAGES:
+        page.write_text(filled(page.read_text(encoding="utf-8"), read(FOLDER)), encoding="utf-8")
     return 0
 
 

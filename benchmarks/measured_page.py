@@ -1,4 +1,4 @@
-"""Fill the marked tables of docs/results.md from the JSON of `measured.py`."""
+"""Fill the marked tables of docs/results.md and docs/results-tables.md from the JSON of `measured.py`."""
 
 import re
 import textwrap
@@ -10,7 +10,17 @@ Found = Mapping[str, Any]
 MARK = re.compile(r"(<!-- results:(\S+) -->\n).*?(<!-- /results -->)", re.DOTALL)
 WIDTH = 112
 """Columns of a line of a command."""
-PANELS = ("alttest", "umass_triviaqa", "llmbar", "css_binary", "summeval_llm", "llm_aggrefact")
+PANELS = {
+    "alttest": "six LLMs, ten annotation tasks",
+    "umass_triviaqa": "nine LLMs: is the answer correct?",
+    "llmbar": "60 LLM judges: which answer follows the instruction?",
+    "css_binary": "11 to 13 LLM judges, social science",
+    "summeval_llm": "nine LLM judges of summaries",
+    "llm_aggrefact": "23 encoder fact-checkers",
+}
+"""Panels of judges, and what they judge."""
+SUMMARY = "summary"
+"""The mark of the table of all panels."""
 SHOWN_RIVALS = ("the paper's recipe", "ridge", "best judge, its context")
 """Rivals of the table of panels, each with balanced accuracy and log loss."""
 
@@ -212,6 +222,41 @@ def panel(found: Found) -> list[str]:
     return table(head, map(row, found["cells"]))
 
 
+def overview(panels: Mapping[str, Found]) -> list[str]:
+    """Return the table of all panels, each dataset held out once."""
+    head = ["panel", "held out", "balanced accuracy: deep", "best single judge", "deep less it", "majority"]
+    head += ["the paper's recipe", "ECE: deep", "prior covered, %"]
+
+    def row(name: str) -> list[str]:
+        (cell,) = (cell for cell in panels[name]["cells"] if cell["training_datasets"] == "all")
+        by = cell["rivals"]
+        mean, spread = by["best judge"]["deep_less"]["balanced_accuracy"]
+        return [
+            f"{name}: {PANELS[name]}",
+            str(cell["targets"]),
+            percent(by["deep"]["balanced_accuracy"]),
+            percent(by["best judge"]["balanced_accuracy"]),
+            f"{percent(mean, '+.1f')} ± {percent(spread)}",
+            *(percent(by[rival]["balanced_accuracy"]) for rival in ("majority", "the paper's recipe")),
+            percent(by["deep"]["ece"]),
+            percent(cell["prior_covered"], ".0f"),
+        ]
+
+    return table(head, map(row, PANELS))
+
+
+def few_labels(found: Found) -> list[str]:
+    """Return the table of what random labels of the held-out dataset bring."""
+    summary = found["summary"]
+    without, numbers = summary["methods"]["deep"], list(summary["few_labels"])
+    accuracies = [summary["labeled"].get(n, {}).get("balanced_accuracy") for n in numbers]
+    rows = [
+        ["ECE", percent(without["ece"]), *(percent(summary["few_labels"][n]) for n in numbers)],
+        ["balanced accuracy", percent(without["balanced_accuracy"]), *map(percent, accuracies)],
+    ]
+    return table(["labels", "0", *numbers], rows)
+
+
 def _two(row: Found) -> str:
     return f"{percent(row['balanced_accuracy'])} / {loss(row['log_loss'])}"
 
@@ -223,11 +268,12 @@ SECTIONS: Mapping[str, tuple[str, Callable[[Found], list[str]]]] = {
     "loo-summedits": ("loo-summedits", held_out),
     "transfer-llm_aggrefact": ("transfer-llm_aggrefact", methods),
     "transfer-llm_aggrefact-datasets": ("transfer-llm_aggrefact", targets),
+    "transfer-llm_aggrefact-labels": ("transfer-llm_aggrefact", few_labels),
     "transfer-simulated": ("transfer-simulated", worlds),
     "transfer-summeval_llm": ("transfer-summeval_llm", methods),
     **{f"panel-{name}": (f"panel-{name}", panel) for name in PANELS},
 }
-"""By mark on the page: the run, and what renders it."""
+"""By mark on a page: the run, and what renders it."""
 
 
 def about(run: Found) -> list[str]:
@@ -246,6 +292,9 @@ def about(run: Found) -> list[str]:
 
 def section(mark: str, runs: Mapping[str, Found]) -> list[str] | None:
     """Return the lines between the marks of a name, None where its run is not there."""
+    if mark == SUMMARY:
+        panels = {name: runs[f"panel-{name}"]["found"] for name in PANELS if f"panel-{name}" in runs}
+        return overview(panels) if len(panels) == len(PANELS) else None
     name, render = SECTIONS[mark]
     if name not in runs:
         return None

@@ -1,4 +1,4 @@
-"""The tables of docs/results.md say what the JSON of their runs says."""
+"""The tables of docs/results.md and docs/results-tables.md say what the JSON of their runs says."""
 
 import json
 import re
@@ -9,7 +9,6 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 BENCHMARKS = ROOT / "benchmarks"
-PAGE = ROOT / "docs" / "results.md"
 RUNS = sorted((BENCHMARKS / "measured").glob("*.json"))
 
 
@@ -30,17 +29,18 @@ def measured_page(measured):
     return sys.modules["measured_page"]
 
 
-def test_the_page_is_filled_from_the_json(measured, measured_page):
+def test_the_pages_are_filled_from_the_json(measured, measured_page):
     """`python benchmarks/measured.py` would change nothing."""
-    page = PAGE.read_text(encoding="utf-8")
-    assert measured_page.filled(page, measured.read(BENCHMARKS / "measured")) == page
+    for path in measured.PAGES:
+        page = path.read_text(encoding="utf-8")
+        assert measured_page.filled(page, measured.read(BENCHMARKS / "measured")) == page
 
 
 def test_every_run_has_its_place(measured, measured_page):
     """Each mark is closed and known, stands once, and each file is of a command of today."""
-    page = PAGE.read_text(encoding="utf-8")
+    page = "".join(path.read_text(encoding="utf-8") for path in measured.PAGES)
     marks = [match[2] for match in measured_page.MARK.finditer(page)]
-    assert sorted(marks) == sorted(measured_page.SECTIONS)
+    assert sorted(marks) == sorted([measured_page.SUMMARY, *measured_page.SECTIONS])
     assert page.count("<!-- results:") == page.count("<!-- /results -->") == len(marks)
     assert {run for run, _ in measured_page.SECTIONS.values()} == set(measured.RUNS)
     for name, run in measured.read(BENCHMARKS / "measured").items():
@@ -56,6 +56,37 @@ def test_a_run_names_its_commit_and_no_machine(path):
     assert found["versions"]["numpy"]
     assert found["processor_seconds"] > 0
     assert not re.search(r"/(home|work|tmp|root|usr)/", text)
+
+
+def test_the_summary_waits_for_all_panels(measured_page):
+    """And has a row each, of the cells where each dataset is held out once."""
+    figures = {"balanced_accuracy": 0.75, "ece": 0.1, "log_loss": 0.5}
+    by = dict.fromkeys(("deep", "majority", "the paper's recipe"), figures)
+    by["best judge"] = {**figures, "balanced_accuracy": 0.7, "deep_less": {"balanced_accuracy": [0.05, 0.01]}}
+    cells = [{"training_datasets": n, "targets": 9, "rivals": by, "prior_covered": n == "all"} for n in (3, "all")]
+    runs = {f"panel-{name}": {"found": {"cells": cells}} for name in measured_page.PANELS}
+    page = "<!-- results:summary -->\nold\n<!-- /results -->\n"
+    assert measured_page.filled(page, dict(list(runs.items())[1:])) == page
+    lines = measured_page.filled(page, runs).splitlines()
+    assert (
+        len([line for line in lines if line.endswith("| 9 | 75.0 | 70.0 | +5.0 ± 1.0 | 75.0 | 75.0 | 10.0 | 100 |")])
+        == 6
+    )
+
+
+def test_what_labels_bring_has_a_column_a_number(measured_page):
+    """With nothing where a dataset has too few."""
+    summary = {
+        "methods": {"deep": {"ece": 0.09, "balanced_accuracy": 0.768}},
+        "few_labels": {"5": 0.08, "100": None},
+        "labeled": {"5": {"balanced_accuracy": 0.77}},
+    }
+    assert measured_page.few_labels({"summary": summary}) == [
+        "| labels | 0 | 5 | 100 |",
+        "| --- | --- | --- | --- |",
+        "| ECE | 9.0 | 8.0 |  |",
+        "| balanced accuracy | 76.8 | 77.0 |  |",
+    ]
 
 
 def test_a_table_without_its_run_stays(measured_page):
