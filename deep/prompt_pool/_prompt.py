@@ -89,7 +89,7 @@ class Prompt:
     Raises
     ------
     InputError
-        A field breaks a rule that docs/prompts.md states.
+        A field breaks a rule that docs/prompt-files.md states.
 
     Examples
     --------

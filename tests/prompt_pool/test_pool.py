@@ -11,7 +11,8 @@ from deep.exceptions import InputError
 from deep.prompt_pool import POOLS, Prompt, PromptJudge, check_folder, list_prompts, load_pool, load_prompt
 
 FOLDER = Path(deep.prompt_pool.__file__).parent / "prompts"
-GUIDE = Path(__file__).parents[2] / "docs" / "prompts.md"
+DOCS = Path(__file__).parents[2] / "docs"
+GUIDE = DOCS / "prompt-files.md"
 ALL = [load_prompt(name) for name in list_prompts()]
 
 
@@ -149,13 +150,13 @@ def test_one_changed_character_of_a_file_is_another_prompt(mine):
 
 def test_the_guide_names_every_prompt_and_pool():
     """docs/prompts.md lists what there is; document-first variants go by the name of the other."""
-    text = GUIDE.read_text(encoding="utf-8")
+    text = (DOCS / "prompts.md").read_text(encoding="utf-8")
     for name in [*list_prompts(), *POOLS]:
         assert f"`{name.removesuffix('-doc-first')}`" in text, name
 
 
 def test_the_guides_prompt_is_sound(tmp_path):
-    """The TOML file that docs/prompts.md shows can be used as it stands."""
+    """The TOML file that docs/prompt-files.md shows can be used as it stands."""
     example = re.search(r"```toml\n(id = .*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)[1]
     (tmp_path / "terse.toml").write_text(example, encoding="utf-8")
     assert check_folder(tmp_path) == []
@@ -163,7 +164,7 @@ def test_the_guides_prompt_is_sound(tmp_path):
 
 
 def test_the_guides_examples_are_true():
-    """What docs/prompts.md asserts in Python holds."""
+    """What docs/prompt-files.md asserts in Python holds."""
     (block,) = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
     assert block.count("assert ") == 4
     exec(compile(block, GUIDE.name, "exec"), {})
