@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from deep._files import whole_folder
+from deep.console import _options
 
 settings.register_profile("quick", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("fuzz", settings.get_profile("quick"), max_examples=int(os.environ.get("DEEP_CASES", "3000")))
@@ -42,6 +43,18 @@ def _signals_as_found() -> Iterator[None]:
     before = [signal.getsignal(number) for number in SIGNALS]
     yield
     assert [signal.getsignal(number) for number in SIGNALS] == before
+
+
+@pytest.fixture(scope="session", autouse=True)
+def most_jobs() -> Iterator[int]:
+    """Let a command that is not told how many processes to take work in this one: each loads every library again.
+
+    Returns how many it takes at most elsewhere.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        most = _options.MOST_JOBS
+        patch.setattr(_options, "MOST_JOBS", 1)
+        yield most
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import socket
 import subprocess
 import sys
@@ -10,6 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+
+from deep.cli import main
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -32,16 +35,38 @@ def run(words, out, cwd=ROOT):
     return subprocess.run(words, cwd=cwd, env=environment, capture_output=True, text=True, timeout=600, check=False)
 
 
-def test_the_readme_goes_from_text_to_probability(tmp_path):
-    """Its shell lines judge, fit and score, and print what it says they do; the swapped number lowers P."""
+def readme():
+    """Return the shell lines of the README, and what it says that they print."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     (script,) = re.findall(r"```bash\n(.*?)```", text, re.DOTALL)
     (shown,) = re.findall(r"```text\n(.*?)```", text, re.DOTALL)
+    return script, shown
+
+
+def test_the_readme_goes_from_text_to_probability(tmp_path, monkeypatch, capsys):
+    """Its lines judge, fit and score, called with the words that a shell would give, and print what it says they do.
+
+    The swapped number lowers P.
+    """
+    script, shown = readme()
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)
+    for line in script.replace("\\\n", " ").splitlines():
+        name, *words = shlex.split(line, comments=True)
+        assert name == "deep"
+        assert main(words) == 0, line
+    assert set(shown.splitlines()) <= set(capsys.readouterr().out.splitlines())
+    assert float(re.search(r"^P\(consistent\) = (0\.\d+)", shown)[1]) < 0.5
+
+
+@pytest.mark.slow
+def test_the_readme_runs_in_a_shell(tmp_path):
+    """As it is written, with the installed command."""
+    script, shown = readme()
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     done = run(["bash", "-euo", "pipefail", "-c", script], tmp_path, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert set(shown.splitlines()) <= set(done.stdout.splitlines())
-    assert float(re.search(r"^P\(consistent\) = (0\.\d+)", shown)[1]) < 0.5
 
 
 @pytest.mark.slow

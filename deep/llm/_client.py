@@ -2,6 +2,7 @@
 
 import asyncio
 import email.utils
+import functools
 import itertools
 import json
 import math
@@ -15,6 +16,8 @@ from deep.llm._errors import CallError, ErrorKind
 from deep.llm._secrets import Redactor, secret_segments
 
 if TYPE_CHECKING:
+    import ssl
+
     import httpx2
 
 PLACEHOLDER_KEY = "none"
@@ -59,7 +62,7 @@ class Client:
         self.timeout = timeout
         self.redact = Redactor(api_key, *secret_segments(base_url))
         limits = httpx2.Limits(max_connections=max_connections, max_keepalive_connections=max_connections)
-        context = httpx2.create_ssl_context()
+        context = _ssl_context()
         clients = [
             AsyncOpenAI(
                 api_key=api_key or PLACEHOLDER_KEY,
@@ -99,6 +102,14 @@ class Client:
         """Close all connections."""
         for client in self._clients:
             await client.close()
+
+
+@functools.cache
+def _ssl_context() -> "ssl.SSLContext":
+    """Load the certificates once a process; it takes longer than all else that a client needs."""
+    import httpx2
+
+    return httpx2.create_ssl_context()
 
 
 async def _trace(request: "httpx2.Request") -> None:

@@ -3,6 +3,8 @@
 import argparse
 import ast
 import importlib
+import json
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +23,7 @@ STUDIES = [name for name, (module, _) in COMMANDS.items() if module.startswith("
 EXPORTS = {"add_arguments", "run"}
 ARRAYS = {"numpy", "pandas", "pyarrow", "scipy", "sklearn"}
 HEAVY = ("catboost", "joblib", "lightgbm", "matplotlib", "pandas", "pyarrow", "rich", "scipy", "sklearn", "torch")
+LIGHT = sorted({*COMMANDS} - {"cognibench", "finetune", "probe"})
 SET_OPERATIONS = (ast.BitOr, ast.BitAnd)
 
 
@@ -133,27 +136,40 @@ def test_a_name_of_yesterday_says_todays(name, capsys):
 
 
 @pytest.mark.parametrize("name", STUDIES)
-def test_a_study_runs_both_ways(name):
+def test_a_study_runs_both_ways(name, monkeypatch, capsys):
     """As `deep NAME` and as a module, with the same help."""
-    module = COMMANDS[name][0]
-    said = [
-        subprocess.run([sys.executable, "-m", *words, "--help"], capture_output=True, text=True, check=True).stdout
-        for words in ([module], ["deep", name])
-    ]
-    assert said[0] == said[1]
-    assert f"usage: deep {name} " in said[0]
+    monkeypatch.setattr(sys, "argv", ["python -m", "--help"])
+    with pytest.raises(SystemExit, match="0"):
+        runpy.run_module(COMMANDS[name][0], run_name="__main__")
+    as_module = capsys.readouterr().out
+    with pytest.raises(SystemExit, match="0"):
+        main([name, "--help"])
+    assert capsys.readouterr().out == as_module
+    assert f"usage: deep {name} " in as_module
     assert len((ROOT / "experiments" / name / "__main__.py").read_text(encoding="utf-8").splitlines()) == 5
 
 
-@pytest.mark.parametrize("name", sorted({*COMMANDS} - {"cognibench", "finetune", "probe"}))
-def test_help_of_a_command_loads_nothing_heavy(name):
-    """Libraries are loaded by `run`."""
+@pytest.fixture(scope="module")
+def loaded_by_help():
+    """Return, by command, the heavy libraries that a fresh Python has loaded once it has printed that help.
+
+    One process prints the help of all; what one has loaded stands at those after it too.
+    """
     code = (
-        f"import sys, deep.cli\ntry: deep.cli.main([{name!r}, '--help'])\n"
-        f"except SystemExit: print([m for m in {HEAVY!r} if m in sys.modules])"
+        "import json, sys\nfrom deep.cli import main\nfound = {}\n"
+        f"for name in {LIGHT!r}:\n"
+        "    try: main([name, '--help'])\n"
+        f"    except SystemExit: found[name] = [m for m in {HEAVY!r} if m in sys.modules]\n"
+        "print(json.dumps(found))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "[]"
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("name", LIGHT)
+def test_help_of_a_command_loads_nothing_heavy(name, loaded_by_help):
+    """Libraries are loaded by `run`."""
+    assert loaded_by_help[name] == []
 
 
 def test_the_names_that_options_accept_are_those_of_the_registries():

@@ -72,8 +72,9 @@ def test_a_number_of_processes_that_cannot_be(n_jobs):
 
 
 @pytest.mark.parametrize(("cores", "jobs"), [(None, 1), (2, 2), (64, 8)])
-def test_processes_where_nobody_says_how_many(monkeypatch, cores, jobs):
+def test_processes_where_nobody_says_how_many(monkeypatch, most_jobs, cores, jobs):
     """One a core, but a machine of many cores is not filled with libraries."""
+    monkeypatch.setattr("deep.console._options.MOST_JOBS", most_jobs)
     monkeypatch.setattr(os, "cpu_count", lambda: cores)
     parser = argparse.ArgumentParser()
     add_options(parser, "jobs")
