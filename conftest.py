@@ -1,8 +1,12 @@
-"""One thread a process, and collection of docstrings: an integration whose library is not installed has none to run."""
+"""What every test runs under, and collection of docstrings: an integration without its library has none to run."""
 
+import gc
 import os
+from collections.abc import Generator
 from importlib import import_module
 from pathlib import Path
+
+import pytest
 
 from deep.exceptions import MissingDependencyError
 
@@ -12,6 +16,16 @@ for library in ("OMP", "OPENBLAS"):
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
 INTEGRATIONS = Path(__file__).parent / "deep" / "integrations"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Keep ten thousand tests and the libraries they load out of the garbage collector's way: they stay to the end."""
+    gc.disable()
+    result = yield
+    gc.freeze()
+    gc.enable()
+    return result
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:

@@ -3,13 +3,19 @@
 import ast
 import re
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 import deep
 
 ROOT = Path(deep.__file__).parent
-TREES = {path.relative_to(ROOT.parent): ast.parse(path.read_text(encoding="utf-8")) for path in ROOT.rglob("*.py")}
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+@cache
+def trees():
+    """Return the parsed source of every file of the package."""
+    return {path.relative_to(ROOT.parent): ast.parse(path.read_text(encoding="utf-8")) for path in ROOT.rglob("*.py")}
 
 
 def module_name(path):
@@ -20,7 +26,7 @@ def module_name(path):
 
 def definitions(*kinds):
     """Yield (file, node) for every class or function of the package."""
-    for path, tree in TREES.items():
+    for path, tree in trees().items():
         yield from ((path, node) for node in ast.walk(tree) if isinstance(node, kinds))
 
 
@@ -48,7 +54,7 @@ def owner(module):
 
 def annotations():
     """Yield every annotation of the package as text."""
-    for tree in TREES.values():
+    for tree in trees().values():
         for node in ast.walk(tree):
             if isinstance(node, FUNCTIONS):
                 a = node.args
@@ -73,7 +79,7 @@ def test_private_modules_stay_in_their_package():
     """A module whose name begins with an underscore is imported only from inside the package that holds it."""
     reached = [
         f"{module_name(path)} imports {module}"
-        for path, tree in TREES.items()
+        for path, tree in trees().items()
         for module in imported(tree)
         if module.startswith("deep") and owner(module) is not None
         if not f"{module_name(path)}.".startswith(f"{owner(module)}.")
@@ -84,7 +90,7 @@ def test_private_modules_stay_in_their_package():
 def test_functions_and_files_are_short():
     """No function body above 60 lines, no file above 400."""
     long = [f"{path}:{node.lineno} {node.name}" for path, node in definitions(*FUNCTIONS) if body_lines(node) > 60]
-    long += [str(path) for path in TREES if len((ROOT.parent / path).read_text(encoding="utf-8").splitlines()) > 400]
+    long += [str(path) for path in trees() if len((ROOT.parent / path).read_text(encoding="utf-8").splitlines()) > 400]
     assert long == []
 
 
@@ -108,7 +114,7 @@ def test_studies_are_a_small_part():
     """The studies hold at most a quarter of the lines of code."""
     lines = {
         path: sum(bool(line.strip()) for line in (ROOT.parent / path).read_text(encoding="utf-8").splitlines())
-        for path in TREES
+        for path in trees()
     }
     studies = sum(n for path, n in lines.items() if path.parts[1] == "experiments")
     assert studies <= 0.25 * sum(lines.values())
@@ -126,7 +132,7 @@ def test_private_modules_keep_no_second_list():
     """What a package exports stands in its stub alone."""
     listing = [
         str(path)
-        for path, tree in TREES.items()
+        for path, tree in trees().items()
         if path.name.startswith("_") and path.name != "__init__.py"
         for node in tree.body
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
