@@ -13,12 +13,12 @@ import argparse
 import json
 import os
 import platform
-import resource
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
+
+from measuring import measure as run
 
 HERE = Path(__file__).resolve().parent.parent
 TOLERANCES = (1e-12, 1e-5)
@@ -33,13 +33,12 @@ def commands(data: Path) -> dict[str, list[str]]:
 
 def measure(code: Path, options: list[str], out: Path) -> tuple[float, float]:
     """Return wall clock and processor seconds of one run of the code in a folder."""
-    before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     environment = {**os.environ, "PYTHONPATH": str(code), "OMP_NUM_THREADS": "1"}
     call = [sys.executable, "-m", "deep.experiments.loo", *options, "--out", str(out)]
-    subprocess.run(call, cwd=code, env=environment, check=True, stdout=subprocess.DEVNULL)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return time.perf_counter() - started, used
+    used = run(call, cwd=code, env=environment)
+    if used.status:
+        raise SystemExit(f"{' '.join(call)} in {code} ended with status {used.status}")
+    return used.wall_s, used.processor_s
 
 
 def differing(old: Path, new: Path, tolerance: float) -> int:

@@ -12,7 +12,6 @@ from ._figures import plot_reliability as plot_reliability
 from ._figures import save_figure as save_figure
 from ._histogram import Histogram as Histogram
 from ._isotonic import Isotonic as Isotonic
-from ._logistic import fit_logistic as fit_logistic
 from ._metrics import BrierDecomposition as BrierDecomposition
 from ._metrics import auroc as auroc
 from ._metrics import balanced_accuracy as balanced_accuracy

@@ -5,9 +5,9 @@ from itertools import product
 import numpy as np
 
 from deep._checks import Floats, Labels
+from deep._logistic import fit_logistic
 from deep._odds import P_MIN, expit
 from deep.base import BaseCalibrator
-from deep.calibration._logistic import fit_logistic
 from deep.calibration._scores import DistinctScores, collapse
 
 

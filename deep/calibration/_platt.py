@@ -3,9 +3,9 @@
 import numpy as np
 
 from deep._checks import Floats, Labels
+from deep._logistic import fit_logistic
 from deep._odds import expit, logit
 from deep.base import BaseCalibrator
-from deep.calibration._logistic import fit_logistic
 from deep.calibration._scores import collapse
 
 

@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
             selector=args.selector,
             random_state=args.seed,
             provenance=data.provenance,
-            run=parallel_map(n_jobs, progress, "fit", ensemblers=args.ensembler or ENSEMBLER_NAMES),
+            run=parallel_map(n_jobs, progress, "fit"),
         )
     fitted.save(out)
     results = SCHEMA | evaluate.fit_report(fitted, data.score_names) | {"model": str(out)}

@@ -49,6 +49,7 @@ from ._parser import run_subcommand as run_subcommand
 from ._processes import check_jobs as check_jobs
 from ._processes import in_processes as in_processes
 from ._processes import parallel_map as parallel_map
+from ._processes import prepare_processes as prepare_processes
 from ._progress import live_progress as live_progress
 from ._progress import progress_bars as progress_bars
 from ._prompt_options import add_few_shot_options as add_few_shot_options

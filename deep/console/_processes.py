@@ -1,13 +1,21 @@
 """Work in as many processes as wanted."""
 
+import multiprocessing
+import os
 import signal
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from multiprocessing import resource_tracker
-from typing import Any
+from typing import TypeVar
 
-from deep.exceptions import DeepError, InputError
+from deep.exceptions import InputError
+
+PRELOADED = "deep.console._preload"
+"""What the process that workers are forked from has imported."""
+
+Given = TypeVar("Given")
+Found = TypeVar("Found")
 
 
 def check_jobs(n_jobs: int) -> int:
@@ -18,52 +26,89 @@ def check_jobs(n_jobs: int) -> int:
 
 
 def in_processes(
-    calls: Sequence[Any], n_jobs: int, *, ensemblers: Iterable[str] = (), ordered: bool = True
-) -> Iterator[Any]:
-    """Yield the results of joblib's delayed `calls`.
+    function: Callable[[Given], Found], tasks: Sequence[Given], n_jobs: int, *, ordered: bool = True
+) -> Iterator[Found]:
+    """Yield the function's result of each task.
 
     Parameters
     ----------
-    calls : sequence of joblib.delayed
+    function : callable
+        It, the tasks and the results can be pickled where there is more than one process.
+    tasks : sequence
         Started in this order.
     n_jobs : int
-        Processes; -1 for one a core.
-    ensemblers : iterable of str
-        Keys of `ENSEMBLERS` whose libraries every process loads before its first call; other names load nothing.
+        Processes; -1 for one a core. With one all is done in this one.
     ordered : bool, default=True
-        In the order of the calls, or each when it is there.
-    """
-    from joblib import Parallel
+        In the order of the tasks, or each when it is there.
 
-    workers = Parallel(
-        n_jobs=n_jobs if n_jobs < 0 else max(1, min(n_jobs, len(calls))),
-        batch_size="auto" if ordered else 1,
-        return_as="generator" if ordered else "generator_unordered",
-        initializer=_start,
-        initargs=(tuple(ensemblers),),
-    )
-    with warnings.catch_warnings():
-        # A process that has grown much is replaced between two calls; an interrupt leaves tasks without a reader.
-        for message in ("A worker stopped while some jobs", r"\d+ tasks (have been|which were)"):
-            warnings.filterwarnings("ignore", message=message, category=UserWarning)
-        with nullcontext() if n_jobs == 1 else _signals_held():
-            results = workers(calls)
-        yield from results
+    Raises
+    ------
+    InputError
+        A process was killed, as the system does where memory runs out.
+    """
+    n_workers = min(n_jobs if n_jobs > 0 else os.cpu_count() or 1, len(tasks))
+    if n_workers < 2:
+        yield from map(function, tasks)
+        return
+    from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, as_completed
+
+    others = set(multiprocessing.active_children())
+    workers = ProcessPoolExecutor(n_workers, mp_context=_context(), initializer=_start)
+    with _signals_held():
+        calls = [workers.submit(function, task) for task in tasks]
+        started = set(multiprocessing.active_children()) - others
+    try:
+        for call in calls if ordered else as_completed(calls):
+            yield call.result()
+        workers.shutdown()
+    except BaseException as error:  # an interrupt, an error, or nobody reads on
+        workers.shutdown(wait=False, cancel_futures=True)
+        for process in started:
+            process.terminate()
+        for process in started:
+            process.join()
+        if isinstance(error, BrokenExecutor):
+            raise InputError(
+                f"`jobs` must be so few that their memory is there. Got {n_jobs!r}, and the system ended a process."
+            ) from error
+        raise
 
 
 def parallel_map(
-    n_jobs: int, progress: Callable[[str, int], Callable[[], None]], name: str, *, ensemblers: Iterable[str] = ()
-) -> Callable[[Callable[[Any], Any], Sequence[Any]], Iterator[Any]]:
+    n_jobs: int, progress: Callable[[str, int], Callable[[], None]], name: str
+) -> Callable[[Callable[[Given], Found], Sequence[Given]], Iterator[Found]]:
     """Return a function that maps in processes, in the order of the tasks, and shows how far it is."""
-    from joblib import delayed
 
-    def run(function: Callable[[Any], Any], tasks: Sequence[Any]) -> Iterator[Any]:
+    def run(function: Callable[[Given], Found], tasks: Sequence[Given]) -> Iterator[Found]:
         step = progress(name, len(tasks))
-        for result in in_processes([delayed(function)(task) for task in tasks], n_jobs, ensemblers=ensemblers):
+        for result in in_processes(function, tasks, n_jobs):
             yield result
             step()
 
     return run
+
+
+def prepare_processes(n_jobs: int) -> None:
+    """Begin to load the libraries that workers share, beside whatever this process does next.
+
+    Where there is a fork server, as on Linux, it loads them once and every worker is a copy of it. It runs nothing,
+    so that no thread is lost in a copy. Elsewhere each worker loads them itself.
+    """
+    if n_jobs != 1 and (os.cpu_count() or 1) > 1 and sys.platform == "linux":
+        from multiprocessing import forkserver
+
+        _context()
+        with _signals_held():
+            forkserver.ensure_running()
+
+
+def _context() -> multiprocessing.context.BaseContext:
+    """Return how workers are started: as copies of a process that has loaded the libraries, where that is safe."""
+    if sys.platform != "linux":
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([PRELOADED])
+    return context
 
 
 @contextmanager
@@ -75,10 +120,7 @@ def _signals_held() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    from joblib.externals.loky.backend import resource_tracker as loky_tracker
-
-    for tracker in (resource_tracker, loky_tracker):
-        tracker.ensure_running()  # first, for as it starts it may unblock Ctrl-C
+    resource_tracker.ensure_running()  # first, for as it starts it may unblock Ctrl-C
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
     try:
         yield
@@ -86,20 +128,6 @@ def _signals_held() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _start(ensemblers: Sequence[str]) -> None:
-    """Prepare a process: leave Ctrl-C to the main one, and load the libraries.
-
-    The main process ends its workers; a word from each of them would only hide its own. A library loaded in the
-    middle of the work would make the process look as if it leaked memory, and it would be replaced by one that
-    has to load everything again.
-    """
-    import numpy as np
-
-    from deep.ensembles import ENSEMBLERS
-
+def _start() -> None:
+    """Leave Ctrl-C to the main process, which ends its workers; a word from each of them would only hide its own."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    votes = np.array([[1, 1, 1], [0, 0, 0]])
-    for name in filter(ENSEMBLERS.__contains__, ensemblers):
-        # What cannot be fitted says so when it is asked for.
-        with suppress(DeepError):
-            ENSEMBLERS[name]().fit(votes, [1, 0])

@@ -12,6 +12,12 @@ from deep.ensembles._encoding import Grid, check_above, merge_repeats, signed
 BLOCK = 2**22
 """Distances held at once, so that memory does not grow with the rows asked for."""
 
+TABLE = 2**22
+"""Most cells in a table of all patterns of votes by distance: those of 11 voters."""
+
+APART = np.array([[0, 1, 1], [1, 0, 2], [1, 2, 0]])
+"""How far two votes of one voter are apart, each in the order no vote, 0, 1."""
+
 
 class KNeighbors(BaseEnsembler):
     """The share of label 1 among the nearest training rows, ties shared.
@@ -22,6 +28,10 @@ class KNeighbors(BaseEnsembler):
     neighbours. It takes no weights either. Hence this one is written out: neighbours are counted by weight,
     and all rows at the distance of the last one share what is left of `n_neighbors`, which is the mean of
     scikit-learn's answer over all orders of the rows. Exact on weighted rows.
+
+    The distance is a sum over voters, so that the weights at every distance of all 3^k patterns of k voters follow from
+    those of the training rows one voter at a time: where rows are many and voters few, that takes less than going
+    through all pairs of rows, and gives the same.
 
     Parameters
     ----------
@@ -65,26 +75,46 @@ class KNeighbors(BaseEnsembler):
         self.counts_[np.cumsum(new) - 1, labels] = weights
 
     def _proba(self, X: Votes) -> Floats:
+        k = X.shape[1]
+        if (2 * k + 1) * 3**k <= TABLE and 2 * k * (2 * k + 1) * 3**k < len(X) * len(self.patterns_):
+            return self._share_of_ones(_weights_of_all(self.patterns_, self.counts_)[:, _positions(X)])
         step = max(1, BLOCK // len(self.patterns_))
-        return np.concatenate([self._share_of_ones(X[i : i + step]) for i in range(0, len(X), step)])
+        blocks = (X[i : i + step] for i in range(0, len(X), step))
+        return np.concatenate([self._share_of_ones(self._weights(block)) for block in blocks])
 
-    def _share_of_ones(self, X: Votes) -> Floats:
+    def _weights(self, X: Votes) -> Floats:
+        """Return the weight of training rows by distance, row and label."""
+        distance, n = _distances(X, self.patterns_), 2 * X.shape[1] + 1
+        where = (distance + n * np.arange(len(X))[:, None]).ravel()
+        by_label = [np.bincount(where, np.tile(w, len(X)), n * len(X)) for w in self.counts_.T]
+        return np.asarray(np.stack(by_label, axis=-1).reshape(len(X), n, 2).swapaxes(0, 1), dtype=np.float64)
+
+    def _share_of_ones(self, weights: Floats) -> Floats:
         """Return the share of label 1 in the nearest `n_neighbors` of each row, outward by distance."""
-        distance = _distances(X, self.patterns_)
-        taken, ones = np.zeros(len(X)), np.zeros(len(X))
-        for radius in range(2 * X.shape[1] + 1):
-            found = (distance == radius) @ self.counts_
-            share = _fraction_taken(found.sum(axis=1), self.n_neighbors - taken)
-            taken += share * found.sum(axis=1)
-            ones += share * found[:, 1]
-            if (taken >= self.n_neighbors).all():
-                break
-        return ones / taken
+        total = weights.sum(axis=2)
+        before = np.cumsum(total, axis=0) - total
+        room = np.clip(self.n_neighbors - before, 0.0, total)
+        share = np.divide(room, total, out=np.zeros_like(total), where=total > 0)
+        return np.asarray((share * weights[:, :, 1]).sum(axis=0) / room.sum(axis=0))
 
 
-def _fraction_taken(weight: Floats, places: Floats) -> Floats:
-    """Return the fraction of `weight` that fits into `places`."""
-    return np.clip(np.divide(places, weight, out=np.zeros_like(places), where=weight > 0), 0.0, 1.0)
+def _positions(X: Votes) -> npt.NDArray[np.intp]:
+    """Return the position of each row of votes among all patterns, the first voter counting most."""
+    return (X.astype(np.intp) + 1) @ 3 ** np.arange(X.shape[1])[::-1]
+
+
+def _weights_of_all(patterns: Votes, counts: Floats) -> Floats:
+    """Return the weight of training rows by distance, pattern and label: of all 3^k patterns of k voters."""
+    k = patterns.shape[1]
+    weights = np.zeros((2 * k + 1, 3**k, 2))
+    weights[0, _positions(patterns)] = counts
+    for voter in range(k):
+        of_rest = weights.reshape(2 * k + 1, 3**voter, 3, -1)
+        found = np.zeros_like(of_rest)
+        for (theirs, ours), apart in np.ndenumerate(APART):
+            found[apart:, :, ours] += of_rest[: 2 * k + 1 - apart, :, theirs]
+        weights = found.reshape(weights.shape)
+    return weights
 
 
 def _distances(A: Votes, B: Votes) -> npt.NDArray[np.int16]:

@@ -9,10 +9,13 @@ from sklearn import svm
 from deep._checks import Floats, Labels, Votes
 from deep.base import BaseEnsembler
 from deep.ensembles._encoding import Grid, check_above, merge_repeats, signed
-from deep.ensembles._linear import fit_logistic
+from deep.ensembles._linear import penalised_logistic
 
 BLOCK = 2_000_000
 """Pairs of rows and support vectors that are held at once."""
+
+MOST_ROWS = 4_000
+"""Distinct rows (votes and label) up to which all are fitted; of more, as many are drawn."""
 
 
 class SVC(BaseEnsembler):
@@ -23,6 +26,10 @@ class SVC(BaseEnsembler):
     weighted cells cannot follow, and is deprecated; here the sigmoid is fitted, weighted, to the decision
     values of the training rows. And `C` stands against the mean of the hinge loss, not its sum, so that what it
     means, and how long the solver runs, does not change with the number of rows. Exact on weighted rows.
+
+    The solver's time grows with the square of the distinct rows (votes and label), or faster. Of more than 4,000 it is
+    given 4,000 draws with replacement, in each class in proportion to the weights, the same in every fit of the
+    same rows; the sigmoid is fitted to all (docs/decisions/0020-many-cells.md).
 
     Parameters
     ----------
@@ -61,18 +68,31 @@ class SVC(BaseEnsembler):
 
     def _fit(self, X: Votes, y: Labels, w: Floats) -> None:
         check_above(self.C, 0, "C")
-        # The solver's cost grows with the square of the rows.
         cells, labels, weights = merge_repeats(X, y, w)
         votes = signed(cells)
+        drawn = _drawn(labels, weights)
+        fitted = drawn > 0
         gamma = _inverse_variance(votes, weights) if self.gamma == "scale" else float(self.gamma)
         # Without a seed it advances numpy's global generator, though nothing in it is random here.
         model = svm.SVC(C=self.C / weights.sum(), gamma=gamma, tol=self.tol, random_state=0)
-        self.model_ = model.fit(votes, labels, sample_weight=weights)
+        self.model_ = model.fit(votes[fitted], labels[fitted], sample_weight=drawn[fitted])
         self.sigmoid_ = _platt_sigmoid(_decisions(model, gamma, votes), labels, weights)
 
     def _proba(self, X: Votes) -> Floats:
         slope, intercept = self.sigmoid_
         return np.asarray(expit(slope * _decisions(self.model_, self.model_.gamma, signed(X)) + intercept))
+
+
+def _drawn(y: Labels, w: Floats) -> Floats:
+    """Return the weights that rows are fitted with: their own, or of too many rows how often each is drawn, scaled."""
+    if len(w) <= MOST_ROWS:
+        return w
+    rng, drawn = np.random.default_rng(0), np.zeros(len(w))
+    for label in (0, 1):  # each class keeps its weight
+        total = w[y == label].sum()
+        n_draws = max(1, round(MOST_ROWS * total / w.sum()))
+        drawn[y == label] = rng.multinomial(n_draws, w[y == label] / total) * (total / n_draws)
+    return drawn
 
 
 def _decisions(model: svm.SVC, gamma: float, votes: Floats) -> Floats:
@@ -111,5 +131,5 @@ def _platt_sigmoid(decision: Floats, y: Labels, w: Floats) -> tuple[float, float
     scale = max(float(np.abs(decision).max()), 1e-9)
     column = np.tile(decision / scale, 2)[:, None]
     labels = np.repeat([1, 0], len(y))
-    coef, intercept = fit_logistic(column, labels, np.concatenate([w * soft, w * (1 - soft)]), C=1e9)
+    coef, intercept = penalised_logistic(column, labels, np.concatenate([w * soft, w * (1 - soft)]), C=1e9)
     return float(coef[0]) / scale, intercept

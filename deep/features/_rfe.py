@@ -1,10 +1,9 @@
 """Recursive feature elimination of voters."""
 
 import numpy as np
-from sklearn import config_context, feature_selection
-from sklearn.linear_model import LogisticRegression
 
 from deep._checks import Floats, Labels, Rows, Votes
+from deep._logistic import fit_logistic
 from deep.base import BasePromptSelector
 from deep.features._relevance import CANDIDATES, by_relevance, relevance, signed_rows
 
@@ -12,14 +11,10 @@ COEF_DECIMALS = 6
 """Coefficients that agree this far are tied: how rows are grouped moves them by less, and must not decide."""
 
 
-def _rounded_coef(estimator: LogisticRegression) -> Floats:
-    return np.asarray(np.round(estimator.coef_, COEF_DECIMALS))
-
-
 class RFE(BasePromptSelector):
     """Drops the voter that logistic regression needs least, and refits, until one is left.
 
-    scikit-learn's ``RFE`` around its ``LogisticRegression``, one voter a step, on signed votes (+1 consistent,
+    Logistic regression on all voters, then on all but the one dropped, and so on, on signed votes (+1 consistent,
     -1 inconsistent, 0 no vote). One fit ranks all voters, so the set of every size is a prefix of the same ranking.
 
     Parameters
@@ -38,9 +33,9 @@ class RFE(BasePromptSelector):
     -----
     A voter's importance is the square of its coefficient, so one that is reliably wrong is as welcome as one that is
     reliably right, and what counts is what a vote says, not how often it is cast. Of voters with equal coefficients
-    the later column is dropped first. The penalty is scikit-learn's default, so the scale of the weights matters as
-    the number of rows does. Of more than 128 voters, those that correlate most with the label are ranked so; the
-    others come behind them, by the same correlation.
+    the later column is dropped first. The penalty is half the squared norm of the coefficients, so the scale of the
+    weights matters as the number of rows does. Of more than 128 voters, those that correlate most with the label are
+    ranked so; the others come behind them, by the same correlation.
 
     References
     ----------
@@ -71,15 +66,19 @@ class RFE(BasePromptSelector):
 
 def _eliminate(votes: Floats, labels: Labels, w: Floats) -> Rows:
     """Return the columns, the one dropped first last."""
-    n_voters = votes.shape[1]
-    if n_voters == 1:  # scikit-learn's RFE refuses a single column
-        return np.zeros(1, dtype=np.intp)
-    elimination = feature_selection.RFE(
-        LogisticRegression(solver="newton-cholesky", tol=1e-8),
-        n_features_to_select=1,
-        importance_getter=_rounded_coef,
-    )
-    # Of equals scikit-learn drops the first column it sees: reversed, that is the last one.
-    with config_context(enable_metadata_routing=False):
-        elimination.fit(votes[:, ::-1], labels, sample_weight=w)
-    return np.asarray(n_voters - 1 - np.argsort(elimination.ranking_))
+    design = np.column_stack([votes, np.ones(len(votes))])
+    penalty = np.diag(np.append(np.ones(votes.shape[1]), 0.0))
+    left, dropped = list(range(votes.shape[1])), []
+    while len(left) > 1:
+        kept = [*left, -1]
+        coef = fit_logistic(
+            design[:, kept],
+            w,
+            w * labels,
+            centre=np.zeros(len(kept)),
+            penalty=penalty[np.ix_(kept, kept)],
+            slope=1e-8,
+        )
+        size = np.abs(np.round(coef[:-1], COEF_DECIMALS))
+        dropped.append(left.pop(int(np.flatnonzero(size == size.min())[-1])))
+    return np.array([*left, *reversed(dropped)])

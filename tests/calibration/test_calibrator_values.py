@@ -8,7 +8,8 @@ from scipy.optimize import minimize, minimize_scalar
 from scipy.special import expit, logit
 from sklearn.exceptions import NotFittedError
 
-from deep.calibration import BBQ, Beta, Histogram, Isotonic, Platt, Temperature, VennAbers, fit_logistic
+from deep._logistic import fit_logistic
+from deep.calibration import BBQ, Beta, Histogram, Isotonic, Platt, Temperature, VennAbers
 from deep.exceptions import InputError
 
 GRID = np.linspace(0.0, 1.0, 41)

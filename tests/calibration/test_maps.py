@@ -10,8 +10,8 @@ from sklearn.calibration import _SigmoidCalibration
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
+from deep._logistic import fit_logistic
 from deep.calibration import Beta, Histogram, Isotonic, Platt, Temperature
-from deep.calibration._logistic import fit_logistic
 from deep.exceptions import InputError
 
 Arrays = tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], npt.NDArray[np.int64]]

@@ -62,6 +62,26 @@ def test_rows_asked_in_blocks_get_the_same(monkeypatch: pytest.MonkeyPatch) -> N
     np.testing.assert_allclose(model.predict_proba(patterns()), whole, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("n_neighbors", [1, 40, 1e6])
+@pytest.mark.parametrize("k", [1, 3, 6])
+def test_the_table_of_all_patterns_gives_what_pairs_of_rows_give(
+    monkeypatch: pytest.MonkeyPatch, k: int, n_neighbors: float
+) -> None:
+    """The way that is quicker is taken, and both are exact."""
+    rng = np.random.default_rng(k)
+    X, y, w = rng.integers(-1, 2, (600, k)), rng.integers(0, 2, 600), rng.uniform(0, 2, 600)
+    asked = rng.integers(-1, 2, (20_000, k))
+    model = KNeighbors(n_neighbors=n_neighbors).fit(X, y, w)
+    calls: list[int] = []
+    by_table = _neighbors._weights_of_all
+    monkeypatch.setattr(_neighbors, "_weights_of_all", lambda *given: calls.append(1) or by_table(*given))
+    whole = model.predict_proba(asked)
+    assert calls
+    monkeypatch.setattr(_neighbors, "TABLE", 0)
+    np.testing.assert_allclose(model.predict_proba(asked), whole, rtol=0, atol=1e-12)
+    assert len(calls) == 1
+
+
 def test_training_rows_are_kept_once() -> None:
     """What is stored grows with the distinct rows, not with the rows."""
     X, y = make_votes()

@@ -19,6 +19,7 @@ from deep.console import (
     CommandParser,
     add_options,
     origin_of,
+    prepare_processes,
     print_result,
     progress_bars,
     read_votes_and_scores,
@@ -117,6 +118,7 @@ def run(args: argparse.Namespace) -> int:
     """Hold out, write and report."""
     from deep.experiments.loo._runs import run_all, write_chains, write_held_out, write_scores
 
+    prepare_processes(args.jobs)
     settings, origin = _settings(args), origin_of(args)
     votes, scores = read_votes_and_scores(args)
     names = votes.dataset_names

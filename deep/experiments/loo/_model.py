@@ -152,7 +152,7 @@ def groups_of(split: HoldOut, options: LooOptions) -> npt.NDArray[np.str_]:
 
 def run_over(options: LooOptions) -> MapLike:
     """Return a map over as many processes as the options say."""
-    return parallel_map(options.n_jobs, _silent, "", ensemblers=options.table_ensemblers)
+    return parallel_map(options.n_jobs, _silent, "")
 
 
 def _silent(_name: str, _steps: int) -> Callable[[], None]:

@@ -56,7 +56,8 @@ class LooOptions:
         Resamples of every interval and test.
     random_state : int, default=0
     n_jobs : int, default=1
-        Processes; -1 for one a core. Results do not depend on it.
+        Processes; -1 for one a core. Results do not depend on it. A script that asks for more than one needs its
+        ``if __name__ == "__main__"``.
 
     Raises
     ------

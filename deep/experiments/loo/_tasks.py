@@ -3,8 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-
-from joblib import delayed
+from functools import partial
 
 from deep.console import in_processes
 from deep.evaluate import Row, TestCells
@@ -63,9 +62,9 @@ def run_tasks(tasks: Sequence[ChainTask], target: TestCells, options: LooOptions
         return []
     # The costliest start first, so that no process is left alone with one at the end.
     order = sorted(range(len(tasks)), key=lambda i: -len(tasks[i].subset.columns))
-    calls = [delayed(_measure)(i, tasks[i], target, options) for i in order]
+    measure = partial(_measure, target=target, options=options)
     found: dict[int, LooOutcome] = {}
-    for position, outcome in in_processes(calls, options.n_jobs, ensemblers=options.table_ensemblers, ordered=False):
+    for position, outcome in in_processes(measure, [(i, tasks[i]) for i in order], options.n_jobs, ordered=False):
         found[position] = outcome
         step()
     outcomes = [found[i] for i in range(len(tasks))]
@@ -73,9 +72,9 @@ def run_tasks(tasks: Sequence[ChainTask], target: TestCells, options: LooOptions
     return outcomes
 
 
-def _measure(position: int, task: ChainTask, target: TestCells, options: LooOptions) -> tuple[int, LooOutcome]:
+def _measure(numbered: tuple[int, ChainTask], target: TestCells, options: LooOptions) -> tuple[int, LooOutcome]:
     """Run one task and measure its candidates on the held-out dataset."""
-    started = time.process_time()
+    (position, task), started = numbered, time.process_time()
     attempt = task.run(target.patterns)
     scored = [(candidate, _metrics(candidate, target, options)) for candidate in attempt.candidates]
     seconds = time.process_time() - started

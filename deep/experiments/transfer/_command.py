@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     started = time.perf_counter()
     with progress_bars() as progress:
         task = "worlds" if args.simulated else "draws" if args.training_datasets else "datasets"
-        mapper = parallel_map(args.jobs, progress, task, ensemblers=["LabelModel"])
+        mapper = parallel_map(args.jobs, progress, task)
         if args.simulated:
             results, text = transfer_on_worlds(mapper, **options)
         elif args.training_datasets:

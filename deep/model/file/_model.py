@@ -132,7 +132,8 @@ class Model:
 
     def raw(self, rows: Rows) -> Floats:
         """Return the log-odds that each part of the blend gives to rows, shape (n_parts, n_examples)."""
-        if self._grid is None:
+        few = "_grid" not in vars(self) and len(rows.votes) < 3 ** len(self.voters)  # to score them all costs more
+        if few or self._grid is None:
             return self.blend.raw(rows)
         return np.array([look_up(values, rows.votes) for values in self._grid])
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from deep._checks import Floats, Votes
+from deep._logistic import fit_logistic
 from deep._odds import expit
-from deep.calibration import fit_logistic
 from deep.features import weigh
 from deep.model.linear._linear import Linear
 from deep.model.linear._rows import LabeledRows

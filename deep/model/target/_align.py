@@ -6,8 +6,8 @@ from functools import cached_property
 import numpy as np
 
 from deep._checks import Floats
+from deep._logistic import fit_logistic
 from deep._odds import expit, logit
-from deep.calibration import fit_logistic
 
 JITTER = 1e-9
 """Added to a penalty's diagonal: a direction without data or penalty stays where it started."""

@@ -1,4 +1,4 @@
-"""Weighted logistic regression on a few collapsed scores, by damped Newton steps."""
+"""Weighted logistic regression with a quadratic penalty, by damped Newton steps."""
 
 import numpy as np
 
@@ -26,6 +26,7 @@ def fit_logistic(
     penalty: Floats | None = None,
     start: Floats | None = None,
     tolerance: float = TOLERANCE,
+    slope: float = 0.0,
 ) -> Floats:
     """Return the coefficients that maximise the penalised likelihood of n1 successes in n trials a row.
 
@@ -42,6 +43,8 @@ def fit_logistic(
     start : ndarray of shape (n_coefficients,), optional
         Where Newton's method sets out; default 0.
     tolerance : float, default=1e-13
+    slope : float, default=0.0
+        Newton also stops where no slope of the mean loss is steeper, after a step that promised to lower it by no more.
 
     Returns
     -------
@@ -55,10 +58,13 @@ def fit_logistic(
         return float(n @ np.logaddexp(0.0, z) - n1 @ z + 0.5 * (at - centre) @ pull @ (at - centre))
 
     loss = loss_at(theta)
-    negligible = tolerance * loss
+    negligible, least = tolerance * loss, slope * n.sum()
+    decrement = np.inf
     for _ in range(MAX_STEPS):
         fitted = expit(design @ theta)
         gradient = design.T @ (n * fitted - n1) + pull @ (theta - centre)
+        if np.abs(gradient).max() <= least and decrement / 2 <= least:
+            return theta
         curvature = (design.T * (n * fitted * (1.0 - fitted))) @ design + pull
         step = np.linalg.solve(curvature, gradient)
         # Newton's decrement: twice what the quadratic model of the loss promises for the whole step.
