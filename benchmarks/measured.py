@@ -1,4 +1,4 @@
-"""Run the commands behind the tables of docs/results*.md, write what they found as JSON, and fill the pages from it.
+"""Run the commands behind the tables of README.md and docs/results*.md, write JSON, and fill the pages from it.
 
     python benchmarks/measured.py --run loo-simulated transfer-llm_aggrefact
     python benchmarks/measured.py --run all [--jobs 2]     # more than an hour on two idle cores
@@ -29,7 +29,7 @@ Found = dict[str, Any]
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = Path(__file__).resolve().parent / "measured"
-PAGES = [ROOT / "docs" / name for name in ("results.md", "results-tables.md")]
+PAGES = [ROOT / name for name in ("README.md", "docs/results.md", "docs/results-tables.md")]
 DATA = "$DATA"
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas", "lightgbm", "xgboost", "catboost")
 

@@ -1,4 +1,4 @@
-"""Fill the marked tables of docs/results.md and docs/results-tables.md from the JSON of `measured.py`."""
+"""Fill the marked tables of README.md, docs/results.md and docs/results-tables.md from the JSON of `measured.py`."""
 
 import re
 import textwrap
@@ -144,6 +144,26 @@ def methods(found: Found) -> list[str]:
     return [*lines, "", *table(head, less)]
 
 
+LABELS = ("20", "50", "100")
+"""Numbers of labels in the table of the README."""
+
+
+def headline(found: Found) -> list[str]:
+    """Return the table of the README: the closest rivals, deep, and deep with labels."""
+    summary = found["summary"]
+    means, labeled = summary["methods"], summary["labeled"]
+    rows = [
+        [METHODS[name].strip("*"), percent(row["balanced_accuracy"]), percent(row["ece"]), loss(row["log_loss"])]
+        for name in ("paper", "best_judge", "best_judge_context", "deep")
+        for row in [means[name]]
+    ]
+    accuracies = " / ".join(percent(labeled[n]["balanced_accuracy"]) for n in LABELS)
+    errors = " / ".join(percent(summary["few_labels"][n]) for n in LABELS)
+    rows.append([f"deep with {' / '.join(LABELS)} labels of the new dataset", accuracies, errors, ""])
+    floor = percent(means["deep"]["ece_floor"])
+    return table(["mean over datasets", "balanced accuracy", f"ECE (noise floor {floor})", "log loss"], rows)
+
+
 def with_intervals(row: Found, sign: str) -> list[str]:
     """Return mean and interval of each metric, nothing where it is not defined."""
     forms = {"balanced_accuracy": (100, ".1f"), "ece": (100, ".1f"), "log_loss": (1, ".3f")}
@@ -269,6 +289,7 @@ SECTIONS: Mapping[str, tuple[str, Callable[[Found], list[str]]]] = {
     "transfer-llm_aggrefact": ("transfer-llm_aggrefact", methods),
     "transfer-llm_aggrefact-datasets": ("transfer-llm_aggrefact", targets),
     "transfer-llm_aggrefact-labels": ("transfer-llm_aggrefact", few_labels),
+    "transfer-llm_aggrefact-headline": ("transfer-llm_aggrefact", headline),
     "transfer-simulated": ("transfer-simulated", worlds),
     "transfer-summeval_llm": ("transfer-summeval_llm", methods),
     **{f"panel-{name}": (f"panel-{name}", panel) for name in PANELS},

@@ -112,3 +112,19 @@ def test_a_table_without_its_run_stays(measured_page):
     assert filled.endswith("<!-- /results -->\nwords\n")
     assert "| equal | 50.0 / 10.0 / 0.600 |" in filled
     assert measured_page.filled(filled, {"transfer-simulated": run}) == filled
+
+
+def test_the_headline_of_the_readme_ends_with_labels(measured_page):
+    """Rivals first, then deep, then deep with labels of the new dataset."""
+    rows = {"paper": 0.6, "best_judge": 0.7, "best_judge_context": 0.71, "deep": 0.72}
+    methods = {
+        name: {"balanced_accuracy": a, "ece": 0.1, "ece_floor": 0.02, "log_loss": 0.5} for name, a in rows.items()
+    }
+    few = {"20": 0.08, "50": 0.06, "100": 0.04}
+    labeled = {n: {"balanced_accuracy": 0.73} for n in few}
+    lines = measured_page.headline({"summary": {"methods": methods, "few_labels": few, "labeled": labeled}})
+    assert lines[0] == "| mean over datasets | balanced accuracy | ECE (noise floor 2.0) | log loss |"
+    assert lines[-2:] == [
+        "| deep | 72.0 | 10.0 | 0.500 |",
+        "| deep with 20 / 50 / 100 labels of the new dataset | 73.0 / 73.0 / 73.0 | 8.0 / 6.0 / 4.0 |  |",
+    ]
