@@ -38,6 +38,8 @@ from ._origin import FoundTexts as FoundTexts
 from ._origin import origin_record as origin_record
 from ._origin import read_documents as read_documents
 from ._origin import read_texts as read_texts
+from ._parquet import ParquetTable as ParquetTable
+from ._parquet import open_parquet as open_parquet
 from ._passages import Passage as Passage
 from ._passages import Place as Place
 from ._passages import passages_of as passages_of

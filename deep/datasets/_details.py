@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from deep._files import JsonObject
+from deep.datasets._parquet import open_parquet
 
 
 def vote_details(paths: Sequence[str]) -> dict[str, dict[str, object]]:
@@ -24,12 +25,12 @@ def vote_details(paths: Sequence[str]) -> dict[str, dict[str, object]]:
 def file_metadata(path: str | Path) -> JsonObject:
     """Return the metadata that deep wrote into a Parquet file; nothing where there are none, or it cannot be read."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     if not (str(path).lower().endswith(".parquet") and Path(path).is_file()):
         return {}
     try:
-        stored = json.loads((pq.read_schema(path).metadata or {}).get(b"deep", b"{}"))
+        with open_parquet(Path(path), "paths") as table:
+            stored = json.loads((table.file.schema_arrow.metadata or {}).get(b"deep", b"{}"))
     except (pa.ArrowException, OSError, ValueError):
         return {}
     return stored if isinstance(stored, dict) else {}

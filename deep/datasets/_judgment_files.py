@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from deep.datasets._parquet import open_parquet
 from deep.datasets._passages import Passage, passages_of
 from deep.datasets._reasons import file_beside
 from deep.exceptions import InputError
@@ -110,8 +111,8 @@ def read_judgments(
             yield from _rows(before, (*KEY, "evidence"), wanted)
 
 
-def judgment_pieces(path: Path, columns: Sequence[str]) -> "Iterator[pa.RecordBatch]":
-    """Yield some columns of a file of judgments, a piece at a time.
+def judgment_pieces(path: Path, columns: Sequence[str], size: int | None = ROWS_AT_ONCE) -> "Iterator[pa.Table]":
+    """Yield some columns of a file of judgments, at most `size` rows at a time; None: all at once.
 
     Raises
     ------
@@ -119,17 +120,22 @@ def judgment_pieces(path: Path, columns: Sequence[str]) -> "Iterator[pa.RecordBa
         It cannot be read, or lacks a column.
     """
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
-        with pq.ParquetFile(path) as file:
-            missing = [name for name in columns if name not in file.schema_arrow.names]
-            if missing:
-                raise InputError(f"`judgments` must have a column {missing[0]}. Got none in {str(path)!r}.")
-            yield from file.iter_batches(ROWS_AT_ONCE, columns=list(columns))
-    except (pa.ArrowException, OSError) as error:
+        with open_parquet(path, "judgments") as table:
+            _check_columns(path, table.names, columns)
+            yield from table.tables(columns, size)
+    except InputError:
+        raise
+    except (pa.ArrowException, OSError, ValueError) as error:
         reason = str(error).partition("\n")[0].rstrip(".")
         raise InputError(f"`judgments` must be readable Parquet. Got {str(path)!r}: {reason}.") from None
+
+
+def _check_columns(path: Path, names: Collection[str], columns: Sequence[str]) -> None:
+    missing = next((name for name in columns if name not in names), None)
+    if missing is not None:
+        raise InputError(f"`judgments` must have a column {missing}. Got none in {str(path)!r}.")
 
 
 def _rows(path: Path, columns: Sequence[str], wanted: set[tuple[str, str]] | None) -> Iterator[JudgmentDetail]:
@@ -137,8 +143,8 @@ def _rows(path: Path, columns: Sequence[str], wanted: set[tuple[str, str]] | Non
     import pyarrow.compute as pc
 
     ids = None if wanted is None else pa.array(sorted({item for _, item in wanted}), pa.string())
-    for batch in judgment_pieces(path, columns):
-        near = batch if ids is None else batch.filter(pc.is_in(batch.column("item_id"), value_set=ids))
+    for piece in judgment_pieces(path, columns):
+        near = piece if ids is None else piece.filter(pc.is_in(piece.column("item_id"), value_set=ids))
         for row in near.to_pylist():
             if wanted is None or (row["dataset"], row["item_id"]) in wanted:
                 yield _detail(row)

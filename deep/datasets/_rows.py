@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, TextIO
 
 from deep._files import MOST_INFLATED, GzipReader, check_regular
 from deep.datasets._csv import csv_records
+from deep.datasets._parquet import open_parquet
 from deep.exceptions import InputError
 
 LONGEST = 1 << 26
@@ -174,17 +175,18 @@ def _json_object(line: str, number: int, file: _File) -> Row:
 
 def _read_parquet(file: _File, columns: Collection[str]) -> Iterator[Located]:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
-        with pq.ParquetFile(file.path, buffer_size=1 << 20, pre_buffer=False) as table:
-            names = table.schema_arrow.names
+        with open_parquet(file.path, file.param) as table:
+            names = table.names
             present = [name for name in names if name in columns]
             unread = dict.fromkeys(name for name in names if name not in columns)
-            for batch in table.iter_batches(batch_size=ROWS_AT_ONCE, columns=present, use_threads=False):
+            for batch in table.batches(present, ROWS_AT_ONCE):
                 rows = batch.to_pylist() if present else [{}]
                 yield from ((None, {**unread, **row}) for row in rows)
-    except (pa.ArrowException, UnicodeDecodeError) as error:
+    except InputError:
+        raise
+    except (pa.ArrowException, ValueError) as error:
         reason = str(error).splitlines()[0].rstrip(".")
         raise InputError(f"`{file.param}` must be Parquet. Got {file}: {reason}. Write the file again.") from None
 

@@ -15,17 +15,17 @@ from deep._cells import Column, shown
 from deep._files import GzipReader, check_regular
 from deep._names import check_name
 from deep.datasets._csv import csv_records
+from deep.datasets._parquet import ParquetTable, open_parquet
 from deep.exceptions import InputError
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyarrow import parquet
 
 BLOCK_SIZE = 1 << 26
 """Bytes that the CSV parser takes at once; a single row may not be longer."""
 
-MOST_BYTES, MOST_CELLS = 1 << 31, 1 << 31
-"""A CSV file's, uncompressed, and a Parquet file's that is read whole: what memory is meant to hold."""
+MOST_BYTES = 1 << 31
+"""A CSV file's, uncompressed: what memory is meant to hold."""
 
 MOST_GZIPPED = 3 << 23
 """Bytes that a CSV file compressed by gzip may hold: rows of a few characters take 30 times that in memory."""
@@ -234,43 +234,27 @@ class ParquetSource(Source):
     kind = "Parquet"
 
     def _header(self) -> tuple[str, ...]:
-        with self._opened() as file:
-            names = file.schema_arrow.names
+        with self._opened() as table:
+            names = table.names
         return tuple(name for name in names if not PANDAS_INDEX.fullmatch(name))
 
     def _tables(self, names: Sequence[str], size: int | None) -> "Iterator[pa.Table]":
         """Yield columns in their own types; with a `size`, no more of the file is in memory than a group of rows."""
-        import pyarrow as pa
-
-        with self._opened() as file:
-            if size is None:
-                self._check_cells(file.metadata.num_rows * len(names))
-                batches = iter([file.read(columns=list(names), use_threads=False)])
-            else:
-                batches = (
-                    pa.Table.from_batches([batch])
-                    for batch in file.iter_batches(size, columns=list(names), use_threads=False)
-                )
-            for table in batches:
-                table.validate(full=True)
-                yield table
-
-    def _check_cells(self, cells: int) -> None:
-        if cells > MOST_CELLS:
-            raise InputError(
-                f"`paths` must name tables of at most {MOST_CELLS:,} cells. Got {cells:,} in {self.path}. "
-                "Split its rows."
-            )
+        with self._opened() as table:
+            for rows in table.tables(names, size):
+                rows.validate(full=True)
+                yield rows
 
     @contextmanager
-    def _opened(self) -> "Iterator[parquet.ParquetFile]":
+    def _opened(self) -> Iterator[ParquetTable]:
         import pyarrow as pa
-        from pyarrow import parquet
 
         try:
             if not self.path.stat().st_size:
                 raise self.empty()
-            with parquet.ParquetFile(self.path) as file:
-                yield file
-        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+            with open_parquet(self.path, "paths") as table:
+                yield table
+        except InputError:
+            raise
+        except (pa.ArrowException, OSError, ValueError) as error:
             raise self.unreadable(error) from None

@@ -67,7 +67,7 @@ def read_usage(paths: Sequence[str | Path], votes: VoteMatrix) -> dict[str, Vote
     for path in paths:
         file = file_beside(path, "judgments")
         if file.exists():
-            pieces += [batch.to_pandas() for batch in judgment_pieces(file, columns)]
+            pieces += [piece.to_pandas() for piece in judgment_pieces(file, columns, None)]
     if not pieces:
         return {}
     table = pd.concat(pieces, ignore_index=True)

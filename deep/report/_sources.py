@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from deep._files import MARKER, JsonObject, read_bytes
-from deep.datasets import PeopleLabels, read_people, read_reasons, read_votes
+from deep.datasets import PeopleLabels, open_parquet, read_people, read_reasons, read_votes
 from deep.evaluate import votes_for
 from deep.exceptions import InputError
 from deep.model import PriorEstimate, load
@@ -176,20 +176,20 @@ def _run_votes(folder: Path, tables: Sequence[str]) -> VoteMatrix | None:
 def _scored_run(
     path: Path, votes: VoteMatrix | None, runs: list[JsonObject], labels: LabelFiles
 ) -> tuple[ScoredVotes, PeopleLabels | None]:
-    import pandas as pd
-
+    columns = {"p": "p_consistent", "low": "p_low", "high": "p_high", "before": "p_uncalibrated"}
     try:
-        frame = pd.read_parquet(path)
+        with open_parquet(path, "RUN") as table:
+            (whole,) = table.tables(["dataset", "item_id", "label", "p_uniform", *columns.values()], None)
+        frame = whole.to_pandas()
         matrix, people = _labeled(_votes_on(frame, votes), labels)
         uniform = frame["p_uniform"].to_numpy(dtype=np.float64)
-        names = {"p": "p_consistent", "low": "p_low", "high": "p_high", "before": "p_uncalibrated"}
-        columns = {name: frame[column].to_numpy(dtype=np.float64) for name, column in names.items()}
+        scores = {name: frame[column].to_numpy(dtype=np.float64) for name, column in columns.items()}
     except (KeyError, OSError, TypeError, ValueError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"`RUN` must hold the scores that deep wrote. Got {error} in {str(path)!r}.") from None
     priors = {run["test"]: _prior_of(run["recommended"]) for run in runs if "prior" in run["recommended"]}
-    return ScoredVotes(matrix, **columns, decided=uniform >= 0.5, how=BY_RUN, priors=priors), people
+    return ScoredVotes(matrix, **scores, decided=uniform >= 0.5, how=BY_RUN, priors=priors), people
 
 
 def _prior_of(recommended: JsonObject) -> PriorEstimate:
