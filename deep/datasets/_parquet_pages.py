@@ -32,7 +32,7 @@ class ColumnChunk(Protocol):
 
 @dataclass(frozen=True)
 class PageSizes:
-    """What a column takes within one row group.
+    """The size of a column within one row group.
 
     Parameters
     ----------
