@@ -1,12 +1,16 @@
 """The lines of a batch's result files: found by the request, checked, and read without secrets."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TypedDict, cast
+from typing import BinaryIO, TypedDict, cast
 
+from deep._text import is_storable
 from deep.llm._errors import CallError
 from deep.llm._secrets import Redactor
+
+LONGEST_LINE = 1 << 26
+"""Bytes of a line that can be a result."""
 
 
 class BatchResponse(TypedDict, total=False):
@@ -42,11 +46,8 @@ class BatchLines:
         self._places: dict[str, tuple[Path, int]] = {}
         for path in paths:
             with path.open("rb") as file:
-                at = file.tell()
-                while line := file.readline():
-                    if line.strip():
-                        self._note(read_line(line.decode("utf-8-sig", errors="replace")), (path, at))
-                    at = file.tell()
+                for at, line in placed_lines(file):
+                    self._note(read_line(line.decode("utf-8-sig", errors="replace")), (path, at))
 
     def _note(self, line: "BatchLine | None", place: tuple[Path, int]) -> None:
         if line is None:
@@ -84,13 +85,29 @@ class BatchLines:
         return line
 
 
+def placed_lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines that are not blank, each with its place; of one that is too long for a result, the beginning."""
+    at = 0
+    while line := file.readline(LONGEST_LINE):
+        start, rest = at, line
+        at += len(line)
+        while len(rest) == LONGEST_LINE and not rest.endswith(b"\n"):
+            rest = file.readline(LONGEST_LINE)
+            at += len(rest)
+        if line.strip():
+            yield start, line
+
+
 def read_line(line: str) -> BatchLine | None:
     """Return a line of a result file; None where it is no result of a request."""
     try:
         entry = json.loads(line, parse_constant=str)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(entry, dict) or not isinstance(entry.get("custom_id"), str):
+    if not isinstance(entry, dict):
+        return None
+    name = entry.get("custom_id")
+    if not isinstance(name, str) or not is_storable(name):
         return None
     response, error = entry.get("response"), entry.get("error")
     if not isinstance(response, dict | None) or not isinstance(error, dict | None):

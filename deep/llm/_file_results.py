@@ -10,7 +10,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from deep.llm._batch_lines import BatchLine, read_line, result_of
+from deep._files import check_regular
+from deep.llm._batch_lines import BatchLine, placed_lines, read_line, result_of
 from deep.llm._secrets import Redactor
 
 AT_ONCE = 2000
@@ -73,16 +74,18 @@ class FileResults:
         self._redact = redact
         self._paths: list[Path] = []
         self._open: dict[int, BinaryIO] = {}
-        self._stack = ExitStack()
-        scratch = self._stack.enter_context(tempfile.TemporaryDirectory())
-        self._index = sqlite3.connect(Path(scratch) / "index.sqlite", check_same_thread=False)
-        self._stack.callback(self._index.close)
-        self._index.execute("PRAGMA journal_mode = OFF")
-        self._index.execute("PRAGMA synchronous = OFF")
-        columns = "key TEXT, number INT, digest BLOB, file INT, at INT, answered INT, met INT DEFAULT 0"
-        self._index.execute(f"CREATE TABLE results ({columns}, PRIMARY KEY (key, number, digest)) WITHOUT ROWID")
-        for path in sorted(folder.rglob("*.jsonl")):
-            self._add(path)
+        with ExitStack() as stack:
+            scratch = stack.enter_context(tempfile.TemporaryDirectory())
+            self._index = sqlite3.connect(Path(scratch) / "index.sqlite", check_same_thread=False)
+            stack.callback(self._index.close)
+            self._index.execute("PRAGMA journal_mode = OFF")
+            self._index.execute("PRAGMA synchronous = OFF")
+            columns = "key TEXT, number INT, digest BLOB, file INT, at INT, answered INT, met INT DEFAULT 0"
+            self._index.execute(f"CREATE TABLE results ({columns}, PRIMARY KEY (key, number, digest)) WITHOUT ROWID")
+            for path in sorted(folder.rglob("*.jsonl")):
+                check_regular(path, "batch-in")
+                self._add(path)
+            self._stack = stack.pop_all()
 
     def __enter__(self) -> "FileResults":
         return self
@@ -132,13 +135,8 @@ class FileResults:
 
     def _places(self, path: Path, file_number: int) -> Iterator[Place]:
         with path.open("rb") as file:
-            at = 0
-            for raw in file:
-                start, at = at, at + len(raw)
-                if not raw.strip():
-                    continue
-                text = raw.decode("utf-8-sig", errors="replace")
-                line = read_line(text)
+            for start, raw in placed_lines(file):
+                line = read_line(raw.decode("utf-8-sig", errors="replace"))
                 if line is not None and "body" in line and "url" in line:
                     continue  # a request, not its result
                 if line is None or (line.get("response") is None and line.get("error") is None):
