@@ -489,10 +489,9 @@ def test_the_live_line_tells_all(monkeypatch):
     assert live_text(AskProgress(tally, 7, 9)).splitlines()[-1].startswith("judging 7/9  ")
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.slow)])
-def test_killed_at_random_moments(tmp_path, kills):
+def test_killed_at_random_moments(tmp_path):
     """No acknowledged answer is lost, none is bought again, and duplicates stay below the number that is told."""
-    n = 600 if LONG else 150 if kills == 20 else 60
+    n, kills = 60, 3
     examples, ledger = write_examples(tmp_path / "news.csv", n), tmp_path / "votes.ledger.sqlite"
 
     def fetch(query):
@@ -507,6 +506,5 @@ def test_killed_at_random_moments(tmp_path, kills):
     sys.stderr.write(f"{toll}\n")
     assert (toll.lost, toll.bought_again) == (0, 0)
     assert toll.duplicates <= toll.unknown <= min(toll.told, kills * 16)
-    assert toll.duplicates > 0 or kills < 20
     assert len(outputs(examples)[0]) == n
     assert rows(ledger, "PRAGMA integrity_check") == [("ok",)]

@@ -16,8 +16,7 @@ import sqlalchemy
 from deep.exceptions import InputError
 from deep.llm import History, LedgerError, RetryPolicy, _caller, describe_ledger
 from tests.fault_server import FaultServer
-from tests.llm.calls import KEY, question, questions, run
-from tests.llm.crash import PROMPTS, kill_and_resume, write_examples
+from tests.llm.calls import question, questions, run
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed; it comes with deep-judges[postgresql]")
 
@@ -222,29 +221,6 @@ def test_a_database_without_a_ledger_is_no_ledger(ledger):
     """Reports do not make tables."""
     with pytest.raises(InputError, match="`ledger` must be a ledger of deep"):
         History(ledger)
-
-
-@pytest.mark.slow
-def test_killed_at_twenty_random_moments(ledger, tmp_path, monkeypatch):
-    """What holds for the file holds for PostgreSQL: nothing lost, nothing bought again, and the doubt is told."""
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    n = 600 if os.environ.get("DEEP_LONG") else 150
-    examples = write_examples(tmp_path / "news.csv", n)
-
-    def fetch(text):
-        try:
-            return [tuple(row) for row in query(ledger, text)]
-        except sqlalchemy.exc.ProgrammingError:
-            return []  # killed before it had made its tables
-
-    with FaultServer(latency=0.05) as server:
-        out = ["--out", str(tmp_path / "votes.parquet"), "--ledger", ledger, "--concurrency", "16"]
-        where = ["--llm", "tiny", "--base-url", server.url]
-        toll = kill_and_resume([str(examples), "--prompt", *PROMPTS, *where, *out], tmp_path, server, fetch)
-    sys.stderr.write(f"{toll}\n")
-    assert (toll.lost, toll.bought_again) == (0, 0)
-    assert 0 < toll.duplicates <= toll.unknown <= min(toll.told, 20 * 16)
-    assert "s3cret" not in (tmp_path / "errors").read_text()
 
 
 @pytest.mark.slow
