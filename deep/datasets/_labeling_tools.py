@@ -9,6 +9,7 @@ import numpy as np
 
 from deep._cells import shown
 from deep._files import read_bytes
+from deep._text import is_storable
 from deep.exceptions import InputError
 from deep.records import ABSTAIN, VoteMatrix
 
@@ -114,6 +115,10 @@ def _read(
             item, said = str(record["id"]), list(given(record, question))
         except (KeyError, TypeError, AttributeError, ValueError):
             raise InputError(f"`path` must be {what}. Got another layout in {at}. Export it anew.") from None
+        if not is_storable(item):
+            raise InputError(
+                f"`path` must name items in plain text, without NUL. Got {shown(item)} in {at}. Export it anew."
+            )
         if item in items:
             raise InputError(f"`path` must name each item once. Got {shown(item)} again in {at}.")
         row = items.setdefault(item, len(items))

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
+from deep.exceptions import printable
 from deep.llm._errors import CallError, ErrorKind
 from deep.llm._secrets import Redactor, secret_segments
 
@@ -162,7 +163,7 @@ def reply_error(
         Seconds that the reply asks to wait.
     """
     detail = {**_detail(body), **(also or {})}
-    message = " ".join(str(detail.get("message") or body or f"HTTP {status}").split())[:300]
+    message = printable(" ".join(str(detail.get("message") or body or f"HTTP {status}").split())[:300])
     parameter = detail.get("param")
     return CallError(
         _kind(status or 0, detail, message),

@@ -92,6 +92,7 @@ READERS = {"argilla": read_argilla, "label studio": read_label_studio}
         ("argilla", [argilla("a", ("u", ["not"]))], r"Got \['not'\] in record 1"),
         ("argilla", [argilla("a", ("u", "not"), ("u", "not"))], r"one answer of a person\. Got two of 'u' in record 1"),
         ("argilla", [argilla("a", ("u", "not")), argilla("a")], "each item once. Got 'a' again in record 2"),
+        ("argilla", [argilla("\ud800", ("u", "not"))], r"items in plain text, .* Got '\\ud800' in record 1"),
         ("argilla", [argilla("a")], "`question` must be one that somebody answered. Got 'verdict'"),
         ("argilla", [task(1, (1, "not"))], "must be Argilla's records. Got another layout in record 1"),
         ("label studio", [argilla("a")], "must be Label Studio's export as JSON. Got another layout in record 1"),

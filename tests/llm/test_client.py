@@ -115,6 +115,7 @@ def test_retry_after_may_be_a_date():
     ("body", "message"),
     [
         ('{"error": {"message": "two\\nlines"}}', "two lines"),
+        ('{"error": {"message": "red \\u001b[31m, half \\ud800"}}', "red \\x1b[31m, half \\ud800"),
         ('{"error": "plain"}', "plain"),
         ('{"detail": "from FastAPI"}', "from FastAPI"),
         ('{"message": "flat"}', "flat"),
