@@ -57,7 +57,7 @@ def examples(tmp_path, monkeypatch):
     return path
 
 
-def test_fifteen_judges_fill_one_matrix_that_loo_ensembles(examples, capsys):
+def test_fifteen_judges_fill_one_matrix_that_loo_ensembles(examples, capsys, undrawn):
     """Nine DEEP prompts, four FECT variants, stepwise and tiered: a vote or a reason everywhere, then an ensemble."""
     out = examples.with_name("votes.parquet")
     judges = ["--pool", "deep-9", "fect-json", "--judge", "stepwise", "tiered", "--llm", "tiny"]

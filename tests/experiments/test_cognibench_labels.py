@@ -186,6 +186,7 @@ def test_votes_become_training_data(tmp_path, capsys):
         assert lists_of(tmp_path / "sft.jsonl") == [[COAL, LOVED], [NOBODY]]
 
 
+@pytest.mark.figures
 def test_figure_8_is_by_the_llm_that_wrote(tmp_path, capsys):
     """Where rows name their model: types and hallucinations by it, in the labels and in a run on published ones."""
     data = write_case(tmp_path / "data")
@@ -337,6 +338,7 @@ def run_folder(folder, f1, group="direct"):
 PARTS = ("overall", "factual", "cognitive")
 
 
+@pytest.mark.figures
 def test_figure_12(tmp_path, capsys):
     """F1 by training size, the size given or read from the tuned model; points a tenfold by least squares."""
     (tmp_path / "tuned").mkdir()

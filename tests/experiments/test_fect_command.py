@@ -160,6 +160,7 @@ def test_xml_gives_the_same_verdicts(claims):
     assert found[0].groupby("prompt").sum().to_dict() == {"3d": 4, "3d-ttc": 4, "basic": 6, "basic-ttc": 0}
 
 
+@pytest.mark.figures
 def test_the_tables_are_laid_out_as_the_papers(claims):
     """A row a model, a column a prompt, mean ± deviation; the best of each column is marked in the report."""
     with ScriptedLLM(script) as server:

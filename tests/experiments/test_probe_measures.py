@@ -173,6 +173,7 @@ PIPELINE = {
 }
 
 
+@pytest.mark.figures
 def test_every_figure_of_the_pipeline(measured, capsys):
     """All steps on the model's own input, by counts; and the tables hold nothing else."""
     found, out = measured("--match", "normalised")
