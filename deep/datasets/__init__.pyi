@@ -45,6 +45,8 @@ from ._passages import Place as Place
 from ._passages import passages_of as passages_of
 from ._people import PeopleLabels as PeopleLabels
 from ._people import read_people as read_people
+from ._pieces import VoteRows as VoteRows
+from ._pieces import iter_votes as iter_votes
 from ._printed_tables import PrintedTable as PrintedTable
 from ._printed_tables import printed_tables as printed_tables
 from ._published import OperatingPoint as OperatingPoint
@@ -80,8 +82,6 @@ from ._rows import read_rows as read_rows
 from ._simulate import simulate_votes as simulate_votes
 from ._tables import VOTE_COLUMNS as VOTE_COLUMNS
 from ._tables import ScoreTable as ScoreTable
-from ._tables import VoteRows as VoteRows
-from ._tables import iter_votes as iter_votes
 from ._tables import join_scores as join_scores
 from ._tables import locate_row as locate_row
 from ._tables import read_scores as read_scores

@@ -1,18 +1,18 @@
 """Votes and scores from tidy wide tables: a row per item, a column per voter."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deep._cells import Column, label_cells, name_cells, score_cells, shown, text_cells, texts, vote_cells
-from deep._checks import Floats, Labels, Rows, Texts, Votes
-from deep.datasets._join import Joined, TablePart, check_repeated, join_parts, number_items
+from deep._cells import Column, label_cells, name_cells, score_cells, shown, text_cells, vote_cells
+from deep._checks import Floats, Labels, Texts, Votes
+from deep.datasets._join import Joined, TablePart, join_parts, number_items
 from deep.datasets._source import Source, open_source
 from deep.exceptions import InputError
-from deep.records import ABSTAIN, VoteMatrix
+from deep.records import VoteMatrix
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -154,71 +154,6 @@ def read_scores(paths: Paths, *, ignore: Iterable[str] = ()) -> ScoreTable:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class VoteRows:
-    """Rows of tables of votes, in their order.
-
-    Parameters
-    ----------
-    datasets, example_ids : pyarrow array or ndarray of str, length n_examples
-    labels : ndarray of int8, shape (n_examples,)
-        1, 0, or -1 where unknown.
-    votes : ndarray of int8, shape (n_examples, n_voters)
-    """
-
-    datasets: "pa.ChunkedArray | Texts"
-    example_ids: "pa.ChunkedArray | Texts"
-    labels: Labels
-    votes: Votes
-
-
-def iter_votes(paths: Paths, voters: Sequence[str], *, size: int = ROWS_AT_ONCE) -> Iterator[VoteRows]:
-    """Read the votes of some voters as `read_votes` does, at most `size` rows at a time.
-
-    One Parquet file of any length needs the memory of one group of its rows, and 8 bytes a row to find an item that
-    comes twice; several files are joined in memory.
-
-    Parameters
-    ----------
-    paths : path or sequence of paths
-    voters : sequence of str
-        The columns to read, in this order; at least one. `document_id`, `family` and all other columns are not read.
-    size : int
-
-    Raises
-    ------
-    InputError
-        As in `read_votes`, but at the first piece with a fault; an item that comes twice is found after the last.
-    """
-    sources = open_all(paths)
-    if len(sources) == 1:
-        yield from _iter_source(sources[0], voters, size)
-        return
-    votes = read_votes(paths, ignore={*_all_columns(sources)} - {*KEYS, "label", *voters})
-    place = {name: column for column, name in enumerate(votes.voter_names)}
-    matrix = votes.votes[:, [place[name] for name in voters]]
-    for start in range(0, len(matrix), size):
-        rows = slice(start, start + size)
-        yield VoteRows(votes.datasets[rows], votes.example_ids[rows], votes.labels[rows], matrix[rows])
-
-
-def _iter_source(source: Source, voters: Sequence[str], size: int) -> Iterator[VoteRows]:
-    _check_keys(source)
-    roles = [*KEYS, *(["label"] if "label" in source.columns else [])]
-    seen = []
-    for piece in source.pieces([*roles, *voters], size):
-        datasets, example_ids = (texts(piece[key], required=True) for key in KEYS)
-        votes = np.column_stack([vote_cells(piece[name]) for name in voters])
-        labels = label_cells(piece["label"]) if "label" in piece else np.full(len(votes), ABSTAIN, dtype=np.int8)
-        # Two items may share a hash, though hardly ever do; whether they are one is then looked up.
-        seen.append(np.fromiter(map(hash, zip(datasets.to_pylist(), example_ids.to_pylist(), strict=True)), np.int64))
-        yield VoteRows(datasets, example_ids, labels, votes)
-    hashes = np.sort(np.concatenate(seen))  # many times faster than np.unique, which hashes again
-    if (hashes[1:] == hashes[:-1]).any():
-        part = read_part(source, (), frozenset(VOTE_COLUMNS[2:]), vote_cells)
-        check_repeated(part, number_items([part.dataset], [part.item_id])[0][0])
-
-
 def locate_row(paths: Sequence[str | Path], dataset: str, item_id: str, column: str) -> str | None:
     """Return file, column and row of an item for an error message; None where no file has it.
 
@@ -240,7 +175,7 @@ def locate_row(paths: Sequence[str | Path], dataset: str, item_id: str, column: 
 
 def table_columns(paths: Paths) -> tuple[str, ...]:
     """Return the columns of one or more tables, each once, in order of first appearance; no cell is read."""
-    return _all_columns(open_all(paths))
+    return all_columns(open_all(paths))
 
 
 def join_scores(votes: VoteMatrix, scores: ScoreTable) -> ScoreTable:
@@ -284,7 +219,7 @@ def join_scores(votes: VoteMatrix, scores: ScoreTable) -> ScoreTable:
         )
     at = rows[1][matched]
     labels, given = votes.labels.copy(), scores.labels[matched]
-    _check_joined_labels(votes, at, given)
+    check_same_labels(labels[at], given, votes.datasets[at], votes.example_ids[at])
     labels[at] = np.where(labels[at] == -1, given, labels[at])
     aligned = np.full((n, len(scores.score_names)), np.nan)
     aligned[at] = scores.scores[matched]
@@ -299,14 +234,16 @@ def join_scores(votes: VoteMatrix, scores: ScoreTable) -> ScoreTable:
     )
 
 
-def _check_joined_labels(votes: VoteMatrix, at: Rows, given: Labels) -> None:
-    clash = (given != -1) & (votes.labels[at] != -1) & (given != votes.labels[at])
+def check_same_labels(
+    labels: Labels, given: Labels, datasets: "pa.ChunkedArray | Texts", items: "pa.ChunkedArray | Texts"
+) -> None:
+    """Raise where the label of a row in votes and that in scores are both known and differ."""
+    clash = (given != -1) & (labels != -1) & (given != labels)
     if clash.any():
-        first = int(np.flatnonzero(clash)[0])
-        row = at[first]
+        row = int(np.flatnonzero(clash)[0])
         raise InputError(
-            f"`label` must be the same in votes and scores. Got {votes.labels[row]} in votes and {given[first]} in "
-            f"scores for item {shown(votes.example_ids[row])} of dataset {shown(votes.datasets[row])}."
+            f"`label` must be the same in votes and scores. Got {labels[row]} in votes and {given[row]} in "
+            f"scores for item {shown(str(items[row]))} of dataset {shown(str(datasets[row]))}."
         )
 
 
@@ -320,7 +257,7 @@ def _read(paths: Paths, ignore: Iterable[str], cells: CellReader, empty: np.gene
     if not any(voters):
         raise InputError(
             f"`paths` must have at least one {what} column beside {', '.join(VOTE_COLUMNS)} and the ignored ones. "
-            f"Got {_quoted(_all_columns(sources))} in {', '.join(str(source.path) for source in sources)}."
+            f"Got {_quoted(all_columns(sources))} in {', '.join(str(source.path) for source in sources)}."
         )
     return join_parts([read_part(*pair, ignored, cells) for pair in zip(sources, voters, strict=True)], empty)
 
@@ -333,7 +270,7 @@ def open_all(paths: Paths) -> list[Source]:
     return [open_source(path) for path in listed]
 
 
-def _all_columns(sources: Iterable[Source]) -> tuple[str, ...]:
+def all_columns(sources: Iterable[Source]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for source in sources for name in source.columns))
 
 
@@ -343,7 +280,7 @@ def _quoted(names: Iterable[str]) -> str:
 
 def _check_ignored(ignore: Iterable[str], sources: list[Source]) -> frozenset[str]:
     ignored = frozenset([ignore] if isinstance(ignore, str) else ignore)
-    columns = _all_columns(sources)
+    columns = all_columns(sources)
     for name in sorted(ignored):
         if name in KEYS:
             raise InputError(f"`ignore` must not name dataset or item_id, which every table needs. Got {name!r}.")
@@ -352,7 +289,7 @@ def _check_ignored(ignore: Iterable[str], sources: list[Source]) -> frozenset[st
     return ignored
 
 
-def _check_keys(source: Source) -> None:
+def check_keys(source: Source) -> None:
     for key in KEYS:
         if key not in source.columns:
             raise InputError(f"`paths` must have a column {key}. Got {_quoted(source.columns)} in {source.path}.")
@@ -360,7 +297,7 @@ def _check_keys(source: Source) -> None:
 
 def read_part(source: Source, names: tuple[str, ...], ignored: frozenset[str], cells: CellReader) -> TablePart:
     """Read the columns `names` of a table, and those of `VOTE_COLUMNS` that it has and that are not ignored."""
-    _check_keys(source)
+    check_keys(source)
     roles = [role for role in VOTE_COLUMNS if role in source.columns and role not in ignored]
     data = source.read([*roles, *names])
     values = [cells(data[name]) for name in names]

@@ -22,9 +22,9 @@ from ._moments_file import moments_values as moments_values
 from ._moments_file import read_moments as read_moments
 from ._moments_file import save_moments as save_moments
 from ._moments_sql import moments_sql as moments_sql
+from ._pieces import ScoreOptions as ScoreOptions
 from ._score_batch import BatchScorer as BatchScorer
 from ._score_votes import ScoredFile as ScoredFile
-from ._score_votes import ScoreOptions as ScoreOptions
 from ._score_votes import moments_of_files as moments_of_files
 from ._score_votes import prior_lines as prior_lines
 from ._score_votes import score_file as score_file

@@ -53,17 +53,23 @@ def scores_for(model: Model, votes: VoteMatrix, paths: Sequence[str]) -> Floats 
     InputError
         There are no tables where the model needs some, or it has no use for them, or a column is missing.
     """
-    check_scores_given(model, paths)
+    check_score_columns(model, paths)
     if not paths:
         return None
     columns = table_columns(paths)
+    ignored = [name for name in columns if name not in ("dataset", "item_id", "label", *model.score_names)]
+    found = join_scores(votes, read_scores(paths, ignore=ignored))
+    return found.scores[:, [found.score_names.index(name) for name in model.score_names]]
+
+
+def check_score_columns(model: Model, paths: Sequence[str]) -> None:
+    """Raise where tables lack a score of a model, or there are none where it needs some, or the reverse."""
+    check_scores_given(model, paths)
+    columns = table_columns(paths) if paths else ()
     missing = [name for name in model.score_names if name not in columns]
     if missing:
         names = ", ".join(model.score_names)
         raise InputError(f"`scores` must have the columns {names}. Got none named {missing[0]!r}.")
-    ignored = [name for name in columns if name not in ("dataset", "item_id", "label", *model.score_names)]
-    found = join_scores(votes, read_scores(paths, ignore=ignored))
-    return found.scores[:, [found.score_names.index(name) for name in model.score_names]]
 
 
 def check_scores_given(model: Model, paths: Sequence[str]) -> None:

@@ -134,7 +134,7 @@ def _standardizer(found: Standardizer) -> Entry:
 
 
 def _trees(trees: Trees) -> Entry:
-    return {name: _list(values) for name, values in vars(trees).items()}
+    return {name: _list(values) for name, values in trees.arrays().items()}
 
 
 def rule_values(rule: object) -> Entry:

@@ -247,7 +247,7 @@ def _sum(part: Part, scorer: VoteSum) -> str:
 
 
 def _forest(part: Part, scorer: VoteForest) -> str:
-    return _entry(part, {}, vars(scorer.trees))
+    return _entry(part, {}, scorer.trees.arrays())
 
 
 def _entry(part: Part, numbers: Mapping[str, float], arrays: Mapping[str, npt.NDArray[np.generic]]) -> str:

@@ -18,7 +18,7 @@ from deep.model.file._adapt import by_labels
 from deep.model.file._chain_scorer import ChainScorer
 from deep.model.file._document import model_values, write_document
 from deep.model.file._explain import Contribution, contributions
-from deep.model.file._table import MAX_TABLE_VOTERS, look_up, pattern_codes, pattern_grid
+from deep.model.file._table import MAX_TABLE_VOTERS, pattern_codes, pattern_grid
 from deep.model.file._voters import Voter, VotesLike, select_columns
 from deep.model.linear import Rows
 from deep.model.pool import Blend, Scores
@@ -97,7 +97,7 @@ class Model:
     @cached_property
     def table(self) -> Floats | None:
         """Return P(consistent) of every pattern at equal class weights; None above 10 voters or with scores."""
-        return None if self._grid is None else self._uniform(self._grid)
+        return self._uniform(self._grid) if self._has_grid and not self.score_names else None
 
     @property
     def decision_log_odds(self) -> float:
@@ -132,10 +132,9 @@ class Model:
 
     def raw(self, rows: Rows) -> Floats:
         """Return the log-odds that each part of the blend gives to rows, shape (n_parts, n_examples)."""
-        few = "_grid" not in vars(self) and len(rows.votes) < 3 ** len(self.voters)  # to score them all costs more
-        if few or self._grid is None:
-            return self.blend.raw(rows)
-        return np.array([look_up(values, rows.votes) for values in self._grid])
+        if self._looked_up(len(rows.votes)):
+            return self.blend.with_scores(self._grid, pattern_codes(rows.votes), rows.scores)
+        return self.blend.raw(rows)
 
     def score(
         self,
@@ -204,8 +203,12 @@ class Model:
 
     def scores_at(self, raw: Floats, contexts: Floats, prior: float | None = None) -> Scores:
         """Return the scores of rows of which `raw` and the dataset's contexts are known."""
+        return self.scores_at_sum(self.blend.weighted(raw), contexts, prior)
+
+    def scores_at_sum(self, weighted: Floats, contexts: Floats, prior: float | None = None) -> Scores:
+        """Return the scores of rows of which the weighted sum of `raw` is known."""
         estimate = self.prior_rule.predict(contexts) if prior is None else self._given(prior)
-        return Scores(self.blend.log_odds(raw, contexts), estimate, self.misfit, self.correction)
+        return Scores(weighted + self.blend.offset(contexts), estimate, self.misfit, self.correction)
 
     def estimate_prior(
         self, votes: VotesLike, *, scores: npt.ArrayLike | None = None, **matching: bool
@@ -300,11 +303,17 @@ class Model:
         return select_columns(self.voters, votes, allow_mismatch=allow_mismatch, allow_missing=allow_missing)
 
     @cached_property
-    def _grid(self) -> Floats | None:
-        """Return the log-odds that each part gives to every pattern of votes."""
-        if self.score_names or len(self.voters) > MAX_TABLE_VOTERS:
-            return None
-        return self.blend.raw(Rows.from_arrays(pattern_grid(len(self.voters))))
+    def _grid(self) -> Floats:
+        """Return the log-odds that each part on votes gives to every pattern of them."""
+        return self.blend.of_votes(Rows.from_arrays(pattern_grid(len(self.voters))))
+
+    @property
+    def _has_grid(self) -> bool:
+        return len(self.voters) <= MAX_TABLE_VOTERS
+
+    def _looked_up(self, n: int) -> bool:
+        """Say whether the votes of so many rows are looked up: to score all patterns costs more than a few rows."""
+        return self._has_grid and ("_grid" in vars(self) or n >= 3 ** len(self.voters))
 
     def _uniform(self, raw: Floats) -> Floats:
         return np.clip(expit(self.blend.log_odds(raw, self.contexts)), P_MIN, 1 - P_MIN)
@@ -347,16 +356,13 @@ class Model:
 
     def _distinct(self, votes: Votes, scores: Floats | None) -> tuple[Floats, Floats, Positions]:
         """Return each part's log-odds of distinct rows, how often they come, and which of them each row is."""
-        if self._grid is not None and scores is None:
+        if scores is None and not self.score_names and self._has_grid:
             codes = pattern_codes(votes)
-            return (
-                self._grid,
-                np.bincount(codes, minlength=self._grid.shape[1]).astype(np.float64),
-                codes.astype(np.intp),
-            )
+            counts = np.bincount(codes, minlength=self._grid.shape[1]).astype(np.float64)
+            return self._grid, counts, codes.astype(np.intp)
         rows = self.rows(votes, scores)
         if scores is not None:
-            return self.blend.raw(rows), rows.weights, np.arange(len(votes))
+            return self.raw(rows), rows.weights, np.arange(len(votes))
         patterns, where = distinct_patterns(rows.votes)
         return self.blend.raw(Rows.from_arrays(patterns)), weigh(where, rows.weights, len(patterns)), where
 

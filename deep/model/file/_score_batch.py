@@ -125,7 +125,7 @@ class BatchScorer:
 
     def _five(self, votes: Votes, soft: Floats | None) -> list[Floats]:
         raw = self.model.raw(self.model.rows(votes, soft))
-        return five_scores(self.model, votes, self.model.scores_at(raw, self.model.contexts))
+        return five_scores(self.model.scores_at(raw, self.model.contexts), self.model.uncalibrated(votes))
 
     def __reduce__(self) -> tuple[type["BatchScorer"], tuple[object, ...]]:
         """Return the parts that a worker makes the scorer of: no table that it can make itself."""

@@ -1,23 +1,25 @@
-"""Score tables of votes in two passes, a piece at a time: the first finds each dataset's contexts, the second P."""
+"""Score tables of votes a piece at a time: first each dataset's contexts are found, then P of its rows."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from deep._checks import Floats, Votes
 from deep._checks import Rows as Positions
 from deep._files import whole_file
 from deep._odds import expit
-from deep.datasets import VOTE_COLUMNS, VoteRows, iter_votes, read_votes, table_columns
-from deep.model.file._columns import check_scores_given, other_columns, scores_for
+from deep.model.file._columns import check_scores_given
 from deep.model.file._inspect_records import InspectWriter
 from deep.model.file._model import Model
 from deep.model.file._moments import Moments, moments_of_votes
-from deep.model.file._voters import match_columns
+from deep.model.file._pieces import KeptRows, ScoreOptions, VotePiece, by_pattern, dataset_codes, iter_pieces
+from deep.model.file._table import pattern_grid
 from deep.model.linear import Rows
 from deep.model.pool import Scores
 from deep.model.target import PriorEstimate, context_of_mean
@@ -26,6 +28,9 @@ from deep.records import ABSTAIN
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow import csv, parquet
+
+KEPT_TABLES = 8
+"""Of large datasets, the scores of every pattern of votes; more are made again."""
 
 COLUMNS = (
     "dataset",
@@ -38,26 +43,6 @@ COLUMNS = (
     "p_low",
     "p_high",
 )
-
-
-@dataclass(frozen=True)
-class ScoreOptions:
-    """How votes are matched to a model's voters, and at which class prior they are scored; None: the estimated one."""
-
-    allow_mismatch: bool = False
-    allow_missing: bool = False
-    prior: float | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class _Piece:
-    """Some rows of a table: what names them, their votes in the order of the model, their scores, their dataset."""
-
-    rows: VoteRows
-    votes: Votes
-    scores: Floats
-    datasets: list[str]
-    dataset_of: np.ndarray  # position in `datasets` of each row
 
 
 @dataclass
@@ -103,11 +88,13 @@ def score_file(
     ----------
     model : Model
     paths : sequence of str
-        Tables of votes. One Parquet file of any length is read twice and never held in memory.
+        Tables of votes. One Parquet file of any length is never held in memory: what P is made of, less than what is
+        written, waits beside `out` until the contexts of its datasets are known.
     out : Path
     options : ScoreOptions
     scores : sequence of str, optional
-        Tables of soft scores, where the model was fitted with some; they and the votes are held in memory.
+        Tables of soft scores, where the model was fitted with some. Parquet files of the same items in the same order
+        as the votes, or their very file, are not held in memory either; others are joined there.
     to : {'inspect'}, optional
         JSON lines for a tool in place of a table; see :func:`writer`.
 
@@ -119,11 +106,13 @@ def score_file(
     """
     check_scores_given(model, scores)
     sums: dict[str, _Sums] = {}
-    for piece in _pieces(model, paths, scores, options):
-        _add(sums, model, piece)
-    contexts = {name: model.contexts if model.target is not None else one.contexts() for name, one in sums.items()}
-    tables = (_table(model, piece, contexts, options) for piece in _pieces(model, paths, scores, options))
-    n = _write_tables(tables, out, to)
+    with whole_file(out) as scratch:
+        kept = KeptRows(model, scratch.with_name("rows"))
+        kept.write((piece, _add(sums, model, piece)) for piece in iter_pieces(model, paths, scores, options))
+        known = model.contexts if model.target is not None else None
+        contexts = {name: one.contexts() if known is None else known for name, one in sums.items()}
+        score = _RowScorer(model, contexts, {name: one.n for name, one in sums.items()}, options.prior)
+        n = _write_tables(map(score, kept), scratch, out.suffix.lower(), to, dense=not by_pattern(model))
     empty = np.empty((len(model.blend.parts), 0))
     priors = {name: model.scores_at(empty, at, options.prior).prior for name, at in contexts.items()}
     return ScoredFile(n, {name: _warned(model, name, prior) for name, prior in priors.items()})
@@ -133,9 +122,9 @@ def moments_of_files(model: Model, paths: Sequence[str], options: ScoreOptions, 
     """Return the moments of tables of votes, read a piece at a time as by :func:`score_file`."""
     check_scores_given(model, scores)
     found = Moments.empty(model)
-    for piece in _pieces(model, paths, scores, options):
+    for piece in iter_pieces(model, paths, scores, options):
         names = np.array(piece.datasets, dtype=object)[piece.dataset_of]
-        soft = piece.scores if scores else None
+        soft = piece.rows.scores if scores else None
         found = found.merge(moments_of_votes(model, piece.votes, datasets=names, scores=soft))
     return found
 
@@ -147,77 +136,85 @@ def _warned(model: Model, name: str, prior: PriorEstimate) -> PriorEstimate:
     return replace(prior, warning=f"The model is that of {model.target}, whose prior and context stand in.")
 
 
-def _add(sums: dict[str, _Sums], model: Model, piece: _Piece) -> None:
-    """Add the rows of a piece to the sums of their datasets."""
-    p = expit(model.raw(_rows(piece.votes, piece.scores)))
+def _add(sums: dict[str, _Sums], model: Model, piece: VotePiece) -> Floats:
+    """Add the rows of a piece to the sums of their datasets, and return their log-odds by part."""
+    raw = model.raw(piece.plain())
     n = np.bincount(piece.dataset_of, minlength=len(piece.datasets))
-    by_part = np.array([np.bincount(piece.dataset_of, weights=row, minlength=len(n)) for row in p]).T
+    by_part = np.array([np.bincount(piece.dataset_of, weights=row, minlength=len(n)) for row in expit(raw)]).T
     for name, parts, rows in zip(piece.datasets, by_part, n.tolist(), strict=True):
         one = sums.setdefault(name, _Sums())
         one.p = one.p + parts
         one.n += rows
+    return raw
 
 
-def _pieces(model: Model, paths: Sequence[str], scores: Sequence[str], options: ScoreOptions) -> Iterator[_Piece]:
-    matching = {"allow_mismatch": options.allow_mismatch, "allow_missing": options.allow_missing}
-    if scores:
-        every = read_votes(paths, ignore=other_columns(model, paths))
-        soft = scores_for(model, every, scores)
-        assert soft is not None  # there are tables
-        whole = VoteRows(every.datasets, every.example_ids, every.labels, model.select(every, **matching))
-        yield _piece(whole, whole.votes, soft)
-        return
-    names = [name for name in table_columns(paths) if name not in VOTE_COLUMNS]
-    matched = match_columns(model.voters, names, **matching)
-    read = list(dict.fromkeys(names[column] for column in matched if column is not None))
-    # A voter without a column looks up the last one, of no votes.
-    place = [len(read) if column is None else read.index(names[column]) for column in matched]
-    for rows in iter_votes(paths, read):
-        votes = rows.votes
-        if place != list(range(votes.shape[1])):
-            votes = np.column_stack([votes, np.full(len(votes), ABSTAIN, dtype=np.int8)])[:, place]
-        yield _piece(rows, votes, np.empty((len(votes), 0)))
+class _RowScorer:
+    """Turns kept rows into scores.
+
+    Parameters
+    ----------
+    model : Model
+    contexts : mapping of str to ndarray
+        By dataset.
+    sizes : mapping of str to int
+        How many rows a dataset has: of large ones the scores of every pattern are looked up.
+    prior : float, optional
+    """
+
+    def __init__(
+        self, model: Model, contexts: Mapping[str, Floats], sizes: Mapping[str, int], prior: float | None
+    ) -> None:
+        self._model, self._contexts, self._sizes, self._prior = model, contexts, sizes, prior
+        self._grid = pattern_grid(len(model.voters)) if by_pattern(model) else None
+        self._of_every_pattern = lru_cache(KEPT_TABLES)(lambda name: np.array(self._of_patterns(name, slice(None))))
+
+    def __call__(self, kept: "pa.Table") -> "pa.Table":
+        """Return the scores of a piece."""
+        import pyarrow as pa
+
+        names, dataset_of = dataset_codes(kept["dataset"])
+        columns = {name: kept[name].to_numpy() for name in kept.schema.names[3:]}
+        values = np.empty((5, len(kept)))
+        for name, at in zip(names, _rows_by_dataset(dataset_of, len(names)), strict=True):
+            values[:, at] = self._of_rows(name, {column: found[at] for column, found in columns.items()})
+        p, uniform, uncalibrated, low, high = values
+        n_votes = columns["n_votes"] if self._grid is None else (self._grid != ABSTAIN).sum(axis=1)[columns["pattern"]]
+        found = [p, uniform, uncalibrated, n_votes, low, high]
+        return pa.table([*kept.columns[:3], *found], schema=score_schema())
+
+    def _of_rows(self, name: str, kept: Mapping[str, npt.NDArray[Any]]) -> Sequence[Floats] | Floats:
+        """Return the five scores of rows of one dataset."""
+        if self._grid is None:
+            found = self._model.scores_at_sum(kept["log_odds"], self._contexts[name], self._prior)
+            return five_scores(found, None if self._model.chain is None else kept["own"])
+        if self._sizes[name] < len(self._grid):
+            return self._of_patterns(name, kept["pattern"])
+        return np.array([table.take(kept["pattern"], mode="clip") for table in self._of_every_pattern(name)])
+
+    def _of_patterns(self, name: str, at: Positions | slice) -> list[Floats]:
+        assert self._grid is not None  # the scorer is one of patterns
+        votes = self._grid[at]
+        raw = self._model.raw(_rows(votes))
+        return five_scores(
+            self._model.scores_at(raw, self._contexts[name], self._prior), self._model.uncalibrated(votes)
+        )
 
 
-def _piece(rows: VoteRows, votes: Votes, scores: Floats) -> _Piece:
-    import pyarrow as pa
-
-    names = rows.datasets if isinstance(rows.datasets, pa.Array | pa.ChunkedArray) else pa.array(rows.datasets)
-    coded = names.cast(pa.string()).dictionary_encode()
-    coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
-    return _Piece(rows, votes, scores, coded.dictionary.to_pylist(), np.asarray(coded.indices))
+def _rows(votes: Votes) -> Rows:
+    return Rows(votes, np.empty((len(votes), 0)), np.ones(len(votes)))
 
 
-def _rows(votes: Votes, scores: Floats) -> Rows:
-    return Rows(votes, scores, np.ones(len(votes)))
+def _rows_by_dataset(dataset_of: Positions, n: int) -> Sequence[Positions | slice]:
+    """Return the rows of each of n datasets, in one sort: pieces may hold thousands of them."""
+    if n == 1:
+        return [slice(None)]
+    order = np.argsort(dataset_of, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(dataset_of, minlength=n))[:-1])
 
 
-def _table(model: Model, piece: _Piece, contexts: dict[str, Floats], options: ScoreOptions) -> "pa.Table":
-    """Return the scores of a piece."""
-    import pyarrow as pa
-
-    raw, rows = model.raw(_rows(piece.votes, piece.scores)), piece.rows
-    values = np.empty((5, len(piece.votes)))
-    for name, at in zip(piece.datasets, _rows_by_dataset(piece), strict=True):
-        found = model.scores_at(raw[:, at], contexts[name], options.prior)
-        values[:, at] = five_scores(model, piece.votes[at], found)
-    p, uniform, uncalibrated, low, high = values
-    labels = pa.array(rows.labels, mask=rows.labels == ABSTAIN)
-    n_votes = (piece.votes != ABSTAIN).sum(axis=1)
-    columns = [rows.datasets, rows.example_ids, labels, p, uniform, uncalibrated, n_votes, low, high]
-    return pa.table(columns, schema=score_schema())
-
-
-def _rows_by_dataset(piece: _Piece) -> list[Positions]:
-    """Return the rows of each dataset of a piece, in one sort: pieces may hold thousands of datasets."""
-    order = np.argsort(piece.dataset_of, kind="stable")
-    ends = np.cumsum(np.bincount(piece.dataset_of, minlength=len(piece.datasets)))[:-1]
-    return list(np.split(order, ends))
-
-
-def five_scores(model: Model, votes: Votes, found: Scores) -> list[Floats]:
-    """Return P at the prior, at equal class weights, before calibration, and the bounds."""
-    uniform, own = found.p_uniform, model.uncalibrated(votes)
+def five_scores(found: Scores, own: Floats | None) -> list[Floats]:
+    """Return P at the prior, at equal class weights, before calibration where that is known, and the bounds."""
+    uniform = found.p_uniform
     return [found.p_consistent, uniform, uniform if own is None else own, *found.interval()]
 
 
@@ -227,36 +224,40 @@ def score_rows(model: Model, votes: Votes, options: ScoreOptions) -> list[dict[s
     The decision is 1 where an item is called consistent, at the prior unless labels moved it, and 0 elsewhere.
     """
     check_scores_given(model, ())
-    raw = model.raw(_rows(votes, np.empty((len(votes), 0))))
+    raw = model.raw(_rows(votes))
     scores = model.scores_at(raw, model.contexts, options.prior)
-    p, uniform, own, low, high = five_scores(model, votes, scores)
+    p, uniform, own, low, high = five_scores(scores, model.uncalibrated(votes))
     columns = (p, uniform, own, (votes != ABSTAIN).sum(axis=1), low, high, scores.decisions.astype(int))
     found = zip(*(values.tolist() for values in columns), strict=True)
     return [dict(zip((*COLUMNS[3:], "decision"), row, strict=True)) for row in found]
 
 
-def _write_tables(tables: "Iterable[pa.Table]", out: Path, to: str | None) -> int:
-    """Write tables of scores below each other, whole or not at all, and return the number of rows."""
+def _write_tables(tables: "Iterable[pa.Table]", path: Path, suffix: str, to: str | None, *, dense: bool) -> int:
+    """Write tables of scores below each other, and return the number of rows."""
     n = 0
-    with whole_file(out) as scratch, ExitStack() as stack:
-        file = stack.enter_context(writer(scratch, out.suffix.lower(), score_schema(), to))
+    with ExitStack() as stack:
+        file = stack.enter_context(writer(path, suffix, score_schema(), to, dense=dense))
         for table in tables:
             file.write_table(table)
             n += len(table)
-        stack.close()  # before the file takes its place
     return n
 
 
 def writer(
-    path: Path, suffix: str, schema: "pa.Schema", to: str | None = None
+    path: Path, suffix: str, schema: "pa.Schema", to: str | None = None, *, dense: bool = False
 ) -> "parquet.ParquetWriter | csv.CSVWriter | InspectWriter":
-    """Return a writer of tables of these columns to a Parquet or CSV file, or `to` what Inspect reads."""
+    """Return a writer of tables of these columns to a Parquet or CSV file, or `to` what Inspect reads.
+
+    `dense` says that hardly a probability comes twice, so that Parquet need not look for those that do.
+    """
     if to == "inspect":
         return InspectWriter(path)
     if suffix == ".parquet":
+        import pyarrow as pa
         import pyarrow.parquet as pq
 
-        return pq.ParquetWriter(path, schema)
+        unlike = {"item_id", *(name for name in schema.names if dense and schema.field(name).type == pa.float64())}
+        return pq.ParquetWriter(path, schema, use_dictionary=[name for name in schema.names if name not in unlike])
     from pyarrow import csv
 
     return csv.CSVWriter(path, schema)

@@ -15,10 +15,10 @@ from ._scorers import LIMIT as LIMIT
 from ._scorers import ScoreForest as ScoreForest
 from ._scorers import Scorer as Scorer
 from ._scorers import ScoreSum as ScoreSum
-from ._scorers import Trees as Trees
 from ._scorers import VoteForest as VoteForest
 from ._scorers import VoteSum as VoteSum
 from ._scorers import leading_column as leading_column
 from ._shared import SharedFits as SharedFits
 from ._shared import fit_shared as fit_shared
 from ._standardizer import Standardizer as Standardizer
+from ._trees import Trees as Trees

@@ -1,6 +1,7 @@
 """Several scorers made one: aligned to each other by what was learned on datasets that none of them saw."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -9,6 +10,7 @@ from deep._checks import Floats, Mask
 from deep._odds import P_MIN, expit, logit
 from deep.features import distinct_patterns, weigh
 from deep.model.linear import Rows
+from deep.model.pool._score_parts import ScoreParts, SoftScorer
 from deep.model.pool._scorers import Scorer
 from deep.model.target import TIE, Correction, Misfit, PriorEstimate, context_of
 
@@ -45,12 +47,41 @@ class Blend:
     parts: tuple[Part, ...]
 
     def raw(self, rows: Rows) -> Floats:
-        """Return each part's own log-odds, shape (n_parts, n_examples); votes alone are scored once a pattern."""
-        if rows.scores.shape[1]:
-            return np.array([part.scorer(rows) for part in self.parts])
+        """Return each part's own log-odds, shape (n_parts, n_examples); votes are scored once a pattern."""
         patterns, where = distinct_patterns(rows.votes)
         distinct = Rows(patterns, np.empty((len(patterns), 0)), weigh(where, rows.weights, len(patterns)))
-        return np.array([part.scorer(distinct) for part in self.parts])[:, where]
+        return self.with_scores(self.of_votes(distinct), where, rows.scores)
+
+    def of_votes(self, rows: Rows) -> Floats:
+        """Return the log-odds of the parts that look at votes, shape (n_of_them, n_examples)."""
+        return np.array([part.scorer(rows) for part in self.parts if not isinstance(part.scorer, SoftScorer)])
+
+    def with_scores(self, by_pattern: Floats, pattern: npt.NDArray[np.integer], scores: Floats) -> Floats:
+        """Return each part's own log-odds, shape (n_parts, n_examples), where those of the votes are known.
+
+        Parameters
+        ----------
+        by_pattern : ndarray of float, shape (n_of_votes, n_patterns)
+            As `of_votes` gives them.
+        pattern : ndarray of int, shape (n_examples,)
+            Which pattern each row has.
+        scores : ndarray of float, shape (n_examples, n_scorers)
+        """
+        found = np.empty((len(self.parts), len(pattern)))
+        for row, values in zip(np.flatnonzero(~self._soft), by_pattern, strict=True):
+            values.take(pattern, out=found[row], mode="clip")
+        if self._soft.any():
+            found[self._soft] = self._score_parts(scores)
+        return found
+
+    @cached_property
+    def _soft(self) -> Mask:
+        """Return which parts look at scores."""
+        return np.array([isinstance(part.scorer, SoftScorer) for part in self.parts])
+
+    @cached_property
+    def _score_parts(self) -> ScoreParts:
+        return ScoreParts.of([part.scorer for part in self.parts if isinstance(part.scorer, SoftScorer)])
 
     def contexts(self, raw: Floats, weights: Floats) -> Floats:
         """Return the context of each part on a dataset, shape (n_parts,)."""
@@ -58,10 +89,14 @@ class Blend:
 
     def log_odds(self, raw: Floats, contexts: Floats) -> Floats:
         """Return log-odds at equal class weights, shape (n_examples,)."""
-        slope = np.array([part.slope for part in self.parts])
-        return np.asarray(slope @ raw + self._offset(contexts))
+        return self.weighted(raw) + self.offset(contexts)
 
-    def _offset(self, contexts: Floats) -> float:
+    def weighted(self, raw: Floats) -> Floats:
+        """Return the sum of the parts' log-odds times their slopes, shape (n_examples,)."""
+        return np.asarray(np.array([part.slope for part in self.parts]) @ raw)
+
+    def offset(self, contexts: Floats) -> float:
+        """Return what a dataset's contexts add to the log-odds of all of its rows."""
         return float(sum(part.intercept + part.context * c for part, c in zip(self.parts, contexts, strict=True)))
 
 

@@ -11,8 +11,9 @@ import numpy as np
 from deep._checks import Floats
 from deep.ensembles import RandomForest
 from deep.model.linear import LabeledRows, fit_best_judge, fit_majority, fit_ridge
-from deep.model.pool._scorers import ScoreForest, Scorer, ScoreSum, Trees, VoteForest, VoteSum
+from deep.model.pool._scorers import ScoreForest, Scorer, ScoreSum, VoteForest, VoteSum
 from deep.model.pool._standardizer import fit_standardizer, strongest
+from deep.model.pool._trees import Trees
 
 Member = Callable[[LabeledRows, int], Scorer]
 """From labeled datasets and a seed to a scorer."""

@@ -1,22 +1,17 @@
 """Fitted members of a pool: each gives one log-odds a row, and is written down as a few arrays."""
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from deep._checks import Floats
-from deep._checks import Rows as Positions
 from deep._odds import logit
 from deep.ensembles import neutral
 from deep.features import distinct_patterns
 from deep.model.linear import Linear, Rows
 from deep.model.pool._standardizer import Standardizer
-
-FEW_ROWS = 256
-"""Rows up to which all trees are gone through side by side."""
+from deep.model.pool._trees import Trees
 
 P_CLIP = 1e-3
 """A member's P is held within [P_CLIP, 1 - P_CLIP] before it becomes log-odds: a pure leaf is no proof."""
@@ -68,68 +63,14 @@ class ScoreSum:
 
     def __call__(self, rows: Rows) -> Floats:
         """Return log-odds, shape (n_examples,)."""
-        return np.asarray(self.standardizer(rows.scores[:, self.columns]) @ self.coef + self.intercept)
+        return self.of_standardised(self.standardizer(rows.scores[:, self.columns]))
 
-
-@dataclass(frozen=True, eq=False)
-class Trees:
-    """Decision trees as arrays, one entry a node; the trees follow one another.
-
-    Parameters
-    ----------
-    feature : ndarray of int, shape (n_nodes,)
-        Which column is compared; -1 in a leaf.
-    threshold : ndarray of float, shape (n_nodes,)
-        A row goes left where its feature, in single precision, is at most this.
-    left, right : ndarray of int, shape (n_nodes,)
-        Nodes that follow; a leaf follows itself.
-    p : ndarray of float, shape (n_nodes,)
-        P(consistent) in a leaf.
-    roots : ndarray of int, shape (n_trees,)
-    """
-
-    feature: Positions
-    threshold: Floats
-    left: Positions
-    right: Positions
-    p: Floats
-    roots: Positions
-
-    @classmethod
-    def from_sklearn(cls, trees: Sequence[Any], leaf: Callable[[Any], Floats]) -> "Trees":
-        """Return fitted scikit-learn trees; `leaf` gives P(consistent) of every node of one."""
-        parts: dict[str, list[Any]] = {name: [] for name in ("feature", "threshold", "left", "right", "p", "roots")}
-        start = 0
-        for tree in trees:
-            nodes = np.arange(tree.node_count)
-            inner = tree.children_left >= 0
-            parts["feature"].append(np.where(inner, tree.feature, -1))
-            parts["threshold"].append(np.where(inner, tree.threshold, 0.0))
-            parts["left"].append(start + np.where(inner, tree.children_left, nodes))
-            parts["right"].append(start + np.where(inner, tree.children_right, nodes))
-            parts["p"].append(np.where(inner, 0.0, leaf(tree)))
-            parts["roots"].append([start])
-            start += tree.node_count
-        return cls(**{name: np.concatenate(values) for name, values in parts.items()})
-
-    def mean(self, features: Floats) -> Floats:
-        """Return the mean P of all trees for each row of features."""
-        single = features.astype(np.float32)
-        total = np.zeros(len(single))
-        # Of many rows tree by tree, to spare memory; the sum is taken in the same order.
-        for roots in [self.roots] if len(single) <= FEW_ROWS else self.roots.reshape(-1, 1):
-            for p in self.p[self._leaves(single, roots)]:
-                total += p
-        return total / len(self.roots)
-
-    def _leaves(self, features: npt.NDArray[np.float32], roots: Positions) -> Positions:
-        """Return the leaf of each row in each tree, shape (n_trees, n_examples)."""
-        rows = np.arange(len(features))
-        node = np.repeat(roots[:, np.newaxis], len(features), axis=1)
-        while (self.feature[node] >= 0).any():
-            low = features[rows, self.feature[node]] <= self.threshold[node]
-            node = np.where(low, self.left[node], self.right[node])
-        return node
+    def of_standardised(self, values: Floats) -> Floats:
+        """Return log-odds of standardised scores of the columns."""
+        found = np.zeros(len(values))
+        for column, weight in zip(values.T, self.coef, strict=True):  # a matrix product rounds a row by those beside it
+            found += column * weight
+        return found + self.intercept
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +105,11 @@ class ScoreForest:
 
     def __call__(self, rows: Rows) -> Floats:
         """Return log-odds, shape (n_examples,)."""
-        return logit(self.trees.mean(self.standardizer(rows.scores)), clip=P_CLIP)
+        return self.of_standardised(self.standardizer(rows.scores))
+
+    def of_standardised(self, values: Floats) -> Floats:
+        """Return log-odds of standardised scores."""
+        return logit(self.trees.mean(values), clip=P_CLIP)
 
 
 def leading_column(scorer: VoteSum | ScoreSum) -> int:

@@ -1,5 +1,6 @@
 """Soft votes in any unit on one scale, and which scorer is strongest."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
@@ -14,6 +15,9 @@ SHARE_CLIP = 0.01
 """A score or its rank is held within [SHARE_CLIP, 1 - SHARE_CLIP]: an extreme score is no more than extreme."""
 
 MAX_KNOTS = 500
+
+Knots = tuple[Floats, Floats]
+"""Scores, ascending, and the shares that they stand for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,13 +34,22 @@ class Standardizer:
     centre, scale : ndarray of shape (n_scorers,)
     """
 
-    knots: list[tuple[Floats, Floats]]
+    knots: list[Knots]
     centre: Floats
     scale: Floats
 
     def __call__(self, scores: Floats) -> Floats:
         """Return standardised scores, shape (n_examples, n_scorers)."""
-        return np.nan_to_num((_log_odds(scores, self.knots) - self.centre) / self.scale, nan=0.0)
+        return self.of_log_odds(log_odds_of(scores, range(len(self.knots)), self.knots))
+
+    def of_log_odds(self, values: Floats) -> Floats:
+        """Return standardised scores of what :func:`log_odds_of` found."""
+        found = values - self.centre
+        found /= self.scale
+        missing = np.isnan(found)
+        if missing.any():
+            found[missing] = 0.0
+        return np.asarray(found)
 
 
 def fit_standardizer(scores: Floats, weights: Floats) -> Standardizer:
@@ -55,7 +68,7 @@ def fit_standardizer(scores: Floats, weights: Floats) -> Standardizer:
     [-0.0, 1.22, 0.0]
     """
     knots = [_knots(column, weights) for column in scores.T]
-    values = _log_odds(scores, knots)
+    values = log_odds_of(scores, range(len(knots)), knots)
     known = ~np.isnan(values)
     total = np.maximum((known * weights[:, None]).sum(axis=0), 1e-12)
     centre = (np.where(known, values, 0.0) * weights[:, None]).sum(axis=0) / total
@@ -64,12 +77,21 @@ def fit_standardizer(scores: Floats, weights: Floats) -> Standardizer:
     return Standardizer(knots, centre, np.where(scale > 0, scale, 1.0))
 
 
-def _log_odds(scores: Floats, knots: list[tuple[Floats, Floats]]) -> Floats:
-    shares = np.column_stack([np.interp(scores[:, j], *pair) for j, pair in enumerate(knots)])
-    return logit(shares, clip=SHARE_CLIP)
+def log_odds_of(scores: Floats, columns: Sequence[int], knots: Sequence[Knots]) -> Floats:
+    """Return the log-odds of the shares that scores of some columns stand for; NaN where there is no score."""
+    shares = [
+        scores[:, j] if _are_shares(pair) else np.interp(scores[:, j], *pair)
+        for j, pair in zip(columns, knots, strict=True)
+    ]
+    return logit(np.array(shares).T, clip=SHARE_CLIP)
 
 
-def _knots(column: Floats, weights: Floats) -> tuple[Floats, Floats]:
+def _are_shares(knots: Knots) -> bool:
+    """Say whether scores stand for themselves: beyond [0, 1] they are held all the same."""
+    return all(len(values) == 2 and values[0] == 0 and values[1] == 1 for values in knots)
+
+
+def _knots(column: Floats, weights: Floats) -> Knots:
     """Return scores and the shares they stand for: themselves where they are shares, else their ranks."""
     known = ~np.isnan(column)
     if not known.any() or (column[known].min() >= 0 and column[known].max() <= 1):

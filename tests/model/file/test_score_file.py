@@ -4,10 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from deep.datasets import read_votes
+from deep.datasets import _pieces as pieces
+from deep.datasets import join_scores, read_votes
 from deep.exceptions import InputError
 from deep.model import ScoreOptions, score_file, score_rows
-from deep.model.file import _score_votes
+from deep.model.file import _pieces
+from deep.records import VoteMatrix
 from tests.model.file.models import MAKERS, model_of, new_rows
 
 PLAIN = ScoreOptions()
@@ -42,8 +44,8 @@ def scored(path):
 @pytest.fixture
 def in_small_pieces(monkeypatch):
     """Read 7 rows of a table at a time."""
-    read = _score_votes.iter_votes
-    monkeypatch.setattr(_score_votes, "iter_votes", lambda paths, voters: read(paths, voters, size=7))
+    read = _pieces.iter_votes
+    monkeypatch.setattr(_pieces, "iter_votes", lambda *args, **given: read(*args, size=7, **given))
 
 
 def expected(model, votes, soft, **options):
@@ -156,3 +158,74 @@ def test_a_table_without_rows_is_refused(suffix, tmp_path):
     with pytest.raises(InputError, match=r"^`paths` must name files with at least one row"):
         score_file(model, [path], out, PLAIN)
     assert not out.exists()
+
+
+def in_layout(layout, paths):
+    """Lay tables of votes and of scores out in one file, in two of one order, or in two that have to be joined."""
+    votes, scores = (pd.read_parquet(path) for path in paths)
+    if layout == "one file":
+        scores.drop(columns="label").merge(votes, on=["dataset", "item_id"]).to_parquet(paths[0], index=False)
+        return [paths[0], paths[0]]
+    if layout != "two orders":
+        scores = votes[["dataset", "item_id"]].merge(scores, on=["dataset", "item_id"], validate="one_to_one")
+    if layout == "three files of one order":
+        third = paths[1].replace("scores.parquet", "margin.parquet")
+        scores.drop(columns="odds").to_parquet(third, index=False)
+        scores.drop(columns=["margin", "label"]).to_parquet(paths[1], index=False)
+        return [*paths, third]
+    scores.to_parquet(paths[1], index=False)
+    return paths
+
+
+@pytest.mark.usefixtures("in_small_pieces")
+@pytest.mark.parametrize("layout", ["one file", "two of one order", "three files of one order", "two orders"])
+def test_scores_beside_votes_are_read_in_pieces(layout, tmp_path, monkeypatch):
+    """Where files have the same items in the same order, nothing is joined in memory; P is the same either way."""
+    model = model_of("pool with scores")
+    votes, soft = new_rows(model)
+    paths = in_layout(layout, tables(votes, soft, tmp_path, ".parquet", model.score_names))
+    joined = []
+    monkeypatch.setattr(pieces, "join_scores", lambda *args: joined.append(1) or join_scores(*args))
+    out = tmp_path / "out.parquet"
+    score_file(model, paths[:1], out, PLAIN, paths[1:])
+    assert bool(joined) == (layout == "two orders")
+    rows, want = scored(out), expected(model, votes, soft)
+    for name in want:
+        np.testing.assert_allclose(rows[name].loc[want.index].to_numpy(float), want[name], rtol=0, atol=1e-12)
+    assert not [path for path in tmp_path.iterdir() if path.suffix == ".part"]
+
+
+@pytest.mark.usefixtures("in_small_pieces")
+def test_faults_of_scores_in_pieces(tmp_path):
+    """A label that contradicts that of the votes, and an item that comes twice, as where they are joined."""
+    model = model_of("pool with scores")
+    votes, soft = new_rows(model)
+    paths = in_layout("two of one order", tables(votes, soft, tmp_path, ".parquet", model.score_names))
+    scores, out = pd.read_parquet(paths[1]), tmp_path / "out.parquet"
+    wrong = scores.assign(label=scores["label"].where(scores.index != 9, 1 - scores["label"]))
+    wrong.to_parquet(paths[1], index=False)
+    with pytest.raises(InputError, match=r"^`label` must be the same in votes and scores\. Got . in votes and .* item"):
+        score_file(model, paths[:1], out, PLAIN, paths[1:])
+    for path in paths:
+        frame = pd.read_parquet(path).drop(columns="label")
+        pd.concat([frame, frame.iloc[3:4]]).to_parquet(path, index=False)
+    with pytest.raises(InputError, match="must be unique within a dataset"):
+        score_file(model, paths[:1], out, PLAIN, paths[1:])
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("kind", ["chain", "pool", "adapted with labels"])
+def test_large_datasets_are_scored_once_a_pattern(kind, tmp_path):
+    """One dataset has more rows than there are patterns, another one fewer."""
+    model = model_of(kind)
+    large, _ = new_rows(model, datasets=("new", "small", "smaller"))
+    n = 3 ** len(model.voters)
+    at = np.concatenate([np.resize(np.flatnonzero(large.datasets == "new"), n + 5), np.arange(len(large.labels))])
+    ids = np.array([f"item {i}" for i in range(len(at))], dtype=object)
+    votes = VoteMatrix(large.votes[at], ids, large.voter_names, large.datasets[at], large.labels[at])
+    out = tmp_path / "out.parquet"
+    (path,) = tables(votes, None, tmp_path, ".parquet")
+    assert score_file(model, [path], out, PLAIN).n == len(at)
+    rows, want = scored(out), expected(model, votes, None)
+    for name in want:
+        np.testing.assert_allclose(rows[name].loc[want.index].to_numpy(float), want[name], rtol=0, atol=1e-12)

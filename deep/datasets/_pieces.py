@@ -1,0 +1,173 @@
+"""Votes, and soft scores beside them, a piece at a time: a file of any length needs no more memory than a short one."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from deep._cells import Column, label_cells, score_cells, texts, vote_cells
+from deep._checks import Floats, Labels, Texts, Votes
+from deep.datasets._join import check_repeated, number_items
+from deep.datasets._source import ParquetSource, Source
+from deep.datasets._tables import (
+    KEYS,
+    ROWS_AT_ONCE,
+    VOTE_COLUMNS,
+    Paths,
+    all_columns,
+    check_keys,
+    check_same_labels,
+    join_scores,
+    open_all,
+    read_part,
+    read_scores,
+    read_votes,
+)
+from deep.records import ABSTAIN
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+DATASET_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+"""Odd: the hash of a dataset times this, added to that of an item, tells items of one id in two datasets apart."""
+
+Piece = dict[str, Column]
+
+
+@dataclass(frozen=True, eq=False)
+class VoteRows:
+    """Rows of tables of votes, in their order.
+
+    Parameters
+    ----------
+    datasets, example_ids : pyarrow array or ndarray of str, length n_examples
+    labels : ndarray of int8, shape (n_examples,)
+        1, 0, or -1 where unknown.
+    votes : ndarray of int8, shape (n_examples, n_voters)
+    scores : ndarray of float, shape (n_examples, n_scorers)
+        NaN where there is none.
+    """
+
+    datasets: "pa.ChunkedArray | Texts"
+    example_ids: "pa.ChunkedArray | Texts"
+    labels: Labels
+    votes: Votes
+    scores: Floats
+
+
+def iter_votes(
+    paths: Paths,
+    voters: Sequence[str],
+    *,
+    scores: Paths = (),
+    score_names: Sequence[str] = (),
+    size: int = ROWS_AT_ONCE,
+) -> Iterator[VoteRows]:
+    """Read the votes of some voters as `read_votes` does, and scores as `join_scores`, at most `size` rows at a time.
+
+    One Parquet file of any length needs the memory of one group of its rows, and 8 bytes a row to find an item that
+    comes twice. So do Parquet files of scores with the same items in the same order, which may be that very file. Other
+    files are joined in memory.
+
+    Parameters
+    ----------
+    paths : path or sequence of paths
+    voters : sequence of str
+        The columns to read, in this order; at least one. `document_id`, `family` and all other columns are not read.
+    scores : path or sequence of paths, optional
+        Tables of scores.
+    score_names : sequence of str, optional
+        Their columns to read, in this order.
+    size : int
+
+    Raises
+    ------
+    InputError
+        As in `read_votes`, but at the first piece with a fault; an item that comes twice is found after the last.
+    """
+    sources = open_all(paths)
+    beside = open_all(scores) if score_names else []
+    if len(sources) == 1 and all(_same_rows(sources[0], one, size) for one in beside) and _once(beside, score_names):
+        yield from _iter_source(sources[0], voters, beside, score_names, size)
+        return
+    votes = read_votes(paths, ignore={*all_columns(sources)} - {*KEYS, "label", *voters})
+    matrix = votes.votes[:, [votes.voter_names.index(name) for name in voters]]
+    soft = np.empty((len(matrix), 0))
+    if score_names:
+        table = join_scores(votes, read_scores(scores, ignore={*all_columns(beside)} - {*KEYS, "label", *score_names}))
+        soft = table.scores[:, [table.score_names.index(name) for name in score_names]]
+    for start in range(0, len(matrix), size):
+        at = slice(start, start + size)
+        yield VoteRows(votes.datasets[at], votes.example_ids[at], votes.labels[at], matrix[at], soft[at])
+
+
+def _once(sources: Sequence[Source], names: Sequence[str]) -> bool:
+    """Say whether each score is a column of one file."""
+    return all(sum(name in source.columns for source in sources) == 1 for name in names)
+
+
+def _same_rows(one: Source, other: Source, size: int) -> bool:
+    """Say whether two Parquet files have the same items in the same order, in pieces of the same lengths."""
+    if not (isinstance(one, ParquetSource) and isinstance(other, ParquetSource)):
+        return False
+    if one.path.samefile(other.path):
+        return True
+    for source in (one, other):
+        check_keys(source)
+    both = zip_longest(one.pieces(KEYS, size), other.pieces(KEYS, size))
+    return all(mine and its and all(_texts(mine, key).equals(_texts(its, key)) for key in KEYS) for mine, its in both)
+
+
+def _texts(piece: Piece, key: str) -> "pa.ChunkedArray":
+    return texts(piece[key], required=True)
+
+
+def _iter_source(
+    source: Source, voters: Sequence[str], beside: Sequence[Source], score_names: Sequence[str], size: int
+) -> Iterator[VoteRows]:
+    check_keys(source)
+    pieces = source.pieces([*KEYS, *_label(source), *voters], size)
+    soft = [one.pieces([*_label(one), *(name for name in score_names if name in one.columns)], size) for one in beside]
+    seen = []
+    for piece, *others in zip(pieces, *soft, strict=True):
+        datasets, example_ids = (_texts(piece, key) for key in KEYS)
+        votes = np.column_stack([vote_cells(piece[name]) for name in voters])
+        labels = label_cells(piece["label"]) if "label" in piece else np.full(len(votes), ABSTAIN, dtype=np.int8)
+        scores = np.empty((len(votes), len(score_names)), order="F")
+        for other in others:
+            _take_scores(scores, score_names, other)
+            if "label" in other:
+                check_same_labels(labels, label_cells(other["label"]), datasets, example_ids)
+        seen.append(_hashes(datasets, example_ids))
+        yield VoteRows(datasets, example_ids, labels, votes, scores)
+    hashes = np.concatenate(seen)
+    seen.clear()
+    hashes.sort()
+    if (hashes[1:] == hashes[:-1]).any():
+        # Two items may share a hash, though hardly ever do; whether they are one is looked up.
+        part = read_part(source, (), frozenset(VOTE_COLUMNS[2:]), vote_cells)
+        check_repeated(part, number_items([part.dataset], [part.item_id])[0][0])
+
+
+def _label(source: Source) -> list[str]:
+    return [name for name in source.columns if name == "label"]
+
+
+def _take_scores(scores: Floats, names: Sequence[str], piece: Piece) -> None:
+    """Write the scores of a piece into their columns."""
+    for column, name in enumerate(names):
+        if name in piece:
+            scores[:, column] = score_cells(piece[name])
+
+
+def _hashes(datasets: "pa.ChunkedArray", example_ids: "pa.ChunkedArray") -> npt.NDArray[np.uint64]:
+    """Return a hash of each item and its dataset."""
+    coded = datasets.combine_chunks().dictionary_encode()
+    of_dataset, of_item = (
+        np.fromiter(map(hash, names), np.int64).view(np.uint64)
+        for names in (coded.dictionary.to_pylist(), example_ids.to_pylist())
+    )
+    return np.asarray(of_item + DATASET_FACTOR * of_dataset[coded.indices.to_numpy()])

@@ -1,0 +1,111 @@
+"""Decision trees as arrays: gone through in numpy where rows are few, by XGBoost's predictor where they are many."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from deep._checks import Floats
+from deep._checks import Rows as Positions
+from deep.model.pool._leaf_numbers import LeafNumbers, number_leaves
+
+FEW_ROWS = 256
+"""Rows up to which all trees are gone through side by side."""
+
+MANY_ROWS = 100_000
+"""Once trees have been asked for so many rows, in one call or in many, XGBoost is loaded: numpy takes as long."""
+
+ROWS_AT_ONCE = 1 << 14
+"""Of many rows: their features and leaves stay in the processor's cache."""
+
+Singles = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class Trees:
+    """Decision trees as arrays, one entry a node; the trees follow one another.
+
+    Parameters
+    ----------
+    feature : ndarray of int, shape (n_nodes,)
+        Which column is compared; -1 in a leaf.
+    threshold : ndarray of float, shape (n_nodes,)
+        A row goes left where its feature, in single precision, is at most this.
+    left, right : ndarray of int, shape (n_nodes,)
+        Nodes that follow; a leaf follows itself.
+    p : ndarray of float, shape (n_nodes,)
+        P(consistent) in a leaf.
+    roots : ndarray of int, shape (n_trees,)
+    """
+
+    feature: Positions
+    threshold: Floats
+    left: Positions
+    right: Positions
+    p: Floats
+    roots: Positions
+
+    @classmethod
+    def from_sklearn(cls, trees: Sequence[Any], leaf: Callable[[Any], Floats]) -> "Trees":
+        """Return fitted scikit-learn trees; `leaf` gives P(consistent) of every node of one."""
+        parts: dict[str, list[Any]] = {field.name: [] for field in fields(cls)}
+        start = 0
+        for tree in trees:
+            nodes = np.arange(tree.node_count)
+            inner = tree.children_left >= 0
+            parts["feature"].append(np.where(inner, tree.feature, -1))
+            parts["threshold"].append(np.where(inner, tree.threshold, 0.0))
+            parts["left"].append(start + np.where(inner, tree.children_left, nodes))
+            parts["right"].append(start + np.where(inner, tree.children_right, nodes))
+            parts["p"].append(np.where(inner, 0.0, leaf(tree)))
+            parts["roots"].append([start])
+            start += tree.node_count
+        return cls(**{name: np.concatenate(values) for name, values in parts.items()})
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the arrays by name: what a file and another process need."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def mean(self, features: npt.NDArray[np.floating[Any]]) -> Floats:
+        """Return the mean P of all trees for each row of features."""
+        single = features.astype(np.float32, copy=False)
+        self._asked["rows"] += len(single)
+        leaves = self._leaf_numbers if self._asked["rows"] >= MANY_ROWS else None
+        if leaves is not None:
+            parts = [single[start : start + ROWS_AT_ONCE] for start in range(0, len(single), ROWS_AT_ONCE)]
+            return np.concatenate([leaves.sum_of_p(part) for part in parts]) / len(self.roots)
+        total = np.zeros(len(single))
+        # Of many rows two trees at a time, to spare memory; the sum is taken in the same order everywhere.
+        step = len(self.roots) if len(single) <= FEW_ROWS else 2
+        for start in range(0, len(self.roots), step):
+            p = self.p[self._leaves(single, self.roots[start : start + step])]
+            for pair in range(0, len(p), 2):
+                total += p[pair : pair + 2].sum(axis=0)
+        return total / len(self.roots)
+
+    @cached_property
+    def _asked(self) -> Counter[str]:
+        """Return a counter of the rows that the trees were asked for."""
+        return Counter()
+
+    @cached_property
+    def _leaf_numbers(self) -> LeafNumbers | None:
+        """Return what finds the leaves of many rows; None where these are no trees that it could take."""
+        return number_leaves(**self.arrays())
+
+    def _leaves(self, features: Singles, roots: Positions) -> Positions:
+        """Return the leaf of each row in each tree, shape (n_trees, n_examples)."""
+        rows = np.arange(len(features))
+        node = np.repeat(roots[:, np.newaxis], len(features), axis=1)
+        while (self.feature[node] >= 0).any():
+            low = features[rows, self.feature[node]] <= self.threshold[node]
+            node = np.where(low, self.left[node], self.right[node])
+        return node
+
+    def __getstate__(self) -> dict[str, npt.NDArray[Any]]:
+        """Return what another process needs, which finds anew what rows it is asked for."""
+        return self.arrays()
