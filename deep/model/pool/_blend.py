@@ -96,7 +96,7 @@ class Blend:
         return np.asarray(np.array([part.slope for part in self.parts]) @ raw)
 
     def offset(self, contexts: Floats) -> float:
-        """Return what a dataset's contexts add to the log-odds of all of its rows."""
+        """Return the log-odds that the contexts of a dataset add to all of its rows."""
         return float(sum(part.intercept + part.context * c for part, c in zip(self.parts, contexts, strict=True)))
 
 

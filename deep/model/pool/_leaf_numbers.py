@@ -53,7 +53,7 @@ class LeafNumbers:
 def number_leaves(
     feature: Positions, threshold: Floats, left: Positions, right: Positions, p: Floats, roots: Positions
 ) -> LeafNumbers | None:
-    """Return what finds the leaves of many rows; parameters as of :class:`Trees`.
+    """Return the finder of the leaves of many rows; parameters as of :class:`Trees`.
 
     None where a tree has more than `MOST_LEAVES`, shares nodes with another or has a threshold beyond single precision,
     none of which a fit makes, and where there are fewer than three trees.

@@ -94,7 +94,7 @@ class Trees:
 
     @cached_property
     def _leaf_numbers(self) -> LeafNumbers | None:
-        """Return what finds the leaves of many rows; None where these are no trees that it could take."""
+        """Return the finder of the leaves of many rows; None where these are no trees that it could take."""
         return number_leaves(**self.arrays())
 
     def _leaves(self, features: Singles, roots: Positions) -> Positions:
@@ -107,5 +107,5 @@ class Trees:
         return node
 
     def __getstate__(self) -> dict[str, npt.NDArray[Any]]:
-        """Return what another process needs, which finds anew what rows it is asked for."""
+        """Return the arrays, of which another process makes the rest again."""
         return self.arrays()
