@@ -132,7 +132,8 @@ class Model:
 
     def raw(self, rows: Rows) -> Floats:
         """Return the log-odds that each part of the blend gives to rows, shape (n_parts, n_examples)."""
-        if self._looked_up(len(rows.votes)):
+        few = "_grid" not in vars(self) and len(rows.votes) < 3 ** len(self.voters)  # to score them all costs more
+        if self._has_grid and not few:
             return self.blend.with_scores(self._grid, pattern_codes(rows.votes), rows.scores)
         return self.blend.raw(rows)
 
@@ -310,10 +311,6 @@ class Model:
     @property
     def _has_grid(self) -> bool:
         return len(self.voters) <= MAX_TABLE_VOTERS
-
-    def _looked_up(self, n: int) -> bool:
-        """Say whether the votes of so many rows are looked up: to score all patterns costs more than a few rows."""
-        return self._has_grid and ("_grid" in vars(self) or n >= 3 ** len(self.voters))
 
     def _uniform(self, raw: Floats) -> Floats:
         return np.clip(expit(self.blend.log_odds(raw, self.contexts)), P_MIN, 1 - P_MIN)
