@@ -18,6 +18,9 @@ MARKS = [
 ]
 """Of every module that opens pages."""
 
+PATIENCE = 240_000
+"""Milliseconds after which a page is taken to be stuck, on a busy machine too."""
+
 SCRIPT = "<script>document.title='owned'</script>"
 IMAGE = "<img src=x onerror=alert(1)>"
 PHONE = {"width": 390, "height": 800}
@@ -27,7 +30,7 @@ PHONE = {"width": 390, "height": 800}
 def launched() -> Iterator[Any]:
     """Yield a browser."""
     with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"], timeout=PATIENCE)
         yield browser
         browser.close()
 
@@ -48,6 +51,7 @@ class Opened:
 
     def __init__(self, browser: Any, address: str, *, expected: tuple[str, ...] = (), **options: Any) -> None:
         self.page = browser.new_page(**options)
+        self.page.set_default_timeout(PATIENCE)
         self._address, self._expected, self._said = address, expected, list[str]()
         self.page.on("console", lambda message: self._said.append(message.text))
         self.page.on("pageerror", lambda error: self._said.append(str(error)))

@@ -32,7 +32,7 @@ def run(words, out, cwd=ROOT):
         "OUT": str(out),
         "PORT": str(port),
     }
-    return subprocess.run(words, cwd=cwd, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    return subprocess.run(words, cwd=cwd, env=environment, capture_output=True, text=True, timeout=3600, check=False)
 
 
 def readme():

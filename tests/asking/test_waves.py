@@ -242,7 +242,7 @@ def settled(ledger):
 
 def wait_for(condition):
     """Wait until something is so."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 600
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.005)

@@ -78,7 +78,7 @@ class Restarts:
         """End the process that starts the others."""
         self.process.stdin.close()
         self.process.stdout.close()
-        self.process.wait(10)
+        self.process.wait(120)
 
 
 @dataclass
@@ -128,7 +128,7 @@ def kill_and_resume(
 def _wait_a_moment(server: FaultServer, before: int, draw: random.Random) -> None:
     """Wait for a random time, mostly counted from the run's first request."""
     if draw.random() < 0.7:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 300
         while len(server.log) == before and time.monotonic() < deadline:
             time.sleep(0.002)
     time.sleep(draw.uniform(0.0, 0.25))

@@ -49,7 +49,7 @@ class LabelServer:
     def stop(self, number):
         """End it by a signal, and return its status and what it said after that."""
         self.process.send_signal(number)
-        out, err = self.process.communicate(timeout=60)
+        out, err = self.process.communicate(timeout=600)
         assert err == ""
         return self.process.returncode, out
 

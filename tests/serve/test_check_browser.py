@@ -119,7 +119,7 @@ def test_a_file_is_dropped_checked_and_downloaded(open_page):
     """All 200 rows come out, in order, with the P that the table shows."""
     page = open_page().page
     drop(page, "unlabeled.csv", UNLABELED.read_text(encoding="utf-8"))
-    page.get_by_role("button", name="Download as CSV").wait_for(timeout=60_000)
+    page.get_by_role("button", name="Download as CSV").wait_for()
     assert page.locator("#file-status").inner_text() == "All 200 claims of unlabeled.csv are checked."
     name, rows = downloaded(page)
     with UNLABELED.open(encoding="utf-8", newline="") as file:

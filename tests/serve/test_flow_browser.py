@@ -21,9 +21,6 @@ from tests.serve.truth import CONSISTENT
 
 pytestmark = MARKS
 
-PATIENCE = 60_000
-"""Milliseconds after which a page is taken to be stuck."""
-
 GONE = "ERR_CONNECTION"
 """Part of the complaint of a browser whose server was killed."""
 
@@ -43,7 +40,7 @@ def deep(folder, name, *words):
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=3600,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -63,7 +60,7 @@ def model_server(folder, *words):
     try:
         yield process.stdout.readline().split()[1]
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+        process.communicate(timeout=600)
         assert process.returncode == 130
     finally:
         if process.poll() is None:
@@ -87,7 +84,7 @@ class Person(Opened):
         claim = self.page.locator("#claim").inner_text()
         self.page.evaluate("document.getElementById('status').textContent = ''")
         self.page.keyboard.press("1" if truth[claim] else "0")
-        self.page.locator("#status").filter(has_text="kept.").wait_for(timeout=PATIENCE)
+        self.page.locator("#status").filter(has_text="kept.").wait_for()
         self.given[claim] = truth[claim]
 
     def reload(self):
@@ -215,7 +212,7 @@ def test_the_served_model(chromium, folder, model, examples, scheme):
         page.locator("#result mark").first.wait_for()
         assert page.locator("#result img, #result script").count() == 0
         page.get_by_label("CSV or JSONL").set_input_files(folder / "examples" / "unlabeled.csv")
-        page.get_by_role("button", name="Download as CSV").wait_for(timeout=PATIENCE)
+        page.get_by_role("button", name="Download as CSV").wait_for()
         page.locator("#table tbody th button").first.click()
         page.locator("#claim-0 .gauge").wait_for()
         assert grave_violations(page) == []

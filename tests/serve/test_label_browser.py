@@ -8,7 +8,18 @@ import pandas as pd
 import pytest
 
 from deep.datasets import read_label_log
-from tests.browsing import IMAGE, MARKS, PHONE, SCRIPT, Opened, grave_violations, is_narrow, launched, sync_api
+from tests.browsing import (
+    IMAGE,
+    MARKS,
+    PATIENCE,
+    PHONE,
+    SCRIPT,
+    Opened,
+    grave_violations,
+    is_narrow,
+    launched,
+    sync_api,
+)
 from tests.deep_commands import votes
 from tests.serve.label_case import CLAIMS, label_server
 
@@ -16,8 +27,6 @@ pytestmark = MARKS
 KEPT = "kept."
 GONE = ("net::ERR_",)
 """What the console says of a server that is gone."""
-PATIENCE = 30_000
-"""Milliseconds after which a page is taken to be stuck."""
 
 
 @pytest.fixture(scope="module")

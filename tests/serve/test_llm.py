@@ -1,6 +1,7 @@
 """Judges that ask an LLM behind HTTP: one ledger, its limits, its budget; and how the server ends."""
 
 import signal
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -57,13 +58,13 @@ def test_the_ledger_limits_the_calls_in_flight(llm_file, tmp_path):
 def test_a_slow_llm_does_not_block(llm_file, tmp_path):
     """The health of the server is told while answers are waited for."""
     with (
-        FaultServer(latency=1.0) as server,
+        FaultServer(latency=5.0) as server,
         serving(create_app(deep.load(llm_file), options_for(server, tmp_path))) as address,
         ThreadPoolExecutor(1) as pool,
     ):
         waiting = pool.submit(ask, address, body=PAIR)
         while not server.count:
-            pass
+            time.sleep(0.01)
         assert ask(address, "/healthz")[0] == 200
         assert not waiting.done()
         assert waiting.result()[0] == 200
@@ -131,7 +132,7 @@ def test_a_signal_ends_the_server_once_it_has_answered(llm_file, tmp_path, numbe
         with command(*words, OPENAI_API_KEY="sk-secret") as (process, address):
             waiting = pool.submit(ask, address, body=PAIR)
             while not server.count:
-                pass
+                time.sleep(0.01)
             process.send_signal(number)
             assert waiting.result()[0] == 200
             out, err = process.communicate(timeout=30)
