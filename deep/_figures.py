@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, TextIO
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.transforms import Bbox
 
 BLUE, RED, AMBER, GRAY = "#2f6690", "#c8553d", "#e0a458", "#9aa5b1"
 LIGHT = {BLUE: "#a8c6dc", RED: "#edbcae", GRAY: "#c9d6df"}
@@ -50,8 +51,9 @@ def save_figure(figure: "Figure", path: str | Path) -> tuple[Path, Path]:
     """
     png, svg = (Path(f"{path}.{suffix}") for suffix in ("png", "svg"))
     with _saving(figure):
-        figure.savefig(png, dpi=150, bbox_inches="tight", metadata={"Software": None})
-        figure.savefig(svg, bbox_inches="tight", metadata={"Date": None})
+        box = _box(figure)
+        figure.savefig(png, dpi=150, bbox_inches=box, metadata={"Software": None})
+        figure.savefig(svg, bbox_inches=box, metadata={"Date": None})
     return png, svg
 
 
@@ -67,7 +69,17 @@ def draw_svg(figure: "Figure", file: TextIO, *, salt: str) -> None:
     """
     with _saving(figure, salt=salt, fonttype="none"):
         metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-        figure.savefig(file, format="svg", bbox_inches="tight", transparent=True, metadata=metadata)
+        figure.savefig(file, format="svg", bbox_inches=_box(figure), transparent=True, metadata=metadata)
+
+
+def _box(figure: "Figure") -> "Bbox":
+    """Return what is drawn, with a margin, in inches; `bbox_inches="tight"` draws the figure once more to find it."""
+    import matplotlib as mpl
+
+    if figure.get_layout_engine() is not None:
+        figure.draw_without_rendering()
+    box: Bbox = figure.get_tightbbox().padded(mpl.rcParams["savefig.pad_inches"])
+    return box
 
 
 @contextmanager

@@ -8,9 +8,17 @@ from importlib import import_module
 
 THREADS = ("MKL_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
-MODULES = ("catboost", "lightgbm", "xgboost", "deep.calibration._registry", "deep.ensembles._registry")
-"""The libraries of ensemblers, and those of calibrators."""
+USED = {
+    "catboost": "CatBoostClassifier",
+    "lightgbm": "train",
+    "xgboost": "train",
+    "deep.calibration": "ALL_CALIBRATORS",
+    "deep.ensembles": "ENSEMBLERS",
+    "deep.evaluate": "TestCells",
+    "deep.model": "ChainTask",
+}
+"""A name of every package, for deep's own load nothing before one is asked for."""
 
 os.environ.update(dict.fromkeys(THREADS, "1"))
-for name in MODULES:
-    import_module(name)
+for package, name in USED.items():
+    getattr(import_module(package), name)
