@@ -73,7 +73,7 @@ def draw_svg(figure: "Figure", file: TextIO, *, salt: str) -> None:
 
 
 def _box(figure: "Figure") -> "Bbox":
-    """Return what is drawn, with a margin, in inches; `bbox_inches="tight"` draws the figure once more to find it."""
+    """Return the box around all that is drawn, with a margin, in inches; "tight" would draw it once more for that."""
     import matplotlib as mpl
 
     if figure.get_layout_engine() is not None:
