@@ -16,7 +16,7 @@ CASES ?= 3000
 SIZE ?= full
 IN_PARALLEL := -n $(JOBS) --dist worksteal
 
-.PHONY: loo test test-slow test-all check docs integrations dist-check fuzz bench mutants screenshots papers clean
+.PHONY: loo test test-slow test-all check docs integrations dist-check versions fuzz bench mutants screenshots papers clean
 
 loo: $(VENV)/installed
 	$(BIN)/python -m deep.experiments.loo --test aggrefact
@@ -53,6 +53,11 @@ integrations: $(VENV)-integrations/installed
 # The wheel and the source distribution, installed and used; PYTHONS="python3.12 python3.13" tries others.
 dist-check:
 	PYTHONS='$(PYTHONS)' TORCH='$(TORCH)' .ci/dist-check
+
+# The core with the lowest versions that pyproject.toml allows (Python 3.11), then `make test` with the newest.
+versions:
+	TORCH='$(TORCH)' .ci/lowest
+	.ci/newest
 
 fuzz: $(VENV)/test-installed
 	HYPOTHESIS_PROFILE=fuzz DEEP_CASES=$(CASES) $(BIN)/python -m pytest tests/fuzz --durations=0 -s
@@ -98,4 +103,4 @@ $(VENV)-integrations/installed: $(VENV)/test-installed constraints-integrations.
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(VENV)-integrations build dist runs *.egg-info .coverage.json
+	rm -rf $(VENV) $(VENV)-* build dist runs *.egg-info .coverage.json
