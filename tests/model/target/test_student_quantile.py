@@ -8,5 +8,5 @@ from deep.model.target._spread import student_quantile
 
 @pytest.mark.parametrize("degrees", [*range(1, 40), 100, 101, 999, 1000, 2.5, 7.25])
 def test_it_is_scipys(degrees):
-    """By a finite series for whole degrees of freedom, odd and even."""
-    assert student_quantile(degrees) == pytest.approx(stdtrit(degrees, 0.95), rel=1e-11)
+    """By a finite series for whole degrees of freedom, odd and even; older releases of SciPy are off by 2e-11."""
+    assert student_quantile(degrees) == pytest.approx(stdtrit(degrees, 0.95), rel=1e-10)
