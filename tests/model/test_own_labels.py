@@ -27,7 +27,7 @@ def log_loss(p, y):
     return float(-np.mean(np.log(np.where(y == 1, p, 1 - p))))
 
 
-@pytest.mark.parametrize(("n_labels", "n_seeds"), [(24, 16), pytest.param(60, 40, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("n_labels", "n_seeds"), [(24, 10), pytest.param(60, 40, marks=pytest.mark.slow)])
 def test_scores_are_those_of_fresh_rows(n_labels, n_seeds):
     """Over seeds the log loss that is printed is that of rows without a label, within noise, choice and all."""
     gaps = []
@@ -43,7 +43,7 @@ def test_scores_are_those_of_fresh_rows(n_labels, n_seeds):
 def test_noise_does_not_print_a_good_score():
     """Twenty-four rows, eight judges that toss coins: no score is near perfect, and their mean is that of chance."""
     found = []
-    for seed in range(16):
+    for seed in range(10):
         votes, _ = dataset(seed, 24, n=200, n_voters=8, noise=True)
         mean = fit(votes).report["left_out_scores"]["mean"]
         found.append([mean["auroc"], mean["balanced_accuracy"], mean["log_loss"]])
@@ -67,7 +67,7 @@ def test_p_is_calibrated_where_labels_are_many():
 def test_intervals_hold_the_rate_of_patterns():
     """Over seeds, in about nine of ten frequent patterns: how far a fit varies from sample to sample is in them."""
     inside = []
-    for seed in range(12):
+    for seed in range(8):
         votes, y = dataset(seed + 100, 80, n=3000, n_voters=3)
         low, high = fit(votes).intervals(votes).T
         _, where = np.unique(votes.votes, axis=0, return_inverse=True)

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,6 @@ from deep._checks import Floats, Texts, Votes, check_consistent_length
 from deep._odds import expit
 from deep.datasets import BatchColumns, iter_counted_votes
 from deep.exceptions import InputError
-from deep.model.file._document import checksum, model_values
 from deep.model.file._model import Model
 from deep.model.file._table import MAX_TABLE_VOTERS, pattern_codes, pattern_text, patterns_from_text
 from deep.model.file._voters import match_columns
@@ -95,7 +95,7 @@ class Moments:
         """Return the moments of no rows, to which others are merged."""
         parts = tuple(part.name for part in model.blend.parts)
         by_cells = not model.score_names and len(model.voters) <= MAX_TABLE_VOTERS
-        bound = None if by_cells else str(checksum(model_values(model)))
+        bound = None if by_cells else _checksum(model)
         return cls(model.voter_names, model.score_names, () if by_cells else parts, bound, {})
 
     def merge(self, *others: "Moments") -> "Moments":
@@ -119,6 +119,16 @@ class Moments:
             mine, given = getattr(self, name), getattr(other, name)
             if mine != given:
                 raise InputError(f"`moments` must be of one model. Got {name} {given!r} beside {mine!r}. Count again.")
+
+
+_CHECKSUMS: WeakKeyDictionary[Model, str] = WeakKeyDictionary()
+"""Of the models whose rows have been counted: a model is written out once, not for every batch."""
+
+
+def _checksum(model: Model) -> str:
+    if model not in _CHECKSUMS:
+        _CHECKSUMS[model] = str(model.document()["checksum"])
+    return _CHECKSUMS[model]
 
 
 def moments_of_votes(

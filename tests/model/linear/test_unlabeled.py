@@ -193,7 +193,7 @@ def test_where_dawid_skene_loses_its_way_the_majority_stays(n_good, skill, n_fol
 def test_the_interval_of_the_prior_covers_about_nine_times_in_ten(n, k, leaning):
     """With errors that correlate and a leaning that all judges share, the interval holds the share in 85 to 98 %."""
     held = []
-    for seed in range(120):
+    for seed in range(60):
         votes, labels = world(np.random.default_rng(seed), n, k, leaning=leaning)
         prior = fit_unlabeled(votes).prior
         held.append(prior.low <= labels.mean() <= prior.high)
@@ -287,7 +287,14 @@ def test_panels_of_llm_judges_do_not_fall_below_the_majority(data_home, name):
     assert by_dataset.mean() >= -max(0.005, error)
 
 
-@pytest.mark.parametrize("path", [*CROWDS, *(f"{name}/votes.parquet" for name in LLM_PANELS)])
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param("crowd/votes_RTE.csv", marks=pytest.mark.slow),
+        "crowd/votes_bluebirds_duck.csv",
+        *(f"{name}/votes.parquet" for name in LLM_PANELS),
+    ],
+)
 def test_five_copies_of_a_real_judge_change_no_p(data_home, path):
     """Whichever judge is copied, each item keeps its P."""
     votes = read_votes([data_home / path]).votes
