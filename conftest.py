@@ -28,6 +28,11 @@ def pytest_collection() -> Generator[None, object, object]:
     return result
 
 
+def pytest_unconfigure() -> None:
+    """Let go of all that was kept, or libraries that count their objects at the end call it leaked."""
+    gc.unfreeze()
+
+
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
     """Leave out a module that only says which extra it needs."""
     if collection_path.parent != INTEGRATIONS or collection_path.suffix != ".py":
