@@ -31,7 +31,7 @@ def at_work(monkeypatch):
 
             def post(path, **fields):
                 request = Request(address + path, json.dumps(fields).encode(), {"Content-Type": "application/json"})
-                with urlopen(request, timeout=30) as answer:
+                with urlopen(request, timeout=300) as answer:
                     return json.load(answer)
 
             person = post("/start")["person"]

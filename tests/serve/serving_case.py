@@ -40,7 +40,7 @@ def code_of(answer):
 def connected(address):
     """Return a socket that is connected to a server."""
     host, _, port = address.removeprefix("http://").partition(":")
-    return socket.create_connection((host, int(port)), timeout=30)
+    return socket.create_connection((host, int(port)), timeout=300)
 
 
 def raw(address, data):

@@ -324,7 +324,7 @@ def post(address, path, fields, **headers):
     data = fields if isinstance(fields, bytes) else json.dumps(fields).encode()
     request = Request(f"{address}{path}", data, {"Content-Type": "application/json", **headers})
     try:
-        with urlopen(request, timeout=30) as answer:
+        with urlopen(request, timeout=300) as answer:
             return answer.status, json.load(answer)
     except HTTPError as error:
         with error:
@@ -338,7 +338,7 @@ def test_the_application(subject, tmp_path, monkeypatch):
         serving(label_app(desk, person="Ann")) as address,
     ):
         for path, word in (("/", "<h1>"), ("/label.css", "#pair"), ("/parts.js", "gauge("), ("/label.js", "reveal(")):
-            with urlopen(f"{address}{path}", timeout=30) as answer:
+            with urlopen(f"{address}{path}", timeout=300) as answer:
                 assert word in answer.read().decode()
                 assert answer.headers["X-Content-Type-Options"] == "nosniff"
         assert post(address, "/start", {}) == (200, {"dataset": DATASET, "people": [], "person": "Ann"})

@@ -135,7 +135,7 @@ def test_a_signal_ends_the_server_once_it_has_answered(llm_file, tmp_path, numbe
                 time.sleep(0.01)
             process.send_signal(number)
             assert waiting.result()[0] == 200
-            out, err = process.communicate(timeout=30)
+            out, err = process.communicate(timeout=300)
     assert process.returncode == 130
     assert err == "the server has ended; what was in flight is answered\n"
     assert "sk-secret" not in out + err
