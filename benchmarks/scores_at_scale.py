@@ -1,11 +1,14 @@
-"""Fit and score the pool on 10^4 to 10^7 simulated rows, of 9 judges' votes and of 23 soft scores.
+"""Fit and score the pool on 10^4 to 10^7 simulated rows, of 9 judges' votes and of 23 judges' votes and soft scores.
 
     python benchmarks/scores_at_scale.py [--sizes 10000 100000 1000000] [--out FILE.json]
+    python benchmarks/scores_at_scale.py --parts file --earlier fits.json --picture growth.svg
     python benchmarks/scores_at_scale.py --proof --data "$DEEP_DATA_HOME" [--out FILE.json]
 
 The rows are SIMULATED (seed 0): 23 scores and votes cut from them at 0.5, nine of them alone, on five datasets. Each
-fit and each scoring runs in a process of its own, on one thread, on arrays in memory; processor seconds, the slope of
-their logarithm over the last factor of ten, and the largest resident memory (the arrays included) are printed.
+fit runs in a process of its own, on one thread, on arrays in memory, and so does each scoring of a Parquet file into
+another (its rows come again after 200,000, their ids do not); processor seconds, the slope of their logarithm over the
+last factor of ten, and the largest resident memory (arrays included) are printed. ``--earlier`` adds the runs of other
+calls to slopes and picture.
 
 ``--proof`` fits the pool on the eleven real datasets of LLM-AggreFact as they are and on weighted samples of a few
 sizes m, and prints by how much log loss on all labeled rows (every dataset x class weighing the same, P of the one
@@ -22,7 +25,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import platform
 import resource
 import sys
+import tempfile
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -68,27 +73,109 @@ def one_run(kind: str, n: int) -> dict[str, Any]:
     }
 
 
-def slopes(found: list[dict[str, Any]]) -> dict[str, float]:
+def write_rows(kind: str, n: int, folder: str) -> None:
+    """Write a table of n rows, and the model of a few."""
+    import pyarrow as pa
+    from pyarrow import compute, parquet
+
+    from deep.model import fit
+    from deep.records import VoteMatrix
+
+    votes, labels, groups, scores = simulate(6_000, seed=1)
+    kept = slice(None) if kind == "scores" else slice(N_VOTERS)
+    voters = [f"judge-{j}" for j in range(N_SCORERS)][kept]
+    names = [f"score-{j}" for j in range(N_SCORERS)] if kind == "scores" else []
+    matrix = VoteMatrix(votes[:, kept], [f"i{i}" for i in range(6_000)], voters, groups, labels)
+    fit(matrix, scores=scores if names else None, score_names=names, ensembler="Pool").save(Path(folder, "model.json"))
+    votes, _, groups, scores = simulate(min(n, 200_000))
+    columns = {
+        "dataset": groups.tolist(),
+        **dict(zip(voters, votes.T, strict=False)),
+        **dict(zip(names, scores.T, strict=False)),
+    }
+    table = pa.table(columns)
+    with parquet.ParquetWriter(
+        Path(folder, "rows.parquet"), table.schema.append(pa.field("item_id", pa.string()))
+    ) as file:
+        for start in range(0, n, len(table)):
+            rows = table.slice(0, n - start)
+            numbers = pa.array(np.arange(start, start + len(rows))).cast(pa.string())
+            file.write_table(rows.append_column("item_id", compute.binary_join_element_wise("item", numbers, "-")))
+
+
+def score_rows(kind: str, n: int, folder: str) -> dict[str, Any]:
+    """Return the cost of scoring that file, in this process."""
+    from deep.model import ScoreOptions, load, score_file
+
+    model, path = load(Path(folder, "model.json")), str(Path(folder, "rows.parquet"))
+    started = time.process_time()
+    found = score_file(model, [path], Path(folder, "out.parquet"), ScoreOptions(), [path] if kind == "scores" else [])
+    seconds = time.process_time() - started
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    assert found.n == n
+    return {"file_s": round(seconds, 2), "file_rows_per_s": round(n / seconds), "file_memory_gb": round(memory, 2)}
+
+
+def alone(work: Callable[..., Any], *given: Any) -> Any:
+    """Return the result of a call in a process of its own."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(work, given)
+
+
+def measured(kind: str, n: int, parts: Sequence[str]) -> dict[str, Any]:
+    """Return the cost of one size."""
+    found = {"kind": kind, "rows": n}
+    if "fit" in parts:
+        found |= alone(one_run, kind, n)
+    if "file" in parts:
+        with tempfile.TemporaryDirectory() as folder:
+            alone(write_rows, kind, n, folder)
+            found |= alone(score_rows, kind, n, folder)
+    return found
+
+
+def together(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the runs with those of one kind and size merged, by size."""
+    merged: dict[tuple[str, int], dict[str, Any]] = {}
+    for run in found:
+        merged.setdefault((run["kind"], run["rows"]), {}).update(run)
+    return [merged[key] for key in sorted(merged, key=lambda key: (key[0] != "votes", key[1]))]
+
+
+def slopes(found: list[dict[str, Any]], what: str = "fit_s") -> dict[str, float]:
     """Return by kind how log time grows with log rows between the last two sizes."""
     result = {}
     for kind in ("votes", "scores"):
-        rows = [row for row in found if row["kind"] == kind][-2:]
+        rows = [row for row in found if row["kind"] == kind and what in row][-2:]
         if len(rows) == 2:
-            time_ratio = np.log(max(rows[1]["fit_s"], 1e-2) / max(rows[0]["fit_s"], 1e-2))
+            time_ratio = np.log(max(rows[1][what], 1e-2) / max(rows[0][what], 1e-2))
             result[kind] = round(float(time_ratio / np.log(rows[1]["rows"] / rows[0]["rows"])), 2)
     return result
 
 
 def draw(found: list[dict[str, Any]], axes: Any) -> None:
-    """Draw processor seconds of the fit over rows, and the slope of the last factor of ten."""
+    """Draw processor seconds of fits and of files scored over rows, and the slopes of the last factor of ten."""
     for kind, color in (("votes", "#2f6690"), ("scores", "#c8553d")):
-        rows = [row for row in found if row["kind"] == kind]
-        label = f"{kind} (last slope {slopes(found).get(kind, float('nan')):.2f})"
-        axes.loglog([row["rows"] for row in rows], [row["fit_s"] for row in rows], "o-", color=color, label=label)
-    axes.set(xlabel="rows (SIMULATED)", ylabel="processor seconds of the fit")
+        for what, said, style in (("fit_s", "fit", "o-"), ("file_s", "file scored", "s--")):
+            rows = [row for row in found if row["kind"] == kind and what in row]
+            if rows:
+                label = f"{kind}: {said} (last slope {slopes(found, what).get(kind, float('nan')):.2f})"
+                axes.loglog([row["rows"] for row in rows], [row[what] for row in rows], style, color=color, label=label)
+    axes.set(xlabel="rows (SIMULATED)", ylabel="processor seconds")
     axes.set_title("Pool on 9 judges' votes, and on 23 judges' scores", loc="left", fontsize=10)
     axes.grid(color="#d9dde1", linewidth=0.6)
     axes.legend(frameon=False)
+
+
+def draw_alone(found: list[dict[str, Any]], path: Path) -> None:
+    """Draw the growth into a file of its own."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
+    draw(found, figure.subplots())
+    with rc_context({"svg.hashsalt": "deep"}):
+        figure.savefig(path, metadata={"Date": None})
 
 
 def proof(data: Path, sizes: list[int]) -> list[dict[str, float]]:
@@ -124,25 +211,31 @@ def proof(data: Path, sizes: list[int]) -> list[dict[str, float]]:
 def main() -> None:
     """Measure and print."""
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000, 1_000_000, 10_000_000])
+    p.add_argument("--sizes", type=int, nargs="*", default=[10_000, 100_000, 1_000_000, 10_000_000])
     p.add_argument("--proof", action="store_true")
     p.add_argument("--samples", type=int, nargs="+", default=[2_000, 4_000, 8_000, 16_000])
     p.add_argument("--data", type=Path, default=os.environ.get("DEEP_DATA_HOME"), help="default: $DEEP_DATA_HOME")
+    p.add_argument("--kinds", nargs="+", default=["votes", "scores"], choices=["votes", "scores"])
+    p.add_argument("--parts", nargs="+", default=["fit", "file"], choices=["fit", "file"])
+    p.add_argument("--earlier", type=Path, nargs="+", default=[], metavar="FILE.json")
+    p.add_argument("--picture", type=Path, metavar="FILE.svg")
     p.add_argument("--out", type=Path, metavar="FILE.json")
     args = p.parse_args()
     result: dict[str, Any] = {"machine": {"cores": os.cpu_count(), "python": platform.python_version()}}
     if args.proof:
         result["proof"] = proof(args.data, args.samples)
     else:
-        result["simulated"], found = True, []
-        for kind in ("votes", "scores"):
+        found = [run for path in args.earlier for run in json.loads(path.read_text())["runs"]]
+        for kind in args.kinds:
             for n in args.sizes:
-                with multiprocessing.get_context("spawn").Pool(1) as pool:
-                    found.append(pool.apply(one_run, (kind, n)))
+                found.append(measured(kind, n, args.parts))
                 sys.stdout.write(f"{json.dumps(found[-1])}\n")
                 sys.stdout.flush()
-        result |= {"runs": found, "slopes": slopes(found)}
-        sys.stdout.write(f"slope of the last factor of ten: {result['slopes']}\n")
+        found = together(found)
+        result |= {"simulated": True, "runs": found, "slopes": slopes(found), "file_slopes": slopes(found, "file_s")}
+        sys.stdout.write(f"slopes of the last factor of ten: fit {result['slopes']}, file {result['file_slopes']}\n")
+        if args.picture is not None:
+            draw_alone(found, args.picture)
     if args.out is not None:
         args.out.write_text(json.dumps(result, indent=2) + "\n")
 
