@@ -74,7 +74,7 @@ def engine_for(target: str, *, create: bool) -> Engine:
         raise MissingDependencyError(
             f"`ledger` {describe_ledger(target)} needs a driver that is not installed. Install deep-judges[postgresql]."
         ) from None
-    except SQLAlchemyError as error:
+    except (SQLAlchemyError, UnicodeDecodeError) as error:  # the latter of SQLite's own message about a damaged file
         raise LedgerError(f"`ledger` {describe_ledger(target)} cannot be opened: {one_line(error)}.") from None
     return engine
 
@@ -141,7 +141,7 @@ class FileLock:
     def __init__(self, path: str) -> None:
         try:
             self._connection = sqlite3.connect(f"{path}.lock", timeout=0, isolation_level=None, check_same_thread=False)
-        except sqlite3.OperationalError as error:
+        except sqlite3.Error as error:
             raise LedgerError(f"`ledger` {path} cannot be opened: {error}.") from None
         try:
             self._connection.execute("BEGIN EXCLUSIVE")

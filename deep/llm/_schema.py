@@ -1,10 +1,12 @@
 """The tables of the ledger, the same in SQLite and PostgreSQL, each made of the typed rows that are written to it."""
 
+import math
 from collections.abc import Mapping
 from types import MappingProxyType, NoneType
 from typing import Literal, TypedDict, get_args, get_type_hints
 
-from sqlalchemy import DDL, Boolean, Column, Float, Index, Integer, MetaData, Table, Text, event, text
+from sqlalchemy import DDL, Boolean, Column, Dialect, Float, Index, Integer, MetaData, Table, Text, event, text
+from sqlalchemy.types import TypeDecorator
 
 from deep.llm._errors import AttemptOutcome, RequestState
 from deep.records import Reason
@@ -13,7 +15,34 @@ VERSION = 1
 
 metadata = MetaData()
 
-_TYPES = {bool: Boolean, float: Float, int: Integer}
+
+class HeldNumber(TypeDecorator[float]):
+    """A finite number: SQLite holds anything in any column, so a damaged file may."""
+
+    impl = Float
+    cache_ok = True
+
+    def process_result_value(self, value: float | None, _: Dialect) -> float | None:
+        """Return it, or raise a ValueError."""
+        if value is None or (isinstance(value, float | int) and math.isfinite(value)):
+            return value
+        raise ValueError(f"{value!r} stands where a number should")
+
+
+class HeldText(TypeDecorator[str]):
+    """A text, in a file that may be damaged."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_result_value(self, value: str | None, _: Dialect) -> str | None:
+        """Return it, or raise a ValueError."""
+        if value is None or isinstance(value, str):
+            return value
+        raise ValueError(f"{value!r} stands where a text should")
+
+
+_TYPES = {bool: Boolean, float: HeldNumber, int: Integer}
 """Anything else, literals included, is text."""
 
 
@@ -25,7 +54,7 @@ def _table(name: str, row: type, *primary: str, defaults: Mapping[str, str] = Ma
         *(
             Column(
                 field,
-                next((_TYPES[kind] for kind in (hint, *get_args(hint)) if kind in _TYPES), Text),
+                next((_TYPES[kind] for kind in (hint, *get_args(hint)) if kind in _TYPES), HeldText),
                 primary_key=field in primary,
                 nullable=NoneType in get_args(hint),
                 server_default=text(defaults[field]) if field in defaults else None,

@@ -2,6 +2,8 @@
 
 import json
 import os
+import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -78,10 +80,38 @@ def test_a_damaged_ledger_is_one_line(asked, capsys, step):
         assert said.count("\n") == 1
 
 
+@pytest.mark.parametrize("table_and_column", ["requests.model", "attempts.answered_by", "attempts.seconds"])
+@pytest.mark.parametrize("value", ["x'ff'", "1e999"])
+def test_a_cell_of_another_type_is_one_line(asked, capsys, table_and_column, value):
+    """SQLite holds bytes and infinity in any column; neither comes out of a report or a run."""
+    words, ledger, _ = asked
+    table, _, column = table_and_column.partition(".")
+    with closing(sqlite3.connect(ledger)) as connection, connection:
+        connection.execute(f"UPDATE {table} SET {column} = {value}")
+    for arguments in (["report", str(ledger)], words):
+        status = main(arguments, command="votes")
+        said = capsys.readouterr()
+        assert status in (0, 2)
+        assert "inf" not in said.out.split()
+        if status == 2:
+            assert said.err.startswith("error: `ledger` ")
+            assert (said.err.count("\n"), "should" in said.err) == (1, True)
+
+
+def test_a_schema_that_is_no_text_is_one_line(asked, capsys):
+    """SQLite's own message about it is then none either."""
+    words, ledger, _ = asked
+    content = ledger.read_bytes()
+    ledger.write_bytes(content.replace(b"CREATE TABLE", b"CREAT\x97 TABLE"[:12]))
+    for arguments in (["report", str(ledger)], words):
+        assert main(arguments, command="votes") == 2
+        said = capsys.readouterr().err
+        assert said.startswith("error: `ledger` ")
+        assert said.count("\n") == 1
+
+
 def test_a_damaged_reply_is_one_line(asked):
     """What stands in a cell need not be what a run has written."""
-    import sqlite3
-
     _, ledger, _ = asked
     with sqlite3.connect(ledger) as connection:
         connection.execute("UPDATE attempts SET reply = '{'")
