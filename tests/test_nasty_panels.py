@@ -167,11 +167,12 @@ def test_report(votes, tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_report_of_everything(votes, tmp_path, capsys):
+def test_report_of_everything(votes, tmp_path, capsys, monkeypatch):
     """Of votes with labels apart from them, of a model with and without votes, and of a run: a whole page, or one line.
 
     So is the card of every judge with what each adds.
     """
+    monkeypatch.setattr("deep.evaluate.write_figures", lambda *args, **kwargs: None)
     path, target = votes
     out, model, folder = tmp_path / "report.html", tmp_path / "model.json", tmp_path / "loo"
     sources = [[path], [path, "--labels", path, "--people", "label"]]
@@ -188,7 +189,7 @@ def test_report_of_everything(votes, tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_transfer(votes, tmp_path, capsys):
+def test_transfer(votes, tmp_path, capsys, undrawn):
     """The study of transfer gives finite numbers, or says why it cannot."""
     path, _ = votes
     if run(["transfer", "--votes", path, "--draws", "3", "--jobs", "1", "--out", tmp_path / "transfer"], capsys):

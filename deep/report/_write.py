@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from deep._files import check_out, whole_folder
+from deep.exceptions import InputError
 from deep.report._headline import SIMULATED, headline_chapter
 from deep.report._items import order_of, sample_sentence
 from deep.report._material import ReportMaterial
@@ -75,8 +76,17 @@ def write_report(
     True
     """
     path = check_out(Path(out), [".html"])
-    material = read_material(sources, labels)
-    write_page(page_of(material, TextChoice(examples, columns, texts)), path)
+    try:
+        material = read_material(sources, labels)
+        page = page_of(material, TextChoice(examples, columns, texts))
+    except InputError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:  # changed by others
+        raise InputError(
+            f"`sources` must hold what deep wrote, as it wrote it. Got another shape ({type(error).__name__}: {error}) "
+            f"in {', '.join(repr(str(source)) for source in sources)}. Run or fit it again."
+        ) from error
+    write_page(page, path)
     return path
 
 

@@ -12,10 +12,11 @@ from deep.cli import main
 from deep.datasets import simulate_votes
 from deep.exceptions import InputError
 from deep.model import fit
+from deep.model.file._document import checksum
 from deep.report import write_report
 from deep.report._material import BY_MODEL, ReportMaterial, score_by
 from deep.report._methods import methods_of, ours
-from tests.model.fitted import small_votes
+from tests.model.fitted import QUICK, small_votes
 
 CHAPTERS = ["headline", "reliability", "methods", "panel", "prior", "watch", "items"]
 HOSTILE = "<script>alert(1)</script>"
@@ -203,6 +204,17 @@ def test_odd_sources_are_refused(tmp_path, names, match):
         (tmp_path / name).mkdir()
     with pytest.raises(InputError, match=match):
         write_report([tmp_path / name for name in names], tmp_path / "report.html")
+
+
+def test_a_model_that_others_changed_is_one_line(tmp_path):
+    """What describes a model and decides nothing may be of any shape."""
+    path = tmp_path / "model.json"
+    fit(small_votes(("a", "b")), **QUICK).save(path)
+    document = json.loads(path.read_text(encoding="utf-8"))
+    document["left_out_scores"]["datasets"]["a"] = []
+    path.write_text(json.dumps(document | {"checksum": checksum(document)}), encoding="utf-8")
+    with pytest.raises(InputError, match=r"`sources` must hold what deep wrote, as it wrote it\. Got another shape"):
+        write_report([path], tmp_path / "report.html")
 
 
 @pytest.mark.parametrize(("sets", "measured"), [(["a", "b", "c", "d"], ["d"]), (["a", "b"], ["a", "b", "c"])])
