@@ -12,18 +12,17 @@ import argparse
 import json
 import os
 import shlex
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from bench import git, machine, own_seconds
+from bench import git, machine
 from measured_page import PANELS, filled
+from measuring import measure
 
 Found = dict[str, Any]
 
@@ -117,14 +116,16 @@ def measured(name: str, data: Path, jobs: int | None) -> Found:
     """Run the commands of a name; return where, when and what was found."""
     commit, changed = git("rev-parse", "--short=12", "HEAD"), bool(git("status", "--porcelain", "--untracked-files=no"))
     environment = os.environ | {"PYTHONPATH": str(ROOT), "DEEP_DATA_HOME": str(data)}
-    started, before = time.perf_counter(), own_seconds()
+    used = []
     with tempfile.TemporaryDirectory() as folder:
         for i, command in enumerate(RUNS[name]):
             words = shlex.split(command.replace(DATA, shlex.quote(str(data))))
             last = i == len(RUNS[name]) - 1
             more = ["--out", "out", *([] if jobs is None else ["--jobs", str(jobs)])] if last else []
             called = [sys.executable, "-m", "deep", *words, *more]
-            subprocess.run(called, cwd=folder, env=environment, check=True, stdout=subprocess.DEVNULL)
+            used.append(measure(called, cwd=Path(folder), env=environment))
+            if used[-1].status:
+                raise SystemExit(f"{shlex.join(words)} ended with status {used[-1].status}")
         found = json.loads(Path(folder, "out", "results.json").read_text(encoding="utf-8"))
     return {
         "commands": [f"deep {command}" for command in RUNS[name]],
@@ -132,8 +133,8 @@ def measured(name: str, data: Path, jobs: int | None) -> Found:
         "date": datetime.now(UTC).date().isoformat(),
         "machine": machine(),
         "versions": {library: version(library) for library in LIBRARIES},
-        "seconds": round(time.perf_counter() - started, 1),
-        "processor_seconds": round(own_seconds() - before, 1),
+        "seconds": round(sum(one.wall_s for one in used), 1),
+        "processor_seconds": round(sum(one.processor_s for one in used), 1),
         "found": rounded(KEPT[name.partition("-")[0]](found)),
     }
 
