@@ -183,7 +183,8 @@ def draw(found: Run, path: Path) -> None:
     left.grid(color="#d9dde1", linewidth=0.6)
     if runs:
         left.legend(frameon=False, fontsize=8)
-    draw_pool((found["growth"] or {"runs": []})["runs"], right)
+    if found["growth"]:
+        draw_pool(found["growth"]["runs"], right)
     with rc_context({"svg.hashsalt": "deep"}):
         figure.savefig(path, metadata={"Date": None})
 
