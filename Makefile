@@ -33,7 +33,7 @@ test-all: test test-slow
 check: $(VENV)/test-installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers $(JOBS)
 	$(BIN)/lint-imports
 
 # The site in build/site: a warning, a failing example or block, a dead link or a page that a browser complains of ends it.
