@@ -31,6 +31,6 @@ def file_metadata(path: str | Path) -> JsonObject:
     try:
         with open_parquet(Path(path), "paths") as table:
             stored = json.loads((table.file.schema_arrow.metadata or {}).get(b"deep", b"{}"))
-    except (pa.ArrowException, OSError, ValueError):
+    except (pa.ArrowException, OSError, RecursionError, ValueError):
         return {}
     return stored if isinstance(stored, dict) else {}

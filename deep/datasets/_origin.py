@@ -242,10 +242,19 @@ def _benchmark(record: JsonObject, notes: list[str]) -> Iterator[Examples]:
     yield examples
 
 
+_RECORDS = (
+    {"path": str, "sha256": str, "columns": dict, "dataset": str},
+    {"benchmark": str, "sha256": dict, "main_only": bool},
+)
+"""What `origin_record` returns; metadata of any other shape are not deep's."""
+
+
 def _record(path: str | Path) -> JsonObject | None:
     """Return the record of its examples that a table of votes holds, else the file of judgments beside it."""
     for file in (path, file_beside(path, "judgments")):
         record = file_metadata(file).get("examples")
-        if isinstance(record, dict) and {"path", "benchmark"} & record.keys():
+        if isinstance(record, dict) and any(
+            all(isinstance(record.get(name), kind) for name, kind in shape.items()) for shape in _RECORDS
+        ):
             return record
     return None

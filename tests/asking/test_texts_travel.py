@@ -5,6 +5,7 @@ import json
 import shutil
 
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -206,3 +207,16 @@ def test_metadata_of_other_files_are_nothing(tmp_path):
     (tmp_path / "b.parquet").write_text("no")
     assert pq.read_schema(tmp_path / "a.parquet").names == ["a"]
     assert [file_metadata(tmp_path / name) for name in ("a.parquet", "b.parquet", "c.csv")] == [{}, {}, {}]
+
+
+@pytest.mark.parametrize(
+    "kept", ["[" * 100_000, '{"examples": {"path": "/etc/passwd"}}', '{"examples": {"benchmark": 1}}']
+)
+def test_metadata_of_another_shape_are_nothing(tmp_path, kept):
+    """Nested too deeply, or a record of examples without its checksum: the texts are not found, and no more."""
+    path = tmp_path / "votes.parquet"
+    table = pa.table({"dataset": ["d"], "item_id": ["i"], "a": [1]})
+    pq.write_table(table.replace_schema_metadata({"deep": kept}), path)
+    found = read_texts([path], [("d", "i")])
+    assert found.examples == {}
+    assert "does not say which examples it is of" in found.notes[0]
