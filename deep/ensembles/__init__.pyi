@@ -14,6 +14,7 @@ from ._names import ENSEMBLER_NAMES as ENSEMBLER_NAMES
 from ._neighbors import KNeighbors as KNeighbors
 from ._registry import ENSEMBLERS as ENSEMBLERS
 from ._svc import SVC as SVC
+from ._svc import draws_note as draws_note
 from ._trees import DecisionTree as DecisionTree
 from ._trees import GradientBoosting as GradientBoosting
 from ._trees import RandomForest as RandomForest

@@ -83,6 +83,16 @@ class SVC(BaseEnsembler):
         return np.asarray(expit(slope * _decisions(self.model_, self.model_.gamma, signed(X)) + intercept))
 
 
+def draws_note(n_rows: int) -> str | None:
+    """Return the sentence on fits to draws for so many distinct rows (votes and label) of all voters, if any is due."""
+    if n_rows <= MOST_ROWS:
+        return None
+    return (
+        f"SVC is fitted to {MOST_ROWS:,} draws wherever its voters leave more distinct rows (votes and label). "
+        f"All voters leave {n_rows:,}."
+    )
+
+
 def _drawn(y: Labels, w: Floats) -> Floats:
     """Return the weights that rows are fitted with: their own, or of too many rows how often each is drawn, scaled."""
     if len(w) <= MOST_ROWS:

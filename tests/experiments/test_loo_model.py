@@ -232,3 +232,13 @@ def test_the_terminal_shows_the_work(tmp_path, loo, capsys):
     brief = capsys.readouterr().out
     assert not any(title in brief for title in titles)
     assert "best judge with its context" in brief
+
+
+def test_an_svm_that_is_fitted_to_draws_is_said(monkeypatch):
+    """Where an SVC is in the table, and the distinct rows are more than it takes."""
+    votes = small_votes()
+    test, note = votes.dataset_names[-1], "SVC is fitted to 20 draws wherever its voters leave more distinct rows"
+    for most, name, said in ((20, "SVC", True), (20, "LDA", False), (4_000, "SVC", False)):
+        monkeypatch.setattr("deep.ensembles._svc.MOST_ROWS", most)
+        found = leave_one_dataset_out(votes, test, settings=LooOptions(sizes=[3], ensemblers=[name]))
+        assert any(line.startswith(note) for line in found.results["notes"]) is said

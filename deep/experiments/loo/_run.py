@@ -10,6 +10,7 @@ import pandas as pd
 
 from deep.calibration import NETCAL_CLASSES
 from deep.datasets import ScoreTable
+from deep.ensembles import draws_note
 from deep.evaluate import (
     Baseline,
     HoldOut,
@@ -27,7 +28,7 @@ from deep.experiments.loo._chains import chain_table
 from deep.experiments.loo._model import Fitted, fit_model, groups_of, member_fits, run_over
 from deep.experiments.loo._settings import LooOptions
 from deep.experiments.loo._tasks import LooOutcome, Scored, Step, run_tasks
-from deep.features import analyze_votes, effective_votes, error_correlation
+from deep.features import analyze_votes, distinct_patterns, effective_votes, error_correlation
 from deep.model import (
     MAX_FOLDS,
     SIZES,
@@ -159,7 +160,7 @@ def leave_one_dataset_out(
             n_datasets=n_datasets,
         ),
     }
-    results["notes"] = _notes(results)
+    results["notes"] = _notes(results, split.train, settings)
     clock.lap("baselines")
     chains = chain_table(split, target, scored) if settings.all_chains else None
     return LooResult(results | {"seconds": clock.seconds()}, _score_table(split, fitted), chains)
@@ -298,10 +299,13 @@ def _baseline_rows(baselines: Iterable[Baseline], split: HoldOut, settings: LooO
     ]
 
 
-def _notes(results: Row) -> list[str]:
+def _notes(results: Row, train: VoteMatrix, settings: LooOptions) -> list[str]:
     """Return the caveats that a reader should know, in sentences."""
     n_train = len(results["train"])
     notes = [grouped_note(n_train)] if n_train > MAX_FOLDS else []
+    if "SVC" in settings.table_ensemblers:
+        note = draws_note(len(distinct_patterns(np.column_stack([train.votes, train.labels]))[0]))
+        notes += [] if note is None else [note]
     against = next((c for c in results["comparisons"] if c["b"].startswith("best_prompt")), None)
     if against is not None and not (against["significant"] and against["difference"] > 0):
         notes.append(
