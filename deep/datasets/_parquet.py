@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from deep._cells import shown
 from deep._files import check_regular
-from deep.datasets._parquet_pages import page_sizes
+from deep.datasets._parquet_pages import PageSizes, page_sizes
 from deep.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -29,6 +29,12 @@ LARGEST_FOOTER, MOST_LISTED = 1 << 24, 1 << 17
 BYTES_OF_A_HASH, BYTES_OF_A_NESTED_CELL = 8, 64
 """What is kept of each row to find one that comes twice, and what a cell of a list takes in Python."""
 
+LIMITS = {"thrift_string_size_limit": LARGEST_FOOTER, "thrift_container_size_limit": MOST_LISTED}
+"""What Arrow may take of the footer."""
+
+SHORT = 1 << 10
+"""Bytes of a dictionary whose texts are not looked at: any may be that long."""
+
 TEXTS = frozenset({"BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"})
 """Physical types whose cells may be longer than the bytes that stand for them."""
 
@@ -38,8 +44,10 @@ class _Leaf:
     """A column of cells: one of the table, or a part of one that has parts."""
 
     index: int
+    path: str
     name: str
     is_text: bool
+    is_list: bool
     length: int
     bytes_of_a_cell: int
     """0 where they are held no longer than the rows that are read together."""
@@ -105,7 +113,7 @@ class ParquetTable:
         self._check(metadata.num_rows * BYTES_OF_A_HASH, f"{metadata.num_rows:,} rows")
         leaves = list(self._leaves(columns, whole))
         taken, longest = 0, 1
-        with self.path.open("rb") as raw:
+        with self.path.open("rb") as raw, self._opened([leaf.path for leaf in leaves if leaf.is_text]) as texts:
             for number in range(metadata.num_row_groups):
                 group, pages = metadata.row_group(number), 0
                 for leaf in leaves:
@@ -115,8 +123,13 @@ class ParquetTable:
                     taken += sizes.cells * leaf.bytes_of_a_cell
                     self._check(taken, f"column {shown(leaf.name)} with {sizes.cells:,} cells")
                     if leaf.is_text:
-                        longest = max(longest, leaf.length, sizes.longest)
+                        longest = max(longest, sizes.longest, leaf.length or _longest_entry(texts, number, leaf, sizes))
         return max(MOST_AT_ONCE // longest, 1)
+
+    def _opened(self, as_dictionaries: Sequence[str]) -> "parquet.ParquetFile":
+        from pyarrow import parquet
+
+        return parquet.ParquetFile(self.path, read_dictionary=list(as_dictionaries), pre_buffer=False, **LIMITS)
 
     def _leaves(self, columns: Sequence[str], whole: bool) -> Iterator[_Leaf]:
         schema = self.file.schema
@@ -126,7 +139,8 @@ class ParquetTable:
             if name is not None:
                 held = whole or leaf.max_repetition_level
                 width = BYTES_OF_A_NESTED_CELL if leaf.max_repetition_level else self._width(name)
-                yield _Leaf(index, name, leaf.physical_type in TEXTS, leaf.length or 0, width if held else 0)
+                is_text, is_list = leaf.physical_type in TEXTS, leaf.max_repetition_level > 0
+                yield _Leaf(index, leaf.path, name, is_text, is_list, leaf.length or 0, width if held else 0)
 
     def _width(self, name: str) -> int:
         """Return the bytes of a cell; of a text, of its place."""
@@ -168,9 +182,22 @@ def open_parquet(path: Path, param: str) -> Iterator[ParquetTable]:
             f"`{param}` must name Parquet files whose columns are described in at most {LARGEST_FOOTER:,} bytes. Got "
             f"{footer:,} in {str(path)!r}. Split its columns, or write larger groups of rows."
         )
-    limits = {"thrift_string_size_limit": LARGEST_FOOTER, "thrift_container_size_limit": MOST_LISTED}
-    with parquet.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False, **limits) as file:
+    with parquet.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False, **LIMITS) as file:
         yield ParquetTable(path, param, file)
+
+
+def _longest_entry(file: "parquet.ParquetFile", group: int, leaf: _Leaf, sizes: PageSizes) -> int:
+    """Return the bytes that a text of a column's dictionary may have; the page, of a size that was checked, is read."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    if sizes.dictionary <= SHORT or leaf.is_list:  # one row of lists may take much
+        return sizes.dictionary
+    first = next(file.iter_batches(1, row_groups=[group], columns=[leaf.path], use_threads=False)).column(0)
+    if not pa.types.is_dictionary(first.type) or len(first.dictionary) < sizes.entries:
+        return sizes.dictionary
+    longest: int = compute.max(compute.binary_length(first.dictionary)).as_py() or 0
+    return longest
 
 
 def _plain(batch: "pa.RecordBatch") -> "pa.RecordBatch":

@@ -43,13 +43,16 @@ class PageSizes:
     cells : int
         Cells of all pages.
     longest : int
-        Bytes that a cell may have: those of the page that it stands in, where others may repeat it, else 0.
+        Bytes of the largest page of cells that begin like the one before, for any of them may be as long; else 0.
+    entries : int
+        Distinct cells of the dictionary.
     """
 
     dictionary: int
     largest: int
     cells: int
     longest: int
+    entries: int
 
 
 def page_sizes(file: BinaryIO, chunk: ColumnChunk) -> PageSizes:
@@ -60,11 +63,13 @@ def page_sizes(file: BinaryIO, chunk: ColumnChunk) -> PageSizes:
     ValueError
         There is no page header where one should be.
     """
-    dictionary = largest = cells = longest = 0
+    dictionary = largest = cells = longest = entries = 0
     for header in _headers(file, chunk) if chunk.num_values else ():
         size = _number(header, UNCOMPRESSED_SIZE)
         if DICTIONARY_PAGE in header:
+            listed = header[DICTIONARY_PAGE]
             dictionary = max(dictionary, size)
+            entries += _number(listed, 1) if isinstance(listed, Mapping) else 0
             continue
         largest = max(largest, size)
         for kind, encoding in ((DATA_PAGE, 2), (DATA_PAGE_V2, 4)):
@@ -74,7 +79,7 @@ def page_sizes(file: BinaryIO, chunk: ColumnChunk) -> PageSizes:
                 longest = max(longest, size if _number(page, encoding) == DELTA_BYTE_ARRAY else 0)
         if cells >= chunk.num_values:
             break
-    return PageSizes(dictionary, largest, cells, max(longest, dictionary))
+    return PageSizes(dictionary, largest, cells, longest, entries)
 
 
 def _headers(file: BinaryIO, chunk: ColumnChunk) -> Iterator[Fields]:

@@ -89,6 +89,16 @@ def test_a_long_source_may_repeat(tmp_path, little):
     assert max(taken) < 1 << 19
 
 
+@pytest.mark.parametrize(("longest", "pieces_read"), [("x", 3), ("x" * (1 << 18), 586)])
+def test_it_is_the_longest_text_that_counts_not_all_of_them(tmp_path, longest, pieces_read):
+    """Ids of a million items are read as many at a time as was asked for; one long text among them, and fewer are."""
+    names = [*(f"item {number}" for number in range(299_999)), longest]
+    table = pa.table({"dataset": ["d"] * 300_000, "item_id": names, "a": np.zeros(300_000, np.int8)})
+    parquet.write_table(table, tmp_path / "x.parquet", dictionary_pagesize_limit=1 << 24)
+    with open_parquet(tmp_path / "x.parquet", "paths") as file:
+        assert sum(1 for _ in file.batches(VOTES, 1 << 17)) == pieces_read
+
+
 @pytest.mark.parametrize("read", [read_votes, pieces])
 def test_texts_that_repeat_their_beginnings(tmp_path, little, read):
     """The encoding DELTA_BYTE_ARRAY, of which a page repeats what one cell holds."""
