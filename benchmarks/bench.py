@@ -132,13 +132,13 @@ def measured(size: str) -> dict[str, Any]:
     }
 
 
-def short(value: Any) -> Any:
-    """Return a value with its floats cut to four figures."""
+def short(value: Any, figures: int = 4) -> Any:
+    """Return a value with its floats cut to a few figures."""
     if isinstance(value, float):
-        return float(f"{value:.4g}")
+        return float(f"{value:.{figures}g}")
     if isinstance(value, dict):
-        return {key: short(each) for key, each in value.items()}
-    return [short(each) for each in value] if isinstance(value, list) else value
+        return {key: short(each, figures) for key, each in value.items()}
+    return [short(each, figures) for each in value] if isinstance(value, list) else value
 
 
 def main() -> int:

@@ -20,7 +20,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from bench import git, machine
+from bench import git, machine, short
 from measured_page import PANELS, filled
 from measuring import measure
 
@@ -103,15 +103,6 @@ KEPT: Mapping[str, Callable[[Found], Found]] = {"loo": of_loo, "transfer": of_tr
 """By first word of a name."""
 
 
-def rounded(value: Any) -> Any:
-    """Return a value with its floats cut to six figures."""
-    if isinstance(value, float):
-        return float(f"{value:.6g}")
-    if isinstance(value, dict):
-        return {key: rounded(each) for key, each in value.items()}
-    return [rounded(each) for each in value] if isinstance(value, list) else value
-
-
 def measured(name: str, data: Path, jobs: int | None) -> Found:
     """Run the commands of a name; return where, when and what was found."""
     commit, changed = git("rev-parse", "--short=12", "HEAD"), bool(git("status", "--porcelain", "--untracked-files=no"))
@@ -135,7 +126,7 @@ def measured(name: str, data: Path, jobs: int | None) -> Found:
         "versions": {library: version(library) for library in LIBRARIES},
         "seconds": round(sum(one.wall_s for one in used), 1),
         "processor_seconds": round(sum(one.processor_s for one in used), 1),
-        "found": rounded(KEPT[name.partition("-")[0]](found)),
+        "found": short(KEPT[name.partition("-")[0]](found), figures=6),
     }
 
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
+from multiprocessing.process import BaseProcess
 from typing import TypeVar
 
 from deep.exceptions import InputError
@@ -54,10 +55,11 @@ def in_processes(
 
     others = set(multiprocessing.active_children())
     workers = ProcessPoolExecutor(n_workers, mp_context=_context(), initializer=_start)
-    with _signals_held():
-        calls = [workers.submit(function, task) for task in tasks]
-        started = set(multiprocessing.active_children()) - others
+    started = set[BaseProcess]()
     try:
+        with _signals_held():
+            calls = [workers.submit(function, task) for task in tasks]
+            started = set(multiprocessing.active_children()) - others
         for call in calls if ordered else as_completed(calls):
             yield call.result()
         workers.shutdown()

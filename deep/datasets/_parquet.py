@@ -193,8 +193,9 @@ def _longest_entry(file: "parquet.ParquetFile", group: int, leaf: _Leaf, sizes: 
 
     if sizes.dictionary <= SHORT or leaf.is_list:  # one row of lists may take much
         return sizes.dictionary
-    first = next(file.iter_batches(1, row_groups=[group], columns=[leaf.path], use_threads=False)).column(0)
-    if not pa.types.is_dictionary(first.type) or len(first.dictionary) < sizes.entries:
+    batch = next(file.iter_batches(1, row_groups=[group], columns=[leaf.path], use_threads=False), None)
+    first = None if batch is None else batch.column(0)
+    if first is None or not pa.types.is_dictionary(first.type) or len(first.dictionary) < sizes.entries:
         return sizes.dictionary
     longest: int = compute.max(compute.binary_length(first.dictionary)).as_py() or 0
     return longest

@@ -99,6 +99,15 @@ def test_it_is_the_longest_text_that_counts_not_all_of_them(tmp_path, longest, p
         assert sum(1 for _ in file.batches(VOTES, 1 << 17)) == pieces_read
 
 
+def test_a_dictionary_of_no_rows_is_as_long_as_its_page(tmp_path, monkeypatch):
+    """Nothing of it can be looked at, as where the footer says less than the pages do."""
+    path = write_same(tmp_path / "x.parquet", VOTES | {"a": "1" * 5_000}, 10)
+    monkeypatch.setattr(parquet.ParquetFile, "iter_batches", lambda *_, **__: iter(()))
+    with open_parquet(path, "paths") as file:
+        assert file._rows_at_once(["a"], False) == _parquet.MOST_AT_ONCE // 5_004
+        assert list(file.batches(["a"], None)) == []
+
+
 @pytest.mark.parametrize("read", [read_votes, pieces])
 def test_texts_that_repeat_their_beginnings(tmp_path, little, read):
     """The encoding DELTA_BYTE_ARRAY, of which a page repeats what one cell holds."""
