@@ -55,9 +55,11 @@ def sequential_savings(
     Raises
     ------
     InputError
-        A size or an ensembler cannot be used.
+        There is one voter only, or a size or an ensembler cannot be used.
     """
     most = min(10, votes.shape[1])
+    if most < 2:
+        raise InputError("`votes` must have at least two voters, or there is no order to ask them in. Got one.")
     wrong = [size for size in sizes if not 2 <= size <= most]
     if wrong:
         raise InputError(f"`sizes` must be whole numbers from 2 to {most}. Got {wrong[0]!r}.")

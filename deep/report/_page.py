@@ -11,7 +11,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deep._files import whole_file
 from deep.exceptions import printable
 
 if TYPE_CHECKING:
@@ -131,9 +130,8 @@ def page_html(page: Page) -> str:
 
 
 def write_page(page: Page, out: Path) -> None:
-    """Write a report, whole or not at all."""
-    with whole_file(out) as scratch:
-        scratch.write_bytes(page_html(page).encode("utf-8", "replace"))
+    """Write a report."""
+    out.write_bytes(page_html(page).encode("utf-8", "replace"))
 
 
 def _data(items: Mapping[str, object]) -> str:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 SIMULATED = "simulated"
 LARGEST_RESULTS = 1 << 30
+HUGE = 1e15
 OF_A_RUN = frozenset(
     [
         "baselines",
@@ -103,11 +104,19 @@ def read_results(folder: Path) -> JsonObject:
     if not path.is_file():
         raise InputError(f"`RUN` must be a folder that holds {MARKER}. Got {str(folder)!r}, which has none.")
     try:
-        found = json.loads(read_bytes(path, "RUN", LARGEST_RESULTS))
+        raw = read_bytes(path, "RUN", LARGEST_RESULTS)
+        found = json.loads(raw, parse_float=_number, parse_constant=_number)
     except (ValueError, RecursionError) as error:
         raise InputError(f"`RUN` must hold {MARKER} as JSON. Got {error} in {str(path)!r}.") from None
     if not isinstance(found, dict):
         raise InputError(f"`RUN` must hold {MARKER} as an object. Got another value in {str(path)!r}.")
+    return found
+
+
+def _number(text: str) -> float:
+    """Return a number that no figure overflows on: all that deep writes with a point are small."""
+    if not abs(found := float(text)) < HUGE:
+        raise ValueError(f"a number of no study, {text}")
     return found
 
 

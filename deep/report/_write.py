@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from deep._files import check_out, whole_folder
+from deep._files import check_out, whole_file, whole_folder
 from deep.exceptions import InputError
 from deep.report._headline import SIMULATED, headline_chapter
 from deep.report._items import order_of, sample_sentence
@@ -86,7 +86,8 @@ def write_report(
             f"`sources` must hold what deep wrote, as it wrote it. Got another shape ({type(error).__name__}: {error}) "
             f"in {', '.join(repr(str(source)) for source in sources)}. Run or fit it again."
         ) from error
-    write_page(page, path)
+    with whole_file(path) as scratch:
+        write_page(page, scratch)
     return path
 
 

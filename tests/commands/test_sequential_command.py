@@ -33,3 +33,10 @@ def test_bad_options(words, message, capsys):
     """One line, exit 2."""
     assert main(words) == 2
     assert capsys.readouterr().err.startswith(f"error: {message}")
+
+
+def test_one_voter_has_no_order(tmp_path, capsys):
+    """Said as it is, with no range that holds nothing."""
+    (tmp_path / "votes.csv").write_text("dataset,item_id,label,a\nx,1,1,1\nx,2,0,0\ny,1,1,1\ny,2,0,0\n")
+    assert main(["--votes", str(tmp_path / "votes.csv")]) == 2
+    assert capsys.readouterr().err.startswith("error: `votes` must have at least two voters")

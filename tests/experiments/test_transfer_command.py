@@ -108,6 +108,14 @@ def test_more_training_datasets_than_there_are_is_told(tmp_path, monkeypatch, ca
     assert "`training_datasets` must be 'all', or at most 2 with these panels. Got 7, 9." in capsys.readouterr().err
 
 
+def test_one_dataset_is_no_panel(tmp_path, capsys):
+    """It is said as it is, and no number of at most 0 is asked for."""
+    (tmp_path / "votes.csv").write_text("dataset,item_id,label,a,b\nx,1,1,1,0\nx,2,0,0,0\n")
+    words = ["--votes", str(tmp_path / "votes.csv"), "--training-datasets", "1", "--out", str(tmp_path / "run")]
+    assert main(words) == 2
+    assert capsys.readouterr().err.startswith("error: `votes` must hold a table of two datasets or more")
+
+
 def test_draws_never_train_on_the_target():
     """Each target in turn, with as many others as asked for; the same seed gives the same draws."""
     votes = simulate_votes(0)

@@ -1,9 +1,11 @@
 """The report of a study that is no hold-out: its tables and pictures, and nothing in them that runs."""
 
 import ast
+import errno
 import json
 import re
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -61,6 +63,25 @@ def test_a_study_that_fails_leaves_nothing(tmp_path):
         (scratch / "results.json").write_text("{}")
         raise ZeroDivisionError
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_names_the_place_that_was_given(tmp_path, monkeypatch):
+    """And not the one that is written to first."""
+    full = OSError(errno.ENOSPC, "No space left on device")
+    monkeypatch.setattr(Path, "write_bytes", Mock(side_effect=full))
+    with pytest.raises(InputError) as caught, reported_folder(tmp_path / "run") as scratch:
+        (scratch / "results.json").write_text("{}")
+    assert f"Got {str(tmp_path / 'run')!r}: No space left on device" in str(caught.value)
+    assert ".part" not in str(caught.value)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("number", ["1e308", "-1e16", "NaN", "Infinity"])
+def test_a_number_of_no_study_is_refused(tmp_path, number):
+    """A figure would overflow on it."""
+    (tmp_path / "results.json").write_text(f'{{"balanced_accuracy_ci": [0.5, {number}]}}')
+    with pytest.raises(InputError, match=rf"`RUN` must hold results.json as JSON. Got a number of no study, {number}"):
+        write_report([tmp_path], tmp_path / "report.html")
 
 
 def test_a_run_of_another_shape_is_shown_as_a_study(tmp_path):

@@ -233,6 +233,26 @@ def test_labels_beside_the_votes_are_passed_over(table, tmp_path):
     assert {item for _, item in found.propose(10)} == set(frame["item_id"][190:])
 
 
+def test_nothing_is_left_to_label(table, tmp_path):
+    """It is said in one line, and no range without a number in it."""
+    frame = pd.read_parquet(table).assign(label=1)
+    frame.to_csv(tmp_path / "votes.csv", index=False)
+    found = read_label_subject([str(tmp_path / "votes.csv")], examples=CLAIMS)
+    with pytest.raises(InputError, match="`votes` must hold an item without a label. Got 200 items, all with one"):
+        found.propose(3)
+
+
+def test_more_than_there_are_beside_those_of_before(subject, tmp_path):
+    """The number that is asked for is that of all items, and so is the limit that is said."""
+    with open_label_desk(subject, tmp_path / "labels.csv", n=190):
+        pass
+    with (
+        pytest.raises(InputError, match="`n` must be at most 200, the 190 items of .* and the 10 others.*Got 201"),
+        open_label_desk(subject, tmp_path / "labels.csv", n=201),
+    ):
+        pass
+
+
 def test_one_dataset_is_chosen(table, tmp_path):
     """By name, where votes are of several."""
     frame = pd.read_parquet(table)

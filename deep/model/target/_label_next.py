@@ -64,7 +64,8 @@ def propose_labels(
     Raises
     ------
     InputError
-        `n` is not a whole number from 1 to the number of unlabeled items, or a value is out of range.
+        All items have a label, `n` is not a whole number from 1 to the number of those without, or a value is out of
+        range.
 
     Notes
     -----
@@ -87,6 +88,11 @@ def propose_labels(
     z = logit(check_probabilities(y_prob))
     known = np.asarray(labeled, dtype=np.intp).ravel()
     free = np.setdiff1d(np.arange(len(z)), known)
+    if not len(free):
+        raise InputError(
+            f"`votes` must hold an item without a label. Got {len(z)} items, all with one: nothing is left to label. Use "
+            "the labels, or give votes on other items."
+        )
     if type(n) is not int or not 1 <= n <= len(free):
         raise InputError(f"`n` must be a whole number from 1 to {len(free)}, the unlabeled items. Got {n!r}.")
     design = _Design(z, misfit, known)

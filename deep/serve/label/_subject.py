@@ -69,6 +69,11 @@ class LabelSubject:
         assert isinstance(items, list)
         return [(self.target.name, item["item_id"]) for item in items]
 
+    def unlabeled(self, taken: Collection[Item]) -> list[Item]:
+        """Return the items that :meth:`propose` chooses from."""
+        labels = self._joined(dict.fromkeys([*taken, *self.passed], 0))
+        return [item for item, row in self.rows.items() if labels[row] < 0]
+
     def labeled(self, labels: Mapping[Item, int]) -> Target:
         """Return the dataset with these labels, and those that were given elsewhere."""
         votes = self.target.votes

@@ -58,6 +58,12 @@ def test_bad_numbers(n):
         propose_labels(P, MISFIT, n)
 
 
+def test_nothing_is_left_to_label():
+    """It is said, and no range without a number in it."""
+    with pytest.raises(InputError, match="`votes` must hold an item without a label. Got 300 items, all with one"):
+        propose_labels(P, MISFIT, 1, labeled=range(300))
+
+
 def test_unknown_strategy():
     """The message lists what there is."""
     with pytest.raises(InputError, match="`strategy` must be one of design, random, spread"):
