@@ -238,7 +238,7 @@ def test_nothing_is_left_to_label(table, tmp_path):
     frame = pd.read_parquet(table).assign(label=1)
     frame.to_csv(tmp_path / "votes.csv", index=False)
     found = read_label_subject([str(tmp_path / "votes.csv")], examples=CLAIMS)
-    with pytest.raises(InputError, match="`votes` must hold an item without a label. Got 200 items, all with one"):
+    with pytest.raises(InputError, match=r"`votes` must hold an item without a label. Got 200 items, all with one"):
         found.propose(3)
 
 
@@ -247,7 +247,7 @@ def test_more_than_there_are_beside_those_of_before(subject, tmp_path):
     with open_label_desk(subject, tmp_path / "labels.csv", n=190):
         pass
     with (
-        pytest.raises(InputError, match="`n` must be at most 200, the 190 items of .* and the 10 others.*Got 201"),
+        pytest.raises(InputError, match=r"`n` must be at most 200, the 190 items of .* and the 10 others.*Got 201"),
         open_label_desk(subject, tmp_path / "labels.csv", n=201),
     ):
         pass

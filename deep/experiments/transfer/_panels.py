@@ -117,9 +117,7 @@ def transfer_over_panels(
     if not tasks:
         most = max(len(panel.votes.dataset_names) for panel in panels) - 1
         if most < 1:
-            raise InputError(
-                "`votes` must hold a table of two datasets or more, one of them to test on. Got one in each."
-            )
+            raise InputError("`votes` must hold a table of two datasets or more, one to test on. Got one in each.")
         given = ", ".join(map(str, sizes))
         raise InputError(f"`training_datasets` must be 'all', or at most {most} with these panels. Got {given}.")
     rows = list(run(partial(_measure, panels, random_state), tasks))

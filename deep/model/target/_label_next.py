@@ -90,8 +90,8 @@ def propose_labels(
     free = np.setdiff1d(np.arange(len(z)), known)
     if not len(free):
         raise InputError(
-            f"`votes` must hold an item without a label. Got {len(z)} items, all with one: nothing is left to label. Use "
-            "the labels, or give votes on other items."
+            f"`votes` must hold an item without a label. Got {len(z)} items, all with one. Nothing is left "
+            "to label: use the labels, or give votes on other items."
         )
     if type(n) is not int or not 1 <= n <= len(free):
         raise InputError(f"`n` must be a whole number from 1 to {len(free)}, the unlabeled items. Got {n!r}.")

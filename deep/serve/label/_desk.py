@@ -308,8 +308,8 @@ def _wanted(
     left = len(subject.unlabeled(queue)) if queue else more
     if more > left:
         raise InputError(
-            f"`n` must be at most {len(queue) + left}, the {len(queue)} items of {str(log.path)!r} and the {left} others "
-            f"without a label. Got {n}."
+            f"`n` must be at most {len(queue) + left}, the {len(queue)} items of {str(log.path)!r} and the {left} "
+            f"others without a label. Got {n}."
         )
     new = subject.propose(more, taken=queue, strategy=strategy, random_state=random_state) if more > 0 else []
     people = {item: 2 if at < double else queue.get(item, 1) for at, item in enumerate([*queue, *new])}

@@ -60,7 +60,7 @@ def test_bad_numbers(n):
 
 def test_nothing_is_left_to_label():
     """It is said, and no range without a number in it."""
-    with pytest.raises(InputError, match="`votes` must hold an item without a label. Got 300 items, all with one"):
+    with pytest.raises(InputError, match=r"`votes` must hold an item without a label. Got 300 items, all with one"):
         propose_labels(P, MISFIT, 1, labeled=range(300))
 
 
