@@ -5,6 +5,7 @@ from ._boosting import CatBoost as CatBoost
 from ._dawid_skene import DawidSkene as DawidSkene
 from ._encoding import BETWEEN as BETWEEN
 from ._encoding import neutral as neutral
+from ._gradient_boosting import GradientBoosting as GradientBoosting
 from ._label_model import LabelModel as LabelModel
 from ._linear import LDA as LDA
 from ._linear import LogisticRegression as LogisticRegression
@@ -16,7 +17,6 @@ from ._registry import ENSEMBLERS as ENSEMBLERS
 from ._svc import SVC as SVC
 from ._svc import draws_note as draws_note
 from ._trees import DecisionTree as DecisionTree
-from ._trees import GradientBoosting as GradientBoosting
 from ._trees import RandomForest as RandomForest
 from ._voters import MajorityLabelVoter as MajorityLabelVoter
 from ._voters import WeightedMajorityVoting as WeightedMajorityVoting

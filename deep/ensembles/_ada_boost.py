@@ -10,7 +10,16 @@ from scipy.special import expit, logit
 
 from deep._checks import Floats, Labels, Votes
 from deep.base import StagedEnsembler
-from deep.ensembles._encoding import Grid, at_stages, check_above, check_count, merge_repeats, neutral, signed
+from deep.ensembles._encoding import (
+    Grid,
+    at_stages,
+    check_above,
+    check_count,
+    merge_repeats,
+    neutral,
+    signed,
+    splits_of,
+)
 
 
 @dataclass(frozen=True)
@@ -99,7 +108,7 @@ class AdaBoost(StagedEnsembler):
 
     def _boost(self, votes: Floats, is_one: npt.NDArray[np.bool_], share: Floats) -> Iterator[tuple[Stump, float]]:
         """Yield each round's stump and its weight."""
-        splits = _splits(votes)
+        splits = [*splits_of(votes), (0, np.inf)]  # the last splits nothing
         above = np.array([votes[:, voter] > threshold for voter, threshold in splits])
         for _ in range(self.n_estimators):
             best, says_below, says_above = _best_split(above, is_one, share)
@@ -128,15 +137,6 @@ class AdaBoost(StagedEnsembler):
         for stump, weight in zip(self.stumps_, self.stump_weights_, strict=True):
             log_odds = log_odds + np.where(stump.predict(votes), weight, -weight)
             yield np.asarray(expit(log_odds))
-
-
-def _splits(votes: Floats) -> list[tuple[int, float]]:
-    """Return every voter with every threshold between two of its values, and last a split that splits nothing."""
-    found = []
-    for voter, column in enumerate(votes.T):
-        values = np.unique(column)
-        found += [(voter, float(threshold)) for threshold in (values[1:] + values[:-1]) / 2]
-    return [*found, (0, np.inf)]
 
 
 def _best_split(above: npt.NDArray[np.bool_], is_one: npt.NDArray[np.bool_], share: Floats) -> tuple[int, bool, bool]:

@@ -17,18 +17,26 @@ from deep.records import ABSTAIN
 Booster = Any
 """An xgboost.Booster, a lightgbm.Booster or a catboost.CatBoost; the three libraries come without types."""
 
+Cells = tuple[Votes, Labels, Floats]
+"""Votes, labels and weights, merged and sorted."""
+
+ROUNDING = 1e-9
+"""Weights this close, as a share of their sum, are the same."""
+
 LEAST = {"n_estimators": 1, "max_depth": 1, "num_leaves": 2, "min_child_weight": 0, "reg_lambda": 0}
 """The least value of each parameter that has one."""
 
 
 @dataclass(eq=False, repr=False)
 class MirroredBoosting(StagedEnsembler):
-    """Boosted trees fitted to the votes and, once more, to votes and labels turned round.
+    """Boosted trees fitted to the votes one way round and, where a vote is missing, the other way round too.
 
     A tree must send "no vote" to one side of a split, also where it learned that split from votes of 0 and 1
     only; the side is then an accident of the library, worth up to 0.9 in P for a row that says nothing. Turned
-    round, the same library takes the other side, so the mean of the two log-odds reads nothing into silence, and
-    votes turned round give exactly 1 - P. On votes that it was fitted on, the two boosters agree.
+    round, the same library takes the other side, so the mean of the two log-odds reads nothing into silence. On rows
+    in which everybody voted the two agree, and one is enough: the second is fitted when a row with a missing vote is
+    first asked for. Which way round comes first is decided by the rows, so that votes turned round give exactly
+    1 - P.
 
     A subclass adds its parameters as fields, and implements ``_boost(votes, y, w)`` and ``_log_odds(booster, votes,
     n_rounds)``; rows come merged to cells (:func:`merge_repeats`), so that sums are rounded alike for weighted and for
@@ -36,8 +44,10 @@ class MirroredBoosting(StagedEnsembler):
 
     Attributes
     ----------
-    boosters_ : tuple of two boosters of the library, or of none
-        Fitted to the votes as they are, and turned round. None where no voter's votes vary.
+    boosters_ : tuple of one or two boosters of the library, or of none
+        Fitted to the votes the way round that comes first, and the other. None where no voter's votes vary.
+    turned_ : bool
+        Whether the votes turned round come first.
     prior_ : float
         Weighted share of label 1: where the boosters start, and P where there are none.
     """
@@ -59,12 +69,20 @@ class MirroredBoosting(StagedEnsembler):
         self._check_params()
         self.prior_ = float(np.average(y, weights=w))
         self.boosters_: tuple[Booster, ...] = ()
-        if np.ptp(X, axis=0).any():
-            self.boosters_ = self._boost_cells(X, y, w), self._boost_cells(_turned(X), 1 - y, w)
+        if not np.ptp(X, axis=0).any():
+            return
+        plain, turned = merge_repeats(X, y, w), merge_repeats(_turned(X), 1 - y, w)
+        order = _compared(plain, turned)
+        self.turned_ = order < 0
+        first, self._other = (turned, plain) if self.turned_ else (plain, turned)
+        self._boost_cells(first)
+        if order == 0:  # nothing tells the two ways round apart, so that neither may come first
+            self._boost_cells(self._other)
+        self._one_is_enough = order != 0
 
-    def _boost_cells(self, X: Votes, y: Labels, w: Floats) -> Booster:
-        cells, labels, weights = merge_repeats(X, y, w)
-        return self._boost(signed(cells), labels, weights)
+    def _boost_cells(self, cells: Cells) -> None:
+        votes, labels, weights = cells
+        self.boosters_ = (*self.boosters_, self._boost(signed(votes), labels, weights))
 
     def _check_params(self) -> None:
         check_above(self.learning_rate, 0, "learning_rate")
@@ -78,13 +96,16 @@ class MirroredBoosting(StagedEnsembler):
     def _staged_proba(self, X: Votes, stages: Sequence[int]) -> Floats:
         if not self.boosters_:
             return np.full((len(stages), len(X)), self.prior_)
-        votes = signed(X)
-        return np.array([self._mean_proba(votes, stage) for stage in stages])
-
-    def _mean_proba(self, votes: Floats, n_rounds: int) -> Floats:
-        plain, turned = self.boosters_
-        log_odds = self._log_odds(plain, votes, n_rounds) - self._log_odds(turned, -votes, n_rounds)
-        return np.asarray(expit(log_odds / 2))
+        sign = -1.0 if self.turned_ else 1.0
+        votes = sign * signed(X)
+        log_odds = np.array([self._log_odds(self.boosters_[0], votes, stage) for stage in stages])
+        open_rows = np.flatnonzero((X == ABSTAIN).any(axis=1)) if self._one_is_enough else np.arange(len(X))
+        if len(open_rows):
+            if len(self.boosters_) == 1:
+                self._boost_cells(self._other)
+            other = [self._log_odds(self.boosters_[1], -votes[open_rows], stage) for stage in stages]
+            log_odds[:, open_rows] = (log_odds[:, open_rows] - np.array(other)) / 2
+        return np.asarray(expit(sign * log_odds))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -94,8 +115,8 @@ class XGB(MirroredBoosting):
     Exact on weighted rows, since every round is fitted to all rows (no `subsample`), and both
     `min_child_weight`, a sum of weight times P (1 - P), and `reg_lambda` stand against weights, not row counts.
     The start is the weighted share of label 1, given to XGBoost and not left to its estimate, which differs
-    between versions. Trees are fitted twice, see :class:`MirroredBoosting`; XGBoost computes in single
-    precision, so P is good to about 1e-7.
+    between versions. Where votes are missing trees are fitted twice, see :class:`MirroredBoosting`; XGBoost computes in
+    single precision, so P is good to about 1e-7.
 
     Parameters
     ----------
@@ -113,7 +134,7 @@ class XGB(MirroredBoosting):
     Attributes
     ----------
     boosters_ : tuple of xgboost.Booster
-        Fitted to the votes as they are, and turned round.
+        Fitted to the votes one way round and, where votes are missing, the other.
     prior_ : float
         Weighted share of label 1, where boosting starts.
 
@@ -166,7 +187,8 @@ class LGBM(MirroredBoosting):
     these settings, which are fixed here: no least number of rows in a leaf (not even 1: LightGBM guesses that
     number from the weights), 1 row in a bin of votes, no voter left out for having few rows, no bundling of
     voters, and sums in one order (``deterministic``, ``force_row_wise``). Leaves are kept large by
-    `min_child_weight`, which stands against weights. Trees are fitted twice, see :class:`MirroredBoosting`.
+    `min_child_weight`, which stands against weights. Where votes are missing trees are fitted twice, see
+    :class:`MirroredBoosting`.
 
     Parameters
     ----------
@@ -184,7 +206,7 @@ class LGBM(MirroredBoosting):
     Attributes
     ----------
     boosters_ : tuple of lightgbm.Booster
-        Fitted to the votes as they are, and turned round.
+        Fitted to the votes one way round and, where votes are missing, the other.
     prior_ : float
         Weighted share of label 1, where boosting starts.
 
@@ -240,7 +262,7 @@ class CatBoost(MirroredBoosting):
     the learning rate from the number of rows and the Newton steps a leaf from that, and scales the L2 penalty by
     the mean weight of a row; its ordered boosting goes by the order of rows. Exact is what is fixed here:
     ``boosting_type="Plain"``, ``bootstrap_type="No"``, ``random_strength=0``, the learning rate given, one Newton
-    step a leaf, and the L2 penalty divided by that mean weight. Trees are fitted twice, see
+    step a leaf, and the L2 penalty divided by that mean weight. Where votes are missing trees are fitted twice, see
     :class:`MirroredBoosting`. No file is written.
 
     Parameters
@@ -257,7 +279,7 @@ class CatBoost(MirroredBoosting):
     Attributes
     ----------
     boosters_ : tuple of catboost.CatBoost
-        Fitted to the votes as they are, and turned round.
+        Fitted to the votes one way round and, where votes are missing, the other.
     prior_ : float
         Weighted share of label 1, where boosting starts.
 
@@ -309,3 +331,16 @@ class CatBoost(MirroredBoosting):
 def _turned(X: Votes) -> Votes:
     """Return votes of 0 as 1 and of 1 as 0."""
     return np.where(X == ABSTAIN, X, 1 - X)
+
+
+def _compared(a: Cells, b: Cells) -> int:
+    """Return 1 or -1 by which of two tables of sorted cells comes first, 0 where they are the same but for rounding.
+
+    What votes and labels there are decides, and then what they weigh.
+    """
+    rows = [np.column_stack(cells[:2]) for cells in (a, b)]
+    apart = rows[0] != rows[1]
+    if apart.any():
+        return 1 if rows[0][apart][0] < rows[1][apart][0] else -1
+    heavier = np.flatnonzero(np.abs(a[2] - b[2]) > ROUNDING * (a[2] + b[2]))
+    return int(np.sign(a[2][heavier[0]] - b[2][heavier[0]])) if len(heavier) else 0

@@ -96,6 +96,34 @@ def merge_repeats(X: Votes, y: Labels, w: Floats) -> tuple[Votes, Labels, Floats
     return rows[starts, :-1], rows[starts, -1], np.add.reduceat(w[order], starts)
 
 
+def distinct_cells(X: Votes, y: Labels, w: Floats) -> tuple[Votes, Floats]:
+    """Return the distinct rows of votes, sorted, and their weights by label, shape (n_patterns, 2).
+
+    Examples
+    --------
+    >>> X, y = np.array([[1], [0], [1]], dtype=np.int8), np.array([0, 1, 1], dtype=np.int8)
+    >>> [part.tolist() for part in distinct_cells(X, y, np.array([1.0, 2.0, 3.0]))]
+    [[[0], [1]], [[0.0, 2.0], [1.0, 3.0]]]
+    """
+    cells, labels, weights = merge_repeats(X, y, w)
+    new = np.r_[True, (cells[1:] != cells[:-1]).any(axis=1)]
+    counts = np.zeros((int(new.sum()), 2))
+    counts[np.cumsum(new) - 1, labels] = weights
+    return cells[new], counts
+
+
+def splits_of(votes: Floats) -> list[tuple[int, float]]:
+    """Return every voter with every threshold between two of its signed votes.
+
+    Examples
+    --------
+    >>> splits_of(np.array([[1.0, 1.0], [0.0, 1.0], [-1.0, -1.0]]))
+    [(0, -0.5), (0, 0.5), (1, 0.0)]
+    """
+    values = [np.unique(column) for column in votes.T]
+    return [(voter, float(middle)) for voter, seen in enumerate(values) for middle in (seen[1:] + seen[:-1]) / 2]
+
+
 def neutral(X: Votes, proba: Callable[[Floats], Floats]) -> Floats:
     """Return `proba` of the signed votes, averaged over abstains taken up and taken down.
 

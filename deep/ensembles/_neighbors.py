@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from deep._checks import Floats, Labels, Votes
 from deep.base import BaseEnsembler
-from deep.ensembles._encoding import Grid, check_above, merge_repeats, signed
+from deep.ensembles._encoding import Grid, check_above, distinct_cells, signed
 
 BLOCK = 2**22
 """Distances held at once, so that memory does not grow with the rows asked for."""
@@ -68,11 +68,7 @@ class KNeighbors(BaseEnsembler):
 
     def _fit(self, X: Votes, y: Labels, w: Floats) -> None:
         check_above(self.n_neighbors, 0, "n_neighbors")
-        patterns, labels, weights = merge_repeats(X, y, w)
-        new = np.r_[True, (patterns[1:] != patterns[:-1]).any(axis=1)]
-        self.patterns_ = patterns[new]
-        self.counts_ = np.zeros((len(self.patterns_), 2))
-        self.counts_[np.cumsum(new) - 1, labels] = weights
+        self.patterns_, self.counts_ = distinct_cells(X, y, w)
 
     def _proba(self, X: Votes) -> Floats:
         k = X.shape[1]

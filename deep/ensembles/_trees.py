@@ -1,24 +1,23 @@
-"""Trees on votes, alone, bagged and boosted.
+"""Trees on votes, alone and bagged.
 
-All take rows merged to cells (:func:`merge_repeats`), so that ties between splits are broken alike for
+Both take rows merged to cells (:func:`merge_repeats`), so that ties between splits are broken alike for
 weighted and for repeated rows, in any order.
 
 A tree must send "no vote" to one side of a split that it learned from votes of 0 and 1 only; see :func:`neutral`.
 """
 
-from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import sklearn
-from sklearn import ensemble, tree
+from sklearn import tree
 from sklearn.utils import check_random_state
 
 from deep._checks import Floats, Labels, Votes
-from deep.base import BaseEnsembler, StagedEnsembler
-from deep.ensembles._encoding import Grid, at_stages, check_above, check_count, merge_repeats, neutral, signed
+from deep.base import BaseEnsembler
+from deep.ensembles._encoding import Grid, check_count, merge_repeats, neutral, signed
 from deep.exceptions import InputError
 
 
@@ -150,76 +149,6 @@ class RandomForest(BaseEnsembler):
         single = votes.astype(np.float32)
         total = sum(one.predict(single, check_input=False) for one in self.trees_)
         return np.asarray(total / len(self.trees_))
-
-
-@dataclass(eq=False, repr=False)
-class GradientBoosting(StagedEnsembler):
-    """Gradient boosting of small regression trees on the log loss.
-
-    scikit-learn's [1]_, with every round fitted to all rows (``subsample=1``) and no limit that counts rows,
-    under which it is exact on weighted rows.
-
-    Parameters
-    ----------
-    n_estimators : int, default=50
-        Number of rounds.
-    learning_rate : float, default=0.1
-        Above 0: the share of each tree that is added.
-    max_depth : int, default=2
-        Splits from root to leaf: how many voters may interact.
-    random_state : int, default=0
-        Decides between splits that are equally good.
-
-    Attributes
-    ----------
-    model_ : sklearn.ensemble.GradientBoostingClassifier
-
-    References
-    ----------
-    .. [1] Friedman, "Greedy function approximation: a gradient boosting machine", Annals of Statistics 29 (2001).
-       https://doi.org/10.1214/aos/1013203451
-
-    Examples
-    --------
-    The first round moves the log-odds, 0 at the start, by a tenth of a Newton step of 2: 1 / (1 + exp(-0.2)).
-
-    >>> model = GradientBoosting(n_estimators=10).fit([[1, 1], [1, 0], [0, 1], [0, 0]], [1, 1, 0, 0])
-    >>> model.staged_predict_proba([[1, 0]], [1, 10]).round(2).tolist()
-    [[0.55], [0.82]]
-    """
-
-    n_estimators: int = 50
-    _: KW_ONLY
-    learning_rate: float = 0.1
-    max_depth: int = 2
-    random_state: int = 0
-
-    stage_param: ClassVar[str] = "n_estimators"
-    param_grid: ClassVar[Grid] = {"max_depth": (1, 3), "n_estimators": (25, 50, 100)}
-
-    def _fit(self, X: Votes, y: Labels, w: Floats) -> None:
-        check_count(self.n_estimators, "n_estimators")
-        check_count(self.max_depth, "max_depth")
-        check_above(self.learning_rate, 0, "learning_rate")
-        cells, labels, weights = merge_repeats(X, y, w)
-        model = ensemble.GradientBoostingClassifier(
-            n_estimators=self.n_estimators,
-            learning_rate=self.learning_rate,
-            max_depth=self.max_depth,
-            subsample=1.0,
-            random_state=self.random_state,
-        )
-        with _checked():
-            self.model_ = model.fit(signed(cells), labels, sample_weight=weights)
-
-    def _proba(self, X: Votes) -> Floats:
-        return neutral(X, lambda votes: np.asarray(self.model_.predict_proba(votes)[:, 1]))
-
-    def _staged_proba(self, X: Votes, stages: Sequence[int]) -> Floats:
-        return neutral(X, lambda votes: at_stages(self._rounds(votes), stages))
-
-    def _rounds(self, votes: Floats) -> Iterator[Floats]:
-        return (proba[:, 1] for proba in self.model_.staged_predict_proba(votes))
 
 
 def _check_size(max_depth: int | None, min_weight_fraction_leaf: float) -> None:
