@@ -172,7 +172,10 @@ class XGB(MirroredBoosting):
             "verbosity": 0,
         }
         rows = xgboost.DMatrix(votes, y, weight=w, nthread=1)
-        return xgboost.train(params, rows, num_boost_round=self.n_estimators)
+        booster = xgboost.Booster(params, [rows])
+        for number in range(self.n_estimators):
+            booster.update(rows, number)
+        return booster
 
     def _log_odds(self, booster: Booster, votes: Floats, n_rounds: int) -> Floats:
         margin = booster.inplace_predict(votes, iteration_range=(0, n_rounds), predict_type="margin")
@@ -248,7 +251,8 @@ class LGBM(MirroredBoosting):
             "verbosity": -1,
         }
         rows = lightgbm.Dataset(votes, y, weight=w, params=params)
-        return lightgbm.train(params, rows, num_boost_round=self.n_estimators)
+        # Else it is written as text and read again.
+        return lightgbm.train(params, rows, num_boost_round=self.n_estimators, keep_training_booster=True)
 
     def _log_odds(self, booster: Booster, votes: Floats, n_rounds: int) -> Floats:
         return np.asarray(booster.predict(votes, num_iteration=n_rounds, raw_score=True, num_threads=1))

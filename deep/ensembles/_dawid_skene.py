@@ -131,9 +131,9 @@ def _maximize(votes: Floats, share: Floats, least: Floats) -> tuple[Floats, Floa
     """
     mass = share.sum(axis=1)
     counts = np.maximum(share @ votes, least)
-    k = counts.shape[1] // 2
+    by_vote = counts.reshape(2, 2, -1)
     # Each rate is over the votes that the voter cast, so that an abstain is missing at random and not a third answer.
-    return mass / mass.sum(), counts / np.tile(counts[:, :k] + counts[:, k:], 2)
+    return mass / mass.sum(), (by_vote / by_vote.sum(axis=1, keepdims=True)).reshape(2, -1)
 
 
 def _expect(votes: Floats, prior: Floats, rates: Floats) -> Floats:

@@ -4,7 +4,6 @@ from typing import ClassVar
 
 import numpy as np
 from scipy.special import expit
-from sklearn import naive_bayes
 
 from deep._checks import Floats, Labels, Votes
 from deep.base import BaseEnsembler
@@ -68,9 +67,9 @@ class BernoulliNB(BaseEnsembler):
 class MultinomialNB(BaseEnsembler):
     """Naive Bayes on tokens: each row is a bag of "voter j said 1" and "voter j said 0".
 
-    scikit-learn's, which is exact on weighted rows. No vote gives no token. On complete votes it equals
-    :class:`BernoulliNB`, since all bags are then of one size; where voters abstain, how often each is heard in
-    a class counts too.
+    No vote gives no token. On complete votes it equals :class:`BernoulliNB`, since all bags are then of one size; where
+    voters abstain, how often each is heard in a class counts too. Exact on weighted rows, and equal to scikit-learn's,
+    whose checks take longer than the few sums that it comes to.
 
     Parameters
     ----------
@@ -79,7 +78,10 @@ class MultinomialNB(BaseEnsembler):
 
     Attributes
     ----------
-    model_ : sklearn.naive_bayes.MultinomialNB
+    class_log_odds_ : float
+        Log-odds of label 1 among the training rows.
+    token_log_odds_ : ndarray of shape (2 * n_voters,)
+        What each voter's 1, and then each voter's 0, adds to the log-odds.
 
     Examples
     --------
@@ -95,7 +97,11 @@ class MultinomialNB(BaseEnsembler):
 
     def _fit(self, X: Votes, y: Labels, w: Floats) -> None:
         check_above(self.alpha, 0, "alpha")
-        self.model_ = naive_bayes.MultinomialNB(alpha=self.alpha).fit(tokens(X), y, sample_weight=w)
+        said, total = tokens(X), np.bincount(y, weights=w)
+        self.class_log_odds_ = float(np.log(total[1] / total[0]))
+        counts = np.stack([w[y == label] @ said[y == label] for label in (0, 1)]) + self.alpha
+        shares = counts / counts.sum(axis=1, keepdims=True)
+        self.token_log_odds_ = np.log(shares[1] / shares[0])
 
     def _proba(self, X: Votes) -> Floats:
-        return np.asarray(self.model_.predict_proba(tokens(X))[:, 1])
+        return np.asarray(expit(tokens(X) @ self.token_log_odds_ + self.class_log_odds_))

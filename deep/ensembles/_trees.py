@@ -147,7 +147,7 @@ class RandomForest(BaseEnsembler):
 
     def _mean_proba(self, votes: Floats) -> Floats:
         single = votes.astype(np.float32)
-        total = sum(one.predict(single, check_input=False) for one in self.trees_)
+        total = sum(one.tree_.predict(single)[:, 0] for one in self.trees_)
         return np.asarray(total / len(self.trees_))
 
 

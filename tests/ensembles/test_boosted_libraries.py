@@ -253,3 +253,28 @@ def test_no_library_is_imported_before_a_fit():
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "set()"
+
+
+@ALL
+def test_one_booster_is_enough_where_everybody_voted(cls):
+    """A second is fitted once a row with a missing vote is asked for, and changes no row that has all votes."""
+    X, y, w = votes(missing=0)
+    model = cls().fit(X, y, w)
+    full = PATTERNS[(PATTERNS >= 0).all(axis=1)]
+    before = proba(model, full)
+    assert len(model.boosters_) == 1
+    silent = proba(model)
+    assert len(model.boosters_) == 2
+    np.testing.assert_array_equal(silent[(PATTERNS >= 0).all(axis=1)], before)
+    np.testing.assert_array_equal(proba(model, full), before)
+
+
+@ALL
+def test_two_boosters_agree_where_everybody_voted(cls):
+    """The mean of both is what one says, to the precision of the library."""
+    X, y, w = votes(missing=0)
+    model = cls(**DEEPEST[cls]).fit(X, y, w)
+    full = signed(PATTERNS[(PATTERNS >= 0).all(axis=1)])
+    other = cls(**DEEPEST[cls])._boost(signed(turned(X)), 1 - y, w.astype(float))
+    mirrored = expit(-model._log_odds(other, -full, 50))
+    np.testing.assert_allclose(proba(model, PATTERNS[(PATTERNS >= 0).all(axis=1)]), mirrored, atol=1e-5)

@@ -91,6 +91,19 @@ def test_gradient_boosting_equals_scikit_learns_on_repeated_rows() -> None:
         np.testing.assert_allclose(got, one_of(theirs.fit(rows, labels)), rtol=0, atol=1e-9)
 
 
+@pytest.mark.parametrize("max_depth", [1, 3, 8])
+def test_gradient_boosting_with_abstains_equals_scikit_learns(max_depth: int) -> None:
+    """Where abstains were heard in training, P of the training rows is scikit-learn's on the same weighted rows."""
+    X, y = make_votes(abstains=0.2)
+    w = np.random.default_rng(0).integers(1, 9, len(y))
+    ours = GradientBoosting(30, max_depth=max_depth).fit(X, y, w).predict_proba(X)[:, 1]
+    cells, labels, weights = merge_repeats(X, y.astype(np.int8), w.astype(float))
+    theirs = ensemble.GradientBoostingClassifier(n_estimators=30, max_depth=max_depth, random_state=0)
+    theirs.fit(np.where(cells < 0, 0, 2 * cells - 1), labels, sample_weight=weights)
+    expected = theirs.predict_proba(np.where(X < 0, 0, 2 * X - 1))[:, 1]
+    np.testing.assert_allclose(ours, expected, rtol=0, atol=1e-9)
+
+
 @pytest.mark.parametrize("kind", [AdaBoost, GradientBoosting])
 @pytest.mark.parametrize("stage", [0, 8])
 def test_stages_lie_within_the_rounds(kind: type[StagedEnsembler], stage: int) -> None:
