@@ -92,7 +92,7 @@ class GradientBoosting(StagedEnsembler):
             ):
                 p = expit(log_odds)
                 residual = ones - total * p
-                leaf = grower.grow(residual, _Tree(voter, threshold, left))
+                leaf = grower.grow(residual, _GrowingTree(voter, threshold, left))
                 value[:] = self.learning_rate * _newton_step(leaf, residual, total * p * (1 - p), shape[1])
                 log_odds += value[leaf]
 
@@ -122,7 +122,7 @@ class GradientBoosting(StagedEnsembler):
 
 
 @dataclass
-class _Tree:
+class _GrowingTree:
     """One tree as arrays, an entry a node, that it fills from the root on."""
 
     voter: Rows
@@ -156,7 +156,7 @@ class _Grower:
         self.sides = np.hstack([~self.above, self.above]).astype(np.float64)
         self.apart = len(np.unique(self.voter)) < len(splits)  # a voter with two thresholds, hence three votes
 
-    def grow(self, residual: Floats, tree: _Tree) -> Rows:
+    def grow(self, residual: Floats, tree: _GrowingTree) -> Rows:
         """Fill in the tree, and return the leaf of each pattern."""
         node = np.zeros(len(self.total), dtype=np.intp)
         nodes = np.zeros(1, dtype=np.intp)
