@@ -139,7 +139,7 @@ class _GrowingTree:
 
 
 def _newton_step(leaf: Rows, residual: Floats, curvature: Floats, size: int) -> Floats:
-    """Return what each leaf adds to the log-odds; 0 in a node that is none."""
+    """Return the Newton step of each leaf; 0 for a node that is none."""
     slope, bend = (np.bincount(leaf, values, size) for values in (residual, curvature))
     return np.divide(slope, bend, out=np.zeros(size), where=bend > FLAT)
 
