@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+from scipy import special
 
 from deep._checks import Floats, check_votes
 from deep.exceptions import InputError
@@ -104,7 +104,7 @@ def compare_votes(old: Cells, votes: npt.NDArray[np.int8], predict: Predict, *, 
         raise InputError(f"`alpha` must lie strictly between 0 and 1. Got {alpha!r}.")
     patterns, inverse = distinct_patterns(np.ascontiguousarray(new))
     now = _rates(patterns, np.bincount(inverse).astype(float), predict(patterns))
-    return _compared(old.voter_names, _old_rates(old, predict), now, alpha)
+    return _compared(old.voter_names, _scatter(_old_rates(old, predict)), now, alpha)
 
 
 def false_alarms(old: Cells, predict: Predict, *, alpha: float = 0.05) -> list[str]:
@@ -116,16 +116,19 @@ def false_alarms(old: Cells, predict: Predict, *, alpha: float = 0.05) -> list[s
     rates = _old_rates(old, predict)
     if len(rates) < MIN_DATASETS:
         return []
+    scatter = _scatter(rates)
     flagged = []
-    for i, name in enumerate(old.groups):
-        rows = _compared(old.voter_names, rates[:i] + rates[i + 1 :], rates[i], alpha)
-        flagged += [name] if any(row.moved for row in rows) else []
+    for name, one in zip(old.groups, rates, strict=True):
+        parts = zip(scatter, _angles(one), strict=True)
+        tests = [_tested(whole.without(angle, one), angle, one) for whole, angle in parts]
+        flagged += [name] if any(flags.any() for flags in _moved(tests, alpha)) else []
     return flagged
 
 
 def _old_rates(old: Cells, predict: Predict) -> list[_Rates]:
     p = predict(old.patterns)
-    return [_rates(old.patterns, rows.astype(float), p) for rows in old.counts.sum(axis=2).T]
+    counts = old.counts.sum(axis=2).T.astype(float)
+    return [_rates(old.patterns[seen], rows[seen], p[seen]) for rows in counts for seen in (rows > 0,)]
 
 
 def _rates(patterns: npt.NDArray[np.int8], n: Floats, p: Floats) -> _Rates:
@@ -149,20 +152,44 @@ def _agreement(patterns: npt.NDArray[np.int8], n: Floats) -> tuple[Floats, Float
     return equal.sum(axis=1), both.sum(axis=1)
 
 
-def _compared(names: Sequence[str], old: Sequence[_Rates], now: _Rates, alpha: float) -> list[DriftRow]:
-    judges, panel = _tested([_relative(r.angle) for r in (*old, now)], old, now), None
-    if len(names) > 1:
-        panel = _tested([np.median(r.angle, axis=1, keepdims=True) for r in (*old, now)], old, now)
-    else:
-        judges = _tested([r.angle for r in (*old, now)], old, now)
-    tests = [judges] if panel is None else [judges, panel]
-    p = [np.where(now.known[:, : test.p.shape[1]], test.p, 1.0) for test in tests]
-    moved = _holm(np.concatenate([part.ravel() for part in p]), alpha)
-    rows: list[DriftRow] = []
-    for test, part, owners in zip(tests, p, (names, (PANEL,)), strict=False):
-        flags, moved = moved[: part.size].reshape(part.shape), moved[part.size :]
-        rows += _rows(test, part, flags, owners, now)
-    return rows
+def _angles(rates: _Rates) -> list[Floats]:
+    """Return each judge's angles less the panel's median, and that median; of a judge alone only its own.
+
+    What a dataset does to all judges alike is no news of one of them.
+    """
+    if rates.angle.shape[1] == 1:
+        return [rates.angle]
+    panel = np.median(rates.angle, axis=1, keepdims=True)
+    return [rates.angle - panel, panel]
+
+
+@dataclass(frozen=True, eq=False)
+class _Scatter:
+    """How the old datasets lie: mean angles, squares about them summed, mean sampling variance."""
+
+    n: int
+    centre: Floats
+    squares: Floats
+    noise: Floats
+
+    def without(self, angle: Floats, rates: _Rates) -> "_Scatter":
+        """Return the scatter of all datasets but one, which need not be counted again for that."""
+        apart = angle - self.centre
+        left = self.n - 1
+        squares = np.maximum(self.squares - apart * apart * self.n / left, 0.0)
+        noise = (self.noise * self.n - rates.variance[:, : angle.shape[1]]) / left
+        return _Scatter(left, self.centre - apart / left, squares, np.maximum(noise, 0.0))
+
+
+def _scatter(old: Sequence[_Rates]) -> list[_Scatter]:
+    """Return the scatter of everything in `_angles`."""
+    found = []
+    for angles in zip(*map(_angles, old), strict=True):
+        known = np.stack(angles)
+        centre = known.mean(axis=0)
+        noise = np.mean([rates.variance[:, : known.shape[2]] for rates in old], axis=0)
+        found.append(_Scatter(len(known), centre, ((known - centre) ** 2).sum(axis=0), noise))
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,33 +202,39 @@ class _Test:
     p: Floats
 
 
-def _relative(angle: Floats) -> Floats:
-    """Return angles less the panel's median: what a dataset does to all judges alike is no news of one of them."""
-    return angle - np.median(angle, axis=1, keepdims=True)
+def _compared(names: Sequence[str], old: Sequence[_Scatter], now: _Rates, alpha: float) -> list[DriftRow]:
+    tests = [_tested(scatter, angle, now) for scatter, angle in zip(old, _angles(now), strict=True)]
+    rows: list[DriftRow] = []
+    for test, flags, owners in zip(tests, _moved(tests, alpha), (names, (PANEL,)), strict=False):
+        rows += _rows(test, flags, owners, now)
+    return rows
 
 
-def _tested(values: Sequence[Floats], old: Sequence[_Rates], now: _Rates) -> _Test:
-    """Test the last of `values` against the spread of those before."""
-    known = np.stack(values[:-1])
-    n, width = len(known), known.shape[2]
-    noise = np.mean([r.variance[:, :width] for r in old], axis=0)
-    between = np.maximum(known.var(axis=0, ddof=1) - noise, 0.0) if n > 1 else np.zeros_like(noise)
-    spread = np.sqrt(between * (1 + 1 / n) + noise / n + now.variance[:, :width])
-    law = stats.t(n - 1) if n > 1 else stats.norm()
-    centre = known.mean(axis=0)
-    p = 2 * law.sf(np.abs(values[-1] - centre) / spread)
-    return _Test(values[-1], centre, law.ppf((1 + LEVEL) / 2) * spread, p)
+def _moved(tests: Sequence[_Test], alpha: float) -> list[npt.NDArray[np.bool_]]:
+    """Return which statistics are beyond chance by each test, all tests considered (Holm)."""
+    moved = _holm(np.concatenate([test.p.ravel() for test in tests]), alpha)
+    ends = np.cumsum([test.p.size for test in tests])
+    return [flags.reshape(test.p.shape) for flags, test in zip(np.split(moved, ends[:-1]), tests, strict=True)]
 
 
-def _rows(
-    test: _Test, p: Floats, moved: npt.NDArray[np.bool_], owners: Sequence[str], now: _Rates
-) -> Iterator[DriftRow]:
+def _tested(old: _Scatter, angle: Floats, now: _Rates) -> _Test:
+    """Return how new angles lie in the spread of the old ones."""
+    n, noise = old.n, old.noise
+    between = np.maximum(old.squares / (n - 1) - noise, 0.0) if n > 1 else np.zeros_like(noise)
+    spread = np.sqrt(between * (1 + 1 / n) + noise / n + now.variance[:, : angle.shape[1]])
+    apart = -np.abs(angle - old.centre) / spread
+    below = special.stdtr(n - 1, apart) if n > 1 else special.ndtr(apart)
+    reach = special.stdtrit(n - 1, (1 + LEVEL) / 2) if n > 1 else special.ndtri((1 + LEVEL) / 2)
+    return _Test(angle, old.centre, reach * spread, np.where(now.known[:, : angle.shape[1]], 2 * below, 1.0))
+
+
+def _rows(test: _Test, moved: npt.NDArray[np.bool_], owners: Sequence[str], now: _Rates) -> Iterator[DriftRow]:
     for j, owner in enumerate(owners):
         for i, statistic in enumerate(STATISTICS):
             shift = float(now.angle[i, j] - test.now[i, j]) if owner != PANEL else 0.0
             low, high = (_rate(shift + test.centre[i, j] + sign * test.reach[i, j]) for sign in (-1, 1))
             value = _rate(shift + test.now[i, j]) if now.known[i, j] else float("nan")
-            yield DriftRow(owner, statistic, low, high, value, float(p[i, j]), moved=bool(moved[i, j]))
+            yield DriftRow(owner, statistic, low, high, value, float(test.p[i, j]), moved=bool(moved[i, j]))
 
 
 def _rate(angle: float) -> float:

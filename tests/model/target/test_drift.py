@@ -123,3 +123,18 @@ def test_bad_input(votes, alpha, message):
     old = collapse([dataset(np.random.default_rng(7)) for _ in range(2)])
     with pytest.raises(InputError, match=message):
         compare_votes(old, votes, predict, alpha=alpha)
+
+
+def test_false_alarms_are_comparisons_with_the_other_datasets():
+    """What is taken out of the sums of all is what a comparison with the other ones finds."""
+    rng = np.random.default_rng(8)
+    parts = [dataset(rng, 400) for _ in range(12)]
+    parts[3][:, 1] = parts[3][:, 0] == 0
+    parts[7][:, 2] = -1
+    alone = [
+        f"d{i}"
+        for i, part in enumerate(parts)
+        if moved(compare_votes(collapse(parts[:i] + parts[i + 1 :]), part, predict))
+    ]
+    assert "d3" in alone
+    assert false_alarms(collapse(parts), predict) == sorted(alone)
