@@ -27,7 +27,7 @@ STAGES = {
     ("deep/base.py", "predict_proba"): "predict",
     ("_calibrate.py", "step"): "calibrate",
     ("_subsets.py", "choose_subsets"): "choose voters",
-    ("_shared.py", "fit_shared"): "pool: members",
+    ("_shared.py", "share_fits"): "pool: members",
     ("regimes/_fit.py", "fit"): "pool: the rest of the fit",
     ("_training.py", "table"): "cells of the folds",
     ("evaluate/_metrics.py", "metrics"): "measures and intervals of chains",

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -10,11 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._checks import Floats, Texts, Votes, check_consistent_length
+from deep._checks import Rows as Positions
 from deep._odds import expit
 from deep.datasets import BatchColumns, iter_counted_votes
 from deep.exceptions import InputError
 from deep.model.file._model import Model
-from deep.model.file._table import MAX_TABLE_VOTERS, pattern_codes, pattern_text, patterns_from_text
+from deep.model.file._pieces import VotePiece, dataset_codes, rows_by_dataset
+from deep.model.file._table import MAX_TABLE_VOTERS, pattern_codes, pattern_grid, pattern_text, patterns_from_text
 from deep.model.file._voters import match_columns
 from deep.model.target import FixedPrior, context_of_mean
 
@@ -53,9 +56,10 @@ class DatasetMoments:
 
     def __add__(self, other: "DatasetMoments") -> "DatasetMoments":
         """Return the moments of both together."""
-        cells = dict(sorted((Counter(self.cells) + Counter(other.cells)).items()))
+        cells = Counter(self.cells)
+        cells.update(other.cells)
         sums = tuple(one + two for one, two in zip(self.p_sums, other.p_sums, strict=True))
-        return DatasetMoments(self.n + other.n, cells, sums)
+        return DatasetMoments(self.n + other.n, dict(sorted(cells.items())), sums)
 
 
 @dataclass(frozen=True)
@@ -157,23 +161,39 @@ def moments_of_votes(
     InputError
         A vote is out of range, or shapes differ from the model's.
     """
-    found = Moments.empty(model)
+    codes = dataset_codes(datasets)
+    check_consistent_length(codes[1], len(votes), "datasets")
+    return _counted(model, votes, scores, codes, counts)
+
+
+def moments_of_piece(model: Model, piece: VotePiece) -> Moments:
+    """Return the moments of some rows of a table."""
+    scores = piece.rows.scores if model.score_names else None
+    return _counted(model, piece.votes, scores, (piece.datasets, piece.dataset_of))
+
+
+def _counted(
+    model: Model,
+    votes: Votes,
+    scores: Floats | None,
+    datasets: tuple[Sequence[str], Positions],
+    counts: npt.ArrayLike | None = None,
+) -> Moments:
+    """Return the moments of rows, whose datasets are names and the position there of each row's."""
+    found, (names, dataset_of) = Moments.empty(model), datasets
     n = np.ones(len(votes), dtype=np.int64) if counts is None else np.asarray(counts, dtype=np.int64)
     check_consistent_length(n, len(votes), "counts")
-    place: dict[str, int] = {}  # many times faster than to sort as many texts
-    codes = np.fromiter((place.setdefault(str(name), len(place)) for name in datasets), np.intp)
-    check_consistent_length(codes, len(votes), "datasets")
     if not len(votes):
         return found
     rows = model.rows(votes, scores)
-    order = np.argsort(codes, kind="stable")
-    of_dataset = np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)
+    of_dataset = rows_by_dataset(dataset_of, len(names))
     if found.model is None:
-        parts = [_cells(rows.votes[own], n[own]) for own in of_dataset]
+        codes = pattern_codes(rows.votes)
+        parts = [_cells(codes[own], n[own], len(model.voters)) for own in of_dataset]
     else:
         values = _in_units(expit(model.raw(rows)))
         parts = [_sums([one[:, own] for one in values], n[own]) for own in of_dataset]
-    return replace(found, datasets=dict(sorted(zip(place, parts, strict=True))))
+    return replace(found, datasets=dict(sorted(zip(names, parts, strict=True))))
 
 
 def moments_of_batch(
@@ -198,9 +218,9 @@ def moments_of_batch(
     """
     columns = BatchColumns(batch)
     votes = columns.votes(matched_names(model, batch.schema.names, **matching))
-    names = columns.names("dataset") if dataset is None else [dataset] * batch.num_rows
+    whole = dataset is not None and ([dataset], np.zeros(len(votes), dtype=np.intp))
     scores = columns.scores(model.score_names) if model.score_names else None
-    return moments_of_votes(model, votes, datasets=names, scores=scores)
+    return _counted(model, votes, scores, whole or dataset_codes(columns.names("dataset")))
 
 
 def moments_of_cells(model: Model, paths: Sequence[str]) -> Moments:
@@ -278,12 +298,20 @@ def _contexts(model: Model, one: DatasetMoments) -> Floats:
     return np.array([context_of_mean(total / (one.n << UNIT_BITS)) for total in one.p_sums])
 
 
-def _cells(votes: Votes, counts: Whole) -> DatasetMoments:
-    codes, first, at = np.unique(pattern_codes(votes), return_index=True, return_inverse=True)
-    totals = np.zeros(len(codes), dtype=np.int64)
+def _cells(codes: npt.NDArray[np.int32], counts: Whole, n_voters: int) -> DatasetMoments:
+    few = len(codes) < 3**n_voters  # to go through every pattern costs more than to sort them
+    seen, at = np.unique(codes, return_inverse=True) if few else (np.arange(3**n_voters), codes)
+    totals = np.zeros(len(seen), dtype=np.int64)
     np.add.at(totals, at, counts)
-    texts = pattern_text(votes[first])
-    return DatasetMoments(int(counts.sum()), dict(sorted(zip(texts, totals.tolist(), strict=True))))
+    texts = _grid_text(n_voters)
+    cells = {texts[code]: n for code, n in zip(seen.tolist(), totals.tolist(), strict=True) if n}
+    return DatasetMoments(int(counts.sum()), cells)
+
+
+@cache
+def _grid_text(n_voters: int) -> list[str]:
+    """Return the text of every pattern, ascending: to write them anew for each batch takes most of the time."""
+    return pattern_text(pattern_grid(n_voters))
 
 
 def _in_units(p: Floats) -> tuple[Whole, Whole]:

@@ -81,6 +81,14 @@ def dataset_codes(names: object) -> tuple[list[str], Positions]:
     return coded.dictionary.to_pylist(), np.asarray(coded.indices)
 
 
+def rows_by_dataset(dataset_of: Positions, n: int) -> Sequence[Positions | slice]:
+    """Return the rows of each of n datasets, in one sort: pieces may hold thousands of them."""
+    if n == 1:
+        return [slice(None)]
+    order = np.argsort(dataset_of, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(dataset_of, minlength=n))[:-1])
+
+
 def by_pattern(model: Model) -> bool:
     """Say whether all that a model says of a row hangs on its pattern of votes, of which there are few."""
     return not model.score_names and len(model.voters) <= MAX_TABLE_VOTERS

@@ -17,8 +17,16 @@ from deep._odds import expit
 from deep.model.file._columns import check_scores_given
 from deep.model.file._inspect_records import InspectWriter
 from deep.model.file._model import Model
-from deep.model.file._moments import Moments, moments_of_votes
-from deep.model.file._pieces import KeptRows, ScoreOptions, VotePiece, by_pattern, dataset_codes, iter_pieces
+from deep.model.file._moments import Moments, merged, moments_of_piece
+from deep.model.file._pieces import (
+    KeptRows,
+    ScoreOptions,
+    VotePiece,
+    by_pattern,
+    dataset_codes,
+    iter_pieces,
+    rows_by_dataset,
+)
 from deep.model.file._table import pattern_grid
 from deep.model.linear import Rows
 from deep.model.pool import Scores
@@ -121,12 +129,8 @@ def score_file(
 def moments_of_files(model: Model, paths: Sequence[str], options: ScoreOptions, scores: Sequence[str] = ()) -> Moments:
     """Return the moments of tables of votes, read a piece at a time as by :func:`score_file`."""
     check_scores_given(model, scores)
-    found = Moments.empty(model)
-    for piece in iter_pieces(model, paths, scores, options):
-        names = np.array(piece.datasets, dtype=object)[piece.dataset_of]
-        soft = piece.rows.scores if scores else None
-        found = found.merge(moments_of_votes(model, piece.votes, datasets=names, scores=soft))
-    return found
+    pieces = iter_pieces(model, paths, scores, options)
+    return merged(Moments.empty(model), (moments_of_piece(model, piece) for piece in pieces))
 
 
 def _warned(model: Model, name: str, prior: PriorEstimate) -> PriorEstimate:
@@ -175,7 +179,7 @@ class _RowScorer:
         names, dataset_of = dataset_codes(kept["dataset"])
         columns = {name: kept[name].to_numpy() for name in kept.schema.names[3:]}
         values = np.empty((5, len(kept)))
-        for name, at in zip(names, _rows_by_dataset(dataset_of, len(names)), strict=True):
+        for name, at in zip(names, rows_by_dataset(dataset_of, len(names)), strict=True):
             values[:, at] = self._of_rows(name, {column: found[at] for column, found in columns.items()})
         p, uniform, uncalibrated, low, high = values
         n_votes = columns["n_votes"] if self._grid is None else (self._grid != ABSTAIN).sum(axis=1)[columns["pattern"]]
@@ -202,14 +206,6 @@ class _RowScorer:
 
 def _rows(votes: Votes) -> Rows:
     return Rows(votes, np.empty((len(votes), 0)), np.ones(len(votes)))
-
-
-def _rows_by_dataset(dataset_of: Positions, n: int) -> Sequence[Positions | slice]:
-    """Return the rows of each of n datasets, in one sort: pieces may hold thousands of them."""
-    if n == 1:
-        return [slice(None)]
-    order = np.argsort(dataset_of, kind="stable")
-    return np.split(order, np.cumsum(np.bincount(dataset_of, minlength=n))[:-1])
 
 
 def five_scores(found: Scores, own: Floats | None) -> list[Floats]:

@@ -20,5 +20,6 @@ from ._scorers import VoteSum as VoteSum
 from ._scorers import leading_column as leading_column
 from ._shared import SharedFits as SharedFits
 from ._shared import fit_shared as fit_shared
+from ._shared import share_fits as share_fits
 from ._standardizer import Standardizer as Standardizer
 from ._trees import Trees as Trees

@@ -133,7 +133,10 @@ class Pool(BaseEstimator):
             There are fewer than three datasets, one lacks a class, a member is unknown or cannot be fitted on
             these votes, or a value is out of range.
         """
-        train, names = labeled_rows(X, y, groups, sample_weight, scores)
+        return self.fit_rows(*labeled_rows(X, y, groups, sample_weight, scores), fits)
+
+    def fit_rows(self, train: LabeledRows, names: Mapping[int, str], fits: Fits | None = None) -> Self:
+        """Learn from rows that :func:`labeled_rows` has checked, with the names of their datasets; `fits` as above."""
         members = self._chosen(train)
         if fits is None:
             fits = {name: fit_members(train, code, members, self.random_state) for code, name in names.items()}

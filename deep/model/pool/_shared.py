@@ -80,6 +80,19 @@ def fit_shared(
         The datasets are too few, or so many that they are not left out one by one and cannot be shared.
     """
     rows, names = labeled_rows(X, y, groups, None, scores)
+    return share_fits(rows, names, targets=targets, members=members, random_state=random_state, run=run)
+
+
+def share_fits(
+    rows: LabeledRows,
+    names: Mapping[int, str],
+    *,
+    targets: Sequence[str] = (),
+    members: Sequence[str] | None = None,
+    random_state: int = 0,
+    run: MapLike = map,
+) -> SharedFits:
+    """Fit the members as :func:`fit_shared`, on rows that :func:`labeled_rows` has checked; names by dataset."""
     code = {name: position for position, name in names.items()}
     unknown = sorted(set(targets) - set(code))
     if unknown:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from deep._checks import Floats
 from deep.model.chain import MAX_FOLDS, MapLike, grouped_note
 from deep.model.file import Model, voters_of
-from deep.model.pool import MOST_ROWS, Fits, Pool, fit_shared, sample_note
+from deep.model.pool import MOST_ROWS, Fits, Pool, labeled_rows, sample_note, share_fits
 from deep.model.regimes._report import report_of
 from deep.model.regimes._training import Groups, training_cells
 from deep.records import VoteMatrix
@@ -23,10 +23,10 @@ def fit_pool(
     run: MapLike,
 ) -> Model:
     """Fit the pool on labeled rows, and draw up its model."""
+    rows, names = labeled_rows(votes.votes, votes.labels, groups, None, scores)
     if fits is None:
-        fitted = fit_shared(votes.votes, votes.labels, groups=groups, scores=scores, random_state=random_state, run=run)
-        fits = fitted.without()
-    pool = Pool(random_state=random_state).fit(votes.votes, votes.labels, groups=groups, scores=scores, fits=fits)
+        fits = share_fits(rows, names, random_state=random_state, run=run).without()
+    pool = Pool(random_state=random_state).fit_rows(rows, names, fits)
     cells = training_cells(votes)
     inner = {"log_loss": pool.inner_log_loss_, "balanced_accuracy": pool.inner_balanced_accuracy_}
     chosen = {"ensembler": "Pool", "weights": pool.weights_, "inner": inner}

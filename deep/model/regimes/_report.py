@@ -70,7 +70,8 @@ def _scores(one: LeftOut, shift: float) -> dict[str, float]:
     y, twice, w = label[kept], np.tile(p, 2)[kept], weights[kept]
     found = evaluate(y, twice, sample_weight=w, n_bins=N_BINS, n_draws=0)
     decided = balanced_accuracy(y, np.tile(uniform >= 0, 2)[kept], sample_weight=w)
-    floor = ece_noise_floor(twice, n_bins=N_BINS, sample_weight=w, n_draws=0).mean
+    rows = np.rint(one.ones + one.zeros)  # of a weighted sample, the rows that it stands for are about so many
+    floor = ece_noise_floor(p, n_bins=N_BINS, sample_weight=rows, n_draws=0).mean
     rest = {name: found[name] for name in ("auroc", "log_loss", "ece")}
     return {"balanced_accuracy": decided, **rest, "ece_floor": floor}
 

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from collections import Counter
 from functools import reduce
 
 import numpy as np
@@ -105,6 +106,21 @@ def test_rows_that_count_several_times():
         assert huge.datasets["new"].p_sums == tuple(x * 10**14 for x in repeated.datasets["new"].p_sums)
         found = [adapt_by_moments(model, one) for one in (huge, repeated)]
         np.testing.assert_allclose(found[0].contexts, found[1].contexts, rtol=0, atol=1e-12)
+
+
+def test_many_rows_are_counted_as_few_are():
+    """More rows than there are patterns, of which each is a count; in any order of datasets, seen once or often."""
+    model = model_of(TWO_KINDS[0])
+    votes = np.random.default_rng(0).integers(-1, 2, (60_000, len(model.voters))).astype(np.int8)
+    names = np.array(["b", "a", "b"], dtype=object)[np.arange(len(votes)) % 3]
+    many = moments_of_votes(model, votes, datasets=names)
+    assert len(votes) // 3 >= 3 ** len(model.voters)
+    for name, one in many.datasets.items():
+        rows = ["".join("-01"[vote + 1] for vote in row) for row in votes[names == name].tolist()]
+        assert one.cells == Counter(rows)
+        assert list(one.cells) == sorted(one.cells)
+    pieces = (moments_of_votes(model, votes[at : at + 7], datasets=names[at : at + 7]) for at in range(0, 700, 7))
+    assert reduce(Moments.merge, pieces) == moments_of_votes(model, votes[:700], datasets=names[:700])
 
 
 def test_moments_of_another_model_are_refused(tmp_path):

@@ -4,9 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from deep.evaluate import fit_report
+from deep.model import fit
 from deep.model.linear import LabeledRows
 from deep.model.pool import MOST_ROWS, Pool, sample_rows
 from deep.model.pool import _sample as sample
+from deep.records import VoteMatrix
 
 
 def panel(n=6_000, *, decimals=None, seed=0):
@@ -96,3 +99,22 @@ def test_a_pool_of_a_sample_is_near_that_of_all_rows(monkeypatch):
     monkeypatch.setattr("deep.model.pool._sample.sample_rows.__defaults__", (2_000,))
     part = Pool().fit(rows.votes, rows.labels, **given).score(new.votes, scores=new.scores)
     assert 0 < np.abs(whole.p_consistent - part.p_consistent).mean() < 0.02
+
+
+def test_a_model_of_a_sample_is_written_down(monkeypatch, tmp_path):
+    """Its points weigh no whole numbers of rows; the sample is drawn once, and the report has a noise floor."""
+    drawn = []
+
+    def few(rows):
+        drawn.append(sample_rows(rows, 2_000))
+        return drawn[-1]
+
+    monkeypatch.setattr("deep.model.pool._pool.sample_rows", few)
+    rows = panel(12_000)
+    ids = list(map(str, range(12_000)))
+    votes = VoteMatrix(rows.votes, ids, ["a", "b"], rows.groups.astype(str), rows.labels)
+    model = fit(votes, scores=rows.scores)
+    (sampled,) = drawn
+    assert (sampled.weights != np.rint(sampled.weights)).any()
+    assert 0 < fit_report(model)["left_out_scores"]["mean"]["ece_floor"] < 0.05
+    model.save(tmp_path / "model.json")
