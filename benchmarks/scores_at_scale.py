@@ -6,9 +6,10 @@
 
 The rows are SIMULATED (seed 0): 23 scores and votes cut from them at 0.5, nine of them alone, on five datasets. Each
 fit runs in a process of its own, on one thread, on arrays in memory, and so does each scoring of a Parquet file into
-another (its rows come again after 200,000, their ids do not); processor seconds, the slope of their logarithm over the
-last factor of ten, and the largest resident memory (arrays included) are printed. ``--earlier`` adds the runs of other
-calls to slopes and picture.
+another (its rows come again after 200,000, their ids do not). The part ``command`` is `deep fit` on a Parquet file of
+labeled votes and one of scores, each row drawn anew. Processor seconds, the slope of their logarithm over the last
+factor of ten, and the largest resident memory (arrays included) are printed. ``--earlier`` adds the runs of other calls
+to slopes and picture.
 
 ``--proof`` fits the pool on the eleven real datasets of LLM-AggreFact as they are and on weighted samples of a few
 sizes m, and prints by how much log loss on all labeled rows (every dataset x class weighing the same, P of the one
@@ -116,6 +117,44 @@ def score_rows(kind: str, n: int, folder: str) -> dict[str, Any]:
     return {"file_s": round(seconds, 2), "file_rows_per_s": round(n / seconds), "file_memory_gb": round(memory, 2)}
 
 
+def write_labeled(kind: str, n: int, folder: str) -> None:
+    """Write tables of n labeled rows: one of votes, and one of scores."""
+    import pyarrow as pa
+    from pyarrow import compute, parquet
+
+    files: dict[str, parquet.ParquetWriter] = {}
+    for start in range(0, n, 200_000):
+        votes, labels, groups, scores = simulate(min(n - start, 200_000), seed=start // 200_000)
+        numbers = pa.array(np.arange(start, start + len(labels))).cast(pa.string())
+        keys = {"dataset": groups.tolist(), "item_id": compute.binary_join_element_wise("item", numbers, "-")}
+        n_voters = N_SCORERS if kind == "scores" else N_VOTERS
+        tables = {"votes": {"label": labels} | {f"judge-{j}": votes[:, j] for j in range(n_voters)}}
+        if kind == "scores":
+            tables["scores"] = {f"score-{j}": scores[:, j] for j in range(N_SCORERS)}
+        for name, columns in tables.items():
+            table = pa.table(keys | columns)
+            if name not in files:
+                files[name] = parquet.ParquetWriter(Path(folder, f"{name}.parquet"), table.schema)
+            files[name].write_table(table)
+    for file in files.values():
+        file.close()
+
+
+def fit_command(kind: str, folder: str) -> dict[str, Any]:
+    """Return what `deep fit` on those tables takes in this process."""
+    from deep.cli import main as deep
+
+    votes, scores, out = (str(Path(folder, name)) for name in ("votes.parquet", "scores.parquet", "fitted.json"))
+    started, wall = time.process_time(), time.monotonic()
+    status = deep(["fit", votes, *(["--scores", scores] if kind == "scores" else []), "--out", out, "--jobs", "1"])
+    assert status == 0
+    return {
+        "command_s": round(time.process_time() - started, 2),
+        "command_wall_s": round(time.monotonic() - wall, 2),
+        "command_memory_gb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, 2),
+    }
+
+
 def alone(work: Callable[..., Any], *given: Any) -> Any:
     """Return the result of a call in a process of its own."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
@@ -131,6 +170,10 @@ def measured(kind: str, n: int, parts: Sequence[str]) -> dict[str, Any]:
         with tempfile.TemporaryDirectory() as folder:
             alone(write_rows, kind, n, folder)
             found |= alone(score_rows, kind, n, folder)
+    if "command" in parts:
+        with tempfile.TemporaryDirectory() as folder:
+            alone(write_labeled, kind, n, folder)
+            found |= alone(fit_command, kind, folder)
     return found
 
 
@@ -216,7 +259,7 @@ def main() -> None:
     p.add_argument("--samples", type=int, nargs="+", default=[2_000, 4_000, 8_000, 16_000])
     p.add_argument("--data", type=Path, default=os.environ.get("DEEP_DATA_HOME"), help="default: $DEEP_DATA_HOME")
     p.add_argument("--kinds", nargs="+", default=["votes", "scores"], choices=["votes", "scores"])
-    p.add_argument("--parts", nargs="+", default=["fit", "file"], choices=["fit", "file"])
+    p.add_argument("--parts", nargs="+", default=["fit", "file"], choices=["command", "file", "fit"])
     p.add_argument("--earlier", type=Path, nargs="+", default=[], metavar="FILE.json")
     p.add_argument("--picture", type=Path, metavar="FILE.svg")
     p.add_argument("--out", type=Path, metavar="FILE.json")

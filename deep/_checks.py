@@ -24,6 +24,10 @@ Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.intp]
 
 
+ROWS_AT_ONCE = 1 << 16
+"""Rows that are checked together: what a check makes of them is small beside the rows."""
+
+
 def check_choice(value: str, allowed: Iterable[str], name: str) -> str:
     """Return `value` if it is one of `allowed`, else raise an error that lists them, sorted."""
     options = sorted(allowed)
@@ -61,6 +65,8 @@ def check_votes(X: npt.ArrayLike, *, name: str = "X", voters: Sequence[str] | No
         raise InputError(f"`{name}` must have at least one row and one column. Got shape {raw.shape}.")
     if raw.dtype != np.int8:
         raw = _as_numbers(raw, name)
+    elif all(_are_votes(raw[start : start + ROWS_AT_ONCE]) for start in range(0, len(raw), ROWS_AT_ONCE)):
+        return raw
     wrong = (raw != -1) & (raw != 0) & (raw != 1)
     if wrong.any():
         row, column = (int(i) for i in np.argwhere(wrong)[0])
@@ -70,6 +76,11 @@ def check_votes(X: npt.ArrayLike, *, name: str = "X", voters: Sequence[str] | No
             f"`{name}` must hold only -1 (no vote), 0 and 1. Got {value!r} at row {row}, column {column}{label}."
         )
     return raw.astype(np.int8, copy=False)
+
+
+def _are_votes(raw: Votes) -> bool:
+    # One comparison tells: -1, 0, 1 are 0, 1, 2 after adding 1, and all else wraps round to more.
+    return bool(((raw.view(np.uint8) + np.uint8(1)) <= 2).all())
 
 
 def _as_numbers(raw: Array, name: str) -> Floats:
@@ -150,14 +161,36 @@ def check_both_classes(labels: Labels, datasets: npt.NDArray[Any], *, name: str 
     name : str
         The caller's parameter name, for the error message.
     """
-    names, position = np.unique(datasets.astype(str), return_inverse=True)
+    names, position = numbered(datasets)
     counts = np.bincount(2 * position + labels, minlength=2 * len(names)).reshape(-1, 2)
-    for dataset, (zeros, ones) in zip(names.tolist(), counts, strict=True):
+    for dataset, (zeros, ones) in zip(names, counts, strict=True):
         if not (zeros and ones):
             raise InputError(
                 f"`{name}` must hold both 0 and 1 in every training dataset. Got only {int(ones > 0)} in dataset "
                 f"{dataset!r}. Leave it out."
             )
+
+
+def numbered(names: npt.ArrayLike) -> tuple[list[str], Rows]:
+    """Return the distinct names as text, sorted, and the position there of each row's, many times faster than a sort.
+
+    Examples
+    --------
+    >>> names, position = numbered(np.array(["b", "a", "b"], dtype=object))
+    >>> names, position.tolist()
+    (['a', 'b'], [1, 0, 1])
+    """
+    values = np.asarray(names)
+    values = values if values.dtype.kind in "OU" else values.astype(str)
+    parts = [values[start : start + ROWS_AT_ONCE] for start in range(0, len(values), ROWS_AT_ONCE)]
+    text = {name: str(name) for name in set[object]().union(*(part.tolist() for part in parts))}
+    listed = sorted(set(text.values()))
+    place = {name: position for position, name in enumerate(listed)}
+    code = {name: place[known] for name, known in text.items()}
+    position = np.empty(len(values), dtype=np.intp)
+    for start, part in zip(range(0, len(values), ROWS_AT_ONCE), parts, strict=True):
+        position[start : start + len(part)] = np.fromiter(map(code.__getitem__, part.tolist()), np.intp, len(part))
+    return listed, position
 
 
 def column_names(X: object) -> list[str] | None:

@@ -9,12 +9,15 @@ import numpy.typing as npt
 
 from deep._checks import Labels, Texts, Votes, check_consistent_length, check_labels, check_votes
 from deep._frames import Frame, FrameVotes, Layout, frame_of, read_frame, read_label_matrix
+from deep._held_texts import altered, held_texts, hold_texts, take_texts
 from deep._names import check_name
 from deep.exceptions import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
+
+    from deep._held_texts import Held
 
 __all__ = ["ABSTAIN", "Example", "Judgment", "Reason", "VoteMatrix"]
 
@@ -133,6 +136,7 @@ def _names(values: Iterable[object], n: int, name: str) -> Texts:
     return names
 
 
+@hold_texts
 @dataclass(frozen=True, eq=False)
 class VoteMatrix:
     """Votes of k voters on n examples, with what is needed to fit and to hold out.
@@ -233,13 +237,30 @@ class VoteMatrix:
     def rows(self, mask: npt.NDArray[np.bool_ | np.integer]) -> Self:
         """Return the examples where `mask` (bool of length n_examples, or positions) holds."""
         # Rows of a checked matrix need no second check, which would cost more than all else on many rows.
-        chosen = object.__new__(type(self))
-        for name in ("votes", "example_ids", "datasets", "labels"):
-            object.__setattr__(chosen, name, getattr(self, name)[mask])
-        object.__setattr__(chosen, "document_ids", None if self.document_ids is None else self.document_ids[mask])
-        object.__setattr__(chosen, "voter_names", self.voter_names)
-        object.__setattr__(chosen, "families", self.families)
-        return chosen
+        return altered(
+            self,
+            votes=self.votes[mask],
+            example_ids=take_texts(held_texts(self), mask),
+            datasets=self.datasets[mask],
+            labels=self.labels[mask],
+            document_ids=None if self.document_ids is None else self.document_ids[mask],
+        )
+
+    @classmethod
+    def of_checked(
+        cls,
+        votes: Votes,
+        example_ids: "Held",
+        voter_names: tuple[str, ...],
+        datasets: Texts,
+        labels: Labels,
+        document_ids: Texts | None = None,
+        families: Mapping[str, str] | None = None,
+    ) -> Self:
+        """Return a matrix of columns that were checked as they were read: parameters as above, each in its own type."""
+        values = (votes, example_ids, voter_names, datasets, labels, document_ids, families or {})
+        names = ("votes", "example_ids", "voter_names", "datasets", "labels", "document_ids", "families")
+        return altered(object.__new__(cls), **dict(zip(names, values, strict=True)))
 
     @classmethod
     def from_frame(

@@ -34,4 +34,6 @@ def choose_datasets(votes: VoteMatrix, *, only: Sequence[str] = (), exclude: Seq
     kept -= {resolve_dataset(name, names, param="exclude") for name in exclude}
     if not kept:
         raise InputError(f"`exclude` must leave a dataset to learn from. Got all of {', '.join(names)}.")
+    if kept == set(names):
+        return votes
     return votes.rows(np.isin(votes.datasets.astype(str), sorted(kept)))

@@ -2,28 +2,38 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from deep._cells import shown
 from deep._checks import Labels, Rows, Texts
+from deep._held_texts import Hashes, as_texts, hash_texts
 from deep.datasets._registry import family_of
 from deep.datasets._source import Source
 from deep.exceptions import InputError
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from deep._held_texts import Held
+
 Column = npt.NDArray[Any]
 """Votes, scores or text."""
+
+DATASET_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+"""Odd: the hash of a dataset times this, added to that of an item, tells items of one id in two datasets apart."""
 
 
 @dataclass(frozen=True, eq=False)
 class TablePart:
-    """The contents of one file; a column that it lacks is None."""
+    """The contents of one file, with a hash of each item; a column that it lacks is None."""
 
     source: Source
     dataset: Texts
-    item_id: Texts
+    item_id: "pa.ChunkedArray"
+    hashes: list[Hashes]
     label: Labels | None
     document_id: Texts | None
     family: Texts | None
@@ -36,7 +46,7 @@ class Joined:
     """All files, one row per item in the order of first appearance."""
 
     datasets: Texts
-    example_ids: Texts
+    example_ids: "pa.ChunkedArray"
     labels: Labels
     document_ids: Texts | None
     families: Mapping[str, str]
@@ -44,13 +54,30 @@ class Joined:
     values: Column
 
 
-def number_items(datasets: Sequence[Texts], item_ids: Sequence[Texts]) -> tuple[list[Rows], Rows]:
+def hash_items(datasets: "pa.ChunkedArray", item_ids: "pa.ChunkedArray") -> Hashes:
+    """Return a hash of each item and its dataset."""
+    import pyarrow as pa
+
+    coded = datasets.combine_chunks().dictionary_encode()
+    of_dataset = hash_texts(pa.chunked_array([coded.dictionary]))
+    return np.asarray(hash_texts(item_ids) + DATASET_FACTOR * of_dataset[coded.indices.to_numpy()])
+
+
+def twice(hashes: list[Hashes]) -> bool:
+    """Say whether a hash comes twice; the list is emptied, to spare memory."""
+    found = np.concatenate(hashes)
+    hashes.clear()
+    found.sort()
+    return bool((found[1:] == found[:-1]).any())
+
+
+def number_items(datasets: Sequence[Texts], item_ids: "Sequence[Held]") -> tuple[list[Rows], Rows]:
     """Give each item of several tables a number, by first appearance.
 
     Return the number of each row, one array a table, and where each item first stands in all rows stacked.
     """
-    items, n_items = _codes(np.concatenate(item_ids))
-    keys = _codes(np.concatenate(datasets))[0] * n_items + items
+    items, n_items = _codes(item_ids)
+    keys = _codes(datasets)[0] * n_items + items
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
     number = np.empty(len(first), dtype=np.intp)
     order = np.argsort(first)
@@ -59,33 +86,72 @@ def number_items(datasets: Sequence[Texts], item_ids: Sequence[Texts]) -> tuple[
     return np.split(number[inverse], ends), first[order]
 
 
-def _codes(texts: Texts) -> tuple[npt.NDArray[np.int64], int]:
-    """Return a whole number for each string, equal where the strings are, and how many there are."""
+def _codes(columns: "Sequence[Held]") -> tuple[npt.NDArray[np.int64], int]:
+    """Return a whole number for each string of columns below each other, equal where the strings are; and how many."""
     import pyarrow as pa
 
-    encoded = pa.array(texts, pa.string()).dictionary_encode()
+    parts = [pa.chunked_array([pa.array(one, pa.string())]) if isinstance(one, np.ndarray) else one for one in columns]
+    encoded = _below([part.cast(pa.large_string()) for part in parts]).combine_chunks().dictionary_encode()
     return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
 
 
 def join_parts(parts: list[TablePart], empty: np.generic) -> Joined:
     """Return one row per item of all files, with `empty` where a file lacks it."""
-    rows, first = number_items([part.dataset for part in parts], [part.item_id for part in parts])
-    for part, own in zip(parts, rows, strict=True):
-        check_repeated(part, own)
-    datasets = np.concatenate([part.dataset for part in parts])[first]
-    example_ids = np.concatenate([part.item_id for part in parts])[first]
-    labels = _merge(parts, rows, "label", np.full(len(first), -1, dtype=np.int8))
-    documents = _merge(parts, rows, "document_id", np.full(len(first), "", dtype=object))
-    names, values = _merge_values(parts, rows, len(first), empty)
+    if len(parts) == 1 and not twice(parts[0].hashes):
+        (one,) = parts
+        datasets, example_ids, names, labels, documents = (
+            one.dataset,
+            one.item_id,
+            one.names,
+            one.label,
+            one.document_id,
+        )
+        values = one.values.astype(empty.dtype, copy=False)
+    else:
+        rows, first = number_items([part.dataset for part in parts], [part.item_id for part in parts])
+        for part, own in zip(parts, rows, strict=True):
+            check_repeated(part, own)
+        datasets = np.concatenate([part.dataset for part in parts])[first]
+        example_ids = _below([part.item_id for part in parts]).take(first)
+        labels = _merge(parts, rows, "label", np.full(len(first), -1, dtype=np.int8))
+        documents = _merge(parts, rows, "document_id", np.full(len(first), "", dtype=object))
+        names, values = _merge_values(parts, rows, len(first), empty)
     return Joined(
         datasets,
         example_ids,
-        np.full(len(first), -1, dtype=np.int8) if labels is None else labels,
-        None if documents is None else np.where(documents == "", datasets + "/" + example_ids, documents),
+        np.full(len(datasets), -1, dtype=np.int8) if labels is None else labels,
+        _own_documents(documents, datasets, example_ids),
         _merge_families(parts, datasets),
         names,
         values,
     )
+
+
+def below(parts: list[Column]) -> Column:
+    """Return arrays below each other; each is given up once it is copied, so that they are hardly held twice."""
+    if len(parts) == 1:
+        return parts.pop()
+    whole = np.empty((sum(map(len, parts)), *parts[0].shape[1:]), parts[0].dtype)
+    start = 0
+    parts.reverse()
+    while parts:
+        part = parts.pop()
+        whole[start : start + len(part)] = part
+        start += len(part)
+    return whole
+
+
+def _below(columns: "Sequence[pa.ChunkedArray]") -> "pa.ChunkedArray":
+    import pyarrow as pa
+
+    return pa.chunked_array([chunk for column in columns for chunk in column.chunks])
+
+
+def _own_documents(documents: Texts | None, datasets: Texts, example_ids: "pa.ChunkedArray") -> Texts | None:
+    """Return documents, where an item without one is a document of its own."""
+    if documents is None or (documents != "").all():
+        return documents
+    return np.where(documents == "", datasets + "/" + as_texts(example_ids), documents)
 
 
 def check_repeated(part: TablePart, rows: Rows) -> None:
@@ -96,7 +162,7 @@ def check_repeated(part: TablePart, rows: Rows) -> None:
     again = int(np.setdiff1d(np.arange(len(rows)), first)[0])
     before = int(np.flatnonzero(rows == rows[again])[0])
     raise InputError(
-        f"`item_id` must be unique within a dataset. Got {shown(part.item_id[again])} of dataset "
+        f"`item_id` must be unique within a dataset. Got {shown(part.item_id[again].as_py())} of dataset "
         f"{shown(part.dataset[again])} at {part.source.where(again, 'item_id')}, and before at row {before + 1}."
     )
 
@@ -120,7 +186,7 @@ def _merge(parts: list[TablePart], rows: list[Rows], role: str, merged: Column) 
 def _disagreement(role: str, part: TablePart, row: int, value: object, other: TablePart, before: object) -> InputError:
     return InputError(
         f"`{role}` must be the same in all files. Got {shown(_plain(value))} at {part.source.where(row, role)}, but "
-        f"{shown(_plain(before))} in {other.source.path}, for item {shown(part.item_id[row])} of dataset "
+        f"{shown(_plain(before))} in {other.source.path}, for item {shown(part.item_id[row].as_py())} of dataset "
         f"{shown(part.dataset[row])}."
     )
 
@@ -154,8 +220,8 @@ def _given_families(part: TablePart) -> list[tuple[str, int]]:
     if part.family is None:
         return []
     known = np.flatnonzero(part.family != "")
-    families, n_families = _codes(part.family[known])
-    _, first = np.unique(_codes(part.dataset[known])[0] * n_families + families, return_index=True)
+    families, n_families = _codes([part.family[known]])
+    _, first = np.unique(_codes([part.dataset[known]])[0] * n_families + families, return_index=True)
     return [(part.dataset[row], int(row)) for row in np.sort(known[first])]
 
 
@@ -179,7 +245,7 @@ def _check_disjoint(part: TablePart, rows: Rows, other: TablePart, other_rows: R
     shared = [name for name in part.names if name in others]
     both = np.flatnonzero(np.isin(rows, other_rows))
     if shared and len(both):
-        item = f"item {shown(part.item_id[both[0]])} of dataset {shown(part.dataset[both[0]])}"
+        item = f"item {shown(part.item_id[both[0]].as_py())} of dataset {shown(part.dataset[both[0]])}"
         raise InputError(
             f"`paths` must give each voter once for an item. Got column {shown(shared[0])} for {item} "
             f"in {other.source.path} and in {part.source.path}."

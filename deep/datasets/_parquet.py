@@ -79,22 +79,22 @@ class ParquetTable:
         """Bytes that may be in memory at once."""
         return min(max(MOST_EXPANDED, MOST_TIMES * self.path.stat().st_size), MOST_BYTES)
 
-    def tables(self, columns: Sequence[str], size: int | None) -> "Iterator[pa.Table]":
-        """Yield some columns, at most `size` rows at a time; None: all rows at once."""
+    def tables(self, columns: Sequence[str], size: int | None, *, whole: bool = False) -> "Iterator[pa.Table]":
+        """Yield some columns, at most `size` rows at a time; None: all rows at once. `whole`: as of `batches`."""
         import pyarrow as pa
 
         held: list[pa.RecordBatch] = []
-        n = taken = 0
-        for batch in self.batches(columns, size, whole=size is None):
+        n = taken = read = 0
+        for batch in self.batches(columns, size, whole=whole or size is None):
             while True:
                 held.append(batch if size is None else batch.slice(0, size - n))
-                n, taken = n + held[-1].num_rows, taken + held[-1].nbytes
-                self._check(taken, f"its first {n:,} rows")
+                n, taken, read = n + held[-1].num_rows, taken + held[-1].nbytes, read + held[-1].num_rows
+                self._check(taken, f"its first {read:,} rows")
                 if n != size:
                     break
                 yield pa.Table.from_batches(held)
                 batch = batch.slice(held[-1].num_rows)
-                held, n, taken = [], 0, 0
+                held, n, taken = [], 0, taken if whole else 0
         if n:
             yield pa.Table.from_batches(held)
 

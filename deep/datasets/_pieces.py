@@ -6,11 +6,10 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from deep._cells import Column, label_cells, score_cells, texts, vote_cells
 from deep._checks import Floats, Labels, Texts, Votes
-from deep.datasets._join import check_repeated, number_items
+from deep.datasets._join import check_repeated, hash_items, number_items, twice
 from deep.datasets._source import ParquetSource, Source
 from deep.datasets._tables import (
     KEYS,
@@ -30,9 +29,6 @@ from deep.records import ABSTAIN
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-DATASET_FACTOR = np.uint64(0x9E3779B97F4A7C15)
-"""Odd: the hash of a dataset times this, added to that of an item, tells items of one id in two datasets apart."""
 
 Piece = dict[str, Column]
 
@@ -141,13 +137,9 @@ def _iter_source(
             _take_scores(scores, score_names, other)
             if "label" in other:
                 check_same_labels(labels, label_cells(other["label"]), datasets, example_ids)
-        seen.append(_hashes(datasets, example_ids))
+        seen.append(hash_items(datasets, example_ids))
         yield VoteRows(datasets, example_ids, labels, votes, scores)
-    hashes = np.concatenate(seen)
-    seen.clear()
-    hashes.sort()
-    if (hashes[1:] == hashes[:-1]).any():
-        # Two items may share a hash, though hardly ever do; whether they are one is looked up.
+    if twice(seen):  # two items may share a hash, though hardly ever do: whether they are one is looked up
         part = read_part(source, (), frozenset(VOTE_COLUMNS[2:]), vote_cells)
         check_repeated(part, number_items([part.dataset], [part.item_id])[0][0])
 
@@ -161,13 +153,3 @@ def _take_scores(scores: Floats, names: Sequence[str], piece: Piece) -> None:
     for column, name in enumerate(names):
         if name in piece:
             scores[:, column] = score_cells(piece[name])
-
-
-def _hashes(datasets: "pa.ChunkedArray", example_ids: "pa.ChunkedArray") -> npt.NDArray[np.uint64]:
-    """Return a hash of each item and its dataset."""
-    coded = datasets.combine_chunks().dictionary_encode()
-    of_dataset, of_item = (
-        np.fromiter(map(hash, names), np.int64).view(np.uint64)
-        for names in (coded.dictionary.to_pylist(), example_ids.to_pylist())
-    )
-    return np.asarray(of_item + DATASET_FACTOR * of_dataset[coded.indices.to_numpy()])

@@ -80,10 +80,13 @@ class Source(ABC):
         (columns,) = self.pieces(names, None)
         return columns
 
-    def pieces(self, names: Sequence[str], size: int | None) -> "Iterator[dict[str, Column]]":
-        """Yield columns by name, at most `size` rows at a time; None: all rows at once."""
+    def pieces(self, names: Sequence[str], size: int | None, *, whole: bool = False) -> "Iterator[dict[str, Column]]":
+        """Yield columns by name, at most `size` rows at a time; None: all rows at once.
+
+        With `whole`, what is made of all of them is meant to be held.
+        """
         start = 0
-        for table in self._tables(names, size):
+        for table in self._tables(names, size, whole=whole):
             if table.num_rows:
                 yield {name: Column(self, name, table.column(name), start) for name in names}
                 start += table.num_rows
@@ -91,7 +94,7 @@ class Source(ABC):
             raise InputError(f"`paths` must name files with at least one row. Got none in {self.path}.")
 
     @abstractmethod
-    def _tables(self, names: Sequence[str], size: int | None) -> "Iterator[pa.Table]":
+    def _tables(self, names: Sequence[str], size: int | None, *, whole: bool) -> "Iterator[pa.Table]":
         """Yield the rows of some columns as Arrow tables."""
 
     def where(self, row: int, column: str) -> str:
@@ -183,7 +186,7 @@ class CsvSource(Source):
         line, _ = next(islice(self._records(), row + 1, None))
         return f"row {row + 1} (line {line})"
 
-    def _tables(self, names: Sequence[str], size: int | None) -> "Iterator[pa.Table]":
+    def _tables(self, names: Sequence[str], size: int | None, *, whole: bool) -> "Iterator[pa.Table]":  # noqa: ARG002
         """Yield the columns as text, all rows parsed at once; an empty cell is an empty string."""
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
@@ -238,10 +241,10 @@ class ParquetSource(Source):
             names = table.names
         return tuple(name for name in names if not PANDAS_INDEX.fullmatch(name))
 
-    def _tables(self, names: Sequence[str], size: int | None) -> "Iterator[pa.Table]":
+    def _tables(self, names: Sequence[str], size: int | None, *, whole: bool) -> "Iterator[pa.Table]":
         """Yield columns in their own types; with a `size`, no more of the file is in memory than a group of rows."""
         with self._opened() as table:
-            for rows in table.tables(names, size):
+            for rows in table.tables(names, size, whole=whole):
                 rows.validate(full=True)
                 yield rows
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Floats, Labels, Votes
+from deep._checks import Floats, Labels, Texts, Votes, numbered
 from deep.calibration import balanced_accuracy, bootstrap_balanced_accuracy, precision, recall
 from deep.datasets import ScoreTable
 from deep.ensembles import MajorityLabelVoter
@@ -115,7 +115,7 @@ def context_member(n_scorers: int) -> str:
 
 
 def context_baseline(
-    split: HoldOut, scores: ScoreTable | None, *, groups: npt.NDArray[np.str_], fits: Fits | None = None
+    split: HoldOut, scores: ScoreTable | None, *, groups: Texts, fits: Fits | None = None
 ) -> Baseline | None:
     """Return the best judge with its context: one judge, chosen on training data, and its mean over the dataset.
 
@@ -137,7 +137,7 @@ def context_baseline(
     Baseline or None
         None where fewer than three groups can be left out.
     """
-    if len(np.unique(groups)) < MIN_DATASETS:
+    if len(numbered(groups)[0]) < MIN_DATASETS:
         return None
     soft = (None, None) if scores is None else (scores.scores[split.train_rows], scores.scores[split.test_rows])
     pool = Pool([context_member(0 if scores is None else scores.scores.shape[1])])

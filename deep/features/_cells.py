@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Floats, Rows, Votes, check_consistent_length, check_labels, check_votes
+from deep._checks import Floats, Rows, Votes, check_consistent_length, check_labels, check_votes, numbered
 from deep.exceptions import InputError
 
 CHUNK = 20
@@ -77,7 +77,8 @@ class Cells:
         """
         matrix = check_votes(votes, name="votes")
         y = check_labels(labels, len(matrix), name="labels")
-        names, codes = np.unique(np.asarray(groups), return_inverse=True)
+        given = np.asarray(groups)
+        names, codes = numbered(given) if given.dtype == object else np.unique(given, return_inverse=True)
         check_consistent_length(codes, len(matrix), "groups")
         patterns, row_pattern = distinct_patterns(matrix)
         shape = (len(patterns), len(names), 2)
@@ -121,6 +122,8 @@ def distinct_patterns(votes: Votes) -> tuple[Votes, Rows]:
     ([[0, 0], [1, 0]], [1, 0, 1])
     """
     codes = _codes(votes)
+    if (codes[1:] > codes[:-1]).all():
+        return votes, np.arange(len(votes))
     if 3 ** votes.shape[1] <= min(DENSE, CODES_A_ROW * len(votes)):
         seen = np.zeros(3 ** votes.shape[1], dtype=bool)
         seen[codes] = True
@@ -128,7 +131,11 @@ def distinct_patterns(votes: Votes) -> tuple[Votes, Rows]:
         first = np.empty(int(seen.sum()), dtype=np.intp)
         first[inverse] = np.arange(len(votes))
     else:
-        _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
+        order = np.argsort(codes)  # rows of one pattern are alike: which of them stands first matters not
+        new = np.append(True, np.diff(codes[order]) > 0)
+        first = order[new]
+        inverse = np.empty(len(votes), dtype=np.intp)
+        inverse[order] = np.cumsum(new) - 1
     return votes[first], inverse
 
 

@@ -7,6 +7,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from deep._checks import Texts, numbered
 from deep.console import parallel_map
 from deep.datasets import ScoreTable
 from deep.evaluate import HoldOut, Row, context_member, decision_metrics, hold_out
@@ -105,7 +106,7 @@ def fit_model(
     scores: ScoreTable | None,
     options: LooOptions,
     *,
-    groups: npt.NDArray[np.str_],
+    groups: Texts,
     fits: Fits | None,
     searched: Sequence[Candidate] | None,
     run: MapLike,
@@ -145,7 +146,7 @@ def _rows(scores: ScoreTable | None, rows: npt.NDArray[np.intp]) -> npt.NDArray[
     return None if scores is None else scores.scores[rows]
 
 
-def groups_of(split: HoldOut, options: LooOptions) -> npt.NDArray[np.str_]:
+def groups_of(split: HoldOut, options: LooOptions) -> Texts:
     """Return the group that each training row is left out with."""
     return training_groups(split.train, by_family=options.unit == "family", random_state=options.random_state)
 
@@ -160,10 +161,10 @@ def _silent(_name: str, _steps: int) -> Callable[[], None]:
 
 
 def member_fits(
-    split: HoldOut, scores: ScoreTable | None, options: LooOptions, groups: npt.NDArray[np.str_], run: MapLike
+    split: HoldOut, scores: ScoreTable | None, options: LooOptions, groups: Texts, run: MapLike
 ) -> Fits | None:
     """Fit the members that the model and the best judge with its context need; None of fewer than three groups."""
-    if len(np.unique(groups)) < MIN_DATASETS:
+    if len(numbered(groups)[0]) < MIN_DATASETS:
         return None
     return fit_shared(
         split.train.votes,
@@ -190,7 +191,7 @@ def shared_fits(
         return None
     for test in tests[:2]:  # together they check every dataset that is trained on
         hold_out(votes, test)
-    if len(np.unique(training_groups(votes))) < len(names):
+    if len(numbered(training_groups(votes))[0]) < len(names):
         return None
     return fit_shared(
         votes.votes,

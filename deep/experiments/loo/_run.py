@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from deep._checks import Texts
 from deep.calibration import NETCAL_CLASSES
 from deep.datasets import ScoreTable
 from deep.ensembles import draws_note
@@ -196,9 +196,7 @@ def _with_netcal(tasks: list[ChainTask]) -> list[ChainTask]:
     ]
 
 
-def _baselines(
-    split: HoldOut, scores: ScoreTable | None, groups: npt.NDArray[np.str_], fits: Fits | None
-) -> list[Baseline]:
+def _baselines(split: HoldOut, scores: ScoreTable | None, groups: Texts, fits: Fits | None) -> list[Baseline]:
     """Return the rivals, the best judge with its context where it can be fitted."""
     context = context_baseline(split, scores, groups=groups, fits=fits)
     return [*vote_baselines(split), *([] if context is None else [context]), *encoder_baselines(split, scores)]

@@ -8,7 +8,7 @@ from typing import Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Floats, Labels, Votes, check_choice
+from deep._checks import Floats, Labels, Votes, check_choice, numbered
 from deep.exceptions import InputError
 from deep.features import Cells
 from deep.model.chain._recipe import Recipe, Weighting
@@ -143,7 +143,7 @@ def inner_folds(votes: VoteMatrix, recipe: Recipe, *, by_family: bool = False, r
     fold_of = _joined(keys, votes)
     if fold_of.max() == 0:
         fold_of = np.arange(len(datasets))
-    return InnerFolds(grouped(fold_of)[np.searchsorted(np.array(datasets), votes.datasets.astype(str))], "dataset")
+    return InnerFolds(grouped(fold_of)[numbered(votes.datasets)[1]], "dataset")
 
 
 def collapse(votes: VoteMatrix, folds: InnerFolds, weighting: Weighting) -> TrainingSet:

@@ -6,7 +6,17 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Floats, Labels, Votes, Weights, check_consistent_length, check_sample_weight, check_votes
+from deep._checks import (
+    ROWS_AT_ONCE,
+    Floats,
+    Labels,
+    Votes,
+    Weights,
+    check_consistent_length,
+    check_sample_weight,
+    check_votes,
+    numbered,
+)
 from deep.exceptions import InputError
 from deep.features import weigh
 from deep.records import VoteMatrix
@@ -61,8 +71,7 @@ class LabeledRows(Rows):
     @classmethod
     def of(cls, votes: VoteMatrix, groups: npt.ArrayLike | None = None) -> "LabeledRows":
         """Return labeled votes without scores, each row once; groups are their datasets unless others are given."""
-        names = votes.datasets.astype(str) if groups is None else np.asarray(groups)
-        codes = np.unique(names, return_inverse=True)[1]
+        codes = numbered(votes.datasets)[1] if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
         n = len(codes)
         return cls(votes.votes, np.empty((n, 0)), np.ones(n), votes.labels, codes)
 
@@ -99,7 +108,8 @@ def check_scores(scores: npt.ArrayLike | None, n: int) -> Floats:
     if values.ndim != 2:
         raise InputError(f"`scores` must be two-dimensional (examples x scorers). Got {values.ndim} dimension(s).")
     check_consistent_length(values, n, "scores")
-    if np.isinf(values).any():
+    blocks = (values[start : start + ROWS_AT_ONCE] for start in range(0, n, ROWS_AT_ONCE))
+    if any(np.isinf(block).any() for block in blocks):
         row, column = (int(i) for i in np.argwhere(np.isinf(values))[0])
         raise InputError(f"`scores` must be finite or NaN. Got {values[row, column].item()!r} at row {row}.")
     return values

@@ -9,7 +9,15 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from deep._checks import Floats, Weights, check_both_classes, check_choice, check_consistent_length, check_labels
+from deep._checks import (
+    Floats,
+    Weights,
+    check_both_classes,
+    check_choice,
+    check_consistent_length,
+    check_labels,
+    numbered,
+)
 from deep.exceptions import InputError
 from deep.features import distinct_patterns, weigh
 from deep.model.chain import grouped
@@ -293,18 +301,19 @@ def labeled_rows(
     """Check labeled rows, leave out those of weight 0, and sample where scores are too many; name datasets by code."""
     panel = Rows.from_arrays(X, scores, sample_weight)
     labels = check_labels(y, len(panel.votes))
-    names, codes = np.unique(np.asarray(groups).astype(str), return_inverse=True)
+    names, codes = numbered(groups)
     check_consistent_length(codes, len(labels), "groups")
-    kept = panel.weights > 0
-    present = np.unique(codes[kept])
-    if len(present) < MIN_DATASETS:
-        raise InputError(f"`groups` must name at least {MIN_DATASETS} datasets. Got {len(present)}.")
-    check_both_classes(labels[kept], names[codes[kept]], name="y")
     folds = grouped(codes)
-    rows = LabeledRows(panel.votes, panel.scores, panel.weights, labels, folds)
-    rows = in_order(sample_rows(rows if kept.all() else rows.rows(kept)))
-    by_code = dict(zip(folds[kept].tolist(), names[codes[kept]].tolist(), strict=True))
-    return rows, {code: by_code[code] for code in sorted(by_code)}
+    rows, kept = LabeledRows(panel.votes, panel.scores, panel.weights, labels, folds), panel.weights > 0
+    if not kept.all():
+        rows, codes = rows.rows(kept), codes[kept]
+    n_present = len(np.unique(codes))
+    if n_present < MIN_DATASETS:
+        raise InputError(f"`groups` must name at least {MIN_DATASETS} datasets. Got {n_present}.")
+    check_both_classes(rows.labels, np.array(names, dtype=object)[codes], name="y")
+    last = np.full(int(rows.groups.max()) + 1, -1)
+    last[rows.groups] = codes  # of datasets that share a fold, the last row's names it
+    return in_order(sample_rows(rows)), {code: names[at] for code, at in enumerate(last.tolist()) if at >= 0}
 
 
 def in_order(train: LabeledRows) -> LabeledRows:

@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
-from deep._checks import Floats
+from deep._checks import ROWS_AT_ONCE, Floats
 from deep._checks import Rows as Positions
+from deep._held_texts import Hashes, mixed
 from deep.features import weigh
 from deep.model.linear import LabeledRows
 
@@ -15,11 +15,6 @@ MOST_ROWS = 400_000
 
 A logistic regression of d coefficients on a sample of m rows loses about d / 2m of log loss more than on all rows: 3e-5
 at 23 scorers. `benchmarks/scores_at_scale.py --proof` measures it on real scores."""
-
-MULTIPLIERS = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
-"""Of splitmix64's finalizer, which spreads every bit over all of a 64-bit number."""
-
-Hashes = npt.NDArray[np.uint64]
 
 
 def sample_rows(train: LabeledRows, most: int = MOST_ROWS) -> LabeledRows:
@@ -55,11 +50,16 @@ def sample_rows(train: LabeledRows, most: int = MOST_ROWS) -> LabeledRows:
         return train
     hashes = row_hashes(train)
     order = np.argsort(hashes, kind="stable")
-    first = np.flatnonzero(np.diff(hashes[order], prepend=hashes[order[:1]] + np.uint64(1)))
-    kept, weights = order[first], np.add.reduceat(train.weights[order], first)
+    hashes = hashes[order]
+    first = np.flatnonzero(np.append(True, hashes[1:] != hashes[:-1]))
+    kept, hashes, weights = order[first], hashes[first], np.add.reduceat(train.weights[order], first)
+    del order, first  # each as large as a column of the rows
     stratum = 2 * train.groups[kept] + train.labels[kept]
     share = int(most // len(np.unique(stratum)))
-    priority = weights / ((hashes[kept] >> np.uint64(11)).astype(np.float64) + 1) * 2.0**53
+    priority = (hashes >> np.uint64(11)).astype(np.float64)
+    priority += 1
+    np.divide(weights, priority, out=priority)
+    priority *= 2.0**53
     chosen = [_prior(np.flatnonzero(stratum == code), weights, priority, share) for code in np.unique(stratum)]
     at, found = (np.concatenate(parts) for parts in zip(*chosen, strict=True))
     sizes = weigh(stratum, weights)
@@ -78,21 +78,21 @@ def _prior(at: Positions, weights: Floats, priority: Floats, share: int) -> tupl
 
 def row_hashes(rows: LabeledRows) -> Hashes:
     """Return a 64-bit hash of what each row holds, its weight aside; NaN is NaN, and -0 is 0."""
-    found = _mixed((2 * rows.groups.astype(np.int64) + rows.labels).view(np.uint64))
+    blocks = (
+        rows.rows(np.arange(at, min(at + ROWS_AT_ONCE, len(rows.votes))))
+        for at in range(0, len(rows.votes), ROWS_AT_ONCE)
+    )
+    return np.concatenate([_block_hashes(block) for block in blocks])
+
+
+def _block_hashes(rows: LabeledRows) -> Hashes:
+    found = mixed((2 * rows.groups.astype(np.int64) + rows.labels).view(np.uint64))
     for column in rows.votes.T:
-        found = _mixed(found ^ (column.astype(np.int64) + 2).view(np.uint64))
+        found = mixed(found ^ (column.astype(np.int64) + 2).view(np.uint64))
     for column in rows.scores.T:
         plain = np.where(np.isnan(column), np.nan, column) + 0.0
-        found = _mixed(found ^ plain.view(np.uint64))
+        found = mixed(found ^ plain.view(np.uint64))
     return found
-
-
-def _mixed(values: Hashes) -> Hashes:
-    """Return numbers whose bits are spread by splitmix64."""
-    values = values + np.uint64(0x9E3779B97F4A7C15)
-    for shift, multiplier in zip((30, 27), MULTIPLIERS, strict=True):
-        values = (values ^ (values >> np.uint64(shift))) * np.uint64(multiplier)
-    return np.asarray(values ^ (values >> np.uint64(31)))
 
 
 def sample_note(n: int) -> str:

@@ -3,10 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
-from deep._checks import check_choice
+from deep._checks import Texts, check_choice, numbered
 from deep.calibration import ALL_CALIBRATORS, CALIBRATORS
 from deep.ensembles import ENSEMBLERS
 from deep.exceptions import InputError
@@ -87,7 +84,7 @@ def fit_chosen_chain(
     *,
     random_state: int,
     run: MapLike,
-    groups: npt.NDArray[np.str_] | None = None,
+    groups: Texts | None = None,
     searched: Sequence[Candidate] | None = None,
 ) -> Model:
     """Search for the chain with the best inner score among those asked for, and draw up its model."""
@@ -107,12 +104,12 @@ def fit_chosen_chain(
     return chain_model(best, kept, name, provenance, random_state=random_state, run=run)
 
 
-def _folds(votes: VoteMatrix, recipe: Recipe, groups: npt.NDArray[np.str_] | None, random_state: int) -> InnerFolds:
+def _folds(votes: VoteMatrix, recipe: Recipe, groups: Texts | None, random_state: int) -> InnerFolds:
     """Return the inner folds: those of the recipe, or the groups that were given where it leaves out datasets."""
     folds = inner_folds(votes, recipe, random_state=random_state)
     if groups is None or folds.group_by == "fold":
         return folds
-    return InnerFolds(np.unique(groups, return_inverse=True)[1], folds.group_by)
+    return InnerFolds(numbered(groups)[1], folds.group_by)
 
 
 def _search(

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Floats, check_both_classes, check_consistent_length, check_some_votes
+from deep._checks import Floats, Texts, check_both_classes, check_consistent_length, check_some_votes, numbered
 from deep.exceptions import InputError
 from deep.model.chain import Candidate, MapLike, Weighting, enough_for_folds
 from deep.model.file import Model
@@ -108,7 +108,9 @@ def fit(
         if asked.asked:
             raise InputError("`votes` must have labeled rows of other datasets for the options given. Got none.")
         return _without_others(votes, mine, known, random_state)
-    labeled, kept = votes.rows(training), None if soft is None else soft[training]
+    every = bool(training.all())  # of which a copy would take the memory again
+    labeled = votes if every else votes.rows(training)
+    kept = soft if soft is None or every else soft[training]
     check_both_classes(labeled.labels, labeled.datasets)
     check_some_votes(labeled.votes)
     if asked.asked and own is None:
@@ -156,7 +158,7 @@ def _fit_others(
     labeled: VoteMatrix,
     scores: Floats | None,
     score_names: tuple[str, ...],
-    groups: npt.NDArray[np.str_],
+    groups: Texts,
     known: Mapping[str, object],
     own: str | None,
     *,
@@ -165,7 +167,7 @@ def _fit_others(
     run: MapLike,
 ) -> Model:
     """Fit the pool, or the average where datasets are few."""
-    n = len(np.unique(groups))
+    n = len(numbered(groups)[0])
     if own == POOL and n < MIN_DATASETS:
         raise InputError(f"`ensembler` must not be 'Pool' of fewer than {MIN_DATASETS} labeled datasets. Got {n}.")
     if own == POOL or (own is None and n >= MIN_DATASETS):
@@ -178,10 +180,11 @@ def _adapted(model: Model, rows: VoteMatrix, name: str, scores: Floats | None = 
     return model.adapted(rows, rows.labels, scores=scores, documents=rows.document_ids, target=name)
 
 
-def _groups(groups: npt.ArrayLike | None, n: int) -> npt.NDArray[np.str_] | None:
+def _groups(groups: npt.ArrayLike | None, n: int) -> Texts | None:
     if groups is None:
         return None
-    found = np.asarray(groups).astype(str)
+    names, position = numbered(groups)
+    found = np.array(names, dtype=object)[position]
     check_consistent_length(found, n, "groups")
     return found
 

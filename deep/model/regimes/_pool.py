@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 
-from deep._checks import Floats
+from deep._checks import Floats, Texts
 from deep.model.chain import MAX_FOLDS, MapLike, grouped_note
 from deep.model.file import Model, voters_of
 from deep.model.pool import MOST_ROWS, Fits, Pool, labeled_rows, sample_note, share_fits
 from deep.model.regimes._report import report_of
-from deep.model.regimes._training import Groups, training_cells
+from deep.model.regimes._training import training_cells
 from deep.records import VoteMatrix
 
 
@@ -15,7 +15,7 @@ def fit_pool(
     votes: VoteMatrix,
     scores: Floats | None,
     score_names: tuple[str, ...],
-    groups: Groups,
+    groups: Texts,
     provenance: Mapping[str, object],
     *,
     random_state: int,

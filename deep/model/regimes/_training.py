@@ -1,23 +1,23 @@
 """Training rows: what is left out together, and their cells."""
 
 import numpy as np
-import numpy.typing as npt
 
+from deep._checks import Texts, numbered
 from deep.features import Cells
 from deep.model.chain import RECIPES, inner_folds
 from deep.records import VoteMatrix
 
-Groups = npt.NDArray[np.str_]
 
-
-def training_groups(votes: VoteMatrix, *, by_family: bool = False, random_state: int = 0) -> Groups:
+def training_groups(votes: VoteMatrix, *, by_family: bool = False, random_state: int = 0) -> Texts:
     """Return the group that each labeled row is left out with: its dataset, or all that share documents with it."""
-    names = votes.datasets.astype(str)
-    if len(votes.dataset_names) == 1:
-        return names
+    names, codes = numbered(votes.datasets)
+    if len(names) == 1:
+        return votes.datasets
     folds = inner_folds(votes, RECIPES["deep"], by_family=by_family, random_state=random_state).of_row
-    first = {int(fold): min(names[folds == fold].tolist()) for fold in np.unique(folds)}
-    return np.array([first[int(fold)] for fold in folds])
+    pairs = np.unique(folds * len(names) + codes).tolist()
+    first = {pair // len(names): names[pair % len(names)] for pair in reversed(pairs)}
+    of_fold = np.array([first.get(fold, "") for fold in range(max(first) + 1)], dtype=object)
+    return np.asarray(of_fold[folds])
 
 
 def training_cells(votes: VoteMatrix) -> Cells:
