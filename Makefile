@@ -16,7 +16,7 @@ CASES ?= 3000
 SIZE ?= full
 IN_PARALLEL := -n $(JOBS) --dist worksteal
 
-.PHONY: loo test test-slow test-all check docs integrations dist-check versions fuzz bench mutants screenshots papers clean
+.PHONY: loo test test-slow test-all check docs engines integrations dist-check versions fuzz bench mutants screenshots papers clean
 
 loo: $(VENV)/installed
 	$(BIN)/python -m deep.experiments.loo --test aggrefact
@@ -28,7 +28,7 @@ test: check
 test-slow: $(VENV)/test-installed
 	$(BIN)/python -m pytest $(IN_PARALLEL) -m slow
 
-test-all: test test-slow
+test-all: test test-slow engines
 
 check: $(VENV)/test-installed
 	$(BIN)/ruff check .
@@ -49,6 +49,10 @@ integrations: $(VENV)-integrations/installed
 	    DEEP_INTEGRATIONS=1 PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 $(VENV)-integrations/bin/python -m pytest \
 	        -W ignore::ResourceWarning $$tests; \
 	done
+
+# DuckDB, Polars, Spark (which takes Java) and Ray, installed: with each examples/scale gives what `deep score` gives.
+engines: $(VENV)-engines/installed
+	DEEP_ENGINES=1 $(VENV)-engines/bin/python -m pytest -m slow tests/test_scale_examples.py
 
 # The wheel and the source distribution, installed and used; PYTHONS="python3.12 python3.13" tries others.
 dist-check:
@@ -94,11 +98,18 @@ $(VENV)/mutation-installed: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet $(CONSTRAINTS) --editable '.[mutation]'
 	touch $@
 
-# An environment of its own on top of the other: some of these tools want older versions than deep has.
+# Environments of their own on top of the other: some of these tools want older versions than deep has, or much room.
+ON_TOP = $(PYTHON) -m venv --clear $(1) && \
+    $(BIN)/python -c "import site; print('import site; site.addsitedir(%r)' % site.getsitepackages()[0])" \
+    > "$$($(1)/bin/python -c 'import site; print(site.getsitepackages()[0])')/below.pth"
+
+$(VENV)-engines/installed: $(VENV)/test-installed
+	$(call ON_TOP,$(VENV)-engines)
+	$(VENV)-engines/bin/python -m pip install --quiet $(CONSTRAINTS) --editable '.[scale]'
+	touch $@
+
 $(VENV)-integrations/installed: $(VENV)/test-installed constraints-integrations.txt
-	$(PYTHON) -m venv --clear $(VENV)-integrations
-	$(BIN)/python -c "import site; print('import site; site.addsitedir(%r)' % site.getsitepackages()[0])" \
-	    > "$$($(VENV)-integrations/bin/python -c 'import site; print(site.getsitepackages()[0])')/below.pth"
+	$(call ON_TOP,$(VENV)-integrations)
 	$(VENV)-integrations/bin/python -m pip install --quiet $(CONSTRAINTS_INTEGRATIONS) --editable '.[$(INTEGRATIONS)]'
 	touch $@
 

@@ -75,14 +75,18 @@ class MirroredBoosting(StagedEnsembler):
         order = _compared(plain, turned)
         self.turned_ = order < 0
         first, self._other = (turned, plain) if self.turned_ else (plain, turned)
-        self._boost_cells(first)
-        if order == 0:  # nothing tells the two ways round apart, so that neither may come first
-            self._boost_cells(self._other)
-        self._one_is_enough = order != 0
+        self.boosters_ = (self._boost_cells(first),)
+        self._one_is_enough = order != 0  # else nothing tells the two ways round apart, so that neither may come first
 
-    def _boost_cells(self, cells: Cells) -> None:
+    def _boost_cells(self, cells: Cells) -> Booster:
         votes, labels, weights = cells
-        self.boosters_ = (*self.boosters_, self._boost(signed(votes), labels, weights))
+        return self._boost(signed(votes), labels, weights)
+
+    def _both(self) -> tuple[Booster, ...]:
+        """Return both boosters; two threads that fit the second at once fit the same one."""
+        if len(self.boosters_) == 1:
+            self.boosters_ = self.boosters_[0], self._boost_cells(self._other)
+        return self.boosters_
 
     def _check_params(self) -> None:
         check_above(self.learning_rate, 0, "learning_rate")
@@ -101,9 +105,8 @@ class MirroredBoosting(StagedEnsembler):
         log_odds = np.array([self._log_odds(self.boosters_[0], votes, stage) for stage in stages])
         open_rows = np.flatnonzero((X == ABSTAIN).any(axis=1)) if self._one_is_enough else np.arange(len(X))
         if len(open_rows):
-            if len(self.boosters_) == 1:
-                self._boost_cells(self._other)
-            other = [self._log_odds(self.boosters_[1], -votes[open_rows], stage) for stage in stages]
+            second = self._both()[1]
+            other = [self._log_odds(second, -votes[open_rows], stage) for stage in stages]
             log_odds[:, open_rows] = (log_odds[:, open_rows] - np.array(other)) / 2
         return np.asarray(expit(sign * log_odds))
 

@@ -266,23 +266,21 @@ class KeptCells:
 
 
 def row_folds(votes: VoteMatrix, random_state: int) -> npt.NDArray[np.intp]:
-    """Return a fold for every row, stratified by label; rows of one document share it."""
-    smallest = int(np.bincount(votes.labels, minlength=2).min())
-    if smallest < N_FOLDS:
+    """Return a fold for every row, stratified by label; rows of one document share it.
+
+    There are five, or as many as the rarer class has rows, or documents.
+    """
+    n_folds = min(N_FOLDS, _rarer(votes))
+    if n_folds < 2:
+        of = "rows" if votes.document_ids is None else "rows of two documents"
         raise InputError(
-            f"`labels` must hold each class at least {N_FOLDS} times for {N_FOLDS} inner folds. Got {smallest} "
-            f"in {', '.join(votes.dataset_names)}."
-        )
-    n_documents = N_FOLDS if votes.document_ids is None else len(np.unique(votes.document_ids.astype(str)))
-    if n_documents < N_FOLDS:
-        raise InputError(
-            f"`document_ids` must name at least {N_FOLDS} documents for {N_FOLDS} inner folds. Got {n_documents} "
+            f"`labels` must hold two {of} of each class or more, for inner folds. Got fewer "
             f"in {', '.join(votes.dataset_names)}."
         )
     from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold  # which reading a model file spares
 
     splitter = (StratifiedKFold if votes.document_ids is None else StratifiedGroupKFold)(
-        N_FOLDS, shuffle=True, random_state=random_state
+        n_folds, shuffle=True, random_state=random_state
     )
     # Folds are drawn over rows in a fixed order, so that a shuffled file gives the same ones.
     order = np.lexsort((votes.example_ids.astype(str), votes.datasets.astype(str)))
@@ -294,9 +292,14 @@ def row_folds(votes: VoteMatrix, random_state: int) -> npt.NDArray[np.intp]:
 
 
 def enough_for_folds(votes: VoteMatrix) -> bool:
-    """Return whether each class has rows enough, of documents enough, for every fold to leave some of it."""
+    """Return whether each class has rows, of documents, enough for each of five folds."""
+    return _rarer(votes) >= N_FOLDS
+
+
+def _rarer(votes: VoteMatrix) -> int:
+    """Return how many rows, or documents, the rarer class has."""
     ids = np.arange(len(votes.labels)) if votes.document_ids is None else votes.document_ids.astype(str)
-    return all(len(np.unique(ids[votes.labels == label])) >= N_FOLDS for label in (0, 1))
+    return min(len(np.unique(ids[votes.labels == label])) for label in (0, 1))
 
 
 def _joined(keys: dict[str, str], votes: VoteMatrix) -> npt.NDArray[np.intp]:

@@ -6,6 +6,7 @@ import pytest
 from deep.exceptions import InputError
 from deep.features import Cells
 from deep.model import RECIPES, TrainingSet, group_weights, training_set
+from deep.model.chain import row_folds
 from deep.records import VoteMatrix
 
 
@@ -78,21 +79,19 @@ def test_one_dataset_is_cut_into_five_stratified_folds():
 
 
 @pytest.mark.parametrize("recipe", ["deep", "paper"])
-def testrow_folds_never_split_a_document(recipe):
+def test_row_folds_never_split_a_document(recipe):
     """All rows of a document lie in one of the five folds."""
     votes = random_votes()
     one = votes.rows(votes.datasets == "a")
     documents = [f"d{i // 4}" for i in range(len(one.labels))]
     # Each row its own pattern would hide nothing: group by document, count folds per document.
     grouped = VoteMatrix(one.votes, one.example_ids, one.voter_names, one.datasets, one.labels, documents)
-    from deep.model.chain._training import row_folds
-
     folds = row_folds(grouped, 0)
     assert all(len(set(folds[grouped.document_ids == d])) == 1 for d in set(documents))
     assert training_set(grouped, RECIPES[recipe]).n_folds == 5
 
 
-def testrow_folds_do_not_depend_on_row_order():
+def test_row_folds_do_not_depend_on_row_order():
     """A shuffled table gives the same training set."""
     votes = random_votes()
     one = votes.rows(votes.datasets == "a")
@@ -125,10 +124,24 @@ def test_families_are_left_out_together():
     assert training_set(votes, RECIPES["deep"]).fold_of.tolist() == [0, 1, 2]
 
 
-def test_too_few_rows_for_five_folds():
-    """Four rows of a class cannot be cut into five folds; the error names the dataset."""
-    votes = VoteMatrix([[1]] * 12, range(12), ["v"], ["tiny"] * 12, [1] * 4 + [0] * 8)
-    with pytest.raises(InputError, match=r"`labels` must hold each class at least 5 times .* Got 4 in tiny"):
+@pytest.mark.parametrize("n_ones", [2, 4, 5, 9])
+def test_a_rare_class_is_in_every_fold(n_ones):
+    """There are as many folds as rows of the rarer class, five at most, and each holds some of it."""
+    labels = np.array([1] * n_ones + [0] * 20)
+    votes = VoteMatrix([[1]] * len(labels), range(len(labels)), ["v"], ["rare"] * len(labels), labels)
+    folds = row_folds(votes, 0)
+    assert np.unique(folds[labels == 1]).tolist() == list(range(min(n_ones, 5))) == np.unique(folds).tolist()
+
+
+@pytest.mark.parametrize(
+    ("n_ones", "documents", "of"),
+    [(1, None, "two rows"), (4, ["same"] * 4 + [f"d{i}" for i in range(8)], "two rows of two documents")],
+)
+def test_too_few_rows_for_folds(n_ones, documents, of):
+    """One row of a class, or rows of one document, cannot be cut into folds; the error names the dataset."""
+    labels = [1] * n_ones + [0] * (12 - n_ones)
+    votes = VoteMatrix([[1]] * 12, range(12), ["v"], ["tiny"] * 12, labels, documents)
+    with pytest.raises(InputError, match=rf"`labels` must hold {of} of each class .* Got fewer in tiny"):
         training_set(votes, RECIPES["deep"])
 
 
