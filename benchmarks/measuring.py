@@ -5,8 +5,10 @@ import os
 import resource
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,12 +26,16 @@ class Usage:
     wall_s, processor_s : float
     largest_process_gb : float
         The largest resident memory of any one process so far.
+    all_processes_gb : float
+        The most that all processes held at once, looked at twice a second, pages that several share counted once; NaN
+        where the system does not tell, as Linux does.
     """
 
     status: int
     wall_s: float
     processor_s: float
     largest_process_gb: float
+    all_processes_gb: float
 
 
 def measure(command: Sequence[str], *, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> Usage:
@@ -41,12 +47,58 @@ def measure(command: Sequence[str], *, cwd: Path | None = None, env: Mapping[str
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    status = subprocess.run(command, cwd=cwd, env=env, stdout=subprocess.DEVNULL, check=False).returncode
+    with subprocess.Popen(command, cwd=cwd, env=env, stdout=subprocess.DEVNULL) as process, _watched() as sums:
+        status = process.wait()
     wall = time.perf_counter() - started
     _wait_for_all()
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return Usage(status, wall, used, after.ru_maxrss / 2**20)
+    return Usage(status, wall, used, after.ru_maxrss / 2**20, max(sums, default=float("nan")))
+
+
+@contextmanager
+def _watched() -> Iterator[list[float]]:
+    """Yield a list that gathers the memory of all processes below this one, in GiB, until the end."""
+    sums: list[float] = []
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.wait(0.5):
+            sums.append(sum(_proportional(pid) for pid in _below(os.getpid())) / 2**20)
+
+    watcher = threading.Thread(target=look)
+    if sys.platform == "linux":
+        watcher.start()
+    try:
+        yield sums
+    finally:
+        over.set()
+        if watcher.ident is not None:
+            watcher.join()
+
+
+def _below(root: int) -> set[int]:
+    """Return the processes that a process started, and those that they started."""
+    parents = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:  # it has ended
+            continue
+    found, new = set[int](), {root}
+    while new:
+        new = {pid for pid, parent in parents.items() if parent in new} - found
+        found |= new
+    return found
+
+
+def _proportional(pid: int) -> int:
+    """Return the memory of a process in KiB, its share of the pages that it shares; 0 where it has ended."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)
 
 
 def _wait_for_all() -> None:

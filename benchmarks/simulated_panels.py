@@ -5,7 +5,8 @@
 The votes are simulated (seed 0): judges of balanced accuracy 0.55 to 0.85 in families that err together (a Gaussian
 factor a family, and one of the row), with 2 to 30 percent of votes missing, on datasets of unlike sizes, class priors
 and difficulty. `deep loo` runs in a process of its own, whose wall clock, processor time (with that of its
-workers) and largest resident memory of any one process are printed.
+workers), the largest resident memory of any one process, the most of all together and the load of the machine are
+printed.
 """
 
 import argparse
@@ -68,6 +69,8 @@ def measure(n: int, k: int, datasets: int, test: str, folder: Path) -> dict[str,
         "wall_s": round(used.wall_s, 1),
         "processor_s": round(used.processor_s, 1),
         "largest_process_gb": round(used.largest_process_gb, 2),
+        "all_processes_gb": round(used.all_processes_gb, 2),
+        "load": round(os.getloadavg()[0], 1),
     }
 
 

@@ -1,21 +1,24 @@
 """Does a panel of judges earn its cost? What each judge adds, and whether one would do."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from deep._checks import Floats
-from deep._odds import P_MIN
+from deep._checks import Floats, Votes
+from deep._logistic import fit_logistic
+from deep._odds import DECISION, P_MIN, expit
+from deep.ensembles import LogisticRegression
 from deep.evaluate._intervals import mean_interval
 from deep.exceptions import InputError
-from deep.model import LEVEL, TrainingSet, out_of_fold
+from deep.model import LEVEL, TrainingSet
 from deep.records import ABSTAIN
 
-ENSEMBLER = "LogisticRegression"
-"""The ensembler by which panels are compared: quick to fit, and a judge that adds nothing gets no weight."""
+SLOPE = 1e-8
+"""Where a fit stops: no slope of the mean log loss is steeper."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,23 +92,22 @@ def panel_worth(training: TrainingSet, *, step: Callable[[], None] = lambda: Non
     InputError
         There are fewer judges or folds.
     """
-    k = _check_size(training)
-    whole = _losses(training)
-    steps = [_step(training, None, tuple(range(k)), whole, whole)]
+    _check_size(training)
+    panel = _whole(training)
+    whole, accuracies = panel.losses(), panel.accuracies()
+    steps = [_step(None, panel, whole)]
     step()
     value: dict[str, tuple[float, float, float]] = {}
-    columns = tuple(range(k))
-    while len(columns) > 1:
-        without = {}
-        for column in columns:
-            without[column] = _losses(training.select([c for c in columns if c != column]))
+    while len(panel.judges) > 1:
+        without = []
+        for column in range(len(panel.judges)):
+            without.append(panel.without(column).losses())
             step()
-        if len(columns) == k:
-            value = {_name(training, c): mean_interval(loss - whole, LEVEL) for c, loss in without.items()}
-        least = min(columns, key=lambda c: float(np.mean(without[c])))
-        columns = tuple(c for c in columns if c != least)
-        steps.append(_step(training, _name(training, least), columns, without[least], whole))
-    return _report(training, steps, value)
+        value = value or _risen(panel.judges, without, whole)
+        least = int(np.argmin([np.mean(losses) for losses in without]))
+        dropped, panel = panel.judges[least], panel.without(least).merged()
+        steps.append(_step(dropped, panel, whole))
+    return _report(training, steps, value, accuracies)
 
 
 def judge_values(
@@ -125,32 +127,40 @@ def judge_values(
     InputError
         There are fewer judges or folds.
     """
-    k = _check_size(training)
-    whole = _losses(training)
-    values = {}
-    for column in range(k):
-        without = _losses(training.select([c for c in range(k) if c != column]))
-        values[_name(training, column)] = mean_interval(without - whole, LEVEL)
+    _check_size(training)
+    panel = _whole(training)
+    without = []
+    for column in range(len(panel.judges)):
+        without.append(panel.without(column).losses())
         step()
-    return values
+    return _risen(panel.judges, without, panel.losses())
 
 
-def _check_size(training: TrainingSet) -> int:
-    """Return the number of judges; raise where they, or the folds, are too few."""
+def _risen(judges: Sequence[str], without: Sequence[Floats], whole: Floats) -> dict[str, tuple[float, float, float]]:
+    """Return by judge how much the losses of the panel without it are above those of the whole, with an interval."""
+    return {name: mean_interval(losses - whole, LEVEL) for name, losses in zip(judges, without, strict=True)}
+
+
+def _check_size(training: TrainingSet) -> None:
+    """Raise where the judges or the folds are too few."""
     k = len(training.cells.voter_names)
     if k < 2 or training.n_folds < 3:
         raise InputError(
             f"`training` must have at least 2 voters and 3 inner folds. Got {k} voters and {training.n_folds} folds."
         )
-    return k
 
 
-def _report(training: TrainingSet, steps: list[PanelStep], value: dict[str, tuple[float, float, float]]) -> PanelReport:
+def _report(
+    training: TrainingSet,
+    steps: list[PanelStep],
+    value: dict[str, tuple[float, float, float]],
+    accuracies: Floats,
+) -> PanelReport:
     names = training.cells.voter_names
     singles = _single_accuracies(training)
     folds = np.arange(training.n_folds)
     chosen = [int(np.argmax(singles[folds != fold].mean(axis=0))) for fold in folds]
-    difference = _accuracies(training) - singles[folds, chosen]
+    difference = accuracies - singles[folds, chosen]
     gain, low, high = mean_interval(difference, LEVEL)
     keep = _smallest(steps, len(folds)).judges
     return PanelReport(
@@ -177,23 +187,105 @@ def _smallest(steps: list[PanelStep], n: int) -> PanelStep:
     return best
 
 
-def _step(
-    training: TrainingSet, dropped: str | None, columns: tuple[int, ...], losses: Floats, whole: Floats
-) -> PanelStep:
+def _step(dropped: str | None, panel: "_FittedPanel", whole: Floats) -> PanelStep:
+    losses = panel.losses()
     increase, low, high = mean_interval(losses - whole, LEVEL)
-    chosen = training.select(columns)
     return PanelStep(
         dropped=dropped,
-        judges=chosen.cells.voter_names,
+        judges=panel.judges,
         log_loss=float(np.mean(losses)),
-        balanced_accuracy=float(np.mean(_accuracies(chosen))),
+        balanced_accuracy=float(np.mean(panel.accuracies())),
         loss_increase=increase,
         increase_ci=(low, high),
     )
 
 
-def _name(training: TrainingSet, column: int) -> str:
-    return training.cells.voter_names[column]
+class _PanelRows:
+    """Votes of judges as numbers, with a column of ones: of each pattern, and of the rows outside each fold."""
+
+    def __init__(self, training: TrainingSet) -> None:
+        self.training = training
+        self.names = training.cells.voter_names
+        self.patterns = _design(training.cells.patterns)
+        self.shares = _fold_shares(training)
+        tables = (training.without_fold(fold) for fold in range(training.n_folds))
+        self.tables = [(_design(votes), weights, weights * labels) for votes, labels, weights in tables]
+        self.penalty = np.diag(np.append(np.full(len(self.names), 1 / LogisticRegression().C), 0.0))
+
+
+def _design(votes: Votes) -> Floats:
+    return np.column_stack([np.where(votes == ABSTAIN, 0.0, 2.0 * votes - 1.0), np.ones(len(votes))])
+
+
+class _FittedPanel:
+    """Logistic regressions of a panel's judges, one without each fold: a judge that adds nothing gets no weight.
+
+    Parameters
+    ----------
+    rows : _PanelRows
+        Of these judges and maybe others.
+    columns : tuple of int
+        The judges' columns.
+    starts : sequence of ndarray of float, optional
+        By fold, coefficients and intercept that are nearly right.
+    """
+
+    def __init__(self, rows: _PanelRows, columns: tuple[int, ...], starts: Sequence[Floats] | None = None) -> None:
+        self._rows, self._columns = rows, columns
+        self.judges = tuple(rows.names[column] for column in columns)
+        self._kept = [*columns, -1]
+        self._penalty = rows.penalty[np.ix_(self._kept, self._kept)]
+        self._fits = [
+            fit_logistic(
+                design[:, self._kept],
+                n,
+                n1,
+                centre=np.zeros(len(self._kept)),
+                penalty=self._penalty,
+                start=None if starts is None else starts[fold],
+                slope=SLOPE,
+            )
+            for fold, (design, n, n1) in enumerate(rows.tables)
+        ]
+        self._left_out = expit(rows.patterns[:, self._kept] @ np.column_stack(self._fits))
+
+    @cached_property
+    def _inverses(self) -> list[Floats]:
+        """Return the inverse of the curvature of each fit's loss."""
+        found: list[Floats] = []
+        for fit, (design, n, _) in zip(self._fits, self._rows.tables, strict=True):
+            of_panel = design[:, self._kept]
+            p = expit(of_panel @ fit)
+            curvature: Floats = (of_panel.T * (n * p * (1 - p))) @ of_panel + self._penalty
+            found.append(np.asarray(np.linalg.inv(curvature), dtype=np.float64))
+        return found
+
+    def without(self, position: int) -> "_FittedPanel":
+        """Return the panel less one judge, fitted from where the curvature says that the others' weights move."""
+        starts = [
+            np.delete(fit - fit[position] / inverse[position, position] * inverse[position], position)
+            for fit, inverse in zip(self._fits, self._inverses, strict=True)
+        ]
+        return _FittedPanel(self._rows, self._columns[:position] + self._columns[position + 1 :], starts)
+
+    def merged(self) -> "_FittedPanel":
+        """Return the same panel on rows that are merged where its judges' votes are equal."""
+        rows = _PanelRows(self._rows.training.select(self._columns))
+        return _FittedPanel(rows, tuple(range(len(self.judges))), self._fits)
+
+    def losses(self) -> Floats:
+        """Return the log loss on each fold of the fit without it, both classes weighing the same."""
+        p, share = np.clip(self._left_out, P_MIN, 1 - P_MIN), self._rows.shares
+        return np.asarray(-(share[..., 1] * np.log(p) + share[..., 0] * np.log1p(-p)).sum(axis=0) / 2)
+
+    def accuracies(self) -> Floats:
+        """Return the balanced accuracy on each fold of the fit without it."""
+        return _balanced((self._left_out >= DECISION)[:, :, None], self._rows.shares)[:, 0]
+
+
+def _whole(training: TrainingSet) -> _FittedPanel:
+    rows = _PanelRows(training)
+    return _FittedPanel(rows, tuple(range(len(rows.names))))
 
 
 def _fold_shares(training: TrainingSet) -> Floats:
@@ -204,27 +296,13 @@ def _fold_shares(training: TrainingSet) -> Floats:
     return share
 
 
-def _losses(training: TrainingSet) -> Floats:
-    """Return the log loss on each fold of the fit without it, both classes weighing the same."""
-    p = np.clip(out_of_fold(ENSEMBLER, training), P_MIN, 1 - P_MIN)
-    share = _fold_shares(training)
-    loss: Floats = -(share[..., 1] * np.log(p) + share[..., 0] * np.log1p(-p)).sum(axis=0) / 2
-    return loss
-
-
-def _accuracies(training: TrainingSet) -> Floats:
-    """Return the balanced accuracy on each fold of the fit without it."""
-    positive = out_of_fold(ENSEMBLER, training) >= 0.5
-    return _balanced(positive[:, :, None], training)[:, 0]
-
-
 def _single_accuracies(training: TrainingSet) -> Floats:
     """Return the balanced accuracy of each judge on each fold, shape (n_folds, k); no vote decides for consistent."""
     votes = training.cells.patterns
-    return _balanced(((votes == 1) | (votes == ABSTAIN))[:, None, :], training)
+    return _balanced(((votes == 1) | (votes == ABSTAIN))[:, None, :], _fold_shares(training))
 
 
-def _balanced(positive: npt.NDArray[np.bool_], training: TrainingSet) -> Floats:
-    share = _fold_shares(training)[..., None, :]
+def _balanced(positive: npt.NDArray[np.bool_], shares: Floats) -> Floats:
+    share = shares[..., None, :]
     hits: Floats = (share[..., 1] * positive + share[..., 0] * ~positive).sum(axis=0) / 2
     return hits

@@ -1,16 +1,26 @@
 """Hold one dataset out: what may be trained on, what is dropped, and what cannot be used."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import check_both_classes, check_choice, check_some_votes
+from deep._checks import check_both_classes, check_choice, check_some_votes, numbered
 from deep.exceptions import InputError
 from deep.records import VoteMatrix
 
 HoldOutUnit = Literal["dataset", "family"]
+
+REMEDIES: dict[HoldOutUnit, str] = {
+    "dataset": "Give a labeled table of other datasets too, or name the parts of this one in column `dataset`; "
+    "`deep fit` learns from one dataset alone, and scores rows left out of it.",
+    "family": "Hold out by dataset, or give a labeled table of another family too.",
+}
+
+MAX_NAMED = 5
+"""Datasets that a warning names."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +48,7 @@ class HoldOut:
     warnings: list[str] = field(default_factory=list)
 
 
-def hold_out(votes: VoteMatrix, name: str, *, unit: HoldOutUnit = "dataset") -> HoldOut:
+def hold_out(votes: VoteMatrix, name: str, *, unit: HoldOutUnit = "dataset", besides: Collection[str] = ()) -> HoldOut:
     """Split off one dataset.
 
     Parameters
@@ -48,44 +58,66 @@ def hold_out(votes: VoteMatrix, name: str, *, unit: HoldOutUnit = "dataset") -> 
         One of ``votes.dataset_names``.
     unit : {'dataset', 'family'}, default='dataset'
         'family' keeps the siblings of the held-out dataset out of the training too.
+    besides : collection of str, optional
+        Other datasets that are held out with it, so that one fit serves them all.
 
     Returns
     -------
     HoldOut
-        Training rows that share a document with the held-out dataset are dropped, unless no training
-        dataset with both classes would be left.
+        Training rows that share a document with a held-out dataset are dropped, unless no training
+        dataset with both classes would be left. Training datasets of one class are left out too, with a warning.
 
     Raises
     ------
     InputError
-        `name` is no dataset of the votes, no other is there, a training row has no label, or a training dataset
-        has one class only.
+        `name` is no dataset of the votes, no other is there, a training row has no label, or no training dataset
+        has both classes.
     """
     check_choice(name, votes.dataset_names, "test")
     is_test = votes.datasets == name
-    kin = [
-        other for other in votes.dataset_names if unit == "family" and votes.family_of(other) == votes.family_of(name)
-    ]
-    is_train = ~is_test & ~np.isin(votes.datasets.astype(str), kin)
+    families = {votes.family_of(other) for other in (name, *besides)}
+    kin = [other for other in votes.dataset_names if unit == "family" and votes.family_of(other) in families]
+    is_held = np.isin(votes.datasets.astype(str), [name, *besides])
+    is_train = ~is_held & ~np.isin(votes.datasets.astype(str), kin)
     if not is_train.any():
         raise InputError(
-            f"`votes` must hold at least two {unit} names, one to test and one to train on. Got only {name!r}."
+            f"`votes` must hold at least two {unit} names, one to test and one to train on. Got only {name!r}. "
+            f"{REMEDIES[unit]}"
         )
-    _check_labels(votes, is_train)
-    is_train, dropped, warnings = _without_shared_documents(votes, is_test, is_train)
+    is_train, one_class = _labeled(votes, is_train)
+    is_train, dropped, warnings = _without_shared_documents(votes, is_held, is_train)
+    warnings = [*one_class, *warnings]
     if (votes.votes[is_test] < 0).all():
         warnings.append("No voter voted in the held-out dataset: every item of it gets the same P.")
     test_rows, train_rows = np.flatnonzero(is_test), np.flatnonzero(is_train)
     return HoldOut(name, votes.rows(test_rows), votes.rows(train_rows), test_rows, train_rows, dropped, warnings)
 
 
-def _check_labels(votes: VoteMatrix, is_train: npt.NDArray[np.bool_]) -> None:
+def _labeled(votes: VoteMatrix, is_train: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.bool_], list[str]]:
+    """Return the training mask without datasets of one class, and a warning where there are some.
+
+    Raises
+    ------
+    InputError
+        A row has no label, no dataset has both classes, or there is no vote.
+    """
     unlabeled = np.flatnonzero(is_train & (votes.labels == -1))
     if unlabeled.size:
         row = unlabeled[0]
         raise UnlabeledTrainingError(votes.datasets[row], votes.example_ids[row])
-    check_both_classes(votes.labels[is_train], votes.datasets[is_train])
-    check_some_votes(votes.votes[is_train])
+    codes = numbered(votes.datasets)[1]
+    ones, zeros = (
+        np.bincount(codes[is_train & (votes.labels == label)], minlength=codes.max() + 1) for label in (1, 0)
+    )
+    kept = is_train & ((ones > 0) & (zeros > 0))[codes]
+    if not kept.any():
+        check_both_classes(votes.labels[is_train], votes.datasets[is_train])
+    check_some_votes(votes.votes[kept])
+    left = sorted(set(votes.datasets[is_train & ~kept].astype(str)))
+    if not left:
+        return kept, []
+    named = ", ".join(left[:MAX_NAMED]) + (f" and {len(left) - MAX_NAMED:,} others" if len(left) > MAX_NAMED else "")
+    return kept, [f"Not trained on, for their labels are all 0 or all 1: {named}."]
 
 
 class UnlabeledTrainingError(InputError):

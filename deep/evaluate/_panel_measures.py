@@ -109,6 +109,7 @@ def panel_card(
     n_boot: int = 2000,
     random_state: int = 0,
     worth: bool = True,
+    by_dataset: bool = True,
     progress: Progress = lambda _name, _steps: lambda: None,
 ) -> PanelCard:
     """Hold each judge of a panel against people, against itself and against the others.
@@ -130,6 +131,8 @@ def panel_card(
     random_state : int, default=0
     worth : bool, default=True
         Measure what each judge adds; it fits k (k + 1) / 2 panels of k judges.
+    by_dataset : bool, default=True
+        Hold each judge against people on each dataset too.
     progress : callable, optional
         Takes a name and a number of steps, and returns a function to be called after each step.
 
@@ -152,7 +155,7 @@ def panel_card(
     known, taken = votes.rows(labels >= 0), dict(usage or {})
     correlation = _errors(known)
     found, missing = _worth(known, random_state, progress) if worth else (None, "It was not asked for.")
-    panel = _Panel(votes, people, failures, taken, correlation, found, limit, n_boot, random_state)
+    panel = _Panel(votes, people, failures, taken, correlation, found, limit, n_boot, random_state, by_dataset)
     cards = tuple(panel.card(column) for column in range(votes.shape[1]))
     cost = _total([card.others.cost_per_1000 for card in cards])
     effective = NOTHING if correlation is None else effective_number(correlation)
@@ -194,6 +197,7 @@ class _Panel:
     limit: int
     n_boot: int
     random_state: int
+    each_dataset: bool
 
     def card(self, column: int) -> JudgeCard:
         """Return the card of one judge."""
@@ -209,7 +213,7 @@ class _Panel:
             people=self._against_people(column, np.arange(len(self.votes.votes))),
             itself=against_itself(self.votes.votes[:, column], reasons, usage),
             others=self._against_others(column, usage),
-            by_dataset=self._by_dataset(column),
+            by_dataset=self._by_dataset(column) if self.each_dataset else {},
             by_person=self._by_person(column),
             n_disagreements=int(is_wrong(self.votes, column).sum()),
             disagreements=tuple(islice(wrong, self.limit)),

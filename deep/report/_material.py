@@ -136,8 +136,7 @@ def score_by(model: Model, votes: VoteMatrix, how: str) -> ScoredVotes:
     n = len(votes.labels)
     columns = {name: np.full(n, np.nan) for name in ("p", "low", "high", "before")}
     decided, priors = np.zeros(n, dtype=bool), {}
-    for name in votes.dataset_names:
-        rows = np.flatnonzero(votes.datasets == name)
+    for name, rows in dataset_rows(votes):
         part = votes.rows(rows)
         soft = np.full((len(rows), len(model.score_names)), np.nan) if model.score_names else None
         found = model.scores_of(part, scores=soft, allow_mismatch=True, allow_missing=True)
@@ -175,5 +174,7 @@ def _added(votes: npt.NDArray[np.int8]) -> Floats:
 
 
 def dataset_rows(votes: VoteMatrix) -> Sequence[tuple[str, npt.NDArray[np.intp]]]:
-    """Return the rows of every dataset."""
-    return [(name, np.flatnonzero(votes.datasets == name)) for name in votes.dataset_names]
+    """Return the rows of every dataset, in the order of names; the time does not grow with their square."""
+    names, codes = np.unique(votes.datasets.astype(str), return_inverse=True)
+    parts = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
+    return list(zip(names.tolist(), parts, strict=True))

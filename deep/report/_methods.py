@@ -7,6 +7,7 @@ import numpy as np
 
 from deep._checks import Labels, Mask, Texts
 from deep._files import JsonObject
+from deep.calibration import balanced_accuracy, bootstrap_balanced_accuracy
 from deep.evaluate import (
     COLORS,
     IntervalRow,
@@ -111,11 +112,13 @@ def _of_items(scored: ScoredVotes, n_bins: int) -> list[MeasuredMethod]:
         if len(np.unique(labels[labels != ABSTAIN])) < 2:
             continue
         for name, (decided, p, _) in decisions.items():
-            given = scored.p if p is None else p
-            row = decision_metrics(labels, given[rows], decided[rows], n_bins=n_bins, n_boot=N_BOOT, random_state=0)
+            if p is None:
+                row = _decision_alone(labels, decided[rows])
+            else:
+                row = decision_metrics(labels, p[rows], decided[rows], n_bins=n_bins, n_boot=N_BOOT, random_state=0)
             if votes.document_ids is not None:
                 row["balanced_accuracy_ci"] = _by_document(labels, decided[rows], votes.document_ids[rows])
-            found[name][dataset] = row if p is not None else _decision_alone(row)
+            found[name][dataset] = row
     return [MeasuredMethod(name, decisions[name][2], by) for name, by in found.items() if by]
 
 
@@ -124,8 +127,11 @@ def _by_document(labels: Labels, decided: Mask, documents: Texts) -> list[float]
     return list(clustered_balanced_accuracy(labels[known], decided[known], documents[known], n_boot=N_BOOT))
 
 
-def _decision_alone(row: JsonObject) -> JsonObject:
-    return {name: row[name] for name in ("balanced_accuracy", "balanced_accuracy_ci")}
+def _decision_alone(labels: Labels, decided: Mask) -> JsonObject:
+    """Return balanced accuracy, and its interval, of decisions without a P."""
+    y, decisions = labels[labels != ABSTAIN], decided[labels != ABSTAIN]
+    interval = bootstrap_balanced_accuracy(y, decisions, n_boot=N_BOOT, random_state=0)
+    return {"balanced_accuracy": balanced_accuracy(y, decisions), "balanced_accuracy_ci": list(interval)}
 
 
 def _of_model(model: Model) -> list[MeasuredMethod]:

@@ -50,7 +50,14 @@ def _card(material: ReportMaterial, votes: VoteMatrix) -> PanelCard:
     usage = read_usage(material.tables, votes)
     whole = votes.shape[1] <= MOST_WHOLE
     return panel_card(
-        votes, material.people, failures=material.failures, usage=usage, limit=MOST_WORST, n_boot=N_BOOT, worth=whole
+        votes,
+        material.people,
+        failures=material.failures,
+        usage=usage,
+        limit=MOST_WORST,
+        n_boot=N_BOOT,
+        worth=whole,
+        by_dataset=False,
     )
 
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from deep.evaluate import panel_worth
+from deep.evaluate import judge_values, panel_worth
 from deep.exceptions import InputError
-from deep.model import RECIPES, training_set
+from deep.model import RECIPES, out_of_fold, training_set
 from deep.records import VoteMatrix
 
 
@@ -65,3 +65,21 @@ def test_too_few_datasets():
     """Three datasets at least, or there is nothing to take an interval over."""
     with pytest.raises(InputError, match="at least 2 voters and 3 inner folds"):
         worth(votes_of([0.8, 0.7, 0.6], datasets=2))
+
+
+def test_panels_less_a_judge_are_those_fitted_from_nothing():
+    """They set out from the whole panel's fits, and come to where a fit of their own comes to."""
+    votes = votes_of([0.8, 0.7, 0.6, 0.55], n=60, seed=4)
+    training = training_set(votes, RECIPES["deep"])
+    for columns, found in ((range(4), 0), *((np.delete(range(4), j), j) for j in range(4))):
+        own = training.select(list(columns))
+        p = out_of_fold("LogisticRegression", own)
+        counts = own.cells.counts / own.cells.counts.sum(axis=0)
+        losses = -(counts[..., 1] * np.log(p) + counts[..., 0] * np.log1p(-p)).sum(axis=0) / 2
+        if len(list(columns)) == 4:
+            whole = losses
+            assert panel_worth(training).steps[0].log_loss == pytest.approx(losses.mean(), abs=1e-8)
+        else:
+            rise = panel_worth(training).value[f"judge{found}"][0]
+            assert rise == pytest.approx((losses - whole).mean(), abs=1e-8)
+            assert judge_values(training)[f"judge{found}"][0] == rise

@@ -89,6 +89,29 @@ def test_split_is_disjoint_and_complete():
     assert not set(split.test.document_ids) & set(split.train.document_ids)
 
 
+def test_what_is_held_out_besides_is_not_trained_on():
+    """Nor are rows of its documents: one training set serves all that are held out together."""
+    documents = ["x", "y", "z", "q", "x", "s", "t", "u"]
+    votes = votes_of(list("aabbccdd"), [0, 1] * 4, documents)
+    first, second = (hold_out(votes, name, besides=["a", "b"]) for name in "ab")
+    assert (first.test.dataset_names, second.test.dataset_names) == (("a",), ("b",))
+    assert first.train_rows.tolist() == second.train_rows.tolist() == [6, 7]
+    assert hold_out(votes, "b").train.dataset_names == ("a", "c", "d")
+
+
+def test_a_training_dataset_of_one_class_is_left_out_and_named():
+    """It cannot be learned from, and stops nothing where others can."""
+    split = hold_out(votes_of(list("aabbccdd"), [0, 1, 0, 0, 1, 1, 0, 1]), "a")
+    assert split.train.dataset_names == ("d",)
+    assert split.warnings == ["Not trained on, for their labels are all 0 or all 1: b, c."]
+
+
+def test_one_dataset_says_what_to_do():
+    """There is nothing to train on: give more, name its parts, or fit on it alone."""
+    with pytest.raises(InputError, match=r"Give a labeled table of other datasets too, .* `deep fit` learns from one"):
+        hold_out(votes_of("aa", [0, 1]), "a")
+
+
 def test_unknown_dataset_lists_the_known():
     """A dataset that the votes lack is an error that names those they have."""
     with pytest.raises(InputError, match=r"`test` must be one of a, b. Got 'z'"):

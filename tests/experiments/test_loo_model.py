@@ -11,6 +11,7 @@ from deep.datasets import join_scores, read_scores, read_votes
 from deep.ensembles import ENSEMBLERS
 from deep.exceptions import InputError
 from deep.experiments.loo import LooOptions, leave_one_dataset_out, run_all
+from deep.experiments.loo._model import held_out_together
 from deep.model import fit, fit_shared, load
 from tests.deep_commands import fit as deep_fit
 from tests.deep_commands import loo as main
@@ -148,6 +149,41 @@ def test_what_is_shared_changes_nothing(tmp_path, shared, case):
         alone = leave_one_dataset_out(votes, result.results["test"], settings=settings, scores=scores)
         pd.testing.assert_frame_equal(result.scores, alone.scores, check_exact=True)
         assert result.results["recommended"] == alone.results["recommended"]
+
+
+@pytest.mark.parametrize("asked", [{"ensembler": "Pool"}, {"sizes": [2], "ensembler": "LDA", "calibrator": "beta"}])
+def test_more_than_twelve_datasets_are_held_out_in_six_groups(asked):
+    """Each is scored by the fit on all that are not in its group, and the result says so."""
+    votes = small_votes([f"d{i:02}" for i in range(13)], n=24)
+    names = {"sizes": "sizes", "ensembler": "ensemblers", "calibrator": "calibrators"}
+    given = {names[key]: value if key == "sizes" else [value] for key, value in asked.items()}
+    settings = LooOptions(**given, n_boot=100)
+    found = run_all(settings, votes.dataset_names, votes, None, ["x"], no_progress)
+    assert [result.results["test"] for result in found] == list(votes.dataset_names)
+    assert len({tuple(result.results["train"]) for result in found}) == 6
+    for result in found[::6]:
+        test, trained = result.results["test"], list(result.results["train"])
+        assert test not in trained
+        model = fit(votes.rows(np.isin(votes.datasets, trained)), **asked)
+        p = model.score(votes.rows(votes.datasets == test))
+        np.testing.assert_allclose(p, result.scores["p_consistent"], rtol=0, atol=1e-12)
+    assert "Held out together with 2 other datasets: all is learned on the 10 beside them." in found[0].results["notes"]
+
+
+def test_where_patterns_are_many_seven_datasets_are_held_out_in_groups(monkeypatch):
+    """Six are held out one by one."""
+    monkeypatch.setattr("deep.experiments.loo._model.many_patterns", lambda _votes: True)
+    votes, options = small_votes([f"d{i}" for i in range(7)], n=4), LooOptions()
+    assert held_out_together(votes, votes.dataset_names[:6], options) == [[f"d{i}"] for i in range(6)]
+    assert held_out_together(votes, votes.dataset_names, options) == [["d0", "d6"], *([f"d{i}"] for i in range(1, 6))]
+
+
+def test_twelve_datasets_are_held_out_one_by_one():
+    """Nothing is said of groups then."""
+    votes = small_votes([f"d{i:02}" for i in range(12)], n=24)
+    found = run_all(LooOptions(ensemblers=["Average"], n_boot=100), votes.dataset_names, votes, None, [], no_progress)
+    assert all(len(result.results["train"]) == 11 for result in found)
+    assert not any("together" in note for result in found for note in result.results["notes"])
 
 
 def no_progress(name, steps):

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -10,12 +11,13 @@ import pytest
 
 from deep.cli import main
 from deep.datasets import simulate_votes
+from deep.evaluate import decision_metrics
 from deep.exceptions import InputError
 from deep.model import fit
 from deep.model.file._document import checksum
 from deep.report import write_report
-from deep.report._material import BY_MODEL, ReportMaterial, score_by
-from deep.report._methods import methods_of, ours
+from deep.report._material import BY_MODEL, ReportMaterial, dataset_rows, score_by
+from deep.report._methods import N_BOOT, methods_of, ours
 from tests.model.fitted import QUICK, small_votes
 
 CHAPTERS = ["headline", "reliability", "methods", "panel", "prior", "watch", "items"]
@@ -215,6 +217,29 @@ def test_a_model_that_others_changed_is_one_line(tmp_path):
     path.write_text(json.dumps(document | {"checksum": checksum(document)}), encoding="utf-8")
     with pytest.raises(InputError, match=r"`sources` must hold what deep wrote, as it wrote it\. Got another shape"):
         write_report([path], tmp_path / "report.html")
+
+
+def test_rows_by_dataset_are_found_in_any_order():
+    """Each dataset's rows ascend, the datasets by name."""
+    votes = small_votes(n=5)
+    shuffled = votes.rows(np.random.default_rng(0).permutation(20))
+    found = dataset_rows(shuffled)
+    assert [name for name, _ in found] == list(votes.dataset_names)
+    assert all(rows.tolist() == np.flatnonzero(shuffled.datasets == name).tolist() for name, rows in found)
+
+
+def test_judges_alone_are_measured_as_any_decision_is():
+    """Of a judge there is no P: what is left are its decisions, on the rows that have a label."""
+    votes = small_votes(("x", "y"), n=40)
+    votes = replace(votes, labels=np.where(np.arange(80) % 7, votes.labels, -1))
+    scored = score_by(fit(small_votes(), **QUICK), votes, BY_MODEL)
+    found = next(method for method in methods_of(ReportMaterial("", scored=scored)) if method.name == "judge-1")
+    rows = votes.datasets == "y"
+    decided = votes.votes[rows, 1] != 0
+    whole = decision_metrics(
+        votes.labels[rows], decided.astype(float), decided, n_bins=8, n_boot=N_BOOT, random_state=0
+    )
+    assert found.by_dataset["y"] == {key: whole[key] for key in ("balanced_accuracy", "balanced_accuracy_ci")}
 
 
 @pytest.mark.parametrize(("sets", "measured"), [(["a", "b", "c", "d"], ["d"]), (["a", "b"], ["a", "b", "c"])])

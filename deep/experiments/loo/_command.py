@@ -43,7 +43,12 @@ ASKED: dict[str, dict[str, object]] = {
 def add_arguments(parser: CommandParser) -> None:
     """Add the options."""
     add = parser.add_argument
-    add("--test", required=True, metavar="NAME", help="dataset to hold out, an alias of it, or 'all'")
+    add(
+        "--test",
+        required=True,
+        metavar="NAME",
+        help="dataset to hold out, an alias of it, or 'all' (many in groups)",
+    )
     add_options(parser, "votes", "scores", "range", "ignore", scores={"help": "tables of encoder scores, as baselines"})
     asked = parser.add_argument_group("what is recommended; default: what deep chooses")
     add_options(asked, *ASKED, **ASKED)

@@ -15,20 +15,28 @@ from deep.experiments.loo._settings import LooOptions
 from deep.model import (
     MIN_DATASETS,
     POOL,
+    RECIPES,
     Candidate,
     Fits,
+    FoldLimit,
     MapLike,
     Model,
     Scores,
     SharedFits,
     fit,
     fit_shared,
+    inner_folds,
+    many_patterns,
     training_groups,
 )
 from deep.records import VoteMatrix
 
-MAX_SHARED = 30
-"""Most datasets whose pairs are all fitted and held at once."""
+MAX_ALONE = 12
+"""Most datasets that are held out one by one; of more, several are held out together. `MAX_GROUPS` where patterns are
+many."""
+
+MAX_GROUPS = 6
+"""How many groups there are then."""
 
 LEARNED_PRIOR = "learned-prior"
 """In place of a calibrator, where P is calibrated by what datasets left out tell of the members and the prior."""
@@ -110,8 +118,8 @@ def fit_model(
     fits: Fits | None,
     searched: Sequence[Candidate] | None,
     run: MapLike,
-) -> Fitted:
-    """Fit what is asked for on the training rows, and score the held-out ones.
+) -> Model:
+    """Fit what is asked for on the training rows.
 
     Parameters
     ----------
@@ -126,7 +134,7 @@ def fit_model(
     run : callable
         Like `map`.
     """
-    model = fit(
+    return fit(
         split.train,
         scores=_rows(scores, split.train_rows),
         score_names=() if scores is None else scores.score_names,
@@ -138,6 +146,10 @@ def fit_model(
         run=run,
         **vars(options.asked),
     )
+
+
+def score_held_out(model: Model, split: HoldOut, scores: ScoreTable | None) -> Fitted:
+    """Score the rows of a held-out dataset."""
     soft = _rows(scores, split.test_rows) if model.score_names else None
     return Fitted(model, model.scores_of(split.test, scores=soft), split.test)
 
@@ -149,6 +161,22 @@ def _rows(scores: ScoreTable | None, rows: npt.NDArray[np.intp]) -> npt.NDArray[
 def groups_of(split: HoldOut, options: LooOptions) -> Texts:
     """Return the group that each training row is left out with."""
     return training_groups(split.train, by_family=options.unit == "family", random_state=options.random_state)
+
+
+def held_out_together(votes: VoteMatrix, tests: Sequence[str], options: LooOptions) -> list[list[str]]:
+    """Return the datasets to hold out, each alone or, where they are many, in groups of those held out together.
+
+    Datasets with common documents are in one group, and siblings where families are held out.
+    """
+    if len(tests) <= (MAX_GROUPS if many_patterns(votes) else MAX_ALONE):
+        return [[test] for test in tests]
+    kept = votes.rows(np.isin(votes.datasets.astype(str), list(tests)))
+    limit = FoldLimit(MAX_GROUPS, MAX_GROUPS)
+    folds = inner_folds(kept, RECIPES["deep"], by_family=options.unit == "family", limit=limit).of_row
+    groups: dict[int, list[str]] = {}
+    for name, first in zip(*np.unique(kept.datasets.astype(str), return_index=True), strict=True):
+        groups.setdefault(int(folds[first]), []).append(str(name))
+    return list(groups.values())
 
 
 def run_over(options: LooOptions) -> MapLike:
@@ -186,11 +214,12 @@ def shared_fits(
     labeled, and no two datasets share a document.
     """
     names = votes.dataset_names
-    alone = len(tests) < 2 or options.unit != "dataset" or not MIN_DATASETS < len(names) <= MAX_SHARED
+    alone = len(tests) < 2 or options.unit != "dataset" or len(names) <= MIN_DATASETS
     if alone or (votes.labels < 0).any():
         return None
-    for test in tests[:2]:  # together they check every dataset that is trained on
-        hold_out(votes, test)
+    # Two splits show every dataset that is trained on.
+    if any(set(hold_out(votes, test).train.dataset_names) != set(names) - {test} for test in tests[:2]):
+        return None
     if len(numbered(training_groups(votes))[0]) < len(names):
         return None
     return fit_shared(

@@ -1,7 +1,7 @@
 """Leave one dataset out: choose, fit and calibrate on the others, then measure on it."""
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -25,17 +25,17 @@ from deep.evaluate import (
     vote_baselines,
 )
 from deep.experiments.loo._chains import chain_table
-from deep.experiments.loo._model import Fitted, fit_model, groups_of, member_fits, run_over
+from deep.experiments.loo._model import Fitted, fit_model, groups_of, member_fits, run_over, score_held_out
 from deep.experiments.loo._settings import LooOptions
 from deep.experiments.loo._tasks import LooOutcome, Scored, Step, run_tasks
 from deep.features import analyze_votes, distinct_patterns, effective_votes, error_correlation
 from deep.model import (
-    MAX_FOLDS,
     SIZES,
     Candidate,
     ChainTask,
     Fits,
     Recipe,
+    chain_limit,
     chain_tasks,
     grouped_note,
     recommend,
@@ -71,12 +71,12 @@ class _Clock:
         for outcome in outcomes:
             self.ensemblers[outcome.ensembler] = self.ensemblers.get(outcome.ensembler, 0.0) + outcome.seconds
 
-    def seconds(self) -> Row:
-        """Return the seconds by stage for `results.json`."""
+    def seconds(self, parts: int) -> Row:
+        """Return one of so many equal parts of the seconds by stage for `results.json`."""
         return {
-            "total": round(sum(self.stages.values()), 3),
-            **{stage: round(value, 3) for stage, value in self.stages.items()},
-            "ensemblers": {name: round(self.ensemblers[name], 3) for name in sorted(self.ensemblers)},
+            "total": round(sum(self.stages.values()) / parts, 3),
+            **{stage: round(value / parts, 3) for stage, value in self.stages.items()},
+            "ensemblers": {name: round(self.ensemblers[name] / parts, 3) for name in sorted(self.ensemblers)},
         }
 
 
@@ -130,27 +130,84 @@ def leave_one_dataset_out(
     >>> found.results["n_test"], found.results["recommended"]["ensembler"]
     (558, 'LogisticRegression')
     """
-    settings = settings or LooOptions()
+    return leave_datasets_out(
+        votes,
+        [test],
+        settings=settings or LooOptions(),
+        scores=scores,
+        published={test: published},
+        fits=fits,
+        n_datasets=n_datasets,
+        progress=progress,
+    )[0]
+
+
+def leave_datasets_out(
+    votes: VoteMatrix,
+    tests: Sequence[str],
+    *,
+    settings: LooOptions,
+    scores: ScoreTable | None,
+    published: Mapping[str, Sequence[Row]],
+    fits: Fits | None,
+    n_datasets: int,
+    progress: Progress,
+) -> list[LooResult]:
+    """Hold datasets out together, learn everything on the others, and measure on each of them.
+
+    Parameters
+    ----------
+    votes, settings, scores, published, fits, n_datasets, progress
+        As in :func:`leave_one_dataset_out`; `published` by dataset.
+    tests : sequence of str
+
+    Returns
+    -------
+    list of LooResult
+        Of each dataset, its seconds an equal share of those of all.
+    """
     clock = _Clock()
-    split = hold_out(votes, test, unit=settings.unit)
-    target, groups, run = TestCells.from_votes(split.test), groups_of(split, settings), run_over(settings)
+    splits = [hold_out(votes, test, unit=settings.unit, besides=tests) for test in tests]
+    split, targets = splits[0], [TestCells.from_votes(one.test) for one in splits]
+    groups, run = groups_of(split, settings), run_over(settings)
     clock.lap("split")
     tasks = [task for recipe in settings.shown for task in _tasks(split, recipe, settings)]
     clock.lap("select")
-    outcomes = run_tasks(tasks, target, settings, progress(split.name, max(1, len(tasks))))
+    named = split.name + (f" and {len(tests) - 1} others" if len(tests) > 1 else "")
+    outcomes = run_tasks(tasks, targets, settings, progress(named, max(1, len(tasks))))
     clock.lap("chains")
-    clock.count(outcomes)
-    split.warnings.extend(dict.fromkeys(o.warning for o in outcomes if o.warning))
-    scored = {recipe.name: _scored_by(recipe.name, outcomes) for recipe in settings.shown}
+    clock.count(outcomes[0])
     fits = member_fits(split, scores, settings, groups, run) if fits is None else fits
-    searched = [candidate for candidate, _ in scored.get(settings.own_recipe, [])] or None
-    fitted = fit_model(split, scores, settings, groups=groups, fits=fits, searched=searched, run=run)
+    searched = [candidate for candidate, _ in _scored_by(settings.own_recipe, outcomes[0])] or None
+    model = fit_model(split, scores, settings, groups=groups, fits=fits, searched=searched, run=run)
     clock.lap("fit")
-    baselines = _baselines(split, scores, groups, fits)
-    results = {
+    found = []
+    for one, target, of_target in zip(splits, targets, outcomes, strict=True):
+        one.warnings.extend(dict.fromkeys(o.warning for o in of_target if o.warning))
+        scored = {recipe.name: _scored_by(recipe.name, of_target) for recipe in settings.shown}
+        fitted = score_held_out(model, one, scores)
+        results = _results(one, fitted, scored, settings, _baselines(one, scores, groups, fits), n_datasets)
+        results["baselines"] += published.get(one.name, ())
+        results["notes"] = _notes(results, one, settings, len(tests) - 1)
+        chains = chain_table(one, target, scored) if settings.all_chains else None
+        found.append(LooResult(results, _score_table(one, fitted), chains))
+    clock.lap("baselines")
+    return [replace(one, results=one.results | {"seconds": clock.seconds(len(tests))}) for one in found]
+
+
+def _results(
+    split: HoldOut,
+    fitted: Fitted,
+    scored: dict[str, list[Scored]],
+    settings: LooOptions,
+    baselines: Sequence[Baseline],
+    n_datasets: int,
+) -> Row:
+    """Return the entry of `results.json` but for its notes and seconds."""
+    return {
         **_header(split, settings),
         **_table(scored, fitted.row(settings)),
-        "baselines": [*_baseline_rows(baselines, split, settings), *published],
+        "baselines": _baseline_rows(baselines, split, settings),
         "comparisons": compare(
             fitted.scores.decisions,
             split.test.labels,
@@ -160,10 +217,6 @@ def leave_one_dataset_out(
             n_datasets=n_datasets,
         ),
     }
-    results["notes"] = _notes(results, split.train, settings)
-    clock.lap("baselines")
-    chains = chain_table(split, target, scored) if settings.all_chains else None
-    return LooResult(results | {"seconds": clock.seconds()}, _score_table(split, fitted), chains)
 
 
 def _tasks(split: HoldOut, recipe: Recipe, settings: LooOptions) -> list[ChainTask]:
@@ -297,13 +350,15 @@ def _baseline_rows(baselines: Iterable[Baseline], split: HoldOut, settings: LooO
     ]
 
 
-def _notes(results: Row, train: VoteMatrix, settings: LooOptions) -> list[str]:
+def _notes(results: Row, split: HoldOut, settings: LooOptions, n_besides: int) -> list[str]:
     """Return the caveats that a reader should know, in sentences."""
-    n_train = len(results["train"])
-    notes = [grouped_note(n_train)] if n_train > MAX_FOLDS else []
+    train, n_train = split.train, len(results["train"])
+    found = [_together_note(n_train, n_besides), grouped_note(n_train)]
+    if any(recipe.inner_folds == "dataset" for recipe in settings.shown):
+        found.append(grouped_note(n_train, chain_limit(train), start="While chains were searched for, the"))
     if "SVC" in settings.table_ensemblers:
-        note = draws_note(len(distinct_patterns(np.column_stack([train.votes, train.labels]))[0]))
-        notes += [] if note is None else [note]
+        found.append(draws_note(len(distinct_patterns(np.column_stack([train.votes, train.labels]))[0])))
+    notes = [note for note in dict.fromkeys(found) if note]
     against = next((c for c in results["comparisons"] if c["b"].startswith("best_prompt")), None)
     if against is not None and not (against["significant"] and against["difference"] > 0):
         notes.append(
@@ -316,6 +371,13 @@ def _notes(results: Row, train: VoteMatrix, settings: LooOptions) -> list[str]:
     if effective is not None and effective < total / 2:
         notes.append(f"The {total} voters err together: they are worth about {effective:.1f} independent votes.")
     return notes
+
+
+def _together_note(n_train: int, n_besides: int) -> str | None:
+    """Return the sentence that says that a dataset was held out with others."""
+    if not n_besides:
+        return None
+    return f"Held out together with {n_besides:,} other datasets: all is learned on the {n_train:,} beside them."
 
 
 def _score_table(split: HoldOut, fitted: Fitted) -> pd.DataFrame:

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 from deep.console import SIMULATED
 from deep.datasets import ScoreTable, published_baselines
 from deep.evaluate import LooResult, Row
-from deep.experiments.loo._model import run_over, shared_fits
-from deep.experiments.loo._run import leave_one_dataset_out
+from deep.experiments.loo._model import held_out_together, run_over, shared_fits
+from deep.experiments.loo._run import leave_datasets_out
 from deep.experiments.loo._settings import LooOptions
 from deep.records import ABSTAIN, VoteMatrix
 
@@ -39,25 +39,28 @@ def run_all(
     origin: str | list[str],
     progress: Callable[[str, int], Callable[[], None]],
 ) -> list[LooResult]:
-    """Hold out each of `tests` in turn; what several of them need is fitted once."""
-    found = []
+    """Hold out each of `tests` in turn, or where they are many in groups; what several of them need is fitted once."""
+    found: dict[str, LooResult] = {}
     step = progress("datasets", len(tests) + 1)
-    shared = shared_fits(votes, tests, scores, settings, run_over(settings))
+    groups = held_out_together(votes, tests, settings)
+    alone = len(groups) == len(tests)
+    shared = shared_fits(votes, tests, scores, settings, run_over(settings)) if alone else None
     step()
-    for test in tests:
-        result = leave_one_dataset_out(
+    for together in groups:
+        results = leave_datasets_out(
             votes,
-            test,
+            together,
             settings=settings,
             scores=scores,
-            published=_published_rows(test) if origin == SIMULATED else (),
-            fits=None if shared is None else shared.without(test),
+            published={test: _published_rows(test) for test in together} if origin == SIMULATED else {},
+            fits=None if shared is None else shared.without(*together),
             n_datasets=len(tests),
             progress=progress,
         )
-        found.append(replace(result, results={"votes": origin, **result.results}))
-        step()
-    return found
+        for test, result in zip(together, results, strict=True):
+            found[test] = replace(result, results={"votes": origin, **result.results})
+            step()
+    return [found[test] for test in tests]
 
 
 def _published_rows(test: str) -> list[Row]:

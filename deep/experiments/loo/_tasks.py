@@ -2,12 +2,17 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
+import numpy as np
+import numpy.typing as npt
+
+from deep._checks import Votes
 from deep.console import in_processes
 from deep.evaluate import Row, TestCells
 from deep.experiments.loo._settings import LooOptions
+from deep.features import distinct_patterns
 from deep.model import Candidate, ChainAttempt, ChainTask, all_candidates
 
 Step = Callable[[], None]
@@ -18,7 +23,7 @@ Scored = tuple[Candidate, Row]
 
 @dataclass(frozen=True)
 class LooOutcome:
-    """One ensembler's chains with their metrics, or the reason why there are none.
+    """One ensembler's chains with their metrics on one dataset, or the reason why there are none.
 
     Parameters
     ----------
@@ -27,7 +32,7 @@ class LooOutcome:
     scored : list of (Candidate, dict)
     warning : str or None
     seconds : float
-        Of processor time.
+        Of processor time, on all datasets held out together.
     """
 
     ensembler: str
@@ -37,21 +42,24 @@ class LooOutcome:
     seconds: float = 0.0
 
 
-def run_tasks(tasks: Sequence[ChainTask], target: TestCells, options: LooOptions, step: Step) -> list[LooOutcome]:
+def run_tasks(
+    tasks: Sequence[ChainTask], targets: Sequence[TestCells], options: LooOptions, step: Step
+) -> list[list[LooOutcome]]:
     """Run the tasks, in as many processes as the options say.
 
     Parameters
     ----------
     tasks : sequence of ChainTask
-    target : TestCells
+    targets : sequence of TestCells
+        The datasets that are held out together.
     options : LooOptions
     step : callable
         Called after each task.
 
     Returns
     -------
-    list of LooOutcome
-        In the order of `tasks`, whatever the number of processes.
+    list of list of LooOutcome
+        Of each target, in the order of `tasks`, whatever the number of processes.
 
     Raises
     ------
@@ -59,26 +67,48 @@ def run_tasks(tasks: Sequence[ChainTask], target: TestCells, options: LooOptions
         There are tasks, and none of them has any chain to show.
     """
     if not tasks:
-        return []
+        return [[] for _ in targets]
     # The costliest start first, so that no process is left alone with one at the end.
     order = sorted(range(len(tasks)), key=lambda i: -len(tasks[i].subset.columns))
-    measure = partial(_measure, target=target, options=options)
-    found: dict[int, LooOutcome] = {}
+    measure = partial(_measure, targets=_merged(targets), options=options)
+    found: dict[int, list[LooOutcome]] = {}
     for position, outcome in in_processes(measure, [(i, tasks[i]) for i in order], options.n_jobs, ordered=False):
         found[position] = outcome
         step()
     outcomes = [found[i] for i in range(len(tasks))]
-    all_candidates(ChainAttempt([candidate for candidate, _ in o.scored], o.warning) for o in outcomes)
-    return outcomes
+    all_candidates(ChainAttempt([candidate for candidate, _ in o.scored], o.warning) for o, *_ in outcomes)
+    return [list(of_target) for of_target in zip(*outcomes, strict=True)]
 
 
-def _measure(numbered: tuple[int, ChainTask], target: TestCells, options: LooOptions) -> tuple[int, LooOutcome]:
-    """Run one task and measure its candidates on the held-out dataset."""
+@dataclass(frozen=True, eq=False)
+class _Targets:
+    """Datasets held out together: the vote patterns of all, and which of them each one has."""
+
+    patterns: Votes
+    each: list[tuple[TestCells, npt.NDArray[np.intp]]]
+
+
+def _merged(targets: Sequence[TestCells]) -> _Targets:
+    patterns, where = distinct_patterns(np.concatenate([target.patterns for target in targets]))
+    ends = np.cumsum([len(target.patterns) for target in targets])
+    return _Targets(patterns, list(zip(targets, np.split(where, ends[:-1]), strict=True)))
+
+
+def _measure(numbered: tuple[int, ChainTask], targets: _Targets, options: LooOptions) -> tuple[int, list[LooOutcome]]:
+    """Run one task and measure its candidates on each held-out dataset."""
     (position, task), started = numbered, time.process_time()
-    attempt = task.run(target.patterns)
-    scored = [(candidate, _metrics(candidate, target, options)) for candidate in attempt.candidates]
+    attempt = task.run(targets.patterns)
+    found = [
+        [_scored(replace(candidate, p=candidate.p[where]), target, options) for candidate in attempt.candidates]
+        for target, where in targets.each
+    ]
     seconds = time.process_time() - started
-    return position, LooOutcome(task.ensembler, task.recipe.name, scored, warning=attempt.reason, seconds=seconds)
+    of_task = partial(LooOutcome, task.ensembler, task.recipe.name, warning=attempt.reason, seconds=seconds)
+    return position, [of_task(scored) for scored in found]
+
+
+def _scored(candidate: Candidate, target: TestCells, options: LooOptions) -> Scored:
+    return candidate, _metrics(candidate, target, options)
 
 
 def _metrics(candidate: Candidate, target: TestCells, options: LooOptions) -> Row:

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, Self
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from deep._checks import Floats, Labels, Votes, check_choice, numbered
 from deep.exceptions import InputError
-from deep.features import Cells
+from deep.features import Cells, distinct_patterns
 from deep.model.chain._recipe import Recipe, Weighting
 from deep.records import VoteMatrix
 
@@ -20,21 +20,49 @@ Table = tuple[Votes, Labels, Floats]
 N_FOLDS = 5
 """Inner folds where the training datasets cannot be the folds."""
 
-MAX_FOLDS = 50
-"""Above so many training datasets several share a fold: fits grow with the square of the folds."""
 
-GROUPED_FOLDS = 20
-"""How many folds there are then."""
+class FoldLimit(NamedTuple):
+    """Above how many folds several datasets share one, and how many folds there are then."""
+
+    above: int
+    folds: int
 
 
-def grouped(codes: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+POOL_FOLDS = FoldLimit(50, 20)
+"""Of the pool, whose fits grow with the datasets and whose prior is learned from them one by one."""
+
+CHAIN_FOLDS = FoldLimit(12, N_FOLDS)
+"""Of the search for a chain, whose fits grow with the square of the folds."""
+
+COSTLY_FOLDS = FoldLimit(N_FOLDS, N_FOLDS)
+"""Of the search where `many_patterns`, so that each fit takes long."""
+
+MANY_PATTERNS = 1000
+"""Patterns of nine voters' votes above which a fit takes long: more than votes without abstentions can give."""
+
+
+def grouped(codes: npt.NDArray[np.intp], limit: FoldLimit = POOL_FOLDS) -> npt.NDArray[np.intp]:
     """Return the folds of datasets numbered from 0: their own, or shared ones where they are too many."""
-    return codes % GROUPED_FOLDS if codes.max() >= MAX_FOLDS else codes
+    return codes % limit.folds if codes.max() >= limit.above else codes
 
 
-def grouped_note(n_datasets: int) -> str:
-    """Return the sentence that says that training datasets shared a fold."""
-    return f"The {n_datasets:,} training datasets were left out in {GROUPED_FOLDS} groups, not one by one."
+def many_patterns(votes: VoteMatrix) -> bool:
+    """Return whether nine voters, spread over the columns, give so many patterns that a fit on them takes long."""
+    n_voters = votes.shape[1]
+    columns = np.linspace(0, n_voters - 1, min(n_voters, 9)).astype(int)
+    return len(distinct_patterns(votes.votes[:, columns])[0]) > MANY_PATTERNS
+
+
+def chain_limit(votes: VoteMatrix) -> FoldLimit:
+    """Return when training datasets share the inner folds of the search for a chain."""
+    return COSTLY_FOLDS if many_patterns(votes) else CHAIN_FOLDS
+
+
+def grouped_note(n_datasets: int, limit: FoldLimit = POOL_FOLDS, *, start: str = "The") -> str | None:
+    """Return the sentence that says that training datasets shared a fold, or None where none did."""
+    if n_datasets <= limit.above:
+        return None
+    return f"{start} {n_datasets:,} training datasets were left out in {limit.folds} groups, not one by one."
 
 
 def group_weights(sizes: npt.NDArray[np.int64], weighting: Weighting) -> Floats:
@@ -134,8 +162,15 @@ class InnerFolds:
     group_by: Literal["dataset", "fold"]
 
 
-def inner_folds(votes: VoteMatrix, recipe: Recipe, *, by_family: bool = False, random_state: int = 0) -> InnerFolds:
-    """Decide the inner folds of labeled rows; the parameters are those of :func:`training_set`."""
+def inner_folds(
+    votes: VoteMatrix,
+    recipe: Recipe,
+    *,
+    by_family: bool = False,
+    random_state: int = 0,
+    limit: FoldLimit | None = None,
+) -> InnerFolds:
+    """Decide the inner folds of labeled rows, `limit` by default :func:`chain_limit`; else as :func:`training_set`."""
     datasets = votes.dataset_names
     if recipe.inner_folds == "rows" or len(datasets) == 1:
         return InnerFolds(row_folds(votes, random_state), "fold")
@@ -143,7 +178,7 @@ def inner_folds(votes: VoteMatrix, recipe: Recipe, *, by_family: bool = False, r
     fold_of = _joined(keys, votes)
     if fold_of.max() == 0:
         fold_of = np.arange(len(datasets))
-    return InnerFolds(grouped(fold_of)[numbered(votes.datasets)[1]], "dataset")
+    return InnerFolds(grouped(fold_of, limit or chain_limit(votes))[numbered(votes.datasets)[1]], "dataset")
 
 
 def collapse(votes: VoteMatrix, folds: InnerFolds, weighting: Weighting) -> TrainingSet:
@@ -171,7 +206,8 @@ def training_set(
     recipe : Recipe
         Its `inner_folds` are the training datasets or five folds of the pooled rows; one training dataset
         is always cut into five. Rows of one document share a fold: datasets with common documents are left
-        out together, unless that would leave a single fold. More than 50 folds are merged to 20.
+        out together, unless that would leave a single fold. More than 12 folds are merged to five, and more than
+        five where :func:`many_patterns`.
     weighting : {'dataset', 'dataset-class', 'uniform'}, optional
         Default: the recipe's.
     by_family : bool, default=False

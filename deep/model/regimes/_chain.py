@@ -17,8 +17,11 @@ from deep.model.chain import (
     Recipe,
     TrainingSet,
     Weighting,
+    chain_limit,
     chain_tasks,
     collapse,
+    grouped,
+    grouped_note,
     inner_folds,
     recommend,
     search,
@@ -101,7 +104,8 @@ def fit_chosen_chain(
         searched = [c for c in searched if c.ensembler in ensemblers and (c.calibrator or UNCALIBRATED) in calibrators]
     best = recommend(searched, recipe.criterion)
     kept = KeptCells.of_voters(votes, folds, best.subset.columns, training.weighting)
-    return chain_model(best, kept, name, provenance, random_state=random_state, run=run)
+    note = grouped_note(len(votes.dataset_names), chain_limit(votes)) if folds.group_by == "dataset" else None
+    return chain_model(best, kept, name, provenance, random_state=random_state, run=run, note=note)
 
 
 def _folds(votes: VoteMatrix, recipe: Recipe, groups: Texts | None, random_state: int) -> InnerFolds:
@@ -109,7 +113,7 @@ def _folds(votes: VoteMatrix, recipe: Recipe, groups: Texts | None, random_state
     folds = inner_folds(votes, recipe, random_state=random_state)
     if groups is None or folds.group_by == "fold":
         return folds
-    return InnerFolds(numbered(groups)[1], folds.group_by)
+    return InnerFolds(grouped(numbered(groups)[1], chain_limit(votes)), folds.group_by)
 
 
 def _search(

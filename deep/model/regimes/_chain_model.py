@@ -8,14 +8,12 @@ from deep._checks import Floats, Votes
 from deep._odds import logit
 from deep.features import Cells
 from deep.model.chain import (
-    MAX_FOLDS,
     Candidate,
     Chain,
     ChainSpec,
     KeptCells,
     MapLike,
     fit_chain,
-    grouped_note,
     predict_left_out,
     task_seed,
 )
@@ -48,6 +46,7 @@ def chain_model(
     *,
     random_state: int,
     run: MapLike = map,
+    note: str | None = None,
 ) -> Model:
     """Fit a chosen chain on all datasets and without each, and draw up its model."""
     seed = task_seed(best.ensembler, best.subset.columns, recipe, random_state)
@@ -73,7 +72,7 @@ def chain_model(
         contexts=_contexts(rule),
         cells=cells,
         left_out=merged,
-        report=report_of(_chosen(best, chain), cells, merged, shifts, provenance, notes=_notes(kept)),
+        report=report_of(_chosen(best, chain), cells, merged, shifts, provenance, notes=_notes(kept, note)),
     )
 
 
@@ -132,10 +131,9 @@ def _calibrator_map(chain: Chain) -> dict[str, object] | None:
     return {"fitted": fitted, "from": CURVE.tolist(), "to": chain.calibrator.transform(CURVE).tolist()}
 
 
-def _notes(kept: KeptCells) -> list[str]:
-    n_datasets = len(kept.by_dataset.groups)
-    if n_datasets > MAX_FOLDS:
-        return [grouped_note(n_datasets)]
+def _notes(kept: KeptCells, note: str | None) -> list[str]:
+    if note is not None:
+        return [note]
     if kept.n_units >= MIN_DATASETS:
         return []
     return [

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from deep._checks import Floats, Texts
-from deep.model.chain import MAX_FOLDS, MapLike, grouped_note
+from deep.model.chain import MapLike, grouped_note
 from deep.model.file import Model, voters_of
 from deep.model.pool import MOST_ROWS, Fits, Pool, labeled_rows, sample_note, share_fits
 from deep.model.regimes._report import report_of
@@ -53,5 +53,5 @@ def fit_pool(
 
 
 def _notes(n_datasets: int, n_scored: int) -> list[str]:
-    notes = [grouped_note(n_datasets)] if n_datasets > MAX_FOLDS else []
-    return [*notes, sample_note(n_scored)] if n_scored > MOST_ROWS else notes
+    notes = [grouped_note(n_datasets), sample_note(n_scored) if n_scored > MOST_ROWS else None]
+    return [note for note in notes if note]
