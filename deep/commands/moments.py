@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 
 from deep import model
-from deep._files import check_out
+from deep._files import check_out, whole_file
 from deep.console import SCHEMA, SEVERAL, CommandParser, add_model, add_options, print_result
 from deep.exceptions import ExitStatus, InputError
 
@@ -63,5 +63,6 @@ def _write_sql(args: argparse.Namespace) -> int:
     if args.out is None:
         sys.stdout.write(text)
     else:
-        check_out(args.out, [".sql"]).write_text(text, encoding="utf-8")
+        with whole_file(check_out(args.out, [".sql"])) as scratch:
+            scratch.write_text(text, encoding="utf-8")
     return ExitStatus.DONE

@@ -147,6 +147,8 @@ class FileLock:
             self._connection.execute("BEGIN EXCLUSIVE")
         except sqlite3.OperationalError as error:
             self._connection.close()
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:  # a full disk, say
+                raise LedgerError(f"`ledger` {path} cannot be opened: {error}.") from None
             raise InputError(
                 f"`ledger` must not be in use by another process. Got {path!r}: {error}. "
                 "Share a ledger between processes with a postgresql+psycopg:// URL."

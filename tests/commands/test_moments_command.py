@@ -1,6 +1,8 @@
 """`deep moments` and `deep adapt --moments`: two passes over rows that lie in parts, in files or in a database."""
 
+import errno
 import json
+from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -69,6 +71,22 @@ def test_sql_counts_what_files_do(here, capsys):
         assert count(here, "--cells", here / f"cells.{ending}", out="cells.json").read_text() == whole
     parts = ["--cells", here / "cells.csv", "--moments", here / "cells.json", "--votes", here / "new.parquet"]
     assert json.loads(count(here, *parts).read_text())["datasets"]["new"]["n"] == 3 * 120
+
+
+def test_sql_is_written_whole_or_not_at_all(here, tmp_path, monkeypatch, capsys):
+    """Where there is no room, what was there is left."""
+    out = tmp_path / "moments.sql"
+    out.write_text("before")
+    write = Path.write_text
+
+    def full(path, text, **options):
+        write(path, text[:5], **options)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    assert moments([str(here / "model.json"), "--to", "sql", "--out", str(out)]) == 2
+    assert capsys.readouterr().err.startswith(f"error: `out` must be where files can be written. Got {str(out)!r}: No ")
+    assert out.read_text() == "before"
 
 
 def test_models_with_scores_are_counted_from_files(tmp_path, capsys):

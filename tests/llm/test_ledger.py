@@ -3,12 +3,14 @@
 import asyncio
 import sqlite3
 import threading
+from unittest.mock import Mock
 
 import pytest
 from sqlalchemy import text
 
 from deep.exceptions import InputError, MissingDependencyError
 from deep.llm import CallError, History, Ledger, LedgerError, Reply, RetryPolicy
+from deep.llm._database import FileLock
 from deep.records import Judgment
 from tests.fault_server import FaultServer
 from tests.llm.calls import question, questions, rows, run
@@ -120,6 +122,15 @@ def test_a_ledger_is_for_one_process(tmp_path):
 
     with pytest.raises(InputError, match=r"`ledger` must not be in use by another process.*postgresql\+psycopg"):
         use(tmp_path / "l", twice)
+
+
+def test_a_disk_without_room_is_no_other_process(tmp_path, monkeypatch):
+    """What the database says of the lock is told as it is."""
+    full = sqlite3.OperationalError("database or disk is full")
+    full.sqlite_errorcode = sqlite3.SQLITE_FULL
+    monkeypatch.setattr(sqlite3, "connect", Mock(return_value=Mock(execute=Mock(side_effect=full))))
+    with pytest.raises(LedgerError, match=r"`ledger` .*ledger\.sqlite cannot be opened: database or disk is full"):
+        FileLock(str(tmp_path / "ledger.sqlite"))
 
 
 def test_a_report_may_be_read_while_a_run_writes(tmp_path):
