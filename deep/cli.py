@@ -200,6 +200,12 @@ def _run(name: str, words: Sequence[str]) -> int:
     return _command(name).run(command_parser(name).parse(words))
 
 
+def _interrupt_again() -> None:
+    """Interrupt by a signal that is heard: a command that a script starts in the background ignores Ctrl-C."""
+    heard = (signal.SIGINT, signal.SIGTERM)
+    interrupt_main(next((number for number in heard if callable(signal.getsignal(number))), signal.SIGINT))
+
+
 @contextmanager
 def _interrupts_heard() -> Iterator[None]:
     """Raise Ctrl-C again where Python drops it.
@@ -212,7 +218,7 @@ def _interrupts_heard() -> Iterator[None]:
     def hook(unraisable: "sys.UnraisableHookArgs") -> None:
         if issubclass(unraisable.exc_type, KeyboardInterrupt):
             # Not at once, for this is still the callback.
-            Timer(0.05, interrupt_main).start()
+            Timer(0.05, _interrupt_again).start()
         else:
             before(unraisable)
 

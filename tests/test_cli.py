@@ -114,8 +114,13 @@ def raised_in_a_callback(error):
     return reference
 
 
-def test_an_interrupt_that_a_callback_drops_is_heard(monkeypatch, capsys):
-    """Ctrl-C at the moment when Python can only print it still ends the command."""
+@pytest.mark.parametrize("ctrl_c", [signal.default_int_handler, signal.SIG_IGN])
+def test_an_interrupt_that_a_callback_drops_is_heard(ctrl_c, monkeypatch, capsys):
+    """Ctrl-C at the moment when Python can only print it still ends the command.
+
+    So do SIGTERM and SIGHUP where a script has had Ctrl-C ignored.
+    """
+    before = signal.signal(signal.SIGINT, ctrl_c)
 
     def run(args):
         raised_in_a_callback(KeyboardInterrupt)
@@ -124,7 +129,10 @@ def test_an_interrupt_that_a_callback_drops_is_heard(monkeypatch, capsys):
         return 0
 
     hook = sys.unraisablehook
-    assert ran(run, monkeypatch) == 130
+    try:
+        assert ran(run, monkeypatch) == 130
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert capsys.readouterr().err == "interrupted; nothing was written\n"
     assert sys.unraisablehook is hook
 

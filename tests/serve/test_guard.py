@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import threading
 import time
 
 import h11
@@ -10,7 +11,7 @@ import pytest
 from deep.exceptions import InputError
 from deep.serve import ServerOptions, serving
 from deep.serve.web import Access, Guard, GuardOptions, WebError, find_token, read_json
-from deep.serve.web._protocol import JoinedConnection
+from deep.serve.web._protocol import JoinedConnection, TimedProtocol
 from tests.serve.serving_case import ask, code_of, connected, raw, until_closed
 
 TOKEN = "0123456789abcdef-right"
@@ -233,6 +234,33 @@ def test_too_many_a_second():
         answers = [ask(address, body={}) for _ in range(3)]
     assert [status for status, _, _ in answers] == [200, 200, 429]
     assert answers[-1][2]["retry-after"] == "1"
+
+
+def test_a_client_that_never_reads_does_not_keep_a_server(monkeypatch):
+    """The few bytes that it left unread are on the clock: the server ends."""
+    made, sent, begin = [], threading.Event(), TimedProtocol.connection_made
+
+    def connection_made(protocol, transport):
+        begin(protocol, transport)
+        made.append(transport)
+
+    async def flood(scope, _, send):
+        if scope["type"] == "http":
+            await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/plain")]})
+            while not made[-1].get_write_buffer_size():
+                await send({"type": "http.response.body", "body": b" " * 4096, "more_body": True})
+            sent.set()
+            await send({"type": "http.response.body", "body": b""})
+
+    monkeypatch.setattr(TimedProtocol, "connection_made", connection_made)
+    server = serving(flood, ServerOptions(port=0, read_timeout=1.0))
+    with connected(server.__enter__()) as client:
+        client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert sent.wait(300)
+        ending = threading.Thread(target=server.__exit__, args=(None, None, None), daemon=True)
+        ending.start()
+        ending.join(60)
+        assert not ending.is_alive()
 
 
 @pytest.mark.parametrize(

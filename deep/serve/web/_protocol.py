@@ -60,6 +60,7 @@ class TimedProtocol(H11Protocol):
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         """Begin, or refuse where too many connections are open."""
         super().connection_made(transport)
+        transport.set_write_buffer_limits(0)  # whatever is not sent is on the clock, a few kilobytes too
         if len(self.connections) > self._most:
             self._refuse(WebError(503, "busy", "Too many connections.", headers={"retry-after": "1"}))
         else:
@@ -87,7 +88,7 @@ class TimedProtocol(H11Protocol):
         self._refuse(WebError(400, "bad_http", msg))
 
     def pause_writing(self) -> None:
-        """Give the client some time to read what was sent."""
+        """Give the client some time to read all that was sent; a connection that is closed waits for that as well."""
         super().pause_writing()
         self._stuck = self.loop.call_later(self._read_timeout, self.transport.abort)
 
