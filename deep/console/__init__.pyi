@@ -1,3 +1,5 @@
+from ._apart import check_apart as check_apart
+from ._apart import check_not_in as check_not_in
 from ._ask_options import add_call_options as add_call_options
 from ._ask_options import add_prompt_options as add_prompt_options
 from ._ask_options import ask_options as ask_options

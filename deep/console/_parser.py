@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, Self
 
+from deep.console._apart import check_apart
+
 
 class Values(argparse.Action):
     """An option of several values: repeated, separated by blanks, or by commas.
@@ -109,9 +111,17 @@ class CommandParser(argparse.ArgumentParser):
             parser.set_defaults(subcommand=run)
 
     def parse(self, words: Sequence[str]) -> argparse.Namespace:
-        """Return the options; exit with status 2, or 0 after help, as argparse does."""
+        """Return the options; exit with status 2, or 0 after help, as argparse does.
+
+        Raises
+        ------
+        InputError
+            The output would take the place of a file that is read.
+        """
         named = self._standard is None or (words and words[0] in self._names)
-        return self.parse_args(words if named else [str(self._standard), *words])
+        args = self.parse_args(words if named else [str(self._standard), *words])
+        check_apart(args)
+        return args
 
 
 def _brief(purpose: str) -> str:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from deep._figures import save_figures
 from deep._files import JsonObject, check_replaceable, read_bytes, write_results
-from deep.console import print_result
+from deep.console import check_not_in, print_result
 from deep.evaluate import markdown, records, write_table
 from deep.exceptions import ExitStatus, InputError
 from deep.experiments.cognibench._figures import draw_curve
@@ -25,6 +25,8 @@ def curve(args: argparse.Namespace) -> int:
     """Run ``deep cognibench curve``."""
     check_replaceable(args.out)
     points = sorted((_point(given, args.method) for given in args.points), key=lambda row: row["training chats"])
+    for given in args.points:
+        check_not_in(args.out, Path(given.partition("=")[2]), "points")
     table = pd.DataFrame(points)
     fits = {part: fit for part in PARTS if (fit := _fit(points, part)) is not None}
     slopes = {part: {"intercept": low, "per_tenfold": slope} for part, (low, slope) in fits.items()}

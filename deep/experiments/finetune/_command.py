@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from deep._files import check_replaceable, to_json, whole_folder, write_results
-from deep.console import CommandParser, add_options, print_result, progress_bars, read_text
+from deep.console import CommandParser, add_options, check_not_in, print_result, progress_bars, read_text
 from deep.evaluate import Row
 from deep.exceptions import ExitStatus, InputError, StoppedError
 from deep.experiments.finetune._data import TrainingTurn, file_hash, read_chats, turns_of
@@ -64,6 +64,7 @@ def run(args: argparse.Namespace) -> int:
     if args.save_every is not None and args.save_every < 1:
         raise InputError(f"`save-every` must be at least 1. Got {args.save_every}.")
     check_replaceable(args.out)
+    check_not_in(args.out, Path(args.base), "base")
     template = None if args.chat_template is None else read_text(args.chat_template, "chat-template")
     turns = [turn for chat in read_chats(args.data) for turn in turns_of(chat)]
     require_training()

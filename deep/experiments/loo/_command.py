@@ -18,6 +18,7 @@ from deep.console import (
     UNCALIBRATED,
     CommandParser,
     add_options,
+    check_apart,
     origin_of,
     prepare_processes,
     print_result,
@@ -130,6 +131,7 @@ def run(args: argparse.Namespace) -> int:
     tests = list(names) if args.test == "all" else [datasets.resolve_dataset(args.test, names, param="test")]
     folder = args.out or Path("runs") / f"loo-{'all' if args.test == 'all' else file_name(tests[0])}"
     check_replaceable(folder)
+    check_apart(args, folder)
     settings.sizes_for(votes.shape[1])
     started = time.perf_counter()
     try:

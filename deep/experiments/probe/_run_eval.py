@@ -8,7 +8,7 @@ import pandas as pd
 
 from deep._files import JsonObject, check_replaceable, write_results
 from deep.asking import Entry, ProgramId
-from deep.console import check_models, named, print_result
+from deep.console import check_models, check_not_in, named, print_result
 from deep.evaluate import markdown, printed_text
 from deep.exceptions import ExitStatus, InputError
 from deep.experiments.probe._ask import ask
@@ -43,6 +43,7 @@ def evaluate(args: argparse.Namespace) -> int:
     samples = split_samples(args.data, "evaluation")
     llms = check_models(args)
     check_replaceable(args.out)
+    check_not_in(args.out, Path(args.data), "data")
     matcher = choose_matcher(args)
     observed = _matched(args, matcher, samples, _observe(args, samples, llms))
     found = {
