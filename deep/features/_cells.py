@@ -132,10 +132,13 @@ def distinct_patterns(votes: Votes) -> tuple[Votes, Rows]:
         first[inverse] = np.arange(len(votes))
     else:
         order = np.argsort(codes)  # rows of one pattern are alike: which of them stands first matters not
-        new = np.append(True, np.diff(codes[order]) > 0)
-        first = order[new]
+        codes = codes[order]
+        new = np.append(True, codes[1:] != codes[:-1])
+        first, number = order[new], np.cumsum(new)
+        del codes
+        number -= 1
         inverse = np.empty(len(votes), dtype=np.intp)
-        inverse[order] = np.cumsum(new) - 1
+        inverse[order] = number
     return votes[first], inverse
 
 
