@@ -87,10 +87,9 @@ def run(args: argparse.Namespace) -> int:
             provenance=data.provenance,
             run=parallel_map(n_jobs, progress, "fit"),
         )
-    score_names = data.score_names
-    del data  # what it was fitted on takes the memory that writing the model needs
+    results = SCHEMA | evaluate.fit_report(fitted, data.score_names) | {"model": str(out)}
+    del data  # the rows take the memory that writing the model needs
     fitted.save(out)
-    results = SCHEMA | evaluate.fit_report(fitted, score_names) | {"model": str(out)}
     notice = ["These votes are SIMULATED; no LLM was called. Give your own."] if args.simulated else []
     print_result(results, [*_lines(results), *notice], as_json=args.json)
     return ExitStatus.DONE
