@@ -105,8 +105,7 @@ def _lines(found: Results) -> Iterator[str]:
         share = "no labels" if row["prior"] is None else f"{percent(row['prior'])} consistent"
         shown = f"   left out: {_scores(scores['datasets'][name])}" if name in scores["datasets"] else ""
         yield f"  {name:<{width}}  {row['n']:>6} rows, {share}{shown}"
-    rest = list(training)[MAX_LISTED:]
-    if rest:
+    if rest := list(training)[MAX_LISTED:]:
         yield f"  and {len(rest):,} others, all of them in the model file"
     if scores["mean"]:
         yield f"mean over what was left out: {_scores(scores['mean'])}"
