@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from deep import Example
 from deep._names import check_name, file_name
 from deep.datasets import read_examples, read_scores, read_votes, simulate_votes
+from deep.evaluate import labels_seen
 from deep.exceptions import DeepError
 from deep.llm import PriceBook, Redactor, Tally
 from deep.llm._batch import BatchRunner
@@ -133,8 +134,9 @@ def check_examples(path):
 
 
 def check_model(path):
-    """Assert that a model which is believed gives no probability of 0 or 1."""
+    """Assert that a model which is believed gives no probability of 0 or 1, and tells what it has learned from."""
     model = load(path)
+    labels_seen(model)
     votes = simulate_votes(0)
     p = model.score(votes.rows(np.arange(200)), allow_mismatch=True, allow_missing=True)
     assert ((p > 0) & (p < 1)).all()

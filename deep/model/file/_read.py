@@ -64,6 +64,9 @@ def from_document(content: Entry) -> Model:
     """
     for name, kind in REPORT.items():
         _expect(isinstance(content[name], kind), f"{name} must be a {kind.__name__}")
+    with _key("training_datasets"):
+        described = all(isinstance(row, dict) and "prior" in row for row in content["training_datasets"].values())
+        _expect(described, "training_datasets must have a prior each")
     with _key("voters"):
         voters = tuple(Voter(_text(row["name"], "voters"), dict(row["details"])) for row in content["voters"])
         names = tuple(voter.name for voter in voters)
