@@ -13,17 +13,17 @@ import argparse
 import json
 import os
 import platform
-import resource
 import subprocess
 import sys
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from bench_page import render
+from measuring import measure
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"
@@ -35,10 +35,10 @@ ONE_CORE = {
 }
 """The first keeps one core busy for about as long as the others do the second."""
 TWO_CORES = {
-    "calls": "call_layer.py --rounds 3",
+    "calls": "call_layer.py --rounds 3 --calls 2000",
     "serve": "serve.py --pairs 10000",
     "scale": "scale.py --rows 300000 --calls 4000",
-    "ledger": "ledger.py --processes 4 --rate 40 --seconds 30",
+    "ledger": "ledger.py --processes 4 16 --rate 40 --seconds 30",
 }
 MEDIUM = {
     "growth": "scores_at_scale.py --sizes 10000 100000 1000000",
@@ -47,7 +47,7 @@ MEDIUM = {
     "calls": "call_layer.py --rounds 3 --calls 1000",
     "serve": "serve.py --pairs 2500",
     "scale": "scale.py --rows 131072 --calls 2000",
-    "ledger": "ledger.py --processes 4 --rate 40 --seconds 10",
+    "ledger": "ledger.py --processes 4 16 --rate 20 --seconds 15",
 }
 QUICK = {
     "growth": "scores_at_scale.py --sizes 1000 10000",
@@ -60,21 +60,22 @@ QUICK = {
 }
 
 
-def run(words: str) -> tuple[Any, str]:
-    """Run a script of this folder; return what it wrote, or None, and the command."""
+def run(words: str) -> tuple[Any, str, float]:
+    """Run a script of this folder; return what it wrote, or None, the command, and its processor seconds."""
     script, *rest = words.split()
     with tempfile.TemporaryDirectory() as folder:
-        out, started = Path(folder, "out.json"), time.perf_counter()
+        out = Path(folder, "out.json")
         command = [sys.executable, str(HERE / script), *rest, "--out", str(out)]
         environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(HERE.parent)}
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-        seconds = time.perf_counter() - started
-        sys.stdout.write(f"{seconds:5.0f} s  {words}\n")
-        if not out.exists():
-            sys.stderr.write(done.stderr[-2000:])
-            return None, f"{words}: no result, {done.stderr.strip().rpartition(chr(10))[2] or done.returncode}"
+        used = measure(command, env=environment, keep=True)
+        sys.stdout.write(f"{used.wall_s:5.0f} s, {used.processor_s:5.0f} processor seconds  {words}\n")
         sys.stdout.flush()
-        return json.loads(out.read_text(encoding="utf-8")), words
+        if not out.exists():
+            said = used.stderr or ""
+            sys.stderr.write(said[-2000:])
+            why = said.strip().rpartition("\n")[2] or used.status
+            return None, f"{words}: no result, {why}", used.processor_s
+        return json.loads(out.read_text(encoding="utf-8")), words, used.processor_s
 
 
 def busy_seconds() -> float | None:
@@ -84,12 +85,6 @@ def busy_seconds() -> float | None:
         return None
     fields = [int(field) for field in stat.read_text(encoding="ascii").split("\n", 1)[0].split()[1:9]]
     return (sum(fields) - fields[3] - fields[4]) / os.sysconf("SC_CLK_TCK")
-
-
-def own_seconds() -> float:
-    """Return the processor seconds of this run's processes that have ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def git(*words: str) -> str:
@@ -114,12 +109,13 @@ def measured(size: str) -> dict[str, Any]:
     commit = git("rev-parse", "--short=12", "HEAD")
     changed = bool(git("status", "--porcelain", "--untracked-files=no"))
     chosen = {"full": {}, "medium": MEDIUM, "quick": QUICK}[size]
-    busy, own, started = busy_seconds(), own_seconds(), time.perf_counter()
-    with ThreadPoolExecutor(2) as lanes:
+    busy, started = busy_seconds(), time.perf_counter()
+    with ProcessPoolExecutor(2) as lanes:  # a process waits for all its children: one part at a time in each
         found = dict(zip(ONE_CORE, lanes.map(run, [chosen.get(n, w) for n, w in ONE_CORE.items()]), strict=True))
-    found |= {name: run(chosen.get(name, words)) for name, words in TWO_CORES.items()}
+        found |= {name: lanes.submit(run, chosen.get(name, words)).result() for name, words in TWO_CORES.items()}
     seconds, after = time.perf_counter() - started, busy_seconds()
-    others = None if busy is None or after is None else max(after - busy - (own_seconds() - own), 0.0) / seconds
+    own = sum(used for _, _, used in found.values())
+    others = None if busy is None or after is None else max(after - busy - own, 0.0) / seconds
     return {
         "machine": machine(),
         "size": size,
@@ -127,8 +123,9 @@ def measured(size: str) -> dict[str, Any]:
         "date": datetime.now(UTC).date().isoformat(),
         "minutes": round(seconds / 60, 1),
         "cores_busy_with_others": None if others is None else round(others, 2),
-        "commands": {name: words for name, (_, words) in found.items()},
-        **{name: result for name, (result, _) in found.items()},
+        "commands": {name: words for name, (_, words, _) in found.items()},
+        "processor_s": {name: round(used, 1) for name, (_, _, used) in found.items()},
+        **{name: result for name, (result, _, _) in found.items()},
     }
 
 

@@ -67,14 +67,22 @@ def compared(found: Run) -> Iterator[list[str]]:
         what = f"Calibrating: a map fitted and applied, median of {len(pairs)}"
         yield [what, f"{1000 * ours:,.1f} ms", f"netcal: {1000 * theirs:,.1f} ms", f"{ratio:,.1f}"]
     if calls := found["calls"]:
-        ours, theirs = (statistics.median(one[f"{who}_per_s"] for one in calls["rounds"]) for who in ("deep", "bare"))
-        what = f"Calls to an LLM, {calls['workers']} at a time, 50 ms each, every answer kept"
-        bare = f"bare loop of the client, nothing kept: {theirs:,.0f}/s"
-        yield [what, f"{ours:,.0f}/s", bare, f"{calls['median_ratio']:.2f}"]
+        yield from called(calls)
     if serve := found["serve"]:
         bare = f"bare FastAPI route and a plain loop: {serve['bare_ms'] + serve['loop_ms']:.2f} ms"
         what = "`deep serve`: processor time of a request"
         yield [what, f"{serve['served_ms']:.2f} ms", bare, f"{1 / serve['ratio']:.2f}"]
+
+
+def called(calls: Run) -> Iterator[list[str]]:
+    """Yield a row for each way of making calls that ours are measured against."""
+    rivals = {"bare": ("bare loop of the client, nothing kept", calls["median_ratio"])}
+    if inspect := calls.get("inspect"):
+        rivals["inspect"] = (f"Inspect {inspect['version']}, its log kept", inspect["median_ratio"])
+    for name, (rival, ratio) in rivals.items():
+        ours, theirs = (statistics.median(one[f"{who}_per_s"] for one in calls["rounds"]) for who in ("deep", name))
+        what = f"Calls to an LLM, {calls['workers']} at a time, 50 ms each, every answer kept"
+        yield [what, f"{ours:,.0f}/s", f"{rival}: {theirs:,.0f}/s", f"{ratio:.2f}"]
 
 
 def grown(runs: list[Run]) -> Iterator[str]:
@@ -110,10 +118,12 @@ def constants(found: Run) -> Iterator[str]:
         yield from table(["constant", "value"], ([name, f"{value:,.0f}"] for name, value in measured.items()))
         yield ""
     for run in (found["ledger"] or {"runs": []})["runs"]:
+        own = f", {run['share_of_sum']:.2f} of what they reach on a ledger each" if "share_of_sum" in run else ""
         yield (
             f"{run['processes']:,} processes on one PostgreSQL ledger, {run['requests']:,} requests, a tenth of which "
-            f"fail: {run['share_of_allowed']:.2f} of the allowed rate; {run['answers_bought_twice']} bought twice."
+            f"fail: {run['share_of_allowed']:.2f} of the allowed rate{own}; {run['answers_bought_twice']} bought twice."
         )
+        yield ""
 
 
 def about(found: Run) -> str:
@@ -160,7 +170,9 @@ def section(found: Run, picture: str) -> Iterator[str]:
     if found["netcal"]:
         yield from ("### Calibrators", "", *netcal(found["netcal"]), "")
     yield from ("### What a row and a call cost", "", *constants(found), "")
-    yield from ("### Commands", "", *(f"- `python benchmarks/{words}`" for words in found["commands"].values()), "")
+    used = {part: f": {seconds:,.0f} processor seconds" for part, seconds in found.get("processor_s", {}).items()}
+    lines = (f"- `python benchmarks/{words}`{used.get(part, '')}" for part, words in found["commands"].items())
+    yield from ("### Commands", "", *lines, "")
 
 
 def draw(found: Run, path: Path) -> None:

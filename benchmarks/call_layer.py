@@ -1,4 +1,4 @@
-"""What the ledger costs: the call layer against a bare loop over the same client, in one run, as a ratio.
+"""What the ledger costs: the call layer beside a bare loop over the same client and beside Inspect, in one run.
 
 ::
 
@@ -6,7 +6,8 @@
     python benchmarks/call_layer.py --memory   # growth over 100,000 calls
 
 A server with 50 ms latency runs in a process of its own. The bare loop is 64 workers that call
-``client.chat.completions.create`` and read the text: no ledger, no retries, no resuming.
+``client.chat.completions.create`` and read the text: no ledger, no retries, no resuming. Inspect (`inspect_calls.py`)
+runs in the environment that `make integrations` makes; where that is missing it is left out.
 """
 
 import argparse
@@ -17,6 +18,7 @@ import os
 import platform
 import socket
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -105,6 +107,23 @@ async def ours(url: str, n: int, ledger: str, words: str = DOCUMENT, growth: lis
     return n / seconds
 
 
+def inspect_rate(python: Path, url: str, n: int, folder: Path) -> tuple[float, str]:
+    """Return the requests a second of Inspect, every answer in its log, and its version."""
+    script = Path(__file__).with_name("inspect_calls.py").resolve()
+    words = ["--url", url, "--calls", str(n), "--workers", str(WORKERS), "--document", DOCUMENT]
+    done = subprocess.run([python, script, *words], capture_output=True, text=True, check=False, cwd=folder)
+    if done.returncode:
+        sys.exit(f"Inspect: {(done.stdout + done.stderr)[-600:]}")
+    found = json.loads(done.stdout.strip().splitlines()[-1])
+    return found["per_s"], found["version"]
+
+
+def has_inspect(python: Path) -> bool:
+    """Return whether a Python has Inspect."""
+    look = "import importlib.util as u, sys; sys.exit(u.find_spec('inspect_ai') is None)"
+    return python.exists() and subprocess.run([python, "-c", look], check=False).returncode == 0
+
+
 def free_port() -> int:
     """Return a port that nothing listens on."""
     with socket.socket() as free:
@@ -124,18 +143,32 @@ def resident() -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
-def speed(url: str, n: int, rounds: int, folder: Path) -> dict[str, Any]:
+def speed(url: str, n: int, rounds: int, folder: Path, inspect: Path) -> dict[str, Any]:
     """Print the rates in turn, and the median of their ratios; return them."""
     asyncio.run(bare(url, 200))
     asyncio.run(ours(url, 200, str(folder / "warm-up")))
-    ratios, rates = [], []
+    with_inspect, version = has_inspect(inspect), None
+    if not with_inspect:
+        say("Inspect is not installed: `make integrations` installs it; measured without")
+    rates: list[dict[str, float]] = []
     for i in range(rounds):
-        loop, layer = asyncio.run(bare(url, n)), asyncio.run(ours(url, n, str(folder / f"ledger-{i}")))
-        ratios.append(layer / loop)
-        rates.append({"bare_per_s": loop, "deep_per_s": layer})
-        say(f"bare loop {loop:6.0f}/s   call layer {layer:6.0f}/s   ratio {ratios[-1]:.2f}")
-    say(f"median ratio {statistics.median(ratios):.2f} over {rounds} rounds of {n:,} calls, {WORKERS} workers")
-    return {"calls": n, "workers": WORKERS, "rounds": rates, "median_ratio": statistics.median(ratios)}
+        rates.append({"bare_per_s": asyncio.run(bare(url, n))})
+        rates[-1]["deep_per_s"] = asyncio.run(ours(url, n, str(folder / f"ledger-{i}")))
+        if with_inspect:
+            rates[-1]["inspect_per_s"], version = inspect_rate(inspect, url, n, folder)
+        say("   ".join(f"{name.removesuffix('_per_s')} {rate:6.1f}/s" for name, rate in rates[-1].items()))
+    found = {"calls": n, "workers": WORKERS, "rounds": rates, "median_ratio": ratio_to("bare", rates), "inspect": None}
+    if with_inspect:
+        found["inspect"] = {"version": version, "median_ratio": ratio_to("inspect", rates)}
+        say(f"median ratio to Inspect {version}: {found['inspect']['median_ratio']:.2f}")
+    median = found["median_ratio"]
+    say(f"median ratio to the bare loop: {median:.2f} over {rounds} rounds of {n:,} calls, {WORKERS} workers")
+    return found
+
+
+def ratio_to(rival: str, rates: list[dict[str, float]]) -> float:
+    """Return how many times as fast as a rival ours is, the median of the rounds."""
+    return statistics.median(one["deep_per_s"] / one[f"{rival}_per_s"] for one in rates)
 
 
 def memory(url: str, n: int, folder: Path) -> None:
@@ -152,6 +185,12 @@ def main() -> None:
     parser.add_argument("--memory", action="store_true", help="measure memory instead of speed")
     parser.add_argument("--calls", type=int, help="default 3,000, or 100,000 with --memory")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument(
+        "--inspect",
+        type=Path,
+        default=Path(f"{sys.prefix}-integrations/bin/python"),
+        help="a Python that has Inspect; default: that of `make integrations`",
+    )
     parser.add_argument("--out", type=Path, help="also write the rates here, as JSON")
     args = parser.parse_args()
     latency, port = 0.0 if args.memory else 0.05, free_port()
@@ -164,7 +203,7 @@ def main() -> None:
         if args.memory:
             memory(url, args.calls or 100_000, Path(folder))
         else:
-            found = speed(url, args.calls or 3000, args.rounds, Path(folder))
+            found = speed(url, args.calls or 3000, args.rounds, Path(folder), args.inspect)
             if args.out:
                 args.out.write_text(json.dumps(found) + "\n", encoding="utf-8")
     server.terminate()

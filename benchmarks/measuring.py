@@ -29,6 +29,8 @@ class Usage:
     all_processes_gb : float
         The most that all processes held at once, looked at twice a second, pages that several share counted once; NaN
         where the system does not tell, as Linux does.
+    stdout, stderr : str, optional
+        Where they were to be kept.
     """
 
     status: int
@@ -36,24 +38,54 @@ class Usage:
     processor_s: float
     largest_process_gb: float
     all_processes_gb: float
+    stdout: str | None = None
+    stderr: str | None = None
 
 
-def measure(command: Sequence[str], *, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> Usage:
-    """Run a command without its output, and return what it and all that it started took until they ended.
+class Children:
+    """Counts what processes take that are started within it, from its beginning to their ends.
 
     Workers are children of a fork server that nobody waits for: on other systems than Linux their processor time is
-    missing.
+    missing. One of these at a time in a process, since it waits for every child.
+
+    Attributes
+    ----------
+    processor_s : float
+    largest_process_gb : float
+        The largest resident memory of any one process so far.
     """
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    with subprocess.Popen(command, cwd=cwd, env=env, stdout=subprocess.DEVNULL) as process, _watched() as sums:
-        status = process.wait()
-    wall = time.perf_counter() - started
-    _wait_for_all()
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return Usage(status, wall, used, after.ru_maxrss / 2**20, max(sums, default=float("nan")))
+
+    processor_s = 0.0
+    largest_process_gb = 0.0
+
+    def __enter__(self) -> "Children":
+        if sys.platform == "linux":
+            ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        self._before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _wait_for_all()
+        before, after = self._before, resource.getrusage(resource.RUSAGE_CHILDREN)
+        self.processor_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        self.largest_process_gb = after.ru_maxrss / 2**20
+
+
+def measure(
+    command: Sequence[str], *, cwd: Path | None = None, env: Mapping[str, str] | None = None, keep: bool = False
+) -> Usage:
+    """Run a command, and return what it and all that it started took until they ended.
+
+    With `keep`, what it writes is returned too; otherwise its output is dropped, and its errors are shown.
+    """
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} if keep else {"stdout": subprocess.DEVNULL}
+    started = time.perf_counter()
+    with Children() as children:
+        with subprocess.Popen(command, cwd=cwd, env=env, text=True, **streams) as process, _watched() as sums:
+            stdout, stderr = process.communicate()
+        wall = time.perf_counter() - started
+    used, largest = children.processor_s, children.largest_process_gb
+    return Usage(process.returncode, wall, used, largest, max(sums, default=float("nan")), stdout, stderr)
 
 
 @contextmanager

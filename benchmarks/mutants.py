@@ -30,6 +30,8 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
 
+from measuring import Children
+
 ROOT = Path(__file__).resolve().parents[1]
 SETTINGS = Path(__file__).with_suffix(".toml")
 GRACE = 10
@@ -159,13 +161,12 @@ def time_limits(modules: dict[str, list[str]]) -> dict[str, int]:
     """Return the processor seconds that each module's mutants may take, from its tests on the module as it is."""
     limits = {}
     for module, tests in modules.items():
-        start = resource.getrusage(resource.RUSAGE_CHILDREN)
-        if outcome(module, None, tests, int(PATIENCE)) != 0:
+        with Children() as children:
+            status = outcome(module, None, tests, int(PATIENCE))
+        if status != 0:
             raise SystemExit(f"The tests of {module} fail as it is: {' '.join(tests)}")
-        end = resource.getrusage(resource.RUSAGE_CHILDREN)
-        seconds = end.ru_utime + end.ru_stime - start.ru_utime - start.ru_stime
-        limits[module] = int(3 * seconds) + GRACE
-        say(f"{module}: tests pass in {seconds:.1f} processor seconds")
+        limits[module] = int(3 * children.processor_s) + GRACE
+        say(f"{module}: tests pass in {children.processor_s:.1f} processor seconds")
     return limits
 
 

@@ -17,8 +17,6 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import platform
 import random
-import resource
-import subprocess
 import sys
 import tempfile
 import time
@@ -28,6 +26,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from measuring import measure
 
 from deep.model import BatchScorer, Model, fit, moments_of_batch
 from deep.records import VoteMatrix
@@ -104,17 +103,15 @@ def write_claims(path: Path, n: int) -> None:
 
 def command(words: list[str]) -> tuple[dict[str, Any], float, float]:
     """Run `deep votes` in a process of its own; return its JSON, processor seconds and peak memory in MiB."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     code = (
         "import sys; from pathlib import Path; from deep.cli import main; status = main(sys.argv[1:]);"
         "kib = Path('/proc/self/status').read_text().split('VmHWM:')[1].split()[0];"
         "sys.stderr.write(f'peak {kib}\\n'); sys.exit(status)"
     )
-    done = subprocess.run([sys.executable, "-c", code, "votes", *words], capture_output=True, text=True, check=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    peak = float(done.stderr.split("peak ")[-1]) / 1024
-    return json.loads(done.stdout), spent, peak
+    used = measure([sys.executable, "-c", code, "votes", *words], keep=True)
+    if used.status or used.stdout is None or used.stderr is None:
+        sys.exit(f"deep votes: status {used.status}\n{used.stderr}")
+    return json.loads(used.stdout), used.processor_s, float(used.stderr.split("peak ")[-1]) / 1024
 
 
 def answer_all(folder: Path, back: Path) -> None:

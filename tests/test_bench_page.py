@@ -59,3 +59,18 @@ def test_a_machine_that_was_not_idle_says_so(bench_page):
     )
     assert "idle otherwise" in bench_page.about({**found, "cores_busy_with_others": 0.05})
     assert "not known" in bench_page.about({**found, "cores_busy_with_others": None})
+
+
+def test_calls_and_ledger_stand_beside_their_rivals(bench_page):
+    """Inspect where it was measured, the sum of ledgers of their own, and the processor seconds of each part."""
+    found = json.loads(RESULTS[0].read_text(encoding="utf-8"))
+    rates = [{"bare_per_s": 100.0, "deep_per_s": 120.0, "inspect_per_s": 40.0}]
+    found["calls"] = {"workers": 64, "rounds": rates, "median_ratio": 1.2, "inspect": None}
+    assert "Inspect" not in "\n".join(bench_page.section(found, "m.svg"))
+    found["calls"]["inspect"] = {"version": "0.3", "median_ratio": 3.0}
+    found["ledger"]["runs"][0]["share_of_sum"] = 0.91
+    found["processor_s"] = {"ledger": 77.0}
+    text = "\n".join(bench_page.section(found, "m.svg"))
+    assert "| 120/s | Inspect 0.3, its log kept: 40/s | 3.00 |" in text
+    assert "0.91 of what they reach on a ledger each" in text
+    assert f"- `python benchmarks/{found['commands']['ledger']}`: 77 processor seconds" in text

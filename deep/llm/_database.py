@@ -1,14 +1,27 @@
 """Opening a ledger's database: a SQLite file for one process, PostgreSQL for several machines."""
 
+import logging
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import closing
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url
+from sqlalchemy import (
+    ARRAY,
+    URL,
+    ColumnElement,
+    Connection,
+    Engine,
+    any_,
+    create_engine,
+    event,
+    inspect,
+    literal,
+    make_url,
+)
 from sqlalchemy import text as sql
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
@@ -18,6 +31,8 @@ from deep.llm import _schema
 from deep.llm._errors import LedgerError
 
 T = TypeVar("T")
+
+_SILENT = logging.NullHandler()
 
 LOCK_CLASS = 0x64656570
 """The first half of the advisory locks that live runs hold in PostgreSQL."""
@@ -121,12 +136,26 @@ def in_parts(values: Sequence[T], size: int = 500) -> Iterator[Sequence[T]]:
     return (values[at : at + size] for at in range(0, len(values), size))
 
 
+def among(connection: Connection, column: ColumnElement[T], values: Collection[T]) -> ColumnElement[bool]:
+    """Return the condition that a column has one of `values`; in PostgreSQL as one array, to be prepared once."""
+    if connection.dialect.name != "postgresql":
+        return column.in_(list(values))
+    return column == any_(literal(list(values), ARRAY(column.type)))
+
+
 def connect(engine: Engine, name: str) -> Connection:
     """Return a connection, or raise a LedgerError."""
     try:
         return engine.connect()
     except SQLAlchemyError as error:
         raise LedgerError(f"`ledger` {name} cannot be opened: {one_line(error)}.") from None
+
+
+def one_round_trip(connection: Connection) -> AbstractContextManager[object]:
+    """Return a context in which writes and their commit go to the database together, where its driver can."""
+    driver = connection.connection.driver_connection
+    logging.getLogger("psycopg").addHandler(_SILENT)  # a lost connection is our error to tell
+    return driver.pipeline() if connection.dialect.name == "postgresql" and driver is not None else nullcontext()
 
 
 class FileLock:

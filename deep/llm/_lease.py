@@ -1,7 +1,8 @@
 """Leases: a run owns the requests that it asks, so that no other run asks them too."""
 
+import itertools
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
@@ -9,7 +10,7 @@ from sqlalchemy import Connection, bindparam, select, update
 from sqlalchemy import text as sql
 
 from deep.llm import _schema
-from deep.llm._database import LOCK_CLASS
+from deep.llm._database import LOCK_CLASS, among
 from deep.llm._request import Request, json_text
 from deep.llm._schema import ItemRow, RequestRow
 from deep.llm._statements import Write, write_all
@@ -17,7 +18,9 @@ from deep.llm._statements import Write, write_all
 _COLUMNS = ("key", "state", "owner", "attempts", "failure", "vote", "reason", "batch")
 """The columns that say where a request stands."""
 
-_Asked = Mapping[str, Request]
+GOLDEN = 0.6180339887498949
+"""Its multiples, cut to their fractions, lie far from each other: where the runs begin to choose."""
+
 _Known = Mapping[str, RequestRow]
 
 
@@ -62,15 +65,18 @@ class Lease:
         Another live run is asking them.
     repeated : list of Request
         They have the key of one that this run is asking: the same question about two items.
+    left : list of Request
+        Free, but more than were wanted at once.
     """
 
     jobs: list[Job] = field(default_factory=list)
     settled: list[tuple[Request, RequestRow]] = field(default_factory=list)
     elsewhere: list[Request] = field(default_factory=list)
     repeated: list[Request] = field(default_factory=list)
+    left: list[Request] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Leases:
     """Hands out requests to one run.
 
@@ -83,56 +89,95 @@ class Leases:
         Leave requests alone whose answer may have been lost.
     retry : collection of str
         Classes of failure to hand out again.
+
+    Attributes
+    ----------
+    live : set of int
+        The runs that were alive when last looked; who has died since is noticed at the next look.
     """
 
     run: int
     shared: bool
     at_most_once: bool
     retry: Collection[str]
+    live: set[int] = field(default_factory=set, init=False)
 
-    def lease(self, connection: Connection, requests: Sequence[Request], *, again: bool) -> Lease:
-        """Hand out those of `requests` that this run is to ask."""
+    def lease(self, connection: Connection, requests: Sequence[Request], *, again: bool, most: int | None) -> Lease:
+        """Hand out those of `requests` that this run is to ask, `most` of them and the rest of their group.
+
+        On a shared ledger, what others have entered already is looked at and neither written nor locked.
+        """
         items = [(request.key, request) for request in requests]
-        asked = dict(items)
-        rows = sorted((_item_row(*item) for item in items), key=_item_order)
-        write_all(connection, (Write(_schema.items, "insert_or_replace", row) for row in rows))
-        before = known(connection, asked)
+        before = known(connection, dict(items))
+        free = {key for key, _ in items if key not in before} | self._to_take(connection, before)
+        chosen = free if most is None else set(self._choose(items, free, most))
+        asked = {key: request for key, request in items if key in chosen or key not in free}
         mine = {key for key, row in before.items() if row["owner"] == self.run}
         mine_before = {key for key in mine if before[key]["state"] != "queued" or not again}
-        texts = {key: json_text(asked[key].body) for key in sorted(asked.keys() - before.keys())}
+        texts = {key: json_text(asked[key].body) for key in sorted(chosen - before.keys())}
         new = (self._new_row(key, asked[key], text) for key, text in texts.items())
         write_all(connection, (Write(_schema.requests, "insert_or_keep", row) for row in new))
-        taken = self._take(connection, before)
-        after = self._after(connection, asked, before, taken)
-        return self._sort(items, after, mine_before, texts)
+        self._take(connection, [before[key] for key in sorted(chosen & before.keys())])
+        rows = [(key, request) for key, request in items if key in asked]
+        self._name_items(connection, rows)
+        lease = self._sort(rows, self._after(connection, before, chosen), mine_before, texts)
+        lease.left.extend(request for key, request in items if key not in asked)
+        return lease
+
+    def _choose(self, items: Sequence[tuple[str, Request]], free: Collection[str], most: int) -> Iterator[str]:
+        """Yield free keys by whole groups; each run begins at another place, so that few want the same ones."""
+        parts = [[key for key, _ in part if key in free] for _, part in itertools.groupby(items, key=_group_of_item)]
+        parts = [part for part in parts if part]
+        start, n = int(len(parts) * (self.run * GOLDEN % 1.0)), 0
+        for part in parts[start:] + parts[:start]:
+            if n >= most:
+                return
+            n += len(part)
+            yield from part
+
+    def _name_items(self, connection: Connection, items: Sequence[tuple[str, Request]]) -> None:
+        """Write down which request asks about which item, where the ledger does not say so."""
+        rows = sorted((_item_row(*item) for item in items), key=_item_order)
+        if self.shared and rows:
+            table = _schema.items
+            names = [column.name for column in table.primary_key]
+            wanted = (
+                among(connection, table.c[name], {row[name] for row in rows})  # type: ignore[literal-required]
+                for name in names
+            )
+            found = connection.execute(select(*(table.c[name] for name in (*names, "key"))).where(*wanted))
+            held = {tuple(row) for row in found}
+            rows = [row for row in rows if (*_item_order(row), row["key"]) not in held]
+        write_all(connection, (Write(_schema.items, "insert_or_replace", row) for row in rows))
 
     def _new_row(self, key: str, request: Request, text: str) -> RequestRow:
         row = RequestRow(key=key, state="queued", owner=self.run, requested_body=text, queued=time.time())
         row |= {"endpoint": request.endpoint, "model": request.model, "sample": request.sample}
         return row | {"prompt": request.prompt, "prompt_hash": request.prompt_hash}
 
-    def _after(self, connection: Connection, asked: _Asked, before: _Known, taken: Collection[str]) -> _Known:
+    def _after(self, connection: Connection, before: _Known, chosen: Collection[str]) -> _Known:
         """Return the rows as they are now; where nobody else can have changed them, without looking."""
         if self.shared:
-            return known(connection, asked)
+            return {**before, **known(connection, chosen)} if chosen else before
         ours = RequestRow(state="queued", owner=self.run)
-        fresh = {key: ours | {"attempts": 0} for key in asked if key not in before}
-        return {**before, **fresh, **{key: before[key] | ours for key in taken}}
+        return {**before, **{key: before.get(key, RequestRow(attempts=0)) | ours for key in chosen}}
 
-    def _take(self, connection: Connection, before: _Known) -> list[str]:
-        """Take over what dead runs left open, and the failures that are to be asked again."""
-        open_rows = [row for _, row in sorted(before.items()) if row["owner"] != self.run and self._is_open(row)]
-        if not open_rows:
-            return []
-        live = live_runs(connection, self.run)
-        free = [row for row in open_rows if row["owner"] not in live or row["state"] in ("done", "failed")]
+    def _to_take(self, connection: Connection, before: _Known) -> set[str]:
+        """Return the keys that dead runs left open, and those of failures that are to be asked again."""
+        open_rows = [row for row in before.values() if row["owner"] != self.run and self._is_open(row)]
+        if not {row["owner"] for row in open_rows} <= self.live:
+            self.live = live_runs(connection, self.run)
+        return {row["key"] for row in open_rows if row["owner"] not in self.live or row["state"] in ("done", "failed")}
+
+    def _take(self, connection: Connection, rows: Sequence[RequestRow]) -> None:
+        """Take requests over, where nobody has done so meanwhile."""
+        if not rows:
+            return
         table = _schema.requests
         unchanged = (table.c[name] == bindparam(f"old_{name}") for name in ("key", "owner", "state"))
         taken = update(table).where(*unchanged).values(owner=self.run, state="queued")
-        old = [{"old_key": row["key"], "old_owner": row["owner"], "old_state": row["state"]} for row in free]
-        if old:
-            connection.execute(taken, old)
-        return [row["key"] for row in free]
+        old = [{"old_key": row["key"], "old_owner": row["owner"], "old_state": row["state"]} for row in rows]
+        connection.execute(taken, old)
 
     def _is_open(self, row: RequestRow) -> bool:
         if row["state"] == "unknown":
@@ -173,7 +218,7 @@ def live_runs(connection: Connection, run: int) -> set[int]:
 def known(connection: Connection, keys: Collection[str]) -> dict[str, RequestRow]:
     """Return where those of `keys` that are in the ledger stand."""
     table = _schema.requests
-    rows = connection.execute(select(*(table.c[name] for name in _COLUMNS)).where(table.c.key.in_(list(keys))))
+    rows = connection.execute(select(*(table.c[name] for name in _COLUMNS)).where(among(connection, table.c.key, keys)))
     return {row["key"]: cast(RequestRow, dict(row)) for row in rows.mappings()}
 
 
@@ -186,6 +231,10 @@ def _item_row(key: str, request: Request) -> ItemRow:
         sample=request.sample,
         key=key,
     )
+
+
+def _group_of_item(item: tuple[str, Request]) -> str | int:
+    return id(item) if item[1].group is None else item[1].group
 
 
 def _item_order(row: ItemRow) -> tuple[str, str, str, str, int]:

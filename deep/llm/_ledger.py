@@ -64,6 +64,7 @@ class Ledger:
     _lock: FileLock | None = field(default=None, init=False)
     _reserve: Reserve | None = field(default=None, init=False)
     _writer: Writer | None = field(default=None, init=False)
+    _leases: Leases = field(init=False)
 
     def __post_init__(self) -> None:
         self.name = describe_ledger(self.target)
@@ -76,6 +77,7 @@ class Ledger:
             self._reserve = None if self.shared else Reserve(self.target)
             self._writer = Writer(connect(engine, self.name), self.name, self._reserve)
             self.run = await self.call(self._begin_run)
+            self._leases = Leases(self.run, self.shared, self.at_most_once, self.retry)
             await self.recover()
         except BaseException:
             await self._close()
@@ -125,7 +127,8 @@ class Ledger:
     def _recover(self, connection: Connection) -> tuple[int, int]:
         """Mark what dead runs had in flight as unknown, or failed at last, and return how many there are of each."""
         table = _schema.requests
-        _mark_unknown(connection, table.c.owner.not_in(live_runs(connection, self.run)))
+        self._leases.live = live_runs(connection, self.run)
+        _mark_unknown(connection, table.c.owner.not_in(self._leases.live))
         _give_up_doubts(connection)
         lost = (_schema.OPEN, (table.c.state == "unknown") | (table.c.failure == "unknown"))
         found = connection.execute(select(table.c.state, func.count()).where(*lost).group_by(table.c.state))
@@ -137,14 +140,14 @@ class Ledger:
         """Look for requests that another run died over."""
         self.unknown, self.in_doubt_twice = await self.call(self._recover)
 
-    async def lease(self, requests: Sequence[Request], *, again: bool = False) -> Lease:
+    async def lease(self, requests: Sequence[Request], *, again: bool = False, most: int | None = None) -> Lease:
         """Make this run the one that asks `requests`, save those that are settled or being asked already.
 
-        With `again`, what this run has put back into the queue is handed out once more.
+        With `again`, what this run has put back into the queue is handed out once more; with `most`, about so many are
+        taken, and the rest is left.
         """
         self._check_room()
-        leases = Leases(self.run, self.shared, self.at_most_once, self.retry)
-        return await self.call(leases.lease, requests, again=again)
+        return await self.call(self._leases.lease, requests, again=again, most=most)
 
     def start(
         self, job: Job, *, changed_body: str | None = None, worst_case: float | None = None, batch: str | None = None
@@ -152,7 +155,9 @@ class Ledger:
         """Write down that the job's attempt is about to be sent; done once that is on disk."""
         self._check_room()
         attempt = AttemptRow(key=job.key, number=job.number, run=self.run, started=time.time(), worst_case=worst_case)
-        request = RequestRow(key=job.key, state="sent", attempts=job.number, changed_body=changed_body, batch=batch)
+        request = RequestRow(key=job.key, state="sent", attempts=job.number, batch=batch)
+        if changed_body is not None or job.number > 1:  # PostgreSQL would write the whole body once more
+            request["changed_body"] = changed_body
         return self._write(Write(_schema.attempts, "insert", attempt), Write(_schema.requests, "update", request))
 
     def answer(

@@ -2,14 +2,15 @@
 
 import asyncio
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 from deep.llm._budget import BudgetReachedError
 from deep.llm._caller import Caller
 from deep.llm._errors import LedgerError, LedgerFullError
-from deep.llm._lease import Job
+from deep.llm._lease import Job, Lease
 from deep.llm._ledger import Ledger
 from deep.llm._request import Request
 from deep.llm._tally import Tally
@@ -21,6 +22,9 @@ CHUNK = 64
 
 LOOK_AHEAD = 128
 """Jobs that may wait for a worker."""
+
+KEPT = 4096
+"""Requests of other machines that are kept in memory, to look at them alone later; where there are more, at all."""
 
 POLL_SECONDS = 1.0
 """How often to look whether another machine has finished what it is asking."""
@@ -61,13 +65,12 @@ class Runner:
         self.stopped: StopReason | None = None
         self._error: BaseException | None = None
         self._halt = asyncio.Event()
-        self._tasks: list[asyncio.Task[int] | asyncio.Task[None]] = []
+        self._tasks: list[asyncio.Task[list[Request]] | asyncio.Task[None]] = []
         self._order = itertools.count()
         self._queue: asyncio.PriorityQueue[tuple[int, int, _Leader]] = asyncio.PriorityQueue()
         # On a shared ledger, a machine that holds many requests it cannot ask yet keeps the others idle at the end.
-        self._ahead = min(workers, LOOK_AHEAD) if ledger.shared else LOOK_AHEAD
-        self._room = asyncio.Semaphore(self._ahead)
-        self._chunk = CHUNK
+        self._most = min(workers, LOOK_AHEAD) if ledger.shared else None
+        self._room = asyncio.Semaphore(max(self._most // 4, 1) if self._most else LOOK_AHEAD)
 
     async def run(self, requests: Callable[[], Iterable[Request]]) -> None:
         """Ask whatever is missing.
@@ -75,7 +78,7 @@ class Runner:
         Parameters
         ----------
         requests : callable
-            Returns all requests, lazily; called again only where another machine was asking some of them.
+            Returns all requests, lazily; called again only where other machines were asking many of them.
 
         Raises
         ------
@@ -86,12 +89,12 @@ class Runner:
         while elsewhere and not self._halt.is_set():
             await asyncio.sleep(POLL_SECONDS)
             await self._ledger.recover()
-            elsewhere = await self._pass(requests(), first=False)
+            elsewhere = await self._pass(elsewhere if len(elsewhere) < KEPT else requests(), first=False)
         if self._error is not None:
             raise self._error
 
-    async def _pass(self, requests: Iterable[Request], *, first: bool) -> int:
-        """Go through all requests once, and return how many another machine is asking."""
+    async def _pass(self, requests: Iterable[Request], *, first: bool) -> list[Request]:
+        """Go through requests once, and return those that another machine is asking, up to `KEPT`."""
         feeder = asyncio.create_task(self._feed(requests, first=first))
         workers = [asyncio.create_task(self._work()) for _ in range(self._n_workers)]
         self._tasks = [feeder, *workers]
@@ -110,9 +113,9 @@ class Runner:
             await self._caller.flush()
         except LedgerError as error:
             self._end(error)
-        return 0 if feeder.cancelled() or feeder.exception() else feeder.result()
+        return [] if feeder.cancelled() or feeder.exception() else feeder.result()
 
-    async def _drain(self, feeder: "asyncio.Task[int]") -> None:
+    async def _drain(self, feeder: "asyncio.Task[list[Request]]") -> None:
         """Wait until every job has been worked on."""
         try:
             await feeder
@@ -120,7 +123,7 @@ class Runner:
             self._end(error)
         await self._queue.join()
 
-    def _idle(self) -> "list[asyncio.Task[int] | asyncio.Task[None]]":
+    def _idle(self) -> "list[asyncio.Task[list[Request]] | asyncio.Task[None]]":
         return [task for task in self._tasks if task not in self._caller.in_flight]
 
     def stop(self, why: StopReason) -> None:
@@ -143,14 +146,12 @@ class Runner:
         if isinstance(error, LedgerError) and not isinstance(error, LedgerFullError):
             self._cancel_all()
 
-    async def _feed(self, requests: Iterable[Request], *, first: bool) -> int:
+    async def _feed(self, requests: Iterable[Request], *, first: bool) -> list[Request]:
         """Hand out jobs; those in doubt come last, so that the next crash, over a canary request say, meets others."""
-        elsewhere, in_doubt = 0, list[Job]()
-        for chunk in _chunks(iter(requests), lambda: self._chunk):
-            lease = await self._ledger.lease(chunk)
-            self._chunk = min(CHUNK, self._ahead) if lease.jobs else CHUNK
+        elsewhere, in_doubt = list[Request](), list[Job]()
+        async for lease in self._leases(requests):
             await self._caller.refresh_budget()
-            elsewhere += len(lease.elsewhere)
+            elsewhere += lease.elsewhere[: KEPT - len(elsewhere)]
             for request, row in lease.settled if first else ():
                 self._tally.find(request.voter, row)
             self._tally.found += len(lease.repeated)
@@ -158,6 +159,19 @@ class Runner:
             await self._hand_out(job for job in lease.jobs if not job.in_doubt)
         await self._hand_out(in_doubt)
         return elsewhere
+
+    async def _leases(self, requests: Iterable[Request]) -> AsyncIterator[Lease]:
+        """Yield leases of all requests; on a shared ledger of no more at once than can be asked within a second."""
+        most = self._most
+        for chunk in _chunks(requests):
+            left = chunk
+            while left:
+                lease, taken = await self._ledger.lease(left, most=most), time.monotonic()
+                yield lease
+                left = lease.left
+                if self._most is not None and lease.jobs:
+                    pace = len(lease.jobs) / max(time.monotonic() - taken, 1e-3)
+                    most = min(max(int(pace), 1), self._most)
 
     async def _hand_out(self, jobs: Iterable[Job]) -> None:
         for leader in _leaders(jobs):
@@ -184,12 +198,12 @@ class Runner:
             self.stop(why)
 
 
-def _chunks(requests: Iterator[Request], size: Callable[[], int]) -> Iterator[list[Request]]:
-    """Yield lists of about as many requests as `size` says each time, which do not cut a group in two."""
+def _chunks(requests: Iterable[Request]) -> Iterator[list[Request]]:
+    """Yield lists of about `CHUNK` requests, which do not cut a group in two."""
     chunk: list[Request] = []
     for request in requests:
         same_group = chunk and request.group is not None and request.group == chunk[-1].group
-        if len(chunk) >= size() and not same_group:
+        if len(chunk) >= CHUNK and not same_group:
             yield chunk
             chunk = []
         chunk.append(request)

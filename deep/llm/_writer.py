@@ -9,7 +9,7 @@ from typing import TypeVar, cast
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
-from deep.llm._database import one_line
+from deep.llm._database import one_line, one_round_trip
 from deep.llm._errors import LedgerError, LedgerFullError
 from deep.llm._reserve import Reserve
 from deep.llm._statements import Write, write_all
@@ -136,11 +136,13 @@ class Writer:
             return self._execute(works)
 
     def _execute(self, works: list[_Work]) -> object:
-        with self._connection.begin():
-            if callable(works[0]):
-                return works[0](self._connection)
+        work, *_ = works
+        if callable(work):
+            with self._connection.begin():
+                return work(self._connection)
+        with one_round_trip(self._connection), self._connection.begin():
             write_all(self._connection, (write for work in works if not callable(work) for write in work))
-            return None
+        return None
 
     def _report(self, part: list[_Entry], result: object, error: Exception | None) -> None:
         """Wake the waiting tasks; once for the whole group, since each wake-up of the loop costs a system call."""

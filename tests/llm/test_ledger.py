@@ -264,3 +264,22 @@ def test_the_writer_leaves_no_thread(tmp_path):
     for i in range(3):
         use(tmp_path / str(i), ask_one)
     assert threading.active_count() == before
+
+
+def test_a_lease_takes_no_more_than_is_wanted(tmp_path):
+    """About so many are taken, a group never cut in two; what is left can be leased later, and nothing comes twice."""
+
+    async def work(ledger):
+        leases, left = [], [question(i, group=f"g{i // 3}") for i in range(12)]
+        while left:
+            leases.append(await ledger.lease(left, most=4))
+            left = leases[-1].left
+        return leases
+
+    leases = use(tmp_path / "l", work)
+    assert [len(lease.jobs) for lease in leases] == [6, 6]
+    keys = [job.key for lease in leases for job in lease.jobs]
+    assert sorted(keys) == sorted(question(i, group=f"g{i // 3}").key for i in range(12))
+    assert [len(lease.left) for lease in leases] == [6, 0]
+    assert all(len({job.request.group for job in lease.jobs}) == 2 for lease in leases)
+    assert rows(tmp_path / "l", "SELECT count(*), count(DISTINCT key) FROM items") == [(12, 12)]

@@ -136,6 +136,15 @@ def test_two_machines_share_the_work(ledger):
     assert all(ran.tally.answered for ran in rans)
 
 
+def test_what_is_settled_is_looked_at_and_not_written(ledger):
+    """Going through a plan that others have settled changes no row, so that machines do not wait for each other."""
+    with FaultServer() as server:
+        run(server.url, ledger, questions(70))
+        before = query(ledger, "SELECT key, xmin::text, xmax::text FROM items ORDER BY 1")
+        assert run(server.url, ledger, questions(70)).tally.found == 70
+        assert query(ledger, "SELECT key, xmin::text, xmax::text FROM items ORDER BY 1") == before
+
+
 @pytest.mark.slow
 def test_what_a_killed_machine_had_in_flight_is_asked_again(ledger):
     """Its lock dies with it; the requests it had sent are unknown, and are counted aloud."""
