@@ -195,6 +195,15 @@ def test_values_repeat_split_and_keep_file_names(tmp_path, monkeypatch):
     assert parser.parse_args([]).votes == ["unset"]
 
 
+@pytest.mark.parametrize("value", ["", " ", ",", " , "])
+def test_an_option_without_a_value_is_not_passed_over(value, capsys):
+    """An empty variable of a script would else leave out the labels, say, without a word."""
+    with pytest.raises(SystemExit) as ended:
+        main(["fit", "votes.csv", "--labels", value])
+    assert ended.value.code == 2
+    assert f"deep fit: error: argument --labels: must name at least one. Got {value!r}" in capsys.readouterr().err
+
+
 def test_errors_and_output_are_printable_lines(monkeypatch, capsys):
     """An ANSI escape, a mark of writing direction or a line break in a name reaches no terminal."""
 

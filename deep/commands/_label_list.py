@@ -22,6 +22,7 @@ from deep.console import (
     Results,
     add_model,
     add_options,
+    check_least,
     points,
     print_result,
 )
@@ -40,6 +41,7 @@ def add_arguments(parser: CommandParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Propose items, write and report."""
+    check_least(args, seed=0)
     out = None if args.out is None else check_out(args.out, [".csv"])
     fitted = model.load(args.model)
     votes = evaluate.votes_for(fitted, args.votes, one_dataset=True)

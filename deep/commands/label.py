@@ -75,6 +75,7 @@ def _page(args: argparse.Namespace) -> int:
         examples=args.examples,
         columns=console.column_map(args),
     )
+    options.check_free()
     choice = {"n": args.n, "double": args.double, "strategy": args.strategy, "random_state": args.seed}
     with serve.open_label_desk(subject, args.out, **choice) as desk:
         app = serve.label_app(desk, person=person)

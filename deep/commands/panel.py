@@ -11,6 +11,7 @@ For instance:
 """
 
 import argparse
+import sys
 from pathlib import Path
 
 from deep import console, datasets, evaluate
@@ -70,7 +71,8 @@ def _print_card(args: argparse.Namespace) -> int:
 
 
 def _card(args: argparse.Namespace) -> "evaluate.PanelCard":
-    settings = {"limit": args.limit, "n_boot": args.n_boot, "random_state": args.seed, "worth": not args.no_worth}
+    limit, worth = min(args.limit, sys.maxsize), not args.no_worth
+    settings = {"limit": limit, "n_boot": args.n_boot, "random_state": args.seed, "worth": worth}
     people = {"people": args.people, "consistent_from": args.consistent_from}
     texts = {"examples": args.examples, "columns": console.column_map(args)}
     with console.progress_bars() as progress:

@@ -18,6 +18,17 @@ SEVERAL: dict[str, Any] = {"action": Values, "nargs": "+", "default": []}
 MOST_JOBS = 8
 """The most processes by default: each loads every library, and there are some fifty tasks at a time."""
 
+MOST_RESAMPLES = 1_000_000
+"""Of an interval: its ends then move by a thousandth of its width, and more take hours or all memory."""
+
+
+def resamples(word: str) -> int:
+    """Return a number of resamples that can be drawn."""
+    if (n := int(word)) > MOST_RESAMPLES:
+        raise argparse.ArgumentTypeError(f"must be at most {MOST_RESAMPLES:,}. Got {n}")
+    return n
+
+
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "votes": SEVERAL | {"metavar": "FILE", "help": "tables of votes (CSV, Parquet); default: simulated"},
     "scores": SEVERAL | {"metavar": "FILE", "help": "tables of encoder scores"},
@@ -42,7 +53,7 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
         "metavar": "SHARE",
         "help": "refuse voters that failed on more of a dataset, by the reasons beside the votes",
     },
-    "n-boot": {"type": int, "default": 10_000, "metavar": "N", "help": "resamples of every interval"},
+    "n-boot": {"type": resamples, "default": 10_000, "metavar": "N", "help": "resamples of every interval"},
     "seed": {"type": int, "default": 0, "metavar": "N", "help": "seed of every random draw"},
     "jobs": {
         "type": int,

@@ -21,12 +21,14 @@ class Values(argparse.Action):
         values: str | Sequence[object] | None,
         option_string: str | None = None,  # noqa: ARG002
     ) -> None:
-        """Add the values to those given before."""
-        words = map(str, values or ())
+        """Add the values to those given before; with nothing but blanks and commas it would count as not given."""
+        words = [str(value) for value in values or ()]
         parts = [part for word in words for part in ([word] if Path(word).exists() else word.split(","))]
+        if not (named := [part.strip() for part in parts if part.strip()]):
+            raise argparse.ArgumentError(self, f"must name at least one. Got {' '.join(words)!r}")
         seen = getattr(namespace, self.dest)
         before = [] if seen is self.default else seen
-        setattr(namespace, self.dest, [*before, *(part.strip() for part in parts if part.strip())])
+        setattr(namespace, self.dest, [*before, *named])
 
 
 class HelpFormatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):

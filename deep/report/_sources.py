@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from deep._checks import Floats
 from deep._files import MARKER, JsonObject, read_bytes
 from deep.datasets import PeopleLabels, open_parquet, read_people, read_reasons, read_votes
 from deep.evaluate import votes_for
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 SIMULATED = "simulated"
 LARGEST_RESULTS = 1 << 30
 HUGE = 1e15
+MAY_LACK = frozenset(["label", "p_high", "p_low", "p_uncalibrated"])
+"""Columns of the scores in which a cell may be empty."""
+
 OF_A_RUN = frozenset(
     [
         "baselines",
@@ -120,6 +124,20 @@ def _number(text: str) -> float:
     return found
 
 
+def _check_whole(runs: Sequence[JsonObject], path: Path) -> None:
+    """Raise where a whole number is above what a figure holds; of the settings, a seed may be."""
+    left = [(name, value) for run in runs for name, value in run.items() if name != "settings"]
+    while left:
+        name, value = left.pop()
+        if isinstance(value, int) and not abs(value) < HUGE:
+            raise InputError(
+                f"`RUN` must hold {MARKER} as deep wrote it. Got a whole number of {len(str(abs(value)))} digits for "
+                f"{name!r} in {str(path)!r}."
+            )
+        parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        left += [(name, part) for part in parts]
+
+
 def _labeled(votes: VoteMatrix, labels: LabelFiles) -> tuple[VoteMatrix, PeopleLabels | None]:
     """Return votes with the labels of most people in place of those beside them, and the people."""
     if not labels.paths:
@@ -156,6 +174,7 @@ def _is_simulated(report: object) -> bool:
 def _of_run(folder: Path, tables: Sequence[str], labels: LabelFiles) -> ReportMaterial:
     results = read_results(folder)
     runs = runs_of(results)
+    _check_whole(runs, folder / MARKER)
     title = f"Run: {folder.resolve().name}"
     if not runs:
         return ReportMaterial(title, simulated=results.get("simulated") is True, folder=folder)
@@ -190,9 +209,9 @@ def _scored_run(
         with open_parquet(path, "RUN") as table:
             (whole,) = table.tables(["dataset", "item_id", "label", "p_uniform", *columns.values()], None)
         frame = whole.to_pandas()
-        matrix, people = _labeled(_votes_on(frame, votes), labels)
-        uniform = frame["p_uniform"].to_numpy(dtype=np.float64)
-        scores = {name: frame[column].to_numpy(dtype=np.float64) for name, column in columns.items()}
+        scores = {name: _within(frame, column, path) for name, column in columns.items()}
+        uniform = _within(frame, "p_uniform", path)
+        matrix, people = _labeled(_votes_on(frame, votes, path), labels)
     except (KeyError, OSError, TypeError, ValueError) as error:
         if isinstance(error, InputError):
             raise
@@ -207,9 +226,24 @@ def _prior_of(recommended: JsonObject) -> PriorEstimate:
     return PriorEstimate(prior["estimate"], low, high, prior["warning"])
 
 
-def _votes_on(frame: "pd.DataFrame", votes: VoteMatrix | None) -> VoteMatrix:
+def _within(frame: "pd.DataFrame", column: str, path: Path, low: float = 0.0) -> Floats:
+    """Return the numbers of a column, none below `low` or above 1; some columns may lack one."""
+    found = frame[column].to_numpy(dtype=np.float64, na_value=np.nan)
+    missing = np.isnan(found) & (column in MAY_LACK)
+    fits = (found >= low) & (found <= 1) & ((column != "label") | (np.rint(found) == found))
+    wrong = np.flatnonzero(~missing & ~fits)
+    if wrong.size:
+        row = int(wrong[0])
+        raise InputError(
+            f"`RUN` must hold the scores that deep wrote. Got {found[row].item()!r} in column {column!r}, row "
+            f"{row + 1} of {str(path)!r}."
+        )
+    return found
+
+
+def _votes_on(frame: "pd.DataFrame", votes: VoteMatrix | None, path: Path) -> VoteMatrix:
     """Return the votes on the items of a run, in its order; where it kept none, its own decisions in their place."""
-    labels = frame["label"].fillna(-1).to_numpy(dtype=np.int8)
+    labels = np.nan_to_num(_within(frame, "label", path, -1), nan=-1).astype(np.int8)
     keys = list(zip(frame["dataset"].astype(str), frame["item_id"].astype(str), strict=True))
     datasets, items = [dataset for dataset, _ in keys], [item for _, item in keys]
     if votes is None:

@@ -86,7 +86,7 @@ def test_label_list_says_how_many_labels_the_canary_needs(home, capsys):
 def test_label_list_passes_over_labeled_items(home, capsys):
     """Of a half that has labels none is left to propose."""
     assert label_list([str(home / "model.json"), "--votes", str(home / "half.csv")]) == 2
-    assert "from 1 to 0, the unlabeled items" in capsys.readouterr().err
+    assert "`votes` must hold an item without a label" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["model", "pool"])
@@ -229,6 +229,7 @@ def test_select_says_whether_it_guarantees(home, tmp_path, capsys):
         (adapt, ["--votes", "new.csv", "--scores", "new.csv", "--out", "x.json"], "`scores` must not be given"),
         (estimate, ["--votes", "new.csv", "--labels", "new.csv"], "`labels` must have a column label"),
         (label_list, ["--votes", "new.csv", "--n", "1000"], "`n` must be a whole number from 1 to 267"),
+        (label_list, ["--votes", "new.csv", "--seed", "-1"], "`seed` must be 0 or more. Got -1"),
         (select, ["--votes", "new.csv", "--accuracy", "1.5"], "`accuracy` must lie strictly"),
         (score, ["--votes", "new.csv", "--scores", "new.csv", "--out", "x.csv"], "`scores` must not be given"),
         (score, ["--votes", "new.csv", "--prior", "1.5", "--out", "x.csv"], "`prior` must lie strictly"),

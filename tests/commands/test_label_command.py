@@ -1,6 +1,7 @@
 """`deep label`: the page begins and ends, its tables are said, and what cannot be labeled is refused in one line."""
 
 import json
+import socket
 from urllib.request import Request, urlopen
 
 import pytest
@@ -99,7 +100,17 @@ def test_what_cannot_be_labeled(table, tmp_path, monkeypatch, capsys, words, sai
     monkeypatch.chdir(tmp_path)
     assert label([str(table), "--examples", str(CLAIMS), *words]) == 2
     assert said in capsys.readouterr().err
-    assert not [path for path in tmp_path.iterdir() if path.suffix in (".csv", ".txt")]
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_port_in_use_is_refused_before_a_file_is_written(table, tmp_path, monkeypatch, capsys):
+    """Nor does it draw items that the next start would keep."""
+    monkeypatch.chdir(tmp_path)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert label([str(table), "--examples", str(CLAIMS), "--port", str(port)]) == 2
+    assert f"`port` must be free at an address of this machine. Got {port}" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(("old", "new"), [("annotate", "deep label agreement"), ("label-next", "deep label list")])

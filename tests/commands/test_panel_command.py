@@ -125,6 +125,20 @@ def test_refusals(table, words, message, capsys):
     assert capsys.readouterr().err.startswith(f"error: {message}")
 
 
+def test_any_number_may_be_listed(table, capsys):
+    """More than a machine can count is all."""
+    assert main([str(table), "--limit", "9" * 30, "--n-boot", "1"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_more_resamples_than_can_be_drawn(table, capsys):
+    """They would take all memory, or hours."""
+    with pytest.raises(SystemExit) as ended:
+        main([str(table), "--n-boot", "1000001"])
+    assert ended.value.code == 2
+    assert "argument --n-boot: must be at most 1,000,000. Got 1000001" in capsys.readouterr().err
+
+
 def test_documents_of_examples_cluster_the_intervals(table, tmp_path, capsys):
     """Where the votes name none; items that all share a document leave wider intervals than items alone."""
     rows = [(f"d{i % 3}", str(i), "s", "c", f"doc{i % 6}") for i in range(120)]

@@ -7,11 +7,13 @@ import re
 from pathlib import Path
 from unittest.mock import Mock
 
+import pandas as pd
 import pytest
 
 import deep
 from deep.exceptions import InputError
 from deep.report import REPORT, report_line, reported_folder, write_report
+from deep.report._sources import OF_A_RUN
 
 STUDIES = Path(deep.__file__).parent / "experiments"
 SVG = '<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script><rect width="9" height="9"/></svg>'
@@ -81,6 +83,38 @@ def test_a_number_of_no_study_is_refused(tmp_path, number):
     """A figure would overflow on it."""
     (tmp_path / "results.json").write_text(f'{{"balanced_accuracy_ci": [0.5, {number}]}}')
     with pytest.raises(InputError, match=rf"`RUN` must hold results.json as JSON. Got a number of no study, {number}"):
+        write_report([tmp_path], tmp_path / "report.html")
+
+
+def test_a_whole_number_of_no_run_is_refused(tmp_path):
+    """A figure would overflow on it; a seed may be as large."""
+    run = {name: {} for name in OF_A_RUN} | {"settings": {"random_state": 10**20}, "rows": [{"ece": [10**400]}]}
+    (tmp_path / "results.json").write_text(json.dumps(run))
+    with pytest.raises(InputError, match="Got a whole number of 401 digits for 'rows' in"):
+        write_report([tmp_path], tmp_path / "report.html")
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("label", 1e308),
+        ("label", 0.5),
+        ("p_consistent", 1e308),
+        ("p_consistent", float("nan")),
+        ("p_high", -5e-324),
+        ("p_uncalibrated", float("inf")),
+        ("p_uniform", 2.0),
+    ],
+)
+@pytest.mark.filterwarnings("error")
+def test_scores_of_no_run_are_refused(tmp_path, column, value):
+    """By column and row, and without a word of a library."""
+    (tmp_path / "results.json").write_text(json.dumps({name: {} for name in OF_A_RUN}))
+    names = ["label", "p_consistent", "p_low", "p_high", "p_uniform", "p_uncalibrated"]
+    rows = pd.DataFrame({name: [0.0, 1.0] for name in names} | {"dataset": "news", "item_id": ["a", "b"]})
+    rows.loc[1, column] = value
+    rows.to_parquet(tmp_path / "scores.parquet")
+    with pytest.raises(InputError, match=rf"Got {re.escape(repr(value))} in column '{column}', row 2 of '"):
         write_report([tmp_path], tmp_path / "report.html")
 
 

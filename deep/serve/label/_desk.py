@@ -4,15 +4,18 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from deep._files import JsonObject
 from deep._names import check_name
 from deep._text import sentence_spans
 from deep.datasets import (
+    AnswerBook,
     LabelEvent,
     LabelLog,
     open_label_log,
+    read_label_log,
     write_annotations,
     write_labels,
 )
@@ -274,12 +277,13 @@ def open_label_desk(
         raise InputError(f"`double` must be from 0 to {n}, the items to label. Got {double!r}.")
     files = LabelFolder(Path(out))
     files.check()
+    wanted_after = partial(_wanted, subject, files.log, (n, double), strategy=strategy, random_state=random_state)
+    seen = read_label_log(files.log)[0] if files.log.exists() else AnswerBook()
+    wanted = wanted_after(seen)  # what is refused leaves no file
     with open_label_log(files.log) as log:
-        _check_same(subject, log)
-        wanted = _wanted(subject, log, n, double, strategy=strategy, random_state=random_state)
-        if wanted:
-            subject.texts([event.item for event in wanted])  # before a word of them is kept
-            log.add(*wanted)
+        if log.book.queue != seen.queue:  # another process was there in between
+            wanted = wanted_after(log.book)
+        log.add(*wanted)
         desk = LabelDesk(subject, log, files)
         desk.write()
         try:
@@ -288,32 +292,33 @@ def open_label_desk(
             desk.write()
 
 
-def _check_same(subject: LabelSubject, log: LabelLog) -> None:
+def _wanted(
+    subject: LabelSubject, path: Path, sizes: tuple[int, int], book: AnswerBook, *, strategy: str, random_state: int
+) -> list[LabelEvent]:
+    """Return the events that bring the queue to as many items or more, the first of them for two people."""
+    n, double = sizes
     votes = subject.target.votes
     known = set(zip(map(str, votes.datasets), map(str, votes.example_ids), strict=True))
-    other = next((item for item in log.book.queue if item not in known), None)
+    queue = book.queue
+    other = next((item for item in queue if item not in known), None)
     if other is not None:
         raise InputError(
-            f"`out` must be new, or of the same votes. Got {str(log.path)!r}, in which item {other[1]!r} of dataset "
+            f"`out` must be new, or of the same votes. Got {str(path)!r}, in which item {other[1]!r} of dataset "
             f"{other[0]!r} is labeled. Name another."
         )
-
-
-def _wanted(
-    subject: LabelSubject, log: LabelLog, n: int, double: int, *, strategy: str, random_state: int
-) -> list[LabelEvent]:
-    """Return the events that bring the queue to `n` items or more, the first `double` of them for two people."""
-    queue = log.book.queue
     more = n - len(queue)
     left = len(subject.unlabeled(queue)) if queue else more
     if more > left:
         raise InputError(
-            f"`n` must be at most {len(queue) + left}, the {len(queue)} items of {str(log.path)!r} and the {left} "
+            f"`n` must be at most {len(queue) + left}, the {len(queue)} items of {str(path)!r} and the {left} "
             f"others without a label. Got {n}."
         )
     new = subject.propose(more, taken=queue, strategy=strategy, random_state=random_state) if more > 0 else []
     people = {item: 2 if at < double else queue.get(item, 1) for at, item in enumerate([*queue, *new])}
-    return [LabelEvent("queue", *item, people=k) for item, k in people.items() if queue.get(item) != k]
+    wanted = [LabelEvent("queue", *item, people=k) for item, k in people.items() if queue.get(item) != k]
+    if wanted:
+        subject.texts([event.item for event in wanted])  # before a word of them is kept
+    return wanted
 
 
 def _places(text: str) -> list[tuple[int, int]]:

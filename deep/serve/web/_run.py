@@ -79,6 +79,21 @@ class ServerOptions:
         """Return whether nobody but this machine can reach the server."""
         return self.host in LOOPBACK
 
+    def check_free(self) -> None:
+        """Raise where nothing could be served: for what has something to write before it listens.
+
+        Raises
+        ------
+        InputError
+            The address cannot be listened at.
+        MissingDependencyError
+            ``deep-judges[serve]`` is not installed.
+        """
+        with need_serve():
+            import uvicorn  # noqa: F401
+        with _bound(self):
+            pass
+
     def guard(self) -> GuardOptions:
         """Return the limits of the guard, and the names by which the server may be called."""
         own = ("*", *LOOPBACK) if self.host in WILDCARDS else (*LOOPBACK, self.host)
