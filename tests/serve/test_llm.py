@@ -1,6 +1,8 @@
 """Judges that ask an LLM behind HTTP: one ledger, its limits, its budget; and how the server ends."""
 
+import contextlib
 import signal
+import sqlite3
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -109,6 +111,29 @@ def test_an_endpoint_that_refuses_all(llm_file, tmp_path):
                     break
     assert status == 200
     assert body["n_votes"] == N_CALLS + 1
+
+
+def in_doubt(ledger):
+    """Return how many requests of a closed ledger have no known end."""
+    with contextlib.closing(sqlite3.connect(ledger)) as connection:
+        return connection.execute("SELECT count(*) FROM requests WHERE state = 'unknown'").fetchone()[0]
+
+
+def test_an_llm_that_never_answers_does_not_keep_a_server(llm_file, tmp_path, monkeypatch):
+    """The client is told, and the ledger keeps what was asked as in doubt: the next server asks it once more."""
+    monkeypatch.setattr("deep.serve.web._run.GRACE", 1)
+    model = deep.load(llm_file)
+    with FaultServer(script=["hang"]) as server, ThreadPoolExecutor(1) as pool:
+        options = options_for(server, tmp_path, timeout=40.0, max_attempts=1)
+        with serving(create_app(model, options)) as address:
+            waiting = pool.submit(ask, address, body=PAIR)
+            while not server.count:
+                time.sleep(0.01)
+        assert code_of(waiting.result()) == (503, "ending")
+        assert in_doubt(tmp_path / "served.sqlite") == 1
+        with serving(create_app(model, options_for(server, tmp_path))) as address:
+            status, body, _ = ask(address, body=PAIR)
+    assert (status, body["n_votes"], server.count) == (200, N_CALLS + 1, 1 + N_CALLS)
 
 
 def words_for(llm_file, server, tmp_path):

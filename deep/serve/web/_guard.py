@@ -3,6 +3,7 @@
 import ipaddress
 import secrets
 import traceback
+from asyncio import CancelledError
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
 from math import ceil
@@ -135,6 +136,7 @@ class Guard:
         self._rate = RateLimit(self._options.rate)
         self._hosts = frozenset(host.lower().strip("[]") for host in self._options.hosts)
         self._n_requests = self._n_bytes = 0
+        self.n_cut = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
@@ -154,6 +156,9 @@ class Guard:
                 await self._pass_on(scope, headers, receive, answer)
         except WebError as error:
             await answer.refuse(error)
+        except CancelledError:
+            self.n_cut += 1
+            await answer.refuse(WebError(503, "ending", "The server has been ended before the answer was there."))
         except Exception as error:
             self._say(_place_of(error))
             await answer.refuse(WebError(500, "broken", BROKEN))

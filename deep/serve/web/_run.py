@@ -24,6 +24,9 @@ STOPPING = ("SIGHUP", "SIGINT", "SIGTERM")
 KEEP_ALIVE = 5
 """Seconds that a connection may be quiet between two requests."""
 
+GRACE = 8
+"""Seconds that a server which is told to end still works on answers; containers are killed after ten."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ServerOptions:
@@ -111,7 +114,8 @@ def run_server(
 ) -> ExitStatus:
     """Serve an application behind its guard until Ctrl-C, SIGTERM or a lost terminal; what is in flight is finished.
 
-    One line with the address goes to standard output. A second Ctrl-C does not wait.
+    One line with the address goes to standard output. What takes more than `GRACE` seconds is cut off, as by a second
+    Ctrl-C at once.
 
     Parameters
     ----------
@@ -134,13 +138,15 @@ def run_server(
         ``deep-judges[serve]`` is not installed.
     """
     chosen = options or ServerOptions()
-    with _listening(app, chosen, say) as (server, listener, address):
+    with _listening(app, chosen, say) as (server, listener, guard, address):
         sys.stdout.write(f"serving {address.of_ticket(path)} (Ctrl-C ends it)\n")
         sys.stdout.flush()
         gc.freeze()  # libraries and the model stay to the end, and need not be gone through time and again
         with _stopped_by_signals(server):
             server.run([listener])
-    say("the server has ended; what was in flight is answered")
+    n = guard.n_cut
+    lost = f"{n} request{'s were' if n > 1 else ' was'} not answered in time; a ledger keeps what was asked as in doubt"
+    say(f"the server has ended; {lost if n else 'what was in flight is answered'}")
     return ExitStatus.INTERRUPTED
 
 
@@ -165,7 +171,7 @@ def serving(app: ASGIApp, options: ServerOptions | None = None) -> Iterator[str]
     ...     answer.read()
     b'hello'
     """
-    with _listening(app, options or ServerOptions(port=0), to_stderr) as (server, listener, address):
+    with _listening(app, options or ServerOptions(port=0), to_stderr) as (server, listener, _, address):
         thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
         thread.start()
         try:
@@ -178,8 +184,8 @@ def serving(app: ASGIApp, options: ServerOptions | None = None) -> Iterator[str]
 @contextmanager
 def _listening(
     app: ASGIApp, options: ServerOptions, say: Callable[[str], object]
-) -> "Iterator[tuple[uvicorn.Server, socket.socket, _Address]]":
-    """Yield a server that is ready to run, its socket and its address."""
+) -> "Iterator[tuple[uvicorn.Server, socket.socket, Guard, _Address]]":
+    """Yield a server that is ready to run, its socket, its guard and its address."""
     with need_serve():
         import uvicorn
 
@@ -187,8 +193,9 @@ def _listening(
     rules = options.guard()
     with _bound(options) as listener:
         address = _Address(options.host, listener.getsockname()[1], rules.access)
+        guard = Guard(app, rules, say, address.of_ticket)
         config = uvicorn.Config(
-            Guard(app, rules, say, address.of_ticket),
+            guard,
             http=partial(TimedProtocol, read_timeout=options.read_timeout, most=options.most_connections),  # type: ignore[arg-type]
             ws="none",
             log_config=None,
@@ -197,10 +204,11 @@ def _listening(
             proxy_headers=False,
             server_header=False,
             timeout_keep_alive=KEEP_ALIVE,
+            timeout_graceful_shutdown=GRACE,
         )
         server = uvicorn.Server(config)
         server.capture_signals = nullcontext  # type: ignore[method-assign, assignment]  # it raises them again, once more than asked
-        yield server, listener, address
+        yield server, listener, guard, address
 
 
 @dataclass(frozen=True)
