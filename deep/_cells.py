@@ -108,6 +108,10 @@ def label_cells(column: Column) -> Labels:
     return _ternary(column, "label", "Leave the cell empty where the label is unknown.")
 
 
+MOST_SCORE = 1e15
+"""Above any scorer's unit; squares and sums of larger ones leave the numbers of a float, and of a figure."""
+
+
 def score_cells(column: Column) -> Floats:
     """Return a scorer's column as finite numbers, nan where a cell is empty or nan."""
     remedy = "Leave a cell empty for no score; a column that holds no scores must be ignored."
@@ -115,6 +119,9 @@ def score_cells(column: Column) -> Floats:
     wrong |= np.isinf(values)
     if wrong.any():
         raise _error(column, wrong, "`scores` must be finite numbers or empty.", remedy)
+    wrong = np.abs(values) >= MOST_SCORE
+    if wrong.any():
+        raise _error(column, wrong, "`scores` must lie between -1e15 and 1e15.", remedy)
     return values
 
 

@@ -48,6 +48,15 @@ def test_no_score(tmp_path, cell):
     )
 
 
+@pytest.mark.parametrize("cell", ["1e308", "-1e308", "9223372036854775808", "1e15"])
+def test_no_unit_of_a_score(tmp_path, cell):
+    """Sums of such scores overflow, and no figure shows them."""
+    path = one_row(tmp_path, cell, "b")
+    assert fault(read_scores, path).startswith(
+        f"`scores` must lie between -1e15 and 1e15. Got {cell!r} at {path}, column 'b', row 2 (line 3)."
+    )
+
+
 @pytest.mark.parametrize(
     ("column", "shown"),
     [
