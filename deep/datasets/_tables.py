@@ -74,6 +74,10 @@ class ScoreTable:
         return self.scores.shape[0], self.scores.shape[1]
 
 
+MOST_VOTERS = 10_000
+"""Columns of a table: what compares each judge with each other has their square in memory."""
+
+
 def read_votes(paths: Paths, *, ignore: Iterable[str] = ()) -> VoteMatrix:
     r"""Read votes from one or more tables.
 
@@ -271,6 +275,11 @@ def _read(paths: Paths, ignore: Iterable[str], cells: CellReader, empty: np.gene
         raise InputError(
             f"`paths` must have at least one {what} column beside {', '.join(VOTE_COLUMNS)} and the ignored ones. "
             f"Got {_quoted(all_columns(sources))} in {', '.join(str(source.path) for source in sources)}."
+        )
+    if (widest := max(map(len, voters))) > MOST_VOTERS:
+        raise InputError(
+            f"`paths` must have at most {MOST_VOTERS:,} {what} columns each. Got {widest:,} in "
+            f"{str(sources[[*map(len, voters)].index(widest)].path)!r}. Write one row an item and one column a {what}."
         )
     return join_parts([read_part(*pair, ignored, cells) for pair in zip(sources, voters, strict=True)], empty)
 

@@ -48,6 +48,16 @@ def test_no_score(tmp_path, cell):
     )
 
 
+@pytest.mark.parametrize(("read", "what"), [(read_votes, "voter"), (read_scores, "score")])
+def test_more_columns_than_judges(tmp_path, read, what):
+    """A table on its side is refused before its cells take all memory."""
+    path = tmp_path / "wide.csv"
+    names = ["dataset", "item_id", *(f"v{n}" for n in range(10_001))]
+    path.write_text(",".join(names) + "\n" + ",".join(["d", "a", *["1"] * 10_001]) + "\n")
+    message = fault(read, path)
+    assert message.startswith(f"`paths` must have at most 10,000 {what} columns each. Got 10,001 in '{path}'.")
+
+
 @pytest.mark.parametrize("cell", ["1e308", "-1e308", "9223372036854775808", "1e15"])
 def test_no_unit_of_a_score(tmp_path, cell):
     """Sums of such scores overflow, and no figure shows them."""
