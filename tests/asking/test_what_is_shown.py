@@ -180,7 +180,7 @@ def test_labeled_examples_are_of_other_datasets_and_in_every_request(ask, claims
         bare = pd.read_parquet(tmp_path / "votes.parquet").columns[-1]
         out = tmp_path / "shown.parquet"
         shown = ["--prompt", "yes-no", "--few-shot", str(tmp_path / "votes.parquet"), "--shots", "2"]
-        estimate = ask(server, *shown, "--dry-run")[2]
+        estimate = ask(server, *shown, "--dry-run", to=out)[2]
         status, n, _ = ask(server, *shown, to=out)
         again = ask(server, *shown, to=out)
     assert (status, n, estimate["calls"], again[1]) == (0, 8, 8, 0)

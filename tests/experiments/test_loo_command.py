@@ -380,7 +380,7 @@ def test_what_cannot_be_run_is_one_line_and_leaves_nothing(loo, tmp_path, words,
     good = make_votes("good.csv")
     good.assign(x=good["x"].where(good.index != 1, 2)).to_csv("two.csv", index=False)
     pd.concat([good, good.head(1)]).to_csv("twice.csv", index=False)
-    good.assign(label=good["label"].where(good["dataset"] != "a", 1)).to_csv("oneclass.csv", index=False)
+    good.assign(label=good["label"].where(good["dataset"] == "b", 1)).to_csv("oneclass.csv", index=False)
     make_votes("unlabeled.csv", unlabeled="a")
     make_votes("single.csv", datasets="a")
     good.assign(x="yes").to_csv("text.csv", index=False)
