@@ -20,6 +20,9 @@ LARGEST_LOG = 1 << 28
 LONGEST_NOTE = 2000
 """Characters of a note."""
 
+PLAIN = str.maketrans({"\0": "\ufffd", "\r": "\n"})
+"""What stands in a table for characters that would break it."""
+
 SCHEMA = 1
 """The version of the lines of a log."""
 
@@ -156,8 +159,8 @@ def _write_table(out: Path, columns: Sequence[str], rows: Iterable[Mapping[str, 
     with whole_file(out) as scratch, scratch.open("w", encoding="utf-8", errors="replace", newline="") as file:
         table = csv.DictWriter(file, columns, lineterminator="\n")
         table.writeheader()
-        # No table may hold a NUL, which is a character of notes like any other.
-        table.writerows({name: cell.replace("\0", "\ufffd") for name, cell in row.items()} for row in rows)
+        # No table may hold a NUL, which is a character of notes like any other; nor a bare \r, which csv quotes not.
+        table.writerows({name: cell.translate(PLAIN) for name, cell in row.items()} for row in rows)
 
 
 def _book(events: Iterable[LabelEvent]) -> AnswerBook:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from deep import VoteMatrix
@@ -105,6 +105,7 @@ def test_a_torn_tail_loses_nothing_before_it(events, data):
     assert found == replayed([*kept, more])
 
 
+@example([LabelEvent("label", "news", "a", "Ann", 1, note="\r")])
 @given(EVENTS)
 def test_the_tables_say_the_same(events):
     """`labels.csv` has the label of most people, and the annotations every label that holds."""
