@@ -116,11 +116,15 @@ def test_a_spoilt_cell_is_found(table, data, bad):
 
 @settings(deadline=None, max_examples=100)
 @given(
-    values=st.lists(st.floats(allow_infinity=False) | st.none(), min_size=1, max_size=8),
+    values=st.lists(
+        st.floats(-1e15, 1e15, exclude_min=True, exclude_max=True) | st.sampled_from([None, np.nan]),
+        min_size=1,
+        max_size=8,
+    ),
     suffix=SUFFIX,
 )
 def test_scores_are_read_to_the_last_bit(values, suffix):
-    """Any finite float, written in full, is read as itself."""
+    """Any float below 1e15, written in full, is read as itself."""
     ids = [str(i) for i in range(len(values))]
     columns = {"dataset": ["d"] * len(ids), "item_id": ids, "s": ["" if v is None else v for v in values]}
     with tempfile.TemporaryDirectory() as folder:
