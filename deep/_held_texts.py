@@ -108,6 +108,8 @@ def mixed(values: Hashes) -> Hashes:
 def hash_texts(column: "pa.ChunkedArray") -> Hashes:
     r"""Return a 64-bit hash of each text, none of which is missing.
 
+    pandas' ``hash_array`` makes a Python string of each first; Arrow has no hash that Python can call.
+
     Examples
     --------
     >>> import pyarrow as pa

@@ -138,3 +138,18 @@ def test_false_alarms_are_comparisons_with_the_other_datasets():
     ]
     assert "d3" in alone
     assert false_alarms(collapse(parts), predict) == sorted(alone)
+
+
+@pytest.mark.parametrize("n_datasets", [4, 6, 9])
+def test_what_is_left_of_few_datasets_counts_exactly(n_datasets):
+    """With one of few datasets taken out, degrees of freedom and noise are those of the others, near the bound too."""
+    rng = np.random.default_rng(n_datasets)
+    n_alarms = 0
+    for _ in range(60):
+        parts = [dataset(rng, 200) for _ in range(n_datasets)]
+        parts[0][rng.random(200) < rng.random(), 1] = 1
+        others = [collapse(parts[:i] + parts[i + 1 :]) for i in range(n_datasets)]
+        alone = [f"d{i}" for i, old in enumerate(others) if moved(compare_votes(old, parts[i], predict, alpha=0.9))]
+        assert false_alarms(collapse(parts), predict, alpha=0.9) == alone
+        n_alarms += len(alone)
+    assert 10 < n_alarms < 50 * n_datasets
