@@ -16,6 +16,9 @@ CASES ?= 3000
 SIZE ?= full
 IN_PARALLEL := -n $(JOBS) --dist worksteal
 
+# Where Python is told to keep no bytecode, each of the many processes of the tests would compile deep again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: loo test test-slow test-all check docs engines integrations dist-check versions fuzz bench mutants screenshots papers clean
 
 loo: $(VENV)/installed

@@ -112,6 +112,8 @@ class FaultServer:
         self.keep_bodies = False
         self.suffix = "-2026"
         self.authorization: set[str] = set()
+        self.held = False
+        """While it is true no request is answered: for tests of what goes on meanwhile."""
         self.in_flight = self.most_in_flight = 0
         self.files: dict[str, bytes] = {}
         self.batches: dict[str, dict[str, Any]] = {}
@@ -180,6 +182,8 @@ class FaultServer:
         self.most_in_flight = max(self.in_flight, self.most_in_flight)
         try:
             await asyncio.sleep(3600 if fault == "hang" else self.latency)
+            while self.held:
+                await asyncio.sleep(0.01)
         finally:
             self.in_flight -= 1
         if fault == "drip":

@@ -60,7 +60,7 @@ def test_the_reply_comes_back_as_it_was_sent():
 def test_every_failure_has_a_name(fault, kind, status):
     """One attempt is one request, whatever happens to it, and the failure is of our own kinds."""
     with FaultServer(script=[fault]) as server, pytest.raises(CallError) as caught:
-        send(server.url, timeout=2 if fault == "hang" else 300)
+        send(server.url, timeout=1 if fault == "hang" else 300)
     assert (caught.value.kind, caught.value.status) == (kind, status)
     assert caught.value.reached
     assert server.count == 1
@@ -80,7 +80,7 @@ def test_a_server_that_is_not_there_was_not_reached():
 def test_a_reply_that_drips_is_cut_off():
     """The timeout is for the whole attempt, not for each piece of the reply."""
     with FaultServer(script=["drip"]) as server, pytest.raises(CallError, match="timeout"):
-        send(server.url, timeout=2)  # the whole reply takes 50 seconds, and then is no JSON
+        send(server.url, timeout=1)  # the whole reply takes 50 seconds, and then is no JSON
 
 
 @pytest.mark.parametrize(

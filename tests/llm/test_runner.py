@@ -80,7 +80,7 @@ def test_samples_are_separate_requests(tmp_path):
 def test_a_fault_is_named_and_asked_again_only_on_request(tmp_path, fault, kind):
     """What was given up stays failed under its class until `retry_failed` names that class."""
     with FaultServer(script=[fault]) as server:
-        ran = run(server.url, tmp_path / "l", questions(1), retry=NO_RETRY, timeout=2 if fault == "hang" else 300)
+        ran = run(server.url, tmp_path / "l", questions(1), retry=NO_RETRY, timeout=1 if fault == "hang" else 300)
         assert ran.tally.failed == 1
         assert rows(tmp_path / "l", "SELECT state, failure FROM requests") == [("failed", kind)]
         run(server.url, tmp_path / "l", questions(1))
@@ -138,7 +138,7 @@ def test_a_retry_after_beyond_the_cap_is_cut(tmp_path):
 def test_at_most_once_never_repeats_what_may_have_been_answered(tmp_path, fault):
     """A lost answer leaves the request unknown and without a vote, now and in the next run."""
     with FaultServer(script=[fault]) as server:
-        first = run(server.url, tmp_path / "l", questions(1), retry=ONCE, timeout=2 if fault == "hang" else 300)
+        first = run(server.url, tmp_path / "l", questions(1), retry=ONCE, timeout=1 if fault == "hang" else 300)
         second = run(server.url, tmp_path / "l", questions(1), retry=ONCE)
         assert server.count == 1
         assert states(tmp_path / "l") == {"unknown": 1}
@@ -295,6 +295,7 @@ def test_stopping_waits_for_what_is_in_flight(tmp_path):
         assert 0 < asked < 400
         assert states(tmp_path / "l")["done"] == asked
         assert set(states(tmp_path / "l")) <= {"done", "queued"}
+        server.latency = 0.0
         again = run(server.url, tmp_path / "l", questions(400), workers=64)
         assert again.unknown == 0
         assert server.count == 400

@@ -60,15 +60,17 @@ def test_the_ledger_limits_the_calls_in_flight(llm_file, tmp_path):
 def test_a_slow_llm_does_not_block(llm_file, tmp_path):
     """The health of the server is told while answers are waited for."""
     with (
-        FaultServer(latency=5.0) as server,
+        FaultServer() as server,
         serving(create_app(deep.load(llm_file), options_for(server, tmp_path))) as address,
         ThreadPoolExecutor(1) as pool,
     ):
+        server.held = True
         waiting = pool.submit(ask, address, body=PAIR)
         while not server.count:
             time.sleep(0.01)
         assert ask(address, "/healthz")[0] == 200
         assert not waiting.done()
+        server.held = False
         assert waiting.result()[0] == 200
 
 
