@@ -89,7 +89,8 @@ def ledger_lines(report: Mapping[str, Any]) -> Iterator[str]:
     yield from other_model_lines(report["answered_by_another"])
     yield f"cost: {money(report['cost'], report['unpriced'])}"
     if report["lost_attempts"]:
-        yield f"{report['lost_attempts']} attempts were lost in crashes, and may be paid twice"
+        why = "a crash, a timeout, a broken connection or reply"
+        yield f"{report['lost_attempts']} attempts have no answer here ({why}) and may be on the bill"
     yield from (called_out(voter, rate) for voter, rate in report["failing"].items())
 
 

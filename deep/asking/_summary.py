@@ -35,6 +35,7 @@ def summary(
         "answered": tally.answered,
         "failed": tally.failed,
         "attempts": tally.attempts,
+        "in_doubt": tally.in_doubt,
         "unknown": outcome.unknown,
         "in_doubt_twice": outcome.in_doubt_twice,
         "asked_again": 0 if options is None or options.at_most_once else outcome.unknown,
@@ -65,6 +66,11 @@ def summary_text(values: dict[str, Any]) -> str:
         )
     lines.append(f"cost of this run: {money(values['cost'], values['unpriced'])}")
     lines += [*other_model_lines(values["answered_by_another"]), *quirk_lines(values["quirks"])]
+    if values["in_doubt"]:
+        lines.append(
+            f"{values['in_doubt']} attempts ended without an answer that may have been given (a timeout, a broken "
+            "connection or reply), and may be on the bill as well"
+        )
     if values["too_long"]:
         lines.append(
             f"{values['too_long']} requests do not fit into the context of their LLM; --chunk SIZE:OVERLAP cuts long "

@@ -9,7 +9,7 @@ from functools import partial
 from deep.llm._attempt import Attempt, Failed, Terms
 from deep.llm._breaker import CONSTRAINTS, CircuitBreaker
 from deep.llm._client import Client
-from deep.llm._errors import CallError, EndpointError, RequestState
+from deep.llm._errors import AMBIGUOUS, CallError, EndpointError, RequestState
 from deep.llm._gate import ModelGate, Quirk
 from deep.llm._lease import Job
 from deep.llm._ledger import Ledger
@@ -233,6 +233,7 @@ class Caller(Session):
     async def _fail(self, job: Job, ended: Failed, number: int) -> Settled:
         """Write down a failed attempt, and what becomes of the request."""
         request, error = job.request, ended.error
+        self.tally.in_doubt += error.kind in AMBIGUOUS
         hopeless = self._breaker.is_hopeless(request.model, error)
         state = "queued" if hopeless else self.terms.retry.state_after(error, number)
         await self.ledger.fail(job, error, state=state, seconds=ended.seconds)

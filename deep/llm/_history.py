@@ -14,7 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from deep.llm import _schema
 from deep.llm._database import connect, describe_ledger, engine_for, in_parts, one_line
-from deep.llm._errors import CallError, LedgerError, RequestState
+from deep.llm._errors import AMBIGUOUS, CallError, LedgerError, RequestState
 from deep.llm._gate import Quirk
 from deep.llm._lease import known
 from deep.llm._reply import Reply, read_reply
@@ -182,9 +182,12 @@ class History:
 
     @_reading
     def lost(self) -> int:
-        """Return the number of attempts that were in flight when their run died: answers that may be paid twice."""
-        table = _schema.attempts
-        return self._connection.execute(select(func.count()).where(table.c.outcome == "unknown")).scalar_one()
+        """Return the number of attempts whose answer may be on the bill and is not here.
+
+        They were in flight when their run died, took too long, were cut off, or brought what was no answer.
+        """
+        lost = _schema.attempts.c.outcome.in_(AMBIGUOUS)
+        return self._connection.execute(select(func.count()).where(lost)).scalar_one()
 
     @_reading
     def runs_with(self, option: str) -> set[int]:

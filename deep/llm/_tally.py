@@ -30,6 +30,8 @@ class Tally:
         reply into a vote or an abstention.
     answered, failed, attempts : int
         Of this run: requests answered and given up; attempts in all.
+    in_doubt : int
+        Attempts of this run that ended without an answer which the endpoint may have given, and may bill.
     found : int
         Requests that were settled before, or were asked already about another item.
     cost : float
@@ -47,7 +49,7 @@ class Tally:
     def __init__(self, total: int | None = None) -> None:
         self.total = total
         self.by_voter: dict[str, Counter[str]] = {}
-        self.answered = self.failed = self.attempts = self.found = self.unpriced = 0
+        self.answered = self.failed = self.attempts = self.in_doubt = self.found = self.unpriced = 0
         self.cost = 0.0
         self.other_models: Counter[tuple[str, str]] = Counter()
         self.too_long = self.lines_passed_over = self.contradictions = 0

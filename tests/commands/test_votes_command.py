@@ -296,6 +296,19 @@ def test_the_report_counts_everything(examples, capsys):
     assert "too many to be fitted" in text
 
 
+def test_what_may_be_on_the_bill_without_an_answer_is_told(examples, capsys):
+    """By the run that met it, and by its ledger; no other run says it again."""
+    with FaultServer(script=["ok", "cut", "broken_json", "server_error"]) as server:
+        assert main(arguments(examples, server.url, "--timeout", 120)) == 0
+        told = "2 attempts ended without an answer that may have been given (a timeout, a broken connection or reply)"
+        assert told in capsys.readouterr().out
+        assert main(arguments(examples, server.url)) == 0
+        assert "without an answer" not in capsys.readouterr().out
+        assert server.count == 63
+    assert main(["report", str(examples.with_name("votes.ledger.sqlite"))]) == 0
+    assert "2 attempts have no answer here" in capsys.readouterr().out
+
+
 def test_no_key_is_shown_or_written(examples, capsys, tmp_path):
     """Not in the ledger, the output, the summary, the report or an error, though the server repeats it."""
     with FaultServer(script=["ok", "echo_key"]) as server:

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from deep.exceptions import InputError
-from deep.llm import ConcurrencyLimit, EndpointError, LedgerError, RetryPolicy
+from deep.llm import ConcurrencyLimit, EndpointError, History, LedgerError, RetryPolicy
 from tests.fault_server import FaultServer
 from tests.llm.calls import FAST, KEY, answers, outcomes, question, questions, rows, run, states
 
@@ -82,6 +82,8 @@ def test_a_fault_is_named_and_asked_again_only_on_request(tmp_path, fault, kind)
     with FaultServer(script=[fault]) as server:
         ran = run(server.url, tmp_path / "l", questions(1), retry=NO_RETRY, timeout=1 if fault == "hang" else 300)
         assert ran.tally.failed == 1
+        with History(str(tmp_path / "l")) as history:  # refused is not billed; without an answer it may be
+            assert ran.tally.in_doubt == history.lost() == (kind not in ("rate_limited", "server_error"))
         assert rows(tmp_path / "l", "SELECT state, failure FROM requests") == [("failed", kind)]
         run(server.url, tmp_path / "l", questions(1))
         run(server.url, tmp_path / "l", questions(1), retry_failed=["expired"])
