@@ -69,6 +69,15 @@ def test_importing_loads_no_library_of_models(name):
     assert loaded(code) == ("", [])
 
 
+@pytest.mark.parametrize("encoder", ["./none", "hhem:./none", "minicheck:./none", "summac-zs:owner/none"])
+def test_a_model_that_is_not_there_is_refused_before_what_would_run_it_loads(tmp_path, encoder):
+    """Importing it takes seconds, and nothing is to be run."""
+    (tmp_path / "c.csv").write_text("source,claim\nIt rained.,It rained.\n")
+    words = ["votes", str(tmp_path / "c.csv"), "--out", str(tmp_path / "v.csv"), "--encoder", encoder]
+    code = f"import os\nos.environ['HF_HUB_OFFLINE'] = '1'\nfrom deep.cli import main\nassert main({words!r}) == 2"
+    assert "torch" not in loaded(code)[1]
+
+
 FITTERS = (
     "accelerate",
     "catboost",

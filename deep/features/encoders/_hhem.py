@@ -84,7 +84,6 @@ def load_hhem(
     MissingDependencyError
         torch or transformers is not installed.
     """
-    require_libraries()
     check_batch_size(batch_size)
     folder = model_folder(id_or_path, revision)
     said = read_settings(folder / "config.json")
@@ -93,6 +92,7 @@ def load_hhem(
         raise InputError(
             f"`id_or_path` must hold HHEM's config.json, whose prompt has {' and '.join(BLANKS)}. Got {prompt!r}."
         )
+    require_libraries()
     with quiet():
         model, tokenizer = _load(folder, str(foundation or said.get("foundation", "")))
     network = Network(

@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from importlib.util import find_spec
 from pathlib import Path
 
 from deep.exceptions import InputError, MissingDependencyError
@@ -24,14 +25,18 @@ _WHAT_COUNTS = (
 
 
 def require_libraries() -> None:
-    """Raise unless torch and transformers can be imported."""
+    """Raise unless torch and transformers can be imported, which takes seconds: after all that may be refused."""
     try:
         import torch  # noqa: F401
         import transformers  # noqa: F401
     except ImportError as error:
-        raise MissingDependencyError(
-            f"Encoders need a library that is not installed ({error}). Run: pip install 'deep-judges[encoders]'."
-        ) from None
+        raise _missing(error) from None
+
+
+def _missing(what: object) -> MissingDependencyError:
+    return MissingDependencyError(
+        f"Encoders need a library that is not installed ({what}). Run: pip install 'deep-judges[encoders]'."
+    )
 
 
 def model_folder(id_or_path: str | Path, revision: str | None) -> Path:
@@ -56,6 +61,9 @@ def _checked(folder: Path, given: str) -> Path:
 
 
 def _fetch(hub_id: str, revision: str | None) -> Path:
+    lacking = [name for name in ("torch", "transformers") if find_spec(name) is None]
+    if lacking:  # nothing is fetched in vain
+        raise _missing(f"No module named {lacking[0]!r}")
     from huggingface_hub import snapshot_download
 
     def fetch(*patterns: str) -> Path:
@@ -74,7 +82,7 @@ def _fetch(hub_id: str, revision: str | None) -> Path:
 def one_line(error: BaseException) -> str:
     """Return the first sentence or line of a library's error, ended by a full stop."""
     text = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-    return f"{text.rstrip('.:')[:200]}."
+    return f"{text.removeprefix('Got: ').rstrip('.:')[:200]}."
 
 
 def model_name(id_or_path: str | Path, folder: Path) -> str:

@@ -10,7 +10,7 @@ from deep._checks import Floats
 from deep.exceptions import InputError
 from deep.features.encoders._checker import CheckerJudge, Pair
 from deep.features.encoders._chunks import chunk_spans
-from deep.features.encoders._locate import model_folder, require_libraries
+from deep.features.encoders._locate import model_folder
 from deep.features.encoders._network import Kind, load_network, read_settings
 
 GENERATOR_TOKENS, GENERATOR_WORDS, CLASSIFIER_TOKENS = 2048, 500, 400
@@ -92,7 +92,6 @@ def load_minicheck(
     MissingDependencyError
         torch or transformers is not installed.
     """
-    require_libraries()
     built = read_settings(model_folder(id_or_path, revision) / "config.json").get("architectures") or []
     kind: Kind = "generator" if any(str(name).endswith("ForConditionalGeneration") for name in built) else "classifier"
     network = load_network(

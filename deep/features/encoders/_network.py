@@ -131,9 +131,9 @@ def load_network(
     `reads` is the most tokens that its published way of use gives it, whatever its own limit says where positions are
     relative (a generator), and within it otherwise.
     """
-    require_libraries()
     check_batch_size(batch_size)
     folder = model_folder(id_or_path, revision)
+    require_libraries()
     with quiet():
         config, tokenizer = _settings(folder, str(id_or_path))
         _check_kind(config, kind, str(id_or_path))
