@@ -83,7 +83,8 @@ class LabelLog:
 def open_label_log(path: str | Path) -> Iterator[LabelLog]:
     r"""Open a log, a new one where there is none, for this process alone.
 
-    A last line that is not whole is taken off: nobody was told that it is kept.
+    A last line that is not whole is taken off: nobody was told that it is kept. A log with nothing in it is taken
+    away where an error ends its use, as on a full disk.
 
     Parameters
     ----------
@@ -120,6 +121,11 @@ def open_label_log(path: str | Path) -> Iterator[LabelLog]:
             os.fsync(file)
             _sync_folder(path.parent)
             yield LabelLog(path, _book(events), torn, file, os.fstat(file).st_size)
+        except BaseException:
+            if os.fstat(file).st_size == 0:
+                with suppress(OSError):
+                    path.unlink()
+            raise
         finally:
             os.close(file)
 

@@ -2,6 +2,7 @@
 
 import errno
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from urllib.error import HTTPError
@@ -281,12 +282,15 @@ def test_no_table_of_others_is_lost(subject, tmp_path):
     """Labels without a log are somebody else's; a log of other votes is no place for these."""
     out = tmp_path / "labels.csv"
     out.write_text("dataset,item_id,label\nnews,a,1\n")
-    with (
-        pytest.raises(InputError, match="`out` must be a new file, or one that `deep label` wrote"),
-        open_label_desk(subject, out),
-    ):
-        pass
-    assert out.read_text().endswith("news,a,1\n")
+    for empty in (False, True):  # what a start on a full disk may have left, if it was killed
+        if empty:
+            out.with_suffix(".jsonl").touch()
+        with (
+            pytest.raises(InputError, match="`out` must be a new file, or one that `deep label` wrote"),
+            open_label_desk(subject, out),
+        ):
+            pass
+        assert out.read_text().endswith("news,a,1\n")
     other = replace(subject, target=replace(subject.target, votes=subject.target.votes.rows(np.arange(100))))
     with open_label_desk(subject, tmp_path / "all.csv", n=200):
         pass
@@ -311,6 +315,23 @@ def test_a_full_disk_keeps_the_item(subject, tmp_path, monkeypatch):
             assert "No room" in desk.answer("Ann", first, 1)["problem"]
         assert desk.answer("Ann", item_of(desk.state("Ann")), 1)["problem"] == ""
     assert len(read_labels(tmp_path / "labels.csv").labels) == 2
+
+
+@pytest.mark.parametrize("part", [1, 20])
+def test_a_full_disk_at_the_start_leaves_no_log(subject, tmp_path, monkeypatch, part):
+    """One line tells of it, no file is left that looks like a round of labels, and the next start works."""
+    room, write = [part], os.write
+
+    def full(file, data):
+        return write(file, data[: room.pop()]) if room else _no_space(file)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("deep.datasets._label_log.os.write", full)
+        with pytest.raises(OSError, match="No space"), open_label_desk(subject, tmp_path / "labels.csv", n=3):
+            pass
+    assert not list(tmp_path.glob("labels*"))
+    with open_label_desk(subject, tmp_path / "labels.csv", n=3) as desk:
+        assert (desk.log.torn, len(desk.log.book.queue)) == ("", 3)
 
 
 def _no_space(_):

@@ -40,7 +40,7 @@ class LabelFolder:
         """
         check_out(self.labels, [".csv"])
         taken = [path for path in (self.labels, self.annotations) if path.exists()]
-        if taken and not self.log.exists():
+        if taken and not (self.log.exists() and self.log.stat().st_size):
             raise InputError(
                 f"`out` must be a new file, or one that `deep label` wrote. Got {str(taken[0])!r}, which has no log "
                 f"{self.log.name!r} beside it. Name another, and give the labels in it as --labels."
