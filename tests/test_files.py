@@ -45,7 +45,7 @@ def test_new_run_replaces_the_old_one(tmp_path):
     assert sorted(path.name for path in out.iterdir()) == ["results.json", "second"]
 
 
-def test_folders_of_others_are_never_replaced(tmp_path):
+def test_folders_of_others_are_never_replaced(tmp_path, monkeypatch):
     """A folder with files but no results.json, or a file, is refused before anything runs."""
     (tmp_path / "thesis.tex").write_text("")
     with pytest.raises(InputError, match=r"`out` must be a new folder or an earlier run"):
@@ -53,6 +53,10 @@ def test_folders_of_others_are_never_replaced(tmp_path):
     with pytest.raises(InputError, match=r"`out` must be a folder. Got the file"):
         check_replaceable(tmp_path / "thesis.tex")
     check_replaceable(tmp_path / "new" / "deeper")
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    with pytest.raises(InputError, match="with a name of its own"):
+        check_replaceable(Path())  # nothing can take the place of the folder that one is in
 
 
 def test_json_refuses_nan():

@@ -20,6 +20,8 @@ def base_url_from(given: str | None) -> str:
     """Return the address to ask at: the one given, else that of the environment, else OpenAI's."""
     from deep.llm import check_base_url
 
+    if given is not None and not given.strip():  # as of a variable that is not set: it must not mean OpenAI
+        raise InputError(f"`base_url` must be an address. Got {given!r}. Leave it out for OPENAI_BASE_URL or OpenAI.")
     return check_base_url(given or os.environ.get("OPENAI_BASE_URL") or OPENAI_URL)
 
 
@@ -107,7 +109,7 @@ class AskOptions:
         if self.repair and (self.batch or self.at_most_once):
             other = "batch" if self.batch else "at_most_once"
             raise InputError(f"`repair` must not be given with `{other}`. Got both. Leave one out.")
-        object.__setattr__(self, "base_url", base_url_from(self.base_url))
+        object.__setattr__(self, "base_url", base_url_from(self.base_url or None))
         object.__setattr__(self, "retry_failed", tuple(self.retry_failed))
         if self.prices is not None:
             self.price_book  # noqa: B018  a file that cannot be used is refused before anything is asked

@@ -7,6 +7,7 @@ from typing import Any
 
 from deep._text import table
 from deep.asking._progress import money
+from deep.exceptions import InputError
 from deep.judge import REPAIR
 from deep.llm import History, ReportRow
 
@@ -22,7 +23,14 @@ def ledger_report(ledger: str, *, max_failure_rate: float = 0.05) -> dict[str, A
         A file, or a postgresql+psycopg:// URL.
     max_failure_rate : float, default=0.05
         Voters without a usable answer to a larger share of their requests are called failing.
+
+    Raises
+    ------
+    InputError
+        `max_failure_rate` is not in [0, 1], or there is no such ledger.
     """
+    if not 0 <= max_failure_rate <= 1:
+        raise InputError(f"`max_failure_rate` must lie in [0, 1]. Got {max_failure_rate!r}.")
     with History(ledger) as history:
         rows, quirks, lost, (dollars, unpriced) = history.report(), history.quirks(), history.lost(), history.cost()
         others = history.other_models()

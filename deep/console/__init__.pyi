@@ -31,6 +31,7 @@ from ._options import add_json as add_json
 from ._options import add_model as add_model
 from ._options import add_options as add_options
 from ._options import add_target_options as add_target_options
+from ._options import check_draws as check_draws
 from ._options import check_least as check_least
 from ._options import named as named
 from ._options import numbers_of_voters as numbers_of_voters

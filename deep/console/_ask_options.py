@@ -105,7 +105,7 @@ def ask_options(args: argparse.Namespace, out: Path) -> "AskOptions":
     from deep.llm import describe_ledger, public_url
 
     name = out.stem if out.suffix == ".parquet" else out.name
-    ledger = args.ledger or str(out.with_name(f"{name}.ledger.sqlite"))
+    ledger = args.ledger or str(out.parent / f"{name}.ledger.sqlite")
     record = {name: str(value) if isinstance(value, Path) else value for name, value in vars(args).items()}
     record |= {"ledger": describe_ledger(ledger), "base_url": public_url(base_url_from(args.base_url))}
     given: dict[str, Any] = {field.name: getattr(args, field.name, None) for field in fields(AskOptions)}

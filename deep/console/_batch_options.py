@@ -24,8 +24,9 @@ def shard_limits(args: argparse.Namespace) -> tuple[int, int]:
     """Return the most requests and bytes of a batch file, once the options make sense together."""
     if args.batch_out is not None and args.batch_in is not None:
         raise InputError("`batch_in` and `batch_out` must be given one at a time. Got both. Enter results first.")
+    files = args.batch_out is not None or args.batch_in is not None
     other = next((name for name in ("batch", "dry_run") if getattr(args, name)), None)
-    if other is not None:
+    if files and other is not None:
         raise InputError(f"`{other}` must not be given with batch files. Got both. Leave one out.")
     limits = {name: getattr(args, name) for name in GIVEN if getattr(args, name) is not None}
     if limits and args.batch_out is None:

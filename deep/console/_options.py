@@ -18,6 +18,9 @@ SEVERAL: dict[str, Any] = {"action": Values, "nargs": "+", "default": []}
 MOST_JOBS = 8
 """The most processes by default: each loads every library, and there are some fifty tasks at a time."""
 
+MOST_DRAWS = 10_000
+"""Answers to one question, or draws of a study: more than any of them needs, and a number mistyped takes years."""
+
 MOST_RESAMPLES = 1_000_000
 """Of an interval: its ends then move by a thousandth of its width, and more take hours or all memory."""
 
@@ -119,6 +122,13 @@ def check_least(args: argparse.Namespace, **least: int) -> None:
     for name, low in least.items():
         if getattr(args, name) < low:
             raise InputError(f"`{name}` must be {low} or more. Got {getattr(args, name)}.")
+
+
+def check_draws(args: argparse.Namespace, name: str) -> None:
+    """Raise where an option is no number of answers or draws from 1 to `MOST_DRAWS`."""
+    check_least(args, **{name: 1})
+    if getattr(args, name) > MOST_DRAWS:
+        raise InputError(f"`{name}` must be at most {MOST_DRAWS:,}. Got {getattr(args, name)}.")
 
 
 @contextmanager

@@ -60,7 +60,7 @@ def file_beside(votes_path: str | Path, kind: str) -> Path:
     """
     path = Path(votes_path)
     stem = path.name.removesuffix(".gz").rsplit(".", 1)[0]
-    return path.with_name(f"{stem}.{kind}.parquet")
+    return path.parent / f"{stem}.{kind}.parquet"  # also of a folder without a name, which no reader takes
 
 
 def read_reasons(paths: Sequence[str | Path], votes: VoteMatrix) -> list[Failures]:

@@ -309,6 +309,13 @@ def test_what_may_be_on_the_bill_without_an_answer_is_told(examples, capsys):
     assert "2 attempts have no answer here" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("share", ["nan", "inf", "-1"])
+def test_a_report_needs_a_share(tmp_path, capsys, share):
+    """By a share that is none no judge would ever be called failing."""
+    assert main(["report", str(tmp_path / "votes.ledger.sqlite"), "--max-failure-rate", share]) == 2
+    assert "`max_failure_rate` must lie in [0, 1]. Got" in capsys.readouterr().err
+
+
 def test_no_key_is_shown_or_written(examples, capsys, tmp_path):
     """Not in the ledger, the output, the summary, the report or an error, though the server repeats it."""
     with FaultServer(script=["ok", "echo_key"]) as server:
@@ -402,13 +409,17 @@ def test_every_format_is_read_alike(tmp_path, kind):
         (["--backoff", "-1"], "`backoff` must be 0 or more"),
         (["--max-failure-rate", "1.1"], "`max_failure_rate` must be 0 or more, up to 1"),
         (["--samples", "0"], "`samples` must be 1 or more"),
+        (["--samples", "1" + "0" * 30], "`samples` must be at most 10,000. Got 1000"),
+        (["--shard-mb", "nan"], "`shard_mb` must be given with `batch_out`"),
         (["--prices", "no-such-file"], "`prices` must be a readable TOML file"),
         (["--prompt", "deep-strict-steps"], "must name each voter once"),
         (["--llm", "m\udc80"], "`llm` must be printable text on one line"),
         (["--prompt", "nonsense"], "`id` must be one of"),
+        (["--out", "."], "`out` must end in .parquet"),
         (["--out", "votes.csv"], "`out` must end in .parquet"),
         (["--out", "nowhere/votes.parquet"], "`out` must lie in a folder that can be written to"),
         (["--ledger", "mysql://u:s3cret@h/d"], "`ledger` must be a file or a postgresql"),
+        (["--base-url", ""], "`base_url` must be an address. Got ''. Leave it out"),
         (["--base-url", "ftp://x"], "`base_url` must be an http(s) URL"),
         (["--base-url", "http://user:s3cret@x/v1"], "keys come from the environment only"),
         (["--base-url", "http://x/v1?api-key=s3cret"], "keys come from the environment only"),

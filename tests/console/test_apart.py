@@ -1,6 +1,7 @@
 """No command writes over what it reads."""
 
 import argparse
+import json
 import os
 from pathlib import Path
 
@@ -10,6 +11,9 @@ from deep._files import MARKER
 from deep.cli import main
 from deep.console import check_apart
 from deep.exceptions import InputError
+from deep.experiments.cognibench._metric import PARTS
+from deep.experiments.probe._records import write_samples
+from tests.experiments.test_probe_measures import samples
 
 WORDS = {
     "adapt": ["{path}.json", "--votes", "v.csv", "--out", "{path}.json"],
@@ -40,6 +44,35 @@ def test_an_input_is_never_the_output(name, tmp_path, monkeypatch, capsys):
     assert main([*name.split(), *words]) == 2
     assert "`out` must leave `" in capsys.readouterr().err
     assert all(os.path.samestat(path.stat(), old) for path, old in before.items())
+
+
+OWN = {
+    "cognibench curve": (["1=run/mine", "--method", "m", "--out", "run/mine"], "points"),
+    "finetune": (["--data", "chats.jsonl", "--base", "run/base", "--out", "run"], "base"),
+    "loo": (["--test", "a", "--votes", "runs/loo-a/mine.csv"], "votes"),
+    "probe eval": (["--data", "run/mine", "--llm", "m", "--out", "run/mine"], "data"),
+}
+"""Inputs that are folders, or stand behind an equals sign, and a folder that no option names."""
+
+METHOD = {"method": "m", "group": "direct", "macro_f1": 1.0, "parts": {part: {"f1": 1.0} for part in PARTS}}
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_nor_is_what_only_the_command_knows_of(name, tmp_path, monkeypatch, capsys):
+    """It is refused before anything is asked, trained or written."""
+    monkeypatch.chdir(tmp_path)
+    words, option = OWN[name]
+    for folder in ("run/base", "run/mine", "runs/loo-a"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / MARKER).write_text(json.dumps({"methods": [METHOD]}))
+    (tmp_path / "run" / MARKER).write_text("{}")
+    rows = "".join(f"{dataset},{i},{i % 2},1,0,1\n" for dataset in "ab" for i in range(9))
+    (tmp_path / "runs" / "loo-a" / "mine.csv").write_text(f"dataset,item_id,label,x,y,z\n{rows}")
+    write_samples(tmp_path / "run" / "mine" / "evaluation.jsonl", samples())
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    assert main([*name.split(), *words]) == 2
+    assert f"`out` must leave `{option}` as it is" in capsys.readouterr().err
+    assert before == {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
 
 
 def test_a_name_that_is_also_a_folder_is_no_input(tmp_path, monkeypatch):

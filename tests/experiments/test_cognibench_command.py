@@ -422,6 +422,7 @@ def test_the_budget_stops_it(tmp_path, capsys):
         (["--data", "EMPTY"], "`data` must be JSON. Got"),
         (["--data", "DATA", "--llm", "a", "a"], "`llm` must name each LLM once. Got 'a' twice."),
         (["--data", "DATA", "--samples", "0"], "`samples` must be 1 or more. Got 0."),
+        (["--data", "DATA", "--samples", "10001"], "`samples` must be at most 10,000. Got 10001."),
         (["--data", "DATA", "--threshold", "6"], "`threshold` must be a whole number from 1 to 5. Got '6'."),
         (["--data", "DATA", "--threshold", "two"], "`threshold` must be a whole number from 1 to 5. Got 'two'."),
         (["--data", "DATA", "--judge", "mine"], "`judge` must be of auto, listed, tiered. Got 'mine'."),
@@ -434,6 +435,7 @@ def test_the_budget_stops_it(tmp_path, capsys):
             "`threshold` must be a whole number from 1 to 5",
         ),
         (["export-sft", "--out", "x.jsonl"], "`data` or `labels` must be given, and not both. Got neither."),
+        (["export-sft", "--data", "DATA", "--votes", ".", "--out", "x.jsonl"], "`voter` must be one judge"),
         (
             ["export-sft", "--data", "DATA", "--sizes", "3", "--out", "x.jsonl"],
             "`sizes` must be whole numbers from 1 to 2",

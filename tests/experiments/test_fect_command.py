@@ -246,8 +246,10 @@ def test_the_budget_stops_it_before_anything_is_written(claims, tmp_path, capsys
     [
         (["--prompt", "4d"], "`prompt` must be one of 3d, 3d-ttc, basic, basic-ttc, or a .toml file. Got '4d'."),
         (["--runs", "0"], "`runs` must be 1 or more. Got 0."),
+        (["--runs", "1000000000"], "`runs` must be at most 10,000. Got 1000000000."),
         (["--llm", "alpha"], "`llm` must name each LLM once. Got 'alpha' twice."),
         (["--temperature", "-1"], "`temperature` must be a number of at least 0. Got -1.0."),
+        (["--out", "."], "`out` must be a folder with a name of its own. Got '.'."),
         (["--out", "CLAIMS/below"], "`out` must be in a folder that can be written to"),
         (["--reasoning", "o1"], "`reasoning` must be among `llm`. Got 'o1'."),
         (["--label-column", "none"], "none"),

@@ -292,6 +292,8 @@ def test_intervals_of_means_are_those_of_students_t():
         ([], "`votes` must name at least one table, or --simulated be given. Got neither."),
         (["--simulated", "--votes", "x.csv"], "`simulated` must be given without --votes"),
         (["--simulated", "--draws", "0"], "`draws` must be 1 or more. Got 0."),
+        (["--simulated", "--seed", "-1"], "`seed` must be from 0 to 4294967295. Got -1."),
+        (["--simulated", "--seed", "4294967296"], "`seed` must be from 0 to 4294967295. Got 4294967296."),
         (["--simulated", "--jobs", "0"], "`jobs` must be at least 1"),
         (["--votes", "absent.csv"], "absent.csv"),
         (["--votes", "absent.csv", "--training-datasets", "none"], "`training_datasets` must be numbers of at least 1"),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from deep._figures import save_figures
 from deep._files import check_replaceable, write_results
-from deep.console import ask_options, check_least, check_models, endpoint_of, live_progress, print_result
+from deep.console import ask_options, check_draws, check_models, endpoint_of, live_progress, print_result
 from deep.evaluate import write_printed, write_table
 from deep.exceptions import ExitStatus, InputError, StoppedError
 from deep.experiments.cognibench import _tables as build
@@ -46,7 +46,7 @@ def evaluate(args: argparse.Namespace) -> int:
 
 def thresholds_of(args: argparse.Namespace) -> list[int]:
     """Return the numbers of samples that must object; by default the majority."""
-    check_least(args, samples=1)
+    check_draws(args, "samples")
     wrong = [word for word in args.threshold if not word.isdecimal() or not 1 <= int(word) <= args.samples]
     if wrong:
         raise InputError(f"`threshold` must be a whole number from 1 to {args.samples}. Got {wrong[0]!r}.")

@@ -11,7 +11,7 @@ from deep._figures import save_figures
 from deep._files import JsonObject, check_replaceable, write_json_lines, write_results
 from deep._text import sentence_spans
 from deep.asking import Entry, ProgramId, run_programs
-from deep.console import ask_options, check_least, check_models, endpoint_of, live_progress, named, print_result
+from deep.console import ask_options, check_draws, check_models, endpoint_of, live_progress, named, print_result
 from deep.datasets import ending_of, read_examples, read_rows
 from deep.evaluate import markdown, records, write_table
 from deep.exceptions import ExitStatus, InputError, StoppedError
@@ -54,7 +54,7 @@ def label(args: argparse.Namespace) -> int:
     (llm, *others) = check_models(args)
     if others:
         raise InputError(f"`llm` must be one LLM. Got {others[0]!r} too. Run once for each.")
-    check_least(args, samples=1)
+    check_draws(args, "samples")
     judge = _judge(args)
     check_replaceable(args.out)
     turns = turns_of_split(_turns(args.data), args)

@@ -23,7 +23,7 @@ from deep.console import (
     add_offline_options,
     add_options,
     ask_options,
-    check_least,
+    check_draws,
     check_models,
     column_map,
     endpoint_of,
@@ -119,7 +119,7 @@ def run(args: argparse.Namespace) -> int:
 def _plan(args: argparse.Namespace) -> "Plan":
     from deep.asking import Plan, Sampling, judges_of, planned_voters
 
-    check_least(args, runs=1)
+    check_draws(args, "runs")
     given = args.votes or args.model_file or args.lexical or args.encoder or args.embedding
     models = check_models(args) if args.llm or args.prompt or not given else ()
     apart = [name for name in args.reasoning if name not in models]

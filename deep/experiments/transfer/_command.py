@@ -10,8 +10,8 @@ from deep.console import (
     SEVERAL,
     CommandParser,
     add_options,
+    check_draws,
     check_jobs,
-    check_least,
     parallel_map,
     print_result,
     progress_bars,
@@ -47,9 +47,11 @@ def run(args: argparse.Namespace) -> int:
     check_replaceable(args.out)
     if not args.simulated and not args.votes:
         raise InputError("`votes` must name at least one table, or --simulated be given. Got neither.")
+    if not 0 <= args.seed < 2**32:
+        raise InputError(f"`seed` must be from 0 to {2**32 - 1}. Got {args.seed}.")
     options = {"random_state": args.seed}
     if args.draws is not None:
-        check_least(args, draws=1)
+        check_draws(args, "draws")
         options["n_draws"] = args.draws
     started = time.perf_counter()
     with progress_bars() as progress:
