@@ -71,11 +71,11 @@ def _add_ask(parser: console.CommandParser) -> None:
 
 
 def _ask(args: argparse.Namespace) -> int:
-    limits = console.shard_limits(args)
+    console.shard_limits(args)  # what is no limit is refused before anything is read
     plan = _plan(args)
     options = console.ask_options(args, args.out) if plan.asks else None
     if args.batch_out is not None or args.batch_in is not None:
-        return _by_files(args, plan, options, limits)
+        return _by_files(args, plan, options)
     if args.dry_run:
         asking.print_estimate(plan, options, as_json=args.json)
         return ExitStatus.DONE
@@ -92,10 +92,8 @@ def _ask(args: argparse.Namespace) -> int:
     return ExitStatus.FOUND if failing and outcome.stopped is None else ExitStatus.of_stop(outcome.stopped)
 
 
-def _by_files(
-    args: argparse.Namespace, plan: "asking.Plan", options: "asking.AskOptions | None", limits: tuple[int, int]
-) -> int:
-    out = check_out(args.out, [".parquet"])
+def _by_files(args: argparse.Namespace, plan: "asking.Plan", options: "asking.AskOptions | None") -> int:
+    limits, out = console.shard_limits(args), check_out(args.out, [".parquet"])
     with console.live_progress() as progress:
         results, lines = asking.by_files(plan, options, args.batch_out, args.batch_in, out, limits, progress)
     console.print_result(results, lines, as_json=args.json)

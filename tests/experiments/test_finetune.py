@@ -327,6 +327,7 @@ def test_a_template_can_be_given(folder, tmp_path, capsys):
     ("options", "message"),
     [
         (["--epochs", "0"], "`epochs` must be above 0"),
+        (["--epochs", "1e308"], "`epochs` must be above 0, up to 10,000"),
         (["--epochs", "nan"], "`epochs` must be above 0"),
         (["--batch-size", "0"], "`batch_size` must be at least 1"),
         (["--learning-rate", "1"], "`learning_rate` must be above 0 and below 1"),

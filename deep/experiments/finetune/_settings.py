@@ -52,7 +52,7 @@ class TrainSettings:
     def __post_init__(self) -> None:
         for name in ("batch_size", "accumulate", "lora_rank", "lora_alpha"):
             _check(name, getattr(self, name), getattr(self, name) >= 1, "at least 1")
-        _check("epochs", self.epochs, 0 < self.epochs < float("inf"), "above 0")
+        _check("epochs", self.epochs, 0 < self.epochs <= MOST_EPOCHS, f"above 0, up to {MOST_EPOCHS:,}")
         _check("learning_rate", self.learning_rate, 0 < self.learning_rate < 1, "above 0 and below 1")
         for name in ("beta1", "beta2", "warmup"):
             _check(name, getattr(self, name), 0 <= getattr(self, name) < 1, "in [0, 1)")
@@ -61,6 +61,9 @@ class TrainSettings:
         if self.schedule not in SCHEDULES:
             raise InputError(f"`schedule` must be one of {', '.join(SCHEDULES)}. Got {self.schedule!r}.")
 
+
+MOST_EPOCHS = 10_000
+"""More than any model is trained for; a number mistyped is not counted to."""
 
 STATED: dict[str, JsonObject] = {
     "probe": {"learning_rate": 2e-5, "beta1": 0.9, "beta2": 0.999, "schedule": "cosine", "warmup": 0.02},
