@@ -46,6 +46,7 @@ from ._holdout import HoldOut as HoldOut
 from ._holdout import HoldOutUnit as HoldOutUnit
 from ._holdout import UnlabeledTrainingError as UnlabeledTrainingError
 from ._holdout import hold_out as hold_out
+from ._holdout import rows_of_both_classes as rows_of_both_classes
 from ._intervals import clustered_balanced_accuracy as clustered_balanced_accuracy
 from ._intervals import clustered_kappa as clustered_kappa
 from ._intervals import clustered_share as clustered_share

@@ -105,19 +105,33 @@ def _labeled(votes: VoteMatrix, is_train: npt.NDArray[np.bool_]) -> tuple[npt.ND
     if unlabeled.size:
         row = unlabeled[0]
         raise UnlabeledTrainingError(votes.datasets[row], votes.example_ids[row])
-    codes = numbered(votes.datasets)[1]
-    ones, zeros = (
-        np.bincount(codes[is_train & (votes.labels == label)], minlength=codes.max() + 1) for label in (1, 0)
-    )
-    kept = is_train & ((ones > 0) & (zeros > 0))[codes]
+    kept, left = rows_of_both_classes(votes, is_train)
     if not kept.any():
         check_both_classes(votes.labels[is_train], votes.datasets[is_train])
     check_some_votes(votes.votes[kept])
-    left = sorted(set(votes.datasets[is_train & ~kept].astype(str)))
-    if not left:
-        return kept, []
-    named = ", ".join(left[:MAX_NAMED]) + (f" and {len(left) - MAX_NAMED:,} others" if len(left) > MAX_NAMED else "")
-    return kept, [f"Not trained on, for their labels are all 0 or all 1: {named}."]
+    return kept, [f"Not trained on, for their labels are all 0 or all 1: {left}."] if left else []
+
+
+def rows_of_both_classes(votes: VoteMatrix, rows: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.bool_], str]:
+    """Return which of some labeled rows are of datasets with both classes, and the names of the other datasets.
+
+    Parameters
+    ----------
+    votes : VoteMatrix
+    rows : ndarray of bool, shape (n_examples,)
+
+    Returns
+    -------
+    kept : ndarray of bool, shape (n_examples,)
+    left_out : str
+        At most five names; empty where no dataset is left out.
+    """
+    codes = numbered(votes.datasets)[1]
+    ones, zeros = (np.bincount(codes[rows & (votes.labels == label)], minlength=codes.max() + 1) for label in (1, 0))
+    kept = rows & ((ones > 0) & (zeros > 0))[codes]
+    left = sorted(set(votes.datasets[rows & ~kept].astype(str)))
+    more = f" and {len(left) - MAX_NAMED:,} others" if len(left) > MAX_NAMED else ""
+    return kept, ", ".join(left[:MAX_NAMED]) + more
 
 
 class UnlabeledTrainingError(InputError):

@@ -309,6 +309,27 @@ def test_faults_are_one_line(words, message, tmp_path, monkeypatch, capsys):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("more", [[], ["--training-datasets", "1", "all"]])
+def test_a_dataset_of_one_class_is_left_out_and_named(more, tmp_path, monkeypatch, capsys, undrawn):
+    """There is no balanced accuracy on it; with one dataset besides there is nothing to measure, which is an error."""
+    monkeypatch.chdir(tmp_path)
+    votes = write_votes(tmp_path, n=40, n_datasets=3).reset_index(drop=True)
+    votes.loc[votes["dataset"] == "d1", "label"] = 1
+    votes.to_csv("votes.csv", index=False)
+    assert main(["--votes", "votes.csv", "--draws", "2", "--jobs", "1", *more]) == 0
+    assert "Left out, for their labels are all 0 or all 1: d1." in capsys.readouterr().out
+    results = json.loads((tmp_path / "runs/transfer/results.json").read_text())
+    assert results["left_out"] == ({"votes.csv": "d1"} if more else "d1")
+    if not more:
+        assert [target["dataset"] for target in results["targets"]] == ["d0", "d2"]
+    votes.loc[votes["dataset"] == "d2", "label"] = 0
+    votes.to_csv("votes.csv", index=False)
+    assert main(["--votes", "votes.csv", *more]) == 2
+    assert "in at least two datasets, one to test on and one to train on. Got all 0 or all 1 in d1, d2." in (
+        capsys.readouterr().err
+    )
+
+
 def test_unlabeled_rows_are_told(tmp_path, monkeypatch, capsys):
     """Every row needs a label: the error names the first that has none."""
     monkeypatch.chdir(tmp_path)

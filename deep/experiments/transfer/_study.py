@@ -5,8 +5,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from deep.datasets import ScoreTable, join_scores, read_scores, read_votes
-from deep.evaluate import Row
+from deep.evaluate import Row, rows_of_both_classes
 from deep.exceptions import InputError
 from deep.experiments.transfer._panels import ALL, StudyPanel, panels_text, transfer_over_panels
 from deep.experiments.transfer._report import report_text, simulated_text, summarize, summarize_simulated
@@ -35,11 +37,29 @@ def transfer_on_votes(
             f"`votes` must hold at most {MAX_TARGETS} datasets, each of which is held out. Got "
             f"{len(votes.dataset_names):,}. Hold out one of them with `deep loo`."
         )
-    _check_labeled(votes)
+    votes, left = _measurable(votes)
+    if left and scores is not None:
+        scores = join_scores(votes, scores)
     settings = TransferSettings(n_draws=n_draws, random_state=random_state)
     targets = list(run(partial(_transfer_to, votes, scores, settings), votes.dataset_names))
     summary = summarize(targets)
-    return {"targets": targets, "summary": summary}, report_text(targets, summary)
+    return {"left_out": left, "targets": targets, "summary": summary}, report_text(targets, summary) + _left_out(left)
+
+
+def _measurable(votes: VoteMatrix) -> tuple[VoteMatrix, str]:
+    """Return the datasets with both classes, and the names of the others: nothing is learned or measured on them."""
+    _check_labeled(votes)
+    kept, left = rows_of_both_classes(votes, np.ones(len(votes.labels), dtype=bool))
+    if left and len(set(votes.datasets[kept])) < 2:
+        raise InputError(
+            "`label` must hold both 0 and 1 in at least two datasets, one to test on and one to train on. "
+            f"Got all 0 or all 1 in {left}."
+        )
+    return (votes.rows(kept) if left else votes), left
+
+
+def _left_out(datasets: str) -> str:
+    return f"\nLeft out, for their labels are all 0 or all 1: {datasets}.\n" if datasets else ""
 
 
 def _check_labeled(votes: VoteMatrix) -> None:
@@ -75,14 +95,14 @@ def transfer_on_panels(
         Tables of soft scores; they stand beside the panel whose items they have.
     """
     soft = read_scores(scores) if scores else None
-    panels = []
+    panels, left_out = [], dict[str, str]()
     for path in paths:
-        votes = read_votes([path])
-        _check_labeled(votes)
+        votes, left_out[path] = _measurable(read_votes([path]))
         mine = soft if soft is not None and set(soft.datasets) & set(votes.datasets) else None
         panels.append(StudyPanel(_panel_name(path), votes, None if mine is None else join_scores(votes, mine)))
     results = transfer_over_panels(panels, sizes, run, n_draws=n_draws, random_state=random_state)
-    return {"votes": list(paths), "scores": list(scores), **results}, panels_text(results)
+    said = "".join(_left_out(left) for left in left_out.values())
+    return {"votes": list(paths), "scores": list(scores), "left_out": left_out, **results}, panels_text(results) + said
 
 
 def _panel_name(path: str) -> str:
