@@ -39,7 +39,7 @@ STAGES = {
     ("evaluate/_figures.py", "write_figures"): "figures",
     ("report/_write.py", "page_of"): "report",
     ("report/_write.py", "read_material"): "report",
-    ("report/_page.py", "write_page"): "report",
+    ("report/_page.py", "page_html"): "report",
     ("_tables.py", "read_votes"): "read",
 }
 

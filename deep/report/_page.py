@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from hashlib import sha256
 from importlib.resources import files
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deep.exceptions import printable
@@ -121,17 +120,13 @@ class Page:
     items: Mapping[str, object] = field(default_factory=dict)
 
 
-def page_html(page: Page) -> str:
+def page_html(page: Page) -> bytes:
     """Return a report as HTML; a policy in it forbids to load anything, or to run anything but its own script."""
     script = page_asset("parts.js") + page_asset("report.js")
     digest = base64.b64encode(sha256(script.encode()).digest()).decode()
     template, style = _environment().get_template("report.html.jinja"), page_asset("report.css")
-    return template.render(page=page, style=style, script=script, digest=digest, data=_data(page.items))
-
-
-def write_page(page: Page, out: Path) -> None:
-    """Write a report."""
-    out.write_bytes(page_html(page).encode("utf-8", "replace"))
+    text = template.render(page=page, style=style, script=script, digest=digest, data=_data(page.items))
+    return text.encode("utf-8", "replace")
 
 
 def _data(items: Mapping[str, object]) -> str:

@@ -11,7 +11,7 @@ from deep.report._headline import SIMULATED, headline_chapter
 from deep.report._items import order_of, sample_sentence
 from deep.report._material import ReportMaterial
 from deep.report._methods import methods_chapter, methods_of
-from deep.report._page import Chapter, Page, write_page
+from deep.report._page import Chapter, Page, page_html
 from deep.report._panel import panel_chapter
 from deep.report._prior import prior_chapter
 from deep.report._reliability import reliability_chapter
@@ -78,7 +78,7 @@ def write_report(
     path = check_out(Path(out), [".html"])
     try:
         material = read_material(sources, labels)
-        page = page_of(material, TextChoice(examples, columns, texts))
+        page = page_html(page_of(material, TextChoice(examples, columns, texts)))
     except InputError:
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:  # changed by others
@@ -87,7 +87,7 @@ def write_report(
             f"in {', '.join(repr(str(source)) for source in sources)}. Run or fit it again."
         ) from error
     with whole_file(path) as scratch:
-        write_page(page, scratch)
+        scratch.write_bytes(page)
     return path
 
 
@@ -97,7 +97,7 @@ def reported_folder(folder: Path) -> Iterator[Path]:
     with whole_folder(folder) as scratch:
         yield scratch
         material = replace(read_material([scratch]), title=f"Run: {folder.name}")
-        write_page(page_of(material, TextChoice()), scratch / REPORT)
+        (scratch / REPORT).write_bytes(page_html(page_of(material, TextChoice())))
 
 
 def report_line(folder: Path) -> str:

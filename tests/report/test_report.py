@@ -208,12 +208,13 @@ def test_odd_sources_are_refused(tmp_path, names, match):
         write_report([tmp_path / name for name in names], tmp_path / "report.html")
 
 
-def test_a_model_that_others_changed_is_one_line(tmp_path):
-    """What describes a model and decides nothing may be of any shape."""
+@pytest.mark.parametrize("changed", [{"left_out_scores": {"datasets": {"a": []}}}, {"notes": [{}]}, {"notes": [True]}])
+def test_a_model_that_others_changed_is_one_line(changed, tmp_path):
+    """What describes a model and decides nothing may be of any shape, and may be looked at only as the page is made."""
     path = tmp_path / "model.json"
     fit(small_votes(("a", "b")), **QUICK).save(path)
     document = json.loads(path.read_text(encoding="utf-8"))
-    document["left_out_scores"]["datasets"]["a"] = []
+    document |= changed
     path.write_text(json.dumps(document | {"checksum": checksum(document)}), encoding="utf-8")
     with pytest.raises(InputError, match=r"`sources` must hold what deep wrote, as it wrote it\. Got another shape"):
         write_report([path], tmp_path / "report.html")
