@@ -50,8 +50,8 @@ class TrainSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("batch_size", "accumulate", "lora_rank", "lora_alpha"):
-            _check(name, getattr(self, name), getattr(self, name) >= 1, "at least 1")
+        for name, most in MOST.items():
+            _check(name, getattr(self, name), 1 <= getattr(self, name) <= most, f"from 1 to {most:,}")
         _check("epochs", self.epochs, 0 < self.epochs <= MOST_EPOCHS, f"above 0, up to {MOST_EPOCHS:,}")
         _check("learning_rate", self.learning_rate, 0 < self.learning_rate < 1, "above 0 and below 1")
         for name in ("beta1", "beta2", "warmup"):
@@ -64,6 +64,9 @@ class TrainSettings:
 
 MOST_EPOCHS = 10_000
 """More than any model is trained for; a number mistyped is not counted to."""
+
+MOST = {"batch_size": 1_000_000, "accumulate": 1_000_000, "lora_rank": 65_536, "lora_alpha": 1_000_000}
+"""More than any machine has memory for, or a matrix rows."""
 
 STATED: dict[str, JsonObject] = {
     "probe": {"learning_rate": 2e-5, "beta1": 0.9, "beta2": 0.999, "schedule": "cosine", "warmup": 0.02},
