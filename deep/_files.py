@@ -187,7 +187,17 @@ def whole_folder(folder: Path) -> Iterator[Path]:
 
 def to_json(results: Mapping[str, object]) -> str:
     """Return results as JSON text; a NaN in them is a bug and raises."""
-    return json.dumps(results, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    text = json.dumps(results, indent=1, ensure_ascii=False, allow_nan=False)
+    # Half a surrogate pair, as of a file's name that is no UTF-8, has no bytes and is escaped.
+    return (text if text.isascii() or _has_bytes(text) else json.dumps(results, indent=1)) + "\n"
+
+
+def _has_bytes(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def write_results(folder: Path, results: Mapping[str, object]) -> None:

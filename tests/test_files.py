@@ -59,6 +59,12 @@ def test_folders_of_others_are_never_replaced(tmp_path, monkeypatch):
         check_replaceable(Path())  # nothing can take the place of the folder that one is in
 
 
+def test_json_of_a_name_that_is_no_text():
+    """It is escaped, for no stream in UTF-8 takes it; a name in any language stays as it is."""
+    assert to_json({"out": "caf\udce9"}).encode() == b'{\n "out": "caf\\udce9"\n}\n'
+    assert to_json({"out": "café"}) == '{\n "out": "café"\n}\n'
+
+
 def test_json_refuses_nan():
     """A NaN in the results is a bug, not a value."""
     assert json.loads(to_json({"a": None})) == {"a": None}

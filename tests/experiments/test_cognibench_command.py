@@ -441,6 +441,8 @@ def test_the_budget_stops_it(tmp_path, capsys):
             "`sizes` must be whole numbers from 1 to 2",
         ),
         (["export-sft", "--labels", "EMPTY", "--out", "x.jsonl"], "labels.jsonl"),
+        (["curve", "FOREIGN=FOREIGN"], "`points` must name a number of chats or what `deep finetune` wrote. Got"),
+        (["curve", "10=FOREIGN"], "`points` must be runs of `deep cognibench`. Got another kind in"),
         (["curve", "10"], "`points` must be SIZE=RUN or TUNED=RUN. Got '10'."),
         (["curve", "10=EMPTY"], "`points` must be folders of runs. Got 'EMPTY'"),
         (["--data", "DATA", "--examples", "absent.toml"], "`examples` must be a TOML file. Got 'absent.toml'"),
@@ -455,6 +457,9 @@ def test_wrong_input_is_one_line(tmp_path, capsys, words, message):
     (tmp_path / "empty").mkdir()
     places = {"DATA": str(write_case(tmp_path / "data")), "EMPTY": str(tmp_path / "empty")}
     places["EMPTY/.."] = str(tmp_path)
+    (tmp_path / "foreign").mkdir()
+    (tmp_path / "foreign" / "results.json").write_text('{"methods": [{"method": "m"}], "replies": 3}')
+    places |= {word: word.replace("FOREIGN", str(tmp_path / "foreign")) for word in words if "FOREIGN" in word}
     words = [places.get(word, word) for word in words]
     if "--out" not in words and words[0] != "agreement":
         words += ["--out", str(tmp_path / "run")]

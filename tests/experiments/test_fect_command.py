@@ -251,6 +251,7 @@ def test_the_budget_stops_it_before_anything_is_written(claims, tmp_path, capsys
         (["--temperature", "-1"], "`temperature` must be a number of at least 0. Got -1.0."),
         (["--out", "."], "`out` must be a folder with a name of its own. Got '.'."),
         (["--out", "CLAIMS/below"], "`out` must be in a folder that can be written to"),
+        (["--ensembler", "DawidSkene"], "`ensembler` must be given with `votes` or judges that need no key"),
         (["--reasoning", "o1"], "`reasoning` must be among `llm`. Got 'o1'."),
         (["--label-column", "none"], "none"),
     ],

@@ -46,17 +46,28 @@ def _point(given: str, method: str | None) -> JsonObject:
     left, equals, right = given.partition("=")
     if not equals:
         raise InputError(f"`points` must be SIZE=RUN or TUNED=RUN. Got {given!r}.")
-    size = int(left) if left.isdecimal() else _results(Path(left)).get("replies", {}).get("used")
+    replies = {"used": int(left)} if left.isdecimal() else _results(Path(left)).get("replies")
+    size = replies.get("used") if isinstance(replies, dict) else None
     if type(size) is not int or size < 1:
         raise InputError(f"`points` must name a number of chats or what `deep finetune` wrote. Got {left!r}.")
-    methods = _results(Path(right)).get("methods", [])
+    try:
+        return {"training chats": size, **_measured(right, method)}
+    except (KeyError, TypeError):
+        raise InputError(f"`points` must be runs of `deep cognibench`. Got another kind in {right!r}.") from None
+
+
+def _measured(run: str, method: str | None) -> JsonObject:
+    """Return F1 of one method of a run."""
+    methods = _results(Path(run)).get("methods", [])
     chosen = [m for m in methods if (m["group"] == "direct" if method is None else m["method"] == method)]
     if len(chosen) != 1:
         known = ", ".join(m["method"] for m in methods) or "none"
-        raise InputError(f"`method` must be one method of {right!r}: {known}. Got {method!r}.")
+        raise InputError(f"`method` must be one method of {run!r}: {known}. Got {method!r}.")
     parts = chosen[0]["parts"]
-    f1 = {part: parts[part]["f1"] for part in PARTS}
-    return {"training chats": size, "method": chosen[0]["method"], **f1, "macro mean": chosen[0]["macro_f1"]}
+    found = {part: parts[part]["f1"] for part in PARTS} | {"macro mean": chosen[0]["macro_f1"]}
+    if not all(value is None or 0 <= value <= 1 for value in found.values()):
+        raise TypeError(found)
+    return {"method": chosen[0]["method"], **found}
 
 
 def _results(folder: Path) -> JsonObject:

@@ -125,6 +125,11 @@ def _plan(args: argparse.Namespace) -> "Plan":
     apart = [name for name in args.reasoning if name not in models]
     if apart and not args.votes:
         raise InputError(f"`reasoning` must be among `llm`. Got {apart[0]!r}.")
+    if args.ensembler and not (args.votes or args.lexical or args.encoder or args.embedding):
+        raise InputError(
+            f"`ensembler` must be given with `votes` or judges that need no key, of which it is made. Got "
+            f"{args.ensembler[0]!r} alone."
+        )
     sampling = Sampling(args.runs, args.temperature, repair=False, constrain="none")
     prompts = judges_of("prompt", _prompts(args), sampling) if models else []
     return Plan(
