@@ -73,10 +73,10 @@ def test_the_measures_do_not_depend_on_the_words(tmp_path):
     for name, more in (("own", []), ("printed", ["--prompt", str(tmp_path / "judge.toml")])):
         with ScriptedLLM(printed) as server:
             words = ["eval", "--data", str(tmp_path), "--llm", "m", "--match", "normalised", "--base-url", server.url]
-            assert probe([*words, *more, "--out", str(tmp_path / name)]) == 0
+            assert probe([*words, *more, "--out", str(tmp_path / "new" / name)]) == 0
             asked = {step for step, form in FORMS.items() for one in server.asked if form.fullmatch(one.user)}
         assert asked == (set(FORMS) if more else set())
-        tables.append(pd.read_csv(tmp_path / name / "steps.csv"))
+        tables.append(pd.read_csv(tmp_path / "new" / name / "steps.csv"))
     pd.testing.assert_frame_equal(*tables)
 
 
