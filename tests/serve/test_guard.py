@@ -277,6 +277,13 @@ def test_options_are_checked(options, message):
         ServerOptions(**options)
 
 
+@pytest.mark.parametrize("host", ["x" * 300, "\udcff", "a\0b"])
+def test_a_host_that_no_name_service_can_be_asked_for(host):
+    """It is refused as any other that is not this machine's."""
+    with pytest.raises(InputError, match="`port` must be free at an address of this machine"):
+        ServerOptions(host=host, port=0, token=TOKEN).check_free()
+
+
 def test_limits_are_checked():
     """Those of the guard too, and the token."""
     with pytest.raises(InputError, match="`rate` must be above 0"):

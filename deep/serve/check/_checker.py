@@ -86,10 +86,11 @@ class Checker:
         nothing = examples_from_dataset([], name=options.dataset)
         endpoint = options.endpoint or ("" if options.ask is None else options.ask.public_url)
         plan = options.finder.plan(self.model, nothing, lambda: endpoint)
-        if plan.asks and options.no_text:
+        asking = next((column.name for column in plan.columns if column.judge.needs_llm), None)
+        if asking is not None and options.no_text:
             raise InputError(
                 "`no_text` must be given with judges that ask no LLM, for a ledger keeps what was asked and answered, "
-                f"or an answer that was paid would be lost. Got {[*plan.prompts, *plan.staged][0]!r}. Leave it out."
+                f"or an answer that was paid would be lost. Got {asking!r}. Leave it out."
             )
         if plan.asks and options.ask is None:
             raise InputError("`ask` must be given with judges that ask an LLM: where, for how much, by which ledger.")

@@ -243,8 +243,8 @@ def _bound(options: ServerOptions) -> Iterator[socket.socket]:
         found = socket.getaddrinfo(options.host or None, options.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, _, _, _, place = found[0]
         listener = socket.create_server(place[:2], family=family, backlog=2048)
-    except OSError as error:
-        why = error.strerror or str(error)
+    except (OSError, ValueError) as error:  # the latter of a host that no name service can be asked for
+        why = getattr(error, "strerror", None) or str(error)
         raise InputError(
             f"`port` must be free at an address of this machine. Got {options.port} at {options.host!r}: {why}. "
             "Choose another, or 0 for any."
