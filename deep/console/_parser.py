@@ -1,8 +1,8 @@
 """The parser of every command: its help, its sub-commands, and options that take several values."""
 
 import argparse
+import os
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple, Protocol, Self
 
 from deep.console._apart import check_apart
@@ -23,7 +23,7 @@ class Values(argparse.Action):
     ) -> None:
         """Add the values to those given before; with nothing but blanks and commas it would count as not given."""
         words = [str(value) for value in values or ()]
-        parts = [part for word in words for part in ([word] if Path(word).exists() else word.split(","))]
+        parts = [part for word in words for part in ([word] if os.path.exists(word) else word.split(","))]  # noqa: PTH110  a Path raises on a name too long for any file
         if not (named := [part.strip() for part in parts if part.strip()]):
             raise argparse.ArgumentError(self, f"must name at least one. Got {' '.join(words)!r}")
         seen = getattr(namespace, self.dest)

@@ -398,6 +398,7 @@ def test_every_format_is_read_alike(tmp_path, kind):
     ("more", "complaint"),
     [
         (["--concurrency", "0"], "`concurrency` must be auto or a whole number"),
+        (["--lexical", "x" * 300], "`lexical` must be one of all, coverage"),
         (["--retry-failed", "bad"], "`retry_failed` must be one of broken"),
         (["--retry-failed", "unknown", "--at-most-once"], "`retry_failed` must not name 'unknown'"),
         (["--budget", "-1"], "`budget` must be 0 or more"),
