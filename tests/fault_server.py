@@ -23,6 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 from aiohttp import web
+from aiohttp.typedefs import Handler
 
 TRANSPORT_FAULTS = ("broken_http", "broken_json", "cut", "dropped", "hang", "rate_limited", "server_error", "slow_down")
 ANSWER_FAULTS = ("echo_key", "no_repair", "no_verdict", "refused", "truncated")
@@ -118,6 +119,7 @@ class FaultServer:
         self.files: dict[str, bytes] = {}
         self.batches: dict[str, dict[str, Any]] = {}
         self._seen: Counter[str] = Counter()
+        self._transports: set[asyncio.Transport] = set()
         self._started = threading.Event()
 
     @property
@@ -128,12 +130,12 @@ class FaultServer:
     def __enter__(self) -> Self:
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
-        self._started.wait(10)
+        self._started.wait(300)
         return self
 
     def __exit__(self, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(10)
+        self._thread.join(300)
 
     def _run(self) -> None:
         asyncio.run(self.serve())
@@ -141,7 +143,7 @@ class FaultServer:
     async def serve(self) -> None:
         """Serve until told to stop."""
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        app = web.Application(client_max_size=2**30)
+        app = web.Application(client_max_size=2**30, middlewares=[self._remember])
         app.router.add_post("/v1/chat/completions", self._chat)
         app.router.add_get("/v1/models", self._models)
         app.router.add_post("/v1/files", self._upload)
@@ -157,6 +159,15 @@ class FaultServer:
         self._started.set()
         await self._stop.wait()
         await runner.cleanup()
+        for transport in self._transports:  # one with an answer that nobody read would stay open
+            transport.abort()
+        await asyncio.sleep(0)
+
+    @web.middleware
+    async def _remember(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.transport is not None:
+            self._transports.add(request.transport)
+        return await handler(request)
 
     def requests_of(self, digest: str) -> int:
         """How often a body was sent."""

@@ -60,7 +60,7 @@ def test_the_reply_comes_back_as_it_was_sent():
 def test_every_failure_has_a_name(fault, kind, status):
     """One attempt is one request, whatever happens to it, and the failure is of our own kinds."""
     with FaultServer(script=[fault]) as server, pytest.raises(CallError) as caught:
-        send(server.url, timeout=1 if fault == "hang" else 300)
+        send(server.url, timeout=3 if fault == "hang" else 300)
     assert (caught.value.kind, caught.value.status) == (kind, status)
     assert caught.value.reached
     assert server.count == 1

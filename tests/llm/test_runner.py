@@ -80,7 +80,7 @@ def test_samples_are_separate_requests(tmp_path):
 def test_a_fault_is_named_and_asked_again_only_on_request(tmp_path, fault, kind):
     """What was given up stays failed under its class until `retry_failed` names that class."""
     with FaultServer(script=[fault]) as server:
-        ran = run(server.url, tmp_path / "l", questions(1), retry=NO_RETRY, timeout=1 if fault == "hang" else 300)
+        ran = run(server.url, tmp_path / "l", questions(1), retry=NO_RETRY, timeout=3 if fault == "hang" else 300)
         assert ran.tally.failed == 1
         with History(str(tmp_path / "l")) as history:  # refused is not billed; without an answer it may be
             assert ran.tally.in_doubt == history.lost() == (kind not in ("rate_limited", "server_error"))
@@ -140,7 +140,7 @@ def test_a_retry_after_beyond_the_cap_is_cut(tmp_path):
 def test_at_most_once_never_repeats_what_may_have_been_answered(tmp_path, fault):
     """A lost answer leaves the request unknown and without a vote, now and in the next run."""
     with FaultServer(script=[fault]) as server:
-        first = run(server.url, tmp_path / "l", questions(1), retry=ONCE, timeout=1 if fault == "hang" else 300)
+        first = run(server.url, tmp_path / "l", questions(1), retry=ONCE, timeout=3 if fault == "hang" else 300)
         second = run(server.url, tmp_path / "l", questions(1), retry=ONCE)
         assert server.count == 1
         assert states(tmp_path / "l") == {"unknown": 1}
