@@ -77,7 +77,7 @@ def test_the_votes_are_a_wide_table(examples, capsys):
 
 
 def test_faults_change_nothing(tmp_path):
-    """With every transport fault there is a vote or a reason everywhere, as without; attempts equal requests."""
+    """With every transport fault there is a vote or a reason everywhere, as without; no request goes uncounted."""
     n = 2000 if LONG else 100
     workers = "64" if LONG else "32"
     calm = write_examples(tmp_path / "news.csv", n)
@@ -89,7 +89,8 @@ def test_faults_change_nothing(tmp_path):
     with FaultServer(faults={**TRANSPORT, **always}) as server:
         assert main(arguments(storm, server.url, *options, "--timeout", "1.5", prompts=PROMPTS)) == 0
         ledger = tmp_path / "storm" / "votes.ledger.sqlite"
-        assert rows(ledger, "SELECT count(*) FROM attempts") == [(server.count,)]
+        attempts, late = rows(ledger, "SELECT count(*), sum(outcome IN ('timeout', 'unreachable')) FROM attempts")[0]
+        assert attempts - late <= server.count <= attempts  # a busy machine sends what the server has no time to read
         assert server.count > 1.15 * 5 * n
         sys.stderr.write(f"{server.count} requests for {5 * n} answers: {Counter(f for *_, f in server.log)}\n")
     with FaultServer(faults=always) as server:
