@@ -50,6 +50,18 @@ def sentence_spans(text: str, language: str = "en") -> list[tuple[int, int]]:
     return spans
 
 
+def listed(names: Sequence[str], most: int) -> str:
+    """Return names in a line, and beyond the first `most` how many more there are.
+
+    Examples
+    --------
+    >>> listed(["news", "chat", "law"], 2)
+    'news, chat and 1 others'
+    """
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more:,} others" if more > 0 else "")
+
+
 def table(rows: Sequence[Sequence[str]], right: int = 0) -> str:
     """Return rows in columns, the last `right` of them flush right.
 

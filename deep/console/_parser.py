@@ -23,7 +23,9 @@ class Values(argparse.Action):
     ) -> None:
         """Add the values to those given before; with nothing but blanks and commas it would count as not given."""
         words = [str(value) for value in values or ()]
-        parts = [part for word in words for part in ([word] if os.path.exists(word) else word.split(","))]  # noqa: PTH110  a Path raises on a name too long for any file
+        # A Path would raise on a word that is too long for a file's name.
+        files = {word for word in words if os.path.exists(word)}  # noqa: PTH110
+        parts = [part for word in words for part in ([word] if word in files else word.split(","))]
         if not (named := [part.strip() for part in parts if part.strip()]):
             raise argparse.ArgumentError(self, f"must name at least one. Got {' '.join(words)!r}")
         seen = getattr(namespace, self.dest)

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._checks import check_both_classes, check_choice, check_some_votes, numbered
+from deep._text import listed
 from deep.exceptions import InputError
 from deep.records import VoteMatrix
 
@@ -109,10 +110,10 @@ def _labeled(votes: VoteMatrix, is_train: npt.NDArray[np.bool_]) -> tuple[npt.ND
     if not kept.any():
         check_both_classes(votes.labels[is_train], votes.datasets[is_train])
     check_some_votes(votes.votes[kept])
-    return kept, [f"Not trained on, for their labels are all 0 or all 1: {left}."] if left else []
+    return kept, [f"Not trained on, for their labels are all 0 or all 1: {listed(left, MAX_NAMED)}."] if left else []
 
 
-def rows_of_both_classes(votes: VoteMatrix, rows: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.bool_], str]:
+def rows_of_both_classes(votes: VoteMatrix, rows: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.bool_], list[str]]:
     """Return which of some labeled rows are of datasets with both classes, and the names of the other datasets.
 
     Parameters
@@ -123,15 +124,13 @@ def rows_of_both_classes(votes: VoteMatrix, rows: npt.NDArray[np.bool_]) -> tupl
     Returns
     -------
     kept : ndarray of bool, shape (n_examples,)
-    left_out : str
-        At most five names; empty where no dataset is left out.
+    left_out : list of str
+        Sorted.
     """
     codes = numbered(votes.datasets)[1]
     ones, zeros = (np.bincount(codes[rows & (votes.labels == label)], minlength=codes.max() + 1) for label in (1, 0))
     kept = rows & ((ones > 0) & (zeros > 0))[codes]
-    left = sorted(set(votes.datasets[rows & ~kept].astype(str)))
-    more = f" and {len(left) - MAX_NAMED:,} others" if len(left) > MAX_NAMED else ""
-    return kept, ", ".join(left[:MAX_NAMED]) + more
+    return kept, sorted(set(votes.datasets[rows & ~kept].astype(str)))
 
 
 class UnlabeledTrainingError(InputError):

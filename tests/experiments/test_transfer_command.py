@@ -319,7 +319,7 @@ def test_a_dataset_of_one_class_is_left_out_and_named(more, tmp_path, monkeypatc
     assert main(["--votes", "votes.csv", "--draws", "2", "--jobs", "1", *more]) == 0
     assert "Left out, for their labels are all 0 or all 1: d1." in capsys.readouterr().out
     results = json.loads((tmp_path / "runs/transfer/results.json").read_text())
-    assert results["left_out"] == ({"votes.csv": "d1"} if more else "d1")
+    assert results["left_out"] == ({"votes.csv": ["d1"]} if more else ["d1"])
     if not more:
         assert [target["dataset"] for target in results["targets"]] == ["d0", "d2"]
     votes.loc[votes["dataset"] == "d2", "label"] = 0

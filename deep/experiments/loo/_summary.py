@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
+from deep._text import listed
 from deep.evaluate import CONTEXT, Row, Run, percent
 
 CHAINS = {
@@ -31,7 +32,7 @@ AVERAGED = ("balanced_accuracy", "ece", "ece_floor", "log_loss", "brier", "auroc
 def summary(run: Run) -> Iterator[str]:
     """Yield the lines that a person reads after one dataset was held out."""
     prior = "no labels" if run["prior_test"] is None else f"{100 * run['prior_test']:.1f} % consistent"
-    trained = f"{sum(run['train'].values())} rows of {_listed(list(run['train']))}"
+    trained = f"{sum(run['train'].values())} rows of {listed(list(run['train']), MAX_LISTED)}"
     yield from _wrapped(f"{run['test']}: {run['n_test']} items ({prior}), trained on {trained}", 0)
     yield f"  {'':<44}{'bal. acc.':>10}{'95 % interval':>18}{'ECE':>8}{'floor':>8}{'log loss':>10}"
     for key, label in CHAINS.items():
@@ -53,11 +54,6 @@ def summary(run: Run) -> Iterator[str]:
 
 def _wrapped(text: str, indent: int) -> list[str]:
     return wrap(text, WIDTH, initial_indent=" " * indent, subsequent_indent=" " * (indent + 2))
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - MAX_LISTED
-    return ", ".join(names[:MAX_LISTED]) + (f" and {more:,} others" if more > 0 else "")
 
 
 def _prior(prior: Row) -> str:

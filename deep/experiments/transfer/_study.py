@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from deep._text import listed
 from deep.datasets import ScoreTable, join_scores, read_scores, read_votes
 from deep.evaluate import Row, rows_of_both_classes
 from deep.exceptions import InputError
@@ -17,6 +18,7 @@ from deep.experiments.transfer._target import TransferSettings, transfer_to
 from deep.records import VoteMatrix
 
 MAX_TARGETS = 500
+MAX_NAMED = 5
 
 Mapper = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
 """Like the built-in `map`."""
@@ -46,20 +48,20 @@ def transfer_on_votes(
     return {"left_out": left, "targets": targets, "summary": summary}, report_text(targets, summary) + _left_out(left)
 
 
-def _measurable(votes: VoteMatrix) -> tuple[VoteMatrix, str]:
+def _measurable(votes: VoteMatrix) -> tuple[VoteMatrix, list[str]]:
     """Return the datasets with both classes, and the names of the others: nothing is learned or measured on them."""
     _check_labeled(votes)
     kept, left = rows_of_both_classes(votes, np.ones(len(votes.labels), dtype=bool))
     if left and len(set(votes.datasets[kept])) < 2:
         raise InputError(
             "`label` must hold both 0 and 1 in at least two datasets, one to test on and one to train on. "
-            f"Got all 0 or all 1 in {left}."
+            f"Got all 0 or all 1 in {listed(left, MAX_NAMED)}."
         )
     return (votes.rows(kept) if left else votes), left
 
 
-def _left_out(datasets: str) -> str:
-    return f"\nLeft out, for their labels are all 0 or all 1: {datasets}.\n" if datasets else ""
+def _left_out(datasets: Sequence[str]) -> str:
+    return f"\nLeft out, for their labels are all 0 or all 1: {listed(datasets, MAX_NAMED)}.\n" if datasets else ""
 
 
 def _check_labeled(votes: VoteMatrix) -> None:
@@ -95,7 +97,7 @@ def transfer_on_panels(
         Tables of soft scores; they stand beside the panel whose items they have.
     """
     soft = read_scores(scores) if scores else None
-    panels, left_out = [], dict[str, str]()
+    panels, left_out = [], dict[str, list[str]]()
     for path in paths:
         votes, left_out[path] = _measurable(read_votes([path]))
         mine = soft if soft is not None and set(soft.datasets) & set(votes.datasets) else None
