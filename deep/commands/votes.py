@@ -58,10 +58,7 @@ def _add_ask(parser: console.CommandParser) -> None:
     add("--level", choices=console.LEVELS, help=level)
     console.add_offline_options(parser)
     console.add_prompt_options(parser)
-    add("--samples", type=int, default=1, metavar="M", help="answers to each question")
-    add("--soft", action="store_true", help="ask for log-probabilities, for soft votes beside the hard ones")
-    add("--temperature", type=float, metavar="T", help="in place of the prompts' own")
-    add("--max-tokens", type=int, metavar="N", help="in place of the prompts' own limit of the answer")
+    console.add_answer_options(parser)
     add("--out", type=Path, default=Path("votes.parquet"), metavar="FILE", help="the vote matrix")
     console.add_otel(parser)
     add("--dry-run", action="store_true", help="print calls, tokens and cost, and send nothing")
@@ -111,6 +108,8 @@ def _plan(args: argparse.Namespace) -> "asking.Plan":
     asked = [*prompts, *asking.judges_of("judge", staged, sampling)]
     if not (asked or args.lexical or args.encoder or args.embedding):
         raise InputError("`embedding`, `encoder`, `judge`, `lexical`, `pool` or `prompt` must be given. Got none.")
+    if not asked:
+        console.check_nothing_asked(args, "with judges that need no LLM", console.add_answer_options)
     models = console.check_models(args) if asked else ()
     return asking.Plan(
         examples=console.examples_from(args, args.examples),

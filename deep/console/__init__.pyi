@@ -1,9 +1,11 @@
 from ._apart import check_apart as check_apart
 from ._apart import check_not_in as check_not_in
+from ._ask_options import add_answer_options as add_answer_options
 from ._ask_options import add_call_options as add_call_options
 from ._ask_options import add_prompt_options as add_prompt_options
 from ._ask_options import ask_options as ask_options
 from ._ask_options import check_models as check_models
+from ._ask_options import check_nothing_asked as check_nothing_asked
 from ._ask_options import endpoint_of as endpoint_of
 from ._ask_options import sampling_of as sampling_of
 from ._batch_options import add_batch_file_options as add_batch_file_options

@@ -1,13 +1,14 @@
 """The options that every command that asks LLMs has in common."""
 
 import argparse
+from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deep._names import check_name
 from deep.console._names import CONSTRAINTS
-from deep.console._options import SEVERAL
+from deep.console._options import SEVERAL, options_given
 from deep.console._prompt_options import add_material_options, chunk_of, few_shot_of
 from deep.exceptions import InputError
 
@@ -51,6 +52,32 @@ def add_prompt_options(parser: argparse.ArgumentParser) -> None:
     constrain += "0.12 or later, or not at all"
     parser.add_argument("--constrain", choices=CONSTRAINTS, default="schema", help=constrain)
     add_material_options(parser)
+
+
+def add_answer_options(parser: argparse.ArgumentParser) -> None:
+    """Add how many answers are asked of a prompt, and how they are drawn."""
+    add = parser.add_argument
+    add("--samples", type=int, default=1, metavar="M", help="answers to each question")
+    add("--soft", action="store_true", help="ask for log-probabilities, for soft votes beside the hard ones")
+    add("--temperature", type=float, metavar="T", help="in place of the prompts' own")
+    add("--max-tokens", type=int, metavar="N", help="in place of the prompts' own limit of the answer")
+
+
+def check_nothing_asked(
+    args: argparse.Namespace, given: str, *adders: Callable[[argparse.ArgumentParser], None]
+) -> None:
+    """Raise where an option of asking LLMs is given to a run that asks none.
+
+    Parameters
+    ----------
+    args : Namespace
+    given : str
+        Why nothing is asked, for the error: with what, or without.
+    *adders : callable
+        What added further options of the command that matter to LLMs alone.
+    """
+    for name in options_given(args, add_prompt_options, *adders):
+        raise InputError(f"`{name}` must be given where LLMs are asked. Got it {given}.")
 
 
 def sampling_of(args: argparse.Namespace, examples: str | None = None) -> "Sampling":

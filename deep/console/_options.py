@@ -2,7 +2,7 @@
 
 import argparse
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -107,6 +107,18 @@ def add_target_options(parser: argparse.ArgumentParser, *, required: bool = True
     add_options(parser, "votes", "scores", votes=votes, scores=scores)
     labels = "labels of a random sample of it: dataset, item_id, label"
     parser.add_argument("--labels", **SEVERAL, metavar="FILE", help=labels)
+
+
+def options_given(args: argparse.Namespace, *adders: Callable[[argparse.ArgumentParser], None]) -> list[str]:
+    """Return the names of the options, of those that some functions add, that are not at their defaults.
+
+    Values are not returned: an address or a ledger may hold a secret, which no error repeats.
+    """
+    parser = argparse.ArgumentParser()
+    for add in adders:
+        add(parser)
+    defaults = vars(parser.parse_args([]))
+    return [name for name, default in defaults.items() if getattr(args, name, default) != default]
 
 
 def numbers_of_voters(words: Sequence[str], n_voters: int) -> list[int]:

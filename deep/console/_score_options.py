@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from deep import asking, datasets, model
 from deep._files import check_out
-from deep.console._example_options import examples_from
-from deep.console._options import SEVERAL
+from deep.console._ask_options import add_prompt_options
+from deep.console._example_options import add_example_options, examples_from
+from deep.console._options import SEVERAL, options_given
 from deep.console._output import SCHEMA, Results, percent, print_result
 from deep.console._texts import read_text
 from deep.exceptions import InputError
@@ -34,9 +35,17 @@ def add_score_options(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--prior", type=float, metavar="P", help=prior)
     inspect = "write --out as JSON lines that Inspect's precomputed_scores reads; a row without a vote is left out"
     what.add_argument("--to", choices=["inspect"], help=inspect)
+    _add_judges(parser)
+    _add_turns(parser)
+
+
+def _add_judges(parser: argparse.ArgumentParser) -> None:
     judges = parser.add_argument_group("judges of text")
     judges.add_argument("--prompt", metavar="FILE", **SEVERAL, help="TOML prompts besides those of deep, or folders")
     judges.add_argument("--encoder", metavar="DIR", **SEVERAL, help="folders of models that the hub does not have")
+
+
+def _add_turns(parser: argparse.ArgumentParser) -> None:
     turns = parser.add_argument_group("asking one by one")
     turns.add_argument("--sequential", action="store_true", help="stop where the rest cannot change the decision")
     cost = "stop where asking costs more than the errors it spares; N for each, in dollars where all prices are known, "
@@ -50,8 +59,9 @@ def score_options(args: argparse.Namespace) -> "model.ScoreOptions":
     pair = any(getattr(args, name) is not None for name in PAIR)
     if [bool(args.votes), args.input is not None, pair].count(True) != 1:
         raise InputError("`votes`, `input`, or `source` and `claim` must be given. Got none or more than one of them.")
-    if args.sequential and args.votes:
-        raise InputError("`sequential` must be given with text. Got it with votes, which have all been asked for.")
+    of_text = options_given(args, _add_judges, _add_turns, add_prompt_options, add_example_options)
+    if of_text and args.votes:
+        raise InputError(f"`{of_text[0]}` must be given with text. Got it with votes, which have all been asked for.")
     given = [name for name in ("error_cost", "dry_run") if getattr(args, name) not in (None, False)]
     if given and not args.sequential:
         raise InputError(f"`{given[0]}` must be given with `sequential`. Got it without.")

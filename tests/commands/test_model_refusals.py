@@ -154,6 +154,15 @@ def test_votes_of_another_version_are_refused(here, tmp_path, capsys):
         (score, [], "must be given"),
         (score, ["--votes", "V", "--source-text", "a"], "more than one"),
         (score, ["--source-text", "a"], "`claim` or `claim_text` must be given"),
+        *(
+            (score, ["--votes", "V", "--out", "D/s.csv", *option], f"`{name}` must be given with text. Got")
+            for name, option in {
+                "rpm": ["--rpm", "-1"],
+                "llm": ["--llm", "tiny"],
+                "encoder": ["--encoder", "none"],
+                "claim_column": ["--claim-column", "text"],
+            }.items()
+        ),
         (export, ["--to", "csv", "--out", "D/m.sql"], "`out` must end in .csv"),
         (export, ["--to", "sql", "--out", "D/m.sql", "--table", " "], "`table` must be printable text"),
         (export, ["--to", "sql", "--out", "D/m.sql", "--table", "x\n; DROP"], "Got the control character U+000A"),

@@ -441,6 +441,30 @@ def test_a_bad_option_is_one_clear_line(examples, capsys, more, complaint):
     assert not examples.with_name("votes.ledger.sqlite").exists()
 
 
+@pytest.mark.parametrize(
+    ("option", "complaint"),
+    [
+        (["--llm", "tiny"], "`llm` must be given where LLMs are asked. Got it with judges that need no LLM."),
+        (["--rpm", "-1"], "`rpm` must be given where LLMs are asked. Got it with judges"),
+        (["--samples", "3"], "`samples` must be given where LLMs are asked. Got it with judges"),
+        (
+            ["--base-url", "http://user:s3cret@x/v1"],
+            "`base_url` must be given where LLMs are asked. Got it with judges",
+        ),
+        (["--soft"], "`soft` must be given where LLMs are asked. Got it with judges"),
+        (["--chunk", "900:100"], "`chunk` must be given where LLMs are asked. Got it with judges"),
+    ],
+)
+def test_options_of_asking_are_refused_where_nothing_is_asked(examples, capsys, option, complaint):
+    """Rather than passed over, as if an LLM had been asked."""
+    assert main([str(examples), "--lexical", "numbers", *option, "--out", str(examples.with_name("v.parquet"))]) == 2
+    said = capsys.readouterr().err
+    assert complaint in said
+    assert "s3cret" not in said
+    assert said.count("\n") == 1
+    assert not examples.with_name("v.parquet").exists()
+
+
 def test_openai_itself_needs_a_key(examples, capsys, monkeypatch):
     """Without a key nothing is sent to the default endpoint."""
     monkeypatch.delenv("OPENAI_API_KEY")

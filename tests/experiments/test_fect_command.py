@@ -392,7 +392,7 @@ def test_a_prompt_of_ones_own_is_a_column(claims, tmp_path):
 
 
 def test_what_cannot_be_scored_is_one_line(claims, tmp_path, capsys):
-    """Votes on other claims, a model without its votes, a voter that is asked and given."""
+    """Votes on other claims, a model without its votes, a voter that is asked and given; nothing is asked before."""
     other = tmp_path / "other.csv"
     other.write_text("dataset,item_id,mine\nnews,1,1\n", encoding="utf-8")
     mine = write_votes(tmp_path / "mine.csv", given(LABELS))
@@ -405,11 +405,15 @@ def test_what_cannot_be_scored_is_one_line(claims, tmp_path, capsys):
             (["--votes", str(other)], "`votes` must hold votes on the examples of `data`, by dataset and item_id."),
             (["--votes", str(mine), "--model-file", model], "`model_file` must have its voters in `votes`."),
             (["--votes", str(asked), *again], "`votes` must hold no voter that is asked too. Got '3d' of 'alpha'."),
+            ([*again, "--votes", str(tmp_path / "none.csv")], "must name existing files. Got "),
             ([], "`llm` must be given. Got none."),
+            (["--lexical", "all", "--runs", "3"], "`runs` must be given where LLMs are asked. Got it without `llm`."),
+            (["--votes", str(mine), "--rpm", "-1"], "`rpm` must be given where LLMs are asked. Got it without"),
         ):
             assert main(["--data", str(claims), "--out", str(tmp_path / "fect"), *words]) == 2
             said = capsys.readouterr().err.splitlines()
             assert complaint in said[-1]
+        assert server.count == 0
     assert not (tmp_path / "fect" / "results.json").exists()
 
 

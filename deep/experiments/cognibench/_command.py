@@ -12,6 +12,7 @@ from deep.console import (
     add_call_options,
     add_options,
     check_least,
+    check_nothing_asked,
     print_result,
     run_subcommand,
 )
@@ -79,9 +80,8 @@ def add_arguments(parser: CommandParser) -> None:
     )
 
 
-def _add_evaluate(parser: CommandParser) -> None:
+def _add_judges(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--data", required=True, metavar="DIR|cognibench", help="folder of dialogues.json and labels.json")
     judges = (
         "of listed (direct prompting), tiered (the annotators' protocol), auto (the pipeline); default: the first two"
     )
@@ -90,12 +90,18 @@ def _add_evaluate(parser: CommandParser) -> None:
     add("--prompt", **SEVERAL, metavar="FILE", help=printed)
     add("--samples", type=int, default=5, metavar="N", help="replies to each question of tiered, auto and --prompt")
     add("--threshold", **SEVERAL, metavar="N", help="samples that must object; default: the majority")
-    add("--level", choices=LEVELS, default="grounded", help="below it a cognitive statement is a hallucination")
     add("--no-tiers", action="store_true", help="tiered does not ask above the level; saves a quarter of its calls")
     classifier = "who types sentences for auto: the published types of other dialogues, or the LLM"
     add("--classifier", choices=("published", "llm"), default="published", help=classifier)
     add("--examples", metavar="FILE", help="TOML of contrastive examples, in place of those that come with deep")
     add("--ablation", action="store_true", help="also one sample, and no examples and no tags: the rows of Table 5")
+
+
+def _add_evaluate(parser: CommandParser) -> None:
+    add = parser.add_argument
+    add("--data", required=True, metavar="DIR|cognibench", help="folder of dialogues.json and labels.json")
+    _add_judges(parser)
+    add("--level", choices=LEVELS, default="grounded", help="below it a cognitive statement is a hallucination")
     add("--encoder", **SEVERAL, metavar="NAME", help="inference models by hub id or folder, as baselines")
     add("--entailment-label", metavar="LABEL", help="what says consistent, where a model's labels do not tell")
     neutral = "what their neutral sentences are; both: a row each"
@@ -111,6 +117,8 @@ def _add_evaluate(parser: CommandParser) -> None:
 def _evaluate(args: argparse.Namespace) -> int:
     from deep.experiments.cognibench._run_evaluate import evaluate
 
+    if not args.llm:
+        check_nothing_asked(args, "without `llm`", _add_judges)
     return evaluate(args)
 
 

@@ -25,6 +25,7 @@ from deep.console import (
     ask_options,
     check_draws,
     check_models,
+    check_nothing_asked,
     column_map,
     endpoint_of,
     examples_from,
@@ -71,6 +72,8 @@ REASONING = (
 
 
 def _run(args: argparse.Namespace) -> int:
+    import pandas as pd
+
     from deep.asking import print_estimate, run_plan
 
     plan = _plan(args)
@@ -79,13 +82,13 @@ def _run(args: argparse.Namespace) -> int:
         print_estimate(plan, options, as_json=args.json)
         return ExitStatus.DONE
     check_replaceable(args.out)
-    counts = _counts(plan)
+    counts, given = _counts(plan), _given(args, plan)
     args.out.absolute().parent.mkdir(parents=True, exist_ok=True)
     with live_progress() as progress:
         outcome = run_plan(plan, options, progress)
     if outcome.stopped is not None:
         raise StoppedError(outcome.stopped)
-    _write(args, _verdicts(args, plan, options), counts)
+    _write(args, pd.DataFrame([*_asked(plan, options), *given]), counts)
     return ExitStatus.DONE
 
 
@@ -96,9 +99,7 @@ def add_arguments(parser: CommandParser) -> None:
     add("--prompt", **SEVERAL, metavar="NAME|FILE", help=f"of: {', '.join(PROMPTS)}; or TOML files; default: all four")
     add("--votes", **SEVERAL, metavar="FILE", help="vote files on the same claims; several with one voter are its runs")
     add("--model-file", **SEVERAL, metavar="FILE", help="models of `deep fit`, on the votes given or made here")
-    add("--runs", type=int, default=10, metavar="N", help="answers to every question")
-    add("--output", choices=("json", "xml"), default="json", help="the form of the answers")
-    add("--temperature", type=float, metavar="T", help="default: 1 where runs are repeated, else 0")
+    _add_answers(parser)
     add("--reasoning", **SEVERAL, metavar="MODEL", help="models drawn apart, as the paper does")
     add("--out", type=Path, default=Path("fect"), metavar="FOLDER", help="a new folder, or an earlier run's")
     add("--dry-run", action="store_true", help="print calls, tokens and cost, and send nothing")
@@ -108,6 +109,13 @@ def add_arguments(parser: CommandParser) -> None:
     add_offline_options(parser)
     add_call_options(parser)
     add_example_options(parser)
+
+
+def _add_answers(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--runs", type=int, default=10, metavar="N", help="answers to every question")
+    add("--output", choices=("json", "xml"), default="json", help="the form of the answers")
+    add("--temperature", type=float, metavar="T", help="default: 1 where runs are repeated, else 0")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -122,6 +130,8 @@ def _plan(args: argparse.Namespace) -> "Plan":
     check_draws(args, "runs")
     given = args.votes or args.model_file or args.lexical or args.encoder or args.embedding
     models = check_models(args) if args.llm or args.prompt or not given else ()
+    if not models:
+        check_nothing_asked(args, "without `llm`", _add_answers)
     apart = [name for name in args.reasoning if name not in models]
     if apart and not args.votes:
         raise InputError(f"`reasoning` must be among `llm`. Got {apart[0]!r}.")
@@ -166,27 +176,31 @@ def _counts(plan: "Plan") -> dict[str, int]:
     return {"items": len(labels), "factual": labels.count(1), "nonfactual": labels.count(0)}
 
 
-def _verdicts(args: argparse.Namespace, plan: "Plan", options: "AskOptions | None") -> "pd.DataFrame":
-    """Return every verdict: those of a plan from the ledger, with what the judge lists in support, and the given."""
-    import pandas as pd
-
+def _given(args: argparse.Namespace, plan: "Plan") -> list[dict[str, object]]:
+    """Return the verdicts that are not asked for, read before anything is paid for; none of a voter that is asked."""
     from deep.experiments.fect._given import given_verdicts
-    from deep.llm import History
 
-    asked: list[dict[str, object]] = []
-    if options is not None:
-        with History(options.ledger) as history:
-            asked = list(_rows(plan, history))
     judges = offline_judges(args)
-    options_given = {"votes": args.votes, "models": args.model_file, "ensemblers": args.ensembler}
-    given = list(given_verdicts(plan.examples, NAMES, judges=judges, **options_given))
-    both = {(row["model"], row["prompt"]) for row in asked} & {(row["model"], row["prompt"]) for row in given}
+    options = {"votes": args.votes, "models": args.model_file, "ensemblers": args.ensembler}
+    given = list(given_verdicts(plan.examples, NAMES, judges=judges, **options))
+    asked = {(column.llm, NAMES.get(judge.name, judge.name)) for judge, column in plan.prompts}
+    both = asked & {(row["model"], row["prompt"]) for row in given}
     if both:
         model, prompt = min(both)
         raise InputError(
             f"`votes` must hold no voter that is asked too. Got {prompt!r} of {model!r}. Ask it, or give it."
         )
-    return pd.DataFrame(asked + given)
+    return given
+
+
+def _asked(plan: "Plan", options: "AskOptions | None") -> list[dict[str, object]]:
+    """Return the verdicts of a plan from the ledger, with what the judge lists in support."""
+    from deep.llm import History
+
+    if options is None:
+        return []
+    with History(options.ledger) as history:
+        return list(_rows(plan, history))
 
 
 def _rows(plan: "Plan", history: "History") -> Iterator[dict[str, object]]:
