@@ -1,6 +1,7 @@
 from ._annotations import AMBIGUITIES as AMBIGUITIES
 from ._annotations import WORKSHEET as WORKSHEET
 from ._annotations import Annotations as Annotations
+from ._annotations import rating_table as rating_table
 from ._annotations import read_annotation_rows as read_annotation_rows
 from ._annotations import read_annotations as read_annotations
 from ._batches import BatchColumns as BatchColumns

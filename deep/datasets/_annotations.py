@@ -1,8 +1,9 @@
 """Files of annotations: the worksheet that people fill in, their labels, where they differ, and what is ambiguous."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
 
@@ -21,6 +22,9 @@ STEPS = ("concrete", "descriptive", "interpretive", "relation")
 AMBIGUITIES = ("sentiment", "relation")
 
 KEY = ("item_id", "annotator")
+
+MOST_RATINGS = 20_000_000
+"""Places of a table of items and annotators: 160 MB, and what is measured on it takes several times that."""
 
 _MARKS = {"": -1, "0": 0, "1": 1}
 
@@ -68,27 +72,33 @@ class Annotations:
     marks: dict[tuple[str, str], dict[str, int]]
     ambiguous: dict[str, Counter[str]] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def items(self) -> list[str]:
         """The items, in the order of the file."""
-        return list(dict.fromkeys(item for item, _ in self.marks))
+        return list(self.by_item)
 
-    @property
+    @cached_property
+    def by_item(self) -> dict[str, dict[str, dict[str, int]]]:
+        """The marks of each item by annotator, sorted."""
+        found: dict[str, dict[str, dict[str, int]]] = {item: {} for item, _ in self.marks}
+        for item, annotator in sorted(self.marks, key=lambda key: key[1]):
+            found[item][annotator] = self.marks[item, annotator]
+        return found
+
+    @cached_property
     def annotators(self) -> list[str]:
         """The annotators, sorted."""
         return sorted({annotator for _, annotator in self.marks})
 
     def ratings(self, items: Sequence[str], name: str = "label") -> npt.NDArray[np.int64]:
         """Return marks of shape (n_items, n_annotators), -1 where there is none."""
-        nothing = {name: -1}
-        rows = [[self.marks.get((item, one), nothing)[name] for one in self.annotators] for item in items]
-        return np.array(rows, dtype=np.int64).reshape(len(items), len(self.annotators))
+        marks = ((item, one, marks[name]) for item in items for one, marks in self.by_item[item].items())
+        return rating_table(marks, items, self.annotators)
 
     def disagreements(self) -> list[Disagreement]:
         """Return the items whose labels or steps differ, in the order of the file."""
         found = []
-        for item in self.items:
-            given = {one: self.marks[item, one] for one in self.annotators if (item, one) in self.marks}
+        for item, given in self.by_item.items():
             steps = tuple(step for step in STEPS if {0, 1} <= {marks[step] for marks in given.values()})
             labels = {one: marks["label"] for one, marks in given.items() if marks["label"] >= 0}
             if steps or len(set(labels.values())) > 1:
@@ -104,9 +114,31 @@ class Annotations:
 
     def majority(self, item: str) -> int:
         """Return the label that most annotators give an item; -1 on a tie or where nobody gave one."""
-        labels = [self.marks[item, one]["label"] for one in self.annotators if (item, one) in self.marks]
+        labels = [marks["label"] for marks in self.by_item[item].values()]
         balance = labels.count(1) - labels.count(0)
         return -1 if balance == 0 else int(balance > 0)
+
+
+def rating_table(
+    marks: Iterable[tuple[str, str, int]], items: Sequence[str], annotators: Sequence[str]
+) -> npt.NDArray[np.int64]:
+    """Return the marks of items and annotators, of shape (n_items, n_annotators); -1 where there is none.
+
+    Raises
+    ------
+    InputError
+        The table has more than `MOST_RATINGS` places.
+    """
+    if len(items) * len(annotators) > MOST_RATINGS:
+        raise InputError(
+            f"`file` must hold at most {MOST_RATINGS:,} pairs of an item and an annotator, labeled or not. Got "
+            f"{len(items):,} items and {len(annotators):,} annotators. Measure parts of it."
+        )
+    table = np.full((len(items), len(annotators)), -1, dtype=np.int64)
+    rows, columns = ({name: place for place, name in enumerate(names)} for names in (items, annotators))
+    for item, annotator, mark in marks:
+        table[rows[item], columns[annotator]] = mark
+    return table
 
 
 def read_annotation_rows(path: Path, key: Sequence[str]) -> tuple[list[str], list[dict[str, str]]]:

@@ -71,7 +71,7 @@ class _Interval:
     random_state: int
     documents: npt.ArrayLike | None
 
-    def measured(self, name: str, measure: Callable[[Ratings], float], ratings: Ratings) -> dict[str, object]:
+    def measured(self, name: str, measure: Callable[[npt.ArrayLike], float], ratings: Ratings) -> dict[str, object]:
         """Return one measure with its interval; NaN becomes None."""
         given = (ratings >= 0).sum(axis=1)
         # Only Krippendorff's alpha can use an item that some annotators left out.

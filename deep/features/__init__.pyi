@@ -3,6 +3,7 @@ from ._agreement import cohen_kappa as cohen_kappa
 from ._agreement import fleiss_kappa as fleiss_kappa
 from ._agreement import kappa_of_counts as kappa_of_counts
 from ._agreement import krippendorff_alpha as krippendorff_alpha
+from ._agreement import pairwise_agreement as pairwise_agreement
 from ._analysis import analyze_votes as analyze_votes
 from ._analysis import effective_number as effective_number
 from ._analysis import effective_votes as effective_votes

@@ -4,7 +4,8 @@ Not by scikit-learn's `cohen_kappa_score`, which checks its input for a millisec
 thousands, and which warns where kappa is undefined; nor by a package for the other two, of ten lines each.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,18 @@ from deep._checks import Floats
 from deep.exceptions import InputError
 
 Ratings = npt.NDArray[np.int64]
+
+
+class _Measure(NamedTuple):
+    """A measure as a function of sums over items, so that a resample is a weighting of items."""
+
+    parts: Callable[[Ratings], Floats]
+    """Ratings to what each item adds, of shape (n_items, n_parts)."""
+    value: Callable[[Floats], float]
+    """Sums of parts, of shape (n_parts,), to the measure."""
+
+    def of(self, ratings: npt.ArrayLike) -> float:
+        return self.value(self.parts(_checked(ratings)).sum(axis=0))
 
 
 def cohen_kappa(ratings: npt.ArrayLike) -> float:
@@ -38,14 +51,7 @@ def cohen_kappa(ratings: npt.ArrayLike) -> float:
     >>> cohen_kappa([[1, 1], [1, 1], [0, 0], [1, 0]])
     0.5
     """
-    codes = _checked(ratings)
-    if codes.shape[1] != 2:
-        raise InputError(f"`ratings` must have two columns. Got {codes.shape[1]}.")
-    both = codes[(codes >= 0).all(axis=1)]
-    if not len(both):
-        return float("nan")
-    shares = np.stack([np.bincount(column, minlength=both.max() + 1) / len(both) for column in both.T])
-    return _beyond_chance(float((both[:, 0] == both[:, 1]).mean()), float(shares.prod(axis=0).sum()))
+    return _COHEN.of(ratings)
 
 
 def kappa_of_counts(counts: npt.ArrayLike) -> Floats:
@@ -100,14 +106,7 @@ def fleiss_kappa(ratings: npt.ArrayLike) -> float:
     >>> round(fleiss_kappa([[1, 1, 1], [0, 0, 0], [1, 1, 0]]), 4)
     0.55
     """
-    codes = _checked(ratings)
-    counts = _counts(codes[(codes >= 0).all(axis=1)])
-    n = codes.shape[1]
-    if not len(counts) or n < 2:
-        return float("nan")
-    observed = ((counts**2).sum(axis=1) - n) / (n * (n - 1))
-    shares = counts.sum(axis=0) / counts.sum()
-    return _beyond_chance(float(observed.mean()), float((shares**2).sum()))
+    return _FLEISS.of(ratings)
 
 
 def krippendorff_alpha(ratings: npt.ArrayLike) -> float:
@@ -135,19 +134,36 @@ def krippendorff_alpha(ratings: npt.ArrayLike) -> float:
     >>> round(krippendorff_alpha([[1, 1, -1], [0, 0, 0], [1, 0, 1]]), 4)
     0.5625
     """
+    return _KRIPPENDORFF.of(ratings)
+
+
+def pairwise_agreement(ratings: npt.ArrayLike) -> float:
+    """Return the share of pairs of ratings of one item that are the same, of all such pairs.
+
+    Parameters
+    ----------
+    ratings : array-like of shape (n_items, n_raters)
+        Categories from 0; a negative number where a rater gave none.
+
+    Returns
+    -------
+    float
+        From 0 to 1; NaN where no item has two ratings.
+
+    Examples
+    --------
+    >>> from deep.features import pairwise_agreement
+    >>> pairwise_agreement([[1, 1, -1], [0, 0, 1]])
+    0.5
+    """
     counts = _counts(_checked(ratings))
-    counts = counts[counts.sum(axis=1) > 1]
-    if not len(counts):
-        return float("nan")
-    by_item, by_category = counts.sum(axis=1), counts.sum(axis=0)
-    n = by_item.sum()
-    observed = ((by_item**2 - (counts**2).sum(axis=1)) / (by_item - 1)).sum() / n
-    expected = (n**2 - (by_category**2).sum()) / (n * (n - 1))
-    return float(1 - observed / expected) if expected else float("nan")
+    same, n = float((counts * (counts - 1)).sum()), counts.sum(axis=1)
+    pairs = float((n * (n - 1)).sum())
+    return same / pairs if pairs else float("nan")
 
 
 def agreement_interval(
-    measure: Callable[[Ratings], float],
+    measure: Callable[[npt.ArrayLike], float],
     ratings: npt.ArrayLike,
     *,
     documents: npt.ArrayLike | None = None,
@@ -159,7 +175,7 @@ def agreement_interval(
     Parameters
     ----------
     measure : callable
-        One of this module's.
+        `cohen_kappa`, `fleiss_kappa` or `krippendorff_alpha`.
     ratings : array-like of shape (n_items, n_raters)
     documents : array-like of shape (n_items,), optional
         Default: every item is a document of its own.
@@ -183,12 +199,15 @@ def agreement_interval(
     names = np.arange(len(codes)) if documents is None else np.asarray(documents).astype(str)
     document = np.unique(names, return_inverse=True)[1]
     n = int(document.max()) + 1
+    parts, value = _BY_SUMS[measure]
+    of_items = parts(codes)
+    of_documents = np.stack([np.bincount(document, part, minlength=n) for part in of_items.T])
 
-    def resampled() -> Ratings:
+    def resampled() -> float:
         times = np.bincount(draw.integers(n, size=n), minlength=n)
-        return np.repeat(codes, times[document], axis=0)
+        return value(np.asarray(of_documents @ times, dtype=np.float64))
 
-    found = np.array([measure(resampled()) for _ in range(n_boot)])
+    found = np.array([resampled() for _ in range(n_boot)])
     found = found[~np.isnan(found)]
     if not len(found):
         return float("nan"), float("nan")
@@ -202,14 +221,85 @@ def _checked(ratings: npt.ArrayLike) -> Ratings:
         raise InputError(
             f"`ratings` must be whole numbers of shape (n_items, n_raters). Got {codes.dtype} of shape {codes.shape}."
         )
-    return np.asarray(codes, dtype=np.int64)
+    codes = np.asarray(codes, dtype=np.int64)
+    if codes.max() < codes.size:
+        return codes
+    categories, found = np.unique(codes, return_inverse=True)  # which numbers stand for categories does not matter
+    return np.asarray(found.reshape(codes.shape) - np.searchsorted(categories, 0), dtype=np.int64)
 
 
 def _counts(codes: Ratings) -> Floats:
     """Return how often each item got each category, of shape (n_items, n_categories)."""
-    categories = np.arange(codes.max(initial=0) + 1)
-    return np.asarray((codes[:, :, None] == categories).sum(axis=1), dtype=np.float64)
+    n = int(codes.max(initial=-1)) + 1
+    cells = np.where(codes >= 0, codes + np.arange(len(codes))[:, None] * n, len(codes) * n)
+    counts = np.bincount(cells.ravel(), minlength=len(codes) * n + 1)[:-1]
+    return np.asarray(counts.reshape(len(codes), n), dtype=np.float64)
+
+
+def _all_rated(codes: Ratings) -> npt.NDArray[np.bool_]:
+    """Return the items that every rater rated, of shape (n_items,)."""
+    return np.asarray((codes >= 0).all(axis=1))
+
+
+def _cohen_parts(codes: Ratings) -> Floats:
+    """Return 1, whether both are the same, and what the first and the second rater said; 0 where one said nothing."""
+    if codes.shape[1] != 2:
+        raise InputError(f"`ratings` must have two columns. Got {codes.shape[1]}.")
+    both = _all_rated(codes)
+    said = _counts(np.where(both[:, None], codes, -1).T.reshape(-1, 1))
+    same = both & (codes[:, 0] == codes[:, 1])
+    return np.column_stack([both, same, said[: len(codes)], said[len(codes) :]])
+
+
+def _cohen_value(sums: Floats) -> float:
+    n, same, *said = sums
+    if not n:
+        return float("nan")
+    first, second = np.reshape(said, (2, -1)) / n
+    return _beyond_chance(float(same / n), float(first @ second))
+
+
+def _fleiss_parts(codes: Ratings) -> Floats:
+    """Return 1, the share of pairs of ratings that agree, and the counts; 0 where a rating is not there."""
+    n = codes.shape[1]
+    complete = _all_rated(codes) & (n > 1)
+    counts = _counts(np.where(complete[:, None], codes, -1))
+    agreeing = ((counts**2).sum(axis=1) - n) / max(n * (n - 1), 1)
+    return np.column_stack([complete, np.where(complete, agreeing, 0.0), counts])
+
+
+def _fleiss_value(sums: Floats) -> float:
+    n, agreeing, *counts = sums
+    if not n:
+        return float("nan")
+    shares = np.asarray(counts) / np.sum(counts)
+    return _beyond_chance(float(agreeing / n), float(shares @ shares))
+
+
+def _krippendorff_parts(codes: Ratings) -> Floats:
+    """Return the ratings of each item, how they differ, and the counts; 0 where there are fewer than two."""
+    counts = _counts(np.where((codes >= 0).sum(axis=1, keepdims=True) > 1, codes, -1))
+    n = counts.sum(axis=1)
+    return np.column_stack([n, (n**2 - (counts**2).sum(axis=1)) / np.maximum(n - 1, 1), counts])
+
+
+def _krippendorff_value(sums: Floats) -> float:
+    n, differing, *counts = sums
+    if not n:
+        return float("nan")
+    expected = (n**2 - np.square(counts).sum()) / (n * (n - 1))
+    return float(1 - differing / n / expected) if expected else float("nan")
 
 
 def _beyond_chance(observed: float, expected: float) -> float:
     return (observed - expected) / (1 - expected) if expected < 1 else float("nan")
+
+
+_COHEN = _Measure(_cohen_parts, _cohen_value)
+_FLEISS = _Measure(_fleiss_parts, _fleiss_value)
+_KRIPPENDORFF = _Measure(_krippendorff_parts, _krippendorff_value)
+_BY_SUMS: Mapping[Callable[[npt.ArrayLike], float], _Measure] = {
+    cohen_kappa: _COHEN,
+    fleiss_kappa: _FLEISS,
+    krippendorff_alpha: _KRIPPENDORFF,
+}

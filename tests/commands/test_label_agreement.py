@@ -3,6 +3,7 @@
 import csv
 import json
 import random
+import time
 
 import pytest
 
@@ -203,6 +204,25 @@ def test_the_annotations_are_never_overwritten(file, tmp_path, capsys):
         assert "`filter_ambiguous` must leave `file` as it is" in capsys.readouterr().err
     assert rest.read_bytes() == before
     assert list(tmp_path.iterdir()) == [rest]
+
+
+def test_many_items_take_time_by_their_number(tmp_path, capsys):
+    """Twenty thousand items of three people: a second or so of the processor, where squares would take minutes."""
+    text = "".join(f"{i} {'abc'[k]} {(i + k) % 2}\n" for i in range(20_000) for k in range(3))
+    path = write(tmp_path / "many.csv", text, ["item_id", "annotator", "label"])
+    started = time.process_time()
+    assert main(["agreement", str(path), "--n-boot", "10", "--json"]) == 0
+    assert time.process_time() - started < 30
+    assert json.loads(capsys.readouterr().out)["all"]["items"] == 20_000
+
+
+def test_more_people_than_a_table_holds_is_one_line(tmp_path, capsys):
+    """Each item labeled by somebody else is no table of items and annotators."""
+    path = write(
+        tmp_path / "crowd.csv", "".join(f"{i} a{i} 1\n" for i in range(4_500)), ["item_id", "annotator", "label"]
+    )
+    assert main(["agreement", str(path)]) == 2
+    assert "Got 4,500 items and 4,500 annotators. Measure parts of it." in capsys.readouterr().err
 
 
 def test_an_absent_file_is_one_line(tmp_path, capsys):

@@ -23,6 +23,11 @@ ROWS = [
 ]  # fmt: skip
 
 
+def lines(row, n):
+    """Return a file of so many rows."""
+    return "\n".join([HEADER, *(row.format(i) for i in range(n))])
+
+
 def run(tmp_path, capsys, lines, *more):
     """Return what the command prints as JSON."""
     path = tmp_path / "annotations.csv"
@@ -81,6 +86,9 @@ def test_tables(tmp_path, capsys):
         (f"{HEADER}\n1,steps,a,x\n1,steps,a,y", "Got 1, steps, a again in row 2"),
         ("", "no row"),
         (f"{HEADER}\n1,steps,a, \n", "`label` must be given at least once"),
+        (lines("{0},steps,a,text {0}", 1_001), "`label` must have at most 1,000 different values. Got 1,001 in"),
+        (lines("1,p{0},a,x", 101), "`protocol` must have at most 100 different values. Got 101 in"),
+        (lines("{0},steps,a{0},x", 4_500), "at most 20,000,000 pairs of an item and an annotator, labeled or not"),
     ],
 )
 def test_wrong_files(tmp_path, capsys, text, message):

@@ -1,6 +1,7 @@
 """Agreement of raters: published worked examples, scikit-learn as the parity oracle, and what is undefined."""
 
 import warnings
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 from sklearn.metrics import cohen_kappa_score
 
 from deep.exceptions import InputError
-from deep.features import agreement_interval, cohen_kappa, fleiss_kappa, krippendorff_alpha
+from deep.features import agreement_interval, cohen_kappa, fleiss_kappa, krippendorff_alpha, pairwise_agreement
 
 MEASURES = [cohen_kappa, fleiss_kappa, krippendorff_alpha]
 pairs = arrays(np.int64, st.tuples(st.integers(1, 30), st.just(2)), elements=st.integers(0, 3))
@@ -120,6 +121,33 @@ def test_cohen_is_for_two():
     """Three raters have no Cohen's kappa."""
     with pytest.raises(InputError, match=r"two columns\. Got 3"):
         cohen_kappa([[0, 1, 0]])
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_an_interval_is_that_of_the_resampled_table(measure):
+    """Sums over items, weighted, are the measure on a table that holds each item as often as it was drawn."""
+    ratings = np.random.default_rng(5).integers(-1, 3, (40, 2))
+    documents = np.arange(40) // 3
+    draw, n = np.random.default_rng(7), 14
+    times = [np.bincount(draw.integers(n, size=n), minlength=n)[documents] for _ in range(50)]
+    expected = np.nanquantile([measure(np.repeat(ratings, one, axis=0)) for one in times], [0.025, 0.975])
+    names = [f"document {one:02}" for one in documents]
+    found = agreement_interval(measure, ratings, documents=names, n_boot=50, random_state=7)
+    assert found == pytest.approx(tuple(expected), abs=1e-12)
+
+
+@given(ratings=tables)
+def test_pairwise_agreement_counts_pairs(ratings):
+    """Equal pairs of all pairs within items; NaN where there is none."""
+    both = [pair for row in ratings for pair in combinations(row[row >= 0], 2)]
+    expected = np.mean([a == b for a, b in both]) if both else np.nan
+    assert pairwise_agreement(ratings) == pytest.approx(expected, nan_ok=True)
+
+
+@pytest.mark.parametrize("measure", [*MEASURES, pairwise_agreement])
+def test_large_numbers_of_categories_take_no_memory(measure):
+    """A category is a name: its size means nothing."""
+    assert measure([[10**15, 10**15], [3, 3], [7, 3]]) == measure([[2, 2], [0, 0], [1, 0]])
 
 
 def test_documents_are_resampled_whole():

@@ -10,11 +10,14 @@ import numpy.typing as npt
 import pandas as pd
 
 from deep._files import JsonObject
-from deep.datasets import read_annotation_rows
+from deep.datasets import rating_table, read_annotation_rows
 from deep.exceptions import InputError
-from deep.features import agreement_interval, cohen_kappa, krippendorff_alpha
+from deep.features import agreement_interval, cohen_kappa, krippendorff_alpha, pairwise_agreement
 
 COLUMNS = ("item_id", "protocol", "annotator", "label")
+
+MOST = {"protocol": 100, "label": 1_000}
+"""Different values that are compared with one another; where there are more, a column holds something else."""
 
 Ratings = npt.NDArray[np.int64]
 
@@ -32,6 +35,9 @@ def read_annotations(path: Path) -> pd.DataFrame:
     frame = frame[frame["label"] != ""]
     if frame.empty:
         raise InputError(f"`label` must be given at least once. Got none in {str(path)!r}.")
+    for name, most in MOST.items():
+        if (n := frame[name].nunique()) > most:
+            raise InputError(f"`{name}` must have at most {most:,} different values. Got {n:,} in {str(path)!r}.")
     return frame
 
 
@@ -52,7 +58,7 @@ def agreement_tables(frame: pd.DataFrame, *, n_boot: int = 2000, random_state: i
                 "protocol": protocol,
                 "items": len(ratings),
                 "annotators": ratings.shape[1],
-                "agreement": _pairwise(ratings),
+                "agreement": pairwise_agreement(ratings),
                 "alpha": krippendorff_alpha(ratings),
                 "alpha low": low,
                 "alpha high": high,
@@ -67,13 +73,9 @@ def agreement_tables(frame: pd.DataFrame, *, n_boot: int = 2000, random_state: i
 
 def _ratings(part: pd.DataFrame, codes: dict[str, int]) -> Ratings:
     """Return the codes of labels, of shape (n_items, n_annotators); -1 where there is none."""
-    wide = part.pivot(index="item_id", columns="annotator", values="label")
-    return wide.map(lambda label: codes.get(label, -1)).to_numpy(dtype=np.int64)
-
-
-def _pairwise(ratings: Ratings) -> float:
-    pairs = [(a, b) for row in ratings for a, b in combinations(row[row >= 0], 2)]
-    return sum(a == b for a, b in pairs) / len(pairs) if pairs else float("nan")
+    items, annotators = (sorted(set(part[name])) for name in ("item_id", "annotator"))
+    marks = zip(part["item_id"], part["annotator"], map(codes.__getitem__, part["label"]), strict=True)
+    return rating_table(marks, items, annotators)
 
 
 def _commonest(labels: Sequence[str]) -> str | None:
