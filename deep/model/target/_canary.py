@@ -1,6 +1,6 @@
 """A canary: the test whether a handful of labels agrees with the P that the model gave to their items."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +26,9 @@ RIDGE = 1e-3
 N_DRAWS = 2000
 POWERS = (0.5, 0.8, 0.9)
 MAX_LABELS = 1000
+BLOCK = N_DRAWS * MAX_LABELS
+"""Labels that are drawn at a time: some 100 MB."""
+
 LADDER = 40
 """So many numbers of labels are tried, up to `MAX_LABELS`, each a few percent above the one before."""
 
@@ -124,9 +127,11 @@ def canary(
     weights = clusters.shares(correlation)
     null = _Null(q, clusters, correlation, misfit)
     (statistic,) = _score_statistics(logit(q), y[np.newaxis], weights)
-    simulated = _score_statistics(logit(q), null.draw(n_draws, np.random.default_rng(random_state)), weights)
-    # Ties count as at least as far: sums of the same labels in another order round differently.
-    beyond = int((simulated >= statistic * (1 - 1e-9) - 1e-9).sum())
+    rng, beyond = np.random.default_rng(random_state), 0
+    for n in _blocks(n_draws, len(y)):
+        simulated = _score_statistics(logit(q), null.draw(n, rng), weights)
+        # Ties count as at least as far: sums of the same labels in another order round differently.
+        beyond += int((simulated >= statistic * (1 - 1e-9) - 1e-9).sum())
     entropy = -(q * np.log(q) + (1 - q) * np.log1p(-q))
     return Canary(
         p_value=(1 + beyond) / (1 + n_draws),
@@ -138,6 +143,13 @@ def canary(
         loss=float(-(y * np.log(q) + (1 - y) * np.log1p(-q)).mean()),
         correlation=correlation,
     )
+
+
+def _blocks(n_draws: int, n_labels: int) -> Iterator[int]:
+    """Yield how many label sets to draw at a time: all of up to a thousand labels, fewer of more."""
+    most = max(BLOCK // n_labels, 1)
+    for start in range(0, n_draws, most):
+        yield min(most, n_draws - start)
 
 
 def labels_needed(

@@ -1,5 +1,7 @@
 """The canary: its level by simulation, its power, labels that share documents, and how many it needs."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy.special import expit, ndtr
@@ -90,6 +92,20 @@ def test_what_it_reports():
     more = canary(np.append(p, 0.99), np.append(y, -1), documents=list("abcdd"), random_state=1)
     assert vars(more) == vars(found)
     assert canary([0.0, 1.0], [1, 0]).p_value < 0.01
+
+
+def test_many_labels_take_no_memory_for_each_draw():
+    """Sixteen thousand labels, two thousand draws: less than one table of them all, which has 256 MB."""
+    rng = np.random.default_rng(0)
+    p = rng.random(16_000)
+    tracemalloc.start()
+    try:
+        found = canary(p, rng.random(16_000) < p, misfit=MISFIT, documents=np.arange(16_000) // 3)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert 0.05 < found.p_value <= 1
+    assert peak < 200e6
 
 
 def test_a_p_value_is_never_0():
