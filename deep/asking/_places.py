@@ -9,9 +9,14 @@ from deep.records import Example, Judgment
 
 Part = Literal["claim", "source"]
 
+MOST_SOUGHT = 1000
+"""Different passages of an example whose places are looked for, each in time by the length of its texts."""
+
 
 class Places:
     """Finds passages in an example's source and claim; what does not count is that of :class:`SearchableText`.
+
+    After the first `MOST_SOUGHT` different ones no further is looked for, and has no place.
 
     Parameters
     ----------
@@ -20,14 +25,21 @@ class Places:
 
     def __init__(self, example: Example) -> None:
         self._texts: dict[Part, str] = {"claim": example.claim, "source": example.source}
+        self._known: dict[tuple[str, Part], Place | None] = {}
 
     def in_source(self, text: str) -> Place | None:
         """Return the place of a passage, first of all in the source."""
-        return self._find(text, "source") or self._find(text, "claim")
+        return self._first(text, ("source", "claim"))
 
     def in_claim(self, text: str) -> Place | None:
         """Return the place of a passage, first of all in the claim."""
-        return self._find(text, "claim") or self._find(text, "source")
+        return self._first(text, ("claim", "source"))
+
+    def _first(self, text: str, parts: tuple[Part, Part]) -> Place | None:
+        key = text, parts[0]
+        if key not in self._known and len(self._known) < MOST_SOUGHT:
+            self._known[key] = next(filter(None, (self._find(text, part) for part in parts)), None)
+        return self._known.get(key)
 
     def _find(self, text: str, part: Part) -> Place | None:
         start = self._texts[part].find(text)

@@ -17,7 +17,7 @@ class Passage:
     ----------
     text : str
     where : {'claim', 'source', None}
-        The text that it was found in; None where it stands in neither, word for word.
+        The text that it was found in; None where it stands in neither, word for word, or is one of very many pieces.
     start, end : int, optional
         Its characters there: ``source[start:end]``; None where `where` is.
     verdict : str, optional

@@ -3,6 +3,7 @@
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import chain
 
 Span = tuple[int, int]
 """Where a passage begins, and where it ends: the position behind its last character."""
@@ -78,10 +79,10 @@ class SearchableText:
         wanted = _fold(quotation)[0].strip()
         for form in dict.fromkeys((wanted, wanted.strip(_EDGES))):
             if any(map(str.isalnum, form)):
-                places = list(self._places(form))
-                chosen = next((place for place in places if place[0] >= start), places[0] if places else None)
-                if chosen is not None:
-                    return chosen
+                places = self._places(form)
+                first = next(places, None)
+                if first is not None:
+                    return next((place for place in chain([first], places) if place[0] >= start), first)
         return None
 
     def _places(self, form: str) -> Iterator[Span]:
