@@ -223,7 +223,7 @@ def test_killed_between_its_stages_it_buys_nothing_twice(tmp_path):
             on_disk = settled(ledger)
             assert stop <= on_disk < 81
         # Where both kills met the same requests, a third attempt is a user's to ask for.
-        for asked in ([], ["--retry-failed", "unknown"]):
+        for asked in (["--max-failure-rate", "1"], ["--retry-failed", "unknown"]):
             assert subprocess.run([*words, *asked], check=False, capture_output=True).returncode == 0
         assert rows(ledger, "SELECT count(*) FROM attempts WHERE outcome = 'answered'") == [(81,)]
         lost = rows(ledger, "SELECT count(*) FROM attempts WHERE outcome = 'unknown'")[0][0]
