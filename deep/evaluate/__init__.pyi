@@ -11,6 +11,7 @@ from ._baselines import optimal_thresholds as optimal_thresholds
 from ._baselines import row_weights as row_weights
 from ._baselines import vote_baselines as vote_baselines
 from ._canary import canary_report as canary_report
+from ._canary import dataset_canary as dataset_canary
 from ._canary import labels_seen as labels_seen
 from ._compare import compare as compare
 from ._contribution import PanelReport as PanelReport

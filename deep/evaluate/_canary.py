@@ -7,7 +7,7 @@ import numpy as np
 
 from deep.evaluate._target import Target
 from deep.exceptions import InputError
-from deep.model import SIGNIFICANCE, Canary, Model, canary, labels_needed
+from deep.model import SIGNIFICANCE, Canary, Model, Scores, canary, labels_needed
 
 ENOUGH = 50
 """Labels from which on correcting P by them is worth more than testing it."""
@@ -51,10 +51,8 @@ def canary_report(model: Model, target: Target, *, alpha: float = SIGNIFICANCE) 
     if not 0 < alpha < 1:
         raise InputError(f"`alpha` must lie strictly between 0 and 1. Got {alpha!r}.")
     votes = target.votes
-    found = model.scores_of(votes, scores=target.scores)
-    p = found.p_consistent
-    test = canary(p, votes.labels, documents=votes.document_ids, misfit=model.misfit)
-    needed = labels_needed(p, model.misfit)
+    found, test = dataset_canary(model, target)
+    needed = labels_needed(found.p_consistent, model.misfit)
     documents = None if votes.document_ids is None else len(np.unique(votes.document_ids[votes.labels >= 0]))
     return {
         "dataset": target.name,
@@ -68,6 +66,40 @@ def canary_report(model: Model, target: Target, *, alpha: float = SIGNIFICANCE) 
         "enough": test.n_labels >= ENOUGH,
         "advice": [*_warned(model, target.name), *_advice(model, test, needed, flagged=test.p_value < alpha)],
     }
+
+
+def dataset_canary(model: Model, target: Target) -> tuple[Scores, Canary]:
+    """Score a dataset without its labels, and test the labels against that.
+
+    Parameters
+    ----------
+    model : Model
+    target : Target
+        The whole dataset, of which items drawn at random have labels.
+
+    Returns
+    -------
+    (Scores, Canary)
+
+    Raises
+    ------
+    InputError
+        There is no label.
+
+    Examples
+    --------
+    >>> from deep.datasets import simulate_votes
+    >>> from deep.evaluate import Target, dataset_canary
+    >>> from deep.model import fit
+    >>> votes = simulate_votes(0)
+    >>> mine = votes.datasets == "aggrefact-xsum"
+    >>> scores, test = dataset_canary(fit(votes.rows(~mine)), Target(votes.rows(mine)))
+    >>> len(scores.p_consistent), test.p_value < 0.05
+    (558, True)
+    """
+    votes = target.votes
+    found = model.scores_of(votes, scores=target.scores)
+    return found, canary(found.p_consistent, votes.labels, documents=votes.document_ids, misfit=model.misfit)
 
 
 def labels_seen(model: Model) -> set[str]:

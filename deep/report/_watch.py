@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from deep.evaluate import Target, canary_report, drift_report
+from deep.evaluate import Target, dataset_canary, drift_report
 from deep.exceptions import InputError
-from deep.model import STATISTICS, Model
+from deep.model import SIGNIFICANCE, STATISTICS, Model
 from deep.report._material import ReportMaterial, ScoredVotes, dataset_rows
 from deep.report._page import Chapter, DataTable, decimal, percent
 
@@ -58,17 +58,17 @@ def _canaries(model: Model, scored: ScoredVotes) -> Iterator[dict[str, str]]:
             continue
         soft = np.full((len(rows), len(model.score_names)), np.nan) if model.score_names else None
         try:
-            found = canary_report(model, Target(part, soft))
+            _, found = dataset_canary(model, Target(part, soft))
         except InputError as error:
             yield _row(name, verdict=str(error))
             continue
         yield _row(
             name,
-            labels=f"{found['n_labels']:,}",
-            observed=percent(float(str(found["observed"]))),
-            expected=percent(float(str(found["expected"]))),
-            p=f"{found['p_value']:.2g}",
-            verdict="DISAGREE with the model" if found["flagged"] else "do not disagree",
+            labels=f"{found.n_labels:,}",
+            observed=percent(found.observed),
+            expected=percent(found.expected),
+            p=f"{found.p_value:.2g}",
+            verdict="DISAGREE with the model" if found.p_value < SIGNIFICANCE else "do not disagree",
         )
 
 
