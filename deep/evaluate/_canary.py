@@ -94,8 +94,8 @@ def dataset_canary(model: Model, target: Target) -> tuple[Scores, Canary]:
     >>> votes = simulate_votes(0)
     >>> mine = votes.datasets == "aggrefact-xsum"
     >>> scores, test = dataset_canary(fit(votes.rows(~mine)), Target(votes.rows(mine)))
-    >>> len(scores.p_consistent), test.p_value < 0.05
-    (558, True)
+    >>> len(scores.p_consistent), test.n_labels
+    (558, 558)
     """
     votes = target.votes
     found = model.scores_of(votes, scores=target.scores)

@@ -1,5 +1,7 @@
 """Numbers, units and dates: what counts as the same, and when there is nothing to say."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -127,3 +129,27 @@ def test_the_unit_is_part_of_the_evidence():
 def test_dates(source, claim, expected):
     """Years, quarters, months, weekdays, seasons and times of day, in whatever notation."""
     assert vote("dates", source, claim) == expected
+
+
+@pytest.mark.parametrize(
+    ("claim", "expected"),
+    [
+        ("The Boeing-747 landed; no Boeing 747 did.", -1),
+        ("A Boeing-747. The Boeing 748.", 0),
+        ("The (Boeing-747), a Boeing\n747", -1),
+        ("A Rise-5 %. Rise 5 %.", -1),
+    ],
+)
+def test_a_number_that_is_somewhere_part_of_a_name_is_one_everywhere(claim, expected):
+    """With a hyphen or, once it was written with one, without."""
+    assert vote("numbers", "There is 7.", claim) == expected
+
+
+@pytest.mark.parametrize("check", ["numbers", "units"])
+@pytest.mark.parametrize("text", ["{0} km and", "Rise {0} by", "Covid-{0} and", "about {0}000 pounds"])
+def test_many_numbers_take_time_by_their_number(check, text):
+    """Forty thousand in the claim and in the source: seconds, where to compare each with each took an hour."""
+    many = " ".join(text.format(i) for i in range(40_000))
+    started = time.process_time()
+    judged(check, f"{many} it was.", many)
+    assert time.process_time() - started < 60

@@ -64,12 +64,16 @@ class TokenizedText:
         self._derived: dict[str, Any] = {}
 
     @cached_property
-    def words(self) -> list[str]:
-        """The words as written."""
+    def ends(self) -> list[int]:
+        """Where each word ends in the text."""
         in_lower_case, end = _lower_case(self.text), 0
         # What lies between two words holds no letter and no digit, so that the next place is the right one.
-        ends = [end := in_lower_case.index(word, end) + len(word) for word in self.lower]
-        return [self.text[end - len(word) : end] for word, end in zip(self.lower, ends, strict=True)]
+        return [end := in_lower_case.index(word, end) + len(word) for word in self.lower]
+
+    @cached_property
+    def words(self) -> list[str]:
+        """The words as written."""
+        return [self.text[end - len(word) : end] for word, end in zip(self.lower, self.ends, strict=True)]
 
     @property
     def n_sentences(self) -> int:

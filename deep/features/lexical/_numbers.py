@@ -37,8 +37,7 @@ class Numbers(LexicalCheck):
         found: list[str] = []
         missing: list[str] = []
         for quantity in sought:
-            known = any(_is_among(value, values, quantity.step) for value in quantity.values)
-            (found if known else missing).append(quantity.shown)
+            (found if _is_given(quantity, values) else missing).append(quantity.shown)
         return found_or_missing("numbers", found, missing)
 
 
@@ -55,7 +54,8 @@ class Units(LexicalCheck):
         for quantity in _sought(pair.claim):
             if not quantity.unit:
                 continue
-            units = {other.unit for other in _quantities(pair.source) if _is_same(quantity, other)}
+            by_unit = pair.source.derived("values by unit", _values_by_unit)
+            units = {unit for unit, values in by_unit.items() if _is_given(quantity, values)}
             if quantity.unit in units:
                 found.append(quantity.shown_with_unit)
             elif units - {""}:
@@ -71,6 +71,13 @@ def _values(text: TokenizedText) -> list[float]:
     return sorted(value for quantity in _quantities(text) for value in quantity.values)
 
 
+def _values_by_unit(text: TokenizedText) -> dict[str, list[float]]:
+    found: dict[str, list[float]] = {}
+    for quantity in _quantities(text):
+        found.setdefault(quantity.unit, []).extend(quantity.values)
+    return {unit: sorted(values) for unit, values in found.items()}
+
+
 def _sought(claim: TokenizedText) -> Iterator[Quantity]:
     for quantity in _quantities(claim):
         if not (_is_label(quantity, claim) or (quantity.words and max(quantity.values) <= COUNTED)):
@@ -81,8 +88,18 @@ def _is_label(quantity: Quantity, claim: TokenizedText) -> bool:
     """Return whether a number counts nothing: that of a list item, or in a name like COVID-19."""
     if quantity.start == 0:
         return LIST_MARK.match(claim.text) is not None
-    before = claim.words[quantity.start - 1]
-    return before[0].isupper() and f"{before}-{claim.words[quantity.start]}" in claim.text
+    before, number = claim.words[quantity.start - 1 : quantity.start + 1]
+    if not before[0].isupper():
+        return False
+    name = f"{before}-{number}"
+    if claim.text.endswith(name, 0, claim.ends[quantity.start]):
+        return True
+    return name in (claim.derived("hyphened", _hyphened) if len(name.split()) == 1 else claim.text)
+
+
+def _hyphened(text: TokenizedText) -> str:
+    """Return what holds a hyphen between two blanks, each once: what is sought in it for each number is far shorter."""
+    return "\n".join(dict.fromkeys(part for part in text.text.split() if "-" in part))
 
 
 def _is_among(value: float, values: list[float], step: float) -> bool:
@@ -91,6 +108,6 @@ def _is_among(value: float, values: list[float], step: float) -> bool:
     return at < len(values) and values[at] <= value + tolerance
 
 
-def _is_same(quantity: Quantity, other: Quantity) -> bool:
-    values = sorted(other.values)
+def _is_given(quantity: Quantity, values: list[float]) -> bool:
+    """Return whether a number, or what it stands for, is among sorted values."""
     return any(_is_among(value, values, quantity.step) for value in quantity.values)
