@@ -98,7 +98,7 @@ def _is_label(quantity: Quantity, claim: TokenizedText) -> bool:
 
 
 def _hyphened(text: TokenizedText) -> str:
-    """Return what holds a hyphen between two blanks, each once: what is sought in it for each number is far shorter."""
+    """Return the pieces between blanks that hold a hyphen, each once: a short text to look for many names in."""
     return "\n".join(dict.fromkeys(part for part in text.text.split() if "-" in part))
 
 
