@@ -122,12 +122,29 @@ class Annotations:
 def rating_table(
     marks: Iterable[tuple[str, str, int]], items: Sequence[str], annotators: Sequence[str]
 ) -> npt.NDArray[np.int64]:
-    """Return the marks of items and annotators, of shape (n_items, n_annotators); -1 where there is none.
+    """Lay marks out as a table of items and annotators.
+
+    Parameters
+    ----------
+    marks : iterable of (item, annotator, mark)
+    items, annotators : sequence of str
+        The rows and the columns.
+
+    Returns
+    -------
+    ndarray of int, shape (n_items, n_annotators)
+        -1 where there is no mark.
 
     Raises
     ------
     InputError
-        The table has more than `MOST_RATINGS` places.
+        The table would have more than 20 million places.
+
+    Examples
+    --------
+    >>> from deep.datasets import rating_table
+    >>> rating_table([("1", "ann", 1), ("2", "bob", 0)], items=["1", "2"], annotators=["ann", "bob"]).tolist()
+    [[1, -1], [-1, 0]]
     """
     if len(items) * len(annotators) > MOST_RATINGS:
         raise InputError(

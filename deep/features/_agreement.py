@@ -188,26 +188,30 @@ def agreement_interval(
     (float, float)
         NaN where the measure is undefined in every resample.
 
+    Raises
+    ------
+    InputError
+        The measure is another one, or there are not as many documents as items.
+
     Examples
     --------
     >>> from deep.features import agreement_interval, cohen_kappa
     >>> agreement_interval(cohen_kappa, [[1, 1], [0, 0]] * 50, n_boot=100)
     (1.0, 1.0)
     """
+    if measure not in _BY_SUMS:
+        raise InputError(f"`measure` must be cohen_kappa, fleiss_kappa or krippendorff_alpha. Got {measure!r}.")
     codes = _checked(ratings)
     draw = np.random.default_rng(random_state)
     names = np.arange(len(codes)) if documents is None else np.asarray(documents).astype(str)
+    if len(names) != len(codes):
+        raise InputError(f"`documents` must have an entry for each of {len(codes)} items. Got {len(names)}.")
     document = np.unique(names, return_inverse=True)[1]
     n = int(document.max()) + 1
     parts, value = _BY_SUMS[measure]
-    of_items = parts(codes)
-    of_documents = np.stack([np.bincount(document, part, minlength=n) for part in of_items.T])
-
-    def resampled() -> float:
-        times = np.bincount(draw.integers(n, size=n), minlength=n)
-        return value(np.asarray(of_documents @ times, dtype=np.float64))
-
-    found = np.array([resampled() for _ in range(n_boot)])
+    of_documents = np.stack([np.bincount(document, part, minlength=n) for part in parts(codes).T])
+    drawn = (np.bincount(draw.integers(n, size=n), minlength=n).astype(np.float64) for _ in range(n_boot))
+    found = np.array([value(of_documents @ times) for times in drawn])
     found = found[~np.isnan(found)]
     if not len(found):
         return float("nan"), float("nan")

@@ -117,6 +117,14 @@ def test_what_is_no_table_of_ratings_is_refused(ratings):
         krippendorff_alpha(ratings)
 
 
+def test_an_interval_of_something_else_is_refused():
+    """Another function, and documents of other items."""
+    with pytest.raises(InputError, match="`measure` must be cohen_kappa, fleiss_kappa or krippendorff_alpha"):
+        agreement_interval(pairwise_agreement, [[1, 1]])
+    with pytest.raises(InputError, match="`documents` must have an entry for each of 2 items"):
+        agreement_interval(cohen_kappa, [[1, 1], [0, 0]], documents=["a"])
+
+
 def test_cohen_is_for_two():
     """Three raters have no Cohen's kappa."""
     with pytest.raises(InputError, match=r"two columns\. Got 3"):
