@@ -314,6 +314,8 @@ def test_any_judge_is_measured_on_the_benchmark(built, tmp_path, capsys):
     assert "`votes` must have a row for every sample. Got none for 'a" in capsys.readouterr().err
     assert main([*words, "--llm", "m"]) == 2
     assert "`llm` must be given where LLMs are asked. Got it with votes." in capsys.readouterr().err
+    assert main([*words, "--stage", "find"]) == 2
+    assert "`stage` must be given where LLMs are asked. Got it with votes." in capsys.readouterr().err
     for wrong in (__file__, str(tmp_path), "absent.parquet"):
         capsys.readouterr()
         assert main(["eval", "--data", str(data), "--votes", wrong, "--out", str(tmp_path / "voters")]) == 2

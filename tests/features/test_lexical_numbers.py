@@ -145,11 +145,18 @@ def test_a_number_that_is_somewhere_part_of_a_name_is_one_everywhere(claim, expe
     assert vote("numbers", "There is 7.", claim) == expected
 
 
-@pytest.mark.parametrize("check", ["numbers", "units"])
-@pytest.mark.parametrize("text", ["{0} km and", "Rise {0} by", "Covid-{0} and", "about {0}000 pounds"])
-def test_many_numbers_take_time_by_their_number(check, text):
-    """Forty thousand in the claim and in the source: seconds, where to compare each with each took an hour."""
-    many = " ".join(text.format(i) for i in range(40_000))
+@pytest.mark.parametrize(
+    ("check", "text", "n"),
+    [
+        ("units", "{0} km and", 6_000),
+        ("units", "about {0}000 pounds", 6_000),
+        ("numbers", "Rise {0} by", 100_000),
+        ("numbers", "Covid-{0} and", 100_000),
+    ],
+)
+def test_many_numbers_take_time_by_their_number(check, text, n):
+    """Neither is each compared with each of the source, nor the whole claim searched for each."""
+    many = " ".join(text.format(i) for i in range(n))
     started = time.process_time()
     judged(check, f"{many} it was.", many)
-    assert time.process_time() - started < 60
+    assert time.process_time() - started < 15

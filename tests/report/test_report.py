@@ -11,13 +11,15 @@ import pytest
 
 from deep.cli import main
 from deep.datasets import simulate_votes
-from deep.evaluate import decision_metrics
+from deep.evaluate import Target, canary_report, decision_metrics
 from deep.exceptions import InputError
 from deep.model import fit
 from deep.model.file._document import checksum
 from deep.report import write_report
 from deep.report._material import BY_MODEL, ReportMaterial, dataset_rows, score_by
 from deep.report._methods import N_BOOT, methods_of, ours
+from deep.report._page import percent
+from deep.report._watch import watch_chapter
 from tests.model.fitted import QUICK, small_votes
 
 CHAPTERS = ["headline", "reliability", "methods", "panel", "prior", "watch", "items"]
@@ -227,6 +229,26 @@ def test_rows_by_dataset_are_found_in_any_order():
     found = dataset_rows(shuffled)
     assert [name for name, _ in found] == list(votes.dataset_names)
     assert all(rows.tolist() == np.flatnonzero(shuffled.datasets == name).tolist() for name, rows in found)
+
+
+def test_the_canary_of_each_dataset_is_that_of_deep_check():
+    """The same numbers and verdict, of labels as they are and turned round; a dataset without labels has no row."""
+    votes = small_votes(("x", "y", "z"), seed=1)
+    y, z = votes.datasets == "y", votes.datasets == "z"
+    votes = replace(votes, labels=np.where(z, -1, np.where(y, 1 - votes.labels, votes.labels)))
+    model = fit(small_votes(), **QUICK)
+    chapter = watch_chapter(ReportMaterial("", model=model, scored=score_by(model, votes, BY_MODEL)))
+    rows = {row["dataset"]: row for row in chapter.parts[-1].rows}
+    assert list(rows) == ["x", "y"]
+    for name, row in rows.items():
+        found = canary_report(model, Target(votes.rows(votes.datasets == name)))
+        assert row["labels"] == str(found["n_labels"])
+        assert row["p"] == f"{found['p_value']:.2g}"
+        assert row["consistent, %"] == percent(found["observed"])
+        assert row["expected, %"] == percent(found["expected"])
+        assert row["the labels"] == ("DISAGREE with the model" if found["flagged"] else "do not disagree")
+    assert rows["y"]["the labels"] == "DISAGREE with the model"
+    assert rows["x"]["the labels"] == "do not disagree"
 
 
 def test_judges_alone_are_measured_as_any_decision_is():

@@ -6,7 +6,16 @@ docs/probe.md says what is built and measured, and what it costs.
 import argparse
 from pathlib import Path
 
-from deep.console import SEVERAL, CommandParser, Subcommand, Values, add_call_options, add_options, run_subcommand
+from deep.console import (
+    SEVERAL,
+    CommandParser,
+    Subcommand,
+    Values,
+    add_call_options,
+    add_options,
+    check_nothing_asked,
+    run_subcommand,
+)
 from deep.experiments.probe._articles import ARTICLES_BY
 from deep.experiments.probe._measures import MATCHES, SIMILAR
 from deep.experiments.probe._observe import STAGES
@@ -64,7 +73,10 @@ def _build(args: argparse.Namespace) -> int:
 def _eval(args: argparse.Namespace) -> int:
     from deep.experiments.probe._run_eval import evaluate, evaluate_votes
 
-    return evaluate(args) if args.votes is None else evaluate_votes(args)
+    if args.votes is None:
+        return evaluate(args)
+    check_nothing_asked(args, "with votes", _add_steps)
+    return evaluate_votes(args)
 
 
 def _export(args: argparse.Namespace) -> int:
@@ -104,14 +116,19 @@ def _eval_options(parser: CommandParser) -> None:
     add("--data", type=Path, required=True, metavar="DIR|FILE", help=data)
     add("--out", type=Path, required=True, metavar="DIR", help="a new folder, or an earlier evaluation")
     add("--votes", metavar="FILE", help="measure the voters of this vote file instead of asking anything")
+    _add_steps(parser)
+    add_options(parser, "json", json={"help": "print results.json and nothing else"})
+    add_call_options(parser)
+
+
+def _add_steps(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     add("--stage", choices=STAGES, default="all", help="one step on gold input, or all on the model's own")
     add("--prompt", **{**SEVERAL, "metavar": "FILE"}, help=PRINTED)
     add("--match", choices=MATCHES, default="semantic", help="when two claims are the same")
     add("--match-encoder", metavar="NAME", help="compares claims: a hub id or folder (default: the installed one)")
     add("--match-similarity", type=float, default=SIMILAR, metavar="COSINE", help="least of claims that say the same")
     add("--match-llm", metavar="NAME", help="compares claims (default without an encoder: the LLM that is measured)")
-    add_options(parser, "json", json={"help": "print results.json and nothing else"})
-    add_call_options(parser)
 
 
 def _export_options(parser: CommandParser) -> None:

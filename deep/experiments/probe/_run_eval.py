@@ -8,7 +8,7 @@ import pandas as pd
 
 from deep._files import JsonObject, check_replaceable, write_results
 from deep.asking import Entry, ProgramId
-from deep.console import check_models, check_not_in, check_nothing_asked, named, print_result
+from deep.console import check_models, check_not_in, named, print_result
 from deep.evaluate import markdown, printed_text
 from deep.exceptions import ExitStatus, InputError
 from deep.experiments.probe._ask import ask
@@ -61,7 +61,6 @@ def evaluate(args: argparse.Namespace) -> int:
 
 def evaluate_votes(args: argparse.Namespace) -> int:
     """Run ``deep probe eval --votes``."""
-    check_nothing_asked(args, "with votes")
     return measure_votes(args, split_samples(args.data, "evaluation"))
 
 
