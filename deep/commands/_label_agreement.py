@@ -9,13 +9,13 @@ For instance:
 """
 
 import argparse
-import csv
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
 from deep import datasets, evaluate
 from deep._files import check_out, whole_file
+from deep._plain_cells import write_rows
 from deep.console import (
     SCHEMA,
     CommandParser,
@@ -64,9 +64,8 @@ def _write(found: "datasets.Annotations", min_marks: int, targets: Mapping[str, 
         partial = {name: stack.enter_context(whole_file(path)) for name, path in targets.items()}
         for name, path in partial.items():
             with path.open("w", encoding="utf-8", newline="") as file:
-                table = csv.DictWriter(file, found.columns, lineterminator="\n")
-                table.writeheader()
-                table.writerows(row for row in found.rows if (row["item_id"].strip() in clear) == (name == "rest"))
+                rows = (row for row in found.rows if (row["item_id"].strip() in clear) == (name == "rest"))
+                write_rows(file, found.columns, ([row[column] for column in found.columns] for row in rows))
 
 
 def _lines(results: Results) -> Iterator[str]:

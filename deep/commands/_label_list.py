@@ -9,12 +9,12 @@ For instance:
 """
 
 import argparse
-import csv
 from collections.abc import Iterator
 from pathlib import Path
 
 from deep import evaluate, model
 from deep._files import check_out, whole_file
+from deep._plain_cells import write_rows
 from deep.console import (
     SCHEMA,
     STRATEGIES,
@@ -57,9 +57,8 @@ def run(args: argparse.Namespace) -> int:
 def _write(found: Results, out: Path) -> None:
     """Write the items with an empty column for their labels."""
     with whole_file(out) as scratch, scratch.open("w", encoding="utf-8", newline="") as file:
-        rows = csv.writer(file, lineterminator="\n")
-        rows.writerow(["dataset", "item_id", "label", "p_consistent"])
-        rows.writerows([found["dataset"], item["item_id"], "", repr(item["p_consistent"])] for item in found["items"])
+        rows = ([found["dataset"], item["item_id"], "", repr(item["p_consistent"])] for item in found["items"])
+        write_rows(file, ["dataset", "item_id", "label", "p_consistent"], rows)
 
 
 def _lines(found: Results, out: Path | None) -> Iterator[str]:

@@ -22,7 +22,7 @@ import sys
 from pathlib import Path
 
 from deep import console, datasets, serve
-from deep._names import check_name
+from deep._names import check_name, person_name
 from deep.commands import _label_agreement, _label_list
 from deep.exceptions import ExitStatus
 
@@ -64,7 +64,7 @@ def _add_page(parser: console.CommandParser) -> None:
 def _page(args: argparse.Namespace) -> int:
     """Serve the page until Ctrl-C, which is its way to end."""
     console.check_least(args, n=1, seed=0)
-    person = None if args.person is None else check_name(args.person.strip(), "person")
+    person = None if args.person is None else check_name(person_name(args.person), "person")
     options = serve.ServerOptions(port=args.port)
     subject = serve.read_label_subject(
         args.votes,
@@ -79,7 +79,7 @@ def _page(args: argparse.Namespace) -> int:
     choice = {"n": args.n, "double": args.double, "strategy": args.strategy, "random_state": args.seed}
     with serve.open_label_desk(subject, args.out, **choice) as desk:
         app = serve.label_app(desk, person=person)
-        console.print_result({}, console.label_lines(desk.summary(), torn=desk.log.torn), as_json=False)
+        console.print_result({}, console.label_lines(desk.summary(), told=desk.log.told), as_json=False)
         sys.stdout.flush()
         serve.run_server(app, options, say=lambda _: None)
         console.print_result({}, console.labeled_lines(desk.summary()), as_json=False)

@@ -9,12 +9,12 @@ For instance:
 """
 
 import argparse
-import csv
 from collections.abc import Iterator
 from pathlib import Path
 
 from deep import evaluate, model
 from deep._files import check_out, whole_file
+from deep._plain_cells import write_rows
 from deep.console import (
     SCHEMA,
     CommandParser,
@@ -54,9 +54,7 @@ def run(args: argparse.Namespace) -> int:
 def _write(chosen: "evaluate.Selection", out: Path) -> None:
     """Write the decisions; an empty cell is an abstention."""
     with whole_file(out) as scratch, scratch.open("w", encoding="utf-8", newline="") as file:
-        rows = csv.writer(file, lineterminator="\n")
-        rows.writerow(["dataset", "item_id", "decision", "p_consistent"])
-        rows.writerows(chosen.rows())
+        write_rows(file, ["dataset", "item_id", "decision", "p_consistent"], chosen.rows())
 
 
 def _lines(found: Results, args: argparse.Namespace) -> Iterator[str]:

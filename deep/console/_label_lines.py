@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from deep.console._output import Results
 
 
-def label_lines(found: Results, *, torn: str) -> Iterator[str]:
-    """Yield lines on what is to be labeled; `torn` tells of a last line of the log that was not whole."""
-    if torn:
-        yield f"{found['files']['log']}: {torn}"
+def label_lines(found: Results, *, told: str) -> Iterator[str]:
+    """Yield lines on what is to be labeled; `told` says what the start found in the log that should not be there."""
+    if told:
+        yield f"{found['files']['log']}: {told}"
+    yield from ([found["problem"]] if found["problem"] else [])
     done = _counted(found["complete"], "of them is", "of them are")
     yield f"{found['dataset']}: {_counted(found['items'], 'item', 'items')} to label, {done} done"
     yield f"labels: {found['files']['labels']}, written after each one"

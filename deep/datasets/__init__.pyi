@@ -24,10 +24,13 @@ from ._label_book import AnswerBook as AnswerBook
 from ._label_book import GivenAnswer as GivenAnswer
 from ._label_book import LabelEvent as LabelEvent
 from ._label_log import LabelLog as LabelLog
+from ._label_log import LabelLogLostError as LabelLogLostError
 from ._label_log import open_label_log as open_label_log
 from ._label_log import read_label_log as read_label_log
-from ._label_log import write_annotations as write_annotations
-from ._label_log import write_labels as write_labels
+from ._label_mend import label_log_files as label_log_files
+from ._label_tables import keep_other_labels as keep_other_labels
+from ._label_tables import write_annotations as write_annotations
+from ._label_tables import write_labels as write_labels
 from ._labeling_tools import read_argilla as read_argilla
 from ._labeling_tools import read_label_studio as read_label_studio
 from ._labels import LabelTable as LabelTable

@@ -92,6 +92,8 @@ class AnswerBook:
         By person.
     shown : dict of str to Item
         By person: the item that was given and has no answer yet.
+    given : set of (Item, str, int, str)
+        Item, person, label and note of every label that was ever given, those that were taken back too.
 
     Examples
     --------
@@ -108,6 +110,7 @@ class AnswerBook:
     answers: dict[str, dict[Item, GivenAnswer]] = field(default_factory=dict)
     revealed: dict[str, set[Item]] = field(default_factory=dict)
     shown: dict[str, Item] = field(default_factory=dict)
+    given: set[tuple[Item, str, int, str]] = field(default_factory=set)
 
     def add(self, event: LabelEvent) -> None:
         """Apply the next event."""
@@ -126,6 +129,8 @@ class AnswerBook:
                 if self.shown.get(event.person) == event.item:
                     del self.shown[event.person]
                 label = event.label if event.do == "label" else None
+                if label is not None:
+                    self.given.add((event.item, event.person, label, event.note))
                 seen = event.item in self.revealed.get(event.person, set())
                 own[event.item] = GivenAnswer(label, event.note, event.time, seen)
 

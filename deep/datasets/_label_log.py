@@ -1,45 +1,56 @@
 """The log of people's labels: JSON lines that are only ever added to, each on disk before the next item is shown."""
 
-import csv
-import json
-import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from deep._files import JsonObject, read_bytes, whole_file
-from deep._names import check_name
-from deep.datasets._label_book import ANNOTATION_COLUMNS, DEEDS, AnswerBook, LabelEvent
-from deep.exceptions import InputError
-
-LARGEST_LOG = 1 << 28
-"""Bytes of a log."""
+from deep._names import check_name, person_name
+from deep.datasets._held_file import FileChangedError, HeldFile, free_files, in_use
+from deep.datasets._label_book import AnswerBook, LabelEvent
+from deep.datasets._label_lines import LogLine, log_lines
+from deep.datasets._label_mend import (
+    COPY,
+    FoundLines,
+    append_whole,
+    are_not_whole,
+    free_place,
+    label_log_files,
+    mend_log,
+    read_log_files,
+)
+from deep.exceptions import DeepError, InputError
 
 LONGEST_NOTE = 2000
 """Characters of a note."""
 
-PLAIN = str.maketrans({"\0": "\ufffd", "\r": "\n"})
-"""What stands in a table for characters that would break it."""
+SET_ASIDE = ("label", "skip", "undo")
+"""Deeds that are kept for the next start where the log cannot take them."""
 
-SCHEMA = 1
-"""The version of the lines of a log."""
 
-_FIELDS = tuple(field.name for field in fields(LabelEvent))
+class LabelLogLostError(DeepError):
+    """The log is not the file that was left, so that nothing is added to it; the message says where answers are."""
 
 
 @dataclass
 class LabelLog:
-    """A log that this process alone may add to.
+    """A log that this process alone may add to, and a copy of it beside, from which the next start mends it.
+
+    Before each line the log is known to be as it was left. Where it is not, nothing is added to it until the next
+    start: what people say then is set aside in the copy.
 
     Parameters
     ----------
     path : Path
     book : AnswerBook
         What holds after the events so far.
-    torn : str
-        What is told of a last line that was not whole, as a killed process or a full disk leaves it; else ''.
+    told : str
+        What the start found in the log that should not be there, and what it did about it; else ''.
+    problem : str
+        What is wrong now with the log or its copy; else ''.
+    lost : bool
+        Whether the log is no longer the file that was left.
 
     See Also
     --------
@@ -48,9 +59,12 @@ class LabelLog:
 
     path: Path
     book: AnswerBook
-    torn: str
-    _file: int
-    _size: int
+    told: str
+    problem: str = field(default="", init=False)
+    lost: bool = field(default=False, init=False)
+    _log: HeldFile
+    _copy: "LogCopy"
+    _last: str
 
     def add(self, *events: LabelEvent) -> None:
         """Write events and wait until they are on disk; only then do they hold.
@@ -59,32 +73,132 @@ class LabelLog:
         ------
         InputError
             A name or a note cannot be kept.
+        LabelLogLostError
+            The log is not as it was left. Labels, skips and undone ones are set aside for the next start.
         OSError
             They could not be written, as on a full disk; the log is then as it was before.
         """
-        now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        stamped = [_checked(event if event.time else replace(event, time=now)) for event in events]
-        data = b"".join(_line(event) for event in stamped)
-        if os.fstat(self._file).st_size != self._size:
-            os.ftruncate(self._file, self._size)  # a part that an earlier failure left
+        lines = self._lines(events)
+        data = b"".join(line.data for line in lines)
+        if not data:
+            return
+        if not self.lost:
+            try:
+                self._log.add(data)
+            except FileChangedError as error:
+                self._lose(str(error))
+        if self.lost:
+            raise self._set_aside([line.event for line in lines if line.event.do in SET_ASIDE])
+        self.problem = self._copied(data)
+        self._last = lines[-1].check
+        for line in lines:
+            self.book.add(line.event)
+
+    def look(self) -> str:
+        """Return what is wrong now, having looked whether the log and its copy are as they were left."""
         try:
-            _write_all(self._file, data)
-            os.fsync(self._file)
-        except OSError:
-            with suppress(OSError):
-                os.ftruncate(self._file, self._size)
-            raise
-        self._size += len(data)
-        for event in stamped:
-            self.book.add(event)
+            if not self.lost:
+                self._log.check()
+                self.problem = self._copied(b"") or self.problem
+        except FileChangedError as error:
+            self._lose(str(error))
+        except OSError as error:
+            self.problem = f"{str(self.path)!r} cannot be looked at: {error.strerror}."
+        return self.problem
+
+    def close(self) -> None:
+        """Give the files back."""
+        self._log.close()
+        self._copy.close()
+
+    def _lines(self, events: Iterable[LabelEvent]) -> list[LogLine]:
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        return log_lines([_checked(event, now) for event in events], self._last)
+
+    def _copied(self, data: bytes) -> str:
+        """Add to the copy; return what is wrong with it, else ''."""
+        try:
+            return self._copy.add(data)
+        except OSError as error:
+            return f"No copy of {self.path.name!r} can be written: {error.strerror}."
+
+    def _lose(self, why: str) -> None:
+        """Go on without the log; all that was in it is in the copy."""
+        self.lost = True
+        wrong = self._copied(b"")
+        kept = f"the labels are in this process alone. {wrong}" if self._copy.path is None else "every label is kept."
+        self.problem = (
+            f"{str(self.path)!r} {why}. Nothing more is written to it, and {kept} End `deep label` in its terminal "
+            "(Ctrl-C) and start it again: it takes everything up."
+        )
+
+    def _set_aside(self, events: list[LabelEvent]) -> LabelLogLostError:
+        """Keep events for the next start, and return the error that says so."""
+        lines = self._lines(events)
+        if not lines:
+            return LabelLogLostError(self.problem)
+        self._last = lines[-1].check
+        self._copied(b"".join(line.data for line in lines))
+        if self._copy.path is None:
+            return LabelLogLostError(f"{self.problem} This answer could not be written beside it either.")
+        return LabelLogLostError(f"{self.problem} Until then this answer is set aside in {self._copy.path.name!r}.")
+
+
+class LogCopy:
+    """All lines of a log in a file beside it, another one where that is not as it was left.
+
+    Parameters
+    ----------
+    log : Path
+    content : bytes
+        The lines so far.
+    path : Path, optional
+        A copy that holds them already.
+    """
+
+    def __init__(self, log: Path, content: bytes, path: Path | None = None) -> None:
+        self._log, self._content = log, bytearray(content)
+        self._file = None if path is None else HeldFile(path, content)
+
+    @property
+    def path(self) -> Path | None:
+        """Return the file, or None where there is none."""
+        return None if self._file is None else self._file.path
+
+    def add(self, data: bytes) -> str:
+        """Add lines, and see that all are in the file; return what was wrong with it, else ''.
+
+        Raises
+        ------
+        OSError
+            No file can be written now.
+        """
+        wrong = ""
+        if self._file is not None:
+            try:
+                self._file.add(data)
+            except (FileChangedError, OSError) as error:
+                wrong = f"{str(self._file.path)!r} {error}; all labels are in a new copy."
+                self.close()
+        self._content += data
+        if self._file is None and self._content:
+            self._log.parent.mkdir(parents=True, exist_ok=True)
+            self._file = HeldFile(free_place(self._log, COPY), bytes(self._content), new=True)
+        return wrong
+
+    def close(self) -> None:
+        """Give the file back."""
+        if self._file is not None:
+            self._file.close()
+        self._file = None
 
 
 @contextmanager
 def open_label_log(path: str | Path) -> Iterator[LabelLog]:
     r"""Open a log, a new one where there is none, for this process alone.
 
-    A last line that is not whole is taken off: nobody was told that it is kept. A log with nothing in it is taken
-    away where an error ends its use, as on a full disk.
+    Lines that are not whole are set aside in a file of their own. What the log lacks is taken from the copies beside
+    it, in the order in which it was written. A log with nothing in it is taken away where an error ends its use.
 
     Parameters
     ----------
@@ -105,29 +219,25 @@ def open_label_log(path: str | Path) -> Iterator[LabelLog]:
     ...         log.add(LabelEvent("label", "news", "a", "Ann", 1, note="clear"))
     ...     with path.open("a") as file:
     ...         _ = file.write('{"schema_v')
-    ...     book, torn = read_label_log(path)
-    >>> book.majority(), torn
-    ({('news', 'a'): 1}, 'the last line was not whole and is passed over (10 bytes)')
+    ...     book, told = read_label_log(path)
+    >>> book.majority(), told
+    ({('news', 'a'): 1}, 'line 2 is not whole and is passed over')
     """
     path = Path(path).resolve()
     with _only_one(path):
-        events, whole, torn = _read(path)
-        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
-        file = os.open(path, flags, 0o644)
+        with free_files(label_log_files(path)):
+            found = read_log_files(path)
+            told = "; ".join(filter(None, (found.told, mend_log(path, found))))
+        log = _log_of(path, found, told)
         try:
-            os.ftruncate(file, whole)
-            if whole and _last_byte(path) != b"\n":
-                _write_all(file, b"\n")
-            os.fsync(file)
-            _sync_folder(path.parent)
-            yield LabelLog(path, _book(events), torn, file, os.fstat(file).st_size)
+            yield log
         except BaseException:
-            if os.fstat(file).st_size == 0:
-                with suppress(OSError):
+            with suppress(OSError):
+                if not path.stat().st_size:
                     path.unlink()
             raise
         finally:
-            os.close(file)
+            log.close()
 
 
 def read_label_log(path: str | Path) -> tuple[AnswerBook, str]:
@@ -136,110 +246,63 @@ def read_label_log(path: str | Path) -> tuple[AnswerBook, str]:
     Returns
     -------
     book : AnswerBook
-    torn : str
-        What is told of a last line that was not whole; else ''.
+    told : str
+        What was found that should not be there; else ''.
 
     Raises
     ------
     InputError
         There is none, or it is no log.
     """
-    if not Path(path).is_file():
+    if not label_log_files(path):
         raise InputError(f"`labels` must be a log that `deep label` wrote. Got {str(path)!r}, where there is no file.")
-    events, _, torn = _read(Path(path))
-    return _book(events), torn
+    found = read_log_files(Path(path).resolve())
+    broken = f"{are_not_whole(found.broken)} passed over" if found.broken else ""
+    return _book(found.lines), "; ".join(filter(None, (found.told, broken)))
 
 
-def write_labels(book: AnswerBook, out: Path) -> None:
-    """Write the label of most people for each item that has one, as :func:`deep.datasets.read_labels` reads it."""
-    rows = [{"dataset": item[0], "item_id": item[1], "label": str(label)} for item, label in book.majority().items()]
-    _write_table(out, ("dataset", "item_id", "label"), rows)
+def _log_of(path: Path, found: FoundLines, told: str) -> LabelLog:
+    """Return a log that was mended, open."""
+    content = b"".join(line.data for line in found.lines)
+    try:
+        if not path.exists():
+            append_whole(path, b"")
+        file = HeldFile(path, content)
+    except FileChangedError:
+        raise in_use(path) from None
+    last = found.lines[-1].check if found.lines else ""
+    return LabelLog(path, _book(found.lines), told, file, _copied(path, found, content), last)
 
 
-def write_annotations(book: AnswerBook, out: Path) -> None:
-    """Write the labels of each person, as :func:`deep.datasets.read_annotations` reads them."""
-    _write_table(out, ANNOTATION_COLUMNS, book.annotation_rows())
+def _copied(path: Path, found: FoundLines, content: bytes) -> LogCopy:
+    """Return the one copy of a log that it goes on with; others, which hold nothing more, are taken away."""
+    copies = [file for file in found.files if file != path]
+    same = next((file for file in copies if found.files[file] == content), None)
+    copy = LogCopy(path, content, same)
+    try:
+        copy.add(b"")
+    except OSError:
+        return copy  # a full disk: what is there stays
+    for file in copies:
+        if file != copy.path:
+            file.unlink(missing_ok=True)
+    return copy
 
 
-def _write_table(out: Path, columns: Sequence[str], rows: Iterable[Mapping[str, str]]) -> None:
-    with whole_file(out) as scratch, scratch.open("w", encoding="utf-8", errors="replace", newline="") as file:
-        table = csv.DictWriter(file, columns, lineterminator="\n")
-        table.writeheader()
-        # No table may hold a NUL, which is a character of notes like any other; nor a bare \r, which csv quotes not.
-        table.writerows({name: cell.translate(PLAIN) for name, cell in row.items()} for row in rows)
-
-
-def _book(events: Iterable[LabelEvent]) -> AnswerBook:
+def _book(lines: Iterable[LogLine]) -> AnswerBook:
     book = AnswerBook()
-    for event in events:
-        book.add(event)
+    for line in lines:
+        book.add(line.event)
     return book
 
 
-def _checked(event: LabelEvent) -> LabelEvent:
+def _checked(event: LabelEvent, now: str) -> LabelEvent:
+    event = replace(event, person=person_name(event.person), time=event.time or now)
     if event.do != "queue":
         check_name(event.person, "person")
     if len(event.note) > LONGEST_NOTE:
         raise InputError(f"`note` must have at most {LONGEST_NOTE:,} characters. Got {len(event.note):,}.")
     return event
-
-
-def _line(event: LabelEvent) -> bytes:
-    values = {"schema_version": SCHEMA} | asdict(event)
-    # Half a surrogate pair is escaped: it has no bytes in UTF-8.
-    return json.dumps(values, ensure_ascii=True).encode("ascii") + b"\n"
-
-
-def _read(path: Path) -> tuple[list[LabelEvent], int, str]:
-    """Return the events of a log, how many bytes they take, and what is told of the rest."""
-    data = read_bytes(path, "labels", LARGEST_LOG) if path.exists() else b""
-    lines = data.split(b"\n")
-    tail = lines.pop()
-    where = repr(str(path))
-    events = [_event(line, f"line {number} of {where}") for number, line in enumerate(lines, start=1)]
-    if not tail:
-        return events, len(data), ""
-    with suppress(InputError):
-        return [*events, _event(tail, where)], len(data), ""
-    if not events and not data.startswith(b'{"schema_version"'[: len(data)]):
-        _event(tail, f"line 1 of {where}")  # some other file: it raises
-    return events, len(data) - len(tail), f"the last line was not whole and is passed over ({len(tail)} bytes)"
-
-
-def _event(line: bytes, where: str) -> LabelEvent:
-    try:
-        values: JsonObject = json.loads(line)
-        event = LabelEvent(**{name: values[name] for name in _FIELDS})
-        wrong = values["schema_version"] != SCHEMA or event.do not in DEEDS or event.label not in (1, 0, -1)
-        texts = (event.dataset, event.item_id, event.person, event.note, event.time)
-        wrong = wrong or not all(isinstance(text, str) for text in texts) or type(event.people) is not int
-        wrong = wrong or type(event.label) is not int
-    except (ValueError, KeyError, TypeError, RecursionError):
-        wrong = True
-    if wrong:
-        raise InputError(f"`labels` must be a log that `deep label` wrote. Got {line[:60]!r} at {where}.")
-    return event
-
-
-def _write_all(file: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(file, data) :]
-
-
-def _last_byte(path: Path) -> bytes:
-    with path.open("rb") as file:
-        file.seek(-1, os.SEEK_END)
-        return file.read()
-
-
-def _sync_folder(folder: Path) -> None:
-    """Wait until a new file's name is on disk too, on systems that open folders."""
-    with suppress(OSError):
-        file = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(file)
-        finally:
-            os.close(file)
 
 
 @contextmanager
@@ -251,10 +314,7 @@ def _only_one(path: Path) -> Iterator[None]:
     try:
         lock.acquire()
     except Timeout:
-        raise InputError(
-            f"`out` must not be in use. Got {str(path)!r}, to which another `deep label` adds. End that one first; "
-            "several people can use its page."
-        ) from None
+        raise in_use(path) from None
     try:
         yield
     finally:

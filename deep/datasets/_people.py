@@ -8,6 +8,7 @@ import numpy as np
 
 from deep._cells import Column, label_cells, person_cells, score_cells, shown, text_cells
 from deep._checks import Labels, Texts, Votes
+from deep._names import person_name
 from deep.datasets._join import number_items
 from deep.datasets._source import Source
 from deep.datasets._tables import VOTE_COLUMNS, open_all
@@ -144,7 +145,9 @@ def _labels_of(
     if not people and "label" in columns:
         n, label = len(source.read(["label"])["label"].values), label_cells(source.read(["label"])["label"])
         named = "annotator" in columns
-        return [(text_cells(source.read(["annotator"])["annotator"], required=True) if named else [ONE] * n, label)]
+        if not named:
+            return [([ONE] * n, label)]
+        return [([*map(person_name, text_cells(source.read(["annotator"])["annotator"], required=True))], label)]
     wide = list(people) or [name for name in columns if name not in VOTE_COLUMNS]
     if not wide:
         raise InputError(
@@ -152,7 +155,9 @@ def _labels_of(
             f"{source.path}."
         )
     data = source.read(wide)
-    return [([name] * len(column.values), _labels(column, consistent_from)) for name, column in data.items()]
+    return [
+        ([person_name(name)] * len(column.values), _labels(column, consistent_from)) for name, column in data.items()
+    ]
 
 
 def _labels(column: Column, consistent_from: float | None) -> Labels:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from deep._cells import Column, shown
 from deep._files import GzipReader, check_regular
 from deep._names import check_name
+from deep._plain_cells import read_table
 from deep.datasets._csv import csv_records
 from deep.datasets._parquet import ParquetTable, open_parquet
 from deep.exceptions import InputError
@@ -205,6 +206,7 @@ class CsvSource(Source):
             if next(islice(self._records(), 1, None), None) is None:
                 return  # a header alone
             raise self._diagnose(error) from None
+        table = read_table(table)
         for start in range(0, table.num_rows, size or max(table.num_rows, 1)):
             yield table.slice(start, size)
 

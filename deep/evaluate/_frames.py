@@ -9,6 +9,7 @@ from typing import ParamSpec
 import numpy as np
 import pandas as pd
 
+from deep._plain_cells import plain_frame
 from deep.evaluate._result import Row
 
 P = ParamSpec("P")
@@ -59,7 +60,7 @@ def write_table(
     note : str
         A last line of the Markdown text.
     """
-    frame.to_csv(folder / f"{name}.csv", index=False, lineterminator="\n")
+    plain_frame(frame).to_csv(folder / f"{name}.csv", index=False, lineterminator="\n")
     lines = [f"# {title}", "", *markdown(frame if shown is None else shown), "", *([note, ""] if note else [])]
     (folder / f"{name}.md").write_text("\n".join(lines), encoding="utf-8")
 

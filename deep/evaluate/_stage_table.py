@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from deep._checks import Floats, Labels
+from deep._plain_cells import plain_frame
 from deep.datasets import read_votes
 from deep.evaluate._ensemble_votes import ensemble_votes
 from deep.evaluate._frames import markdown, records
@@ -47,8 +48,8 @@ class StageTable:
 
     def write(self, folder: Path, title: str) -> None:
         """Write the figures, the table and the report."""
-        self.figures.to_csv(folder / "figures.csv", index=False, lineterminator="\n")
-        self.wide().to_csv(folder / "judges-by-stage.csv", lineterminator="\n")
+        plain_frame(self.figures).to_csv(folder / "figures.csv", index=False, lineterminator="\n")
+        plain_frame(self.wide()).to_csv(folder / "judges-by-stage.csv", lineterminator="\n")
         (folder / "report.md").write_text("\n".join([f"# {title}", "", *self.lines()]), encoding="utf-8")
 
     def as_dict(self) -> dict[str, object]:

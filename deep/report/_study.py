@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from deep._files import read_bytes
+from deep._plain_cells import read_row
 from deep.report._page import Chapter, DataTable, Picture, Prose
 
 MOST_FILES = 60
@@ -58,5 +59,5 @@ def _picture(path: Path) -> Picture:
 
 def _table(path: Path) -> DataTable:
     frame = pd.read_csv(path, dtype=str, keep_default_na=False, nrows=MOST_ROWS)
-    rows = [{str(name): str(value) for name, value in row.items()} for row in frame.to_dict("records")]
+    rows = [read_row({str(name): str(value) for name, value in row.items()}) for row in frame.to_dict("records")]
     return DataTable(path.stem, rows)

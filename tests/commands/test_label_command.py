@@ -58,7 +58,7 @@ def test_the_page_begins_and_ends(table, tmp_path, at_work, capsys):
         log.write('{"schema_v')
     assert label(words) == 0
     out = capsys.readouterr().out
-    assert "l.jsonl: the last line was not whole and is passed over (10 bytes)" in out
+    assert "l.jsonl: line 8 is not whole and is set aside in 'l.jsonl.broken'" in out
     assert "3 items to label, 1 of them is done" in out
     assert [len(answer["people"]) for answer in at_work[1::2]] == [1, 1]
 

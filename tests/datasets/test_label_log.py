@@ -19,6 +19,7 @@ from deep import VoteMatrix
 from deep.datasets import (
     AnswerBook,
     LabelEvent,
+    label_log_files,
     open_label_log,
     read_annotations,
     read_label_log,
@@ -27,7 +28,7 @@ from deep.datasets import (
     write_annotations,
     write_labels,
 )
-from deep.datasets import _label_log as module
+from deep.datasets import _held_file as module
 from deep.exceptions import InputError
 
 ITEMS = st.sampled_from(["a", "b", "007", 'q"u,o\nte', "ü"])
@@ -47,11 +48,13 @@ EVENTS = st.lists(
 
 
 def written(folder, events):
-    """Return the place of a log with these events."""
+    """Return the place of a log with these events, and no copy beside it."""
     path = Path(folder, "labels.jsonl")
     with open_label_log(path) as log:
         for event in events:
             log.add(event)
+    for copy in label_log_files(path)[1:]:
+        copy.unlink()
     return path
 
 
@@ -97,7 +100,7 @@ def test_a_torn_tail_loses_nothing_before_it(events, data):
         assert bool(read_label_log(path)[1]) == torn
         more = LabelEvent("label", "news", "z", "Zoe", 1)
         with open_label_log(path) as log:
-            assert bool(log.torn) == torn
+            assert bool(log.told) == torn
             log.add(more)
         book, torn_now = read_label_log(path)
     assert torn_now == ""
@@ -183,13 +186,19 @@ def test_another_file_is_no_log(tmp_path, content):
     [("do", "lable"), ("label", 2), ("label", True), ("note", None), ("people", "1"), ("schema_version", 9)],
 )
 def test_a_broken_line_is_named(tmp_path, change, value):
-    """By its number: what stands before the last line was on disk whole."""
-    path = written(tmp_path, [LabelEvent("label", "news", "a", "Ann", 1)] * 3)
+    """By its number, and set aside, whatever is wrong with it; the others hold, and the log goes on."""
+    path = written(tmp_path, [LabelEvent("label", "news", item, "Ann", 1) for item in "abc"])
     lines = path.read_text().splitlines()
     lines[1] = json.dumps(json.loads(lines[1]) | {change: value})
     path.write_text("\n".join(lines) + "\n")
-    with pytest.raises(InputError, match=r"Got .* at line 2 of"):
-        read_label_log(path)
+    book, told = read_label_log(path)
+    assert told == "lines are missing before line 2; line 2 is not whole and is passed over"
+    assert sorted(item for _, item in book.majority()) == ["a", "c"]
+    with open_label_log(path) as log:
+        assert log.told.endswith("line 2 is not whole and is set aside in 'labels.jsonl.broken'")
+        log.add(LabelEvent("label", "news", "d", "Ann", 1))
+    assert (tmp_path / "labels.jsonl.broken").read_text() == lines[1] + "\n"
+    assert sorted(item for _, item in read_label_log(path)[0].majority()) == ["a", "c", "d"]
 
 
 def test_there_must_be_a_log(tmp_path):
@@ -227,7 +236,8 @@ def test_a_label_is_on_disk_before_it_holds(tmp_path, monkeypatch):
         log.add(LabelEvent("label", "news", "a", "Ann", 1))
         size = (tmp_path / "labels.jsonl").stat().st_size
         monkeypatch.undo()
-    assert synced == [(size, {})]
+    assert synced[0] == (size, {})
+    assert not any(book for _, book in synced)
 
 
 @pytest.mark.parametrize("part", [0, 20])

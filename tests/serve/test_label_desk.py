@@ -306,7 +306,7 @@ def test_a_full_disk_keeps_the_item(subject, tmp_path, monkeypatch):
     with open_label_desk(subject, tmp_path / "labels.csv", n=3) as desk:
         first = item_of(desk.state("Ann"))
         with monkeypatch.context() as patched:
-            patched.setattr("deep.datasets._label_log.os.fsync", _no_space)
+            patched.setattr("deep.datasets._held_file.os.fsync", _no_space)
             with pytest.raises(OSError, match="No space"):
                 desk.answer("Ann", first, 1)
         assert item_of(desk.state("Ann")) == first
@@ -326,12 +326,12 @@ def test_a_full_disk_at_the_start_leaves_no_log(subject, tmp_path, monkeypatch, 
         return write(file, data[: room.pop()]) if room else _no_space(file)
 
     with monkeypatch.context() as patched:
-        patched.setattr("deep.datasets._label_log.os.write", full)
+        patched.setattr("deep.datasets._held_file.os.write", full)
         with pytest.raises(OSError, match="No space"), open_label_desk(subject, tmp_path / "labels.csv", n=3):
             pass
     assert not list(tmp_path.glob("labels*"))
     with open_label_desk(subject, tmp_path / "labels.csv", n=3) as desk:
-        assert (desk.log.torn, len(desk.log.book.queue)) == ("", 3)
+        assert (desk.log.told, len(desk.log.book.queue)) == ("", 3)
 
 
 def _no_space(_):
@@ -415,7 +415,7 @@ def test_the_application(subject, tmp_path, monkeypatch):
         assert post(address, "/answer", right, **{"Content-Type": "text/plain"})[0] == 415
         assert read_label_log(tmp_path / "labels.jsonl")[0].answers == {"Ann": {}}
         with monkeypatch.context() as patched:
-            patched.setattr("deep.datasets._label_log.os.fsync", _no_space)
+            patched.setattr("deep.datasets._held_file.os.fsync", _no_space)
             status, found = post(address, "/answer", right)
         assert (status, found["error"]["code"]) == (507, "not_kept")
         assert post(address, "/answer", right)[0] == 200

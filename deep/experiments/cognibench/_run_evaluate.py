@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from deep._figures import save_figures
 from deep._files import check_replaceable, write_results
+from deep._plain_cells import plain_frame
 from deep.console import ask_options, check_draws, check_models, endpoint_of, live_progress, print_result
 from deep.evaluate import write_printed, write_table
 from deep.exceptions import ExitStatus, InputError, StoppedError
@@ -129,7 +130,8 @@ def _write(
     drawn = draw_figures(frames, build.verdict_shares(turns))
     with reported_folder(args.out) as folder:
         write_results(folder, results)
-        build.sentences(turns, methods, args.level).to_csv(folder / "sentences.csv", index=False, lineterminator="\n")
+        sentences = plain_frame(build.sentences(turns, methods, args.level))
+        sentences.to_csv(folder / "sentences.csv", index=False, lineterminator="\n")
         for name, frame in frames.items():
             write_table(folder, name, frame, build.TITLES[name], shown=build.percentages(frame))
         write_printed(folder, "cognibench", [*frames, *drawn])

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deep._files import check_replaceable, write_results
+from deep._plain_cells import plain_frame
 from deep.console import (
     SEVERAL,
     CommandParser,
@@ -248,7 +249,7 @@ def _write(args: argparse.Namespace, verdicts: "pd.DataFrame", counts: dict[str,
     frames = {"scores": runs, "consistency": repeats, "verdicts": verdicts.drop(columns="item")}
     with reported_folder(args.out) as folder:
         for name, frame in (frames | frames_of(summary, printed)).items():
-            frame.to_csv(folder / f"{name}.csv", index=name.startswith("table"), lineterminator="\n")
+            plain_frame(frame).to_csv(folder / f"{name}.csv", index=name.startswith("table"), lineterminator="\n")
         (folder / "report.md").write_text(text, encoding="utf-8")
         draw(summary, folder, reasoning=args.reasoning)
         if printed is not None:

@@ -6,6 +6,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from deep._figures import save_figures
+from deep._plain_cells import plain_frame
 from deep.console import SIMULATED
 from deep.datasets import published_source, resolve_dataset
 from deep.evaluate import CAPTION, markdown
@@ -34,9 +35,8 @@ def check_labeled(votes: VoteMatrix) -> None:
 def write(folder: Path, figures: pd.DataFrame, drawn: dict[str, Figure], origin: str | list[str]) -> None:
     """Write one CSV of all figures, one Markdown text a table, and the drawings."""
     votes = origin if isinstance(origin, str) else ", ".join(origin)
-    figures.assign(votes=figures["origin"].map(lambda name: "" if name == PUBLISHED else votes)).to_csv(
-        folder / "figures.csv", index=False, lineterminator="\n"
-    )
+    marked = figures.assign(votes=figures["origin"].map(lambda name: "" if name == PUBLISHED else votes))
+    plain_frame(marked).to_csv(folder / "figures.csv", index=False, lineterminator="\n")
     for table, title in TABLES.items():
         lines = [f"# Table {table}. {title}", "", *markdown(side_by_side(figures, table)), ""]
         lines += [f"In percent. Published: {published_source()}. This run: {votes} votes, the paper's recipe.", ""]

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from deep._checks import Floats
 from deep._files import whole_file
 from deep._names import check_name
+from deep._plain_cells import plain_cell
 from deep.exceptions import InputError
 from deep.model.file._model import Model
 from deep.model.file._table import MAX_TABLE_VOTERS, pattern_grid
@@ -73,7 +74,8 @@ def export_table(model: Model, out: Path, to: Literal["csv", "parquet", "sql"], 
         else:
             from pyarrow import csv
 
-            csv.write_csv(_arrow_table(model), scratch)
+            table = _arrow_table(model)
+            csv.write_csv(table.rename_columns([plain_cell(name) for name in table.column_names]), scratch)
     return len(patterns)
 
 

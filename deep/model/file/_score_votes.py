@@ -14,6 +14,7 @@ from deep._checks import Floats, Votes
 from deep._checks import Rows as Positions
 from deep._files import whole_file
 from deep._odds import expit
+from deep._plain_cells import PlainCsvWriter
 from deep.model.file._columns import check_scores_given
 from deep.model.file._inspect_records import InspectWriter
 from deep.model.file._model import Model
@@ -35,7 +36,7 @@ from deep.records import ABSTAIN
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyarrow import csv, parquet
+    from pyarrow import parquet
 
 KEPT_TABLES = 8
 """Of large datasets, the scores of every pattern of votes; more are made again."""
@@ -241,7 +242,7 @@ def _write_tables(tables: "Iterable[pa.Table]", path: Path, suffix: str, to: str
 
 def writer(
     path: Path, suffix: str, schema: "pa.Schema", to: str | None = None, *, dense: bool = False
-) -> "parquet.ParquetWriter | csv.CSVWriter | InspectWriter":
+) -> "parquet.ParquetWriter | PlainCsvWriter | InspectWriter":
     """Return a writer of tables of these columns to a Parquet or CSV file, or `to` what Inspect reads.
 
     `dense` says that hardly a probability comes twice, so that Parquet need not look for those that do.
@@ -254,9 +255,7 @@ def writer(
 
         unlike = {"item_id", *(name for name in schema.names if dense and schema.field(name).type == pa.float64())}
         return pq.ParquetWriter(path, schema, use_dictionary=[name for name in schema.names if name not in unlike])
-    from pyarrow import csv
-
-    return csv.CSVWriter(path, schema)
+    return PlainCsvWriter(path, schema)
 
 
 def prior_lines(found: dict[str, PriorEstimate]) -> Iterator[str]:

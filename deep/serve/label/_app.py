@@ -5,6 +5,8 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from deep._files import JsonObject
+from deep._names import person_name
+from deep.datasets import LabelLogLostError
 from deep.exceptions import InputError
 from deep.report import page_asset
 from deep.serve.label._desk import LabelDesk
@@ -73,14 +75,12 @@ def label_app(desk: LabelDesk, *, person: str | None = None) -> "FastAPI":
     return app
 
 
-def _answered(desk: LabelDesk, asked: JsonObject) -> JsonObject:
-    return desk.answer(_name(asked), _text(asked, "item_id"), _label(asked), _text(asked, "note"))
-
-
 def _kept(call: Callable[[JsonObject], JsonObject], asked: JsonObject) -> JsonObject:
-    """Return the answer of a call; a disk that takes nothing is no bug."""
+    """Return the answer of a call; a disk that takes nothing, or a log that others wrote to, is no bug."""
     try:
         return call(asked)
+    except LabelLogLostError as error:
+        raise WebError(507, "log_lost", str(error)) from None
     except OSError as error:
         why = error.strerror or type(error).__name__
         said = f"This could not be written: {why}. Nothing was changed; make room, and answer again."
@@ -102,7 +102,7 @@ def _text(asked: JsonObject, name: str) -> str:
 
 
 def _name(asked: JsonObject) -> str:
-    name = _text(asked, "person").strip()
+    name = person_name(_text(asked, "person"))
     if len(name) > LONGEST_NAME:
         raise InputError(f"`person` must have at most {LONGEST_NAME} characters. Got {len(name):,}.")
     return name

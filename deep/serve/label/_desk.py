@@ -8,12 +8,15 @@ from functools import partial
 from pathlib import Path
 
 from deep._files import JsonObject
-from deep._names import check_name
+from deep._names import check_name, person_name
 from deep._text import sentence_spans
 from deep.datasets import (
     AnswerBook,
     LabelEvent,
     LabelLog,
+    LabelLogLostError,
+    keep_other_labels,
+    label_log_files,
     open_label_log,
     read_label_log,
     write_annotations,
@@ -42,7 +45,8 @@ class LabelDesk:
         With a queue.
     files : LabelFolder
     problem : str
-        Why the tables could not be written lately; else ''. The log has everything even so.
+        Why the tables could not be written lately, or what else is wrong with the files; else ''. The log has
+        everything even so.
 
     See Also
     --------
@@ -75,11 +79,11 @@ class LabelDesk:
         InputError
             The name cannot stand on one line.
         """
-        check_name(person, "person")
+        person = check_name(person_name(person), "person")
         with self._lock:
             item, last = self._next(person), self._last(person)
             if item is not None and item != self.log.book.shown.get(person):
-                with suppress(OSError):  # that it is held is a comfort, no label
+                with suppress(OSError, LabelLogLostError):  # that it is held is a comfort, no label
                     self.log.add(LabelEvent("show", *item, person))
             return {
                 "person": person,
@@ -87,7 +91,7 @@ class LabelDesk:
                 "last": None if last is None else {"item_id": last[1], **self._said(last, person)},
                 "progress": self._progress(person),
                 "expected": self.subject.expected_errors(self.log.book.majority(), self.log.book.queue),
-                "problem": self.problem,
+                "problem": self._wrong(),
             }
 
     def answer(self, person: str, item_id: str, label: int | None, note: str = "") -> JsonObject:
@@ -101,7 +105,10 @@ class LabelDesk:
             There is no such item to label, or the person has labeled it already.
         OSError
             It could not be written; nothing has changed.
+        LabelLogLostError
+            The log is not as it was left, so that the answer is set aside for the next start.
         """
+        person = person_name(person)
         with self._lock:
             item = self._item(item_id)
             if item in self.log.book.answers.get(person, {}):
@@ -112,6 +119,7 @@ class LabelDesk:
 
     def undo(self, person: str) -> JsonObject:
         """Take back a person's last label or skip, so that its item comes next; return the state."""
+        person = person_name(person)
         with self._lock:
             last = self._last(person)
             if last is not None:
@@ -120,6 +128,7 @@ class LabelDesk:
 
     def again(self, person: str) -> JsonObject:
         """Put the items that a person skipped before that person once more; return the state."""
+        person = person_name(person)
         with self._lock:
             own = self.log.book.answers.get(person, {})
             skipped = [item for item, given in own.items() if given.label is None]
@@ -135,6 +144,7 @@ class LabelDesk:
         InputError
             The person has not labeled it.
         """
+        person = person_name(person)
         with self._lock:
             item, book = self._item(item_id), self.log.book
             if person not in book.labelers(item):
@@ -166,9 +176,9 @@ class LabelDesk:
         """Write the tables; where that fails, say so in `problem` and go on, for the log has everything."""
         with self._lock:
             try:
+                self.problem = keep_other_labels(self.log.book, self.files.labels, self.files.annotations)
                 write_labels(self.log.book, self.files.labels)
                 write_annotations(self.log.book, self.files.annotations)
-                self.problem = ""
             except InputError as error:
                 self.problem = str(error)
 
@@ -177,8 +187,12 @@ class LabelDesk:
         with self._lock:
             return label_summary(self.log.book, self.files) | {
                 "dataset": self.subject.target.name,
-                "problem": self.problem,
+                "problem": self._wrong(),
             }
+
+    def _wrong(self) -> str:
+        """Return what is wrong with the log or the tables now; else ''."""
+        return " ".join(filter(None, (self.log.look(), self.problem)))
 
     def _add(self, *events: LabelEvent) -> None:
         self.log.add(*events)
@@ -278,7 +292,7 @@ def open_label_desk(
     files = LabelFolder(Path(out))
     files.check()
     wanted_after = partial(_wanted, subject, files.log, (n, double), strategy=strategy, random_state=random_state)
-    seen = read_label_log(files.log)[0] if files.log.exists() else AnswerBook()
+    seen = read_label_log(files.log)[0] if label_log_files(files.log) else AnswerBook()
     wanted = wanted_after(seen)  # what is refused leaves no file
     with open_label_log(files.log) as log:
         if log.book.queue != seen.queue:  # another process was there in between

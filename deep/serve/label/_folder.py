@@ -4,7 +4,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deep._files import JsonObject, check_out
-from deep.datasets import AnswerBook, read_label_log, write_annotations, write_labels
+from deep.datasets import (
+    AnswerBook,
+    keep_other_labels,
+    label_log_files,
+    read_label_log,
+    write_annotations,
+    write_labels,
+)
 from deep.exceptions import InputError
 
 
@@ -40,7 +47,7 @@ class LabelFolder:
         """
         check_out(self.labels, [".csv"])
         taken = [path for path in (self.labels, self.annotations) if path.exists()]
-        if taken and not (self.log.exists() and self.log.stat().st_size):
+        if taken and not any(file.stat().st_size for file in label_log_files(self.log)):
             raise InputError(
                 f"`out` must be a new file, or one that `deep label` wrote. Got {str(taken[0])!r}, which has no log "
                 f"{self.log.name!r} beside it. Name another, and give the labels in it as --labels."
@@ -67,13 +74,14 @@ def export_labels(log: str | Path, out: str | Path | None = None) -> JsonObject:
     InputError
         There is no log, or the tables cannot be written.
     """
-    book, torn = read_label_log(log)
+    book, told = read_label_log(log)
     files = LabelFolder(Path(log).with_suffix(".csv") if out is None else Path(out))
     check_out(files.labels, [".csv"])
+    kept = keep_other_labels(book, files.labels, files.annotations)
     write_labels(book, files.labels)
     write_annotations(book, files.annotations)
     found = label_summary(book, files)
-    return found | {"problem": torn, "files": found["files"] | {"log": str(log)}}
+    return found | {"problem": " ".join(filter(None, (told, kept))), "files": found["files"] | {"log": str(log)}}
 
 
 def label_summary(book: AnswerBook, files: LabelFolder) -> JsonObject:
