@@ -1,9 +1,10 @@
 """The log of people's labels: JSON lines that are only ever added to, each on disk before the next item is shown."""
 
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from deep._names import check_name, person_name
@@ -24,6 +25,9 @@ from deep.exceptions import DeepError, InputError
 
 LONGEST_NOTE = 2000
 """Characters of a note."""
+
+JUMP = 60
+"""Seconds by which a clock may be put forward or back before that is told."""
 
 SET_ASIDE = ("label", "skip", "undo")
 """Deeds that are kept for the next start where the log cannot take them."""
@@ -65,6 +69,7 @@ class LabelLog:
     _log: HeldFile
     _copy: "LogCopy"
     _last: str
+    _clock: float
 
     def add(self, *events: LabelEvent) -> None:
         """Write events and wait until they are on disk; only then do they hold.
@@ -89,7 +94,7 @@ class LabelLog:
                 self._lose(str(error))
         if self.lost:
             raise self._set_aside([line.event for line in lines if line.event.do in SET_ASIDE])
-        self.problem = self._copied(data)
+        self.problem = " ".join(filter(None, (self._copied(data), self._jump())))
         self._last = lines[-1].check
         for line in lines:
             self.book.add(line.event)
@@ -114,6 +119,18 @@ class LabelLog:
     def _lines(self, events: Iterable[LabelEvent]) -> list[LogLine]:
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         return log_lines([_checked(event, now) for event in events], self._last)
+
+    def _jump(self) -> str:
+        """Return by how much the clock has jumped since the last time, once; no order of labels depends on it."""
+        before, self._clock = self._clock, _clock_ahead()
+        seconds = round(self._clock - before)
+        if abs(seconds) < JUMP:
+            return ""
+        way = "forward" if seconds > 0 else "back"
+        return (
+            f"The clock of this machine was put {way} by {timedelta(seconds=abs(seconds))}: times beside labels may be "
+            "wrong, their order is not."
+        )
 
     def _copied(self, data: bytes) -> str:
         """Add to the copy; return what is wrong with it, else ''."""
@@ -271,7 +288,7 @@ def _log_of(path: Path, found: FoundLines, told: str) -> LabelLog:
     except FileChangedError:
         raise in_use(path) from None
     last = found.lines[-1].check if found.lines else ""
-    return LabelLog(path, _book(found.lines), told, file, _copied(path, found, content), last)
+    return LabelLog(path, _book(found.lines), told, file, _copied(path, found, content), last, _clock_ahead())
 
 
 def _copied(path: Path, found: FoundLines, content: bytes) -> LogCopy:
@@ -287,6 +304,12 @@ def _copied(path: Path, found: FoundLines, content: bytes) -> LogCopy:
         if file != copy.path:
             file.unlink(missing_ok=True)
     return copy
+
+
+def _clock_ahead() -> float:
+    """Return how far the clock is ahead of one that nobody sets and that goes on in sleep; 0 where there is none."""
+    steady = getattr(time, "CLOCK_BOOTTIME", None)
+    return 0.0 if steady is None else time.time() - time.clock_gettime(steady)
 
 
 def _book(lines: Iterable[LogLine]) -> AnswerBook:

@@ -65,7 +65,15 @@ def read_log_files(path: Path) -> FoundLines:
         raise InputError(
             f"`labels` must be a log that `deep label` wrote. Got {rest[:60]!r} at line 1 of {str(path)!r}."
         )
-    return FoundLines(files, ordered, broken, rest, "; ".join(_oddities(whole.get(path, []), ordered)))
+    own = whole.get(path, [])
+    told = list(_oddities(own, ordered))
+    if (
+        not (told or rest)
+        and START + b": 1" not in files.get(path, b"")
+        and files.get(path, b"") != b"".join(line.data for line in own)
+    ):
+        told = ["it was written otherwise than `deep label` writes it, but its lines are whole"]
+    return FoundLines(files, ordered, broken, rest, "; ".join(told))
 
 
 def _is_torn(rest: bytes, files: Mapping[Path, bytes]) -> bool:

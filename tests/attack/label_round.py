@@ -1,0 +1,209 @@
+"""A round of labels under attack: three people at a real `deep label`, what it acknowledged, and what it told them."""
+
+import json
+import os
+import re
+import resource
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from urllib.error import HTTPError, URLError
+from urllib.request import Request, urlopen
+
+from deep.datasets import read_annotations, read_label_log
+from tests.serve.label_case import CLAIMS
+
+PEOPLE = ("Ann", "Bob", "Çem")
+FOURTH = "Dee"
+"""Answers while the others are disturbed."""
+
+ALL = (*PEOPLE, FOURTH)
+ANSWERS = {"1": 1, "0": 0, "undecided": -1, "skip": None}
+NOTES = ("", "", "=1+1", "line\nnext", "\u200b@x")
+GONE = object()
+FREE = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+
+
+class Zygote:
+    """A process that becomes `deep label` as often as it is asked to, with everything loaded.
+
+    Parameters
+    ----------
+    folder : Path
+    votes : Path
+    environment : dict, optional
+    """
+
+    def __init__(self, folder, votes, environment=None):
+        self.votes = votes
+        self.process = subprocess.Popen(
+            [sys.executable, str(Path(__file__).with_name("label_zygote.py"))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**(environment or os.environ), "PYTHONPATH": str(Path(__file__).parents[2])},
+        )
+        self._ask({"votes": str(votes), "examples": str(CLAIMS), "out": str(folder / "warm.csv")})
+
+    def start(self, folder, out):
+        """Start the command in a folder, its output in a file; return its process."""
+        words = [str(self.votes), "--examples", str(CLAIMS), "--n", "200", "--double", "60", "--port", "0"]
+        return int(self._ask({"cwd": str(folder), "out": str(out), "words": [*words, "--out", "labels.csv"]}))
+
+    def end(self):
+        """End it."""
+        self.process.stdin.close()
+        self.process.wait()
+        self.process.stdout.close()
+
+    def _ask(self, asked):
+        self.process.stdin.write(json.dumps(asked) + "\n")
+        self.process.stdin.flush()
+        return self.process.stdout.readline()
+
+
+class Round:
+    """Labels of three people in one folder, through any number of servers.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the labels, and of what servers say.
+    zygote : Zygote
+    rng : Random
+    """
+
+    def __init__(self, folder, zygote, rng):
+        self.folder, self.zygote, self.rng = folder / "labels", zygote, rng
+        self.folder.mkdir()
+        self.log, self.copy = self.folder / "labels.jsonl", self.folder / "labels.jsonl.copy"
+        self.truth = {}
+        self.maybe = {}
+        self.heard = []
+        self._out = folder / "out"
+        self.start()
+
+    def start(self):
+        """Start a server, and hear what it says of the log."""
+        self.folder.mkdir(exist_ok=True)
+        self.server, found = self.launched(self._out)
+        assert found is not None, self._out.read_text()
+        self.address = found
+
+    def launched(self, out):
+        """Return the process of a server and its address, None where it ends instead; what it says is heard."""
+        out.unlink(missing_ok=True)
+        process = self.zygote.start(self.folder, out)
+        while is_alive(process):
+            if found := re.search(r"serving (\S+?)/? ", out.read_text() if out.exists() else ""):
+                self.heard.append(out.read_text())
+                return process, found[1]
+            time.sleep(0.005)
+        self.heard.append(out.read_text())
+        return process, None
+
+    def stop(self, number):
+        """End the server by a signal, and hear what it says at its end."""
+        if is_alive(self.server):
+            os.kill(self.server, number)
+        while is_alive(self.server):
+            time.sleep(0.005)
+        self.heard.append(self._out.read_text())
+
+    def post(self, path, **fields):
+        """Return the status and the JSON of an answer, and hear what it says is wrong."""
+        request = Request(self.address + path, json.dumps(fields).encode(), {"Content-Type": "application/json"})
+        try:
+            with urlopen(request, timeout=300) as answer:
+                found = json.load(answer)
+                self.heard.append(found.get("problem", ""))
+                return 200, found
+        except HTTPError as error:
+            with error:
+                said = json.load(error)["error"]["message"]
+            self.heard.append(said)
+            return error.code, said
+
+    def label(self, times, disturb):
+        """Let each person do something so many times, all at once, and disturb them at a random moment."""
+        failed = []
+
+        def work(person, seed):
+            try:
+                for _ in range(times):
+                    self.act(person, type(self.rng)(seed + str(_)))
+            except (URLError, ConnectionError, TimeoutError, json.JSONDecodeError, OSError) as error:
+                self.heard.append(f"the server does not answer: {error}")
+            except BaseException as error:
+                failed.append(error)
+
+        threads = [threading.Thread(target=work, args=(who, f"{self.rng.random()}")) for who in PEOPLE]
+        for thread in threads:
+            thread.start()
+        time.sleep(self.rng.random() * 0.3)
+        disturb()
+        for thread in threads:
+            thread.join()
+        assert failed == []
+
+    def act(self, person, rng):
+        """Let a person answer, skip or undo; keep what the page acknowledges, or says that it has set aside."""
+        _, state = self.post("/state", person=person)
+        last, item = state["last"], state["item"]
+        undo = last is not None and (item is None or rng.random() < 0.1)
+        if item is None and not undo:
+            return
+        answer = rng.choice(list(ANSWERS) + ["1", "0"] * 3)
+        key = person, last["item_id"] if undo else item["item_id"]
+        new = GONE if undo else ANSWERS[answer]
+        before = self.truth.get(key, GONE)
+        self.maybe[key] = {before, new}
+        if undo:
+            status, said = self.post("/undo", person=person)
+        else:
+            status, said = self.post("/answer", person=person, item_id=key[1], label=answer, note=rng.choice(NOTES))
+        del self.maybe[key]
+        if status == 200 or "is set aside" in said:
+            self.truth[key] = new
+        assert status in (200, 507), said
+
+    def differences(self):
+        """Return the answers that the log and its tables do not have as they were acknowledged."""
+        book, _ = read_label_log(self.log)
+        found = {(who, item[1]): given.label for who in ALL for item, given in book.answers.get(who, {}).items()}
+        for key, allowed in self.maybe.items():
+            if found.get(key, GONE) in allowed:
+                self.truth[key] = found.get(key, GONE)
+        self.maybe.clear()
+        wrong = [key for key in found.keys() | self.truth if found.get(key, GONE) != self.truth.get(key, GONE)]
+        table = self.folder / "labels.annotations.csv"
+        marks = read_annotations(table).marks if any(label is not None for label in found.values()) else {}
+        given = {key: label for key, label in found.items() if label is not None}
+        rows = {(who, item): mark["label"] for (item, who), mark in marks.items() if who in ALL}
+        return wrong + [key for key in given.keys() | rows if given.get(key) != rows.get(key)]
+
+    def fill_disk(self):
+        """Let the server write no file beyond a few bytes more than the log has, for a while."""
+        size = self.log.stat().st_size + self.rng.randrange(200)
+        resource.prlimit(self.server, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+        time.sleep(self.rng.random() * 0.3)
+        for _ in range(2):
+            self.act(FOURTH, self.rng)
+        resource.prlimit(self.server, resource.RLIMIT_FSIZE, FREE)
+
+    def start_another(self):
+        """Start a second server where the first one is at work, its lock taken away."""
+        (self.folder / ".labels.jsonl.lock").unlink(missing_ok=True)
+        _, address = self.launched(self._out.with_name("second"))
+        assert address is None
+
+
+def is_alive(process):
+    """Return whether a process is there."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
