@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +36,10 @@ class Examples(ABC):
     @abstractmethod
     def __iter__(self) -> Iterator[Example]:
         """Yield the examples, from the first on."""
+
+    def of(self, items: Collection[tuple[str, str]]) -> Iterator[Example]:
+        """Yield the examples of some items, by dataset and id; others are not built, and not checked."""
+        return (example for example in self if (str(example.dataset), example.example_id) in items)
 
     @property
     @abstractmethod
@@ -104,6 +108,16 @@ class _Rows(Examples):
     def __iter__(self) -> Iterator[Example]:
         for number, (line, row) in enumerate(self._rows(), start=1):
             yield self._example(row, number, line)
+
+    def of(self, items: Collection[tuple[str, str]]) -> Iterator[Example]:
+        """Yield the examples of some items, by dataset and id; of the others the first alone is checked."""
+        dataset, example_id = self.columns["dataset"], self.columns["example_id"]
+        for number, (line, row) in enumerate(self._rows(), start=1):
+            key = _text(row.get(dataset)) or self.name, _text(row.get(example_id)) or str(number)
+            if key in items:
+                yield self._example(row, number, line)
+            elif number == 1:
+                self._example(row, number, line)
 
     def _example(self, row: Row, number: int, line: int | None) -> Example:
         for field in self.needed:

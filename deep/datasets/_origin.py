@@ -179,10 +179,8 @@ def _collect(
     source: Examples, wanted: set[Item], found: dict[Item, Example], notes: list[str], *, strict: bool
 ) -> None:
     try:
-        for example in source:
-            key = str(example.dataset), example.example_id
-            if key in wanted:
-                found.setdefault(key, example)
+        for example in source.of(wanted):
+            found.setdefault((str(example.dataset), example.example_id), example)
     except InputError as error:
         if strict:
             raise

@@ -26,6 +26,7 @@ from ._explanation import explanation as explanation
 from ._explanation import item_row as item_row
 from ._explanation import model_at as model_at
 from ._few_labels import adapt_model as adapt_model
+from ._few_labels import check_uncorrected as check_uncorrected
 from ._few_labels import label_proposal as label_proposal
 from ._figures import CAPTION as CAPTION
 from ._figures import COLORS as COLORS

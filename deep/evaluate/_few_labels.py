@@ -40,11 +40,7 @@ def label_proposal(
     InputError
         The model was corrected by labels, or there are fewer unlabeled items than `n`.
     """
-    if model.correction is not None:
-        raise InputError(
-            f"`model` must not be corrected by labels before. Got one with {model.correction.n_labels} of them. "
-            "Take the model that it was made of."
-        )
+    check_uncorrected(model)
     votes = target.votes
     found = model.scores_of(votes, scores=target.scores)
     p, labeled = found.p_consistent, np.flatnonzero(votes.labels >= 0)
@@ -59,6 +55,15 @@ def label_proposal(
         "labels_needed": {str(power): size for power, size in needed.items()},
         "items": [{"item_id": str(votes.example_ids[row]), "p_consistent": float(p[row])} for row in chosen.rows],
     }
+
+
+def check_uncorrected(model: Model) -> None:
+    """Raise where labels have corrected a model, by which no items to label can then be proposed."""
+    if model.correction is not None:
+        raise InputError(
+            f"`model` must not be corrected by labels before. Got one with {model.correction.n_labels} of them. "
+            "Take the model that it was made of."
+        )
 
 
 def adapt_model(model: Model, target: Target) -> tuple[Model, dict[str, object]]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
-from deep.datasets import read_annotations, read_label_log
+from deep.datasets import label_log_files, read_annotations, read_label_log
 from tests.serve.label_case import CLAIMS
 
 PEOPLE = ("Ann", "Bob", "Çem")
@@ -78,12 +78,17 @@ class Round:
     def __init__(self, folder, zygote, rng):
         self.folder, self.zygote, self.rng = folder / "labels", zygote, rng
         self.folder.mkdir()
-        self.log, self.copy = self.folder / "labels.jsonl", self.folder / "labels.jsonl.copy"
+        self.log = self.folder / "labels.jsonl"
         self.truth = {}
         self.maybe = {}
         self.heard = []
         self._out = folder / "out"
         self.start()
+
+    @property
+    def copy(self):
+        """Return the copy of the log, whose name has a number where there were several."""
+        return label_log_files(self.log)[-1]
 
     def start(self):
         """Start a server, and hear what it says of the log."""

@@ -1,7 +1,7 @@
 """The desk at which people label: who gets which item, what they say of it, and what they may see."""
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -28,6 +28,9 @@ from deep.records import Example
 from deep.serve.label._folder import LabelFolder, label_summary
 from deep.serve.label._subject import Item, LabelSubject
 
+AHEAD = 500
+"""Items that are laid out at a time: their texts are read, and the log has them."""
+
 N_BOOT = 500
 """Resamples of the intervals of agreement on the page."""
 
@@ -44,6 +47,8 @@ class LabelDesk:
     log : LabelLog
         With a queue.
     files : LabelFolder
+    rest : list of Item
+        Items that were drawn and are laid out, a few hundred at a time, as people come to them.
     problem : str
         Why the tables could not be written lately, or what else is wrong with the files; else ''. The log has
         everything even so.
@@ -56,15 +61,10 @@ class LabelDesk:
     subject: LabelSubject
     log: LabelLog
     files: LabelFolder
+    rest: list[Item] = field(default_factory=list)
     problem: str = ""
-    _texts: Mapping[Item, Example] = field(default_factory=dict)
-    _judged: Mapping[Item, JsonObject] = field(default_factory=dict)
+    _texts: dict[Item, Example] = field(default_factory=dict)
     _lock: threading.RLock = field(default_factory=threading.RLock)
-
-    def __post_init__(self) -> None:
-        items = list(self.log.book.queue)
-        self._texts = self.subject.texts(items)
-        self._judged = self.subject.judged(items, self._texts)
 
     def start(self) -> JsonObject:
         """Return the name of the dataset and the people who labeled before."""
@@ -81,7 +81,7 @@ class LabelDesk:
         """
         person = check_name(person_name(person), "person")
         with self._lock:
-            item, last = self._next(person), self._last(person)
+            item, last = self._next_laid_out(person), self._last(person)
             if item is not None and item != self.log.book.shown.get(person):
                 with suppress(OSError, LabelLogLostError):  # that it is held is a comfort, no label
                     self.log.add(LabelEvent("show", *item, person))
@@ -90,7 +90,7 @@ class LabelDesk:
                 "item": None if item is None else self._shown(item, person),
                 "last": None if last is None else {"item_id": last[1], **self._said(last, person)},
                 "progress": self._progress(person),
-                "expected": self.subject.expected_errors(self.log.book.majority(), self.log.book.queue),
+                "expected": self.subject.expected_errors(self.log.book.majority(), self._every()),
                 "problem": self._wrong(),
             }
 
@@ -154,13 +154,13 @@ class LabelDesk:
             example = self._texts[item]
             people = [{"person": who, **self._said(item, who)} for who in book.labelers(item)]
             texts = {"id": item_id, "claim": example.claim, "source": example.source}
-            return {"item": texts | self._judged[item], "people": people}
+            return {"item": texts | self.subject.judged([item], self._texts)[item], "people": people}
 
     def enough(self) -> JsonObject:
         """Return the expected errors, the canary of the model by these labels, and how far people agree."""
         with self._lock:
             book = self.log.book
-            labels, queue, shared = book.majority(), list(book.queue), self._shared()
+            labels, queue, shared = book.majority(), self._every(), self._shared()
             found = book.annotations(shared) if shared else None
         measures = (
             [] if found is None else agreement_measures(found.ratings(found.items), found.annotators, n_boot=N_BOOT)
@@ -186,6 +186,7 @@ class LabelDesk:
         """Return how many labels there are and where."""
         with self._lock:
             return label_summary(self.log.book, self.files) | {
+                "items": len(self._every()),
                 "dataset": self.subject.target.name,
                 "problem": self._wrong(),
             }
@@ -207,6 +208,27 @@ class LabelDesk:
     def _missing(self, item: Item) -> int:
         """Return how many people are still to label an item."""
         return self.log.book.missing(item)
+
+    def _every(self) -> list[Item]:
+        """Return all items to label, those that are not laid out yet last."""
+        return [*self.log.book.queue, *self.rest]
+
+    def _next_laid_out(self, person: str) -> Item | None:
+        """Return the item that comes next, having laid out more where none is left; nothing more where that fails."""
+        item = self._next(person)
+        while item is None and self.rest:
+            items = self.rest[:AHEAD]
+            texts = self.subject.found_texts(items)
+            try:
+                self.log.add(*(LabelEvent("queue", *item) for item in items if item in texts))
+            except (OSError, LabelLogLostError):
+                break
+            self._texts |= texts
+            del self.rest[:AHEAD]
+            if len(texts) < len(items):
+                self.problem = f"{len(items) - len(texts)} of the next items have no text, and are left out."
+            item = self._next(person)
+        return item
 
     def _next(self, person: str) -> Item | None:
         """Return the item that a person holds or is given: one that others do not hold, where there is one."""
@@ -243,13 +265,13 @@ class LabelDesk:
         labeled = [item for item, given in own.items() if given.label is not None]
         open_ = [item for item in book.queue if self._missing(item) > 0]
         return {
-            "items": len(book.queue),
+            "items": len(book.queue) + len(self.rest),
             "complete": len(book.queue) - len(open_),
-            "wanted": sum(book.queue.values()),
+            "wanted": sum(book.queue.values()) + len(self.rest),
             "given": sum(wanted - max(0, book.missing(item)) for item, wanted in book.queue.items()),
             "labeled": len(labeled),
             "skipped": len(own) - len(labeled),
-            "left": sum(item not in own for item in open_),
+            "left": sum(item not in own for item in open_) + len(self.rest),
             "waiting": sum(item in labeled for item in open_),
         }
 
@@ -291,14 +313,14 @@ def open_label_desk(
         raise InputError(f"`double` must be from 0 to {n}, the items to label. Got {double!r}.")
     files = LabelFolder(Path(out))
     files.check()
-    wanted_after = partial(_wanted, subject, files.log, (n, double), strategy=strategy, random_state=random_state)
+    plan_after = partial(_plan, subject, files.log, (n, double), strategy=strategy, random_state=random_state)
     seen = read_label_log(files.log)[0] if label_log_files(files.log) else AnswerBook()
-    wanted = wanted_after(seen)  # what is refused leaves no file
+    plan = plan_after(seen)  # what is refused leaves no file
     with open_label_log(files.log) as log:
         if log.book.queue != seen.queue:  # another process was there in between
-            wanted = wanted_after(log.book)
-        log.add(*wanted)
-        desk = LabelDesk(subject, log, files)
+            plan = plan_after(log.book)
+        log.add(*plan.events)
+        desk = LabelDesk(subject, log, files, plan.rest, _texts=plan.texts)
         desk.write()
         try:
             yield desk
@@ -306,15 +328,22 @@ def open_label_desk(
             desk.write()
 
 
-def _wanted(
+@dataclass(frozen=True)
+class _Plan:
+    """What brings a queue to as many items or more: the events of now, all texts, and the items of later."""
+
+    events: list[LabelEvent]
+    texts: dict[Item, Example]
+    rest: list[Item]
+
+
+def _plan(
     subject: LabelSubject, path: Path, sizes: tuple[int, int], book: AnswerBook, *, strategy: str, random_state: int
-) -> list[LabelEvent]:
-    """Return the events that bring the queue to as many items or more, the first of them for two people."""
+) -> _Plan:
+    """Return the plan for a queue, the first items of which are for two people."""
     n, double = sizes
-    votes = subject.target.votes
-    known = set(zip(map(str, votes.datasets), map(str, votes.example_ids), strict=True))
     queue = book.queue
-    other = next((item for item in queue if item not in known), None)
+    other = next((item for item in queue if item not in subject.rows), None)
     if other is not None:
         raise InputError(
             f"`out` must be new, or of the same votes. Got {str(path)!r}, in which item {other[1]!r} of dataset "
@@ -328,11 +357,10 @@ def _wanted(
             f"others without a label. Got {n}."
         )
     new = subject.propose(more, taken=queue, strategy=strategy, random_state=random_state) if more > 0 else []
-    people = {item: 2 if at < double else queue.get(item, 1) for at, item in enumerate([*queue, *new])}
+    now = max(AHEAD, double)
+    people = {item: 2 if at < double else queue.get(item, 1) for at, item in enumerate([*queue, *new[:now]])}
     wanted = [LabelEvent("queue", *item, people=k) for item, k in people.items() if queue.get(item) != k]
-    if wanted:
-        subject.texts([event.item for event in wanted])  # before a word of them is kept
-    return wanted
+    return _Plan(wanted, subject.texts(list(people)), new[now:])  # texts before a word of them is kept
 
 
 def _places(text: str) -> list[tuple[int, int]]:

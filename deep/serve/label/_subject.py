@@ -10,9 +10,9 @@ import numpy as np
 from deep._checks import Labels
 from deep._files import JsonObject
 from deep.datasets import read_texts, read_votes, resolve_dataset
-from deep.evaluate import Target, canary_report, label_proposal, read_targets, votes_for
+from deep.evaluate import Target, canary_report, check_uncorrected, read_targets, votes_for
 from deep.exceptions import InputError
-from deep.model import Model, Scores, expected_label_error, fit, load
+from deep.model import Model, Scores, expected_label_error, fit, load, propose_labels
 from deep.records import Example
 from deep.report import said_by_judges
 
@@ -63,11 +63,12 @@ class LabelSubject:
         self, n: int, *, taken: Collection[Item] = (), strategy: str = "random", random_state: int = 0
     ) -> list[Item]:
         """Return `n` items to label, none of which has a label or is `taken`."""
-        target = self.labeled(dict.fromkeys([*taken, *self.passed], 0))
-        found = label_proposal(self.model, target, n, strategy=strategy, random_state=random_state)
-        items = found["items"]
-        assert isinstance(items, list)
-        return [(self.target.name, item["item_id"]) for item in items]
+        check_uncorrected(self.model)
+        labeled = np.flatnonzero(self._joined(dict.fromkeys([*taken, *self.passed], 0)) >= 0)
+        p, misfit = self.scores.p_consistent, self.model.misfit
+        found = propose_labels(p, misfit, n, strategy=strategy, labeled=labeled, random_state=random_state)
+        name = self.target.name
+        return [(name, str(item)) for item in self.target.votes.example_ids[found.rows]]
 
     def unlabeled(self, taken: Collection[Item]) -> list[Item]:
         """Return the items that :meth:`propose` chooses from."""
@@ -107,7 +108,12 @@ class LabelSubject:
                 f"`examples` must hold the texts of all {len(items)} items to label. Got none for {len(missing)}, the "
                 f"first {missing[0][1]!r} of {missing[0][0]!r}. {why}"
             )
-        return found.examples
+        return dict(found.examples)
+
+    def found_texts(self, items: Sequence[Item]) -> dict[Item, Example]:
+        """Return the texts of those items that have some."""
+        found = read_texts(self.tables, items, examples=self.examples, columns=self.columns)
+        return dict(found.examples)
 
     def judged(self, items: Sequence[Item], examples: Mapping[Item, Example]) -> dict[Item, JsonObject]:
         """Return P, interval and votes of items, with the words of judges, as the script of a page reads them."""
