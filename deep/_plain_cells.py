@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-UNSEEN = {"Cc", "Cf", "Cn", "Co", "Cs", "Me", "Mn", "Zl", "Zp", "Zs"}
+UNSEEN = {"Cc", "Cf", "Cn", "Co", "Cs", "Mc", "Me", "Mn", "Zl", "Zp", "Zs"}
 """Unicode categories of characters that show nothing of their own at the start of a cell."""
 
 FILLERS = "\u115f\u1160\u3164\uffa0\u2800"
@@ -21,7 +21,8 @@ FILLERS = "\u115f\u1160\u3164\uffa0\u2800"
 SIGNS = "=+-@\uff1d\uff0b\uff0d\uff20"
 """Characters that begin a formula, as keyboards of East Asia write them too."""
 
-NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+NUMBER = re.compile(r"-|[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+"""Cells that begin with a sign and are no formula: numbers, and a dash alone."""
 
 
 def plain_cell(text: str) -> str:
@@ -107,13 +108,13 @@ def _is_unseen(character: str) -> bool:
 
 
 def _is_formula(text: str) -> bool:
-    if text[:1].isalnum() or NUMBER.fullmatch(text):
+    if (text[:1].isascii() and text[:1].isalnum()) or NUMBER.fullmatch(text):
         return False  # nearly all
     bare = text.lstrip("'")
     if bare[:1] in ("\t", "\r", "\n"):
         return True
     at = next((place for place, character in enumerate(bare) if not _is_unseen(character)), len(bare))
-    return bare[at : at + 1] in tuple(SIGNS) and len(bare) > at + 1
+    return bare[at : at + 1] in tuple(SIGNS)
 
 
 def _mapped(table: "pa.Table", change: Callable[[str], str]) -> "pa.Table":

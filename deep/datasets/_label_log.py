@@ -19,6 +19,7 @@ from deep.datasets._label_mend import (
     free_place,
     label_log_files,
     mend_log,
+    place_of,
     read_log_files,
 )
 from deep.exceptions import DeepError, InputError
@@ -53,8 +54,8 @@ class LabelLog:
         What the start found in the log that should not be there, and what it did about it; else ''.
     problem : str
         What is wrong now with the log or its copy; else ''.
-    lost : bool
-        Whether the log is no longer the file that was left.
+    lost : str
+        Why the log is no longer the file that was left; else ''.
 
     See Also
     --------
@@ -65,7 +66,7 @@ class LabelLog:
     book: AnswerBook
     told: str
     problem: str = field(default="", init=False)
-    lost: bool = field(default=False, init=False)
+    lost: str = field(default="", init=False)
     _log: HeldFile
     _copy: "LogCopy"
     _last: str
@@ -105,6 +106,8 @@ class LabelLog:
             if not self.lost:
                 self._log.check()
                 self.problem = self._copied(b"") or self.problem
+            else:
+                self._lose(self.lost)
         except FileChangedError as error:
             self._lose(str(error))
         except OSError as error:
@@ -141,7 +144,7 @@ class LabelLog:
 
     def _lose(self, why: str) -> None:
         """Go on without the log; all that was in it is in the copy."""
-        self.lost = True
+        self.lost = why
         wrong = self._copied(b"")
         kept = f"the labels are in this process alone. {wrong}" if self._copy.path is None else "every label is kept."
         self.problem = (
@@ -156,6 +159,7 @@ class LabelLog:
             return LabelLogLostError(self.problem)
         self._last = lines[-1].check
         self._copied(b"".join(line.data for line in lines))
+        self._lose(self.lost)
         if self._copy.path is None:
             return LabelLogLostError(f"{self.problem} This answer could not be written beside it either.")
         return LabelLogLostError(f"{self.problem} Until then this answer is set aside in {self._copy.path.name!r}.")
@@ -240,7 +244,7 @@ def open_label_log(path: str | Path) -> Iterator[LabelLog]:
     >>> book.majority(), told
     ({('news', 'a'): 1}, 'line 2 is not whole and is passed over')
     """
-    path = Path(path).resolve()
+    path = place_of(path)
     with _only_one(path):
         with free_files(label_log_files(path)):
             found = read_log_files(path)
@@ -273,7 +277,7 @@ def read_label_log(path: str | Path) -> tuple[AnswerBook, str]:
     """
     if not label_log_files(path):
         raise InputError(f"`labels` must be a log that `deep label` wrote. Got {str(path)!r}, where there is no file.")
-    found = read_log_files(Path(path).resolve())
+    found = read_log_files(place_of(path))
     broken = f"{are_not_whole(found.broken)} passed over" if found.broken else ""
     return _book(found.lines), "; ".join(filter(None, (found.told, broken)))
 

@@ -110,9 +110,9 @@ def mend_log(path: Path, found: FoundLines) -> str:
         told = f"{are_not_whole(found.broken)} set aside in {aside.name!r}"
     content = b"".join(line.data for line in found.lines)
     if found.files.get(path) != content:
-        with whole_file(path) as scratch:
+        with whole_file(path.resolve()) as scratch:
             append_whole(scratch, content)
-        sync_folder(path.parent)
+        sync_folder(path.resolve().parent)
     return told
 
 
@@ -122,9 +122,14 @@ def are_not_whole(broken: list[str]) -> str:
     return f"{listed(broken, 5)} {verb} not whole and {verb}"
 
 
+def place_of(path: str | Path) -> Path:
+    """Return the whole path of a log; where it is a link, copies stand beside that."""
+    return Path(path).parent.resolve() / Path(path).name
+
+
 def label_log_files(path: str | Path) -> list[Path]:
     """Return the files that the lines of a log stand in: itself, and the copies beside it; those that are there."""
-    path = Path(path).resolve()
+    path = place_of(path)
     copies = path.parent.glob(f"{glob.escape(path.name + COPY)}*")
     return [file for file in (path, *sorted(copies, key=lambda copy: (len(copy.name), copy.name))) if file.is_file()]
 

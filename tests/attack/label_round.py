@@ -4,6 +4,7 @@ import json
 import os
 import re
 import resource
+import signal
 import subprocess
 import sys
 import threading
@@ -108,6 +109,12 @@ class Round:
             time.sleep(0.005)
         self.heard.append(out.read_text())
         return process, None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop(signal.SIGKILL)
 
     def stop(self, number):
         """End the server by a signal, and hear what it says at its end."""

@@ -23,15 +23,17 @@ def become(asked):
 
 
 def load(asked):
-    """Load what the command needs, by labels that nobody gives."""
-    from deep.serve import label_app, open_label_desk, read_label_subject, run_server
+    """Load what the command needs, by a page that nobody opens."""
+    from deep import cli
+    from deep.commands import label
+    from deep.serve import label_app, open_label_desk, read_label_subject, serving
 
     subject = read_label_subject([asked["votes"]], examples=asked["examples"])
-    with open_label_desk(subject, asked["out"], n=3) as desk:
-        label_app(desk)
+    with open_label_desk(subject, asked["out"], n=3) as desk, serving(label_app(desk)):
         desk.state("Ann")
         desk.enough()
-    assert run_server
+    assert cli.main
+    assert label.run
     assert threading.active_count() == 1
 
 

@@ -280,11 +280,14 @@ function showMore(rows) {
   get("table").querySelector(".more").hidden = rows.length <= file.shown;
 }
 
-// A cell of CSV. A spreadsheet takes text that begins so for a formula, unless an apostrophe stands before it.
+// A cell of CSV. A spreadsheet takes text that begins so for a formula, unless an apostrophe stands before it; what has
+// apostrophes there already gets one more, so that deep reads every text as it was (_plain_cells.py says the same).
+const FORMULA = /^'*(?:[\t\r\n]|[\s\p{C}\p{M}\p{Z}\u115f\u1160\u2800\u3164\uffa0]*[=+\-@\uff1d\uff0b\uff0d\uff20])/u;
+const NUMBER = /^(?:-|[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)$/; // or a dash alone
 function cell(value) {
   if (value === null || value === undefined) return "";
   if (typeof value === "number") return String(value);
-  const text = /^[\s\u0000-\u001f]*[=+\-@\uff1d\uff0b\uff0d\uff20]/.test(value) || /^[\t\r\n]/.test(value) ? `'${value}` : value;
+  const text = FORMULA.test(value) && !NUMBER.test(value) ? `'${value}` : value;
   return /[",\r\n;]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
