@@ -10,6 +10,7 @@ import stat
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -168,14 +169,23 @@ def check_replaceable(folder: Path) -> None:
 def whole_folder(folder: Path) -> Iterator[Path]:
     """Yield an empty folder beside `folder` that takes its place if nothing goes wrong.
 
-    An earlier run in `folder` is there unchanged until the new one is complete.
+    An earlier run in `folder` is there unchanged until the new one is complete. Where others put something in its
+    place meanwhile, that stays, and the new run is kept beside it.
+
+    Raises
+    ------
+    InputError
+        `folder` is neither absent nor empty nor an earlier run, now or at the end, or cannot be written.
     """
     check_replaceable(folder)
+    before = _identity(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with _scratch(folder) as scratch:
         fresh = scratch / "new"
         fresh.mkdir()
         yield fresh
+        if _identity(folder) not in (before, None):
+            _keep_beside(fresh, folder)
         try:
             if folder.exists():
                 folder.rename(scratch / "old")
@@ -183,6 +193,25 @@ def whole_folder(folder: Path) -> Iterator[Path]:
         finally:
             if not folder.exists() and (scratch / "old").exists():
                 (scratch / "old").rename(folder)
+
+
+def _identity(folder: Path) -> tuple[int, int, bool] | None:
+    """Return what tells a folder from another of its name, and whether a run is in it; None where there is none."""
+    if not folder.is_dir() or not any(folder.iterdir()):
+        return None
+    status = folder.stat()
+    return status.st_dev, status.st_ino, (folder / MARKER).exists()
+
+
+def _keep_beside(fresh: Path, folder: Path) -> None:
+    """Keep a run beside what others put in its place, and raise."""
+    names = (folder.with_name(f"{folder.name}.new{number or ''}") for number in count())
+    place = next(path for path in names if not path.exists())
+    fresh.rename(place)
+    raise InputError(
+        f"`out` must stay as it is during a run. Got {str(folder)!r}, which others replaced meanwhile. It was left as "
+        f"it is; the run is in {str(place)!r}."
+    )
 
 
 def to_json(results: Mapping[str, object]) -> str:

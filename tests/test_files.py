@@ -97,6 +97,30 @@ def test_a_folder_removed_in_mid_run_is_one_line(tmp_path, whole):
         new.write_text("") if whole is whole_file else (new / "results.json").write_text("")
 
 
+@pytest.mark.parametrize("earlier", [True, False])
+def test_what_others_put_in_the_place_of_a_run_stays(tmp_path, earlier):
+    """The run that was under way is kept beside it, and the error says where; an empty folder is nothing to keep."""
+    out = tmp_path / "x"
+    if earlier:
+        with whole_folder(out) as folder:
+            (folder / "results.json").write_text("old")
+    with (
+        pytest.raises(InputError, match=r"others replaced meanwhile.*the run is in '.*x\.new'"),
+        whole_folder(out) as folder,
+    ):
+        (folder / "results.json").write_text("new")
+        if earlier:
+            out.rename(tmp_path / "moved")
+        out.mkdir()
+        (out / "thesis.tex").write_text("theirs")
+    assert (out / "thesis.tex").read_text() == "theirs"
+    assert (tmp_path / "x.new" / "results.json").read_text() == "new"
+    with whole_folder(tmp_path / "y") as folder:
+        (folder / "results.json").write_text("new")
+        (tmp_path / "y").mkdir()
+    assert (tmp_path / "y" / "results.json").read_text() == "new"
+
+
 def test_a_failed_replacement_keeps_the_old_run(tmp_path, monkeypatch):
     """The old folder is moved away first, and back where the new one cannot take its place."""
     out = tmp_path / "x"

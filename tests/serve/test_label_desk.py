@@ -342,6 +342,92 @@ def _refused(*_):
     raise InputError("`out` must be where files can be written. Got No room.")
 
 
+def test_labels_of_others_in_the_tables_are_kept(subject, tmp_path):
+    """Beside, and told which; labels that were taken back are none of them."""
+    out = tmp_path / "labels.csv"
+    with open_label_desk(subject, out, n=3) as desk:
+        first = item_of(desk.state("Ann"))
+        desk.answer("Ann", first, 1)
+        desk.undo("Ann")
+        desk.answer("Ann", first, 0)
+        out.write_text(out.read_text() + f"{DATASET},by-hand,1\n")
+        said = desk.answer("Ann", item_of(desk.state("Ann")), 1)["problem"]
+        assert "held 1 rows that are not in the log (by-hand 1): it is kept as 'labels.csv.old'." in said
+        assert desk.answer("Ann", item_of(desk.state("Ann")), 1)["problem"] == ""
+    assert (tmp_path / "labels.csv.old").read_text().endswith("by-hand,1\n")
+    for file in tmp_path.glob("labels.jsonl*"):  # the log and its copy of another day come back
+        lines = file.read_bytes().splitlines(keepends=True)
+        file.write_bytes(b"".join(lines[:-4]))
+    with open_label_desk(subject, out, n=3) as desk:
+        assert "it is kept as 'labels.csv.old1'" in desk.summary()["problem"]
+        assert "it is kept as 'labels.annotations.csv.old'" in desk.summary()["problem"]
+    assert len((tmp_path / "labels.csv.old1").read_text().splitlines()) == 4
+
+
+def test_two_spellings_of_a_name_are_one_person(subject, tmp_path):
+    """Composed and decomposed letters look alike."""
+    with open_label_desk(subject, tmp_path / "labels.csv", n=3) as desk:
+        desk.answer("\u00c1nn", item_of(desk.state("\u00c1nn")), 1)
+        state = desk.state(" A\u0301nn ")
+        assert (state["person"], state["progress"]["labeled"]) == ("\u00c1nn", 1)
+        desk.answer("A\u0301nn", item_of(state), 1)
+        assert desk.start()["people"] == ["\u00c1nn"]
+        assert desk.undo("A\u0301nn")["progress"]["labeled"] == 1
+
+
+def test_items_are_laid_out_as_people_come_to_them(subject, tmp_path, monkeypatch):
+    """All are labeled in the end, also after a new start; the log holds no more than it needs."""
+    monkeypatch.setattr("deep.serve.label._desk.AHEAD", 4)
+    out = tmp_path / "labels.csv"
+    with open_label_desk(subject, out, n=30, double=2) as desk:
+        assert (len(desk.log.book.queue), desk.summary()["items"]) == (4, 30)
+        progress = desk.state("Ann")["progress"]
+        assert (progress["items"], progress["wanted"], progress["left"]) == (30, 32, 30)
+        for _ in range(6):
+            desk.answer("Ann", item_of(desk.state("Ann")), 1)
+        assert len(desk.log.book.queue) == 8
+    with open_label_desk(subject, out, n=30, double=2) as desk:
+        assert desk.state("Ann")["progress"]["left"] == 24
+        for who in ("Ann", "Bob"):
+            label_all(desk, who, lambda _: 1)
+        assert desk.summary()["complete"] == desk.summary()["items"] == 30
+    assert len(read_labels(out).labels) == 30
+
+
+def test_items_without_texts_further_on_are_left_out(subject, tmp_path, monkeypatch):
+    """And that is told; the others come."""
+    monkeypatch.setattr("deep.serve.label._desk.AHEAD", 4)
+    with open_label_desk(subject, tmp_path / "labels.csv", n=12) as desk:
+        found = type(subject).found_texts
+        monkeypatch.setattr(type(subject), "found_texts", lambda self, items: found(self, items[:1]))
+        for _ in range(4):
+            state = desk.answer("Ann", item_of(desk.state("Ann")), 1)
+        assert state["problem"] == "3 of the next items have no text, and are left out."
+        label_all(desk, "Ann", lambda _: 1)
+        assert desk.summary()["items"] == 6
+
+
+def test_the_page_says_that_the_log_was_changed(subject, tmp_path):
+    """With 507, until the next start, which has what was answered meanwhile."""
+    with (
+        open_label_desk(subject, tmp_path / "labels.csv", n=3) as desk,
+        serving(label_app(desk)) as address,
+    ):
+        item = item_of(post(address, "/state", {"person": "Ann"})[1])
+        log = tmp_path / "labels.jsonl"
+        log.write_bytes(log.read_bytes() + b"x")
+        answer = {"person": "Ann", "item_id": item, "label": "1", "note": "kept"}
+        status, found = post(address, "/answer", answer)
+        assert (status, found["error"]["code"]) == (507, "log_lost")
+        assert "set aside in 'labels.jsonl.copy'" in found["error"]["message"]
+        assert item_of(post(address, "/state", {"person": "Ann"})[1]) == item
+        assert "start it again" in post(address, "/state", {"person": "Ann"})[1]["problem"]
+    assert log.read_bytes().endswith(b"x")
+    with open_label_desk(subject, tmp_path / "labels.csv", n=3) as desk:
+        assert "1 lines that it lacked" in desk.log.told
+        assert desk.log.book.answers["Ann"][DATASET, item].note == "kept"
+
+
 def test_export(subject, tmp_path):
     """The tables of a log are written again, there or elsewhere; a torn line is told."""
     with open_label_desk(subject, tmp_path / "labels.csv", n=3) as desk:
