@@ -196,7 +196,7 @@ def whole_folder(folder: Path) -> Iterator[Path]:
 
 
 def _identity(folder: Path) -> tuple[int, int, bool] | None:
-    """Return what tells a folder from another of its name, and whether a run is in it; None where there is none."""
+    """Return the marks of a folder that holds something, and whether a run is in it; None for any other."""
     if not folder.is_dir() or not any(folder.iterdir()):
         return None
     status = folder.stat()

@@ -62,7 +62,7 @@ def plain_frame(frame: "pd.DataFrame") -> "pd.DataFrame":
     found = frame.copy()
     for place, kind in enumerate(frame.dtypes):
         if kind.kind not in "biufcmM":
-            found.isetitem(place, frame.iloc[:, place].map(plain))
+            found.isetitem(place, frame.iloc[:, place].map(plain).to_numpy())
     return found.rename(columns=plain, index=plain)
 
 

@@ -101,7 +101,7 @@ class LabelLog:
             self.book.add(line.event)
 
     def look(self) -> str:
-        """Return what is wrong now, having looked whether the log and its copy are as they were left."""
+        """Return the fault of the log or its copy, else '', having looked whether both are as they were left."""
         try:
             if not self.lost:
                 self._log.check()

@@ -22,7 +22,7 @@ LARGEST_LOG = 1 << 28
 
 @dataclass(frozen=True)
 class FoundLines:
-    """What stands in a log and its copies.
+    """The lines of a log and its copies.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def _is_torn(rest: bytes, files: Mapping[Path, bytes]) -> bool:
 
 
 def _oddities(own: list[LogLine], ordered: list[LogLine]) -> Iterator[str]:
-    """Yield what is odd about the lines of a log, beside all that its copies hold too."""
+    """Yield the oddities of the lines of a log, beside all that its copies hold too."""
     checks = {line.check for line in own}
     lacking = sum(line.check not in checks for line in ordered)
     if lacking:

@@ -3,7 +3,7 @@
 import csv
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from deep._files import whole_file
@@ -57,7 +57,7 @@ def keep_other_labels(book: AnswerBook, labels: Path, annotations: Path) -> str:
     return " ".join(filter(None, told))
 
 
-def _kept(path: Path, columns: Sequence[str], known: set[tuple[str, ...]]) -> str:
+def _kept(path: Path, columns: Sequence[str], known: Collection[tuple[str, ...]]) -> str:
     others = [row for row in _rows_of(path, columns) if row not in known]
     if not others:
         return ""

@@ -192,7 +192,7 @@ class LabelDesk:
             }
 
     def _wrong(self) -> str:
-        """Return what is wrong with the log or the tables now; else ''."""
+        """Return the fault of the log or the tables now; else ''."""
         return " ".join(filter(None, (self.log.look(), self.problem)))
 
     def _add(self, *events: LabelEvent) -> None:
@@ -330,7 +330,7 @@ def open_label_desk(
 
 @dataclass(frozen=True)
 class _Plan:
-    """What brings a queue to as many items or more: the events of now, all texts, and the items of later."""
+    """The means to bring a queue to as many items or more: the events of now, all texts, and the items of later."""
 
     events: list[LabelEvent]
     texts: dict[Item, Example]
