@@ -202,9 +202,8 @@ class _Run:
             await self._check_exported(ledger)
             runner = partial(BatchRunner, endpoint=self._endpoint, poll=options.poll)
             return runner(ledger, client, read_answer, terms, gate, tally)
-        waiting = await ledger.open_batches(self._endpoint)
-        if waiting:
-            n = sum(batch.size for batch in waiting)
+        n = await ledger.in_batches(self._endpoint)
+        if n:
             raise InputError(
                 f"`batch` must be given: {n} requests wait in a batch. Got a run without. Collect them first."
             )

@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Connection, and_, func, select, update
 from sqlalchemy import text as sql
 
 from deep.llm import _schema
-from deep.llm._batch_table import Batch, exported, open_batches, release_exports
+from deep.llm._batch_table import EXPORTS, MAKING, release_exports, release_unmade, waiting_in
 from deep.llm._database import LOCK_CLASS, FileLock, connect, describe_ledger, engine_for, in_parts, is_shared
 from deep.llm._errors import AMBIGUOUS, CallError, RequestState
 from deep.llm._gate import Quirk
@@ -129,6 +129,7 @@ class Ledger:
         table = _schema.requests
         self._leases.live = live_runs(connection, self.run)
         _mark_unknown(connection, table.c.owner.not_in(self._leases.live))
+        release_unmade(connection, self._leases.live)
         _give_up_doubts(connection)
         lost = (_schema.OPEN, (table.c.state == "unknown") | (table.c.failure == "unknown"))
         found = connection.execute(select(table.c.state, func.count()).where(*lost).group_by(table.c.state))
@@ -201,7 +202,11 @@ class Ledger:
 
     async def exported(self, endpoint: str) -> int:
         """Return how many requests of an endpoint are in exported files and have not come back."""
-        return await self.call(exported, endpoint)
+        return await self.call(waiting_in, endpoint, EXPORTS)
+
+    async def in_batches(self, endpoint: str) -> int:
+        """Return how many requests of an endpoint wait in batches of the Batch API."""
+        return await self.call(waiting_in, endpoint, MAKING)
 
     async def release_exports(self, endpoint: str) -> int:
         """Put the requests of all exported files back into the queue, and return how many there were."""
@@ -214,10 +219,6 @@ class Ledger:
     async def known_quirks(self) -> list[Quirk]:
         """Return the quirks that this and earlier runs have written down."""
         return await self.call(read_quirks)
-
-    async def open_batches(self, endpoint: str) -> list[Batch]:
-        """Return the batches of an endpoint that have not been collected to the end, oldest first."""
-        return await self.call(open_batches, endpoint)
 
     async def spent_by_others(self) -> float:
         """Return the dollars that all runs but this one may have cost.
