@@ -156,7 +156,7 @@ class _Run:
             async with ledger:
                 runner = await self._runner(ledger, client)
                 doubts = ledger.unknown, ledger.in_doubt_twice
-                for line in doubt_lines(*doubts, asked_again=not options.at_most_once):
+                for line in (*ledger.entered, *doubt_lines(*doubts, asked_again=not options.at_most_once)):
                     sys.stderr.write(f"{line}\n")
                 loop = asyncio.get_running_loop()
                 self._stop = partial(loop.call_soon_threadsafe, runner.stop, "interrupted")

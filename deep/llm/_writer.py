@@ -9,10 +9,12 @@ from typing import TypeVar, cast
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
+from deep.exceptions import DeepError
 from deep.llm._database import one_line, one_round_trip
-from deep.llm._errors import LedgerError, LedgerFullError
+from deep.llm._errors import LedgerError, LedgerFullError, LedgerMovedError
+from deep.llm._kept import LedgerFiles, keep
 from deep.llm._reserve import Reserve
-from deep.llm._statements import Write, write_all
+from deep.llm._statements import Write, missing_rows, write_all
 
 T = TypeVar("T")
 Written = asyncio.Future[object]
@@ -36,11 +38,14 @@ class Writer:
         The ledger's, for error messages.
     reserve : Reserve, optional
         Released where something cannot be written, which is then tried once more.
+    files : LedgerFiles, optional
+        Looked at before and after every commit; where other programs have moved, removed or written to the ledger, a
+        copy beside it takes what is written from then on.
 
     Attributes
     ----------
     full : LedgerFullError or None
-        Why nothing new should be begun, once the reserve is released.
+        Why nothing new should be begun, once the reserve is released or the ledger is not where it was.
 
     Notes
     -----
@@ -48,10 +53,18 @@ class Writer:
     waits for the first before the second.
     """
 
-    def __init__(self, connection: Connection, name: str, reserve: Reserve | None = None) -> None:
-        self._connection = connection
+    def __init__(
+        self,
+        connection: Connection,
+        name: str,
+        reserve: Reserve | None = None,
+        files: LedgerFiles | None = None,
+    ) -> None:
+        self._connection = self._opened = connection
         self._name = name
         self._reserve = reserve
+        self._files = files
+        self._overwritten = False
         self.full: LedgerFullError | None = None
         self._queue: queue.SimpleQueue[list[_Entry] | None] = queue.SimpleQueue()
         self._gathering: list[_Entry] = []
@@ -96,6 +109,9 @@ class Writer:
             for part in _parts(group):
                 self._commit(part)
         self._connection.close()
+        if self._files is not None and self._connection is not self._opened:
+            with self._files.closing(overwritten=self._overwritten):
+                self._opened.close()
 
     def _gather(self) -> tuple[list[_Entry], bool]:
         """Return all that waits, at least one piece of work, and whether to stop after it."""
@@ -136,12 +152,52 @@ class Writer:
             return self._execute(works)
 
     def _execute(self, works: list[_Work]) -> object:
+        """Run work in a transaction, and see to it that it is found under the ledger's name, or beside it."""
+        files = self._files if self._connection is self._opened else None
+        if files is None:
+            return self._transact(works)
+        change = files.change()
+        if change is not None and self._move(files.path, change):
+            return self._transact(works)
+        result = self._transact(works)
+        moved = files.moved()
+        if moved is not None:
+            self._move(files.path, moved)
+        elif files.unlocked and self.full is None:
+            self.full = LedgerFullError(
+                f"`ledger` {self._name} must keep its lock. Another program removed {files.path}.lock, so that other "
+                "processes may write too. The run stops; what was in flight is written down. Run it again."
+            )
+        files.left()
+        return result
+
+    def _move(self, path: str, change: str) -> bool:
+        """Go on in a copy beside the ledger, so that nothing new is begun; return whether it can be made."""
+        why = f"`ledger` {self._name} must stay as it is while it is in use. It {change} by another program."
+        if change.startswith("lost"):
+            why = why.replace(" by another program", "")
+        try:
+            kept, self._connection = keep(self._connection, path)
+        except (DeepError, OSError) as error:
+            self.full = LedgerMovedError(
+                f"{why} The run stops; what was in flight is in the file that was opened, and cannot be kept beside: "
+                f"{one_line(error)}."
+            )
+            return False
+        self._overwritten = change == "was written to"
+        self.full = LedgerMovedError(f"{why} The run stops; all answers are in {kept}, and the next run enters them.")
+        return True
+
+    def _transact(self, works: list[_Work]) -> object:
         work, *_ = works
         if callable(work):
             with self._connection.begin():
                 return work(self._connection)
+        writes = [write for work in works if not callable(work) for write in work]
         with one_round_trip(self._connection), self._connection.begin():
-            write_all(self._connection, (write for work in works if not callable(work) for write in work))
+            if self._connection is not self._opened:
+                write_all(self._connection, missing_rows(writes))
+            write_all(self._connection, writes)
         return None
 
     def _report(self, part: list[_Entry], result: object, error: Exception | None) -> None:
