@@ -4,10 +4,11 @@ import asyncio
 import queue
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import TypeVar, cast
 
 from sqlalchemy import Connection
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from deep.exceptions import DeepError
 from deep.llm._database import one_line, one_round_trip
@@ -25,6 +26,13 @@ _Entry = tuple[_Work, Written]
 
 MAX_GROUP = 500
 """Rows that share a commit at most; a group holds what came in while the last one was being committed."""
+
+
+UNDONE = 50
+"""How often a transaction that the database has undone is tried again."""
+
+DEADLOCK, CONFLICT = "40P01", "40001"
+"""PostgreSQL's states for a transaction that it has undone to let another one pass."""
 
 
 class Writer:
@@ -65,6 +73,7 @@ class Writer:
         self._reserve = reserve
         self._files = files
         self._overwritten = False
+        self._together = True
         self.full: LedgerFullError | None = None
         self._queue: queue.SimpleQueue[list[_Entry] | None] = queue.SimpleQueue()
         self._gathering: list[_Entry] = []
@@ -129,6 +138,7 @@ class Writer:
         error: Exception | None = self._error
         try:
             if error is None:
+                self._together = True
                 result = self._execute_again([work for work, _ in part])
         except SQLAlchemyError as failure:
             error = self._error = LedgerError(
@@ -139,6 +149,18 @@ class Writer:
         self._report(part, result, error)
 
     def _execute_again(self, works: list[_Work]) -> object:
+        """Run work in a transaction, and again where the database broke a deadlock with another one by undoing it."""
+        for _ in range(UNDONE):
+            try:
+                return self._execute_or_release(works)
+            except DBAPIError as failure:
+                if not _is_undone(failure):
+                    raise
+                self._connection.connection.rollback()  # in a pipeline, its own does not reach the database
+                self._together = False
+        return self._execute_or_release(works)
+
+    def _execute_or_release(self, works: list[_Work]) -> object:
         """Run work in a transaction, and again where it fails and there is a reserve to release."""
         try:
             return self._execute(works)
@@ -194,7 +216,8 @@ class Writer:
             with self._connection.begin():
                 return work(self._connection)
         writes = [write for work in works if not callable(work) for write in work]
-        with one_round_trip(self._connection), self._connection.begin():
+        together = one_round_trip(self._connection) if self._together else nullcontext()
+        with together, self._connection.begin():
             if self._connection is not self._opened:
                 write_all(self._connection, missing_rows(writes))
             write_all(self._connection, writes)
@@ -205,6 +228,12 @@ class Writer:
         futures = [done for _, done in part]
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(_settle, futures, result, error)
+
+
+def _is_undone(failure: DBAPIError) -> bool:
+    """Return whether the database may do at a second try what it has undone, or the driver does not say why it was."""
+    aborted = type(failure.orig).__name__ == "PipelineAborted"
+    return aborted or getattr(failure.orig, "sqlstate", None) in (DEADLOCK, CONFLICT)
 
 
 def _settle(futures: list[Written], result: object, error: Exception | None) -> None:
