@@ -1,5 +1,6 @@
 """PostgreSQL that fails under load: backends ended every 200 ms, immediate restarts, a pause, a read-only standby."""
 
+import asyncio
 import re
 import threading
 import time
@@ -178,3 +179,30 @@ def test_a_deadlock_undoes_nothing(ledger):  # noqa: F811
             thread.join()
         assert server.duplicates == 0
     assert query(ledger, "SELECT state, count(*) FROM requests GROUP BY 1") == [("done", n - 60)]
+
+
+def test_a_batch_of_a_live_machine_is_left_to_it(ledger):  # noqa: F811
+    """A second machine neither releases what the first is still uploading nor collects it, and ends when it is done."""
+    uploaded, go_on = threading.Event(), threading.Event()
+
+    async def at_step(step):
+        if step == "uploaded" and not uploaded.is_set():
+            uploaded.set()
+            while not go_on.is_set():
+                await asyncio.sleep(0.02)
+
+    rans = []
+    with FaultServer(at_step=at_step) as server:
+        first = threading.Thread(target=lambda: rans.append(run(server.url, ledger, questions(9), batch=True)))
+        first.start()
+        uploaded.wait(60)
+        second = threading.Thread(target=lambda: rans.append(run(server.url, ledger, questions(12), batch=True)))
+        second.start()
+        while server.count < 3:  # it asks what the first one does not
+            time.sleep(0.02)
+        go_on.set()
+        first.join()
+        second.join()
+        assert (len(server.batches), server.count, server.duplicates) == (2, 12, 0)
+    assert sorted(ran.tally.answered for ran in rans) == [3, 9]
+    assert query(ledger, "SELECT state, count(*) FROM requests GROUP BY 1") == [("done", 12)]
