@@ -66,7 +66,7 @@ class LedgerFiles:
         self._log = _identity(f"{self.path}-wal")
 
     def change(self) -> str | None:
-        """Return what others have done to the files since; None where they are as they were left."""
+        """Return the change that others made to the files since; None where they are as they were left."""
         return self.moved() or ("was written to" if _identity(self.path, content=True) != self._file else None)
 
     def moved(self) -> str | None:
@@ -202,7 +202,7 @@ def _statements(driver: sqlite3.Connection) -> Iterator[str]:
 
 
 def _identity(path: str, *, content: bool = False) -> _Stat:
-    """Return what tells a file from another; with `content` also what changes when it is written to."""
+    """Return device and inode of a file; with `content` also size and time, which change when it is written to."""
     try:
         found = os.stat(path)  # noqa: PTH116  twice a commit; a Path would be made each time
     except OSError:

@@ -37,7 +37,7 @@ class Write(NamedTuple):
 
 
 def missing_rows(writes: Iterable[Write]) -> Iterator[Write]:
-    """Yield what enters the rows that are to be updated, where they are not there."""
+    """Yield the inserts of rows that are to be updated and may not be there."""
     return (Write(write.table, "insert_or_keep", write.whole()) for write in writes if write.whole is not None)
 
 
