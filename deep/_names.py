@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from hashlib import sha256
 
 from deep.exceptions import InputError
@@ -23,6 +24,9 @@ PLAIN = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,78}[a-z0-9])?")
 
 RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?")
 """Names that Windows keeps for devices, with any ending."""
+
+ODD = re.compile(r"[^\x00-\x7F]|^\s|\s$|\s\s")
+"""What a name holds that another one can look like: blanks to be overlooked, and all that is not ASCII."""
 
 LONGEST = 1000
 """Characters that a name may have: a longer one fits no figure."""
@@ -72,16 +76,34 @@ def check_name(name: str, param: str, *, where: str = "") -> str:
     raise InputError(f"`{param}` must be printable text on one line. Got {fault}{where}. Rename it.")
 
 
-def person_name(name: str) -> str:
-    r"""Return a name of a person in one spelling: composed (NFC), without white space around it.
+def plain_form(name: str) -> str:
+    r"""Return a name as people see it: composed (NFC), without invisible characters, its blanks single and inside.
+
+    Names that differ and have one such form are twins: nobody can tell them apart, and what belongs together is
+    counted as two.
 
     Examples
     --------
-    >>> from deep._names import person_name
-    >>> person_name(" A\u0301nn") == "\xc1nn"
-    True
+    >>> from deep._names import plain_form
+    >>> plain_form("e\u0301te\u0301 "), plain_form("news")
+    ('été', 'news')
     """
-    return unicodedata.normalize("NFC", name).strip()
+    if not ODD.search(name):
+        return name  # nearly all
+    visible = "".join(c for c in name if unicodedata.category(c) != "Cf")
+    return " ".join(unicodedata.normalize("NFC", visible).split())
+
+
+def check_twins(names: Iterable[str], param: str) -> None:
+    """Raise an InputError where two names differ and look the same."""
+    seen: dict[str, str] = {}
+    for name in names:
+        before = seen.setdefault(plain_form(name), name)
+        if before != name:
+            raise InputError(
+                f"`{param}` must differ in what can be seen. Got {before!a} and {name!a}. "
+                "Write the same name in one way, and others in two."
+            )
 
 
 def file_name(name: str) -> str:

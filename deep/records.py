@@ -10,7 +10,7 @@ import numpy.typing as npt
 from deep._checks import Labels, Texts, Votes, check_consistent_length, check_labels, check_votes
 from deep._frames import Frame, FrameVotes, Layout, frame_of, read_frame, read_label_matrix
 from deep._held_texts import altered, held_texts, hold_texts, take_texts
-from deep._names import check_name
+from deep._names import check_name, check_twins, plain_form
 from deep.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -210,6 +210,7 @@ class VoteMatrix:
         for param, given in named.items():
             for name in given:
                 check_name(name, param)
+            check_twins(given, param)
         self._check_unique()
 
     def _check_unique(self) -> None:
@@ -223,6 +224,9 @@ class VoteMatrix:
         pair = _first_repeated(zip(self.datasets, self.example_ids, strict=True))
         if pair is not None:
             raise InputError(f"`example_ids` must be unique within a dataset. Got {pair[1]!r} twice in {pair[0]!r}.")
+        if any(plain_form(name) != name for name in self.example_ids):
+            for dataset in self.dataset_names:
+                check_twins(self.example_ids[self.datasets == dataset], "example_ids")
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -19,7 +19,7 @@ import sys
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Self
 
 from aiohttp import web
@@ -75,6 +75,11 @@ class FaultServer:
         How often a batch is looked at before it is complete.
     batch_mode : {'ok', 'dupes', 'garbage', 'twins'}
         Twins are every result twice; dupes also another one that contradicts it; garbage every third result replaced.
+    at_step : callable, optional
+        Awaited with each step of a batch: upload, uploaded, create, created, list, poll, download, downloaded.
+    unlisted : int
+        How many times the list of batches lacks a batch whose creation was answered with the fault ``late``, which
+        breaks the connection as ``dropped`` does.
     billed : callable, optional
         Called with the number of a request, from 1; returns the output tokens to bill, None for as many as there are.
     """
@@ -92,6 +97,8 @@ class FaultServer:
         reply: Callable[[dict[str, Any]], str] | None = None,
         polls: int = 1,
         batch_mode: str = "ok",
+        at_step: Callable[[str], Awaitable[object]] | None = None,
+        unlisted: int = 0,
         billed: Callable[[int], int | None] = lambda _: None,
         port: int = 0,
     ) -> None:
@@ -105,6 +112,8 @@ class FaultServer:
         self.reply = reply or honest_reply
         self.polls = polls
         self.batch_mode = batch_mode
+        self.at_step = at_step
+        self.unlisted = unlisted
         self.billed = billed
         self.port = port
         self.count = 0
@@ -280,18 +289,35 @@ class FaultServer:
         answer = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": model}
         return {**answer, "choices": [choice], "usage": usage}
 
+    async def _step(self, name: str) -> None:
+        if self.at_step is not None:
+            await self.at_step(name)
+
+    def copies(self) -> Counter[str]:
+        """Count the batches that hold each custom id."""
+        held = (self.files[batch["input_file_id"]] for batch in self.batches.values())
+        return Counter(json.loads(line)["custom_id"] for file in held for line in file.splitlines())
+
     async def _upload(self, request: web.Request) -> web.Response:
         form = await request.post()
         assert form["purpose"] == "batch"
+        await self._step("upload")
         name = f"file-{len(self.files) + 1}"
         self.files[name] = form["file"].file.read()  # type: ignore[union-attr]
+        await self._step("uploaded")
         return web.json_response({"id": name, "object": "file", "purpose": "batch", "bytes": len(self.files[name])})
 
     async def _download(self, request: web.Request) -> web.Response:
-        return web.Response(body=self.files[request.match_info["id"]], content_type="application/jsonl")
+        await self._step("download")
+        if request.match_info["id"] not in self.files:
+            return web.json_response({"error": {"message": "no such file"}}, status=404)
+        response = web.Response(body=self.files[request.match_info["id"]], content_type="application/jsonl")
+        await self._step("downloaded")
+        return response
 
     async def _create_batch(self, request: web.Request) -> web.Response:
         asked = await request.json()
+        await self._step("create")
         name = f"batch-{len(self.batches) + 1}"
         self.batches[name] = {
             "id": name,
@@ -302,19 +328,26 @@ class FaultServer:
             **{key: asked.get(key) for key in ("endpoint", "input_file_id", "completion_window", "metadata")},
         }
         fault = self.script.popleft() if self.script else "ok"
-        self.batches[name]["fault"] = fault
-        if fault == "dropped":
+        self.batches[name] |= {"fault": fault, "unlisted": self.unlisted if fault == "late" else 0}
+        await self._step("created")
+        if fault in ("dropped", "late"):
             return _break_connection(request, fault)
         return web.json_response(self._public(name))
 
     def _public(self, name: str) -> dict[str, Any]:
-        return {key: value for key, value in self.batches[name].items() if key not in ("fault", "polls")}
+        return {key: value for key, value in self.batches[name].items() if key not in ("fault", "polls", "unlisted")}
 
     async def _list_batches(self, _: web.Request) -> web.Response:
-        data = [self._public(name) for name in self.batches]
+        await self._step("list")
+        data = [self._public(name) for name, batch in self.batches.items() if not batch["unlisted"]]
+        for batch in self.batches.values():
+            batch["unlisted"] = max(batch["unlisted"] - 1, 0)
         return web.json_response({"object": "list", "data": data, "has_more": False})
 
     async def _get_batch(self, request: web.Request) -> web.Response:
+        await self._step("poll")
+        if request.match_info["id"] not in self.batches:
+            return web.json_response({"error": {"message": "no such batch"}}, status=404)
         batch = self.batches[request.match_info["id"]]
         batch["polls"] += 1
         if batch["status"] == "in_progress" and batch["polls"] >= self.polls:

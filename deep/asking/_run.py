@@ -156,7 +156,7 @@ class _Run:
             async with ledger:
                 runner = await self._runner(ledger, client)
                 doubts = ledger.unknown, ledger.in_doubt_twice
-                for line in doubt_lines(*doubts, asked_again=not options.at_most_once):
+                for line in (*ledger.entered, *doubt_lines(*doubts, asked_again=not options.at_most_once)):
                     sys.stderr.write(f"{line}\n")
                 loop = asyncio.get_running_loop()
                 self._stop = partial(loop.call_soon_threadsafe, runner.stop, "interrupted")
@@ -202,9 +202,8 @@ class _Run:
             await self._check_exported(ledger)
             runner = partial(BatchRunner, endpoint=self._endpoint, poll=options.poll)
             return runner(ledger, client, read_answer, terms, gate, tally)
-        waiting = await ledger.open_batches(self._endpoint)
-        if waiting:
-            n = sum(batch.size for batch in waiting)
+        n = await ledger.in_batches(self._endpoint)
+        if n:
             raise InputError(
                 f"`batch` must be given: {n} requests wait in a batch. Got a run without. Collect them first."
             )

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from deep._files import check_regular
-from deep._names import check_name
+from deep._names import check_name, plain_form
 from deep._text import is_storable
 from deep.datasets._rows import ENDINGS, TEXT_ENDINGS, Located, Row, ending_of, read_rows, rows_of_text
 from deep.exceptions import InputError
@@ -61,7 +61,7 @@ class Examples(ABC):
         InputError
             There is none, a row is not usable, or an id comes twice within a dataset.
         """
-        identities = array("q", (hash((example.dataset, example.example_id)) for example in self))
+        identities = array("q", (_twin_hash(example) for example in self))
         if not identities:
             raise InputError(f"`examples` must hold at least one row. Got none in {self.origin}. Add one, or leave it.")
         ordered = np.frombuffer(identities, dtype=np.int64)
@@ -73,16 +73,31 @@ class Examples(ABC):
 
     def _raise_repeated(self, hashes: set[int]) -> None:
         """Raise where an id truly comes twice; two ids may share a hash, though hardly ever do."""
-        seen: set[tuple[str | None, str]] = set()
+        seen: dict[tuple[str, str], Example] = {}
         for number, example in enumerate(self, start=1):
-            identity = (example.dataset, example.example_id)
-            if identity in seen:
+            if _twin_hash(example) not in hashes:
+                continue
+            before = seen.setdefault(_twin_form(example), example)
+            if before is example:
+                continue
+            if (before.dataset, before.example_id) != (example.dataset, example.example_id):
                 raise InputError(
-                    f"`example_id` must be unique within a dataset. Got {example.example_id!r} twice in "
-                    f"{example.dataset!r}, the second time {self.at(number)}. Number the rows, or leave the column out."
+                    "`example_id` and `dataset` must differ in what can be seen. Got "
+                    f"{example.example_id!a} of {example.dataset!a} {self.at(number)}, and before "
+                    f"{before.example_id!a} of {before.dataset!a}. Write the same name in one way."
                 )
-            if hash(identity) in hashes:
-                seen.add(identity)
+            raise InputError(
+                f"`example_id` must be unique within a dataset. Got {example.example_id!r} twice in "
+                f"{example.dataset!r}, the second time {self.at(number)}. Number the rows, or leave the column out."
+            )
+
+
+def _twin_form(example: Example) -> tuple[str, str]:
+    return plain_form(example.dataset or ""), plain_form(example.example_id)
+
+
+def _twin_hash(example: Example) -> int:
+    return hash(_twin_form(example))
 
 
 class _Rows(Examples):

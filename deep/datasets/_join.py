@@ -10,6 +10,7 @@ import numpy.typing as npt
 from deep._cells import shown
 from deep._checks import Labels, Rows, Texts
 from deep._held_texts import Hashes, as_texts, hash_texts
+from deep._names import ODD, check_twins, plain_form
 from deep.datasets._registry import family_of
 from deep.datasets._source import Source
 from deep.exceptions import InputError
@@ -116,6 +117,9 @@ def join_parts(parts: list[TablePart], empty: np.generic) -> Joined:
         labels = _merge(parts, rows, "label", np.full(len(first), -1, dtype=np.int8))
         documents = _merge(parts, rows, "document_id", np.full(len(first), "", dtype=object))
         names, values = _merge_values(parts, rows, len(first), empty)
+    check_twins(names, "paths")
+    check_twins(dict.fromkeys(datasets), "dataset")
+    _check_twin_items(datasets, example_ids)
     return Joined(
         datasets,
         example_ids,
@@ -125,6 +129,25 @@ def join_parts(parts: list[TablePart], empty: np.generic) -> Joined:
         names,
         values,
     )
+
+
+def _check_twin_items(datasets: Texts, example_ids: "pa.ChunkedArray") -> None:
+    """Raise where two items of a dataset look the same; only ids that another one can look like are compared."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    texts = example_ids.cast(pa.large_string())
+    odd = np.flatnonzero(pc.match_substring_regex(texts, ODD.pattern).to_numpy())
+    if not odd.size:
+        return
+    forms = pa.array([plain_form(name) for name in texts.take(odd).to_pylist()], pa.large_string())
+    alike = np.flatnonzero(pc.is_in(texts, value_set=forms).to_numpy())
+    rows = np.union1d(odd, alike)
+    items: dict[str, list[str]] = {}
+    for dataset, item in zip(datasets[rows], texts.take(rows).to_pylist(), strict=True):
+        items.setdefault(dataset, []).append(item)
+    for ids in items.values():
+        check_twins(ids, "item_id")
 
 
 def below(parts: list[Column]) -> Column:

@@ -2,14 +2,17 @@
 
 import asyncio
 import json
+import sys
 import tempfile
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, TypeVar
 
+from deep.exceptions import printable
 from deep.llm import _batch_table as table
 from deep.llm._batch_lines import BatchLine, BatchLines
 from deep.llm._batch_table import Batch
@@ -37,6 +40,14 @@ ROUNDS = 3
 
 FILE_SECONDS = 1800
 """The longest that moving one file may take."""
+
+LOOKS = 3
+"""How often to look for a batch that the endpoint does not list, or for the results of one that has ended."""
+
+TWICE = (
+    "{n} requests of batch {name} (metadata deep_batch={mark}) were asked again before the endpoint listed it, so each "
+    "may be paid twice."
+)
 
 CHUNK = 500
 ENDED = frozenset({"cancelled", "completed", "expired", "failed"})
@@ -67,6 +78,8 @@ class BatchRunner(Session):
         The endpoint's name.
     poll : float
         Seconds between two looks at a batch.
+    tell : callable
+        Called with each sentence about what may be paid twice.
 
     Attributes
     ----------
@@ -76,7 +89,9 @@ class BatchRunner(Session):
 
     endpoint: str
     poll: float = 30.0
+    tell: Callable[[str], object] = lambda line: sys.stderr.write(f"{line}\n")
     stopped: StopReason | None = field(default=None, init=False)
+    _elsewhere: int = field(default=0, init=False)
     _halt: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     def stop(self, why: StopReason) -> None:
@@ -90,23 +105,34 @@ class BatchRunner(Session):
         Parameters
         ----------
         requests : callable
-            Returns all requests, lazily; called once to submit and once for every batch.
+            Returns all requests, lazily; called once to submit and once for every batch, and again while other
+            machines wait for some of them.
 
         Raises
         ------
         EndpointError
-            A batch was refused as a whole.
+            A batch was refused as a whole, or the endpoint does not know it any more.
         """
-        await self._attach()
+        first = True
+        while True:
+            await self._attach()
+            await self._rounds(requests, first=first)
+            if not self._elsewhere or self.stopped is not None:
+                return
+            await self._pause()
+            await self.ledger.recover()
+            first = False
+
+    async def _rounds(self, requests: Callable[[], Iterable[Request]], *, first: bool) -> None:
         for round_number in range(ROUNDS):
             await self._collect_all(requests, last=False)
-            submitted = await self._submit_missing(requests(), first=round_number == 0)
+            submitted = await self._submit_missing(requests(), first=first and round_number == 0)
             await self._collect_all(requests, last=round_number == ROUNDS - 1)
             if not submitted or self.stopped is not None:
                 return
 
-    async def _api(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Make a call about files or batches, again after faults that pass."""
+    async def _api(self, call: Callable[[], Awaitable[T]], *, once: Collection[str] = ()) -> T:
+        """Make a call about files or batches, again after faults that pass; those of the kinds `once` are final."""
         retry, attempt = self.terms.retry, 1
         while True:
             try:
@@ -116,41 +142,85 @@ class BatchRunner(Session):
                 error = CallError("timeout", f"no answer within {FILE_SECONDS} s")
             except Exception as failure:
                 error = call_error(failure, self.client.redact)
-            if attempt >= retry.attempts or not retry.retries(error):
-                raise EndpointError(f"`batch` must be something the endpoint offers. Got {error}.")
+            if attempt >= retry.attempts or not retry.retries(error) or error.kind in once:
+                raise EndpointError(f"`batch` must be something the endpoint offers. Got {error}.") from error
             await asyncio.sleep(retry.wait(attempt, error.retry_after))
             attempt += 1
 
+    async def _pause(self) -> None:
+        """Wait until it is time for the next look, or the run is stopped."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._halt.wait(), self.poll)
+
+    async def _batches(self) -> list[Batch]:
+        return await self.ledger.call(table.take_batches, self.endpoint, self.ledger.run)
+
     async def _attach(self) -> None:
-        """Find the endpoint's name for batches whose making was interrupted; release those it never got."""
-        for batch in await self.ledger.open_batches(self.endpoint):
-            if batch.remote is not None:
-                continue
-            remote = await self._find(batch.id)
-            if remote is None:
-                await self.ledger.call(table.release, batch_id=batch.id, run=self.ledger.run)
-            else:
-                await self.ledger.call(table.set_batch, batch_id=batch.id, remote=remote)
+        """Find the endpoint's names of batches whose making was never confirmed; give up on those that it never got."""
+        lost = [batch for batch in await self._batches() if batch.unconfirmed]
+        if not lost:
+            return
+        names = await self._find(lost)
+        for batch in lost:
+            if batch.id in names:
+                waiting = await self.ledger.call(table.adopt, batch, names[batch.id])
+                if waiting < batch.size:
+                    self.tell(TWICE.format(n=batch.size - waiting, mark=batch.id, name=printable(names[batch.id])))
+            elif batch.state != "doubtful":
+                await self._doubt(batch, "the endpoint never said that it made, and does not list")
 
-    async def _find(self, batch_id: str) -> str | None:
-        """Return the endpoint's name for the batch that carries ours, if it has one."""
+    async def _doubt(self, batch: Batch, why: str) -> None:
+        """Give up on a batch that may be carried out, and paid, all the same; tell how to find out."""
+        n = await self.ledger.call(table.doubt, batch.id)
+        await self.ledger.recover()
+        again = not self.ledger.at_most_once or "unknown" in self.ledger.retry
+        fate = "are asked again, so each may be paid twice" if again else "are left without a vote"
+        self.tell(
+            f"{n} requests are in a batch that {why}; they {fate}. It would have the metadata deep_batch={batch.id} "
+            "in the endpoint's list of batches."
+        )
 
-        async def search() -> str | None:
+    async def _find(self, batches: Collection[Batch]) -> dict[str, str]:
+        """Return the endpoint's names of batches by ours; a new one may be missing from its list for a while."""
+        names: dict[str, str] = {}
+        for look in range(LOOKS):
+            if look:
+                await self._pause()
+            names = await self._listed(batches)
+            if all(batch.id in names or batch.state == "doubtful" for batch in batches) or self._halt.is_set():
+                break
+        return names
+
+    async def _listed(self, batches: Collection[Batch]) -> dict[str, str]:
+        """Look once for batches in the endpoint's list, by the mark in their metadata or by their file."""
+        ours = {batch.remote: batch.id for batch in batches if batch.remote is not None}
+
+        async def search() -> dict[str, str]:
+            names: dict[str, str] = {}
+            wanted = {batch.id for batch in batches}
             async for remote in self.client.openai.batches.list(limit=100):
-                if (remote.metadata or {}).get("deep_batch") == batch_id:
-                    return remote.id
-            return None
+                name = (remote.metadata or {}).get("deep_batch") or ours.get(remote.input_file_id, "")
+                if name in wanted:
+                    names.setdefault(name, remote.id)
+                if len(names) == len(wanted):
+                    break
+            return names
 
-        return await self._api(search)
+        try:
+            return await self._api(search)
+        except EndpointError as error:
+            if _kind_of(error) in ("no_model", "rejected"):  # an endpoint that makes batches and lists none
+                return {}
+            raise EndpointError(str(error)) from None  # says nothing of what `_create` asked for
 
     async def _submit_missing(self, requests: Iterable[Request], *, first: bool) -> int:
         """Put all that is to be asked into batches, and return how many requests that were."""
         stream = iter(requests)
-        total = 0
+        total = self._elsewhere = 0
         while not self._halt.is_set():
             with tempfile.NamedTemporaryFile(suffix=".jsonl") as file:
                 spool = _Spool(uuid.uuid4().hex, file)
-                batch = Batch(spool.batch_id, None, 0)
+                batch = Batch(spool.batch_id, None, 0, "filling")
                 await self.ledger.call(table.add_batch, batch, self.endpoint, self.ledger.run)
                 exhausted = await self._fill(spool, stream, first=first)
                 if spool.size:
@@ -168,6 +238,7 @@ class BatchRunner(Session):
             lease = await self.ledger.lease(chunk, again=True)
             for request, row in lease.settled if first else ():
                 self.tally.find(request.voter, row)
+            self._elsewhere += len(lease.elsewhere)
             started = [future for job in lease.jobs if (future := await self._spool(spool, job)) is not None]
             await asyncio.gather(*started)
             if len(started) < len(lease.jobs):
@@ -194,47 +265,84 @@ class BatchRunner(Session):
     async def _submit(self, spool: _Spool) -> None:
         """Upload a batch file and make the batch, which may have been made though the answer was lost."""
         spool.file.flush()
-        await self.ledger.call(table.set_batch, batch_id=spool.batch_id, size=spool.size)
         path = Path(spool.file.name)
         file = await self._api(lambda: self.client.openai.files.create(file=path, purpose="batch"))
+        batch = Batch(spool.batch_id, file.id, spool.size, "creating")
+        values = {"state": batch.state, "remote": batch.remote, "size": batch.size}
+        await self.ledger.call(table.set_batch, batch_id=batch.id, **values)
+        remote = await self._create(batch)
+        if remote is None:
+            await self._doubt(batch, "the endpoint did not say that it made, and does not list")
+        else:
+            await self.ledger.call(table.set_batch, batch_id=batch.id, state="open", remote=remote)
+
+    async def _create(self, batch: Batch) -> str | None:
+        """Return the endpoint's name of a batch that it is asked to make; None where it may have made it unseen."""
 
         async def create() -> str:
             try:
                 made = await self.client.openai.batches.create(
-                    input_file_id=file.id,
+                    input_file_id=str(batch.remote),
                     endpoint="/v1/chat/completions",
                     completion_window="24h",
-                    metadata={"deep_batch": spool.batch_id},
+                    metadata={"deep_batch": batch.id},
                 )
             except Exception:
-                remote = await self._find(spool.batch_id)
-                if remote is None:
+                names = await self._listed([batch])
+                if batch.id not in names:
                     raise
-                return remote
+                return names[batch.id]
             return made.id
 
-        remote = await self._api(create)
-        await self.ledger.call(table.set_batch, batch_id=spool.batch_id, remote=remote)
+        try:
+            return await self._api(create, once=AMBIGUOUS)
+        except EndpointError as error:
+            if _kind_of(error) not in AMBIGUOUS:
+                if _kind_of(error) is not None:
+                    await self.ledger.call(table.release, batch_id=batch.id, run=self.ledger.run)
+                raise
+        return (await self._find([batch])).get(batch.id)
 
     async def _collect_all(self, requests: Callable[[], Iterable[Request]], *, last: bool) -> None:
-        """Wait for every open batch and enter what it brought."""
-        for batch in await self.ledger.open_batches(self.endpoint):
-            state = await self._wait_for(batch)
-            if state is None:
-                return
-            await self._collect(batch, state, requests(), last=last)
+        """Wait for every batch of this run and enter what it brought."""
+        for batch in await self._batches():
+            if batch.unconfirmed:
+                continue
+            try:
+                state = await self._wait_for(batch)
+                if state is None:
+                    return
+                await self._collect(batch, state, requests(), last=last)
+            except EndpointError as error:
+                await self._give_up(batch, error)
+
+    async def _give_up(self, batch: Batch, error: EndpointError) -> None:
+        """Give up on a batch that the endpoint does not know any more, where that is asked for; else raise."""
+        if _kind_of(error) != "no_model":  # 404
+            raise error
+        if "expired" not in self.ledger.retry:
+            raise EndpointError(
+                f"`batch` must be known to the endpoint, with its files. Got {error.__cause__} for "
+                f"{printable(str(batch.remote))}. Check the key and the base URL; --retry-failed expired gives up on "
+                f"its {batch.size} requests and asks them again, so each may be paid twice."
+            ) from None
+        await self._doubt(batch, "the endpoint does not know any more")
 
     async def _wait_for(self, batch: Batch) -> "RemoteBatch | None":
         """Return a batch that has ended; None where the run is stopped first."""
-        remote = str(batch.remote)
+        remote, looks = str(batch.remote), 0
         while not self._halt.is_set():
             state = await self._api(lambda: self.client.openai.batches.retrieve(remote))
             if state.status in ENDED:
-                return state
-            try:
-                await asyncio.wait_for(self._halt.wait(), self.poll)
-            except TimeoutError:
-                continue
+                looks += 1
+                if not _lacks_results(state):
+                    return state
+                if looks >= LOOKS:
+                    raise EndpointError(
+                        f"`batch` must come with its results. Got {printable(remote)}, which is {state.status} and "
+                        "names no file of them. Run the same command again later: nothing is asked twice."
+                    )
+            await self._pause()
         return None
 
     async def _collect(self, batch: Batch, state: "RemoteBatch", requests: Iterable[Request], *, last: bool) -> None:
@@ -307,6 +415,18 @@ class BatchRunner(Session):
         state: RequestState = "queued" if again else "done" if error.kind == "refused" else "failed"
         self.count_end(job.request.voter, state, error)
         return self.ledger.fail(job, error, state=state, quirks=quirks)
+
+
+def _kind_of(error: EndpointError) -> str | None:
+    """Return the kind of failure that made a call about batches fail for good, if it was one."""
+    cause = error.__cause__
+    return cause.kind if isinstance(cause, CallError) else None
+
+
+def _lacks_results(state: "RemoteBatch") -> bool:
+    """Return whether a batch that counts answers names no file of them, as it may for a moment after its end."""
+    answered = state.request_counts.completed if state.request_counts is not None else 0
+    return bool(answered) and state.output_file_id is None
 
 
 def _first_error(state: "RemoteBatch") -> str:

@@ -145,8 +145,8 @@ class BatchExporter(Session):
             batch_id = uuid.uuid4().hex
             name = f"{re.sub(r'[^A-Za-z0-9]+', '-', llm).strip('-')[:60] or 'llm'}-{len(self.shards) + 1:05d}"
             path = self.folder / f"{name}-{batch_id[:12]}.jsonl"
-            entry = Batch(batch_id, path.name, 0)
-            await self.ledger.call(table.add_batch, entry, self.endpoint, self.ledger.run, state="exporting")
+            entry = Batch(batch_id, path.name, 0, "exporting")
+            await self.ledger.call(table.add_batch, entry, self.endpoint, self.ledger.run)
             shard = self._making[llm] = _Shard(batch_id, path, _opened(path.with_name(path.name + PART)))
         return shard
 

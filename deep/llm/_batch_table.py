@@ -14,17 +14,26 @@ from deep.llm._schema import RequestRow
 EXPORTS = ("exported", "exporting")
 """The states of batches that are files; nobody polls them."""
 
+MAKING = ("creating", "filling", "open")
+"""The states of batches of the Batch API that are not over; what they mean stands at `_schema.BatchRow`."""
+
 NOBODY = 0
 """The owner of requests that the next run takes over."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One batch: our name for it, the endpoint's (None where that never came back), and its requests."""
+    """One batch: our name for it, the endpoint's (of its file, while it is being made), its requests and its state."""
 
     id: str
     remote: str | None
     size: int
+    state: str
+
+    @property
+    def unconfirmed(self) -> bool:
+        """Whether the endpoint was asked to make it, and no answer is on record."""
+        return self.state != "open" or self.remote is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +66,9 @@ class Standing:
         return self.row["attempts"]
 
 
-def add_batch(connection: Connection, batch: Batch, endpoint: str, run: int, state: str = "open") -> None:
+def add_batch(connection: Connection, batch: Batch, endpoint: str, run: int) -> None:
     """Enter a batch that is about to be made; one of files that are exported has their name for its remote one."""
-    row = {"id": batch.id, "endpoint": endpoint, "owner": run, "state": state, "size": batch.size}
+    row = {"id": batch.id, "endpoint": endpoint, "owner": run, "state": batch.state, "size": batch.size}
     connection.execute(_schema.batches.insert(), {**row, "remote": batch.remote, "created": time.time()})
 
 
@@ -78,18 +87,18 @@ def mend_exports(connection: Connection, endpoint: str, run: int) -> list[tuple[
     return found
 
 
-def exported(connection: Connection, endpoint: str) -> int:
-    """Return how many requests are in exported files and have not come back."""
+def waiting_in(connection: Connection, endpoint: str, states: Collection[str]) -> int:
+    """Return how many requests are in batches of some states, exported files among them, and have not come back."""
     requests, batches = _schema.requests, _schema.batches
     chosen = select(func.count()).select_from(requests.join(batches, batches.c.id == requests.c.batch))
-    mine = (batches.c.endpoint == endpoint) & batches.c.state.in_(EXPORTS)
+    mine = (batches.c.endpoint == endpoint) & batches.c.state.in_(states)
     waiting = (_schema.OPEN, requests.c.state == "sent", mine)
     return int(connection.execute(chosen.where(*waiting)).scalar_one())
 
 
 def release_exports(connection: Connection, endpoint: str) -> int:
     """Put the requests of all exported files back into the queue, and return how many there were."""
-    n = exported(connection, endpoint)
+    n = waiting_in(connection, endpoint, EXPORTS)
     chosen = select(_schema.batches.c.id).where(
         _schema.batches.c.endpoint == endpoint, _schema.batches.c.state == "exported"
     )
@@ -127,12 +136,53 @@ def set_batch(connection: Connection, /, batch_id: str, **values: object) -> Non
     connection.execute(update(_schema.batches).where(_schema.batches.c.id == batch_id).values(**values))
 
 
-def open_batches(connection: Connection, endpoint: str) -> list[Batch]:
-    """Return the batches of an endpoint that have not been collected to the end, oldest first."""
+def take_batches(connection: Connection, endpoint: str, run: int) -> list[Batch]:
+    """Make this run the owner of what dead runs have left, and return its batches that are not over, oldest first.
+
+    So a batch is collected by one run: two would each enter its failures, and ask again what the other is asking.
+    """
     table = _schema.batches
-    chosen = select(table.c.id, table.c.remote, table.c.size).where(table.c.endpoint == endpoint)
-    rows = connection.execute(chosen.where(table.c.state == "open").order_by(table.c.created))
-    return [Batch(*row) for row in rows]
+    left = (table.c.endpoint == endpoint) & table.c.state.in_((*MAKING, "doubtful"))
+    dead = table.c.owner.not_in(live_runs(connection, run))
+    connection.execute(update(table).where(left, dead).values(owner=run))
+    chosen = select(table.c.id, table.c.remote, table.c.size, table.c.state).where(left, table.c.owner == run)
+    return [Batch(*row) for row in connection.execute(chosen.order_by(table.c.created))]
+
+
+def release_unmade(connection: Connection, live: Collection[int]) -> None:
+    """Put back the requests of batches that dead runs were still writing: the endpoint was not asked to make them."""
+    table = _schema.batches
+    chosen = select(table.c.id).where(table.c.state == "filling", table.c.owner.not_in(live))
+    for batch_id in connection.execute(chosen).scalars().all():
+        release(connection, batch_id, NOBODY)
+
+
+def adopt(connection: Connection, batch: Batch, remote: str) -> int:
+    """Enter the endpoint's name of a batch that was made after all; return how many requests still wait for it.
+
+    Those that were given up on, and not asked again, wait for it once more.
+    """
+    requests, attempts = _schema.requests, _schema.attempts
+    lost = (requests.c.state == "unknown") | ((requests.c.state == "failed") & (requests.c.failure == "unknown"))
+    mine = (requests.c.batch == batch.id) & lost
+    its_last = (attempts.c.key == requests.c.key) & (attempts.c.number == requests.c.attempts)
+    found = select(1).where(its_last, mine).exists()
+    connection.execute(update(attempts).where(attempts.c.outcome == "unknown", found).values(outcome=None))
+    connection.execute(update(requests).where(mine).values(state="sent", failure=None))
+    set_batch(connection, batch.id, state="open", remote=remote)
+    return still_in(connection, batch.id)
+
+
+def doubt(connection: Connection, batch_id: str) -> int:
+    """Turn the requests of a batch that the endpoint does not list into unknown ones, and return their number."""
+    requests, attempts = _schema.requests, _schema.attempts
+    n = still_in(connection, batch_id)
+    waiting = (requests.c.batch == batch_id) & (requests.c.state == "sent")
+    unended = attempts.c.key.in_(select(requests.c.key).where(waiting)) & attempts.c.outcome.is_(None)
+    connection.execute(update(attempts).where(unended).values(outcome="unknown"))
+    connection.execute(update(requests).where(waiting).values(state="unknown", failure="unknown", owner=NOBODY))
+    set_batch(connection, batch_id, state="doubtful")
+    return n
 
 
 def numbers_in(connection: Connection, batch_id: str, keys: Collection[str]) -> dict[str, int]:

@@ -34,6 +34,10 @@ class LedgerFullError(LedgerError):
     """The ledger takes what is in flight, since room was kept for that, and no new requests."""
 
 
+class LedgerMovedError(LedgerFullError):
+    """Another program moved, removed or wrote to the ledger; a file beside it takes what is in flight."""
+
+
 class EndpointError(DeepError):
     """The endpoint would refuse every request: a wrong key, an unknown model, no credit left."""
 

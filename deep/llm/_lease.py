@@ -115,7 +115,7 @@ class Leases:
         mine = {key for key, row in before.items() if row["owner"] == self.run}
         mine_before = {key for key in mine if before[key]["state"] != "queued" or not again}
         texts = {key: json_text(asked[key].body) for key in sorted(chosen - before.keys())}
-        new = (self._new_row(key, asked[key], text) for key, text in texts.items())
+        new = (self.new_row(key, asked[key], text) for key, text in texts.items())
         write_all(connection, (Write(_schema.requests, "insert_or_keep", row) for row in new))
         self._take(connection, [before[key] for key in sorted(chosen & before.keys())])
         rows = [(key, request) for key, request in items if key in asked]
@@ -150,7 +150,8 @@ class Leases:
             rows = [row for row in rows if (*_item_order(row), row["key"]) not in held]
         write_all(connection, (Write(_schema.items, "insert_or_replace", row) for row in rows))
 
-    def _new_row(self, key: str, request: Request, text: str) -> RequestRow:
+    def new_row(self, key: str, request: Request, text: str) -> RequestRow:
+        """Return the row of a request that waits to be asked."""
         row = RequestRow(key=key, state="queued", owner=self.run, requested_body=text, queued=time.time())
         row |= {"endpoint": request.endpoint, "model": request.model, "sample": request.sample}
         return row | {"prompt": request.prompt, "prompt_hash": request.prompt_hash}

@@ -9,11 +9,12 @@ from sqlalchemy import ColumnElement, Connection, and_, func, select, update
 from sqlalchemy import text as sql
 
 from deep.llm import _schema
-from deep.llm._batch_table import Batch, exported, open_batches, release_exports
+from deep.llm._batch_table import EXPORTS, MAKING, release_exports, release_unmade, waiting_in
 from deep.llm._database import LOCK_CLASS, FileLock, connect, describe_ledger, engine_for, in_parts, is_shared
-from deep.llm._errors import AMBIGUOUS, CallError, RequestState
+from deep.llm._errors import AMBIGUOUS, CallError, LedgerMovedError, RequestState
 from deep.llm._gate import Quirk
 from deep.llm._history import read_quirks
+from deep.llm._kept import LedgerFiles, enter_kept
 from deep.llm._lease import Job, Lease, Leases, live_runs
 from deep.llm._reply import Reply
 from deep.llm._request import Request, json_text, storable
@@ -52,6 +53,8 @@ class Ledger:
         Requests that were in flight when a run ended, and are asked again save where `at_most_once`.
     in_doubt_twice : int
         Those left alone since that has happened to them `DOUBTS` times; `retry` with ``unknown`` asks them again.
+    entered : list of str
+        A sentence on each file beside the ledger whose answers were entered as it was opened.
     """
 
     target: str
@@ -61,6 +64,7 @@ class Ledger:
     run: int = field(default=0, init=False)
     unknown: int = field(default=0, init=False)
     in_doubt_twice: int = field(default=0, init=False)
+    entered: list[str] = field(default_factory=list, init=False)
     _lock: FileLock | None = field(default=None, init=False)
     _reserve: Reserve | None = field(default=None, init=False)
     _writer: Writer | None = field(default=None, init=False)
@@ -75,7 +79,12 @@ class Ledger:
         try:
             engine = engine_for(self.target, create=True)
             self._reserve = None if self.shared else Reserve(self.target)
-            self._writer = Writer(connect(engine, self.name), self.name, self._reserve)
+            connection = connect(engine, self.name)
+            files = None
+            if not self.shared:
+                self.entered = enter_kept(connection, self.target)
+                files = LedgerFiles(self.target)
+            self._writer = Writer(connection, self.name, self._reserve, files)
             self.run = await self.call(self._begin_run)
             self._leases = Leases(self.run, self.shared, self.at_most_once, self.retry)
             await self.recover()
@@ -89,6 +98,8 @@ class Ledger:
             await self.call(self._end_run)
         finally:
             await self._close()
+        if self._writer is not None and isinstance(self._writer.full, LedgerMovedError):
+            raise self._writer.full  # its votes are not to be read by its name
 
     async def _close(self) -> None:
         if self._writer is not None:
@@ -129,6 +140,7 @@ class Ledger:
         table = _schema.requests
         self._leases.live = live_runs(connection, self.run)
         _mark_unknown(connection, table.c.owner.not_in(self._leases.live))
+        release_unmade(connection, self._leases.live)
         _give_up_doubts(connection)
         lost = (_schema.OPEN, (table.c.state == "unknown") | (table.c.failure == "unknown"))
         found = connection.execute(select(table.c.state, func.count()).where(*lost).group_by(table.c.state))
@@ -173,7 +185,7 @@ class Ledger:
         request = _request_row(job, "done") | {"message": storable(message)}
         if judgment is not None:
             request |= {"vote": judgment.vote, "reason": judgment.reason, "score": judgment.score}
-        return self._end(attempt, request, quirks)
+        return self._end(job, attempt, request, quirks)
 
     def fail(
         self,
@@ -192,7 +204,7 @@ class Ledger:
             request |= {"failure": error.kind, "message": storable(error.message)}
         if error.kind == "refused":
             request |= {"failure": None, "vote": -1, "reason": "refused"}
-        return self._end(attempt, request, quirks)
+        return self._end(job, attempt, request, quirks)
 
     def keep_beside(self, key: str, reply: Reply, number: int) -> Written:
         """Write down a paid answer beside the one that counts; its number is below 0."""
@@ -201,23 +213,32 @@ class Ledger:
 
     async def exported(self, endpoint: str) -> int:
         """Return how many requests of an endpoint are in exported files and have not come back."""
-        return await self.call(exported, endpoint)
+        return await self.call(waiting_in, endpoint, EXPORTS)
+
+    async def in_batches(self, endpoint: str) -> int:
+        """Return how many requests of an endpoint wait in batches of the Batch API."""
+        return await self.call(waiting_in, endpoint, MAKING)
 
     async def release_exports(self, endpoint: str) -> int:
         """Put the requests of all exported files back into the queue, and return how many there were."""
         return await self.call(release_exports, endpoint)
 
-    def _end(self, attempt: AttemptRow, request: RequestRow, quirks: Iterable[Quirk]) -> Written:
-        ends = Write(_schema.attempts, "update", attempt), Write(_schema.requests, "update", request)
-        return self._write(*ends, *(Write(_schema.quirks, "insert_or_keep", _quirk_row(quirk)) for quirk in quirks))
+    def _end(self, job: Job, attempt: AttemptRow, request: RequestRow, quirks: Iterable[Quirk]) -> Written:
+        def whole_attempt() -> AttemptRow:
+            return AttemptRow(key=job.key, number=job.number, run=self.run, started=time.time())
+
+        def whole_request() -> RequestRow:
+            return self._leases.new_row(job.key, job.request, json_text(job.request.body)) | {"attempts": job.number}
+
+        return self._write(
+            Write(_schema.attempts, "update", attempt, whole_attempt),
+            Write(_schema.requests, "update", request, whole_request),
+            *(Write(_schema.quirks, "insert_or_keep", _quirk_row(quirk)) for quirk in quirks),
+        )
 
     async def known_quirks(self) -> list[Quirk]:
         """Return the quirks that this and earlier runs have written down."""
         return await self.call(read_quirks)
-
-    async def open_batches(self, endpoint: str) -> list[Batch]:
-        """Return the batches of an endpoint that have not been collected to the end, oldest first."""
-        return await self.call(open_batches, endpoint)
 
     async def spent_by_others(self) -> float:
         """Return the dollars that all runs but this one may have cost.

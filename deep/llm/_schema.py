@@ -145,13 +145,18 @@ class QuirkRow(TypedDict, total=False):
 
 
 class BatchRow(TypedDict):
-    """Requests that went out in one file."""
+    """Requests that went out in one file.
+
+    A batch of the Batch API is ``filling`` while nobody was asked to make it; then ``creating``, with the endpoint's
+    name of its file, until its own name is known (``open``). It is ``doubtful`` where that never came back and the
+    endpoint does not list it.
+    """
 
     id: str
     endpoint: str
     owner: int
     remote: str | None
-    state: Literal["collected", "exported", "exporting", "open", "released"]
+    state: Literal["collected", "creating", "doubtful", "exported", "exporting", "filling", "open", "released"]
     size: int
     created: float
 

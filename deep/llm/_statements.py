@@ -1,6 +1,6 @@
 """The statements that write rows, made of the ledger's tables and of the columns that a row has."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Literal, NamedTuple
 
@@ -26,17 +26,25 @@ class Write(NamedTuple):
         of its columns that `row` has.
     row : mapping
         Values by column.
+    whole : callable, optional
+        Returns all that is known of the row, for a ledger that may lack it.
     """
 
     table: Table
     how: How
     row: Mapping[str, object]
+    whole: Callable[[], Mapping[str, object]] | None = None
+
+
+def missing_rows(writes: Iterable[Write]) -> Iterator[Write]:
+    """Yield the inserts of rows that are to be updated and may not be there."""
+    return (Write(write.table, "insert_or_keep", write.whole()) for write in writes if write.whole is not None)
 
 
 def write_all(connection: Connection, writes: Iterable[Write]) -> None:
     """Write rows, the like together, straight through the driver: SQLAlchemy's own way takes longer than SQLite."""
     groups: dict[tuple[Table, How, tuple[str, ...]], list[Mapping[str, object]]] = {}
-    for table, how, row in writes:
+    for table, how, row, _ in writes:
         groups.setdefault((table, how, tuple(row)), []).append(row)
     for (table, how, columns), rows in groups.items():
         connection.exec_driver_sql(_statement(table, how, columns, connection.dialect.name), rows)

@@ -4,15 +4,18 @@ import asyncio
 import queue
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import TypeVar, cast
 
 from sqlalchemy import Connection
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
+from deep.exceptions import DeepError
 from deep.llm._database import one_line, one_round_trip
-from deep.llm._errors import LedgerError, LedgerFullError
+from deep.llm._errors import LedgerError, LedgerFullError, LedgerMovedError
+from deep.llm._kept import LedgerFiles, keep
 from deep.llm._reserve import Reserve
-from deep.llm._statements import Write, write_all
+from deep.llm._statements import Write, missing_rows, write_all
 
 T = TypeVar("T")
 Written = asyncio.Future[object]
@@ -23,6 +26,13 @@ _Entry = tuple[_Work, Written]
 
 MAX_GROUP = 500
 """Rows that share a commit at most; a group holds what came in while the last one was being committed."""
+
+
+UNDONE = 50
+"""How often a transaction that the database has undone is tried again."""
+
+DEADLOCK, CONFLICT = "40P01", "40001"
+"""PostgreSQL's states for a transaction that it has undone to let another one pass."""
 
 
 class Writer:
@@ -36,11 +46,14 @@ class Writer:
         The ledger's, for error messages.
     reserve : Reserve, optional
         Released where something cannot be written, which is then tried once more.
+    files : LedgerFiles, optional
+        Looked at before and after every commit; where other programs have moved, removed or written to the ledger, a
+        copy beside it takes what is written from then on.
 
     Attributes
     ----------
     full : LedgerFullError or None
-        Why nothing new should be begun, once the reserve is released.
+        Why nothing new should be begun, once the reserve is released or the ledger is not where it was.
 
     Notes
     -----
@@ -48,10 +61,19 @@ class Writer:
     waits for the first before the second.
     """
 
-    def __init__(self, connection: Connection, name: str, reserve: Reserve | None = None) -> None:
-        self._connection = connection
+    def __init__(
+        self,
+        connection: Connection,
+        name: str,
+        reserve: Reserve | None = None,
+        files: LedgerFiles | None = None,
+    ) -> None:
+        self._connection = self._opened = connection
         self._name = name
         self._reserve = reserve
+        self._files = files
+        self._overwritten = False
+        self._together = True
         self.full: LedgerFullError | None = None
         self._queue: queue.SimpleQueue[list[_Entry] | None] = queue.SimpleQueue()
         self._gathering: list[_Entry] = []
@@ -96,6 +118,9 @@ class Writer:
             for part in _parts(group):
                 self._commit(part)
         self._connection.close()
+        if self._files is not None and self._connection is not self._opened:
+            with self._files.closing(overwritten=self._overwritten):
+                self._opened.close()
 
     def _gather(self) -> tuple[list[_Entry], bool]:
         """Return all that waits, at least one piece of work, and whether to stop after it."""
@@ -113,6 +138,7 @@ class Writer:
         error: Exception | None = self._error
         try:
             if error is None:
+                self._together = True
                 result = self._execute_again([work for work, _ in part])
         except SQLAlchemyError as failure:
             error = self._error = LedgerError(
@@ -123,6 +149,18 @@ class Writer:
         self._report(part, result, error)
 
     def _execute_again(self, works: list[_Work]) -> object:
+        """Run work in a transaction, and again where the database broke a deadlock with another one by undoing it."""
+        for _ in range(UNDONE):
+            try:
+                return self._execute_or_release(works)
+            except DBAPIError as failure:
+                if not _is_undone(failure):
+                    raise
+                self._connection.connection.rollback()  # in a pipeline, its own does not reach the database
+                self._together = False
+        return self._execute_or_release(works)
+
+    def _execute_or_release(self, works: list[_Work]) -> object:
         """Run work in a transaction, and again where it fails and there is a reserve to release."""
         try:
             return self._execute(works)
@@ -136,12 +174,53 @@ class Writer:
             return self._execute(works)
 
     def _execute(self, works: list[_Work]) -> object:
+        """Run work in a transaction, and see to it that it is found under the ledger's name, or beside it."""
+        files = self._files if self._connection is self._opened else None
+        if files is None:
+            return self._transact(works)
+        change = files.change()
+        if change is not None and self._move(files.path, change):
+            return self._transact(works)
+        result = self._transact(works)
+        moved = files.moved()
+        if moved is not None:
+            self._move(files.path, moved)
+        elif files.unlocked and self.full is None:
+            self.full = LedgerFullError(
+                f"`ledger` {self._name} must keep its lock. Another program removed {files.path}.lock, so that other "
+                "processes may write too. The run stops; what was in flight is written down. Run it again."
+            )
+        files.left()
+        return result
+
+    def _move(self, path: str, change: str) -> bool:
+        """Go on in a copy beside the ledger, so that nothing new is begun; return whether it can be made."""
+        why = f"`ledger` {self._name} must stay as it is while it is in use. It {change} by another program."
+        if change.startswith("lost"):
+            why = why.replace(" by another program", "")
+        try:
+            kept, self._connection = keep(self._connection, path)
+        except (DeepError, OSError) as error:
+            self.full = LedgerMovedError(
+                f"{why} The run stops; what was in flight is in the file that was opened, and cannot be kept beside: "
+                f"{one_line(error)}."
+            )
+            return False
+        self._overwritten = change == "was written to"
+        self.full = LedgerMovedError(f"{why} The run stops; all answers are in {kept}, and the next run enters them.")
+        return True
+
+    def _transact(self, works: list[_Work]) -> object:
         work, *_ = works
         if callable(work):
             with self._connection.begin():
                 return work(self._connection)
-        with one_round_trip(self._connection), self._connection.begin():
-            write_all(self._connection, (write for work in works if not callable(work) for write in work))
+        writes = [write for work in works if not callable(work) for write in work]
+        together = one_round_trip(self._connection) if self._together else nullcontext()
+        with together, self._connection.begin():
+            if self._connection is not self._opened:
+                write_all(self._connection, missing_rows(writes))
+            write_all(self._connection, writes)
         return None
 
     def _report(self, part: list[_Entry], result: object, error: Exception | None) -> None:
@@ -149,6 +228,12 @@ class Writer:
         futures = [done for _, done in part]
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(_settle, futures, result, error)
+
+
+def _is_undone(failure: DBAPIError) -> bool:
+    """Return whether the database may do at a second try what it has undone, or the driver does not say why it was."""
+    aborted = type(failure.orig).__name__ == "PipelineAborted"
+    return aborted or getattr(failure.orig, "sqlstate", None) in (DEADLOCK, CONFLICT)
 
 
 def _settle(futures: list[Written], result: object, error: Exception | None) -> None:

@@ -3,9 +3,14 @@
 As in test_fuzz.py, each is taken or refused in one line; a server answers by its contract, and lives.
 """
 
+import asyncio
 import json
 import os
 import socket
+import sqlite3
+import tempfile
+from contextlib import closing, suppress
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,13 +22,15 @@ from hypothesis import strategies as st
 from deep import VoteMatrix
 from deep.datasets import read_argilla, read_label_log, read_label_studio, write_annotations, write_labels
 from deep.exceptions import DeepError, InputError
-from deep.llm import FileResults, PriceBook, Redactor, _batch_lines
+from deep.llm import FileResults, History, Ledger, PriceBook, Redactor, _batch_lines
 from deep.llm._batch_import import BatchImporter
+from deep.llm._batch_table import take_batches
 from deep.llm._errors import CallError
 from deep.model import adapt_by_moments, fit, moments_of_votes, read_moments, save_moments
 from deep.serve import CheckOptions, create_app, serving
+from tests.fault_server import FaultServer
 from tests.fuzz.test_fuzz import BATCH, CORPUS, assert_one_line, refused_or, spoilt
-from tests.llm.calls import KEY, PRICES, question
+from tests.llm.calls import KEY, PRICES, question, questions, run
 from tests.model.fitted import small_votes
 from tests.serve.served import lexical_model
 from tests.serve.serving_case import PAIR
@@ -146,6 +153,57 @@ def test_logs_of_labels(data):
     events = [EVENT | {"do": "queue", "person": ""}, EVENT, EVENT | {"person": "Bob", "label": 0}]
     lines = [data.draw(st.just(json.dumps(event).encode()) | spoilt_json(event)) for event in events]
     refused_or(check_log, b"\n".join(lines) + data.draw(st.sampled_from([b"\n", b""])), ".jsonl")
+
+
+STATES = st.sampled_from(["collected", "creating", "doubtful", "filling", "open", "exported", "", None, 7, b"\xff"])
+
+
+@given(data=st.data())
+def test_rows_of_a_ledger(data, ledger_bytes):
+    """Values that somebody put into a ledger, its batches among them: read, entered from a kept file, or one line."""
+    with tempfile.TemporaryDirectory() as folder:
+        path, kept = Path(folder, "l"), Path(folder, "l.kept-1")
+        path.write_bytes(ledger_bytes)
+        kept.write_bytes(ledger_bytes)
+        for _ in range(data.draw(st.integers(1, 3))):
+            table = data.draw(
+                st.sampled_from(["requests", "attempts", "items", "batches", "runs", "quirks", "deep_meta"])
+            )
+            with closing(sqlite3.connect(kept)) as connection:
+                names = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
+                value = data.draw(STATES | st.sampled_from(VALUES))
+                with suppress(sqlite3.Error), connection:
+                    connection.execute(f"UPDATE {table} SET {data.draw(st.sampled_from(names))} = ?", (value,))
+        if data.draw(st.booleans()):
+            path.write_bytes(kept.read_bytes())
+        try:
+            asyncio.run(_open_and_read(str(path)))
+        except DeepError as error:
+            assert_one_line(error)
+
+
+TABLES = ["requests", "attempts", "items", "batches", "runs", "quirks", "deep_meta"]
+VALUES = [2**63 - 1, -1, 1e308, "\x00", "{", "[]", "\x1b[31m"]
+VALUES += ['{"choices": [{"message": {"content": 7}}], "usage": {"prompt_tokens": 1e400}}']
+
+
+async def _open_and_read(path):
+    async with Ledger(path) as ledger:
+        await ledger.call(take_batches, "server", ledger.run)
+        await ledger.lease([question(n) for n in range(4)])
+    with History(path) as history:
+        history.answers([question(n).key for n in range(4)])
+        history.report()
+
+
+@pytest.fixture(scope="session")
+def ledger_bytes(tmp_path_factory):
+    """Return a ledger of four answers, two of them of a batch."""
+    path = tmp_path_factory.mktemp("ledger") / "l"
+    with FaultServer() as server:
+        run(server.url, path, questions(2))
+        run(server.url, path, questions(4), batch=True)
+    return path.read_bytes()
 
 
 ARGILLA = [{"id": "a", "_server_id": None, "q.responses": ["yes", "no"], "q.responses.users": ["u1", "u2"]}]

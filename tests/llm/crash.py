@@ -21,7 +21,7 @@ PROMPTS = ["deep-strict-steps", "deep-key-points", "yes-no", "fect-3d-direct-jso
 Fetch = Callable[[str], Sequence[Any]]
 
 _STARTER = """
-import os, sys
+import json, os, sys
 import openai, pyarrow.parquet, sqlalchemy
 from deep.cli import main
 from deep.commands import votes
@@ -30,6 +30,7 @@ for line in sys.stdin:
     pid = os.fork()
     if pid == 0:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        sys.argv[1:] += json.loads(line)
         os._exit(main(command="votes"))
     print(pid, flush=True)
     print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
@@ -64,9 +65,9 @@ class Restarts:
                 text=True,
             )
 
-    def start(self) -> int:
-        """Start the command, and return its process id."""
-        self.process.stdin.write("\n")
+    def start(self, *more: str) -> int:
+        """Start the command, with more words, and return its process id."""
+        self.process.stdin.write(f"{json.dumps(more)}\n")
         self.process.stdin.flush()
         return int(self.process.stdout.readline())
 
