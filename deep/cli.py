@@ -65,7 +65,6 @@ GROUPS = {
             "deep.experiments.probe",
             "PROBE: build the benchmark, measure every step of a detector, training data",
         ),
-        "transfer": ("deep.experiments.transfer", "how well P(consistent) holds on datasets never seen"),
     },
 }
 """By group, as `deep --help` has them: the module of each command, a :class:`deep.console.Command`, and its purpose."""
@@ -87,6 +86,7 @@ RENAMED = {
     "label-next": "label list",
     "moments": "data moments",
     "sequential": "panel sequential",
+    "transfer": "loo --test all --few",
 }
 """Names of yesterday, and those in their place."""
 

@@ -28,7 +28,6 @@ prompts = partial(main, command="prompts")
 score = partial(main, command="score")
 select = partial(main, command="select")
 serve = partial(main, command="serve")
-transfer = partial(main, command="transfer")
 votes = partial(main, command="votes")
 
 compare = _subcommand("panel", "compare")

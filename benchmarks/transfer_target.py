@@ -1,6 +1,5 @@
 """One dataset held out: the pool and its rivals, without a label of it and with a few."""
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -19,29 +18,21 @@ from deep.evaluate import (
     row_weights,
     vote_baselines,
 )
-from deep.experiments.transfer._labels import few_labels, fewer_labels
-from deep.features import distinct_patterns
-from deep.model import (
-    MIN_DATASETS,
-    RECIPES,
-    Candidate,
-    Model,
-    Pool,
-    Scores,
-    chain_tasks,
-    fit,
-    recommend,
-    search,
-    training_groups,
-    training_set,
+from deep.experiments.loo._few_datasets import (
+    PAPER_ENSEMBLERS,
+    PAPER_SIZES,
+    fit_and_score,
+    judge_in_context,
+    paper_chains,
 )
+from deep.experiments.loo._few_labels import few_labels, fewer_labels
+from deep.features import distinct_patterns
+from deep.model import Candidate, Model, Scores, recommend
 from deep.records import VoteMatrix
 
 MIN_CELL = 30
 """Rows of a vote pattern from which its observed rate is compared with the interval of P."""
 
-PAPER_ENSEMBLERS = ("GradientBoosting", "LogisticRegression", "RandomForest")
-PAPER_SIZES = (3, 5, 9)
 
 Decisions = npt.NDArray[np.bool_]
 
@@ -115,42 +106,6 @@ def transfer_to(
     }
 
 
-def fit_and_score(
-    split: HoldOut, scores: Floats | None, *, random_state: int, ensembler: str | None = None
-) -> tuple[Model, Scores]:
-    """Return the fit on the training datasets and its scores of the held-out one.
-
-    Parameters
-    ----------
-    split : HoldOut
-    scores : ndarray of float, shape (n_examples, n_scorers), or None
-        Of all rows; a fit that cannot use them goes without.
-    random_state : int
-    ensembler : str, optional
-        As in :func:`deep.model.fit`.
-    """
-    fitted = fit(split.train, scores=_at(scores, split.train_rows), ensembler=ensembler, random_state=random_state)
-    held = _at(scores, split.test_rows) if fitted.score_names else None
-    return fitted, fitted.scores_of(split.test, scores=held)
-
-
-def judge_in_context(split: HoldOut, scores: Floats | None, *, random_state: int) -> Scores | None:
-    """Return the scores by one judge (its score where there are scores) and its mean over the dataset.
-
-    None where the training datasets are too few to learn what that mean tells.
-    """
-    groups = training_groups(split.train)
-    if len(np.unique(groups)) < MIN_DATASETS:
-        return None
-    pool = Pool(["best-judge" if scores is None else "best-score"], random_state=random_state)
-    pool.fit(split.train.votes, split.train.labels, groups=groups, scores=_at(scores, split.train_rows))
-    return pool.score(split.test.votes, scores=_at(scores, split.test_rows))
-
-
-def _at(scores: Floats | None, rows: npt.NDArray[np.intp]) -> Floats | None:
-    return None if scores is None else scores[rows]
-
-
 def _weights(fitted: Model) -> dict[str, float]:
     """Return the weight of each member of the pool, none where the training datasets were too few for one."""
     chosen = fitted.report["chosen"]
@@ -168,39 +123,16 @@ def _metrics(y: Labels, p: Floats, decisions: Decisions, settings: TransferSetti
     }
 
 
-def paper_p(split: HoldOut, random_state: int) -> Floats:
-    """Return P of each held-out row by the paper's recipe."""
-    settings = TransferSettings(random_state=random_state)
-    best = recommend(_calibrated(split, settings, PAPER_ENSEMBLERS, PAPER_SIZES), "accuracy")
-    return best.p[TestCells.from_votes(split.test).row_pattern]
-
-
 def _paper(split: HoldOut, settings: TransferSettings) -> Row:
     """Return the paper's recipe: three ensemblers x three sizes, chosen by accuracy, calibrated by Platt."""
-    best = recommend(_calibrated(split, settings, PAPER_ENSEMBLERS, PAPER_SIZES), "accuracy")
+    best = recommend(paper_chains(split, PAPER_ENSEMBLERS, PAPER_SIZES, settings.random_state), "accuracy")
     return _on_rows(best, split, settings) | {"chain": f"{best.ensembler} ({len(best.prompts)})"}
 
 
 def _pooled_platt(split: HoldOut, settings: TransferSettings) -> Row:
     """Return logistic regression on the votes of all rows as they come, with Platt on the same rows."""
-    (best,) = _calibrated(split, settings, ["LogisticRegression"], ["all"])
+    (best,) = paper_chains(split, ["LogisticRegression"], ["all"], settings.random_state)
     return _on_rows(best, split, settings)
-
-
-def _calibrated(
-    split: HoldOut, settings: TransferSettings, ensemblers: Sequence[str], sizes: Sequence[int | str]
-) -> list[Candidate]:
-    """Return the chains of the paper's recipe, each with Platt."""
-    training = training_set(split.train, RECIPES["paper"], random_state=settings.random_state)
-    tasks = chain_tasks(
-        training,
-        RECIPES["paper"],
-        sizes=sizes,
-        ensemblers=ensemblers,
-        calibrators=["platt"],
-        random_state=settings.random_state,
-    )
-    return search(tasks, TestCells.from_votes(split.test).patterns)
 
 
 def _on_rows(chain: Candidate, split: HoldOut, settings: TransferSettings) -> Row:

@@ -1,6 +1,8 @@
-"""The transfer command: what it measures on votes and on simulated worlds, and how it refuses."""
+"""`benchmarks/transfer.py`: measures on votes and on simulated worlds, and refusals."""
 
 import json
+import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -8,19 +10,22 @@ import pytest
 from scipy.special import logit
 
 from deep.datasets import published_datasets, published_points, simulate_votes
-from deep.experiments.transfer._labels import few_labels, fewer_labels, labeled_lines, summarize_labeled
-from deep.experiments.transfer._panels import StudyPanel, draws_of
-from deep.experiments.transfer._report import simulated_text, summarize, summarize_simulated
-from deep.experiments.transfer._simulated import PATTERNS, WORLDS, simulate_world, transfer_in, true_tables
+from deep.experiments.loo._few_datasets import StudyPanel, draws_of
+from deep.experiments.loo._few_labels import few_labels, fewer_labels, labeled_lines, summarize_labeled
 from deep.model.pool import Scores
 from deep.model.target import LeftOutRows, PriorEstimate, learn_misfit
-from tests.deep_commands import transfer as main
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))
+from transfer import main
+from transfer_report import simulated_text, summarize, summarize_simulated
+from transfer_worlds import PATTERNS, WORLDS, simulate_world, transfer_in, true_tables
 
 
 @pytest.fixture
 def quick(monkeypatch):
     """Leave the slow ensemblers out of the paper's recipe."""
-    monkeypatch.setattr("deep.experiments.transfer._target.PAPER_ENSEMBLERS", ("LogisticRegression",))
+    monkeypatch.setattr("transfer_target.PAPER_ENSEMBLERS", ("LogisticRegression",))
+    monkeypatch.setattr("deep.experiments.loo._few_datasets.PAPER_ENSEMBLERS", ("LogisticRegression",))
 
 
 def write_votes(path, *, n=200, n_datasets=5, seed=0):
@@ -105,7 +110,7 @@ def test_more_training_datasets_than_there_are_is_told(tmp_path, monkeypatch, ca
     monkeypatch.chdir(tmp_path)
     write_votes(tmp_path, n=20, n_datasets=3)
     assert main(["--votes", "votes.csv", "--training-datasets", "7", "9"]) == 2
-    assert "`training_datasets` must be 'all', or at most 2 with these panels. Got 7, 9." in capsys.readouterr().err
+    assert "`few` must be 'all', or at most 2 with these panels. Got 7, 9." in capsys.readouterr().err
 
 
 def test_one_dataset_is_no_panel(tmp_path, capsys):
@@ -296,7 +301,7 @@ def test_intervals_of_means_are_those_of_students_t():
         (["--simulated", "--seed", "4294967296"], "`seed` must be from 0 to 4294967295. Got 4294967296."),
         (["--simulated", "--jobs", "0"], "`jobs` must be at least 1"),
         (["--votes", "absent.csv"], "absent.csv"),
-        (["--votes", "absent.csv", "--training-datasets", "none"], "`training_datasets` must be numbers of at least 1"),
+        (["--votes", "absent.csv", "--training-datasets", "none"], "`few` must be numbers of at least 1"),
     ],
 )
 def test_faults_are_one_line(words, message, tmp_path, monkeypatch, capsys):

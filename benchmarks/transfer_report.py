@@ -7,7 +7,7 @@ import pandas as pd
 
 from deep._checks import Floats
 from deep.evaluate import Row, markdown, mean_interval, percent
-from deep.experiments.transfer._labels import labeled_lines, summarize_labeled
+from deep.experiments.loo._few_labels import labeled_lines, summarize_labeled
 
 LEVEL = 0.95
 """Of the intervals over datasets."""

@@ -1,4 +1,4 @@
-"""Several panels, few or many training datasets: every rival beside what `fit` chooses, on the same draws."""
+"""`deep loo --few`: few training datasets, every rival beside `fit` on the same draws, and labels of the new one."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,23 +10,47 @@ import numpy.typing as npt
 
 from deep._checks import Floats, Labels
 from deep._odds import at_prior, expit, logit
+from deep._text import listed
 from deep.calibration import balanced_accuracy, expected_calibration_error, log_loss
 from deep.datasets import ScoreTable
 from deep.ensembles import BernoulliNB, DawidSkene, LabelModel, LogisticRegression, WeightedMajorityVoting
-from deep.evaluate import HoldOut, Row, hold_out, row_weights
+from deep.evaluate import HoldOut, Row, TestCells, hold_out, row_weights, rows_of_both_classes
 from deep.exceptions import InputError
-from deep.experiments.transfer._target import fit_and_score, judge_in_context, paper_p
-from deep.model import POOL, LabeledRows, Scores, fit_best_judge, fit_majority
+from deep.experiments.loo._few_labels import few_labels, labeled_lines, summarize_labeled
+from deep.model import (
+    MIN_DATASETS,
+    POOL,
+    RECIPES,
+    Candidate,
+    LabeledRows,
+    Model,
+    Pool,
+    Scores,
+    chain_tasks,
+    fit,
+    fit_best_judge,
+    fit_majority,
+    recommend,
+    search,
+    training_groups,
+    training_set,
+)
 from deep.records import VoteMatrix
 
 ALL = "all"
 
 N_BINS = 8
 
+LABEL_DRAWS = 50
+"""Draws of labels at each number of them."""
+
+PAPER_ENSEMBLERS = ("GradientBoosting", "LogisticRegression", "RandomForest")
+PAPER_SIZES = (3, 5, 9)
+
 METRICS = ("balanced_accuracy", "ece", "log_loss")
 
 DEEP = "deep"
-"""What `fit` chooses."""
+"""The choice of `fit`."""
 
 CONSTANT = "training prior"
 """The mean prior of the training datasets for every row, which decides nothing."""
@@ -119,7 +143,7 @@ def transfer_over_panels(
         if most < 1:
             raise InputError("`votes` must hold a table of two datasets or more, one to test on. Got one in each.")
         given = ", ".join(map(str, sizes))
-        raise InputError(f"`training_datasets` must be 'all', or at most {most} with these panels. Got {given}.")
+        raise InputError(f"`few` must be 'all', or at most {most} with these panels. Got {given}.")
     rows = list(run(partial(_measure, panels, random_state), tasks))
     cells = []
     for key in dict.fromkeys((task.panel, task.k) for task in tasks):
@@ -181,6 +205,64 @@ def _scored(found: Scores) -> Found:
 
 def _as_given(p: Floats) -> Found:
     return p, p >= 0.5
+
+
+def fit_and_score(
+    split: HoldOut, scores: Floats | None, *, random_state: int, ensembler: str | None = None
+) -> tuple[Model, Scores]:
+    """Return the fit on the training datasets and its scores of the held-out one.
+
+    Parameters
+    ----------
+    split : HoldOut
+    scores : ndarray of float, shape (n_examples, n_scorers), or None
+        Of all rows; a fit that cannot use them goes without.
+    random_state : int
+    ensembler : str, optional
+        As in :func:`deep.model.fit`.
+    """
+    fitted = fit(split.train, scores=_at(scores, split.train_rows), ensembler=ensembler, random_state=random_state)
+    held = _at(scores, split.test_rows) if fitted.score_names else None
+    return fitted, fitted.scores_of(split.test, scores=held)
+
+
+def judge_in_context(split: HoldOut, scores: Floats | None, *, random_state: int) -> Scores | None:
+    """Return the scores by one judge (its score where there are scores) and its mean over the dataset.
+
+    None where the training datasets are too few to learn what that mean tells.
+    """
+    groups = training_groups(split.train)
+    if len(np.unique(groups)) < MIN_DATASETS:
+        return None
+    pool = Pool(["best-judge" if scores is None else "best-score"], random_state=random_state)
+    pool.fit(split.train.votes, split.train.labels, groups=groups, scores=_at(scores, split.train_rows))
+    return pool.score(split.test.votes, scores=_at(scores, split.test_rows))
+
+
+def _at(scores: Floats | None, rows: npt.NDArray[np.intp]) -> Floats | None:
+    return None if scores is None else scores[rows]
+
+
+def paper_p(split: HoldOut, random_state: int) -> Floats:
+    """Return P of each held-out row by the paper's recipe."""
+    best = recommend(paper_chains(split, PAPER_ENSEMBLERS, PAPER_SIZES, random_state), "accuracy")
+    return best.p[TestCells.from_votes(split.test).row_pattern]
+
+
+def paper_chains(
+    split: HoldOut, ensemblers: Sequence[str], sizes: Sequence[int | str], random_state: int
+) -> list[Candidate]:
+    """Return the chains of the paper's recipe, each with Platt."""
+    training = training_set(split.train, RECIPES["paper"], random_state=random_state)
+    tasks = chain_tasks(
+        training,
+        RECIPES["paper"],
+        sizes=sizes,
+        ensemblers=ensemblers,
+        calibrators=["platt"],
+        random_state=random_state,
+    )
+    return search(tasks, TestCells.from_votes(split.test).patterns)
 
 
 def _mean_prior(train: VoteMatrix) -> float:
@@ -252,3 +334,77 @@ def _cell_lines(cell: Row) -> Iterator[str]:
 
 def _shown(factor: float, mean: float, error: float | None, form: str) -> str:
     return f"{factor * mean:+{form}}" + ("" if error is None else f" ± {factor * error:{form}}")
+
+
+def few_study(
+    panel: StudyPanel,
+    sizes: Sequence[int | str],
+    run: Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]],
+    *,
+    n_bins: int = N_BINS,
+    random_state: int = 0,
+) -> Row:
+    """Return the study of few training datasets, and that of random labels of each held-out dataset.
+
+    Parameters
+    ----------
+    panel : StudyPanel
+        All rows labeled, both classes in every dataset.
+    sizes : sequence of int or 'all'
+        Numbers of training datasets.
+    run : callable
+        Like the built-in `map`.
+    n_bins, random_state : int
+    """
+    few = transfer_over_panels([panel], sizes, run, random_state=random_state)
+    labels = list(run(partial(_labels_of, panel, n_bins, random_state), panel.votes.dataset_names))
+    return {**few, "labels": {"targets": labels, "summary": summarize_labeled(labels)}}
+
+
+def _labels_of(panel: StudyPanel, n_bins: int, random_state: int, test: str) -> Row:
+    split = hold_out(panel.votes, test)
+    soft = None if panel.scores is None else panel.scores.scores
+    _, found = fit_and_score(split, soft, random_state=random_state)
+    options = {"n_draws": LABEL_DRAWS, "n_bins": n_bins, "random_state": random_state}
+    return {
+        "dataset": test,
+        **few_labels(split.test.labels, found.p_consistent, found.prior, found.misfit, **options),
+    }
+
+
+def few_lines(found: Row) -> list[str]:
+    """Return the tables of the study as lines of Markdown."""
+    labels = found["labels"]
+    return [*panels_text(found).splitlines(), "", *labeled_lines(labels["targets"], labels["summary"]), ""]
+
+
+def check_sizes(words: Sequence[str]) -> list[int | str]:
+    """Return numbers of training datasets, or 'all', from words.
+
+    Examples
+    --------
+    >>> check_sizes(["1", "3", "all"])
+    [1, 3, 'all']
+    """
+    wrong = [word for word in words if word != ALL and not (word.isdecimal() and int(word) > 0)]
+    if wrong:
+        raise InputError(f"`few` must be numbers of at least 1, or 'all'. Got {wrong[0]!r}.")
+    return [word if word == ALL else int(word) for word in words]
+
+
+def measurable(votes: VoteMatrix) -> tuple[VoteMatrix, list[str]]:
+    """Return the datasets with both classes, and the names of the others: nothing is learned or measured on them."""
+    unlabeled = (votes.labels < 0).nonzero()[0]
+    if len(unlabeled):
+        row = unlabeled[0]
+        raise InputError(
+            f"`label` must be 0 or 1 in every row. Got none for item {votes.example_ids[row]!r} of dataset "
+            f"{votes.datasets[row]!r}. Label it or leave it out."
+        )
+    kept, left = rows_of_both_classes(votes, np.ones(len(votes.labels), dtype=bool))
+    if left and len(set(votes.datasets[kept])) < 2:
+        raise InputError(
+            "`label` must hold both 0 and 1 in at least two datasets, one to test on and one to train on. "
+            f"Got all 0 or all 1 in {listed(left, 5)}."
+        )
+    return (votes.rows(kept) if left else votes), left
