@@ -63,7 +63,8 @@ class AskingJudge(LLMJudge):
     version = hashlib.sha256(b"asker 1").hexdigest()
 
     def program(self, example):
-        (reply,) = yield [Question(step="ask", messages=[{"role": "user", "content": f"{example.source} So: {example.claim}?"}])]
+        said = f"{example.source} So: {example.claim}?"
+        (reply,) = yield [Question(step="ask", messages=[{"role": "user", "content": said}])]
         return Judgment(vote=int("yes" in reply.text)) if reply else Judgment(vote=-1, reason="failed")
 """,
     "toy_judges/shout.py": '''
