@@ -100,7 +100,7 @@ def _by_files(args: argparse.Namespace, plan: "asking.Plan", options: "asking.As
 def _plan(args: argparse.Namespace) -> "asking.Plan":
     console.check_draws(args, "samples")
     sampling = console.sampling_of(args, args.examples)
-    kinds = {"pool": args.pool, "prompt": args.prompt, "judge": args.judge}
+    kinds: dict[asking.JudgeKind, list[str]] = {"pool": args.pool, "prompt": args.prompt, "judge": args.judge}
     judges = [judge for kind, names in kinds.items() for judge in asking.judges_of(kind, names, sampling)]
     if not (judges or args.lexical or args.encoder or args.embedding):
         raise InputError("`embedding`, `encoder`, `judge`, `lexical`, `pool` or `prompt` must be given. Got none.")

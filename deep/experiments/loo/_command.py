@@ -135,7 +135,7 @@ def _few_panel(
     args: argparse.Namespace, votes: "VoteMatrix", scores: "datasets.ScoreTable | None"
 ) -> "tuple[StudyPanel, Sequence[int | str]] | None":
     """Return the panel of the study of few datasets and its sizes, where it is asked for."""
-    from deep.experiments.loo._few_datasets import StudyPanel, check_sizes, measurable
+    from deep.experiments.loo._few_datasets import StudyPanel, check_sizes, draws_of, measurable
 
     if args.few is None:
         return None
@@ -143,7 +143,9 @@ def _few_panel(
         raise InputError(f"`few` must be given with --test all. Got --test {args.test}.")
     sizes = check_sizes(args.few or ["1", "2", "3"])
     kept, left = measurable(votes)
-    return StudyPanel("votes", kept, datasets.join_scores(kept, scores) if left and scores else scores), sizes
+    panel = StudyPanel("votes", kept, datasets.join_scores(kept, scores) if left and scores else scores)
+    draws_of([panel], sizes, 1, 0)  # before the run, which takes long
+    return panel, sizes
 
 
 def _study(few: "tuple[StudyPanel, Sequence[int | str]]", settings: "LooOptions", progress: Progress) -> "evaluate.Row":

@@ -94,7 +94,13 @@ class Draw:
 
 
 def draws_of(panels: Sequence[StudyPanel], sizes: Sequence[int | str], n_draws: int, random_state: int) -> list[Draw]:
-    """Return the draws: targets in turn, each with as many others at random; of 'all' each target once."""
+    """Return the draws: targets in turn, each with as many others at random; of 'all' each target once.
+
+    Raises
+    ------
+    InputError
+        No panel has so many datasets.
+    """
     found = []
     for position, panel in enumerate(panels):
         names = panel.votes.dataset_names
@@ -108,6 +114,12 @@ def draws_of(panels: Sequence[StudyPanel], sizes: Sequence[int | str], n_draws: 
                 others = [name for name in names if name != target]
                 chosen = tuple(sorted(others[j] for j in rng.permutation(len(others))[:n]))
                 found.append(Draw(position, k, target, chosen))
+    if not found:
+        most = max(len(panel.votes.dataset_names) for panel in panels) - 1
+        if most < 1:
+            raise InputError("`votes` must hold a table of two datasets or more, one to test on. Got one in each.")
+        given = ", ".join(map(str, sizes))
+        raise InputError(f"`few` must be 'all', or at most {most} with these panels. Got {given}.")
     return found
 
 
@@ -138,12 +150,6 @@ def transfer_over_panels(
         JSON values: `cells`, one a panel and number of training datasets.
     """
     tasks = draws_of(panels, sizes, n_draws, random_state)
-    if not tasks:
-        most = max(len(panel.votes.dataset_names) for panel in panels) - 1
-        if most < 1:
-            raise InputError("`votes` must hold a table of two datasets or more, one to test on. Got one in each.")
-        given = ", ".join(map(str, sizes))
-        raise InputError(f"`few` must be 'all', or at most {most} with these panels. Got {given}.")
     rows = list(run(partial(_measure, panels, random_state), tasks))
     cells = []
     for key in dict.fromkeys((task.panel, task.k) for task in tasks):
