@@ -103,7 +103,7 @@ def help_text() -> str:
         if group
         for line in (f"{title}:", *(f"  {name:<{width}}  {purpose}" for name, purpose in group.items()), "")
     ]
-    if refused := [*others.refused.values(), *find_entry_points(JUDGE).refused.values()]:
+    if refused := [*others.refused.values(), *_refused_judges()]:
         lines += ["refused:", *(f"  {why}" for why in refused), ""]
     return "\n".join(
         [
@@ -227,6 +227,16 @@ def _command(name: str) -> console.Command:
 
 def _other_commands() -> Found:
     return find_entry_points(COMMAND, {*COMMANDS, *RENAMED})
+
+
+def _refused_judges() -> list[str]:
+    """Return a line for each judge of another package that has a name of deep's or of another's."""
+    found = find_entry_points(JUDGE)
+    if found.refused or any(entry.dist for entry in found.usable.values()):
+        from deep.asking import judge_entries  # knows the names of prompts and checks too, and takes time to load
+
+        found = judge_entries()
+    return list(found.refused.values())
 
 
 def _load(entry: EntryPoint) -> console.Command:

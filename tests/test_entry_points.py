@@ -205,6 +205,7 @@ bare = collections:OrderedDict
 renamed = deep.experiments.stepwise:StepwiseJudge
 stepwise = json:dumps
 lexical = json:dumps
+lexical-numbers = json:dumps
 twin = json:loads
 
 [deep.commands]
@@ -282,6 +283,7 @@ def test_broken_packages_break_no_other_command(capsys):
         "gone        cannot be used: `deep.commands` must be entry points that can be used.",
         "'fit' of broken-toys 1.0: the name is deep's own",
         "'stepwise' of broken-toys 1.0: the name is deep's own",
+        "'lexical-numbers' of broken-toys 1.0: the name is deep's own",
         "'twin' of broken-toys 1.0 and other-toys 1.0: a name is one entry point's",
     ):
         assert line in said

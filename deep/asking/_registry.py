@@ -166,7 +166,8 @@ def judge_entries() -> Found:
     """Return the entry points of judges: deep's staged ones, and those of other packages under names of their own."""
     from deep.features.lexical import LEXICAL
 
-    return find_entry_points(JUDGE, {*POOLS, *list_prompts(), *LEXICAL, *NETWORKS, "lexical"})
+    checks = {name for check in LEXICAL for name in (check, f"{LEXICAL_PREFIX}{check}")}
+    return find_entry_points(JUDGE, {*POOLS, *list_prompts(), *NETWORKS, *checks, "lexical"})
 
 
 def load_judge(name: str) -> Judge:
