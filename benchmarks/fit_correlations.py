@@ -18,9 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._odds import expit
-from deep.datasets import PublishedDataset, published_datasets, published_points, published_table, recover_counts
+from deep.datasets import PublishedDataset, published_datasets, published_points, recover_counts
 from deep.datasets._published import VoteCorrelations
 from deep.datasets._simulate import _highest, _loadings, _voters
+from deep.experiments.paper import published_table
 
 Floats = npt.NDArray[np.float64]
 Shares = dict[tuple[str, int], Floats]

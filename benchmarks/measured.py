@@ -36,25 +36,26 @@ AGGREFACT = "--votes $DATA/llm_aggrefact/votes.parquet --scores $DATA/llm_aggref
 PEOPLE = "expert_mean expert_1 expert_2 expert_3 turker_1 turker_2 turker_3 turker_4 turker_5"
 TABLE = {"summeval_llm": "votes_ge5.csv"}
 """The votes of a panel where they are not votes.parquet."""
+TRANSFER = "python benchmarks/transfer.py"
 RUNS = {
     "loo-simulated": ["loo --test all"],
     "loo-llm_aggrefact": [f"loo --test all {AGGREFACT}"],
     "loo-recipes": [f"loo --test all --compare-recipes {AGGREFACT}"],
     "loo-summedits": ["votes summedits --lexical all --out votes.parquet", "loo --test all --votes votes.parquet"],
-    "transfer-llm_aggrefact": [f"transfer {AGGREFACT}"],
-    "transfer-simulated": ["transfer --simulated"],
+    "transfer-llm_aggrefact": [f"{TRANSFER} {AGGREFACT}"],
+    "transfer-simulated": [f"{TRANSFER} --simulated"],
     "transfer-summeval_llm": [
-        "transfer --votes $DATA/summeval_llm/votes_ge5.csv --scores $DATA/summeval_llm/scores.csv --draws 50 "
+        f"{TRANSFER} --votes $DATA/summeval_llm/votes_ge5.csv --scores $DATA/summeval_llm/scores.csv --draws 50 "
         f"--ignore {PEOPLE}"
     ],
     **{
         f"panel-{name}": [
-            f"transfer --training-datasets 1 2 3 4 6 all --votes $DATA/{name}/{TABLE.get(name, 'votes.parquet')}"
+            f"{TRANSFER} --training-datasets 1 2 3 4 6 all --votes $DATA/{name}/{TABLE.get(name, 'votes.parquet')}"
         ]
         for name in PANELS
     },
 }
-"""By name of the file: commands of deep; the last one writes results.json."""
+"""By name of the file: commands of deep, or of a script; the last one writes results.json."""
 
 CHAIN = (
     "ensembler",
@@ -103,6 +104,11 @@ KEPT: Mapping[str, Callable[[Found], Found]] = {"loo": of_loo, "transfer": of_tr
 """By first word of a name."""
 
 
+def as_typed(command: str) -> str:
+    """Return a command as it is typed: a script's, or one of deep."""
+    return command if command.startswith(TRANSFER) else f"deep {command}"
+
+
 def measured(name: str, data: Path, jobs: int | None) -> Found:
     """Run the commands of a name; return where, when and what was found."""
     commit, changed = git("rev-parse", "--short=12", "HEAD"), bool(git("status", "--porcelain", "--untracked-files=no"))
@@ -113,13 +119,14 @@ def measured(name: str, data: Path, jobs: int | None) -> Found:
             words = shlex.split(command.replace(DATA, shlex.quote(str(data))))
             last = i == len(RUNS[name]) - 1
             more = ["--out", "out", *([] if jobs is None else ["--jobs", str(jobs)])] if last else []
-            called = [sys.executable, "-m", "deep", *words, *more]
+            script = command.startswith(TRANSFER)
+            called = [sys.executable, *([ROOT / words[1], *words[2:]] if script else ["-m", "deep", *words]), *more]
             used.append(measure(called, cwd=Path(folder), env=environment))
             if used[-1].status:
                 raise SystemExit(f"{shlex.join(words)} ended with status {used[-1].status}")
         found = json.loads(Path(folder, "out", "results.json").read_text(encoding="utf-8"))
     return {
-        "commands": [f"deep {command}" for command in RUNS[name]],
+        "commands": [as_typed(command) for command in RUNS[name]],
         "commit": commit + (", with changes" if changed else ""),
         "date": datetime.now(UTC).date().isoformat(),
         "machine": machine(),

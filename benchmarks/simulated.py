@@ -14,9 +14,10 @@ from sklearn.metrics import balanced_accuracy_score
 
 from deep import VoteMatrix
 from deep.base import BaseEnsembler
-from deep.datasets import published_table, simulate_votes
+from deep.datasets import simulate_votes
 from deep.ensembles import LabelModel, MajorityLabelVoter
 from deep.evaluate import hold_out
+from deep.experiments.paper import published_table
 
 N_PROMPTS = 5
 RIVALS: tuple[type[BaseEnsembler], ...] = (LabelModel, MajorityLabelVoter)

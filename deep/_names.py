@@ -76,6 +76,18 @@ def check_name(name: str, param: str, *, where: str = "") -> str:
     raise InputError(f"`{param}` must be printable text on one line. Got {fault}{where}. Rename it.")
 
 
+def person_name(name: str) -> str:
+    r"""Return a name of a person in one spelling: composed (NFC), without white space around it.
+
+    Examples
+    --------
+    >>> from deep._names import person_name
+    >>> person_name(" A\u0301nn") == "\xc1nn"
+    True
+    """
+    return unicodedata.normalize("NFC", name).strip()
+
+
 def plain_form(name: str) -> str:
     r"""Return a name as people see it: composed (NFC), without invisible characters, its blanks single and inside.
 

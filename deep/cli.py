@@ -7,17 +7,22 @@ from _thread import interrupt_main
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
+from importlib.metadata import EntryPoint
 from threading import Timer
 from typing import cast
 
 from deep import console
-from deep.exceptions import DeepError, ExitStatus, InputError, StoppedError
+from deep._entry_points import COMMAND, JUDGE, Found, find_entry_points, load_entry_point, unusable
+from deep.exceptions import DeepError, ExitStatus, InputError, StoppedError, printable
 
-__all__ = ["COMMANDS", "GROUPS", "RENAMED", "command_parser", "main"]
+__all__ = ["COMMANDS", "GROUPS", "PARTS", "RENAMED", "command_parser", "main"]
 
 GROUPS = {
     "ask and read": {
-        "data": ("deep.commands.data", "benchmarks and files of examples: list, describe, fetch, check, find leakage"),
+        "data": (
+            "deep.commands.data",
+            "benchmarks and examples: list, describe, fetch, check, leakage; moments: count votes",
+        ),
         "prompts": ("deep.commands.prompts", "list, show, render and check the prompts that judge"),
         "votes": ("deep.commands.votes", "ask LLMs; a vote or a reason for every example, prompt and model"),
     },
@@ -42,7 +47,6 @@ GROUPS = {
         ),
         "estimate": ("deep.commands.estimate", "how many items of a dataset are consistent, from votes or with labels"),
         "label": ("deep.commands.label", "label on a page, blind; list: which items first; agreement of people"),
-        "moments": ("deep.commands.moments", "count a dataset where its rows are, in files or by SQL, for adapt"),
         "select": ("deep.commands.select", "decide only where confident enough to be right as often as wanted"),
     },
     "studies and papers": {
@@ -61,7 +65,6 @@ GROUPS = {
             "deep.experiments.probe",
             "PROBE: build the benchmark, measure every step of a detector, training data",
         ),
-        "transfer": ("deep.experiments.transfer", "how well P(consistent) holds on datasets never seen"),
     },
 }
 """By group, as `deep --help` has them: the module of each command, a :class:`deep.console.Command`, and its purpose."""
@@ -69,24 +72,39 @@ GROUPS = {
 COMMANDS = {name: row for group in GROUPS.values() for name, row in group.items()}
 """The same rows without their groups."""
 
+PARTS = {
+    "data from-inspect": "deep.integrations.from_inspect",
+    "panel compare": "deep.experiments.stages._command",
+    "prompts import": "deep.experiments.printed._command",
+}
+"""Sub-commands of guests: command and name, and the module."""
+
 RENAMED = {
     "annotate": "label agreement",
     "compare": "panel compare",
     "explain": "score explain",
     "label-next": "label list",
+    "moments": "data moments",
     "sequential": "panel sequential",
+    "transfer": "loo --test all --few",
 }
-"""Names of yesterday, and what stands in their place."""
+"""Names of yesterday, and those in their place."""
 
 
 def help_text() -> str:
     """Return the text of `deep --help`."""
-    width = max(map(len, COMMANDS))
+    groups = {title: {name: purpose for name, (_, purpose) in group.items()} for title, group in GROUPS.items()}
+    others = _other_commands()
+    groups["other packages"] = {name: _purpose(entry) for name, entry in others.usable.items()}
+    width = max(len(name) for group in groups.values() for name in group)
     lines = [
         line
-        for title, group in GROUPS.items()
-        for line in (f"{title}:", *(f"  {name:<{width}}  {purpose}" for name, (_, purpose) in group.items()), "")
+        for title, group in groups.items()
+        if group
+        for line in (f"{title}:", *(f"  {name:<{width}}  {purpose}" for name, purpose in group.items()), "")
     ]
+    if refused := [*others.refused.values(), *_refused_judges()]:
+        lines += ["refused:", *(f"  {why}" for why in refused), ""]
     return "\n".join(
         [
             "usage: deep COMMAND [options]",
@@ -151,9 +169,7 @@ def _main(words: list[str], command: str | None) -> int:
         return ExitStatus.DONE
     if command in RENAMED:
         raise InputError(f"`COMMAND` must be a name of today. Got {command!r}. Say `deep {RENAMED[command]}` instead.")
-    if command not in COMMANDS:
-        raise InputError(f"`COMMAND` must be one of {', '.join(sorted(COMMANDS))}. Got {command!r}.")
-    return _run(command, words)
+    return _command(command).run(command_parser(command).parse(words))
 
 
 def _open_streams() -> None:
@@ -183,21 +199,61 @@ def _drop_output() -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def command_parser(name: str) -> "console.CommandParser":
+def command_parser(name: str) -> console.CommandParser:
     """Return the parser of a command; its docstring is the help."""
     command = _command(name)
     description, examples = console.help_of(command)
-    parser = console.CommandParser(prog=f"deep {name}", description=description, epilog=examples)
+    parts = [
+        console.Subcommand.of(path.partition(" ")[2], import_module(module))
+        for path, module in PARTS.items()
+        if path.partition(" ")[0] == name
+    ]
+    parser = console.CommandParser(prog=f"deep {name}", description=description, epilog=examples, parts=parts)
     command.add_arguments(parser)
     return parser
 
 
-def _command(name: str) -> "console.Command":
-    return cast("console.Command", import_module(COMMANDS[name][0]))
+def _command(name: str) -> console.Command:
+    """Return a command of deep's own, or one that another package's entry point names."""
+    if name in COMMANDS:
+        return cast("console.Command", import_module(COMMANDS[name][0]))
+    others = _other_commands()
+    if name not in others.usable:
+        known = ", ".join(sorted([*COMMANDS, *others.usable]))
+        why = others.refused.get(name, repr(name))
+        raise InputError(f"`COMMAND` must be one of {known}. Got {why}.")
+    return _load(others.usable[name])
 
 
-def _run(name: str, words: Sequence[str]) -> int:
-    return _command(name).run(command_parser(name).parse(words))
+def _other_commands() -> Found:
+    return find_entry_points(COMMAND, {*COMMANDS, *RENAMED})
+
+
+def _refused_judges() -> list[str]:
+    """Return a line for each judge of another package that has a name of deep's or of another's."""
+    found = find_entry_points(JUDGE)
+    if found.refused or any(entry.dist for entry in found.usable.values()):
+        from deep.asking import judge_entries  # knows the names of prompts and checks too, and takes time to load
+
+        found = judge_entries()
+    return list(found.refused.values())
+
+
+def _load(entry: EntryPoint) -> console.Command:
+    command = load_entry_point(entry)
+    if not (callable(getattr(command, "add_arguments", None)) and callable(getattr(command, "run", None))):
+        raise unusable(entry, "a command has the functions add_arguments and run")
+    if not getattr(command, "__doc__", None):
+        raise unusable(entry, "a command has a docstring, which is its help")
+    return cast("console.Command", command)
+
+
+def _purpose(entry: EntryPoint) -> str:
+    """Return the first line of a command's docstring; where it cannot be used, why."""
+    try:
+        return printable(str(_load(entry).__doc__).strip().partition("\n")[0])
+    except DeepError as error:
+        return f"cannot be used: {error}"
 
 
 def _interrupt_again() -> None:

@@ -244,13 +244,18 @@ class LLMJudge(ABC):
 
 
 class OfflineJudge(ABC):
-    """A judge that needs no LLM; a subclass has `name`, `version`, `details`, `voter` and `label`."""
+    """A judge that needs no LLM; a subclass has `name`, `version` and `label`."""
 
     needs_llm: ClassVar[bool] = False
 
-    @abstractmethod
-    def voter(self, llm: str = "") -> str:
-        """Return the name of its column, whatever LLM other judges ask."""
+    @property
+    def details(self: _Identity) -> Mapping[str, object]:
+        """See :class:`Judge`."""
+        return {"kind": "offline", "judge": self.name, "version": self.version, "model": None}
+
+    def voter(self: _Identity, llm: str = "") -> str:  # noqa: ARG002  no LLM is asked
+        """Return the name of its column, whatever LLM other judges ask: name and 8 digits of the version."""
+        return voter_name(self.name, self.version)
 
     @abstractmethod
     def label(self, example: Example, /) -> Judgment:

@@ -44,7 +44,7 @@ def test_every_run_has_its_place(measured, measured_page):
     assert page.count("<!-- results:") == page.count("<!-- /results -->") == len(marks)
     assert {run for run, _ in measured_page.SECTIONS.values()} == set(measured.RUNS)
     for name, run in measured.read(BENCHMARKS / "measured").items():
-        assert run["commands"] == [f"deep {command}" for command in measured.RUNS[name]]
+        assert run["commands"] == [measured.as_typed(command) for command in measured.RUNS[name]]
 
 
 @pytest.mark.parametrize("path", RUNS, ids=lambda path: path.stem)
@@ -104,7 +104,7 @@ def test_a_table_without_its_run_stays(measured_page):
         "machine": {"python": "3"},
         "versions": {},
     }
-    run = {"commands": ["deep transfer"], "found": found, **about}
+    run = {"commands": ["python benchmarks/transfer.py"], "found": found, **about}
     page = "<!-- results:transfer-simulated -->\nold\n<!-- /results -->\nwords\n"
     assert measured_page.filled(page, {}) == page
     filled = measured_page.filled(page, {"transfer-simulated": run})

@@ -1,4 +1,4 @@
-"""`loo`, `fit`, `score` and `transfer` on tables that are odd in every way: a result, or one line that says why not."""
+"""`loo`, `fit` and `score` on tables that are odd in every way: a result, or one line that says why not."""
 
 import json
 import math
@@ -186,12 +186,3 @@ def test_report_of_everything(votes, tmp_path, capsys, monkeypatch):
             check_page(out, path.stem)
     if path.stem not in SLOW:
         run(["panel", path, "--n-boot", "5"], capsys)
-
-
-@pytest.mark.slow
-def test_transfer(votes, tmp_path, capsys, undrawn):
-    """The study of transfer gives finite numbers, or says why it cannot."""
-    path, _ = votes
-    if run(["transfer", "--votes", path, "--draws", "3", "--jobs", "1", "--out", tmp_path / "transfer"], capsys):
-        results = json.loads((tmp_path / "transfer" / "results.json").read_text(encoding="utf-8"))
-        assert all(math.isfinite(number) for number in numbers(results))

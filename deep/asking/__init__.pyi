@@ -22,7 +22,9 @@ from ._registry import Finder as Finder
 from ._registry import JudgeKind as JudgeKind
 from ._registry import Sampling as Sampling
 from ._registry import find_judges as find_judges
+from ._registry import judge_entries as judge_entries
 from ._registry import judges_of as judges_of
+from ._registry import load_judge as load_judge
 from ._replay import Entry as Entry
 from ._replay import ProgramId as ProgramId
 from ._report import ledger_lines as ledger_lines

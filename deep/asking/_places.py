@@ -4,7 +4,7 @@ from functools import lru_cache
 from typing import Literal
 
 from deep.datasets import Passage, Place, passages_of
-from deep.prompt_pool.stepwise import SearchableText
+from deep.prompt_pool import SearchableText
 from deep.records import Example, Judgment
 
 Part = Literal["claim", "source"]

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Literal, NamedTuple, cast
 
 from deep._checks import check_choice
+from deep._entry_points import JUDGE, Found, find_entry_points, load_entry_point, unusable
 from deep.asking._plan import Plan, PlannedVoter
 from deep.datasets import Examples
 from deep.exceptions import InputError
 from deep.judge import Judge
 from deep.model import Model, Voter
 from deep.prompt_pool import (
-    JUDGES,
     POOLS,
     ChunkedJudge,
     Chunking,
@@ -21,7 +21,6 @@ from deep.prompt_pool import (
     Prompt,
     PromptJudge,
     list_prompts,
-    load_judge,
     load_pool,
     load_prompt,
 )
@@ -39,8 +38,8 @@ NETWORKS = ("nli-max", "nli-mean", "embedding", "hhem", "lettucedetect", "minich
 class Sampling(NamedTuple):
     """How often, how freely and with what prompts are asked; see :class:`deep.prompt_pool.PromptJudge`.
 
-    Staged judges heed `chunk` alone. Labeled examples go to every prompt, but in a pool with prompts that have a place
-    of their own for them, such as ``diverse``, only to these.
+    Judges of entry points heed `chunk` alone. Labeled examples go to every prompt, but in a pool with prompts that
+    have a place of their own for them, such as ``diverse``, only to these.
     """
 
     samples: int = 1
@@ -63,10 +62,11 @@ def judges_of(kind: JudgeKind, names: Sequence[str], sampling: Sampling = ONCE) 
     ----------
     kind : {'pool', 'prompt', 'judge', 'lexical', 'encoder', 'embedding'}
     names : sequence of str
-        Pools of prompts or folders of them; prompts by id or TOML file; staged judges; lexical checks, or ``all``;
+        Pools of prompts or folders of them; prompts by id or TOML file; judges by entry point;
+        lexical checks, or ``all``;
         networks by id on the hub, by folder, or as NAME=FOLDER, which gives the folder another name.
     sampling : Sampling, optional
-        For prompts; staged judges bring their own, but for the windows of long sources.
+        For prompts; judges of entry points bring their own, but for the windows of long sources.
 
     Raises
     ------
@@ -132,13 +132,14 @@ def _kind_of(given: str) -> tuple[JudgeKind, str]:
         return "pool", given
     if given.endswith(".toml") or given in list_prompts():
         return "prompt", given
-    if given in JUDGES:
-        return "judge", given
     if given == "lexical" or name in LEXICAL:
         return "lexical", ALL if given == "lexical" else name
     if "/" in given or (Path(given) / "config.json").is_file():
         return "encoder", given
-    known = ", ".join([*sorted(POOLS), *sorted(JUDGES), "lexical", *sorted(LEXICAL)])
+    judges = judge_entries()
+    if given in judges.usable or given in judges.refused:
+        return "judge", given
+    known = ", ".join([*sorted(POOLS), *sorted(judges.usable), "lexical", *sorted(LEXICAL)])
     raise InputError(
         f"`judges` must be prompts, a network's id or folder, or of {known}. Got {given!r}. "
         "`deep prompts list` names the prompts."
@@ -161,9 +162,53 @@ def _pool(prompts: Sequence[Prompt], sampling: Sampling) -> list[Judge]:
     return [PromptJudge(prompt, *(sampling if prompt.takes_examples else bare)) for prompt in prompts]
 
 
-def _staged(names: Sequence[str], sampling: Sampling) -> list[Judge]:
+def judge_entries() -> Found:
+    """Return the entry points of judges: deep's staged ones, and those of other packages under names of their own."""
+    from deep.features.lexical import LEXICAL
+
+    checks = {name for check in LEXICAL for name in (check, f"{LEXICAL_PREFIX}{check}")}
+    return find_entry_points(JUDGE, {*POOLS, *list_prompts(), *NETWORKS, *checks, "lexical"})
+
+
+def load_judge(name: str) -> Judge:
+    """Return a judge by the name of its entry point.
+
+    Raises
+    ------
+    InputError
+        There is no such judge, two packages have one, or it cannot be used.
+
+    Examples
+    --------
+    >>> from deep.asking import load_judge
+    >>> load_judge("one-shot")
+    Traceback (most recent call last):
+    deep.exceptions.InputError: `judge` must be one of auto, ... Got 'one-shot'.
+    """
+    entries = judge_entries()
+    if name not in entries.usable:
+        why = f"{entries.refused[name]}. Uninstall one" if name in entries.refused else repr(name)
+        raise InputError(f"`judge` must be one of {', '.join(sorted(entries.usable))}. Got {why}.")
+    entry = entries.usable[name]
+    make = load_entry_point(entry)
+    try:
+        judge = make()
+    except Exception as error:
+        if entry.dist is None:
+            raise
+        raise unusable(entry, f"{type(error).__name__}: {error}") from error
+    if not isinstance(judge, Judge):
+        raise unusable(entry, f"{type(judge).__name__}, which is no judge: deep.judge.Judge says what one has")
+    if judge.name not in entries.usable:
+        raise unusable(entry, f"a judge named {judge.name!r}, which is no entry point's name")
+    return judge
+
+
+def _judges(names: Sequence[str], sampling: Sampling) -> list[Judge]:
+    """Return judges by entry points; those that ask LLMs read long sources in windows where these are wanted."""
     judges = [load_judge(name) for name in names]
-    return [ChunkedJudge(judge, sampling.chunk) for judge in judges] if sampling.chunk else judges
+    chunk = sampling.chunk
+    return [ChunkedJudge(judge, chunk) if chunk and judge.needs_llm else judge for judge in judges]
 
 
 def _lexical(names: Sequence[str], _: Sampling) -> list[Judge]:
@@ -188,7 +233,7 @@ def _embeddings(names: Sequence[str], _: Sampling) -> list[Judge]:
 _LOADERS: Mapping[JudgeKind, Callable[[Sequence[str], Sampling], list[Judge]]] = {
     "pool": _pools,
     "prompt": lambda names, sampling: _prompts(map(load_prompt, names), sampling),
-    "judge": _staged,
+    "judge": _judges,
     "lexical": _lexical,
     "encoder": _encoders,
     "embedding": _embeddings,
@@ -262,7 +307,7 @@ class Finder:
             from deep.features.lexical import LEXICAL
 
             name = voter.id.removeprefix(LEXICAL_PREFIX)
-            return LEXICAL[name]() if name in LEXICAL else None
+            return LEXICAL[name]() if name in LEXICAL else self._by_entry_point(voter)
         if voter.id in NETWORKS:
             return self._network(voter)
         if voter.id in self._pool:
@@ -276,7 +321,12 @@ class Finder:
                 chunk=self._chunk(voter),
             )
             return PromptJudge(self._pool[voter.id], *asked)
-        return _staged([voter.id], Sampling(chunk=self._chunk(voter)))[0] if voter.id in JUDGES else None
+        return self._by_entry_point(voter)
+
+    def _by_entry_point(self, voter: Voter) -> Judge | None:
+        entries = judge_entries()
+        known = voter.id in entries.usable or voter.id in entries.refused
+        return _judges([voter.id], Sampling(chunk=self._chunk(voter)))[0] if known else None
 
     def _chunk(self, voter: Voter) -> Chunking | None:
         """Return the windows of long sources: as given, or as they were when the voter's votes were made."""

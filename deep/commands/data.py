@@ -19,7 +19,7 @@ import sys
 from dataclasses import asdict
 
 from deep import console, datasets
-from deep.commands import _from_inspect
+from deep.commands import _moments
 from deep.datasets import benchmarks
 from deep.exceptions import ExitStatus, InputError
 
@@ -35,7 +35,7 @@ def add_arguments(parser: console.CommandParser) -> None:
         console.Subcommand("path", "print the folders of benchmarks, or the folder of one", _add_path, _path),
         console.Subcommand("check", "report the faults in files of examples", _add_names, _check),
         console.Subcommand("leakage", "report documents that are in several places", _add_leakage, _leakage),
-        console.Subcommand.of("from-inspect", _from_inspect),
+        console.Subcommand.of("moments", _moments),
         shared=console.add_json,
     )
 

@@ -11,17 +11,13 @@ For instance:
   deep prompts render deep-numbers --source article.txt --claim claim.txt
   deep prompts render mine/strict.toml --source article.txt --claim - --json
   deep prompts check mine/                   status 1 if a prompt of the folder cannot be used
-  deep prompts import --paper fect --text fect.txt --out printed
-      the prompts that a paper prints, out of your own copy of it; status 1 if one is not as it was printed
 """
 
 import argparse
-from pathlib import Path
 
 from deep import console, prompt_pool
 from deep._text import table
 from deep.exceptions import ExitStatus, InputError
-from deep.prompt_pool import printed
 
 run = console.run_subcommand
 
@@ -33,7 +29,6 @@ def add_arguments(parser: console.CommandParser) -> None:
         console.Subcommand("show", "print one prompt", _add_prompt, _show),
         console.Subcommand("render", "print the messages for one source and claim", _add_render, _render),
         console.Subcommand("check", "report the faults in a folder of prompts", _add_check, _check),
-        console.Subcommand("import", "cut a paper's printed prompts out of your copy of it", _add_import, _import),
         shared=console.add_json,
     )
 
@@ -55,12 +50,6 @@ def _add_render(parser: console.CommandParser) -> None:
 
 def _add_check(parser: console.CommandParser) -> None:
     parser.add_argument("folder", metavar="DIR", help="a folder of .toml prompts")
-
-
-def _add_import(parser: console.CommandParser) -> None:
-    parser.add_argument("--paper", required=True, choices=printed.PAPERS, help="whose prompts")
-    parser.add_argument("--text", required=True, metavar="FILE", help="plain text of its PDF, as pdftotext writes it")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="a folder for TOML prompts; default: printed-PAPER")
 
 
 def _list(args: argparse.Namespace) -> int:
@@ -103,11 +92,3 @@ def _check(args: argparse.Namespace) -> int:
     lines = problems or [table([("ID", "HASH"), *((prompt.id, prompt.hash[:8]) for prompt in sound)])]
     console.print_result({"problems": problems}, lines, as_json=args.json)
     return ExitStatus.FOUND if problems else ExitStatus.DONE
-
-
-def _import(args: argparse.Namespace) -> int:
-    folder = args.out or Path(f"printed-{args.paper}")
-    found = printed.import_prompts(args.paper, args.text)
-    paths = printed.write_prompts(found, folder)
-    console.print_result(printed.import_results(found, paths), printed.import_lines(found, folder), as_json=args.json)
-    return ExitStatus.DONE if found.verified else ExitStatus.FOUND

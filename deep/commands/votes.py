@@ -16,6 +16,7 @@ import argparse
 from pathlib import Path
 
 from deep import asking, console
+from deep._entry_points import JUDGE, find_entry_points
 from deep._files import check_out
 from deep.exceptions import ExitStatus, InputError
 
@@ -53,9 +54,8 @@ def _add_ask(parser: console.CommandParser) -> None:
     add("examples", metavar="EXAMPLES", help="a benchmark, or CSV, JSONL or Parquet with the columns source and claim")
     add("--pool", **console.SEVERAL, metavar="NAME", help="pools of prompts, or folders of TOML prompts")
     add("--prompt", **console.SEVERAL, metavar="ID", help="prompts by id, or TOML files")
-    add("--judge", **console.SEVERAL, metavar="NAME", help="judges that need several calls for one example")
-    level = "of the judge tiered: criterion of cognitive statements; default: grounded"
-    add("--level", choices=console.LEVELS, help=level)
+    judges = ", ".join(sorted(find_entry_points(JUDGE).usable))
+    add("--judge", **console.SEVERAL, metavar="NAME", help=f"staged judges and those of other packages, of: {judges}")
     console.add_offline_options(parser)
     console.add_prompt_options(parser)
     console.add_answer_options(parser)
@@ -98,21 +98,18 @@ def _by_files(args: argparse.Namespace, plan: "asking.Plan", options: "asking.As
 
 
 def _plan(args: argparse.Namespace) -> "asking.Plan":
-    if args.level is not None and "tiered" not in args.judge:
-        raise InputError(f"`level` must be given with the judge tiered. Got {args.level!r}.")
     console.check_draws(args, "samples")
     sampling = console.sampling_of(args, args.examples)
-    tiered = f"tiered:{args.level}" if args.level else "tiered"
-    staged = [tiered if name == "tiered" else name for name in args.judge]
-    prompts = [*asking.judges_of("pool", args.pool, sampling), *asking.judges_of("prompt", args.prompt, sampling)]
-    asked = [*prompts, *asking.judges_of("judge", staged, sampling)]
-    if not (asked or args.lexical or args.encoder or args.embedding):
+    kinds: dict[asking.JudgeKind, list[str]] = {"pool": args.pool, "prompt": args.prompt, "judge": args.judge}
+    judges = [judge for kind, names in kinds.items() for judge in asking.judges_of(kind, names, sampling)]
+    if not (judges or args.lexical or args.encoder or args.embedding):
         raise InputError("`embedding`, `encoder`, `judge`, `lexical`, `pool` or `prompt` must be given. Got none.")
+    asked = any(judge.needs_llm for judge in judges)
     if not asked:
         console.check_nothing_asked(args, "with judges that need no LLM", console.add_answer_options)
     models = console.check_models(args) if asked else ()
     return asking.Plan(
         examples=console.examples_from(args, args.examples),
-        columns=asking.planned_voters([*asked, *console.offline_judges(args)], models),
+        columns=asking.planned_voters([*judges, *console.offline_judges(args)], models),
         endpoint=console.endpoint_of(args) if asked else "",
     )

@@ -20,7 +20,6 @@ from ._fit_data import FitData as FitData
 from ._fit_data import read_fit_data as read_fit_data
 from ._label_lines import label_lines as label_lines
 from ._label_lines import labeled_lines as labeled_lines
-from ._names import LEVELS as LEVELS
 from ._names import OWN_FITS as OWN_FITS
 from ._names import RECIPES as RECIPES
 from ._names import SELECTORS as SELECTORS

@@ -6,9 +6,6 @@ UNCALIBRATED = "none"
 CONSTRAINTS = ("none", "schema", "vllm")
 """How an endpoint is told the answers that a reply is chosen from."""
 
-LEVELS = ("rational", "grounded", "irrefutable")
-"""The criteria of the judge tiered."""
-
 OWN_FITS = ("Average", "Pool")
 """deep's own ways to add up votes, beside the ensemblers."""
 

@@ -76,10 +76,19 @@ class Subcommand(NamedTuple):
 
 
 class CommandParser(argparse.ArgumentParser):
-    """The options of a command or of one of its sub-commands."""
+    """The options of a command or of one of its sub-commands.
 
-    def __init__(self, **settings: Any) -> None:
+    Parameters
+    ----------
+    parts : sequence of Subcommand
+        Sub-commands of guests, beside the command's own.
+    **settings
+        Of `argparse.ArgumentParser`.
+    """
+
+    def __init__(self, *, parts: "Sequence[Subcommand]" = (), **settings: Any) -> None:
         super().__init__(formatter_class=HelpFormatter, allow_abbrev=False, **settings)
+        self._parts = tuple(parts)
         self._names: tuple[str, ...] = ()
         self._standard: str | None = None
 
@@ -99,6 +108,7 @@ class CommandParser(argparse.ArgumentParser):
         shared : callable, optional
             Adds the options that all have in common.
         """
+        subcommands = (*subcommands, *self._parts)
         self._standard, self._names = standard, tuple(each.name for each in subcommands)
         rooms = self.add_subparsers(required=True, metavar=" | ".join(self._names))
         for name, purpose, add_arguments, run, examples in subcommands:

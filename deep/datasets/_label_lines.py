@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from hashlib import sha256
 
 from deep._files import JsonObject
-from deep._names import plain_form
+from deep._names import person_name
 from deep.datasets._label_book import DEEDS, LabelEvent
 from deep.exceptions import InputError
 
@@ -144,7 +144,7 @@ def _whole(values: JsonObject, before: str) -> LogLine | None:
         if not (right and type(event.people) is type(event.label) is int and event.label in (1, 0, -1)):
             return None
         if _version(values) == 1:
-            return log_line(replace(event, person=plain_form(event.person)), before)
+            return log_line(replace(event, person=person_name(event.person)), before)
         line = log_line(event, values["before"])
     except (KeyError, TypeError, InputError):
         return None

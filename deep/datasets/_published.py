@@ -1,6 +1,6 @@
 """The figures that the DEEP paper prints, and the whole counts behind them.
 
-The data file beside this module holds Tables 1 and 3 in percent, as printed; here they are fractions in [0, 1].
+The data file beside this module holds Table 1 in percent, as printed; here they are fractions in [0, 1].
 """
 
 import json
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -122,30 +122,6 @@ class PublishedDataset:
         return self.n_consistent + self.n_inconsistent
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedBaseline:
-    """One cell of the paper's Table 3.
-
-    Parameters
-    ----------
-    kind : {'encoder', 'ensemble', 'llm'}
-        An encoder with thresholds from the other three datasets, the paper's own ensembles, or a single
-        LLM prompt of earlier work.
-    method : str
-    dataset : str
-    balanced_accuracy : float
-        In [0, 1].
-    margin : float
-        Half the width of the 95 % confidence interval, in the same unit.
-    """
-
-    kind: Literal["encoder", "ensemble", "llm"]
-    method: str
-    dataset: str
-    balanced_accuracy: float
-    margin: float
-
-
 class WholeCounts(NamedTuple):
     """Votes for consistent behind a cell of Table 1, in whole items."""
 
@@ -222,21 +198,6 @@ def published_points() -> tuple[OperatingPoint, ...]:
     """
     cells = _cells(_figures()["prompts"]["rows"])
     return tuple(OperatingPoint(row["prompt"], row["model"], dataset, *figures) for row, dataset, figures in cells)
-
-
-@cache
-def published_baselines() -> tuple[PublishedBaseline, ...]:
-    """Return the cells of Table 3: five encoders, six LLM prompts of others and the paper's ensembles.
-
-    Examples
-    --------
-    >>> from deep.datasets import published_baselines
-    >>> best = published_baselines()[0]
-    >>> best.method, best.dataset, best.balanced_accuracy, best.margin
-    ('AlignScore', 'aggrefact-xsum', 0.702, 0.038)
-    """
-    cells = _cells(_figures()["baselines"]["rows"])
-    return tuple(PublishedBaseline(row["kind"], row["method"], dataset, *figures) for row, dataset, figures in cells)
 
 
 def _whole_within(rate: float, half: float, n: int) -> Rows:

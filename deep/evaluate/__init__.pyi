@@ -68,9 +68,6 @@ from ._model_votes import model_votes as model_votes
 from ._panel_card import PanelCard as PanelCard
 from ._panel_measures import panel_card as panel_card
 from ._panel_measures import read_panel_card as read_panel_card
-from ._printed import printed_beside as printed_beside
-from ._printed import printed_text as printed_text
-from ._printed import write_printed as write_printed
 from ._result import LooResult as LooResult
 from ._result import Row as Row
 from ._result import Run as Run
@@ -79,8 +76,6 @@ from ._selective import guaranteed_confidence as guaranteed_confidence
 from ._selective import select_decisions as select_decisions
 from ._selective import transferred_confidence as transferred_confidence
 from ._share import share_report as share_report
-from ._stage_table import StageTable as StageTable
-from ._stage_table import stage_table as stage_table
 from ._tables import write_tables as write_tables
 from ._target import Target as Target
 from ._target import read_target as read_target

@@ -3,7 +3,7 @@
 import pytest
 
 from deep.asking._places import MOST_SOUGHT, Places, located
-from deep.prompt_pool.stepwise import SearchableText
+from deep.prompt_pool import SearchableText
 from deep.records import Example, Judgment
 
 

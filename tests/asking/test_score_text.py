@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from deep.asking import load_judge
 from deep.features.lexical import LEXICAL
 from deep.model import load
-from deep.prompt_pool import PromptJudge, load_judge, load_prompt
+from deep.prompt_pool import PromptJudge, load_prompt
 from tests.commands.model_case import QUICK, frame_of, refused, scored
 from tests.deep_commands import fit, score, votes
 from tests.fault_server import FaultServer

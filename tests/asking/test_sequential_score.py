@@ -11,11 +11,12 @@ import pandas as pd
 import pytest
 
 from deep._odds import at_prior
+from deep.asking import load_judge
 from deep.asking._sequential_policy import training_patterns
 from deep.asking._sequential_score import COLUMNS
 from deep.features.lexical import LEXICAL
 from deep.model import AskingPolicy, load, pattern_grid
-from deep.prompt_pool import PromptJudge, load_judge, load_prompt
+from deep.prompt_pool import PromptJudge, load_prompt
 from tests.commands.model_case import QUICK, frame_of, refused
 from tests.deep_commands import fit, score, votes
 from tests.llm.calls import KEY, rows

@@ -11,7 +11,7 @@ import pytest
 
 from deep.datasets import file_metadata, passages_of, read_judgments, read_texts
 from deep.exceptions import InputError
-from deep.prompt_pool.stepwise import SearchableText
+from deep.prompt_pool import SearchableText
 from deep.records import Judgment
 from tests.asking.test_offline_votes import ROWS, FakeJudge, examples  # noqa: F401  a fixture
 from tests.deep_commands import votes as main

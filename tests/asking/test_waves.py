@@ -13,11 +13,11 @@ from contextlib import closing
 import pandas as pd
 import pytest
 
+from deep._entry_points import JUDGE, OWN
 from deep.asking import AskOptions
 from deep.asking._replay import ProgramId
 from deep.asking._waves import run_programs
 from deep.llm import PriceBook
-from deep.prompt_pool import _judges
 from deep.records import Judgment
 from tests.asking.toy_judge import ToyJudge, answer, ask
 from tests.deep_commands import votes as main
@@ -37,7 +37,7 @@ SOURCE = "cats sat while dogs ran"
 @pytest.fixture(autouse=True)
 def _toy(monkeypatch):
     """Register the toy judge."""
-    monkeypatch.setattr(_judges, "JUDGES", {"toy": ToyJudge})
+    monkeypatch.setitem(OWN[JUDGE], "toy", "tests.asking.toy_judge:ToyJudge")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
 
@@ -201,9 +201,8 @@ def make(folder):
 _CHILD = """
 import sys
 from tests.deep_commands import votes as main
-from deep.prompt_pool import _judges
-from tests.asking.toy_judge import ToyJudge
-_judges.JUDGES = {"toy": ToyJudge}
+from deep._entry_points import JUDGE, OWN
+OWN[JUDGE]["toy"] = "tests.asking.toy_judge:ToyJudge"
 sys.exit(main(sys.argv[1:]))
 """
 
@@ -280,7 +279,8 @@ def test_an_unknown_judge_is_one_line(tmp_path, capsys):
     """The names are told."""
     examples = write(tmp_path / "pets.csv", CLAIMS)
     assert main([str(examples), "--judge", "twin", "--llm", "tiny"]) == 2
-    assert capsys.readouterr().err == "error: `judge` must be one of toy. Got 'twin'.\n"
+    known = ", ".join(sorted(OWN[JUDGE]))
+    assert capsys.readouterr().err == f"error: `judge` must be one of {known}. Got 'twin'.\n"
 
 
 def test_programs_of_any_kind_run_to_their_value(tmp_path):

@@ -10,8 +10,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from deep.prompt_pool import _judges
-from tests.asking.toy_judge import ToyJudge
+from deep._entry_points import JUDGE, OWN
 from tests.deep_commands import votes as main
 from tests.fault_server import FaultServer, honest_reply
 from tests.llm.calls import KEY, outcomes, rows, states
@@ -285,7 +284,7 @@ def test_judges_without_an_llm_have_no_files(examples, capsys):
 
 def test_staged_judges_go_wave_by_wave(tmp_path, capsys, monkeypatch):
     """An export has what can be asked now; the answers lead to the next one, and in the end to votes."""
-    monkeypatch.setattr(_judges, "JUDGES", {"toy": ToyJudge})
+    monkeypatch.setitem(OWN[JUDGE], "toy", "tests.asking.toy_judge:ToyJudge")
     table = {
         "source": ["cats sat and dogs ran", "birds flew"],
         "claim": ["cats sat and dogs ran", "birds sat and flew"],

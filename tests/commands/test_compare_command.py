@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 
 from deep.datasets import read_votes
-from deep.evaluate import ensemble_votes, stage_table
+from deep.evaluate import ensemble_votes
 from deep.experiments.cognibench import verdicts_by_item
+from deep.experiments.stages import stage_table
 from tests.deep_commands import cognibench, fit
 from tests.deep_commands import compare as main
 

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deep.asking import find_judges, planned_voters
+from deep._entry_points import JUDGE, OWN
+from deep.asking import find_judges, load_judge, planned_voters
 from deep.features.lexical import LEXICAL
 from deep.judge import Judge, LLMJudge, VoteQuestion, parse_voter, run_program
-from deep.prompt_pool import JUDGES as STAGED
-from deep.prompt_pool import PromptJudge, list_prompts, load_judge, load_prompt
+from deep.prompt_pool import PromptJudge, list_prompts, load_prompt
 from deep.records import ABSTAIN, Example, Judgment, Reason
 
 PROMPTS = (
@@ -29,7 +29,7 @@ PROMPTS = (
 JUDGES = {
     **{name: (lambda name=name: PromptJudge(load_prompt(name))) for name in PROMPTS},
     "yes-no": lambda: PromptJudge(load_prompt("yes-no"), samples=3, soft=True),
-    **{name: (lambda name=name: load_judge(name)) for name in STAGED if name not in ("auto", "tiered")},
+    **{name: (lambda name=name: load_judge(name)) for name in OWN[JUDGE] if name not in ("auto", "tiered")},
     **{f"lexical-{name}": check for name, check in LEXICAL.items()},
 }
 """How to make each judge, by the name that its column starts with."""

@@ -2,8 +2,8 @@
 
 import pytest
 
-from deep.datasets import printed_tables
 from deep.exceptions import InputError
+from deep.experiments.printed import printed_tables
 
 
 def rows_of(paper, name):

@@ -9,14 +9,14 @@ import pytest
 from deep.datasets import (
     OperatingPoint,
     contradicting_points,
-    published_baselines,
     published_dataset,
     published_datasets,
     published_points,
     published_source,
-    published_table,
     recover_counts,
 )
+from deep.experiments.loo import published_baselines
+from deep.experiments.paper import published_table
 from tests.datasets.tables import fault
 
 BY_CELL = {(point.voter, point.dataset): point for point in published_points()}

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from deep.datasets import published_datasets, published_points, published_table, recover_counts, simulate_votes
+from deep.datasets import published_datasets, published_points, recover_counts, simulate_votes
 from deep.datasets._simulate import _loadings
 from deep.ensembles import LabelModel
+from deep.experiments.paper import published_table
 from tests.datasets.tables import fault
 
 N_SEEDS = 10

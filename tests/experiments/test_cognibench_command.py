@@ -12,7 +12,7 @@ from deep.cli import main as deep
 from deep.experiments.cognibench._methods import constants, read_encoder
 from deep.experiments.cognibench._metric import score_turns
 from deep.experiments.cognibench._turns import read_turns
-from deep.prompt_pool import ListJudge
+from deep.experiments.tiered import ListJudge
 from deep.prompt_pool._material import Material
 from deep.records import Judgment
 from tests.deep_commands import cognibench as main

@@ -14,8 +14,8 @@ from deep.experiments.cognibench._labels import read_labels
 from deep.experiments.cognibench._spans import read_spans
 from deep.experiments.cognibench._split import in_split
 from deep.experiments.cognibench._turns import read_turns, verdict_is_bad
+from deep.experiments.tiered import TIERS, AutoLabelJudge
 from deep.judge import run_program
-from deep.prompt_pool import TIERS, AutoLabelJudge
 from tests.deep_commands import cognibench as main
 from tests.deep_commands import finetune
 from tests.deep_commands import votes as votes_main

@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 
 from deep.calibration import NETCAL_CLASSES
-from deep.datasets import published_points, published_table
+from deep.datasets import published_points
+from deep.experiments.paper import published_table
 from deep.experiments.paper._tables import methods, side_by_side
 from tests.deep_commands import paper as main
 

@@ -17,7 +17,7 @@ from deep.experiments.probe._content import Rejected, prompts, read_insertions
 from deep.experiments.probe._records import TASKS, Article, Sample, read_articles, read_samples
 from deep.experiments.probe._run_build import plan_programs
 from deep.experiments.probe._run_votes import voter_table
-from deep.prompt_pool.stepwise import fenced_messages, read_list, read_verdict
+from deep.experiments.stepwise import fenced_messages, read_list, read_verdict
 from deep.records import VoteMatrix
 from tests.deep_commands import probe as main
 from tests.deep_commands import votes as votes_main

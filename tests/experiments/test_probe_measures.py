@@ -16,7 +16,7 @@ from deep.experiments.probe._observe import Observed
 from deep.experiments.probe._records import FoundExcerpt, GoldClaim, Insertion, Sample, read_samples, write_samples
 from deep.experiments.probe._sft import chats
 from deep.experiments.probe._statistics import statistics
-from deep.prompt_pool.stepwise import CheckedClaim, Claim, Excerpt
+from deep.experiments.stepwise import CheckedClaim, Claim, Excerpt
 from tests.deep_commands import probe as main
 from tests.experiments.probe_world import parts, step_of
 from tests.scripted_llm import Fault, ScriptedLLM

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deep.exceptions import InputError
+from deep.experiments.printed import PAPERS, import_prompts, load_steps, write_prompts
+from deep.experiments.printed._columns import readings
+from deep.experiments.printed._cut import cut
+from deep.experiments.printed._fold import FoldedText, clean
+from deep.experiments.printed._print import prints_of, take_print
 from deep.prompt_pool import load_pool, load_prompt
-from deep.prompt_pool.printed import PAPERS, import_prompts, load_steps, write_prompts
-from deep.prompt_pool.printed._columns import readings
-from deep.prompt_pool.printed._cut import cut
-from deep.prompt_pool.printed._fold import FoldedText, clean
-from deep.prompt_pool.printed._print import prints_of, take_print
 from tests.deep_commands import prompts as main
 
 STEPS = {
@@ -276,7 +276,7 @@ def test_what_is_no_paper_is_refused(words, message, tmp_path, monkeypatch, caps
 
 def test_no_words_are_stored():
     """The prints hold hashes and numbers; a hash covers at least forty letters."""
-    stored = json.loads(files("deep.prompt_pool.printed").joinpath("prints.json").read_bytes())
+    stored = json.loads(files("deep.experiments.printed").joinpath("prints.json").read_bytes())
     assert set(stored) == set(PAPERS)
     for prints in stored.values():
         for of in prints.values():

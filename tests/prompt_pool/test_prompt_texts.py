@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-import deep.prompt_pool
+import deep.experiments.stepwise
 from deep.prompt_pool import list_prompts, load_prompt
 from deep.prompt_pool._rules import first_labels
 from tests.prompt_pool.reply_corpus import CLAIM, SOURCE
 
-STAGED = Path(deep.prompt_pool.__file__).parent / "stepwise" / "prompts.toml"
+STAGED = Path(deep.experiments.stepwise.__file__).parent / "prompts.toml"
 PROMPTS = [load_prompt(name) for name in list_prompts()]
 VERDICTS = [prompt for prompt in PROMPTS if prompt.kind == "verdict"]
 GRADES = [prompt for prompt in PROMPTS if prompt.kind == "score"]

@@ -12,10 +12,11 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
+from deep.experiments.stepwise import DirectJudge, StepwiseJudge
+from deep.experiments.tiered import AutoLabelJudge, ListJudge, TieredJudge
+from deep.experiments.tiered._wording import EVERY_LABEL
 from deep.judge import run_program
-from deep.prompt_pool import AutoLabelJudge, ListJudge, PromptJudge, TieredJudge, load_prompt
-from deep.prompt_pool._tiered_wording import EVERY_LABEL
-from deep.prompt_pool.stepwise import DirectJudge, StepwiseJudge
+from deep.prompt_pool import PromptJudge, load_prompt
 from deep.records import Example
 from tests.deep_commands import votes as main
 from tests.prompt_pool.tiered_script import MARKED, REPLY

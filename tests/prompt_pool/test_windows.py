@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deep._text import sentence_spans
+from deep.asking import load_judge
 from deep.exceptions import InputError
 from deep.judge import run_program
-from deep.prompt_pool import ChunkedJudge, Chunking, PromptJudge, combine_windows, load_judge, load_prompt
+from deep.prompt_pool import ChunkedJudge, Chunking, PromptJudge, combine_windows, load_prompt
 from deep.records import Example, Judgment
 
 SENTENCES = [f"Sentence number {i} tells of thing {i * 7 % 13} and of no other thing." for i in range(40)]

@@ -134,7 +134,7 @@ def test_results_that_are_none_are_refused(tmp_path, text):
         write_report([tmp_path], tmp_path / "report.html")
 
 
-@pytest.mark.parametrize("name", ["cognibench", "fect", "loo", "paper", "probe", "transfer"])
+@pytest.mark.parametrize("name", ["cognibench", "fect", "loo", "paper", "probe"])
 def test_every_study_ends_with_its_report(name):
     """What writes a folder writes its report and prints the line."""
     code = "\n".join(path.read_text(encoding="utf-8") for path in sorted((STUDIES / name).glob("*.py")))

@@ -5,7 +5,6 @@ import json
 from pathlib import Path
 
 from deep.console import (
-    LEVELS,
     SEVERAL,
     CommandParser,
     Subcommand,
@@ -18,6 +17,7 @@ from deep.console import (
 )
 from deep.exceptions import ExitStatus
 from deep.experiments.cognibench._split import add_split
+from deep.experiments.tiered import CRITERIA
 
 AGREEMENT = "measure the agreement of annotators by protocol, and of protocols with one another"
 
@@ -101,7 +101,7 @@ def _add_evaluate(parser: CommandParser) -> None:
     add = parser.add_argument
     add("--data", required=True, metavar="DIR|cognibench", help="folder of dialogues.json and labels.json")
     _add_judges(parser)
-    add("--level", choices=LEVELS, default="grounded", help="below it a cognitive statement is a hallucination")
+    add("--level", choices=CRITERIA, default="grounded", help="below it a cognitive statement is a hallucination")
     add("--encoder", **SEVERAL, metavar="NAME", help="inference models by hub id or folder, as baselines")
     add("--entailment-label", metavar="LABEL", help="what says consistent, where a model's labels do not tell")
     neutral = "what their neutral sentences are; both: a row each"
@@ -131,7 +131,7 @@ def _add_label(parser: CommandParser) -> None:
     add("--prompt", metavar="FILE", help=printed)
     add("--samples", type=int, default=5, metavar="N", help="replies to each question")
     add("--threshold", type=int, metavar="N", help="samples that must object; default: the majority")
-    add("--level", choices=LEVELS, default="grounded", help="of the shares that are shown; all tiers are written")
+    add("--level", choices=CRITERIA, default="grounded", help="of the shares that are shown; all tiers are written")
     classifier = "labeled turns that auto learns types from, or llm; default: those of --data"
     add("--classifier", metavar="DIR|cognibench|llm", help=classifier)
     add("--examples", metavar="FILE", help="TOML of contrastive examples, in place of those that come with deep")
@@ -155,7 +155,7 @@ def _add_export(parser: CommandParser) -> None:
     add("--labels", type=Path, metavar="DIR|FILE", help="what `deep cognibench label` wrote")
     add("--votes", **SEVERAL, metavar="FILE", help="votes of a judge of sentences, in place of published labels")
     add("--voter", metavar="COLUMN", help="the judge, where several voted")
-    add("--level", choices=LEVELS, default="grounded", help="below it a cognitive one is hallucinated")
+    add("--level", choices=CRITERIA, default="grounded", help="below it a cognitive one is hallucinated")
     add("--sizes", **SEVERAL, metavar="N", help="files of so many chats each, for a learning curve")
     add_split(parser, "train")
     add("--out", type=Path, required=True, metavar="FILE", help="ends in .jsonl")
@@ -170,7 +170,7 @@ def _export(args: argparse.Namespace) -> int:
 def _add_sentences(parser: CommandParser) -> None:
     add = parser.add_argument
     add("--data", required=True, metavar="DIR|cognibench", help="folder of dialogues.json and labels.json")
-    add("--level", choices=LEVELS, default="grounded", help="below it the label of a cognitive one is 0")
+    add("--level", choices=CRITERIA, default="grounded", help="below it the label of a cognitive one is 0")
     add("--out", type=Path, required=True, metavar="FILE", help="ends in .jsonl")
 
 
@@ -206,8 +206,9 @@ def _add_agreement(parser: CommandParser) -> None:
 
 
 def _agreement(args: argparse.Namespace) -> int:
-    from deep.evaluate import markdown, printed_text
+    from deep.evaluate import markdown
     from deep.experiments.cognibench._agreement import agreement_tables, read_annotations
+    from deep.experiments.printed import printed_text
 
     check_least(args, n_boot=1, seed=0)
     found = agreement_tables(read_annotations(args.file), n_boot=args.n_boot, random_state=args.seed)

@@ -8,8 +8,8 @@ from deep._files import JsonObject
 from deep.datasets import read_examples, read_judgments, read_rows
 from deep.exceptions import InputError
 from deep.experiments.cognibench._turns import verdict_is_bad
+from deep.experiments.tiered import TIERS
 from deep.judge import parse_voter
-from deep.prompt_pool import TIERS
 
 JUDGES = ("auto", "tiered", "listed")
 """The judges that label sentences."""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from deep.experiments.cognibench._metric import Found
 from deep.experiments.cognibench._turns import LabeledTurn
-from deep.judge import Program
-from deep.prompt_pool import (
+from deep.experiments.printed import load_tag_judge
+from deep.experiments.tiered import (
     AutoLabelJudge,
     Contrast,
     ListJudge,
@@ -18,7 +18,7 @@ from deep.prompt_pool import (
     TieredJudge,
     TurnReading,
 )
-from deep.prompt_pool.printed import load_tag_judge
+from deep.judge import Program
 from deep.records import Example
 
 if TYPE_CHECKING:

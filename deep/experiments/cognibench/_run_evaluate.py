@@ -8,7 +8,7 @@ from deep._figures import save_figures
 from deep._files import check_replaceable, write_results
 from deep._plain_cells import plain_frame
 from deep.console import ask_options, check_draws, check_models, endpoint_of, live_progress, print_result
-from deep.evaluate import write_printed, write_table
+from deep.evaluate import write_table
 from deep.exceptions import ExitStatus, InputError, StoppedError
 from deep.experiments.cognibench import _tables as build
 from deep.experiments.cognibench._figures import draw_figures
@@ -25,7 +25,8 @@ from deep.experiments.cognibench._methods import (
 from deep.experiments.cognibench._spans import read_spans
 from deep.experiments.cognibench._split import turns_of_split
 from deep.experiments.cognibench._turns import LabeledTurn, read_turns
-from deep.prompt_pool import load_contrasts
+from deep.experiments.printed import write_printed
+from deep.experiments.tiered import load_contrasts
 from deep.records import Example
 from deep.report import report_line, reported_folder
 

@@ -21,9 +21,9 @@ from deep.experiments.cognibench._kinds import classified
 from deep.experiments.cognibench._labels import AutoTurn, SentenceLabel
 from deep.experiments.cognibench._split import turns_of_split
 from deep.experiments.cognibench._turns import read_dialogues, read_turns
+from deep.experiments.printed import load_tag_judge
+from deep.experiments.tiered import AutoLabelJudge, SentenceJudge, TieredJudge, TurnReading, load_contrasts
 from deep.judge import Program
-from deep.prompt_pool import AutoLabelJudge, SentenceJudge, TieredJudge, TurnReading, load_contrasts
-from deep.prompt_pool.printed import load_tag_judge
 from deep.records import Example
 from deep.report import report_line, reported_folder
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from deep._files import JsonObject
-from deep.prompt_pool import ListJudge, list_text
+from deep.experiments.tiered import ListJudge, list_text
 
 Answered = tuple[str, str, list[str]]
 """Source, response and its hallucinated sentences."""

@@ -8,11 +8,12 @@ from pathlib import Path
 import pandas as pd
 
 from deep._files import JsonObject
-from deep.evaluate import framed, markdown, printed_text
+from deep.evaluate import framed, markdown
 from deep.experiments.cognibench._methods import Method
 from deep.experiments.cognibench._metric import PARTS, UNITS, Score, macro, score_turns
 from deep.experiments.cognibench._turns import LabeledTurn, counts_of
-from deep.prompt_pool import TIERS
+from deep.experiments.printed import printed_text
+from deep.experiments.tiered import TIERS
 
 TITLES = {
     "table2-statistics": "Table 2: the labeled turns",

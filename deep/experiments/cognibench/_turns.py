@@ -10,7 +10,7 @@ from deep.console import named
 from deep.datasets.benchmarks import BENCHMARKS, find_folder, require_folder
 from deep.datasets.benchmarks.cognibench import CogniBenchTurn, load_turns
 from deep.exceptions import InputError
-from deep.prompt_pool import CRITERIA, TIERS
+from deep.experiments.tiered import CRITERIA, TIERS
 
 _TIER_LISTS = ("misleading_list", "speculative_list", "realiable_list", "unequivocal_list")
 """The published names, as they are spelled there, in the order of `TIERS`."""

@@ -226,7 +226,7 @@ def _rows(plan: "Plan", history: "History") -> Iterator[dict[str, object]]:
 
 def _write(args: argparse.Namespace, verdicts: "pd.DataFrame", counts: dict[str, int]) -> None:
     from deep.evaluate import records
-    from deep.experiments.fect._printed import printed_summary
+    from deep.experiments.fect._published import printed_summary
     from deep.experiments.fect._report import draw, frames_of, report
     from deep.experiments.fect._scores import consistency, score_runs, summarise
     from deep.report import report_line, reported_folder

@@ -10,7 +10,7 @@ import pandas as pd
 from deep._figures import AMBER, BLUE, GRAY, RED, new_figure, save_figures
 from deep._files import JsonObject
 from deep.evaluate import markdown
-from deep.experiments.fect._printed import SOURCE
+from deep.experiments.fect._published import SOURCE
 from deep.experiments.fect._scores import LEAST_COVERAGE, METRICS, pick_best
 
 if TYPE_CHECKING:

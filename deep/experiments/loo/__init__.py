@@ -6,6 +6,8 @@ For instance:
       hold out AggreFact-XSUM on the embedded, simulated votes
   deep loo --test all --votes votes.parquet --scores scores.parquet
       hold out each of your datasets in turn, with encoder scores as baselines
+  deep loo --test all --few --votes votes.parquet
+      and with one, two or three training datasets, each rival on the same draws; with 5 to 100 labels of the new one
   deep loo --test mine --votes labeled.csv,mine.csv --sizes 3,5 --json
       score a dataset without labels from labeled ones; results.json to stdout
 """

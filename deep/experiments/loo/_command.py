@@ -2,7 +2,7 @@
 
 import argparse
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from deep.console import (
     add_options,
     check_apart,
     origin_of,
+    parallel_map,
     prepare_processes,
     print_result,
     progress_bars,
@@ -29,7 +30,11 @@ from deep.ensembles import ENSEMBLER_NAMES
 from deep.exceptions import ExitStatus, InputError
 
 if TYPE_CHECKING:
+    from deep.experiments.loo._few_datasets import StudyPanel
     from deep.experiments.loo._settings import LooOptions
+    from deep.records import VoteMatrix
+
+Progress = Callable[[str, int], Callable[[], None]]
 
 ASKED: dict[str, dict[str, object]] = {
     "sizes": {"default": [], "flags": ["--sizes", "--prompts"], "help": "numbers of voters of a chain, or 'all'"},
@@ -61,6 +66,8 @@ def add_arguments(parser: CommandParser) -> None:
     n_boot = {"help": "resamples of every interval and test"}
     add_options(parser, "max-failure-rate", "n-boot", "seed", "jobs", n_boot=n_boot)
     add("--out", type=Path, metavar="DIR", help="folder for results; default: runs/loo-<test>")
+    few = "study few training datasets (numbers of them, or 'all'; 1 2 3) and few labels of the one held out"
+    add("--few", nargs="*", metavar="K", help=few)
     add("--brief", action="store_true", help="print the recommendation and its rivals alone")
     add_options(parser, "json", json={"help": "print results.json to stdout and nothing else"})
 
@@ -114,10 +121,38 @@ def _lines(results: "evaluate.Run", folder: Path, *, brief: bool) -> Iterator[st
         yield from tables(runs)
     if "mean" in results:
         yield from (*mean_summary(results["mean"]), "")
+    if "few" in results:
+        from deep.experiments.loo._few_datasets import few_lines
+
+        yield from few_lines(results["few"])
     if results["votes"] == SIMULATED:
         yield NOTICE
     yield f"{results['seconds']['total']:.1f} s. Everything is in {folder}"
     yield report.report_line(folder)
+
+
+def _few_panel(
+    args: argparse.Namespace, votes: "VoteMatrix", scores: "datasets.ScoreTable | None"
+) -> "tuple[StudyPanel, Sequence[int | str]] | None":
+    """Return the panel of the study of few datasets and its sizes, where it is asked for."""
+    from deep.experiments.loo._few_datasets import StudyPanel, check_sizes, draws_of, measurable
+
+    if args.few is None:
+        return None
+    if args.test != "all":
+        raise InputError(f"`few` must be given with --test all. Got --test {args.test}.")
+    sizes = check_sizes(args.few or ["1", "2", "3"])
+    kept, left = measurable(votes)
+    panel = StudyPanel("votes", kept, datasets.join_scores(kept, scores) if left and scores else scores)
+    draws_of([panel], sizes, 1, 0)  # before the run, which takes long
+    return panel, sizes
+
+
+def _study(few: "tuple[StudyPanel, Sequence[int | str]]", settings: "LooOptions", progress: Progress) -> "evaluate.Row":
+    from deep.experiments.loo._few_datasets import few_study
+
+    mapper = parallel_map(settings.n_jobs, progress, "few")
+    return few_study(*few, mapper, n_bins=settings.n_bins, random_state=settings.random_state)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -127,6 +162,7 @@ def run(args: argparse.Namespace) -> int:
     prepare_processes(args.jobs)
     settings, origin = _settings(args), origin_of(args)
     votes, scores = read_votes_and_scores(args)
+    few = _few_panel(args, votes, scores)
     names = votes.dataset_names
     tests = list(names) if args.test == "all" else [datasets.resolve_dataset(args.test, names, param="test")]
     folder = args.out or Path("runs") / f"loo-{'all' if args.test == 'all' else file_name(tests[0])}"
@@ -137,10 +173,11 @@ def run(args: argparse.Namespace) -> int:
     try:
         with progress_bars() as progress:
             found = run_all(settings, tests, votes, scores, origin, progress)
+            studied = None if few is None else _study(few, settings, progress)
     except evaluate.UnlabeledTrainingError as error:
         where = datasets.locate_row(args.votes, error.dataset, error.example_id, "label")
         raise InputError(f"{error} It is in {where}.") from error
-    results = _whole(args, found, time.perf_counter() - started)
+    results = _whole(args, found, time.perf_counter() - started) | ({} if studied is None else {"few": studied})
     with report.reported_folder(folder) as scratch:
         write_results(scratch, results)
         write_held_out(votes, tests, scratch / "votes.parquet")

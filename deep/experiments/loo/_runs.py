@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from deep.console import SIMULATED
-from deep.datasets import ScoreTable, published_baselines
-from deep.evaluate import LooResult, Row
+from deep.datasets import ScoreTable
+from deep.evaluate import LooResult
 from deep.experiments.loo._model import held_out_together, run_over, shared_fits
+from deep.experiments.loo._published import published_rows
 from deep.experiments.loo._run import leave_datasets_out
 from deep.experiments.loo._settings import LooOptions
 from deep.records import ABSTAIN, VoteMatrix
@@ -52,7 +53,7 @@ def run_all(
             together,
             settings=settings,
             scores=scores,
-            published={test: _published_rows(test) for test in together} if origin == SIMULATED else {},
+            published={test: published_rows(test) for test in together} if origin == SIMULATED else {},
             fits=None if shared is None else shared.without(*together),
             n_datasets=len(tests),
             progress=progress,
@@ -61,24 +62,6 @@ def run_all(
             found[test] = replace(result, results={"votes": origin, **result.results})
             step()
     return [found[test] for test in tests]
-
-
-def _published_rows(test: str) -> list[Row]:
-    """Return the paper's Table 3 for one dataset as baseline rows; its figures are not ours."""
-    return [
-        {
-            "name": cell.method,
-            "kind": "published",
-            "threshold_from": "train" if cell.kind == "encoder" else None,
-            "threshold": None,
-            "balanced_accuracy": cell.balanced_accuracy,
-            "balanced_accuracy_ci": [cell.balanced_accuracy - cell.margin, cell.balanced_accuracy + cell.margin],
-            "precision": None,
-            "recall": None,
-        }
-        for cell in published_baselines()
-        if cell.dataset == test
-    ]
 
 
 def write_scores(found: Sequence[LooResult], path: Path, origin: str | list[str]) -> None:

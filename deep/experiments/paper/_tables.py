@@ -6,8 +6,10 @@ import numpy as np
 import pandas as pd
 
 from deep.calibration import NETCAL_CLASSES
-from deep.datasets import published_baselines, published_points, published_table
+from deep.datasets import published_points
 from deep.evaluate import Row, Run
+from deep.experiments.loo import published_baselines
+from deep.experiments.paper._published import published_table
 from deep.judge import parse_voter
 
 PUBLISHED, THIS_RUN = "published", "this run"

@@ -7,13 +7,9 @@ from dataclasses import dataclass, field, replace
 
 from deep.experiments.probe._content import GivenUpError, Rejected, ask_again, write_sample
 from deep.experiments.probe._records import Article, FoundExcerpt, GoldClaim, Sample
-from deep.judge import LLMReply, Program, Question
-from deep.prompt_pool.stepwise import (
+from deep.experiments.stepwise import (
     Claim,
     Excerpt,
-    SearchableText,
-    Span,
-    covered,
     decomposition_question,
     evaluation_question,
     finding_question,
@@ -21,6 +17,8 @@ from deep.prompt_pool.stepwise import (
     read_evidence,
     read_verdict,
 )
+from deep.judge import LLMReply, Program, Question
+from deep.prompt_pool import SearchableText, Span, covered
 
 MIXED_BELOW = 0.5
 """A claim whose segment lies in insertions by at least this share is hallucinated, by less it is mixed."""

@@ -10,9 +10,9 @@ from typing import TypeVar
 
 from deep._files import JsonObject
 from deep.experiments.probe._records import Article, Insertion, Sample
+from deep.experiments.stepwise import TextQuestion, fence_code, fenced_messages, read_list
 from deep.judge import LLMReply, Program, Question
-from deep.prompt_pool import why_unusable
-from deep.prompt_pool.stepwise import SearchableText, Span, TextQuestion, fence_code, fenced_messages, read_list
+from deep.prompt_pool import SearchableText, Span, why_unusable
 
 T = TypeVar("T")
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from deep.experiments.probe._observe import Observed, normalise
 from deep.experiments.probe._records import Sample
+from deep.experiments.stepwise import fenced_messages, read_list
 from deep.judge import Program, Question
-from deep.prompt_pool.stepwise import fenced_messages, read_list
 
 EQUIVALENCE = {
     "system": (

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from deep._files import JsonObject
 from deep.experiments.probe._observe import Observed, known_excerpts, normalise
 from deep.experiments.probe._records import TASKS, GoldClaim, Sample
-from deep.prompt_pool.stepwise import Claim, Excerpt, Span, covered
+from deep.experiments.stepwise import Claim, Excerpt
+from deep.prompt_pool import Span, covered
 
 MATCHES = ("semantic", "normalised", "exact")
 SIMILAR = 0.65

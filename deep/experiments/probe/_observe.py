@@ -5,20 +5,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from deep.experiments.probe._records import GoldClaim, Sample
-from deep.judge import Program
-from deep.prompt_pool.stepwise import (
+from deep.experiments.stepwise import (
     CheckedClaim,
     Claim,
     Excerpt,
-    Span,
     check_claims,
     decompose,
     evaluate_evidence,
     find_evidence,
     find_unsupported,
-    merge_spans,
     unsupported_spans,
 )
+from deep.judge import Program
+from deep.prompt_pool import Span, merge_spans
 from deep.records import Judgment, Reason
 
 STAGES = ("decompose", "find", "evaluate", "locate", "all")

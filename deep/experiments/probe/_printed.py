@@ -6,8 +6,8 @@ from typing import TypeVar
 
 from deep._files import read_bytes
 from deep.exceptions import InputError
+from deep.experiments.printed import PrintedSteps, load_steps, reworded
 from deep.judge import Program
-from deep.prompt_pool.printed import PrintedSteps, load_steps, reworded
 
 T = TypeVar("T")
 

@@ -8,7 +8,8 @@ from deep._files import JsonObject, write_json_lines
 from deep._text import is_storable
 from deep.datasets import ending_of, read_rows
 from deep.exceptions import InputError
-from deep.prompt_pool.stepwise import Excerpt, Span
+from deep.experiments.stepwise import Excerpt
+from deep.prompt_pool import Span
 
 TASKS = ("summarization", "question_answering", "style_transfer")
 COMPLEXITIES = (0, 1, 2, 3)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from deep._figures import AMBER, BLUE, RED, new_figure, save_figures
-from deep.evaluate import write_printed, write_table
+from deep.evaluate import write_table
+from deep.experiments.printed import write_printed
 from deep.experiments.probe._measures import Measure
 from deep.experiments.probe._records import TASKS
 

@@ -9,8 +9,9 @@ import pandas as pd
 from deep._files import JsonObject, check_replaceable, write_results
 from deep.asking import Entry, ProgramId
 from deep.console import check_models, check_not_in, named, print_result
-from deep.evaluate import markdown, printed_text
+from deep.evaluate import markdown
 from deep.exceptions import ExitStatus, InputError
+from deep.experiments.printed import printed_text
 from deep.experiments.probe._ask import ask
 from deep.experiments.probe._match_encoder import with_alike
 from deep.experiments.probe._match_llm import equivalence_program

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 
 from deep._files import JsonObject
 from deep.experiments.probe._records import FoundExcerpt, GoldClaim, Sample
+from deep.experiments.stepwise import evaluation_question, finding_question
 from deep.judge import Question
-from deep.prompt_pool.stepwise import evaluation_question, finding_question
 
 
 def chats(samples: Iterable[Sample]) -> Iterator[JsonObject]:

@@ -5,7 +5,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from deep._files import JsonObject
-from deep._names import plain_form
+from deep._names import person_name
 from deep.datasets import LabelLogLostError
 from deep.exceptions import InputError
 from deep.report import page_asset
@@ -102,7 +102,7 @@ def _text(asked: JsonObject, name: str) -> str:
 
 
 def _name(asked: JsonObject) -> str:
-    name = plain_form(_text(asked, "person"))
+    name = person_name(_text(asked, "person"))
     if len(name) > LONGEST_NAME:
         raise InputError(f"`person` must have at most {LONGEST_NAME} characters. Got {len(name):,}.")
     return name

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from deep._files import JsonObject
-from deep._names import check_name, plain_form
+from deep._names import check_name, person_name
 from deep._text import sentence_spans
 from deep.datasets import (
     AnswerBook,
@@ -79,7 +79,7 @@ class LabelDesk:
         InputError
             The name cannot stand on one line.
         """
-        person = check_name(plain_form(person), "person")
+        person = check_name(person_name(person), "person")
         with self._lock:
             item, last = self._next_laid_out(person), self._last(person)
             if item is not None and item != self.log.book.shown.get(person):
@@ -108,7 +108,7 @@ class LabelDesk:
         LabelLogLostError
             The log is not as it was left, so that the answer is set aside for the next start.
         """
-        person = plain_form(person)
+        person = person_name(person)
         with self._lock:
             item = self._item(item_id)
             if item in self.log.book.answers.get(person, {}):
@@ -119,7 +119,7 @@ class LabelDesk:
 
     def undo(self, person: str) -> JsonObject:
         """Take back a person's last label or skip, so that its item comes next; return the state."""
-        person = plain_form(person)
+        person = person_name(person)
         with self._lock:
             last = self._last(person)
             if last is not None:
@@ -128,7 +128,7 @@ class LabelDesk:
 
     def again(self, person: str) -> JsonObject:
         """Put the items that a person skipped before that person once more; return the state."""
-        person = plain_form(person)
+        person = person_name(person)
         with self._lock:
             own = self.log.book.answers.get(person, {})
             skipped = [item for item, given in own.items() if given.label is None]
@@ -144,7 +144,7 @@ class LabelDesk:
         InputError
             The person has not labeled it.
         """
-        person = plain_form(person)
+        person = person_name(person)
         with self._lock:
             item, book = self._item(item_id), self.log.book
             if person not in book.labelers(item):

@@ -1,0 +1,416 @@
+"""`deep loo --few`: few training datasets, every rival beside `fit` on the same draws, and labels of the new one."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from deep._checks import Floats, Labels
+from deep._odds import at_prior, expit, logit
+from deep._text import listed
+from deep.calibration import balanced_accuracy, expected_calibration_error, log_loss
+from deep.datasets import ScoreTable
+from deep.ensembles import BernoulliNB, DawidSkene, LabelModel, LogisticRegression, WeightedMajorityVoting
+from deep.evaluate import HoldOut, Row, TestCells, hold_out, row_weights, rows_of_both_classes
+from deep.exceptions import InputError
+from deep.experiments.loo._few_labels import few_labels, labeled_lines, summarize_labeled
+from deep.model import (
+    MIN_DATASETS,
+    POOL,
+    RECIPES,
+    Candidate,
+    LabeledRows,
+    Model,
+    Pool,
+    Scores,
+    chain_tasks,
+    fit,
+    fit_best_judge,
+    fit_majority,
+    recommend,
+    search,
+    training_groups,
+    training_set,
+)
+from deep.records import VoteMatrix
+
+ALL = "all"
+
+N_BINS = 8
+
+LABEL_DRAWS = 50
+"""Draws of labels at each number of them."""
+
+PAPER_ENSEMBLERS = ("GradientBoosting", "LogisticRegression", "RandomForest")
+PAPER_SIZES = (3, 5, 9)
+
+METRICS = ("balanced_accuracy", "ece", "log_loss")
+
+DEEP = "deep"
+"""The choice of `fit`."""
+
+CONSTANT = "training prior"
+"""The mean prior of the training datasets for every row, which decides nothing."""
+
+Found = tuple[Floats, npt.NDArray[np.bool_]]
+"""P(consistent) and the decision of each held-out row."""
+
+
+@dataclass(frozen=True, eq=False)
+class StudyPanel:
+    """One table of labeled votes, and the scores beside it.
+
+    Parameters
+    ----------
+    name : str
+    votes : VoteMatrix
+    scores : ScoreTable, optional
+    """
+
+    name: str
+    votes: VoteMatrix
+    scores: ScoreTable | None = None
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One held-out dataset, and those that are trained on.
+
+    Parameters
+    ----------
+    panel : int
+    k : int or 'all'
+    target : str
+    others : tuple of str
+    """
+
+    panel: int
+    k: int | str
+    target: str
+    others: tuple[str, ...]
+
+
+def draws_of(panels: Sequence[StudyPanel], sizes: Sequence[int | str], n_draws: int, random_state: int) -> list[Draw]:
+    """Return the draws: targets in turn, each with as many others at random; of 'all' each target once.
+
+    Raises
+    ------
+    InputError
+        No panel has so many datasets.
+    """
+    found = []
+    for position, panel in enumerate(panels):
+        names = panel.votes.dataset_names
+        for k in sizes:
+            rng = np.random.default_rng([random_state, position])
+            n = len(names) - 1 if k == ALL else int(k)
+            if n > len(names) - 1:
+                continue
+            for i in range(len(names) if k == ALL else n_draws):
+                target = names[i % len(names)]
+                others = [name for name in names if name != target]
+                chosen = tuple(sorted(others[j] for j in rng.permutation(len(others))[:n]))
+                found.append(Draw(position, k, target, chosen))
+    if not found:
+        most = max(len(panel.votes.dataset_names) for panel in panels) - 1
+        if most < 1:
+            raise InputError("`votes` must hold a table of two datasets or more, one to test on. Got one in each.")
+        given = ", ".join(map(str, sizes))
+        raise InputError(f"`few` must be 'all', or at most {most} with these panels. Got {given}.")
+    return found
+
+
+def transfer_over_panels(
+    panels: Sequence[StudyPanel],
+    sizes: Sequence[int | str],
+    run: Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]],
+    *,
+    n_draws: int = 20,
+    random_state: int = 0,
+) -> Row:
+    """Measure every rival on the same draws of training datasets, for each panel and number of them.
+
+    Parameters
+    ----------
+    panels : sequence of StudyPanel
+    sizes : sequence of int or 'all'
+        Numbers of training datasets; a panel with too few is passed over.
+    run : callable
+        Like the built-in `map`.
+    n_draws : int, default=20
+        Draws of each panel and number; 'all' holds each dataset out once.
+    random_state : int, default=0
+
+    Returns
+    -------
+    dict
+        JSON values: `cells`, one a panel and number of training datasets.
+    """
+    tasks = draws_of(panels, sizes, n_draws, random_state)
+    rows = list(run(partial(_measure, panels, random_state), tasks))
+    cells = []
+    for key in dict.fromkeys((task.panel, task.k) for task in tasks):
+        mine = [row for task, row in zip(tasks, rows, strict=True) if (task.panel, task.k) == key]
+        cells.append({"panel": panels[key[0]].name, "training_datasets": key[1], **_summary(mine)})
+    return {"cells": cells}
+
+
+def _measure(panels: Sequence[StudyPanel], random_state: int, draw: Draw) -> Row:
+    """Return the metrics of every rival on one draw."""
+    panel = panels[draw.panel]
+    kept = np.isin(panel.votes.datasets.astype(str), [draw.target, *draw.others])
+    scores = None if panel.scores is None else panel.scores.scores[kept]
+    split = hold_out(panel.votes.rows(kept), draw.target)
+    y, found = split.test.labels, dict(_rivals(split, scores, random_state))
+    _, scored = fit_and_score(split, scores, random_state=random_state)
+    found[DEEP] = scored.p_consistent, scored.decisions
+    share = float(y.mean())
+    return {
+        "target": draw.target,
+        "rivals": {name: _metrics(y, p, decided) for name, (p, decided) in found.items()},
+        "prior": {"covered": bool(scored.prior.low <= share <= scored.prior.high), "estimate": scored.prior.estimate},
+    }
+
+
+def _rivals(split: HoldOut, scores: Floats | None, random_state: int) -> Iterator[tuple[str, Found]]:
+    """Yield each rival; those that weigh both classes alike get the mean prior of the training datasets."""
+    train, test = split.train, split.test.votes
+    prior, w = _mean_prior(train), row_weights(train)
+    rows = LabeledRows.of(train)
+
+    def at_mean(uniform: Floats) -> Found:
+        return at_prior(uniform, prior), uniform >= 0.5
+
+    yield CONSTANT, (np.full(len(test), prior), np.ones(len(test), dtype=bool))
+    yield "best judge", at_mean(expit(fit_best_judge(rows).log_odds(test)))
+    # A majority decides by itself; labels only give it a probability.
+    ones = (test == 1).sum(axis=1) - (test == 0).sum(axis=1)
+    yield "majority", (at_prior(expit(fit_majority(rows).log_odds(test)), prior), ones >= 0)
+    for name, ensembler in (
+        ("weighted majority", WeightedMajorityVoting()),
+        ("naive Bayes", BernoulliNB()),
+        ("ridge", LogisticRegression()),
+    ):
+        yield name, at_mean(ensembler.fit(train.votes, train.labels, sample_weight=w).predict_proba(test)[:, 1])
+    yield "Dawid-Skene on the target", _as_given(DawidSkene().fit(test).predict_proba(test)[:, 1])
+    if test.shape[1] >= LabelModel.min_voters:
+        yield "LabelModel", at_mean(LabelModel().fit(train.votes, sample_weight=w).predict_proba(test)[:, 1])
+    yield "the paper's recipe", _as_given(paper_p(split, random_state))
+    context = judge_in_context(split, scores, random_state=random_state)
+    if context is not None:
+        yield "best judge, its context", _scored(context)
+        yield "Pool", _scored(fit_and_score(split, scores, ensembler=POOL, random_state=random_state)[1])
+
+
+def _scored(found: Scores) -> Found:
+    return found.p_consistent, found.decisions
+
+
+def _as_given(p: Floats) -> Found:
+    return p, p >= 0.5
+
+
+def fit_and_score(
+    split: HoldOut, scores: Floats | None, *, random_state: int, ensembler: str | None = None
+) -> tuple[Model, Scores]:
+    """Return the fit on the training datasets and its scores of the held-out one.
+
+    Parameters
+    ----------
+    split : HoldOut
+    scores : ndarray of float, shape (n_examples, n_scorers), or None
+        Of all rows; a fit that cannot use them goes without.
+    random_state : int
+    ensembler : str, optional
+        As in :func:`deep.model.fit`.
+    """
+    fitted = fit(split.train, scores=_at(scores, split.train_rows), ensembler=ensembler, random_state=random_state)
+    held = _at(scores, split.test_rows) if fitted.score_names else None
+    return fitted, fitted.scores_of(split.test, scores=held)
+
+
+def judge_in_context(split: HoldOut, scores: Floats | None, *, random_state: int) -> Scores | None:
+    """Return the scores by one judge (its score where there are scores) and its mean over the dataset.
+
+    None where the training datasets are too few to learn what that mean tells.
+    """
+    groups = training_groups(split.train)
+    if len(np.unique(groups)) < MIN_DATASETS:
+        return None
+    pool = Pool(["best-judge" if scores is None else "best-score"], random_state=random_state)
+    pool.fit(split.train.votes, split.train.labels, groups=groups, scores=_at(scores, split.train_rows))
+    return pool.score(split.test.votes, scores=_at(scores, split.test_rows))
+
+
+def _at(scores: Floats | None, rows: npt.NDArray[np.intp]) -> Floats | None:
+    return None if scores is None else scores[rows]
+
+
+def paper_p(split: HoldOut, random_state: int) -> Floats:
+    """Return P of each held-out row by the paper's recipe."""
+    best = recommend(paper_chains(split, PAPER_ENSEMBLERS, PAPER_SIZES, random_state), "accuracy")
+    return best.p[TestCells.from_votes(split.test).row_pattern]
+
+
+def paper_chains(
+    split: HoldOut, ensemblers: Sequence[str], sizes: Sequence[int | str], random_state: int
+) -> list[Candidate]:
+    """Return the chains of the paper's recipe, each with Platt."""
+    training = training_set(split.train, RECIPES["paper"], random_state=random_state)
+    tasks = chain_tasks(
+        training,
+        RECIPES["paper"],
+        sizes=sizes,
+        ensemblers=ensemblers,
+        calibrators=["platt"],
+        random_state=random_state,
+    )
+    return search(tasks, TestCells.from_votes(split.test).patterns)
+
+
+def _mean_prior(train: VoteMatrix) -> float:
+    """Return the mean of the log-odds of the training priors, as a share."""
+    shares = [float(train.labels[train.datasets == name].mean()) for name in train.dataset_names]
+    return float(expit(logit(shares, clip=0.01).mean()))
+
+
+def _metrics(y: Labels, p: Floats, decided: npt.NDArray[np.bool_]) -> dict[str, float]:
+    held = np.clip(p, 1e-6, 1 - 1e-6)
+    return {
+        "balanced_accuracy": balanced_accuracy(y, decided),
+        "ece": expected_calibration_error(y, held, n_bins=N_BINS),
+        "log_loss": log_loss(y, held),
+    }
+
+
+def _summary(rows: Sequence[Row]) -> Row:
+    """Return the means over draws, and by how much deep differs from each rival with its standard error."""
+    names = [name for name in rows[0]["rivals"] if all(name in row["rivals"] for row in rows)]
+    targets = [row["target"] for row in rows]
+    table = {name: {m: np.array([row["rivals"][name][m] for row in rows]) for m in METRICS} for name in names}
+    rivals = {}
+    for name, by_metric in table.items():
+        means = {metric: float(values.mean()) for metric, values in by_metric.items()}
+        less = {metric: _paired(table[DEEP][metric] - values, targets) for metric, values in by_metric.items()}
+        rivals[name] = means | {"deep_less": less}
+    return {
+        "draws": len(rows),
+        "targets": len(set(targets)),
+        "rivals": rivals,
+        "prior_covered": float(np.mean([row["prior"]["covered"] for row in rows])),
+    }
+
+
+def _paired(differences: Floats, targets: Sequence[str]) -> list[float | None]:
+    """Return the mean difference and its standard error over held-out datasets.
+
+    Draws of one target are averaged first: they share its items. The differences between targets hold the noise of
+    their documents already, so that nothing is added for it.
+    """
+    by_target = [differences[[t == name for t in targets]].mean() for name in dict.fromkeys(targets)]
+    n = len(by_target)
+    error = float(np.std(by_target, ddof=1) / np.sqrt(n)) if n > 1 else None
+    return [float(differences.mean()), error]
+
+
+def panels_text(results: Mapping[str, Any]) -> str:
+    """Return the cells as Markdown, a table each."""
+    return "\n\n".join("\n".join(_cell_lines(cell)) for cell in results["cells"]) + "\n"
+
+
+def _cell_lines(cell: Row) -> Iterator[str]:
+    yield (
+        f"### {cell['panel']}, {cell['training_datasets']} training datasets "
+        f"({cell['draws']} draws of {cell['targets']} held-out datasets)"
+    )
+    yield ""
+    yield "| | balanced accuracy, % | ECE, % | log loss | deep less it: balanced accuracy | log loss |"
+    yield "|---|---|---|---|---|---|"
+    for name, row in cell["rivals"].items():
+        (ba, ba_error), (loss, loss_error) = row["deep_less"]["balanced_accuracy"], row["deep_less"]["log_loss"]
+        less = ["", ""] if name == DEEP else [_shown(100, ba, ba_error, ".1f"), _shown(1, loss, loss_error, ".3f")]
+        means = f"{100 * row['balanced_accuracy']:.1f} | {100 * row['ece']:.1f} | {row['log_loss']:.3f}"
+        yield f"| {f'**{name}**' if name == DEEP else name} | {means} | {less[0]} | {less[1]} |"
+    yield ""
+    yield f"The 90 % interval of deep's prior covered in {100 * cell['prior_covered']:.0f} % of draws."
+
+
+def _shown(factor: float, mean: float, error: float | None, form: str) -> str:
+    return f"{factor * mean:+{form}}" + ("" if error is None else f" ± {factor * error:{form}}")
+
+
+def few_study(
+    panel: StudyPanel,
+    sizes: Sequence[int | str],
+    run: Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]],
+    *,
+    n_bins: int = N_BINS,
+    random_state: int = 0,
+) -> Row:
+    """Return the study of few training datasets, and that of random labels of each held-out dataset.
+
+    Parameters
+    ----------
+    panel : StudyPanel
+        All rows labeled, both classes in every dataset.
+    sizes : sequence of int or 'all'
+        Numbers of training datasets.
+    run : callable
+        Like the built-in `map`.
+    n_bins, random_state : int
+    """
+    few = transfer_over_panels([panel], sizes, run, random_state=random_state)
+    labels = list(run(partial(_labels_of, panel, n_bins, random_state), panel.votes.dataset_names))
+    return {**few, "labels": {"targets": labels, "summary": summarize_labeled(labels)}}
+
+
+def _labels_of(panel: StudyPanel, n_bins: int, random_state: int, test: str) -> Row:
+    split = hold_out(panel.votes, test)
+    soft = None if panel.scores is None else panel.scores.scores
+    _, found = fit_and_score(split, soft, random_state=random_state)
+    options = {"n_draws": LABEL_DRAWS, "n_bins": n_bins, "random_state": random_state}
+    return {
+        "dataset": test,
+        **few_labels(split.test.labels, found.p_consistent, found.prior, found.misfit, **options),
+    }
+
+
+def few_lines(found: Row) -> list[str]:
+    """Return the tables of the study as lines of Markdown."""
+    labels = found["labels"]
+    return [*panels_text(found).splitlines(), "", *labeled_lines(labels["targets"], labels["summary"]), ""]
+
+
+def check_sizes(words: Sequence[str]) -> list[int | str]:
+    """Return numbers of training datasets, or 'all', from words.
+
+    Examples
+    --------
+    >>> check_sizes(["1", "3", "all"])
+    [1, 3, 'all']
+    """
+    wrong = [word for word in words if word != ALL and not (word.isdecimal() and int(word) > 0)]
+    if wrong:
+        raise InputError(f"`few` must be numbers of at least 1, or 'all'. Got {wrong[0]!r}.")
+    return [word if word == ALL else int(word) for word in words]
+
+
+def measurable(votes: VoteMatrix) -> tuple[VoteMatrix, list[str]]:
+    """Return the datasets with both classes, and the names of the others: nothing is learned or measured on them."""
+    unlabeled = (votes.labels < 0).nonzero()[0]
+    if len(unlabeled):
+        row = unlabeled[0]
+        raise InputError(
+            f"`label` must be 0 or 1 in every row. Got none for item {votes.example_ids[row]!r} of dataset "
+            f"{votes.datasets[row]!r}. Label it or leave it out."
+        )
+    kept, left = rows_of_both_classes(votes, np.ones(len(votes.labels), dtype=bool))
+    if left and len(set(votes.datasets[kept])) < 2:
+        raise InputError(
+            "`label` must hold both 0 and 1 in at least two datasets, one to test on and one to train on. "
+            f"Got all 0 or all 1 in {listed(left, 5)}."
+        )
+    return (votes.rows(kept) if left else votes), left

@@ -1,0 +1,17 @@
+from ._beside import printed_beside as printed_beside
+from ._beside import printed_text as printed_text
+from ._beside import write_printed as write_printed
+from ._import import PAPERS as PAPERS
+from ._import import ImportedPrompt as ImportedPrompt
+from ._import import PaperImport as PaperImport
+from ._import import import_prompts as import_prompts
+from ._import import write_prompts as write_prompts
+from ._report import import_lines as import_lines
+from ._report import import_results as import_results
+from ._reworded import reworded as reworded
+from ._steps import PrintedSteps as PrintedSteps
+from ._steps import load_steps as load_steps
+from ._tables import PrintedTable as PrintedTable
+from ._tables import printed_tables as printed_tables
+from ._tag_judge import PrintedTagJudge as PrintedTagJudge
+from ._tag_judge import load_tag_judge as load_tag_judge

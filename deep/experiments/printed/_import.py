@@ -1,0 +1,167 @@
+"""The prompt files that a paper's printed prompts make up."""
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+from deep._checks import check_choice
+from deep._files import JsonObject, read_bytes, whole_file
+from deep.exceptions import InputError
+from deep.experiments.printed._columns import readings
+from deep.experiments.printed._cut import Cut, cut
+from deep.experiments.printed._fold import FoldedText, clean
+from deep.experiments.printed._print import prints_of
+from deep.experiments.printed._toml import prompt_toml, steps_toml
+
+PAPERS = ("cognibench", "deep", "fect", "probe")
+"""The papers whose printed prompts can be imported."""
+
+_ROLES = ("system", "user")
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedPrompt:
+    """A prompt file made of passages of a paper.
+
+    Parameters
+    ----------
+    id : str
+    verified : bool
+        Whether the print of every passage fits.
+    differs : tuple of (str, str)
+        The name of each passage whose print does not fit, and its first words that differ.
+    toml : str
+        The file.
+    """
+
+    id: str
+    verified: bool
+    differs: tuple[tuple[str, str], ...]
+    toml: str
+
+
+@dataclass(frozen=True, slots=True)
+class PaperImport:
+    """The prompts that were found in a copy of a paper.
+
+    Parameters
+    ----------
+    paper : str
+    prompts : tuple of ImportedPrompt
+    missing : mapping of str to tuple of str
+        The ids of the files that could not be made, with the headings of the passages that were not found.
+    """
+
+    paper: str
+    prompts: tuple[ImportedPrompt, ...]
+    missing: Mapping[str, tuple[str, ...]]
+
+    @property
+    def verified(self) -> bool:
+        """Whether every prompt of the paper was found as it was printed."""
+        return not self.missing and all(prompt.verified for prompt in self.prompts)
+
+
+@cache
+def _papers() -> JsonObject:
+    return tomllib.loads(files(__package__).joinpath("papers.toml").read_text(encoding="utf-8"))
+
+
+def import_prompts(paper: str, path: str | Path) -> PaperImport:
+    """Cut the prompts that a paper prints out of a copy of its text.
+
+    A passage is found by hashes of its letters and digits, whatever lines, hyphens, page numbers and columns the
+    extraction made of the PDF, and by its heading where they do not fit.
+
+    Parameters
+    ----------
+    paper : {'cognibench', 'deep', 'fect', 'probe'}
+    path : str or Path
+        The text of the PDF, as ``pdftotext`` and its like write it.
+
+    Raises
+    ------
+    InputError
+        The file is not readable text, or holds none of the paper's prompts.
+    """
+    about = _papers()[check_choice(paper, PAPERS, "paper")]
+    found = _passages(paper, about, _read(path))
+    made = {of["id"]: _make(of, about, found) for of in about["files"]}
+    prompts = tuple(prompt for prompt in made.values() if isinstance(prompt, ImportedPrompt))
+    if not prompts:
+        raise InputError(
+            f"`text` must hold {about['part']} of {about['source']}, where its prompts are printed. "
+            f"Got none of the {len(made)} in {str(path)!r}. Give the text of the whole PDF."
+        )
+    return PaperImport(paper, prompts, {name: of for name, of in made.items() if not isinstance(of, ImportedPrompt)})
+
+
+def write_prompts(found: PaperImport, folder: str | Path) -> list[Path]:
+    """Write each prompt as a TOML file of its name into a folder, which is made where there is none."""
+    folder = Path(folder)
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"`out` must be a folder. Got the file {str(folder)!r}.")
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / f"{prompt.id}.toml" for prompt in found.prompts]
+    for path, prompt in zip(paths, found.prompts, strict=True):
+        with whole_file(path) as scratch:
+            scratch.write_text(prompt.toml, encoding="utf-8", newline="\n")
+    return paths
+
+
+def _read(path: str | Path) -> str:
+    try:
+        return read_bytes(path, "text").decode("utf-8-sig")
+    except OSError as error:
+        raise InputError(f"`text` must be a readable file. Got {str(path)!r}: {error.strerror}.") from None
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"`text` must be the plain text of the PDF, in UTF-8. Got byte {error.start} of {str(path)!r}. "
+            "Extract it first, as by pdftotext."
+        ) from None
+
+
+def _passages(paper: str, about: JsonObject, text: str) -> dict[str, Cut]:
+    """Return each passage as the reading of the text has it in which most of it fits."""
+    best: dict[str, Cut] = {}
+    for reading in readings(text):
+        folded = FoldedText(clean(reading))
+        for name, wanted in prints_of(paper).items():
+            if name in best and best[name].verified:
+                continue
+            following = [heading for other, heading in about["headings"].items() if other != name]
+            found = cut(folded, wanted, about["headings"][name], [*following, *about["after"]])
+            if found is not None and (name not in best or found.n_verified > best[name].n_verified):
+                best[name] = found
+    return best
+
+
+def _make(of: JsonObject, about: JsonObject, found: Mapping[str, Cut]) -> ImportedPrompt | tuple[str, ...]:
+    """Return a prompt file, or the names of its passages that are missing."""
+    names = [one[role] for one in of.get("steps", {"": of}).values() for role in _ROLES if role in one]
+    missing = tuple(name for name in names if name not in found)
+    if missing:
+        return missing
+    texts = {name: _filled(name, of, about, found[name]) for name in names}
+    differs = tuple((name, found[name].differs) for name in names if not found[name].verified)
+    write = steps_toml if "steps" in of else prompt_toml
+    return ImportedPrompt(of["id"], not differs, differs, write(of, about["source"], texts, differs))
+
+
+def _filled(name: str, of: JsonObject, about: JsonObject, passage: Cut) -> str:
+    """Return a passage with deep's placeholders in place of the printed ones."""
+    tail = about.get("tails", {}).get(name, "")
+    text = about.get("heads", {}).get(name, "") + passage.text.removesuffix(tail.strip()).rstrip() + tail
+    for theirs, ours in of.get("names", {}).items():
+        text = text.replace(f"{{{theirs}}}", f"{{{{{ours}}}}}")
+    return _fill_blanks(text, of.get("blanks", ()))
+
+
+def _fill_blanks(text: str, names: Iterable[str]) -> str:
+    for name in names:
+        text = re.sub(r"\{\.\.\.\}", f"{{{{{name}}}}}", text, count=1)
+    return text

@@ -1,0 +1,252 @@
+"""The steps of process-based detection: what each asks, and what its reply says."""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from deep.experiments.stepwise._replies import read_list, read_verdict, strings
+from deep.judge import LLMReply, Program, Question
+from deep.prompt_pool import Material, SearchableText, Span, around, clean, fill
+from deep.records import Judgment, Reason
+
+CONTEXT_MARGIN = 500
+"""Characters of the source on either side of an excerpt that are shown for understanding."""
+
+_STRING = {"type": "string"}
+_STRINGS = {"type": "array", "items": _STRING}
+
+
+def _object(**properties: Any) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+SCHEMAS: Mapping[str, dict[str, Any]] = {
+    "decompose": _object(claims={"type": "array", "items": _object(segment=_STRING, claim=_STRING)}),
+    "find": _object(reasoning=_STRING, evidence=_STRINGS),
+    "evaluate": _object(reasoning=_STRING, verdict={"type": "string", "enum": ["PASS", "FAIL"]}),
+    "direct": _object(reasoning=_STRING, unsupported=_STRINGS),
+}
+"""The JSON schema of the reply to each step."""
+
+
+@cache
+def prompts() -> Mapping[str, Any]:
+    """Return system message, user message and parameters of each step."""
+    return tomllib.loads(files(__package__).joinpath("prompts.toml").read_text(encoding="utf-8"))
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One claim of a response.
+
+    Parameters
+    ----------
+    text : str
+        The claim, understandable alone.
+    segment : str
+        The passage of the response that it came from, as the judge quoted it.
+    span : (int, int) or None
+        Where the segment stands in the response; None where it is not found there.
+    """
+
+    text: str
+    segment: str
+    span: Span | None
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """A passage that a judge quoted from a source.
+
+    Parameters
+    ----------
+    text : str
+        The words of the source; where they are not found there, the judge's own.
+    span : (int, int) or None
+        Where they stand in the source; None where the excerpt is not verbatim.
+    """
+
+    text: str
+    span: Span | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextQuestion(Question):
+    """A question with the texts that it was made of, so that it can be asked in other words.
+
+    Parameters
+    ----------
+    texts : mapping of str to str
+        By the name of their placeholder; `manner_of` names the kind of a step that has several.
+    """
+
+    texts: Mapping[str, str] = field(default_factory=dict)
+
+
+def fence_code(first: str, *others: str) -> str:
+    """Return the code of the tags around texts: 8 hexadecimal digits that stand in none of them."""
+    return Material(first, "\n".join(others)).code
+
+
+def fenced_messages(prompt: Mapping[str, Any], texts: Mapping[str, str], **words: str) -> list[dict[str, str]]:
+    """Return the messages of a prompt.
+
+    Parameters
+    ----------
+    prompt : mapping
+        `system` and `user`, with placeholders such as ``{{source}}`` in `user`.
+    texts : mapping of str to str
+        What others wrote: each goes between tags that carry a code which stands in none of them. The code itself
+        is at ``{{code}}``.
+    words : str
+        What we wrote: goes in as it is.
+    """
+    code = fence_code(*texts.values())
+    fenced = {name: f"<{name}-{code}>\n{clean(text, name)}\n</{name}-{code}>" for name, text in texts.items()}
+    values = {**words, **fenced, "code": code}
+    return [{"role": role, "content": fill(prompt[role], values).strip()} for role in ("system", "user")]
+
+
+def _question(step: str, texts: Mapping[str, str], *, model: str | None = None) -> Question:
+    prompt = prompts()[step]
+    parameters = dict(prompt["parameters"]) | ({} if model is None else {"model": model})
+    messages = fenced_messages(prompt, texts)
+    return TextQuestion(step=step, messages=messages, schema=SCHEMAS[step], parameters=parameters, texts=texts)
+
+
+def decomposition_question(response: str, *, model: str | None = None) -> Question:
+    """Return the question that takes a response apart into claims; `model` in place of the program's own."""
+    return _question("decompose", {"response": response}, model=model)
+
+
+def finding_question(source: str, claim: str, *, model: str | None = None) -> Question:
+    """Return the question that finds evidence for one claim; `model` in place of the program's own."""
+    return _question("find", {"source": source, "claim": claim}, model=model)
+
+
+def evaluation_question(source: str, claim: str, excerpt: Excerpt, *, model: str | None = None) -> Question:
+    """Return the question that weighs one excerpt alone; what surrounds it in the source is there for understanding."""
+    context = excerpt.text if excerpt.span is None else around(source, excerpt.span, CONTEXT_MARGIN)
+    return _question("evaluate", {"context": context, "excerpt": excerpt.text, "claim": claim}, model=model)
+
+
+def decompose(response: str, log: list[LLMReply | None]) -> Program[list[Claim] | Reason]:
+    """Take a response apart into claims.
+
+    Parameters
+    ----------
+    response : str
+    log : list
+        The reply is appended to it.
+
+    Returns
+    -------
+    list of Claim, or str
+        At least one claim, in the order of the reply; else the reason why there is none.
+    """
+    (reply,) = yield [decomposition_question(response)]
+    log.append(reply)
+    return read_claims(reply, SearchableText(response))
+
+
+def read_claims(reply: LLMReply | None, response: SearchableText) -> list[Claim] | Reason:
+    """Return the claims that a reply lists, at least one; else the reason why there is none."""
+    items = read_list(reply, "claims", response.text)
+    if isinstance(items, str):
+        return items
+    claims: list[Claim] = []
+    start = 0
+    for item in items:
+        said = [item.get("claim"), item.get("segment")] if isinstance(item, dict) else [None]
+        known = strings(said)
+        if known is None or len(known) < 2:
+            return "unparsable"
+        span = response.find(known[1], start)
+        start = start if span is None else span[0]
+        claims.append(Claim(clean(known[0], "claim").strip(), clean(known[1], "segment").strip(), span))
+    return claims or "unparsable"
+
+
+def find_evidence(
+    source: str, claims: Sequence[str], log: list[LLMReply | None]
+) -> Program[dict[str, list[Excerpt] | Reason]]:
+    """Find the passages of a source that speak to each claim, one question a claim.
+
+    Returns
+    -------
+    dict of str to list of Excerpt, or to str
+        By claim: the excerpts, none twice; else the reason why nothing is known.
+    """
+    distinct = list(dict.fromkeys(claims))
+    if not distinct:
+        return {}
+    replies = yield [finding_question(source, claim) for claim in distinct]
+    log.extend(replies)
+    text = SearchableText(source)
+    return {claim: read_evidence(reply, claim, text) for claim, reply in zip(distinct, replies, strict=True)}
+
+
+def read_evidence(reply: LLMReply | None, claim: str, source: SearchableText) -> list[Excerpt] | Reason:
+    """Return the excerpts that a reply quotes from a source, none twice; else the reason why nothing is known."""
+    items = read_list(reply, "evidence", source.text, claim)
+    if isinstance(items, str):
+        return items
+    quoted = strings(items)
+    if quoted is None:
+        return "unparsable"
+    excerpts = (_excerpt(words, source) for words in quoted)
+    return list({excerpt.span or excerpt.text: excerpt for excerpt in excerpts}.values())
+
+
+def _excerpt(words: str, source: SearchableText) -> Excerpt:
+    span = source.find(words)
+    return Excerpt(clean(words, "evidence").strip() if span is None else source.text[slice(*span)], span)
+
+
+def evaluate_evidence(
+    source: str, pairs: Sequence[tuple[str, Excerpt]], log: list[LLMReply | None]
+) -> Program[dict[tuple[str, Excerpt], Judgment]]:
+    """Judge for each claim and excerpt whether the excerpt alone establishes the claim, one question a pair.
+
+    Returns
+    -------
+    dict of (str, Excerpt) to Judgment
+        Vote 1 for PASS, 0 for FAIL, -1 with its reason where there is no verdict.
+    """
+    distinct = list(dict.fromkeys(pairs))
+    if not distinct:
+        return {}
+    replies = yield [evaluation_question(source, claim, excerpt) for claim, excerpt in distinct]
+    log.extend(replies)
+    return {
+        (claim, excerpt): read_verdict(reply, source, claim)
+        for (claim, excerpt), reply in zip(distinct, replies, strict=True)
+    }
+
+
+def find_unsupported(source: str, response: str, log: list[LLMReply | None]) -> Program[list[Excerpt] | Reason]:
+    """Quote in one step what a response says without support: the baseline.
+
+    Returns
+    -------
+    list of Excerpt, or str
+        Passages of the response; else the reason why nothing is known.
+    """
+    (reply,) = yield [_question("direct", {"source": source, "response": response})]
+    log.append(reply)
+    items = read_list(reply, "unsupported", source, response)
+    if isinstance(items, str):
+        return items
+    quoted = strings(items)
+    if quoted is None:
+        return "unparsable"
+    text = SearchableText(response)
+    return list(dict.fromkeys(_excerpt(words, text) for words in quoted))

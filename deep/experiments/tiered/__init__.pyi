@@ -1,0 +1,17 @@
+from ._auto_label import AutoLabelJudge as AutoLabelJudge
+from ._auto_label import auto_irrefutable as auto_irrefutable
+from ._auto_label import auto_rational as auto_rational
+from ._list import ListJudge as ListJudge
+from ._list import list_text as list_text
+from ._reading import CRITERIA as CRITERIA
+from ._reading import TIERS as TIERS
+from ._reading import LabelTally as LabelTally
+from ._reading import SentenceVerdict as SentenceVerdict
+from ._reading import TurnReading as TurnReading
+from ._sentence_judge import SentenceJudge as SentenceJudge
+from ._tags import read_tags as read_tags
+from ._tiered import TieredJudge as TieredJudge
+from ._tiered import tiered_irrefutable as tiered_irrefutable
+from ._tiered import tiered_rational as tiered_rational
+from ._wording import Contrast as Contrast
+from ._wording import load_contrasts as load_contrasts

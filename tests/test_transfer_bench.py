@@ -1,0 +1,362 @@
+"""`benchmarks/transfer.py`: measures on votes and on simulated worlds, and refusals."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import logit
+
+from deep.datasets import published_datasets, published_points, simulate_votes
+from deep.experiments.loo._few_datasets import StudyPanel, draws_of
+from deep.experiments.loo._few_labels import few_labels, fewer_labels, labeled_lines, summarize_labeled
+from deep.model.pool import Scores
+from deep.model.target import LeftOutRows, PriorEstimate, learn_misfit
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))
+from transfer import main
+from transfer_report import simulated_text, summarize, summarize_simulated
+from transfer_worlds import PATTERNS, WORLDS, simulate_world, transfer_in, true_tables
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Leave the slow ensemblers out of the paper's recipe."""
+    monkeypatch.setattr("transfer_target.PAPER_ENSEMBLERS", ("LogisticRegression",))
+    monkeypatch.setattr("deep.experiments.loo._few_datasets.PAPER_ENSEMBLERS", ("LogisticRegression",))
+
+
+def write_votes(path, *, n=200, n_datasets=5, seed=0):
+    """Write votes and scores of datasets whose priors differ; return the frame of votes."""
+    rng = np.random.default_rng(seed)
+    frames, scores = [], []
+    for d in range(n_datasets):
+        label = (rng.random(n) < 0.25 + 0.5 * d / (n_datasets - 1)).astype(int)
+        latent = (2 * label - 1)[:, None] * [1.2, 0.9, 0.6, 0.4] + rng.normal(size=(n, 4)) + rng.normal(0, 0.2)
+        frame = pd.DataFrame({"dataset": f"d{d}", "item_id": [f"i{k}" for k in range(n)], "label": label})
+        frames.append(frame.join(pd.DataFrame((latent > 0).astype(int), columns=list("wxyz"))))
+        scores.append(frame[["dataset", "item_id"]].join(pd.DataFrame(latent, columns=list("wxyz"))))
+    votes = pd.concat(frames)
+    votes.to_csv(path / "votes.csv", index=False)
+    pd.concat(scores).to_csv(path / "scores.csv", index=False)
+    return votes.reset_index(drop=True)
+
+
+@pytest.mark.usefixtures("quick")
+def test_every_dataset_is_held_out_and_measured(tmp_path, capsys):
+    """Each method has its figures on each dataset, the files hold them, and labels of 100 items help."""
+    write_votes(tmp_path)
+    files = ["--votes", str(tmp_path / "votes.csv"), "--scores", str(tmp_path / "scores.csv")]
+    assert main([*files, "--draws", "3", "--jobs", "1", "--out", str(tmp_path / "out")]) == 0
+    out = capsys.readouterr().out
+    results = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert [one["dataset"] for one in results["targets"]] == ["d0", "d1", "d2", "d3", "d4"]
+    assert set(results["targets"][0]["few_labels"]) == {"5", "10", "20", "50", "100"}
+    assert results["summary"]["labeled"]["100"]["balanced_accuracy"] > 0.7
+    assert results["summary"]["labeled"]["5"]["n_datasets"] == 5
+    assert "draws flagged by the canary" in out
+    assert set(results["summary"]["fewer_labels"]) == {"design", "random", "spread"}
+    assert results["summary"]["few_labels"]["100"] < results["summary"]["methods"]["deep"]["ece"]
+    assert results["summary"]["methods"]["best_judge_context"]["ece"] < 0.3
+    assert results["summary"]["methods"]["best_judge_learned_threshold"]["balanced_accuracy"] > 0.7
+    assert (tmp_path / "out" / "results.md").read_text() in out
+    assert "### Weights of the pool's members" in out
+    assert out.endswith(f"report: open {tmp_path / 'out' / 'report.html'}\n")
+    assert "Weights of the pool" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert sum(results["targets"][0]["weights"].values()) == pytest.approx(1, abs=1e-3)
+
+
+@pytest.mark.slow
+def test_panels_compare_every_rival_on_the_same_draws(tmp_path, capsys):
+    """A cell for each panel and number of training datasets; deep less itself is nothing; scores join their panel."""
+    for name, seed in (("one", 0), ("two", 1)):
+        (tmp_path / name).mkdir()
+        write_votes(tmp_path / name, n=60, n_datasets=4, seed=seed)
+    files = ["--votes", *(str(tmp_path / name / "votes.csv") for name in ("one", "two"))]
+    words = [*files, "--training-datasets", "1", "3", "9", "all", "--draws", "2", "--jobs", "1", "--json"]
+    assert main([*words, "--out", str(tmp_path / "out")]) == 0
+    found = json.loads(capsys.readouterr().out)
+    cells = {(cell["panel"], cell["training_datasets"]): cell for cell in found["cells"]}
+    assert set(cells) == {(f"{name}/votes.csv", k) for name in ("one", "two") for k in (1, 3, "all")}
+    assert [cells["one/votes.csv", k]["draws"] for k in (1, 3, "all")] == [2, 2, 4]
+    rivals = cells["one/votes.csv", "all"]["rivals"]
+    assert {"deep", "Pool", "best judge", "best judge, its context", "majority", "the paper's recipe"} <= set(rivals)
+    assert rivals["deep"]["deep_less"]["balanced_accuracy"] == [0.0, 0.0]
+    assert "Pool" not in cells["one/votes.csv", 1]["rivals"]
+    best = rivals["best judge"]["balanced_accuracy"] + rivals["best judge"]["deep_less"]["balanced_accuracy"][0]
+    assert best == pytest.approx(rivals["deep"]["balanced_accuracy"])
+    assert "### one/votes.csv, 3 training datasets" in (tmp_path / "out" / "results.md").read_text()
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("more", [[], ["--training-datasets", "1"]])
+def test_scores_that_few_datasets_cannot_use_are_left_aside(more, tmp_path, capsys):
+    """With one training dataset or two a fit takes votes alone, and scores beside them change nothing."""
+    write_votes(tmp_path, n=60, n_datasets=3)
+    found = []
+    for scores in ([], ["--scores", str(tmp_path / "scores.csv")]):
+        words = ["--votes", str(tmp_path / "votes.csv"), *scores, *more, "--draws", "2", "--jobs", "1", "--json"]
+        assert main([*words, "--out", str(tmp_path / "out")]) == 0
+        results = json.loads(capsys.readouterr().out)
+        rows = results["cells"] if more else results["targets"]
+        found.append([(row["rivals"] if more else row["methods"])["deep"] for row in rows])
+    assert found[0] == found[1]
+
+
+def test_more_training_datasets_than_there_are_is_told(tmp_path, monkeypatch, capsys):
+    """The error says how many there can be."""
+    monkeypatch.chdir(tmp_path)
+    write_votes(tmp_path, n=20, n_datasets=3)
+    assert main(["--votes", "votes.csv", "--training-datasets", "7", "9"]) == 2
+    assert "`few` must be 'all', or at most 2 with these panels. Got 7, 9." in capsys.readouterr().err
+
+
+def test_one_dataset_is_no_panel(tmp_path, capsys):
+    """It is said as it is, and no number of at most 0 is asked for."""
+    (tmp_path / "votes.csv").write_text("dataset,item_id,label,a,b\nx,1,1,1,0\nx,2,0,0,0\n")
+    words = ["--votes", str(tmp_path / "votes.csv"), "--training-datasets", "1", "--out", str(tmp_path / "run")]
+    assert main(words) == 2
+    assert capsys.readouterr().err.startswith("error: `votes` must hold a table of two datasets or more")
+
+
+def test_draws_never_train_on_the_target():
+    """Each target in turn, with as many others as asked for; the same seed gives the same draws."""
+    votes = simulate_votes(0)
+    draws = draws_of([StudyPanel("simulated", votes)], [2, 5, "all"], 8, 0)
+    assert draws == draws_of([StudyPanel("simulated", votes)], [2, 5, "all"], 8, 0)
+    assert all(draw.target not in draw.others for draw in draws)
+    assert {(draw.k, len(draw.others)) for draw in draws} == {(2, 2), ("all", 3)}
+    assert [draw.target for draw in draws if draw.k == 2] == 2 * list(votes.dataset_names)
+
+
+@pytest.mark.parametrize("n", [80, 100])
+def test_more_labels_than_half_of_a_dataset_are_not_tried(n):
+    """As many labels as there are rows, or more, leave nothing to measure on: that number has no figure."""
+    p = np.linspace(0.1, 0.9, n)
+    found = Scores(logit(p), PriorEstimate(0.5, 0.3, 0.7), learn_misfit([rows(p), rows(p[::2])]))
+    y = (np.random.default_rng(0).random(n) < p).astype(np.int8)
+    options = {"n_draws": 2, "n_bins": 8, "random_state": 0}
+    given = few_labels(y, found.p_consistent, found.prior, found.misfit, **options)
+    assert given["labeled"]["100"] is None
+    errors = given["few_labels"]
+    assert errors["100"] is None
+    assert (errors["50"] is None) == (n < 100)
+    assert 0 < errors["20"] < 1
+    assert set(fewer_labels(y, found, **options).values()) == {None}
+
+
+def test_a_rest_of_one_class_has_no_balanced_accuracy():
+    """One consistent item in 40: draws that label it are left out of the mean; where no draw has one, there is none."""
+    p = np.linspace(0.1, 0.9, 40)
+    prior, misfit = (
+        PriorEstimate(
+            0.5,
+            0.3,
+            0.7,
+        ),
+        learn_misfit([rows(p)]),
+    )
+    options = {"n_draws": 30, "n_bins": 8, "random_state": 0}
+    for y, known in ((np.arange(40) == 39, True), (np.zeros(40), False)):
+        given = few_labels(y.astype(np.int8), p, prior, misfit, **options)["labeled"]["20"]
+        assert (given["balanced_accuracy"] is not None) == known
+        assert given["flagged"] is not None
+        summary = summarize_labeled([{"labeled": {"20": given}}])
+        assert (summary["20"]["balanced_accuracy"] is not None) == known
+
+
+def test_labels_of_a_dataset_that_the_model_misreads_correct_it_and_are_flagged():
+    """Labels turned round: the canary finds ten of them; a hundred take the calibration error down."""
+    p = np.tile(np.linspace(0.05, 0.95, 100), 8)
+    prior, misfit = PriorEstimate(0.5, 0.3, 0.7), learn_misfit([rows(p), rows(p[::2])])
+    y = (np.random.default_rng(0).random(800) > p).astype(np.int8)
+    given = few_labels(y, p, prior, misfit, n_draws=10, n_bins=8, random_state=0)
+    assert given["labeled"]["10"]["flagged"] >= 0.9
+    assert given["few_labels"]["100"] < 0.6 * given["few_labels"]["5"]
+    target = {"dataset": "a", **given}
+    summary = summarize_labeled([target, target | {"dataset": "b"}])
+    assert summary["20"]["mean of the labels: covered"] == given["labeled"]["20"]["mean of the labels: covered"]
+    text = "\n".join(labeled_lines([target], summary))
+    assert "| a |" in text
+    assert "Rogan-Gladen" in text
+
+
+def rows(p):
+    """Return a dataset left out, whose labels follow P."""
+    return LeftOutRows(logit(p), p, 1 - p, np.arange(len(p)))
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("quick")
+def test_the_held_out_labels_are_not_looked_at(tmp_path, capsys):
+    """With the labels of one dataset turned round, its estimated prior and the weights stay."""
+    votes = write_votes(tmp_path)
+    found = []
+    turned = votes["label"].where(votes["dataset"] != "d1", 1 - votes["label"])
+    for name, frame in (("a", votes), ("b", votes.assign(label=turned))):
+        frame.to_csv(tmp_path / f"{name}.csv", index=False)
+        words = ["--votes", str(tmp_path / f"{name}.csv"), "--draws", "1", "--jobs", "1", "--json"]
+        assert main([*words, "--out", str(tmp_path / name)]) == 0
+        found.append(json.loads(capsys.readouterr().out)["targets"][1])
+    assert found[0]["prior"]["estimate"] == found[1]["prior"]["estimate"]
+    assert found[0]["weights"] == found[1]["weights"]
+    assert found[0]["consistent"] == pytest.approx(1 - found[1]["consistent"])
+
+
+@pytest.mark.parametrize("name", sorted(WORLDS))
+def test_worlds_keep_the_published_rates(name):
+    """In every simulated world each voter has about its published TPR and TNR, as far as ambiguous items allow."""
+    tables = true_tables(WORLDS[name])
+    for dataset in published_datasets():
+        truth = tables[dataset.name]
+        assert truth.sum() == pytest.approx(1.0)
+        assert truth[:, 1].sum() == pytest.approx(dataset.n_consistent / dataset.n_items)
+        points = [p for p in published_points() if p.model == WORLDS[name].model and p.dataset == dataset.name]
+        for voter, point in enumerate(sorted(points, key=lambda p: p.prompt)):
+            tpr = truth[PATTERNS[:, voter] == 1, 1].sum() / truth[:, 1].sum()
+            assert tpr == pytest.approx(point.tpr, abs=0.1 if "ambiguous" in name else 1e-3)
+
+
+def test_a_world_has_the_real_sizes():
+    """A draw has as many items, and as many consistent ones, as the paper's test sets."""
+    votes = simulate_world(WORLDS["equal"], 0)
+    assert votes.shape == (4092, 5)
+    assert int(votes.labels.sum()) == sum(dataset.n_consistent for dataset in published_datasets())
+
+
+@pytest.mark.usefixtures("quick")
+def test_nothing_beats_the_truth():
+    """On the exact distribution, no method has a lower log loss or a higher balanced accuracy than the truth."""
+    for one in transfer_in("unequal", 0):
+        bayes = one["methods"]["bayes"]
+        assert bayes["ece"] == pytest.approx(0, abs=1e-9)
+        for figures in one["methods"].values():
+            assert figures["log_loss"] >= bayes["log_loss"] - 1e-12
+            assert figures["balanced_accuracy"] <= bayes["balanced_accuracy"] + 1e-12
+
+
+def test_means_leave_out_what_is_not_there():
+    """A dataset without large cells, or too small for 100 labels, does not enter those means."""
+    method = {"balanced_accuracy": 0.7, "ece": 0.1, "ece_floor": 0.02, "log_loss": 0.5}
+    prior = {"estimate": 0.5, "interval": [0.4, 0.6], "covered": True, "warning": None}
+    target = {"dataset": "a", "n": 9, "consistent": 0.5, "prior": prior, "weights": {}}
+    methods = dict.fromkeys(("deep", "paper", "platt", "best_judge"), method)
+    with_cells = target | {
+        "methods": methods,
+        "cells": {"n": 2, "covered": 0.5},
+        "few_labels": {"100": 0.04},
+        "labeled": {"100": {"balanced_accuracy": 0.8, "flagged": 0.1}},
+        "fewer_labels": {"spread": -0.01},
+    }
+    without = target | {
+        "methods": methods,
+        "cells": {"n": 0, "covered": None},
+        "few_labels": {"100": None},
+        "labeled": {"100": None},
+        "fewer_labels": {"spread": None},
+    }
+    found = summarize([with_cells, without])
+    assert (found["cells_covered"], found["few_labels"]["100"], found["prior_covered"]) == (0.5, 0.04, 2)
+    assert found["labeled"]["100"] == {"n_datasets": 1, "balanced_accuracy": 0.8, "flagged": 0.1}
+    assert found["cells_covered_interval"] is None
+    assert found["deep"]["ece"] == pytest.approx([0.1, 0.1, 0.1])
+    assert found["deep_minus"]["best_judge_learned_threshold"]["ece"] is None
+    assert "best_judge_learned_threshold" not in found["methods"]
+
+
+def test_intervals_of_means_are_those_of_students_t():
+    """Over three datasets by hand: a mean of 2 points, and 4.303 standard errors of 1 / sqrt(3) on either side."""
+    prior = {"estimate": 0.5, "interval": [0.4, 0.6], "covered": True, "warning": None}
+    targets = []
+    for gain in (0.01, 0.02, 0.03):
+        other = {"balanced_accuracy": 0.7, "ece": None, "ece_floor": None, "log_loss": None}
+        pool = {"balanced_accuracy": 0.7 + gain, "ece": 0.1, "ece_floor": 0.02, "log_loss": 0.5}
+        targets.append(
+            {
+                "dataset": "a",
+                "methods": dict.fromkeys(("paper", "platt"), pool) | {"deep": pool, "best_judge": other},
+                "prior": prior,
+                "consistent": 0.5,
+                "cells": {"n": 0, "covered": None},
+                "few_labels": {},
+                "labeled": {},
+                "fewer_labels": {},
+            }
+        )
+    found = summarize(targets)["deep_minus"]["best_judge"]
+    reach = 4.302653 * 0.01 / 3**0.5
+    assert found["balanced_accuracy"] == pytest.approx([0.02, 0.02 - reach, 0.02 + reach])
+    assert found["ece"] is None
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "`votes` must name at least one table, or --simulated be given. Got neither."),
+        (["--simulated", "--votes", "x.csv"], "`simulated` must be given without --votes"),
+        (["--simulated", "--draws", "0"], "`draws` must be 1 or more. Got 0."),
+        (["--simulated", "--seed", "-1"], "`seed` must be from 0 to 4294967295. Got -1."),
+        (["--simulated", "--seed", "4294967296"], "`seed` must be from 0 to 4294967295. Got 4294967296."),
+        (["--simulated", "--jobs", "0"], "`jobs` must be at least 1"),
+        (["--votes", "absent.csv"], "absent.csv"),
+        (["--votes", "absent.csv", "--training-datasets", "none"], "`few` must be numbers of at least 1"),
+    ],
+)
+def test_faults_are_one_line(words, message, tmp_path, monkeypatch, capsys):
+    """A fault prints one line and writes nothing."""
+    monkeypatch.chdir(tmp_path)
+    assert main(words) == 2
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert captured.err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("more", [[], ["--training-datasets", "1", "all"]])
+def test_a_dataset_of_one_class_is_left_out_and_named(more, tmp_path, monkeypatch, capsys, undrawn):
+    """There is no balanced accuracy on it; with one dataset besides there is nothing to measure, which is an error."""
+    monkeypatch.chdir(tmp_path)
+    votes = write_votes(tmp_path, n=40, n_datasets=3).reset_index(drop=True)
+    votes.loc[votes["dataset"] == "d1", "label"] = 1
+    votes.to_csv("votes.csv", index=False)
+    assert main(["--votes", "votes.csv", "--draws", "2", "--jobs", "1", *more]) == 0
+    assert "Left out, for their labels are all 0 or all 1: d1." in capsys.readouterr().out
+    results = json.loads((tmp_path / "runs/transfer/results.json").read_text())
+    assert results["left_out"] == ({"votes.csv": ["d1"]} if more else ["d1"])
+    if not more:
+        assert [target["dataset"] for target in results["targets"]] == ["d0", "d2"]
+    votes.loc[votes["dataset"] == "d2", "label"] = 0
+    votes.to_csv("votes.csv", index=False)
+    assert main(["--votes", "votes.csv", *more]) == 2
+    assert "in at least two datasets, one to test on and one to train on. Got all 0 or all 1 in d1, d2." in (
+        capsys.readouterr().err
+    )
+
+
+def test_unlabeled_rows_are_told(tmp_path, monkeypatch, capsys):
+    """Every row needs a label: the error names the first that has none."""
+    monkeypatch.chdir(tmp_path)
+    votes = write_votes(tmp_path).astype({"label": "Int64"}).reset_index(drop=True)
+    votes.loc[3, "label"] = pd.NA
+    votes.to_csv("votes.csv", index=False)
+    assert main(["--votes", "votes.csv"]) == 2
+    assert "Got none for item 'i3' of dataset 'd0'" in capsys.readouterr().err
+
+
+def test_simulated_means_have_errors_over_draws():
+    """Datasets are averaged within a draw, and draws tell the error; a single one tells none."""
+    figures = {"balanced_accuracy": 0.7, "ece": 0.1, "log_loss": 0.5}
+    found = [
+        {"world": "equal", "draw": draw, "methods": {"deep": figures | {"ece": ece}}}
+        for draw, ece in ((0, 0.1), (0, 0.2), (1, 0.2), (1, 0.3))
+    ]
+    pool = summarize_simulated(found)["equal"]["deep"]
+    assert pool["ece"] == pytest.approx(0.2)
+    assert pool["standard_error"]["ece"] == pytest.approx(0.05)
+    assert pool["standard_error"]["log_loss"] == 0
+    alone = summarize_simulated(found[:2])
+    assert alone["equal"]["deep"]["standard_error"] is None
+    assert "| 70.0 | 15.0 | 0.500 |" in simulated_text(alone, {"equal": "GPT-4"})
+    assert "20.0 ± 5.0" in simulated_text(summarize_simulated(found), {"equal": "GPT-4"})
