@@ -1,7 +1,6 @@
 """The Batch API: half the price where it is offered, hours of waiting, and the same ledger."""
 
 import asyncio
-import json
 import tempfile
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
@@ -11,14 +10,13 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, TypeVar
 
 from deep.llm import _batch_table as table
-from deep.llm._batch_lines import BatchLine, BatchLines
+from deep.llm._batch_lines import BatchLine, BatchLines, reply_in
 from deep.llm._batch_table import Batch
 from deep.llm._budget import worst_case
 from deep.llm._caller import Session
-from deep.llm._client import call_error, reply_error
+from deep.llm._client import call_error
 from deep.llm._errors import AMBIGUOUS, CallError, EndpointError, RequestState
 from deep.llm._lease import Job
-from deep.llm._reply import reply_of
 from deep.llm._request import Request, json_text
 from deep.llm._runner import StopReason
 from deep.llm._writer import Written
@@ -268,30 +266,28 @@ class BatchRunner(Session):
         """Enter the results of those of `requests` that were in the batch."""
         numbers = await self.ledger.call(table.numbers_in, batch_id=batch.id, keys=list(requests))
         written = []
-        for key, number in numbers.items():
+        for key, (number, longer) in numbers.items():
             job = Job(requests[key], key, "", number)
+            job = job.with_longer_limit() if longer else job
             contradicts = key in lines.contradicting
             self.tally.contradictions += contradicts
             try:
-                written.append(self._answer(job, lines.get(key)))
+                written.append(self._answer(job, lines.get(key), last=last))
             except CallError as error:
                 written.append(self._fail(job, error, last=last or contradicts))
         await asyncio.gather(*written)
 
-    def _answer(self, job: Job, entry: "BatchLine") -> Written:
-        response = entry.get("response") or {}
-        raw = json_text(response.get("body"))
-        if response.get("status_code") != 200:
-            raise reply_error(response.get("status_code"), raw, entry.get("error") or {})
-        reply = reply_of(json.loads(raw), raw)
+    def _answer(self, job: Job, entry: "BatchLine", *, last: bool) -> Written:
+        reply, _ = reply_in(entry)
         cost = self.terms.prices.cost([reply.model, job.request.model], reply.tokens, batch=True)
         reply = replace(reply, cost=cost)
         judgment, message = self.read(job.request, reply)
         self._settle(job, cost)
-        self.tally.answer(job.request.voter, judgment, cost)
+        again = not last and self.is_cut(job, judgment)
+        self.count_answer(job, judgment, cost, again=again)
         self.tally.name(job.request.model, reply.model)
         quirks = self.ignored(job.request, self.body_of(job.request), reply)
-        return self.ledger.answer(job, reply, judgment, message=message, quirks=quirks)
+        return self.ledger.answer(job, reply, judgment, message=message, quirks=quirks, again=again)
 
     def _settle(self, job: Job, cost: float | None) -> None:
         """Give back what a request has reserved; a cost that is not known is taken to be its worst case."""
@@ -305,7 +301,7 @@ class BatchRunner(Session):
         known = self.body_of(job.request) is not job.request.body
         again = not last and (self.terms.retry.retries(error) or (error.kind == "rejected" and known))
         state: RequestState = "queued" if again else "done" if error.kind == "refused" else "failed"
-        self.count_end(job.request.voter, state, error)
+        self.count_end(job, state, error)
         return self.ledger.fail(job, error, state=state, quirks=quirks)
 
 
