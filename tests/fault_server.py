@@ -166,7 +166,8 @@ class FaultServer:
         await self._stop.wait()
         await runner.cleanup()
         for transport in self._transports:  # one with an answer that nobody read would stay open
-            transport.abort()
+            if not transport.is_closing() or transport.get_write_buffer_size():  # type: ignore[attr-defined]
+                transport.abort()
         await asyncio.sleep(0)
 
     @web.middleware
