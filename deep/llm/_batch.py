@@ -194,15 +194,17 @@ class BatchRunner(Session):
         spool.file.flush()
         await self.ledger.call(table.set_batch, batch_id=spool.batch_id, size=spool.size)
         path = Path(spool.file.name)
-        file = await self._api(lambda: self.client.openai.files.create(file=path, purpose="batch"))
+        file = await self._api(lambda: _named(self.client.openai.files.create(file=path, purpose="batch")))
 
         async def create() -> str:
             try:
-                made = await self.client.openai.batches.create(
-                    input_file_id=file.id,
-                    endpoint="/v1/chat/completions",
-                    completion_window="24h",
-                    metadata={"deep_batch": spool.batch_id},
+                made = await _named(
+                    self.client.openai.batches.create(
+                        input_file_id=file.id,
+                        endpoint="/v1/chat/completions",
+                        completion_window="24h",
+                        metadata={"deep_batch": spool.batch_id},
+                    )
                 )
             except Exception:
                 remote = await self._find(spool.batch_id)
@@ -226,7 +228,7 @@ class BatchRunner(Session):
         """Return a batch that has ended; None where the run is stopped first."""
         remote = str(batch.remote)
         while not self._halt.is_set():
-            state = await self._api(lambda: self.client.openai.batches.retrieve(remote))
+            state = await self._api(lambda: _named(self.client.openai.batches.retrieve(remote)))
             if state.status in ENDED:
                 return state
             try:
@@ -305,6 +307,21 @@ class BatchRunner(Session):
         return self.ledger.fail(job, error, state=state, quirks=quirks)
 
 
+async def _named(answer: Awaitable[T]) -> T:
+    """Return an answer about a file or a batch, which the openai client takes as it comes; it must at least have an id.
+
+    Raises
+    ------
+    CallError
+        It has none.
+    """
+    answered = await answer
+    if not isinstance(getattr(answered, "id", None), str):
+        raise CallError("broken", "the answer names no file and no batch")
+    return answered
+
+
 def _first_error(state: "RemoteBatch") -> str:
-    errors = state.errors.data if state.errors and state.errors.data else []
-    return (errors[0].message or errors[0].code if errors else None) or "no reason given"
+    errors = getattr(state.errors, "data", None)
+    first = errors[0] if isinstance(errors, list) and errors else None
+    return str(getattr(first, "message", None) or getattr(first, "code", None) or "no reason given")
