@@ -4,7 +4,7 @@ import json
 import statistics
 from array import array
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
@@ -148,7 +148,8 @@ class History:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._connection.close()
+        with suppress(SQLAlchemyError):  # of a connection that is lost, from which nothing is read any more
+            self._connection.close()
 
     @_reading
     def rows(self, keys: Sequence[str]) -> dict[str, RequestRow]:

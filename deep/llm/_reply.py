@@ -126,7 +126,7 @@ def checked_reply(answer: object, raw: str) -> Reply:
 
 
 def _faults(answer: object) -> Iterator[str]:
-    """Yield what keeps parsed JSON from being an answer, whatever it says."""
+    """Yield the faults that keep parsed JSON from being an answer."""
     if not is_shallow(answer):
         yield f"the reply has more than {DEEPEST} levels"
         return

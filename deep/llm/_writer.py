@@ -4,6 +4,7 @@ import asyncio
 import queue
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TypeVar, cast
 
 from sqlalchemy import Connection
@@ -95,7 +96,8 @@ class Writer:
             group, stop = self._gather()
             for part in _parts(group):
                 self._commit(part)
-        self._connection.close()
+        with suppress(SQLAlchemyError):  # of a connection that is lost; what was to be written has its error
+            self._connection.close()
 
     def _gather(self) -> tuple[list[_Entry], bool]:
         """Return all that waits, at least one piece of work, and whether to stop after it."""
