@@ -83,7 +83,7 @@ def test_faults_change_nothing(tmp_path):
     calm = write_examples(tmp_path / "news.csv", n)
     (tmp_path / "storm").mkdir()
     storm = write_examples(tmp_path / "storm" / "news.csv", n)
-    always = {"no_verdict": 0.02, "truncated": 0.1, "refused": 0.01}
+    always = {"no_verdict": 0.02, "truncated": 0.06, "refused": 0.01}
     options = ["--concurrency", workers, "--max-failure-rate", "0.2", "--endpoint-name", "here"]
     options += ["--constrain", "none"]  # a constraint is dropped when the first reply ignores it, in either order
     with FaultServer(faults={**TRANSPORT, **always}) as server:
