@@ -9,6 +9,7 @@ the house keeps to stand in ``tests/test_house.py``, which counts with the same 
 
 import argparse
 import ast
+import sys
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,14 +67,17 @@ def main() -> None:
         guests.update({guest: found.code} if guest else {})
     code, imports = (sum(getattr(found, name) for found in files.values()) for name in ("code", "imports"))
     core = sum(found.code for path, found in files.items() if guest_of(path) is None)
-    print(f"deep/: {code:,} lines of code in {len(files)} files; core {core:,}")
-    print(f"median file {median(found.code for found in files.values() if found.code):g}, ", end="")
-    print(f"{sum(0 < found.code < 40 for found in files.values())} files under 40; ", end="")
-    print(f"import lines {imports:,} ({100 * imports / code:.1f} %)")
+    short = sum(0 < found.code < 40 for found in files.values())
+    lines = [
+        f"deep/: {code:,} lines of code in {len(files)} files; core {core:,}",
+        f"median file {median(found.code for found in files.values() if found.code):g}, {short} files under 40; "
+        f"import lines {imports:,} ({100 * imports / code:.1f} %)",
+    ]
     for title, table in (("room", rooms), ("guest", guests)):
-        print("\n".join(f"  {title} {name:<26} {lines:>7,}" for name, lines in table.most_common()))
+        lines += [f"  {title} {name:<26} {n:>7,}" for name, n in table.most_common()]
     if args.files:
-        print("\n".join(f"{found.code:>5} {path}" for path, found in sorted(files.items(), key=lambda x: x[1].code)))
+        lines += [f"{found.code:>5} {path}" for path, found in sorted(files.items(), key=lambda x: x[1].code)]
+    sys.stdout.write("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

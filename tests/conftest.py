@@ -26,6 +26,12 @@ if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) == signal.SIG_I
 
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGPIPE") if hasattr(signal, name)]
 
+MAY_HANG = ("asking", "attack", "llm")
+"""Folders of tests that would hang, and not fail, where an answer is lost on its way."""
+
+HUNG = 900.0
+"""Seconds, many times what the slowest of these tests takes on a machine that is busy with others."""
+
 DATA_HOME = Path(os.environ.get("DEEP_DATA_HOME", Path(__file__).resolve().parents[2] / "shared" / "data"))
 
 
@@ -43,6 +49,28 @@ def _signals_as_found() -> Iterator[None]:
     before = [signal.getsignal(number) for number in SIGNALS]
     yield
     assert [signal.getsignal(number) for number in SIGNALS] == before
+
+
+@pytest.fixture(autouse=True)
+def _fails_where_it_hangs(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail a test of what waits, for an answer or for the disk, where it would wait for ever.
+
+    Every minute after the first time, so that what is tidied up may hang as well.
+    """
+    if not hasattr(signal, "setitimer") or request.path.parent.name not in MAY_HANG:
+        yield
+        return
+
+    def fail(*_: object) -> None:
+        pytest.fail(f"it waits for what does not come: {HUNG:g} s")
+
+    before = signal.signal(signal.SIGALRM, fail)
+    signal.setitimer(signal.ITIMER_REAL, HUNG, 60.0)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -19,7 +19,7 @@ import sys
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
 from aiohttp import web
@@ -80,6 +80,9 @@ class FaultServer:
     unlisted : int
         How many times the list of batches lacks a batch whose creation was answered with the fault ``late``, which
         breaks the connection as ``dropped`` does.
+    raw : callable, optional
+        Called with the body; returns the pieces of the HTTP reply, bytes to write and seconds to wait, after which the
+        connection is closed; None for a reply as usual.
     billed : callable, optional
         Called with the number of a request, from 1; returns the output tokens to bill, None for as many as there are.
     """
@@ -95,6 +98,8 @@ class FaultServer:
         ignored: Sequence[str] = (),
         accept: Callable[[dict[str, Any]], tuple[int, dict[str, Any]] | None] | None = None,
         reply: Callable[[dict[str, Any]], str] | None = None,
+        raw: Callable[[dict[str, Any]], Iterable[bytes | float] | None] = lambda _: None,
+        host: str = "127.0.0.1",
         polls: int = 1,
         batch_mode: str = "ok",
         at_step: Callable[[str], Awaitable[object]] | None = None,
@@ -110,6 +115,7 @@ class FaultServer:
         self.ignored = tuple(ignored)
         self.accept = accept
         self.reply = reply or honest_reply
+        self.raw, self.host = raw, host
         self.polls = polls
         self.batch_mode = batch_mode
         self.at_step = at_step
@@ -134,7 +140,7 @@ class FaultServer:
     @property
     def url(self) -> str:
         """The base URL for an OpenAI client."""
-        return f"http://127.0.0.1:{self.port}/v1"
+        return f"http://{self.host}:{self.port}/v1"
 
     def __enter__(self) -> Self:
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -162,14 +168,15 @@ class FaultServer:
         app.router.add_get("/v1/batches/{id}", self._get_batch)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", self.port, backlog=1024)
+        site = web.TCPSite(runner, self.host, self.port, backlog=1024)
         await site.start()
         self.port = runner.addresses[0][1]
         self._started.set()
         await self._stop.wait()
         await runner.cleanup()
         for transport in self._transports:  # one with an answer that nobody read would stay open
-            transport.abort()
+            if not transport.is_closing() or transport.get_write_buffer_size():  # type: ignore[attr-defined]
+                transport.abort()
         await asyncio.sleep(0)
 
     @web.middleware
@@ -206,6 +213,9 @@ class FaultServer:
                 await asyncio.sleep(0.01)
         finally:
             self.in_flight -= 1
+        pieces = self.raw(body)
+        if pieces is not None:
+            return await _write_raw(request, pieces)
         if fault == "drip":
             return await _drip(request)
         if fault in ("broken_http", "cut", "dropped"):
@@ -399,6 +409,25 @@ def _misprinted(lines: list[dict[str, Any]], mode: str) -> list[bytes]:
         stranger = [b'{"custom_id": "nobody", "response": null, "error": null}']
         return [rubbish[i // 3 % 7] if i % 3 == 0 else line for i, line in enumerate(good)] + stranger
     return good
+
+
+async def _write_raw(request: web.Request, pieces: Iterable[bytes | float]) -> web.Response:
+    """Write bytes as they are, no faster than they are read, until the client leaves."""
+    transport = request.transport
+    assert transport is not None
+    for piece in pieces:
+        until = time.monotonic() + (piece if isinstance(piece, int | float) else 0.0)
+        if isinstance(piece, bytes):
+            transport.write(piece)  # type: ignore[attr-defined]
+        while time.monotonic() < until or transport.get_write_buffer_size() > 1 << 20:  # type: ignore[attr-defined]
+            if transport.is_closing():
+                break
+            await asyncio.sleep(0.005)
+        if transport.is_closing():
+            break
+        await asyncio.sleep(0)
+    transport.close()
+    return web.Response(status=500)
 
 
 async def _drip(request: web.Request) -> web.StreamResponse:

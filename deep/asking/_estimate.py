@@ -14,7 +14,7 @@ from deep.asking._repairs import LONGEST_REPLY, may_repair, repair_requests
 from deep.asking._replay import Replay, offers_repair, repair_request
 from deep.asking._vote_files import chunks
 from deep.judge import LLMJudge, VoteQuestion
-from deep.llm import History, PriceBook, Request, json_text, output_limit, worst_case
+from deep.llm import History, PriceBook, Request, json_text, output_limit, with_longer_limit, worst_case
 
 CHARACTERS_A_TOKEN = 4
 
@@ -40,8 +40,9 @@ class Estimate:
         Judgments that need no LLM and cost nothing.
     calls_at_most : int or None
         The most calls of the staged judges in all, those settled already included, where they can say.
-    repairs_at_most : int
-        Repair turns, where every reply needs one; only `output_tokens` and `dollars_at_most` count them too.
+    repairs_at_most, longer_at_most : int
+        Repair turns, where every reply needs one, and requests with four times the output limit, where every reply is
+        cut off; only `output_tokens` and `dollars_at_most` count them too.
     """
 
     def __init__(self, offline_judgments: int = 0) -> None:
@@ -53,7 +54,7 @@ class Estimate:
         self.unpriced_models: set[str] = set()
         self.priced_models: set[str] = set()
         self.more_follow = False
-        self.repairs_at_most = 0
+        self.repairs_at_most = self.longer_at_most = 0
         self.calls_at_most: int | None = None
 
     def add(self, request: Request, prices: PriceBook, *, settled: bool, batch: bool) -> None:
@@ -63,6 +64,7 @@ class Estimate:
             return
         text = json_text(request.body)
         limit = output_limit(request.body)
+        self._add_longer(request, prices, batch=batch)
         n_input = len(text) // CHARACTERS_A_TOKEN + 1
         self.calls += 1
         self.input_tokens += n_input
@@ -82,6 +84,16 @@ class Estimate:
         self.output_tokens = None if self.output_tokens is None or limit is None else self.output_tokens + limit
         worst = worst_case(prices, request.body, json_text(request.body))
         self.dollars_at_most = _plus(self.dollars_at_most, worst)
+        self._add_longer(request, prices, batch=False)
+
+    def _add_longer(self, request: Request, prices: PriceBook, *, batch: bool) -> None:
+        """Count the second request that is needed where the reply is cut off at its limit."""
+        body = with_longer_limit(request.body)
+        limit = output_limit(body)
+        if limit is not None:
+            self.longer_at_most += 1
+            self.output_tokens = None if self.output_tokens is None else self.output_tokens + limit
+            self.dollars_at_most = _plus(self.dollars_at_most, worst_case(prices, body, json_text(body), batch=batch))
 
     def as_dict(self) -> dict[str, object]:
         """Return the estimate for `--json`."""
@@ -161,6 +173,8 @@ def _lines(estimate: Estimate) -> Iterator[str]:
     yield f"{estimate.calls:,} calls to make, {estimate.settled:,} settled already"
     if estimate.repairs_at_most:
         yield f"at most {estimate.repairs_at_most:,} repair turns more, where a reply cannot be read"
+    if estimate.longer_at_most:
+        yield f"at most {estimate.longer_at_most:,} calls more with four times the limit, where replies are cut off"
     yield f"{estimate.input_tokens:,} input tokens (about), {output} output tokens"
     yield f"cost: about {money(estimate.dollars)}, at most {money(estimate.dollars_at_most)}"
     if estimate.offline_judgments:

@@ -46,6 +46,8 @@ def summary(
         "answered_by_another": other_models(tally.other_models),
         "quirks": [asdict(quirk) for quirk in outcome.quirks],
         "too_long": tally.too_long,
+        "asked_longer": tally.longer,
+        "saved": tally.saved,
         "lines_passed_over": tally.lines_passed_over,
         "contradictions": tally.contradictions,
         "voters": voters,
@@ -70,6 +72,11 @@ def summary_text(values: dict[str, Any]) -> str:
         lines.append(
             f"{values['in_doubt']} attempts ended without an answer that may have been given (a timeout, a broken "
             "connection or reply), and may be on the bill as well"
+        )
+    if values["asked_longer"]:
+        lines.append(
+            f"{values['asked_longer']} replies were cut off at their length limit and asked for again with four times "
+            f"the limit: {values['saved']} saved"
         )
     if values["too_long"]:
         lines.append(

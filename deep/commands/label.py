@@ -22,7 +22,7 @@ import sys
 from pathlib import Path
 
 from deep import console, datasets, serve
-from deep._names import check_name, plain_form
+from deep._names import check_name, person_name
 from deep.commands import _label_agreement, _label_list
 from deep.exceptions import ExitStatus
 
@@ -64,7 +64,7 @@ def _add_page(parser: console.CommandParser) -> None:
 def _page(args: argparse.Namespace) -> int:
     """Serve the page until Ctrl-C, which is its way to end."""
     console.check_least(args, n=1, seed=0)
-    person = None if args.person is None else check_name(plain_form(args.person), "person")
+    person = None if args.person is None else check_name(person_name(args.person), "person")
     options = serve.ServerOptions(port=args.port)
     subject = serve.read_label_subject(
         args.votes,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from deep._names import check_name, plain_form
+from deep._names import check_name, person_name
 from deep.datasets._held_file import FileChangedError, HeldFile, free_files, in_use
 from deep.datasets._label_book import AnswerBook, LabelEvent
 from deep.datasets._label_lines import LogLine, log_lines
@@ -324,7 +324,7 @@ def _book(lines: Iterable[LogLine]) -> AnswerBook:
 
 
 def _checked(event: LabelEvent, now: str) -> LabelEvent:
-    event = replace(event, person=plain_form(event.person), time=event.time or now)
+    event = replace(event, person=person_name(event.person), time=event.time or now)
     if event.do != "queue":
         check_name(event.person, "person")
     if len(event.note) > LONGEST_NOTE:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from deep._files import whole_file
-from deep._names import plain_form
+from deep._names import person_name
 from deep._plain_cells import read_row, write_rows
 from deep._text import listed
 from deep.datasets._label_book import ANNOTATION_COLUMNS, AnswerBook
@@ -85,7 +85,7 @@ def _rows_of(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, ...]]:
 
 
 def _in_one_spelling(column: str, cell: str) -> str:
-    return plain_form(cell) if column == "annotator" else _plain(cell)
+    return person_name(cell) if column == "annotator" else _plain(cell)
 
 
 def _plain(text: str) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 from deep._cells import Column, label_cells, person_cells, score_cells, shown, text_cells
 from deep._checks import Labels, Texts, Votes
-from deep._names import plain_form
+from deep._names import person_name
 from deep.datasets._join import number_items
 from deep.datasets._source import Source
 from deep.datasets._tables import VOTE_COLUMNS, open_all
@@ -147,7 +147,7 @@ def _labels_of(
         named = "annotator" in columns
         if not named:
             return [([ONE] * n, label)]
-        return [([*map(plain_form, text_cells(source.read(["annotator"])["annotator"], required=True))], label)]
+        return [([*map(person_name, text_cells(source.read(["annotator"])["annotator"], required=True))], label)]
     wide = list(people) or [name for name in columns if name not in VOTE_COLUMNS]
     if not wide:
         raise InputError(
@@ -156,7 +156,7 @@ def _labels_of(
         )
     data = source.read(wide)
     return [
-        ([plain_form(name)] * len(column.values), _labels(column, consistent_from)) for name, column in data.items()
+        ([person_name(name)] * len(column.values), _labels(column, consistent_from)) for name, column in data.items()
     ]
 
 

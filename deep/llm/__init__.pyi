@@ -10,6 +10,7 @@ from ._breaker import CircuitBreaker as CircuitBreaker
 from ._budget import Budget as Budget
 from ._budget import BudgetReachedError as BudgetReachedError
 from ._budget import output_limit as output_limit
+from ._budget import with_longer_limit as with_longer_limit
 from ._budget import worst_case as worst_case
 from ._caller import Caller as Caller
 from ._client import Client as Client
@@ -33,6 +34,7 @@ from ._limits import Throttle as Throttle
 from ._price import PriceBook as PriceBook
 from ._reply import Reply as Reply
 from ._reply import read_reply as read_reply
+from ._reply import received_reply as received_reply
 from ._request import Request as Request
 from ._request import json_text as json_text
 from ._retry import RetryPolicy as RetryPolicy

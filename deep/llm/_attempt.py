@@ -8,7 +8,7 @@ from deep.llm._budget import NOTHING, Budget, output_limit, worst_case
 from deep.llm._errors import AMBIGUOUS, CallError
 from deep.llm._limits import ConcurrencyLimit, Throttle
 from deep.llm._price import PriceBook
-from deep.llm._reply import Reply, read_reply
+from deep.llm._reply import Reply, received_reply
 from deep.llm._request import Body
 from deep.llm._retry import RetryPolicy
 
@@ -111,7 +111,7 @@ class Attempt:
     async def _exchange(self, terms: Terms, send: Callable[[bytes], Awaitable[str]]) -> Reply | Failed:
         started = time.monotonic()
         try:
-            reply = read_reply(await send(self.text.encode()))
+            reply = received_reply(await send(self.text.encode()))
         except CallError as error:
             if error.kind == "rate_limited":
                 terms.concurrency.rate_limited()

@@ -1,7 +1,6 @@
 """The Batch API: half the price where it is offered, hours of waiting, and the same ledger."""
 
 import asyncio
-import json
 import sys
 import tempfile
 import uuid
@@ -14,14 +13,13 @@ from typing import IO, TYPE_CHECKING, TypeVar
 
 from deep.exceptions import printable
 from deep.llm import _batch_table as table
-from deep.llm._batch_lines import BatchLine, BatchLines
+from deep.llm._batch_lines import BatchLine, BatchLines, reply_in
 from deep.llm._batch_table import Batch
 from deep.llm._budget import worst_case
 from deep.llm._caller import Session
-from deep.llm._client import call_error, reply_error
+from deep.llm._client import call_error
 from deep.llm._errors import AMBIGUOUS, CallError, EndpointError, RequestState
 from deep.llm._lease import Job
-from deep.llm._reply import reply_of
 from deep.llm._request import Request, json_text
 from deep.llm._runner import StopReason
 from deep.llm._writer import Written
@@ -266,7 +264,7 @@ class BatchRunner(Session):
         """Upload a batch file and make the batch, which may have been made though the answer was lost."""
         spool.file.flush()
         path = Path(spool.file.name)
-        file = await self._api(lambda: self.client.openai.files.create(file=path, purpose="batch"))
+        file = await self._api(lambda: _named(self.client.openai.files.create(file=path, purpose="batch")))
         batch = Batch(spool.batch_id, file.id, spool.size, "creating")
         values = {"state": batch.state, "remote": batch.remote, "size": batch.size}
         await self.ledger.call(table.set_batch, batch_id=batch.id, **values)
@@ -281,11 +279,13 @@ class BatchRunner(Session):
 
         async def create() -> str:
             try:
-                made = await self.client.openai.batches.create(
-                    input_file_id=str(batch.remote),
-                    endpoint="/v1/chat/completions",
-                    completion_window="24h",
-                    metadata={"deep_batch": batch.id},
+                made = await _named(
+                    self.client.openai.batches.create(
+                        input_file_id=str(batch.remote),
+                        endpoint="/v1/chat/completions",
+                        completion_window="24h",
+                        metadata={"deep_batch": batch.id},
+                    )
                 )
             except Exception:
                 names = await self._listed([batch])
@@ -332,7 +332,7 @@ class BatchRunner(Session):
         """Return a batch that has ended; None where the run is stopped first."""
         remote, looks = str(batch.remote), 0
         while not self._halt.is_set():
-            state = await self._api(lambda: self.client.openai.batches.retrieve(remote))
+            state = await self._api(lambda: _named(self.client.openai.batches.retrieve(remote)))
             if state.status in ENDED:
                 looks += 1
                 if not _lacks_results(state):
@@ -376,30 +376,28 @@ class BatchRunner(Session):
         """Enter the results of those of `requests` that were in the batch."""
         numbers = await self.ledger.call(table.numbers_in, batch_id=batch.id, keys=list(requests))
         written = []
-        for key, number in numbers.items():
+        for key, (number, longer) in numbers.items():
             job = Job(requests[key], key, "", number)
+            job = job.with_longer_limit() if longer else job
             contradicts = key in lines.contradicting
             self.tally.contradictions += contradicts
             try:
-                written.append(self._answer(job, lines.get(key)))
+                written.append(self._answer(job, lines.get(key), last=last))
             except CallError as error:
                 written.append(self._fail(job, error, last=last or contradicts))
         await asyncio.gather(*written)
 
-    def _answer(self, job: Job, entry: "BatchLine") -> Written:
-        response = entry.get("response") or {}
-        raw = json_text(response.get("body"))
-        if response.get("status_code") != 200:
-            raise reply_error(response.get("status_code"), raw, entry.get("error") or {})
-        reply = reply_of(json.loads(raw), raw)
+    def _answer(self, job: Job, entry: "BatchLine", *, last: bool) -> Written:
+        reply, _ = reply_in(entry)
         cost = self.terms.prices.cost([reply.model, job.request.model], reply.tokens, batch=True)
         reply = replace(reply, cost=cost)
         judgment, message = self.read(job.request, reply)
         self._settle(job, cost)
-        self.tally.answer(job.request.voter, judgment, cost)
+        again = not last and self.is_cut(job, judgment)
+        self.count_answer(job, judgment, cost, again=again)
         self.tally.name(job.request.model, reply.model)
         quirks = self.ignored(job.request, self.body_of(job.request), reply)
-        return self.ledger.answer(job, reply, judgment, message=message, quirks=quirks)
+        return self.ledger.answer(job, reply, judgment, message=message, quirks=quirks, again=again)
 
     def _settle(self, job: Job, cost: float | None) -> None:
         """Give back what a request has reserved; a cost that is not known is taken to be its worst case."""
@@ -413,7 +411,7 @@ class BatchRunner(Session):
         known = self.body_of(job.request) is not job.request.body
         again = not last and (self.terms.retry.retries(error) or (error.kind == "rejected" and known))
         state: RequestState = "queued" if again else "done" if error.kind == "refused" else "failed"
-        self.count_end(job.request.voter, state, error)
+        self.count_end(job, state, error)
         return self.ledger.fail(job, error, state=state, quirks=quirks)
 
 
@@ -429,6 +427,21 @@ def _lacks_results(state: "RemoteBatch") -> bool:
     return bool(answered) and state.output_file_id is None
 
 
+async def _named(answer: Awaitable[T]) -> T:
+    """Return an answer about a file or a batch, which the openai client takes as it comes; it must at least have an id.
+
+    Raises
+    ------
+    CallError
+        It has none.
+    """
+    answered = await answer
+    if not isinstance(getattr(answered, "id", None), str):
+        raise CallError("broken", "the answer names no file and no batch")
+    return answered
+
+
 def _first_error(state: "RemoteBatch") -> str:
-    errors = state.errors.data if state.errors and state.errors.data else []
-    return (errors[0].message or errors[0].code if errors else None) or "no reason given"
+    errors = getattr(state.errors, "data", None)
+    first = errors[0] if isinstance(errors, list) and errors else None
+    return str(getattr(first, "message", None) or getattr(first, "code", None) or "no reason given")

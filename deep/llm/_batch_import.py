@@ -8,15 +8,14 @@ from hashlib import sha256
 from itertools import count, islice
 
 from deep.llm import _batch_table as table
-from deep.llm._batch_lines import BatchLine
+from deep.llm._batch_lines import BatchLine, reply_in
 from deep.llm._batch_table import Standing
 from deep.llm._caller import Session
-from deep.llm._client import reply_error
 from deep.llm._errors import CallError, RequestState
 from deep.llm._file_results import FileResult, FileResults
 from deep.llm._lease import Job
-from deep.llm._reply import Reply, reply_of
-from deep.llm._request import Request, json_text
+from deep.llm._reply import Reply
+from deep.llm._request import Request
 from deep.llm._writer import Written
 
 CHUNK = 500
@@ -34,10 +33,12 @@ class _Change:
     end: Reply | CallError | None
     beside: Sequence[Reply] = ()
     least: int = 0
+    longer: bool = False
 
     @property
     def job(self) -> Job:
-        return Job(self.request, self.request.key, "", self.number)
+        job = Job(self.request, self.request.key, "", self.number)
+        return job.with_longer_limit() if self.longer else job
 
 
 @dataclass(eq=False)
@@ -97,7 +98,7 @@ class BatchImporter(Session):
 
     def _decide(self, request: Request, found: Sequence[FileResult], now: Standing | None) -> _Change | None:
         """Return the change that the results of a request make, and count where it stands."""
-        replies, errors = self._read(request, found)
+        replies, errors, last = self._read(request, found)
         known = set() if now is None else {_digest(json.loads(text)) for text in now.replies}
         fresh = [reply for digest, reply in replies.items() if digest not in known]
         state: RequestState = "queued" if now is None else now.state
@@ -112,50 +113,61 @@ class BatchImporter(Session):
             return None
         in_file = now is not None and state == "sent"
         number = (0 if now is None else now.attempts) + (not in_file)
+        longer = now is not None and now.row["reason"] == "truncated"
+        if longer and in_file and number in last:  # it may be cut off at the same place again
+            fresh = fresh or [last[number]]
         if fresh:
             self.entered += 1
             if len(fresh) == 1:
-                return _Change(request, number, not in_file, fresh[0])
+                return _Change(request, number, not in_file, fresh[0], longer=longer)
             self.tally.contradictions += 1
-            return _Change(request, number, not in_file, CallError("broken", CONTRADICTS), fresh, least)
+            return _Change(request, number, not in_file, CallError("broken", CONTRADICTS), fresh, least, longer)
         error = next((error for of, error in errors if of == number), None) if in_file else None
         if error is not None:
             self.entered += 1
-            return _Change(request, number, False, error)
+            return _Change(request, number, False, error, longer=longer)
         self.waiting += in_file
         self.open += not in_file
         return None
 
     def _read(
         self, request: Request, found: Sequence[FileResult]
-    ) -> tuple[dict[bytes, Reply], list[tuple[int, CallError]]]:
-        """Return the answers that differ, and each error with the attempt that it is of."""
+    ) -> tuple[dict[bytes, Reply], list[tuple[int, CallError]], dict[int, Reply]]:
+        """Return the answers that differ, each error with the attempt that it is of, and an answer of each attempt.
+
+        An answer that was cut off contradicts no other.
+        """
         replies: dict[bytes, Reply] = {}
-        errors = []
+        errors, by_number = [], dict[int, Reply]()
         for result in found:
             try:
                 digest, reply = self._reply(request, result.line)
                 replies.setdefault(digest, reply)
+                by_number.setdefault(result.number, reply)
             except CallError as error:
                 errors.append((result.number, error))
-        return replies, errors
+        if len(replies) > 1:
+            whole = {digest: reply for digest, reply in replies.items() if not self._is_truncated(request, reply)}
+            replies = whole or dict(list(replies.items())[:1])
+        return replies, errors, by_number
+
+    def _is_truncated(self, request: Request, reply: Reply) -> bool:
+        judgment, _ = self.read(request, reply)
+        return judgment is not None and judgment.reason == "truncated"
 
     def _reply(self, request: Request, line: BatchLine) -> tuple[bytes, Reply]:
-        response = line.get("response") or {}
-        raw = json_text(response.get("body"))
-        if response.get("status_code") != 200:
-            raise reply_error(response.get("status_code"), raw, line.get("error") or {})
-        body = json.loads(raw)
-        reply = reply_of(body, raw)
+        reply, body = reply_in(line)
         cost = self.terms.prices.cost([reply.model, request.model], reply.tokens, batch=True)
         return _digest(body), replace(reply, cost=cost)
 
     def _answer(self, job: Job, reply: Reply) -> Written:
         judgment, message = self.read(job.request, reply)
-        self.tally.answer(job.request.voter, judgment, reply.cost)
+        again = self.is_cut(job, judgment)
+        self.open += again
+        self.count_answer(job, judgment, reply.cost, again=again)
         self.tally.name(job.request.model, reply.model)
         quirks = self.ignored(job.request, self.body_of(job.request), reply)
-        return self.ledger.answer(job, reply, judgment, message=message, quirks=quirks)
+        return self.ledger.answer(job, reply, judgment, message=message, quirks=quirks, again=again)
 
     def _fail(self, job: Job, error: CallError) -> Written:
         quirks = self.gate.learn(job.request.endpoint, job.request.body, error)
@@ -164,7 +176,7 @@ class BatchImporter(Session):
         again = again and error.message != CONTRADICTS
         state: RequestState = "queued" if again else "done" if error.kind == "refused" else "failed"
         self.open += again
-        self.count_end(job.request.voter, state, error)
+        self.count_end(job, state, error)
         return self.ledger.fail(job, error, state=state, quirks=quirks)
 
 

@@ -1,16 +1,20 @@
 """The lines of a batch's result files: found by the request, checked, and read without secrets."""
 
 import json
+import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, TypedDict, cast
 
 from deep._text import is_storable
+from deep.llm._client import reply_error
 from deep.llm._errors import CallError
+from deep.llm._reply import MOST_VALUES, Reply, checked_reply, is_shallow
+from deep.llm._request import json_text
 from deep.llm._secrets import Redactor
 
-LONGEST_LINE = 1 << 26
-"""Bytes of a line that can be a result."""
+LONGEST_LINE = 8 << 20
+"""Bytes of a line that can be a result, as of any reply."""
 
 
 class BatchResponse(TypedDict, total=False):
@@ -80,7 +84,7 @@ class BatchLines:
     def _at(self, path: Path, at: int) -> "BatchLine":
         with path.open("rb") as file:
             file.seek(at)
-            line = read_line(self._redact(file.readline().decode("utf-8-sig", errors="replace")))
+            line = read_line(self._redact(file.readline(LONGEST_LINE).decode("utf-8-sig", errors="replace")))
         assert line is not None, "a line that could be read before"
         return line
 
@@ -100,11 +104,13 @@ def placed_lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
 
 def read_line(line: str) -> BatchLine | None:
     """Return a line of a result file; None where it is no result of a request."""
+    if sum(map(line.count, ",[{")) > MOST_VALUES:
+        return None
     try:
-        entry = json.loads(line, parse_constant=str)
+        entry = json.loads(line, parse_constant=str, parse_float=_number)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(entry, dict):
+    if not isinstance(entry, dict) or not is_shallow(entry):
         return None
     name = entry.get("custom_id")
     if not isinstance(name, str) or not is_storable(name):
@@ -112,8 +118,36 @@ def read_line(line: str) -> BatchLine | None:
     response, error = entry.get("response"), entry.get("error")
     if not isinstance(response, dict | None) or not isinstance(error, dict | None):
         return None
-    status = (response or {}).get("status_code")
-    return cast(BatchLine, entry) if isinstance(status, int | None) else None
+    return cast(BatchLine, entry) if _is_status((response or {}).get("status_code")) else None
+
+
+def _number(digits: str) -> float | str:
+    """Return a number; one beyond what a float holds as it is written, since JSON cannot say infinity."""
+    number = float(digits)
+    return number if math.isfinite(number) else digits
+
+
+def _is_status(status: object) -> bool:
+    return status is None or (isinstance(status, int) and not isinstance(status, bool) and 100 <= status < 600)
+
+
+def reply_in(line: BatchLine) -> tuple[Reply, object]:
+    """Return the reply in a line, and its body.
+
+    Raises
+    ------
+    CallError
+        It holds none, or an error beside it.
+    """
+    response, error = line.get("response") or {}, line.get("error") or {}
+    body = response.get("body")
+    raw = json_text(body)
+    if response.get("status_code") != 200:
+        raise reply_error(response.get("status_code"), raw, error)
+    if error:
+        message = reply_error(200, "", error).message
+        raise CallError("broken", f"the line has an answer and an error: {message}", status=200, body=raw)
+    return checked_reply(body, raw), body
 
 
 def result_of(line: BatchLine) -> tuple[object, ...]:

@@ -185,11 +185,15 @@ def doubt(connection: Connection, batch_id: str) -> int:
     return n
 
 
-def numbers_in(connection: Connection, batch_id: str, keys: Collection[str]) -> dict[str, int]:
-    """Return the number of the attempt in flight of those of `keys` that wait in a batch."""
+def numbers_in(connection: Connection, batch_id: str, keys: Collection[str]) -> dict[str, tuple[int, bool]]:
+    """Return the number of the attempt in flight of those of `keys` that wait in a batch.
+
+    Beside it stands whether an earlier reply was cut off, so that this attempt has a longer limit.
+    """
     table = _schema.requests
     waiting = (table.c.batch == batch_id) & (table.c.state == "sent") & table.c.key.in_(list(keys))
-    return {row.key: row.attempts for row in connection.execute(select(table.c.key, table.c.attempts).where(waiting))}
+    rows = connection.execute(select(table.c.key, table.c.attempts, table.c.reason).where(waiting))
+    return {row.key: (row.attempts, row.reason == "truncated") for row in rows}
 
 
 def still_in(connection: Connection, batch_id: str) -> int:

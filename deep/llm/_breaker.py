@@ -57,7 +57,7 @@ class CircuitBreaker:
             return error.kind == "fatal"
         self._refusals[model] += error.kind == "rejected"
         too_many = self._refusals[model] >= REFUSALS_BEFORE_FIRST_ANSWER
-        return error.kind == "no_model" or error.status == 403 or too_many
+        return error.kind in ("no_model", "redirected") or error.status == 403 or too_many
 
     def may_be_schema(self, model: str, error: CallError, body: Body) -> bool:
         """Return whether a server error may come from a schema or a choice that the model's server cannot digest."""

@@ -8,6 +8,9 @@ from deep.exceptions import InputError
 from deep.llm._price import PriceBook
 from deep.llm._request import Body
 
+LONGER = 4
+"""How many times its output limit a request has whose reply was cut off there."""
+
 NOTHING = 1e-12
 """Dollars; sums of floats that should be zero are below it."""
 
@@ -163,5 +166,21 @@ def worst_case(prices: PriceBook, body: Body, text: str, *, batch: bool = False)
 
 def output_limit(body: Body) -> int | None:
     """Return the most tokens that the answer may have, where the request says so."""
-    limits = [body.get("max_completion_tokens"), body.get("max_tokens")]
-    return next((n for n in limits if isinstance(n, int) and not isinstance(n, bool)), None)
+    return next(iter(_limits(body).values()), None)
+
+
+def with_longer_limit(body: Body) -> Body:
+    """Return a request that lets the answer be four times as long; the same where it sets no limit.
+
+    Examples
+    --------
+    >>> from deep.llm import with_longer_limit
+    >>> with_longer_limit({"model": "m", "max_tokens": 500})
+    {'model': 'm', 'max_tokens': 2000}
+    """
+    return {**body, **{name: LONGER * limit for name, limit in _limits(body).items()}}
+
+
+def _limits(body: Body) -> dict[str, int]:
+    limits = {name: body.get(name) for name in ("max_completion_tokens", "max_tokens")}
+    return {name: n for name, n in limits.items() if isinstance(n, int) and not isinstance(n, bool)}

@@ -38,11 +38,14 @@ class Settled:
         Why it has no answer.
     learned : bool
         It was refused for a field that the model lacks, and may be sent without it at once.
+    cut : bool
+        Its reply was cut off, and it may be sent with a longer limit at once.
     """
 
     state: RequestState
     error: CallError | None = None
     learned: bool = False
+    cut: bool = False
 
 
 @dataclass(eq=False)
@@ -93,12 +96,31 @@ class Session:
             fields.append("response_format")
         return [quirk for name in fields for quirk in self.gate.ignored(request.endpoint, request.model, name)]
 
-    def count_end(self, voter: str, state: RequestState, error: CallError | None) -> None:
-        """Count a request without an answer; a content filter has refused one that is done all the same."""
-        if state == "done":
-            self.tally.answer(voter, Judgment(vote=ABSTAIN, reason="refused"), 0.0)
+    def is_cut(self, job: Job, judgment: Judgment | None) -> bool:
+        """Return whether a reply was cut off at its length limit, and is to be asked for with a longer one."""
+        return judgment is not None and judgment.reason == "truncated" and job.can_be_longer
+
+    def count_answer(self, job: Job, judgment: Judgment | None, cost: float | None, *, again: bool = False) -> None:
+        """Count a reply that is written down; with `again` it was cut off, and is asked for with a longer limit."""
+        if again:
+            self.tally.cut(cost)
+            return
+        self.tally.answer(job.request.voter, judgment, cost)
+        if job.longer:
+            self.tally.end_longer(judgment)
+
+    def count_end(self, job: Job, state: RequestState, error: CallError | None) -> None:
+        """Count a request without an answer; a content filter has refused one that is done all the same.
+
+        Where an earlier reply was cut off, that one stands.
+        """
+        if job.longer and state != "queued":
+            cut = Judgment(vote=ABSTAIN, reason="truncated")
+            self.count_answer(job, cut, 0.0)
+        elif state == "done":
+            self.tally.answer(job.request.voter, Judgment(vote=ABSTAIN, reason="refused"), 0.0)
         elif state != "queued":
-            self.tally.fail(voter, None if error is None else error.kind)
+            self.tally.fail(job.request.voter, None if error is None else error.kind)
 
 
 @dataclass(eq=False)
@@ -130,19 +152,21 @@ class Caller(Session):
         async with self.gate.turn(job.request.model):
             if not self.gate.closed:
                 settled = await self._ask(job)
-                if settled.error is not None:
-                    self.count_end(job.request.voter, settled.state, settled.error)
-                    if settled.state not in ("done", "queued"):
-                        may_pass = self.terms.retry.retries(settled.error)
-                        self._breaker.give_up(settled.error, may_pass=may_pass, at_once=self.terms.concurrency.current)
+                if settled.error is not None and settled.state not in ("done", "queued"):
+                    may_pass = self.terms.retry.retries(settled.error)
+                    self._breaker.give_up(settled.error, may_pass=may_pass, at_once=self.terms.concurrency.current)
 
     async def _ask(self, job: Job) -> Settled:
         attempt = 1
         while True:
             settled = await self._attempt(job, attempt)
-            if settled.error is None or settled.state != "queued" or self.gate.closed:
+            if settled.error is not None:
+                self.count_end(job, settled.state, settled.error)
+            if settled.state != "queued" or self.gate.closed:
                 return settled
-            if not settled.learned:
+            if settled.cut:
+                job, attempt = job.with_longer_limit(), 1
+            elif not settled.learned and settled.error is not None:
                 await asyncio.sleep(self.terms.retry.wait(attempt, settled.error.retry_after))
                 attempt += 1
             job = job.again()
@@ -174,12 +198,12 @@ class Caller(Session):
         try:
             ended = await Attempt(request.model, body, text).make(self.terms, announce, self.client.send)
             if isinstance(ended, Reply):
-                return self._answer(job, body, ended)
+                return await self._answer(job, body, ended)
             return await self._learn(job, body, ended) or await self._fail(job, ended, number)
         finally:
             self.in_flight.discard(task)
 
-    def _answer(self, job: Job, body: Body, reply: Reply) -> Settled:
+    async def _answer(self, job: Job, body: Body, reply: Reply) -> Settled:
         """Hand an answer to the ledger.
 
         The worker does not wait until it is on disk: it goes on to the next request, whose own entry, which it does
@@ -187,20 +211,24 @@ class Caller(Session):
         """
         request = job.request
         judgment, message = self.read(request, reply)
-        quirks = self.ignored(request, body, reply)
-        written = self.ledger.answer(job, reply, judgment, message=message, quirks=quirks)
-        self._unwritten.add(written)
-        written.add_done_callback(partial(self._acknowledge, request.voter, judgment, reply.cost))
+        quirks, cut = self.ignored(request, body, reply), self.is_cut(job, judgment)
+        written = self.ledger.answer(job, reply, judgment, message=message, quirks=quirks, again=cut)
         self.tally.name(request.model, reply.model)
         self._breaker.answered(request.model)
         self.gate.open(request.model)
+        if cut:  # the next attempt concerns the same row
+            await written
+            self.count_answer(job, judgment, reply.cost, again=True)
+            return Settled("queued", cut=True)
+        self._unwritten.add(written)
+        written.add_done_callback(partial(self._acknowledge, job, judgment, reply.cost))
         return Settled("done")
 
-    def _acknowledge(self, voter: str, judgment: Judgment | None, cost: float | None, written: Written) -> None:
+    def _acknowledge(self, job: Job, judgment: Judgment | None, cost: float | None, written: Written) -> None:
         """Count an answer once it is on disk."""
         self._unwritten.discard(written)
         if written.exception() is None:
-            self.tally.answer(voter, judgment, cost)
+            self.count_answer(job, judgment, cost)
 
     async def flush(self) -> None:
         """Wait until every answer is on disk.
@@ -216,8 +244,13 @@ class Caller(Session):
                 future.result()
 
     async def _learn(self, job: Job, body: Body, ended: Failed) -> Settled | None:
-        """Write down what a refusal of `body` says of the model; None where it says nothing that helps."""
+        """Write down what a refusal of `body` says of the model; None where it says nothing that helps.
+
+        A longer limit may be refused; all else in `body` was answered before.
+        """
         request, error = job.request, ended.error
+        if job.longer:
+            return None
         is_schema = self._may_be_schema(request, error) and self._breaker.blames_schema(request.model)
         constraint = next((name for name in CONSTRAINTS if name in body), None)
         quirks = self.gate.learn(request.endpoint, body, error, constraint if is_schema else None)

@@ -58,19 +58,21 @@ class Client:
         self, base_url: str, api_key: str | None = None, *, timeout: float = 120.0, max_connections: int = 128
     ) -> None:
         import httpx2
-        from openai import AsyncOpenAI, DefaultAsyncHttpxClient
+        from openai import AsyncOpenAI
+
+        from deep.llm._transport import LARGE_AT_ONCE, BoundedClient
 
         self.timeout = timeout
         self.redact = Redactor(api_key, *secret_segments(base_url))
         limits = httpx2.Limits(max_connections=max_connections, max_keepalive_connections=max_connections)
-        context = _ssl_context()
+        context, large = _ssl_context(), asyncio.Semaphore(LARGE_AT_ONCE)
         clients = [
             AsyncOpenAI(
                 api_key=api_key or PLACEHOLDER_KEY,
                 base_url=base_url,
                 timeout=httpx2.Timeout(None, connect=timeout),  # the rest is timed as a whole, by `send`
                 max_retries=0,
-                http_client=DefaultAsyncHttpxClient(limits=limits, verify=context, event_hooks={"request": [_trace]}),
+                http_client=BoundedClient(large, limits=limits, verify=context, event_hooks={"request": [_trace]}),
             )
             for _ in range(1 + max_connections // CONNECTIONS_A_POOL)
         ]
@@ -124,14 +126,29 @@ async def _note_sent(event: str, _: object) -> None:
 
 def call_error(error: Exception, redact: Redactor) -> CallError:
     """Return the CallError for an exception of the openai client; raise any other exception again."""
+    import httpx2
     import openai
 
+    if isinstance(error, CallError):
+        return error
     if isinstance(error, openai.APIStatusError):
+        if error.status_code // 100 == 3:
+            return _redirected(error.response, redact)
         wait = retry_after(error.response.headers)
         return reply_error(error.status_code, redact(error.response.text), retry_after=wait)
-    if isinstance(error, openai.APIConnectionError):
+    if isinstance(error, openai.APIConnectionError | httpx2.HTTPError):
         return _connection_error(error, redact)
+    if isinstance(error, openai.OpenAIError | RecursionError | ValueError):  # of a reply about a batch
+        return CallError("broken", redact.line(f"the reply cannot be read: {error}"))
     raise error
+
+
+def _redirected(response: "httpx2.Response", redact: Redactor) -> CallError:
+    """Return the error for a redirect: documents and keys go to the address that was given, and nowhere else."""
+    status, target = response.status_code, response.headers.get("location", "").partition("?")[0]
+    where = f"redirects to {printable(redact.line(target))}" if target else "redirects to no address"
+    remedy = "which is not followed: give the address that answers as `base_url` (--base-url), if you trust it"
+    return CallError("redirected", f"the host {where} (HTTP {status}), {remedy}", status=status)
 
 
 def _connection_error(error: Exception, redact: Redactor) -> CallError:
@@ -143,6 +160,8 @@ def _connection_error(error: Exception, redact: Redactor) -> CallError:
         return CallError("unreachable", message, reached=False)
     if isinstance(cause, httpx2.TimeoutException):
         return CallError("timeout", message)
+    if isinstance(cause, httpx2.DecodingError):
+        return CallError("broken", message)
     return CallError("dropped", message)
 
 
@@ -196,6 +215,8 @@ def _kind(status: int, detail: Mapping[str, object], message: str) -> ErrorKind:
     code = str(detail.get("code") or detail.get("type") or "")
     if not status:
         return "expired"
+    if status // 100 == 3:
+        return "redirected"
     if status == 429:
         return "fatal" if code in _NO_CREDIT else "rate_limited"
     if status in (401, 402):

@@ -145,6 +145,8 @@ def among(connection: Connection, column: ColumnElement[T], values: Collection[T
 
 def connect(engine: Engine, name: str) -> Connection:
     """Return a connection, or raise a LedgerError."""
+    for library in ("psycopg", "sqlalchemy.pool"):  # a lost connection is our error to tell
+        logging.getLogger(library).addHandler(_SILENT)
     try:
         return engine.connect()
     except SQLAlchemyError as error:
@@ -154,7 +156,6 @@ def connect(engine: Engine, name: str) -> Connection:
 def one_round_trip(connection: Connection) -> AbstractContextManager[object]:
     """Return a context in which writes and their commit go to the database together, where its driver can."""
     driver = connection.connection.driver_connection
-    logging.getLogger("psycopg").addHandler(_SILENT)  # a lost connection is our error to tell
     return driver.pipeline() if connection.dialect.name == "postgresql" and driver is not None else nullcontext()
 
 

@@ -4,7 +4,7 @@ from typing import Literal, get_args
 
 from deep.exceptions import DeepError
 
-_Lasting = Literal["expired", "no_model", "rejected", "too_long"]
+_Lasting = Literal["expired", "no_model", "redirected", "rejected", "too_long"]
 _Passing = Literal["broken", "dropped", "rate_limited", "server_error", "timeout", "unreachable"]
 Failure = _Passing | _Lasting
 """Why a request has no answer. A reply that holds no verdict is an answer, and no failure."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from deep._files import check_regular
-from deep.llm._batch_lines import BatchLine, placed_lines, read_line, result_of
+from deep.llm._batch_lines import LONGEST_LINE, BatchLine, placed_lines, read_line, result_of
 from deep.llm._secrets import Redactor
 
 AT_ONCE = 2000
@@ -154,6 +154,6 @@ class FileResults:
             self._open[file_number] = self._paths[file_number].open("rb")
         file = self._open[file_number]
         file.seek(at)
-        line = read_line(self._redact(file.readline().decode("utf-8-sig", errors="replace")))
+        line = read_line(self._redact(file.readline(LONGEST_LINE).decode("utf-8-sig", errors="replace")))
         assert line is not None, "a line that could be read before"
         return line

@@ -4,7 +4,7 @@ import json
 import statistics
 from array import array
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
@@ -148,7 +148,8 @@ class History:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._connection.close()
+        with suppress(SQLAlchemyError):  # of a connection that is lost, from which nothing is read any more
+            self._connection.close()
 
     @_reading
     def rows(self, keys: Sequence[str]) -> dict[str, RequestRow]:
@@ -159,17 +160,29 @@ class History:
     def answers(self, keys: Sequence[str]) -> dict[str, Answer]:
         """Return states and replies, as they are now, by key; without those of `keys` that are not in the ledger."""
         request, attempt = _schema.requests.c, _schema.attempts.c
-        asked = (request.key, request.state, request.owner, request.failure, request.reason)
+        asked = (request.key, request.state, request.owner, request.failure, request.reason, request.attempts)
         answer = (attempt.reply, attempt.outcome, attempt.message, attempt.cost, attempt.seconds)
         last = (attempt.key == request.key) & (attempt.number == request.attempts)
         chosen = select(*asked, *answer).join(_schema.attempts, last, isouter=True)
         answers: dict[str, Answer] = {}
         for part in in_parts(keys):
-            for row in self._connection.execute(chosen.where(request.key.in_(part))).mappings():
-                reply = _reply(row) if row["state"] == "done" else None
+            rows = self._connection.execute(chosen.where(request.key.in_(part))).mappings().all()
+            bought = self._bought([row["key"] for row in rows if row["attempts"] > 1 or row["reason"] == "truncated"])
+            for row in rows:
+                reply = _standing_reply(row, bought.get(row["key"], []))
                 answers[row["key"]] = Answer(row["state"], row["owner"], row["failure"] or row["reason"], reply)
         self._connection.rollback()  # a transaction left open would show later calls the ledger of today
         return answers
+
+    def _bought(self, keys: Sequence[str]) -> dict[str, list[RowMapping]]:
+        """Return the answers to requests that were asked more than once, in order."""
+        attempt = _schema.attempts.c
+        columns = (attempt.key, attempt.outcome, attempt.reply, attempt.cost, attempt.seconds)
+        chosen = select(*columns).where(attempt.key.in_(keys), attempt.outcome == "answered", attempt.number > 0)
+        bought: dict[str, list[RowMapping]] = {}
+        for row in self._connection.execute(chosen.order_by(attempt.number)).mappings() if keys else ():
+            bought.setdefault(row["key"], []).append(row)
+        return bought
 
     @_reading
     def cost(self) -> tuple[float, int]:
@@ -267,6 +280,21 @@ def read_quirks(connection: Connection) -> list[Quirk]:
     order = (table.endpoint, table.model, table.parameter)
     rows = connection.execute(select(*order, table.action, table.message).order_by(*order))
     return [Quirk(*row) for row in rows]
+
+
+def _standing_reply(row: RowMapping, bought: Sequence[RowMapping]) -> Reply | None:
+    """Return the reply of a request at the cost of all answers to it.
+
+    One that was cut off stands until a longer one has come, whatever became of that.
+    """
+    cut = row["reason"] == "truncated" and bool(bought)
+    if row["state"] != "done" and not cut:
+        return None
+    reply = _reply(bought[-1] if cut else row)
+    costs = [answer["cost"] for answer in bought]
+    if len(costs) < 2:
+        return reply
+    return replace(reply, cost=None if None in costs else sum(costs))
 
 
 def _reply(row: RowMapping) -> Reply:

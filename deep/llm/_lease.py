@@ -10,6 +10,7 @@ from sqlalchemy import Connection, bindparam, select, update
 from sqlalchemy import text as sql
 
 from deep.llm import _schema
+from deep.llm._budget import output_limit, with_longer_limit
 from deep.llm._database import LOCK_CLASS, among
 from deep.llm._request import Request, json_text
 from deep.llm._schema import ItemRow, RequestRow
@@ -38,6 +39,8 @@ class Job:
         Of the attempt that comes next, from 1.
     in_doubt : bool, default=False
         Whether it was in flight when an earlier run ended, so that it may have been paid.
+    longer : bool, default=False
+        Whether an earlier reply was cut off at its length limit, so that `request` and `text` have a longer one.
     """
 
     request: Request
@@ -45,10 +48,21 @@ class Job:
     text: str
     number: int
     in_doubt: bool = False
+    longer: bool = False
 
     def again(self) -> "Job":
         """Return the job with its next attempt."""
         return replace(self, number=self.number + 1)
+
+    @property
+    def can_be_longer(self) -> bool:
+        """Whether it may be asked once more where its reply is cut off."""
+        return not self.longer and output_limit(self.request.body) is not None
+
+    def with_longer_limit(self) -> "Job":
+        """Return the job that lets the answer be longer; its key stays that of the request."""
+        request = replace(self.request, body=with_longer_limit(self.request.body))
+        return replace(self, request=request, text=json_text(request.body), longer=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +215,9 @@ class Leases:
                 lease.repeated.append(request)
             else:
                 text = texts[key] if key in texts else json_text(request.body)
-                lease.jobs.append(Job(request, key, text, row["attempts"] + 1, row.get("failure") == "unknown"))
+                job = Job(request, key, text, row["attempts"] + 1, row.get("failure") == "unknown")
+                cut = row.get("reason") == "truncated" and job.can_be_longer
+                lease.jobs.append(job.with_longer_limit() if cut else job)
         return lease
 
 

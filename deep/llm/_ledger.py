@@ -168,6 +168,8 @@ class Ledger:
         self._check_room()
         attempt = AttemptRow(key=job.key, number=job.number, run=self.run, started=time.time(), worst_case=worst_case)
         request = RequestRow(key=job.key, state="sent", attempts=job.number, batch=batch)
+        if changed_body is None and job.longer:
+            changed_body = job.text
         if changed_body is not None or job.number > 1:  # PostgreSQL would write the whole body once more
             request["changed_body"] = changed_body
         return self._write(Write(_schema.attempts, "insert", attempt), Write(_schema.requests, "update", request))
@@ -179,10 +181,14 @@ class Ledger:
         judgment: Judgment | None,
         message: str | None = None,
         quirks: Iterable[Quirk] = (),
+        again: bool = False,
     ) -> Written:
-        """Write down the reply to the job's attempt, and its judgment; None where it has no vote of its own."""
+        """Write down the reply to the job's attempt, and its judgment; None where it has no vote of its own.
+
+        With `again` the reply was cut off, and the request goes back into the queue, to be asked with a longer limit.
+        """
         attempt = _answered_row(job.key, job.number, reply)
-        request = _request_row(job, "done") | {"message": storable(message)}
+        request = _request_row(job, "queued" if again else "done") | {"message": storable(message)}
         if judgment is not None:
             request |= {"vote": judgment.vote, "reason": judgment.reason, "score": judgment.score}
         return self._end(job, attempt, request, quirks)
@@ -195,11 +201,16 @@ class Ledger:
         seconds: float | None = None,
         quirks: Iterable[Quirk] = (),
     ) -> Written:
-        """Write down why the job's attempt brought no answer; `state` is queued, failed, unknown or done."""
+        """Write down why the job's attempt brought no answer; `state` is queued, failed, unknown or done.
+
+        Where an earlier reply was cut off, that one stands.
+        """
         attempt = AttemptRow(key=job.key, number=job.number, outcome=error.kind, seconds=seconds)
         attempt |= {"reached": error.reached, "status": error.status, "retry_after": error.retry_after}
         attempt |= {"message": storable(error.message), "reply": storable(error.body)}
-        request = _request_row(job, state)
+        request = _request_row(job, "done" if job.longer and state != "queued" else state)
+        if job.longer:
+            return self._end(attempt, request | {"vote": -1, "reason": "truncated"}, quirks)
         if state != "queued":
             request |= {"failure": error.kind, "message": storable(error.message)}
         if error.kind == "refused":

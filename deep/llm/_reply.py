@@ -1,9 +1,10 @@
 """Reading a chat completion: the text, who wrote it, what it used."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from deep.exceptions import printable
 from deep.llm._errors import CallError
 
 _USAGE = {
@@ -12,6 +13,15 @@ _USAGE = {
     "output": ("completion_tokens",),
     "reasoning": ("completion_tokens_details", "reasoning_tokens"),
 }
+
+MOST_VALUES = 1_000_000
+"""Values that a reply may hold: parsed, each takes many times its bytes."""
+
+DEEPEST = 64
+"""Levels of JSON in a reply; far below where Python's own limit, which depends on the caller, ends the reading."""
+
+BROKEN_OFF = frozenset({"abort", "aborted", "cancelled", "error"})
+"""Finish reasons of an answer that its server, not its model, has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +83,104 @@ def read_reply(raw: str) -> Reply:
         answer = json.loads(raw)
     except (ValueError, RecursionError):
         raise CallError("broken", "the reply is not JSON", body=raw) from None
-    return reply_of(answer, raw)
+    return _reply_of(answer, raw)
 
 
-def reply_of(answer: object, raw: str) -> Reply:
-    """Return the first choice of a chat completion that is parsed already."""
+def received_reply(raw: str) -> Reply:
+    """Return the first choice of a chat completion that has just come; what is in the ledger is read as it is.
+
+    Parameters
+    ----------
+    raw : str
+        The body of an HTTP reply.
+
+    Raises
+    ------
+    CallError
+        Of kind ``broken``: it is no chat completion, or one that could be read in two ways, or not again.
+
+    Examples
+    --------
+    >>> from deep.llm import received_reply
+    >>> received_reply('{"choices": [{"message": {"content": "yes"}}], "error": {"message": "cut off"}}')
+    Traceback (most recent call last):
+    deep.llm._errors.CallError: broken: the reply has an answer and an error: cut off
+    """
+    if sum(map(raw.count, ",[{")) > MOST_VALUES:
+        raise CallError("broken", f"the reply holds more than {MOST_VALUES:,} values")
+    try:
+        answer = json.loads(raw, object_pairs_hook=_unique)
+    except _TwiceError as error:
+        raise CallError("broken", str(error), body=raw) from None
+    except (ValueError, RecursionError):
+        raise CallError("broken", "the reply is not JSON", body=raw) from None
+    return checked_reply(answer, raw)
+
+
+def checked_reply(answer: object, raw: str) -> Reply:
+    """Return the first choice of a chat completion that has just come and is parsed already; raise where it is none."""
+    fault = next(_faults(answer), None)
+    if fault is not None:
+        raise CallError("broken", fault, body=raw)
+    return _reply_of(answer, raw)
+
+
+def _faults(answer: object) -> Iterator[str]:
+    """Yield the faults that keep parsed JSON from being an answer."""
+    if not is_shallow(answer):
+        yield f"the reply has more than {DEEPEST} levels"
+        return
+    choices = _choices(answer)
+    error, ends = error_in(answer), _at(next(iter(choices), None), "finish_reason")
+    if error is not None:
+        yield f"the reply has an answer and an error: {error}" if choices else f"the reply is an error: {error}"
+    if isinstance(ends, str) and ends.casefold() in BROKEN_OFF:
+        yield f"the server has broken off the answer: {ends}"
+
+
+class _TwiceError(ValueError):
+    """An object has two values under one name."""
+
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Return an object, in which a name may stand twice only with the same value: readers differ in which they take."""
+    found = dict(pairs)
+    if len(found) < len(pairs) and any(found[name] != value for name, value in pairs):
+        raise _TwiceError("the reply has two values under one name")
+    return found
+
+
+def is_shallow(value: object) -> bool:
+    """Return whether parsed JSON can be written and read again, however deep the stack is by then."""
+    level = [value]
+    for _ in range(DEEPEST):
+        level = [part for node in level for part in _parts(node)]
+        if not level:
+            return True
+    return False
+
+
+def _parts(node: object) -> Sequence[object]:
+    return list(node.values()) if isinstance(node, dict) else node if isinstance(node, list) else ()
+
+
+def error_in(answer: object) -> str | None:
+    """Return the message of an error that stands in an answer or its first choice; None where there is none."""
+    for place in (answer, *_choices(answer)[:1]):
+        error = _at(place, "error")
+        if error:
+            return printable(" ".join(str(_at(error, "message") or error).split())[:200])
+    return None
+
+
+def _choices(answer: object) -> list[object]:
     choices = _at(answer, "choices")
-    choice = choices[0] if isinstance(choices, list) and choices else None
+    return choices if isinstance(choices, list) else []
+
+
+def _reply_of(answer: object, raw: str) -> Reply:
+    """Return the first choice of a chat completion that is parsed already."""
+    choice = next(iter(_choices(answer)), None)
     message = _at(choice, "message")
     if not isinstance(message, dict):
         raise CallError("broken", "the reply is no chat completion", body=raw)

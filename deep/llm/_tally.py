@@ -5,7 +5,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from deep.judge import REPAIR
-from deep.records import Judgment
+from deep.records import ABSTAIN, Judgment
 
 if TYPE_CHECKING:
     from deep.llm._schema import RequestRow
@@ -42,6 +42,9 @@ class Tally:
         Answers of this run by a model of another name: the one asked and the one that answered.
     too_long : int
         Requests, of this run or found, that did not fit into the context of their LLM.
+    longer, saved : int
+        Replies of this run that were cut off at their length limit and asked for again with a longer one, and those of
+        them that then came whole and gave a vote, or an answer that is none by itself.
     lines_passed_over, contradictions : int
         Lines of batch files that are no result of a request, and requests with two results that contradict each other.
     """
@@ -53,6 +56,7 @@ class Tally:
         self.cost = 0.0
         self.other_models: Counter[tuple[str, str]] = Counter()
         self.too_long = self.lines_passed_over = self.contradictions = 0
+        self.longer = self.saved = 0
         self._started = time.monotonic()
 
     @property
@@ -88,6 +92,16 @@ class Tally:
         self.cost += cost or 0.0
         self.unpriced += cost is None
         self._count(voter, "answers" if judgment is None else judgment.reason)
+
+    def cut(self, cost: float | None) -> None:
+        """Count a reply that was cut off, and is asked for again: what it has cost, and no answer."""
+        self.cost += cost or 0.0
+        self.unpriced += cost is None
+
+    def end_longer(self, judgment: Judgment | None) -> None:
+        """Count the second reply to a request whose first was cut off."""
+        self.longer += 1
+        self.saved += judgment is None or judgment.vote != ABSTAIN
 
     def name(self, asked: str, answered: str | None) -> None:
         """Count an answer by the name of the model that gave it, where that is not the one asked."""

@@ -4,7 +4,7 @@ import asyncio
 import queue
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import TypeVar, cast
 
 from sqlalchemy import Connection
@@ -117,7 +117,8 @@ class Writer:
             group, stop = self._gather()
             for part in _parts(group):
                 self._commit(part)
-        self._connection.close()
+        with suppress(SQLAlchemyError):  # of a connection that is lost; what was to be written has its error
+            self._connection.close()
         if self._files is not None and self._connection is not self._opened:
             with self._files.closing(overwritten=self._overwritten):
                 self._opened.close()

@@ -19,7 +19,7 @@ from deep.prompt_pool._reader import FinalAnswer, Output, ReplyReader
 from deep.prompt_pool._soft import Logprobs, soft_vote
 from deep.records import Judgment, Reason
 
-CUT_OFF = frozenset({"length", "max_tokens", "model_length"})
+CUT_OFF = frozenset({"incomplete", "length", "max_output_tokens", "max_tokens", "model_length"})
 WITHHELD = frozenset({"blocklist", "content_filter", "prohibited_content", "recitation", "refusal", "safety"})
 
 _QUOTATION = re.compile(r'"([^"\n]{8,400})"|\u201c([^\u201d\n]{8,400})\u201d')

@@ -120,7 +120,9 @@ class Collector(BaseHTTPRequestHandler):
     def do_POST(self):
         """Keep a request."""
         self.server.seen.append((self.path, self.rfile.read(int(self.headers["Content-Length"]))))
-        self.send_response(200)
+        self.send_response(307 if self.server.elsewhere else 200)
+        if self.server.elsewhere:
+            self.send_header("Location", self.server.elsewhere)
         self.send_header("Content-Length", "0")
         self.end_headers()
 
@@ -132,7 +134,7 @@ class Collector(BaseHTTPRequestHandler):
 def collector(memory, monkeypatch):
     """Return a collector on loopback, to which the environment points."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Collector)
-    server.seen = []
+    server.seen, server.elsewhere = [], None
     thread = Thread(target=server.serve_forever, daemon=True)
     thread.start()
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
@@ -152,6 +154,21 @@ def test_deep_votes_sends_its_votes(collector, tmp_path):
     assert sent.count(LEXICAL["numbers"]().voter().encode()) == 120
     assert sent.count(b"weather-00-a") == 2
     assert b"gen_ai.evaluation.result" in sent
+
+
+def test_no_redirect_is_followed(collector, tmp_path):
+    """Events quote texts: a collector that redirects gets them, and nobody else."""
+    with ThreadingHTTPServer(("127.0.0.2", 0), Collector) as other:
+        other.seen, other.elsewhere = [], None
+        thread = Thread(target=other.serve_forever, daemon=True)
+        thread.start()
+        collector.elsewhere = f"http://127.0.0.2:{other.server_port}/v1/logs"
+        words = [str(CLAIMS), "--lexical", "numbers", "--otel", "--out", str(tmp_path / "votes.parquet")]
+        assert deep_votes(words) == 0
+        other.shutdown()
+        thread.join(300)
+    assert collector.seen
+    assert other.seen == []
 
 
 def test_deep_votes_is_silent_without_the_option(collector, tmp_path):

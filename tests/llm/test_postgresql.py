@@ -1,6 +1,7 @@
 """The ledger in PostgreSQL, against a real server that the test starts: sharing, crashes, passwords."""
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -207,6 +208,54 @@ def test_a_lost_database_stops_the_run(ledger):
         with pytest.raises(LedgerError, match="cannot be written"):
             run(server.url, ledger, questions(5000), workers=4, started=cut)
         assert server.count < 1000
+
+
+READ = """
+from deep.llm import History, LedgerError
+from tests.llm.test_postgresql import _terminate
+try:
+    with History({ledger!r}) as history:
+        history.rows(["none"])
+        _terminate({ledger!r})
+        history.rows(["none"])
+except LedgerError as error:
+    print(error)
+"""
+WRITE = """
+import threading
+from deep.llm import LedgerError
+from tests.llm.calls import questions, run
+from tests.llm.test_postgresql import _terminate
+threading.Timer(1.0, _terminate, [{ledger!r}]).start()
+try:
+    run({url!r}, {ledger!r}, questions(5000), workers=4)
+except LedgerError as error:
+    print(error)
+"""
+HELD = """
+from deep.llm import History
+from tests.llm.test_postgresql import _terminate
+with History({ledger!r}) as history:
+    history.rows(["none"])
+    _terminate({ledger!r})
+print("`ledger` cannot be read or written: not asked")
+"""
+
+
+@pytest.mark.parametrize("code", [READ, WRITE, HELD], ids=["read", "write", "held"])
+def test_a_terminated_backend_is_told_in_one_line(ledger, code):
+    """No traceback of a library's pool or driver stands before it."""
+    with FaultServer(latency=0.05) as server:
+        run(server.url, ledger, questions(1))
+        done = subprocess.run(
+            [sys.executable, "-c", code.format(url=server.url, ledger=ledger)],
+            capture_output=True,
+            text=True,
+            cwd=Path(__file__).parents[2],
+            check=False,
+        )
+    assert re.fullmatch(r"`ledger` .*cannot be (read|read or written|written): .*\n", done.stdout), done.stdout
+    assert done.stderr == ""
 
 
 def _terminate(url):

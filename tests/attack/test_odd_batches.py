@@ -1,0 +1,134 @@
+"""Odd lines in batch files, and odd answers about batches: one bad line costs that line, and nothing is a traceback."""
+
+import asyncio
+import json
+
+import pytest
+from aiohttp import web
+
+from deep.exceptions import DeepError
+from deep.llm import FileResults, Redactor, RetryPolicy
+from tests.attack.odd_replies import completion
+from tests.fault_server import FaultServer
+from tests.llm.calls import questions, run, states
+
+N = 12
+
+
+def _line(status=200, body=None, error=None, **more):
+    return {"response": {"status_code": status, "body": completion() if body is None else body}, "error": error, **more}
+
+
+LINES = {
+    "a status beyond 64 bits": json.dumps(_line(2**63)),
+    "a status of 10^30": json.dumps(_line(10**30)),
+    "a negative status": json.dumps(_line(-200)),
+    "a status that is true": json.dumps(_line(True)),
+    "a status that is a fraction": json.dumps(_line(200.5)),
+    "a status of 5,000 digits": json.dumps(_line()).replace("200", "2" * 5000, 1),
+    "a status 1e400": json.dumps(_line()).replace("200", "1e400", 1),
+    "a redirect": json.dumps(_line(307, {"error": {"message": "elsewhere"}})),
+    "an answer and an error": json.dumps(_line(error={"message": "it died", "code": "x"})),
+    "an error in the body": json.dumps(_line(body=completion(error={"message": "it died"}))),
+    "an error that is a text": json.dumps(_line(error="it died")),
+    "a body that is a text": json.dumps(_line(body=json.dumps(completion()))),
+    "a body of null": json.dumps({"response": {"status_code": 200, "body": None}, "error": None}),
+    "deeper than Python reads": '{"response": ' + "[" * 100_000 + "]" * 100_000 + "}",
+    "deeper than Python writes": json.dumps(_line(body=1)).replace('"body": 1', '"body": ' + "[" * 900 + "]" * 900),
+    "two million values": '{"response": {"status_code": 200, "body": {"choices": [' + "[]," * 2_000_000 + "0]}}}",
+    "9 MiB": json.dumps(_line(body=completion("a" * (9 << 20)))),
+    "cut in the middle": json.dumps(_line())[:60],
+}
+"""Results of a request, without its id, that hold no answer to be trusted."""
+
+GOOD_LINES = {
+    "usage 1e400": json.dumps(_line()).replace('"prompt_tokens": 10', '"prompt_tokens": 1e400', 1),
+    "usage NaN": json.dumps(_line()).replace('"prompt_tokens": 10', '"prompt_tokens": NaN', 1),
+    "created 10^30": json.dumps(_line(body=completion(created=10**30))),
+    "an empty error": json.dumps(_line(error={})),
+}
+
+
+def with_line(line):
+    """Return the results of a batch, the fifth of which is another line."""
+
+    def misprinted(lines, _):
+        texts = [json.dumps(entry) for entry in lines]
+        odd = f'{{"custom_id": "{lines[4]["custom_id"]}", {line[1:]}'
+        return [text.encode() for text in (*texts[:4], odd, *texts[5:])]
+
+    return misprinted
+
+
+@pytest.mark.parametrize("name", [*LINES, *GOOD_LINES])
+def test_one_bad_line_costs_that_line(name, tmp_path, monkeypatch):
+    """All others are collected, and nothing stays as sent."""
+    line = {**LINES, **GOOD_LINES}[name]
+    monkeypatch.setattr("tests.fault_server._misprinted", with_line(line))
+    with FaultServer() as server:
+        run(server.url, tmp_path / "l", questions(N), batch=True, retry=RetryPolicy(at_most_once=True))
+    lost = name in LINES
+    assert states(tmp_path / "l") == ({"done": N - 1, "failed": 1} if lost else {"done": N})
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_nor_does_it_in_a_file(name, tmp_path):
+    """Files are read by another way, with the same rules."""
+    good = [json.dumps({"custom_id": f"k{i}", **_line()}) for i in range(3)]
+    odd = f'{{"custom_id": "odd", {LINES[name][1:]}'
+    (tmp_path / "r.jsonl").write_text("\n".join([good[0], odd, *good[1:]]) + "\n")
+    with FileResults(tmp_path, Redactor()) as results:
+        assert set(results.of(["k0", "k1", "k2"])) == {"k0", "k1", "k2"}
+
+
+ANSWERS = {
+    "a page": lambda: web.Response(text="<html>hello</html>", content_type="text/html"),
+    "a page as JSON": lambda: web.Response(text="<html>hello</html>", content_type="application/json"),
+    "null": lambda: web.json_response(None),
+    "an empty object": lambda: web.json_response({}),
+    "a list": lambda: web.json_response([1, 2]),
+    "deep": lambda: web.Response(text="[" * 100_000, content_type="application/json"),
+    "larger than 8 MiB": lambda: web.Response(body=b" " * (9 << 20), content_type="application/json"),
+    "204": lambda: web.Response(status=204),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+@pytest.mark.parametrize("call", ["_upload", "_create_batch", "_get_batch"])
+def test_an_odd_answer_about_a_batch_is_one_line(call, name, tmp_path, monkeypatch):
+    """An error of deep's own kind, with no request lost: the next run goes on."""
+
+    async def odd(*_):
+        return ANSWERS[name]()
+
+    good = getattr(FaultServer, call)
+    with FaultServer() as server:
+        monkeypatch.setattr(FaultServer, call, odd)
+        with FaultServer() as broken, pytest.raises(DeepError, match="`batch`"):
+            run(broken.url, tmp_path / "l", questions(3), batch=True, retry=RetryPolicy(2, 0.01, 0.02, 0.01))
+        monkeypatch.setattr(FaultServer, call, good)
+        if call != "_get_batch":
+            run(server.url, tmp_path / "l", questions(3), batch=True)
+            assert states(tmp_path / "l") == {"done": 3}
+
+
+def test_a_result_file_that_is_cut_off_is_fetched_again(tmp_path, monkeypatch):
+    """The connection breaks while it comes."""
+    seen = []
+    whole = FaultServer._download
+
+    async def cut(self, request):
+        seen.append(1)
+        if len(seen) > 1:
+            return await whole(self, request)
+        response = web.StreamResponse(headers={"Content-Length": "100000"})
+        await response.prepare(request)
+        await response.write(b"{")
+        await asyncio.sleep(0)
+        request.transport.close()
+        return response
+
+    monkeypatch.setattr(FaultServer, "_download", cut)
+    with FaultServer() as server:
+        run(server.url, tmp_path / "l", questions(3), batch=True)
+    assert states(tmp_path / "l") == {"done": 3}
