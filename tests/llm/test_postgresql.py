@@ -226,9 +226,10 @@ import threading
 from deep.llm import LedgerError
 from tests.llm.calls import questions, run
 from tests.llm.test_postgresql import _terminate
-threading.Timer(1.0, _terminate, [{ledger!r}]).start()
+def cut(_):
+    threading.Timer(0.6, _terminate, [{ledger!r}]).start()
 try:
-    run({url!r}, {ledger!r}, questions(5000), workers=4)
+    run({url!r}, {ledger!r}, questions(5000), workers=4, started=cut)
 except LedgerError as error:
     print(error)
 """
