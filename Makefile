@@ -1,6 +1,6 @@
 # Everything runs in .venv, made on first use. `make loo` and `make test` need Python 3.11+ and nothing else.
 PYTHON ?= python3
-# What to install torch from; the README says how to get the small CPU build on an ordinary machine.
+# What tests install torch from; docs/install.md says how to get the small CPU build on an ordinary machine.
 TORCH ?= torch==2.13.0
 # The versions that every check has run with; empty takes the newest that the dependencies allow.
 CONSTRAINTS ?= --constraint constraints.txt
@@ -85,11 +85,11 @@ papers: $(VENV)/installed
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet $(TORCH)
-	$(BIN)/python -m pip install --quiet $(CONSTRAINTS) --editable .
+	$(BIN)/python -m pip install --quiet $(CONSTRAINTS) --editable '.[boosting]'
 	touch $@
 
 $(VENV)/test-installed: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet $(TORCH)
 	$(BIN)/python -m pip install --quiet $(CONSTRAINTS) --editable '.[test]'
 	touch $@
 

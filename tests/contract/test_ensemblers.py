@@ -20,7 +20,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import estimator_checks
 
 from deep.base import BaseEnsembler, StagedEnsembler
-from deep.ensembles import ENSEMBLERS
+from deep.ensembles import ENSEMBLERS, default_ensemblers
 from deep.exceptions import InputError
 
 PAPER = [
@@ -42,10 +42,11 @@ PAPER = [
     "WeightedMajorityVoting",
     "XGB",
 ]
-LABEL_FREE = {"DawidSkene", "LabelModel", "MajorityLabelVoter"}
+SNORKEL = "snorkel-labelmodel"
+LABEL_FREE = {"DawidSkene", "LabelModel", "MajorityLabelVoter", SNORKEL}
 
 EXACT = 1e-9
-ROUNDING = {"LGBM": 1e-6, "LabelModel": 1e-6, "SVC": 1e-6, "XGB": 1e-6}
+ROUNDING = {"LGBM": 1e-6, "LabelModel": 1e-6, "SVC": 1e-6, "XGB": 1e-6, SNORKEL: 1e-6}
 """Largest difference in P between fits that are one on paper: float32 rounds early, a solver stops early."""
 
 REORDERED = ROUNDING | {"SVC": 1e-5}
@@ -117,9 +118,11 @@ def assert_same(name: str, got: Floats, expected: Floats, tolerances: dict[str, 
 
 
 def test_names_are_the_papers() -> None:
-    """The registry holds the seventeen ensemblers, sorted, each under the name of its class."""
-    assert list(ENSEMBLERS) == PAPER == sorted(PAPER)
-    assert all(kind.__name__ == name for name, kind in ENSEMBLERS.items())
+    """The registry holds the seventeen ensemblers, sorted, each under the name of its class, and snorkel's own."""
+    assert list(ENSEMBLERS) == [*PAPER, SNORKEL]
+    assert sorted(PAPER) == PAPER
+    assert list(default_ensemblers()) == PAPER
+    assert all(ENSEMBLERS[name].__name__ == name for name in PAPER)
 
 
 def test_label_free_ensemblers_say_so() -> None:
@@ -328,7 +331,7 @@ def test_clone_keeps_parameters_and_nothing_else(name: str) -> None:
 @pytest.mark.parametrize("method", ["predict", "predict_proba"])
 def test_unfitted_raises(name: str, method: str) -> None:
     """Asking before fit raises scikit-learn's error."""
-    with pytest.raises(NotFittedError, match=f"This {name} instance is not fitted yet"):
+    with pytest.raises(NotFittedError, match=f"This {ENSEMBLERS[name].__name__} instance is not fitted yet"):
         getattr(ENSEMBLERS[name](), method)(patterns())
 
 
@@ -475,7 +478,8 @@ def test_the_fewest_voters_can_be_fitted_and_fewer_are_an_error(name: str) -> No
     enough = ENSEMBLERS[name]().fit(X[:, :least], y)
     assert np.isfinite(p_consistent(enough, patterns(least))).all()
     if least > 1:
-        with pytest.raises(InputError, match=rf"`X` must have at least {least} columns for {name}. Got {least - 1}"):
+        of = ENSEMBLERS[name].__name__
+        with pytest.raises(InputError, match=rf"`X` must have at least {least} columns for {of}. Got {least - 1}"):
             ENSEMBLERS[name]().fit(X[:, : least - 1], y)
 
 
