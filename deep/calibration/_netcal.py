@@ -209,7 +209,7 @@ def netcal_says(option: str) -> Iterator[None]:
     """Keep what netcal prints and warns of, and turn what it raises into one line."""
     sink = io.StringIO()
     with (
-        needs_extra("netcal", what=f"`calibrator` {option!r}"),
+        needs_extra("netcal", what=option),
         warnings.catch_warnings(),
         contextlib.redirect_stdout(sink),
         contextlib.redirect_stderr(sink),
