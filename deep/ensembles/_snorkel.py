@@ -73,7 +73,7 @@ def _weighted_model() -> Any:
     import torch
     from snorkel.labeling.model.label_model import LabelModel as Library
 
-    class WeightedLabelModel(Library):  # type: ignore[misc]
+    class WeightedLabelModel(Library):
         row_weights: Floats
 
         def _generate_O(self, L: Votes, higher_order: bool = False) -> None:  # noqa: N802 - snorkel's name

@@ -76,9 +76,9 @@ class MRMR(BasePromptSelector):
     def _pick(self, relevances: Floats, correlated: Floats) -> Rows:
         """Return the columns of positive relevance, each the best beside those picked before."""
         redundancy = np.maximum(np.abs(correlated), FLOOR)
-        left, picked = list(np.flatnonzero(relevances > 0)), list[int]()
+        left, picked = np.flatnonzero(relevances > 0).tolist(), list[int]()
         while left:
-            mean = redundancy[np.ix_(left, picked)].mean(axis=1) if picked else np.ones(len(left))
+            mean = redundancy[left][:, picked].mean(axis=1) if picked else np.ones(len(left))
             # What repeats all that was picked comes last.
             score = np.where((mean == 1) & bool(picked), 0.0, relevances[left] / mean)
             picked.append(left.pop(int(score.argmax())))

@@ -40,7 +40,7 @@ def _markdown(path: Path) -> str:
         from markdown_it import MarkdownIt
 
     reader = MarkdownIt("commonmark", {"html": False}).enable("table").disable(["link", "image", "autolink"])
-    html = reader.render(read_bytes(path, "RUN").decode("utf-8", "replace"))
+    html: str = reader.render(read_bytes(path, "RUN").decode("utf-8", "replace"))
     for level in (3, 2, 1):  # below the chapter's own heading
         html = html.replace(f"<h{level}>", f"<h{level + 2}>").replace(f"</h{level}>", f"</h{level + 2}>")
     html = html.replace("<table>", '<div class="wide" tabindex="0" role="region" aria-label="table"><table>')
