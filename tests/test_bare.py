@@ -75,7 +75,7 @@ def votes(tmp_path_factory):
 def test_the_everyday_way_needs_no_extra(votes, tmp_path):
     """Fit, also a chain of which no ensembler is named, score, look, estimate, export; a note says what is left out."""
     mine = pd.read_parquet(votes).query("dataset == 'weather'")
-    mine.assign(label=mine["label"].astype("Int8").where(False)).to_parquet(tmp_path / "mine.parquet")
+    mine.assign(label=pd.array([pd.NA] * len(mine), dtype="Int8")).to_parquet(tmp_path / "mine.parquet")
     done = bare(
         ["fit", votes, "--exclude", "weather", "--jobs", "1", "--out", "model.json"],
         ["score", "model.json", "--source-text", "It rained on 3 May.", "--claim-text", "It rained."],
