@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from deep._checks import Floats, Labels, Weights
 from deep.base import BaseCalibrator
 from deep.calibration._scores import check_bins, checked_rows, collapse
-from deep.exceptions import InputError
+from deep.exceptions import InputError, needs_extra
 
 MAX_ROWS = 1_000_000
 """Into so many rows weighted ones are expanded at most."""
@@ -208,7 +208,12 @@ def _multiple(weights: Floats) -> float:
 def netcal_says(option: str) -> Iterator[None]:
     """Keep what netcal prints and warns of, and turn what it raises into one line."""
     sink = io.StringIO()
-    with warnings.catch_warnings(), contextlib.redirect_stdout(sink), contextlib.redirect_stderr(sink):
+    with (
+        needs_extra("netcal", what=option),
+        warnings.catch_warnings(),
+        contextlib.redirect_stdout(sink),
+        contextlib.redirect_stderr(sink),
+    ):
         warnings.simplefilter("ignore")
         try:
             with np.errstate(all="ignore"):

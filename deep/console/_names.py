@@ -10,6 +10,6 @@ OWN_FITS = ("Average", "Pool")
 """deep's own ways to add up votes, beside the ensemblers."""
 
 RECIPES = ("deep", "paper")
-SELECTORS = ("auto", "exhaustive", "mrmr", "rfe")
+SELECTORS = ("auto", "exhaustive", "mrmr", "mrmr-selection", "rfe")
 STRATEGIES = ("design", "random", "spread")
 """How `deep label list` chooses items."""

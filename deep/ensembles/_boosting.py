@@ -11,7 +11,7 @@ from scipy.special import expit
 from deep._checks import Floats, Labels, Votes
 from deep.base import StagedEnsembler
 from deep.ensembles._encoding import Grid, check_above, merge_repeats, signed
-from deep.exceptions import InputError
+from deep.exceptions import InputError, needs_extra
 from deep.records import ABSTAIN
 
 Booster = Any
@@ -161,7 +161,8 @@ class XGB(MirroredBoosting):
     param_grid: ClassVar[Grid] = {"max_depth": (1, 3), "n_estimators": (25, 50, 100)}
 
     def _boost(self, votes: Floats, y: Labels, w: Floats) -> Booster:
-        import xgboost
+        with needs_extra("boosting", what="`ensembler` 'XGB'"):
+            import xgboost
 
         params = {
             "objective": "binary:logistic",
@@ -236,7 +237,8 @@ class LGBM(MirroredBoosting):
     param_grid: ClassVar[Grid] = {"num_leaves": (2, 6), "n_estimators": (25, 50, 100)}
 
     def _boost(self, votes: Floats, y: Labels, w: Floats) -> Booster:
-        import lightgbm
+        with needs_extra("boosting", what="`ensembler` 'LGBM'"):
+            import lightgbm
 
         params = {
             "objective": "binary",
@@ -309,7 +311,8 @@ class CatBoost(MirroredBoosting):
     param_grid: ClassVar[Grid] = {"max_depth": (2, 4), "n_estimators": (25, 50, 100)}
 
     def _boost(self, votes: Floats, y: Labels, w: Floats) -> Booster:
-        import catboost
+        with needs_extra("boosting", what="`ensembler` 'CatBoost'"):
+            import catboost
 
         booster = catboost.CatBoost(
             {

@@ -13,5 +13,6 @@ from ._cells import distinct_patterns as distinct_patterns
 from ._cells import weigh as weigh
 from ._exhaustive import Exhaustive as Exhaustive
 from ._mrmr import MRMR as MRMR
+from ._mrmr import MRMRSelection as MRMRSelection
 from ._registry import SELECTORS as SELECTORS
 from ._rfe import RFE as RFE

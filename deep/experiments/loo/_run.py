@@ -10,7 +10,7 @@ import pandas as pd
 from deep._checks import Texts
 from deep.calibration import NETCAL_CLASSES
 from deep.datasets import ScoreTable
-from deep.ensembles import draws_note
+from deep.ensembles import draws_note, left_out_note
 from deep.evaluate import (
     Baseline,
     HoldOut,
@@ -354,6 +354,8 @@ def _notes(results: Row, split: HoldOut, settings: LooOptions, n_besides: int) -
     """Return the caveats that a reader should know, in sentences."""
     train, n_train = split.train, len(results["train"])
     found = [_together_note(n_train, n_besides), grouped_note(n_train)]
+    if settings.shown and settings.ensemblers is None:
+        found.append(left_out_note())
     if any(recipe.inner_folds == "dataset" for recipe in settings.shown):
         found.append(grouped_note(n_train, chain_limit(train), start="While chains were searched for, the"))
     if "SVC" in settings.table_ensemblers:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from deep._checks import check_choice
 from deep.calibration import ALL_CALIBRATORS, CALIBRATORS
-from deep.ensembles import ENSEMBLERS
+from deep.ensembles import ENSEMBLERS, default_ensemblers
 from deep.evaluate import HoldOutUnit
 from deep.exceptions import InputError
 from deep.model import (
@@ -27,13 +27,14 @@ class LooOptions:
     """The options of :func:`leave_one_dataset_out`.
 
     What is asked for by one of the first six decides what is recommended, and P. With none of them it is what
-    :func:`deep.model.fit` chooses, and the table shows all ensemblers and calibrators at 3, 5 and 9 voters beside it.
+    :func:`deep.model.fit` chooses, and the table shows the default ensemblers and calibrators at 3, 5 and 9 voters
+    beside it.
 
     Parameters
     ----------
     sizes : sequence of int or 'all', optional
         Numbers of voters to ensemble; one above the number of voters counts as 'all'.
-    selector : {'auto', 'exhaustive', 'mrmr', 'rfe'}, optional
+    selector : {'auto', 'exhaustive', 'mrmr', 'mrmr-selection', 'rfe'}, optional
     ensemblers : sequence of str, optional
         Keys of `ENSEMBLERS`, or 'Pool' or 'Average' alone.
     calibrators : sequence of str, optional
@@ -135,7 +136,7 @@ class LooOptions:
         """Return the ensemblers of the table; none where only the pool or the average is wanted."""
         if self.asked.own is not None:
             return ()
-        return tuple(ENSEMBLERS) if self.ensemblers is None else tuple(dict.fromkeys(self.ensemblers))
+        return default_ensemblers() if self.ensemblers is None else tuple(dict.fromkeys(self.ensemblers))
 
     @property
     def table_calibrators(self) -> tuple[str, ...]:

@@ -90,8 +90,7 @@ def _without_the_judged_fold(found: GridResult, training: TrainingSet, random_st
     """
     if training.n_folds < 3:
         return np.stack([found.oof] * training.n_folds)
-    name = type(found.ensembler).__name__
-    return leave_pairs_out(name, found.params, training, random_state)
+    return leave_pairs_out(found.name, found.params, training, random_state)
 
 
 def _cross_fitted(name: str, oof: Floats, pairs: Floats, training: TrainingSet, weights: Floats) -> Floats:

@@ -23,6 +23,8 @@ class GridResult:
 
     Parameters
     ----------
+    name : str
+        The ensembler's, a key of `ENSEMBLERS`.
     ensembler : BaseEnsembler
         Fitted on the whole training set with the winning parameters.
     params : dict
@@ -32,6 +34,7 @@ class GridResult:
         Inner score of the winner; higher is better (log loss is negated).
     """
 
+    name: str
     ensembler: BaseEnsembler
     params: dict[str, object]
     oof: Floats
@@ -106,7 +109,7 @@ def grid_search(
     ):
         score = inner_score(oof, training, criterion, weights)
         if best is None or score > best.score:
-            best = GridResult(make_ensembler(name, params, random_state), params, oof, score)
+            best = GridResult(name, make_ensembler(name, params, random_state), params, oof, score)
     assert best is not None  # a product over no parameters still has one point
     X, y, w = training.table()
     best.ensembler.fit(X, y, w)

@@ -132,7 +132,7 @@ def chain_tasks(
         Keys of `ENSEMBLERS`.
     calibrators : sequence of str
         Keys of `CALIBRATORS`, or 'none'.
-    selector : {'auto', 'exhaustive', 'mrmr', 'rfe'}, default='auto'
+    selector : {'auto', 'exhaustive', 'mrmr', 'mrmr-selection', 'rfe'}, default='auto'
     random_state : int, default=0
     """
     weighted = [name for name in calibrators if name in NETCAL_CLASSES and training.weighting != "uniform"]

@@ -46,7 +46,7 @@ def chain_model(
     *,
     random_state: int,
     run: MapLike = map,
-    note: str | None = None,
+    notes: Sequence[str] = (),
 ) -> Model:
     """Fit a chosen chain on all datasets and without each, and draw up its model."""
     seed = task_seed(best.ensembler, best.subset.columns, recipe, random_state)
@@ -72,7 +72,7 @@ def chain_model(
         contexts=_contexts(rule),
         cells=cells,
         left_out=merged,
-        report=report_of(_chosen(best, chain), cells, merged, shifts, provenance, notes=_notes(kept, note)),
+        report=report_of(_chosen(best, chain), cells, merged, shifts, provenance, notes=[*notes, *_few_note(kept)]),
     )
 
 
@@ -131,9 +131,7 @@ def _calibrator_map(chain: Chain) -> dict[str, object] | None:
     return {"fitted": fitted, "from": CURVE.tolist(), "to": chain.calibrator.transform(CURVE).tolist()}
 
 
-def _notes(kept: KeptCells, note: str | None) -> list[str]:
-    if note is not None:
-        return [note]
+def _few_note(kept: KeptCells) -> list[str]:
     if kept.n_units >= MIN_DATASETS:
         return []
     return [

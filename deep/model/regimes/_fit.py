@@ -65,7 +65,7 @@ def fit(
         'Pool' or 'Average' alone, or keys of `ENSEMBLERS`.
     calibrator : str or sequence of str, optional
         Keys of `CALIBRATORS`, or 'none'. Default: all and 'none'; for recipe 'paper' Platt.
-    selector : {'auto', 'exhaustive', 'mrmr', 'rfe'}, optional
+    selector : {'auto', 'exhaustive', 'mrmr', 'mrmr-selection', 'rfe'}, optional
     random_state : int, default=0
     provenance : mapping, optional
         Goes into the model as given: `voters` by name, `licences` by dataset, and whatever else is known.
