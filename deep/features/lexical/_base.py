@@ -6,7 +6,7 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import ClassVar
 
-from deep.features.lexical._analysis import Pair, analysed_pair
+from deep.features.lexical._analysis import Pair, analysed_pair, too_long
 from deep.judge import OfflineJudge, voter_name
 from deep.records import ABSTAIN, Example, Judgment
 
@@ -48,7 +48,10 @@ class LexicalCheck(OfflineJudge):
         return voter_name(f"lexical-{self.name}", self.version)
 
     def label(self, example: Example, /) -> Judgment:
-        """Judge one example; never fails, whatever the text."""
+        """Judge one example; never fails, whatever the text. One that is too long gets the reason ``truncated``."""
+        why = too_long(example.source, example.claim)
+        if why is not None:
+            return cut_off(why)
         return self._judge(analysed_pair(example.source, example.claim))
 
     @abstractmethod
@@ -60,6 +63,11 @@ class LexicalCheck(OfflineJudge):
 def abstained(rationale: str) -> Judgment:
     """Return a judgment without a vote, the same for all claims that a check has nothing to say of."""
     return undecided(rationale, None)
+
+
+def cut_off(rationale: str) -> Judgment:
+    """Return a judgment without a vote on a text of which a check would read no more than a part."""
+    return Judgment(ABSTAIN, reason="truncated", rationale=rationale)
 
 
 def undecided(rationale: str, score: float | None) -> Judgment:

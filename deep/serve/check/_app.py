@@ -46,6 +46,7 @@ def create_app(model: Model, options: CheckOptions | None = None) -> "FastAPI":
 
     @asynccontextmanager
     async def lifespan(_: "FastAPI") -> AsyncIterator[None]:
+        await checker.open()
         yield
         checker.close()
 

@@ -22,6 +22,10 @@ class AskingThread:
         self._thread = Thread(target=self._loop.run_forever, name="deep-asking", daemon=True)
         self._thread.start()
 
+    async def open(self) -> None:
+        """Open the ledger."""
+        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._asker.open(), self._loop))
+
     async def ask(self, example: Example) -> bool:
         """Ask what the ledger lacks about an example; see :meth:`LiveAsker.ask`."""
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._ask(example), self._loop))

@@ -150,6 +150,23 @@ class Checker:
     def _example(self, pair: PairText) -> Example:
         return Example(pair.source, pair.claim, pair.key.hex(), dataset=self.options.dataset)
 
+    async def open(self) -> None:
+        """Open the ledger now, and not with the first question.
+
+        Raises
+        ------
+        InputError
+            Another process writes to it.
+        LedgerError
+            It cannot be opened.
+        """
+        if self._asking is not None:
+            try:
+                await self._asking.open()
+            except BaseException:
+                self.close()
+                raise
+
     def close(self) -> None:
         """End the threads, and close the ledger."""
         if self._asking is not None:
