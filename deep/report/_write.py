@@ -83,7 +83,9 @@ def write_report(
     except InputError:
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        described = [str(source) for source in map(Path, sources) if source.is_dir() or source.suffix.lower() == ".json"]
+        described = [
+            str(source) for source in map(Path, sources) if source.is_dir() or source.suffix.lower() == ".json"
+        ]
         if not described:
             raise  # tables of votes have one shape, which was checked: a fault of deep's
         frame = extract_tb(error.__traceback__)[-1]

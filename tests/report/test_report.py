@@ -218,7 +218,9 @@ def test_a_model_that_others_changed_is_one_line(changed, tmp_path):
     document = json.loads(path.read_text(encoding="utf-8"))
     document |= changed
     path.write_text(json.dumps(document | {"checksum": checksum(document)}), encoding="utf-8")
-    with pytest.raises(InputError, match=r"`sources` must be as deep wrote them\. Got .* where nobody did, it is a fault"):
+    with pytest.raises(
+        InputError, match=r"`sources` must be as deep wrote them\. Got .* where nobody did, it is a fault"
+    ):
         write_report([path], tmp_path / "report.html")
 
 

@@ -189,7 +189,12 @@ def test_options_are_checked(llm_file):
 
 
 def test_the_command_refuses(lexical_file, capsys, monkeypatch):
-    """In one line: two LLMs, a port that is none, a library that is missing."""
+    """In one line, and before anything is served: two LLMs, a port that is none, a library that is missing."""
+
+    def served(*_):
+        raise AssertionError("it serves")
+
+    monkeypatch.setattr("deep.commands.serve.run_server", served)
     assert serve([str(lexical_file), "--llm", "a", "b"]) == 2
     assert "`llm` must name one LLM" in capsys.readouterr().err
     assert serve([str(lexical_file), "--port", "-1"]) == 2
