@@ -25,6 +25,7 @@ HEALTH = "/healthz"
 """The one path that needs no token and counts towards no limit."""
 
 WILDCARDS = ("", "0.0.0.0", "::")
+ANY_ADDRESS = "*"
 CHANGING = frozenset({"DELETE", "PATCH", "POST", "PUT"})
 
 ONCE = ("authorization", "content-type", "host", "origin", "sec-fetch-dest", "sec-fetch-mode", "sec-fetch-site")
@@ -151,7 +152,7 @@ class Guard:
         self._options = options or GuardOptions()
         self._access = self._options.access or Access()
         self._due: dict[str, float] = {}
-        self._hosts = frozenset(_host_of(host) for host in self._options.hosts)
+        self._hosts = frozenset(_host_of(host) for host in self._options.hosts if host != ANY_ADDRESS)
         self._n_requests = self._n_bytes = 0
         self.n_cut = 0
         self.failure: DeepError | None = None
@@ -204,7 +205,7 @@ class Guard:
             raise WebError(403, "cross_site", "Only the server's own pages and programs may ask. Got another Origin.")
 
     def _is_ours(self, host: str) -> bool:
-        return host in self._hosts or ("*" in self._hosts and _address_of(host) is not None)
+        return host in self._hosts or (ANY_ADDRESS in self._options.hosts and _address_of(host) is not None)
 
     def _check_access(self, scope: Scope, headers: Mapping[str, str]) -> None:
         if not self._access.allows(headers):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from deep.exceptions import ExitStatus, InputError
 from deep.serve.web._access import LOOPBACK, Access, to_stderr
 from deep.serve.web._errors import need_serve
-from deep.serve.web._guard import WILDCARDS, ASGIApp, Guard, GuardOptions
+from deep.serve.web._guard import ANY_ADDRESS, WILDCARDS, ASGIApp, Guard, GuardOptions
 
 if TYPE_CHECKING:
     import uvicorn
@@ -99,7 +99,7 @@ class ServerOptions:
 
     def guard(self) -> GuardOptions:
         """Return the limits of the guard, and the names by which the server may be called."""
-        own = ("*", *LOOPBACK) if self.host in WILDCARDS else (*LOOPBACK, self.host)
+        own = (ANY_ADDRESS, *LOOPBACK) if self.host in WILDCARDS else (*LOOPBACK, self.host)
         return GuardOptions(
             hosts=(*own, *self.names),
             access=Access(self.token),
