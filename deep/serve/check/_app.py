@@ -1,6 +1,5 @@
 """The application: the routes of a served model."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from deep import __version__
 from deep.model import Model
 from deep.serve.check._answers import model_answer
-from deep.serve.check._checker import Checker, PairAnswer, PairText
+from deep.serve.check._checker import Checker, PairText
 from deep.serve.check._contract import CHECK, HEALTH, MODEL
 from deep.serve.check._options import CheckOptions
 from deep.serve.check._page import install_page
@@ -92,10 +91,7 @@ async def _checked(checker: Checker, pairs: Sequence[tuple[str | None, PairText]
     WebError
         The budget has no room for all that the judges would ask; what there is, is told.
     """
-    answers: list[PairAnswer] = []
-    for at in range(0, len(pairs), checker.at_once):
-        some = [checker.check(pair) for _, pair in pairs[at : at + checker.at_once]]
-        answers += await asyncio.gather(*some) if several else [await some[0]]
+    answers = await checker.check([pair for _, pair in pairs])
     told = [_named(name, answer.body) for (name, _), answer in zip(pairs, answers, strict=True)]
     lacking = sum(not answer.within_budget for answer in answers)
     if lacking:
