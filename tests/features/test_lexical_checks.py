@@ -12,6 +12,7 @@ from deep.features.lexical import LEXICAL, _words
 from deep.features.lexical._analysis import (
     ALIKE,
     FEW_PAIRS,
+    LONG_LINE,
     LONGEST_CLAIM,
     LONGEST_SOURCE,
     Pair,
@@ -264,10 +265,10 @@ def test_more_quotations_than_are_looked_for_get_no_vote():
 
 
 @settings(max_examples=200)
-@given(st.text("ab -", max_size=60), st.text("ab", min_size=1, max_size=8))
-def test_a_stem_is_known_by_its_first_letters(text, sought):
+@given(st.text("ab -", max_size=60), st.text("ab", min_size=1, max_size=8), st.booleans())
+def test_a_stem_is_known_by_its_first_letters(text, sought, long):
     """As a search in the line of all stems would find it, which takes long in a long source."""
-    source = TokenizedText(text)
+    source = TokenizedText(f"{text} " + "c " * LONG_LINE * long)
     known = f" {sought[:ALIKE]}" if len(sought) >= ALIKE else f" {sought} "
     assert source.has(sought) == (known in source.line)
 

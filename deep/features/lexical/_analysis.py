@@ -28,6 +28,9 @@ FEW_PAIRS = 24
 LONGEST_SOURCE, LONGEST_CLAIM = 1_000_000, 50_000
 """Characters that checks read; whatever stands in them, all twelve together take a few seconds at most."""
 
+LONG_LINE = 5_000
+"""Words from which on a search in the line of all takes longer than a set of them."""
+
 CHARACTERS_AT_HAND = 500_000
 """Two hundred documents of 400 words, some 2 MB when cut up; more would not stay in the processor's cache."""
 
@@ -127,7 +130,9 @@ class TokenizedText:
 
     def has(self, s: str) -> bool:
         """Return whether a stem occurs, or one that starts alike."""
-        return s[:ALIKE] in self.stem_starts if len(s) >= ALIKE else s in self.stem_set
+        if len(self.stems) > LONG_LINE:
+            return s[:ALIKE] in self.stem_starts if len(s) >= ALIKE else s in self.stem_set
+        return (f" {s[:ALIKE]}" if len(s) >= ALIKE else f" {s} ") in self.line
 
     def derived(self, name: str, work_out: Callable[["TokenizedText"], T]) -> T:
         """Return the value that a check derives from a text, computed once for all claims that are held against it."""

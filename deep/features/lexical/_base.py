@@ -6,7 +6,7 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import ClassVar
 
-from deep.features.lexical._analysis import Pair, analysed_pair, too_long
+from deep.features.lexical._analysis import LONGEST_CLAIM, LONGEST_SOURCE, Pair, analysed_pair, too_long
 from deep.judge import OfflineJudge, voter_name
 from deep.records import ABSTAIN, Example, Judgment
 
@@ -49,10 +49,10 @@ class LexicalCheck(OfflineJudge):
 
     def label(self, example: Example, /) -> Judgment:
         """Judge one example; never fails, whatever the text. One that is too long gets the reason ``truncated``."""
-        why = too_long(example.source, example.claim)
-        if why is not None:
-            return cut_off(why)
-        return self._judge(analysed_pair(example.source, example.claim))
+        source, claim = example.source, example.claim
+        if len(source) > LONGEST_SOURCE or len(claim) > LONGEST_CLAIM:
+            return cut_off(str(too_long(source, claim)))
+        return self._judge(analysed_pair(source, claim))
 
     @abstractmethod
     def _judge(self, pair: Pair) -> Judgment:

@@ -36,10 +36,11 @@ def _names(text: TokenizedText) -> dict[str, frozenset[str]]:
         capital = [i for i, word in enumerate(words) if _is_name(word)]
         if _is_headline(words, sum(i > 0 for i in capital)):
             continue
-        acronyms = _acronyms(words) if capital else {}
+        acronyms: dict[int, frozenset[str]] = {}
         for i in capital:
             # The first word of a sentence is capitalised anyway: it is a name where another follows without a comma.
             if i or _stands_out(words[0]) or (capital[1:2] == [1] and f"{words[0]} {words[1]}" in text.text):
+                acronyms = acronyms or _acronyms(words)
                 names.setdefault(words[i], acronyms[i])
     return names
 
