@@ -35,7 +35,7 @@ OVERHEAD = 256
 """Bytes that an answer takes in memory besides itself."""
 
 
-_Answers = dict[bytes, tuple[bytes, bool]]
+_Bodies = dict[bytes, tuple[bytes, bool]]
 """By the key of a pair, its answer as JSON, and whether the same pair would be answered the same."""
 
 
@@ -100,7 +100,7 @@ class Checker:
         self._recent: dict[bytes, bytes] = {}
         self._recent_bytes = 0
         self._is_quick = all(column.judge.details.get("kind") == "lexical" for column in self.plan.columns)
-        self._waiting: deque[tuple[Sequence[PairText], int, asyncio.Future[_Answers]]] = deque()
+        self._waiting: deque[tuple[Sequence[PairText], int, asyncio.Future[_Bodies]]] = deque()
         self._closing = ExitStack()
         self._threads = [self._closing.enter_context(ThreadPoolExecutor(1, f"deep-{name}")) for name in ("one", "long")]
         self._asking = None if given.ask is None or asking is None else _AskingThread(LiveAsker(self.plan, given.ask))
@@ -157,14 +157,14 @@ class Checker:
             raise WebError(503, "ledger", str(error)) from None
         return {pair.key for pair, fits in zip(pairs, within, strict=True) if not fits}
 
-    async def _answers(self, pairs: Sequence[PairText]) -> _Answers:
+    async def _answers(self, pairs: Sequence[PairText]) -> _Bodies:
         """Return answers, worked out in the event loop where that is quick: threads hand the interpreter to and fro."""
         loop, weight = asyncio.get_running_loop(), sum(pair.weight for pair in pairs)
         longest = max(len(pair.claim) for pair in pairs)
         if self._is_quick and weight <= WEIGHT_OF_TURN and longest <= LONGEST_QUICK_CLAIM:
             if not self._waiting:
                 loop.call_soon(self._turn, loop)
-            future: asyncio.Future[_Answers] = loop.create_future()
+            future: asyncio.Future[_Bodies] = loop.create_future()
             self._waiting.append((pairs, weight, future))
             return await future
         is_long = self._asking is None and weight > WEIGHT_OF_LONG  # the ledger is read by one thread
@@ -181,7 +181,7 @@ class Checker:
             loop.call_soon(self._turn, loop)
         self._finish([(pairs, future) for pairs, _, future in batch if not future.cancelled()])
 
-    def _finish(self, batch: "Sequence[tuple[Sequence[PairText], asyncio.Future[_Answers]]]") -> None:
+    def _finish(self, batch: "Sequence[tuple[Sequence[PairText], asyncio.Future[_Bodies]]]") -> None:
         """Answer several requests together, or one by one where that breaks, so that none suffers for another."""
         try:
             found = self._worked_out([pair for pairs, _ in batch for pair in pairs])
@@ -194,7 +194,7 @@ class Checker:
         for _, future in batch:
             future.set_result(found)
 
-    def _worked_out(self, pairs: Sequence[PairText]) -> _Answers:
+    def _worked_out(self, pairs: Sequence[PairText]) -> _Bodies:
         scored = self.scorer.read(list({p.key: self._example(p) for p in pairs}.values()), self._history, tell=False)
         if self.options.on_scored is not None:
             for one in scored:

@@ -73,10 +73,6 @@ def label_app(desk: LabelDesk, *, person: str | None = None) -> "FastAPI":
     return app
 
 
-def _answered(desk: LabelDesk, asked: JsonObject) -> JsonObject:
-    return desk.answer(_name(asked), _text(asked, "item_id"), _label(asked), _text(asked, "note"))
-
-
 def _kept(call: Callable[[JsonObject], JsonObject], asked: JsonObject) -> JsonObject:
     """Return the answer of a call; a disk that takes nothing is no bug."""
     try:

@@ -1,25 +1,18 @@
 """The guard in front of every application: who may ask, from where, how much, how often."""
 
 import ipaddress
-import secrets
 import traceback
 from asyncio import CancelledError
-from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import ceil
 from time import monotonic
-from typing import Any
 from urllib.parse import parse_qs
 
 from deep.exceptions import DeepError, InputError
 from deep.serve.web._access import LOOPBACK, Access
-from deep.serve.web._errors import BROKEN, WebError, error_body
-
-Message = MutableMapping[str, Any]
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-ASGIApp = Callable[[Scope, Receive, Send], Awaitable[None]]
+from deep.serve.web._errors import BROKEN, WebError
+from deep.serve.web._exchange import ASGIApp, GuardedResponse, Receive, RequestBody, Scope, Send
 
 HEALTH = "/healthz"
 """The one path that needs no token and counts towards no limit."""
@@ -31,33 +24,8 @@ CHANGING = frozenset({"DELETE", "PATCH", "POST", "PUT"})
 ONCE = ("authorization", "content-type", "host", "origin", "sec-fetch-dest", "sec-fetch-mode", "sec-fetch-site")
 """Headers that decide who may ask: of two, a proxy may have looked at the other one."""
 
-MOST_DROPPED = 1 << 26
-"""Bytes of a refused request that are read and dropped, so that its client finds the answer once all is sent."""
-
 MOST_CLIENTS = 10_000
 """Addresses whose rate is remembered; those that have been quiet go first."""
-
-HEADERS = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
-"""Added to every response that does not have them."""
-
-PAGE_HEADERS = (
-    *HEADERS,
-    (b"cross-origin-opener-policy", b"same-origin"),
-    (b"cross-origin-resource-policy", b"same-origin"),
-    (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"x-frame-options", b"DENY"),
-)
-"""Added to all that is no JSON."""
-
-JSON_HEADERS = (
-    *HEADERS,
-    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
-    (b"cross-origin-resource-policy", b"same-origin"),
-)
-
-NO_CONTENT_POLICY = b"default-src 'none'; frame-ancestors 'none'; sandbox"
-"""For what is neither a page nor JSON."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,18 +69,6 @@ class GuardOptions:
             value = getattr(self, name)
             if value is not None and not 0 < value < float("inf"):
                 raise InputError(f"`{name}` must be above 0. Got {value!r}.")
-
-
-def csp_nonce(scope: Scope) -> str:
-    """Return the nonce of this response's content security policy, for its ``<script>`` and ``<style>`` elements.
-
-    Parameters
-    ----------
-    scope : mapping
-        Of ASGI; ``request.scope`` in Starlette.
-    """
-    nonce: str = scope.setdefault("deep.csp_nonce", secrets.token_urlsafe(16))
-    return nonce
 
 
 class Guard:
@@ -164,8 +120,8 @@ class Guard:
             return
         if scope["type"] != "http":
             return  # no application of deep has web sockets
-        body = _Body(receive)
-        answer = _Answer(scope, send, body)
+        body = RequestBody(receive)
+        answer = GuardedResponse(scope, send, body)
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(scope["headers"])}
         try:
             _check_framing(scope, headers)
@@ -227,7 +183,7 @@ class Guard:
         if wait > 0:
             raise WebError(429, "rate", "Too many requests a second.", headers={"retry-after": str(ceil(wait))})
 
-    async def _opens_session(self, scope: Scope, answer: "_Answer") -> bool:
+    async def _opens_session(self, scope: Scope, answer: GuardedResponse) -> bool:
         """Change a ticket in the address for a session, where there is one; the address is then without it."""
         query = scope["query_string"]
         if self._access.is_open or scope["method"] != "GET" or not query.startswith(b"token="):
@@ -241,7 +197,9 @@ class Guard:
         await answer.redirect(scope["path"], cookie)
         return True
 
-    async def _pass_on(self, scope: Scope, headers: Mapping[str, str], body: "_Body", answer: "_Answer") -> None:
+    async def _pass_on(
+        self, scope: Scope, headers: Mapping[str, str], body: RequestBody, answer: GuardedResponse
+    ) -> None:
         options = self._options
         if self._n_requests >= options.at_once:
             raise WebError(503, "busy", "Too many requests at once.", headers={"retry-after": "1"})
@@ -278,107 +236,6 @@ class Guard:
 
     def _too_large(self) -> WebError:
         return WebError(413, "too_large", f"The body must have at most {self._options.largest_body:,} bytes. Got more.")
-
-
-class _Body:
-    """The body of a request: read whole before the application is given it, or dropped where it is refused."""
-
-    def __init__(self, receive: Receive) -> None:
-        self._receive = receive
-        self._whole: bytes | None = None
-        self.ended = self.gone = False
-
-    async def __call__(self) -> Message:
-        """Give the application the whole body, and then what comes after it."""
-        if self._whole is None:
-            return await self._receive()
-        body, self._whole = self._whole, None
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    async def _part(self) -> bytes:
-        message = await self._receive()
-        self.gone = message["type"] == "http.disconnect"
-        self.ended = self.gone or not message.get("more_body", False)
-        part: bytes = message.get("body", b"")
-        return part
-
-    async def read(self, most: int) -> bool:
-        """Read it to its end, and return whether it has no more than so many bytes."""
-        parts: list[bytes] = []
-        while not self.ended and most >= 0:
-            parts.append(await self._part())
-            most -= len(parts[-1])
-        self._whole = parts[0] if len(parts) == 1 else b"".join(parts)
-        return most >= 0
-
-    async def drop(self) -> None:
-        """Read what is left of it, up to a bound."""
-        left = MOST_DROPPED
-        while not self.ended and left > 0:
-            left -= len(await self._part())
-
-
-class _Answer:
-    """Sends a response with the headers that each must have; or an error, where none has begun."""
-
-    def __init__(self, scope: Scope, send: Send, asked: _Body) -> None:
-        self._scope, self._send, self._asked = scope, send, asked
-        self._begun = False
-
-    async def send(self, message: Message) -> None:
-        """Send a message of the application."""
-        if message["type"] == "http.response.start":
-            self._begun = True
-            given = message.get("headers", ())
-            message = {**message, "headers": [*given, *self._missing(given)]}
-        await self._send(message)
-
-    def _missing(self, given: Iterable[tuple[bytes, bytes]]) -> Iterable[tuple[bytes, bytes]]:
-        known = {name.lower(): value for name, value in given}
-        kind = known.get(b"content-type", b"")
-        added = JSON_HEADERS if kind.startswith(b"application/json") else PAGE_HEADERS
-        yield from (header for header in added if header[0] not in known)
-        if added is PAGE_HEADERS and b"content-security-policy" not in known:
-            page = kind.startswith(b"text/html")
-            yield b"content-security-policy", _page_policy(self._scope) if page else NO_CONTENT_POLICY
-
-    async def refuse(self, error: WebError) -> None:
-        """Send an error; where a response has begun, leave it cut off, so that nobody takes it for whole.
-
-        What has been sent of the request is read before the connection is closed: the system would take unread bytes
-        for a fault, and would tell the client of that in place of the answer.
-        """
-        if not self._begun:
-            body = error_body(error)
-            fields = {"content-type": "application/json", "content-length": str(len(body)), **error.headers}
-            if not self._asked.ended and self._has_body():
-                fields["connection"] = "close"
-            await self._whole(error.status, fields, b"" if self._scope["method"] == "HEAD" else body)
-
-    def _has_body(self) -> bool:
-        return any(name in (b"content-length", b"transfer-encoding") for name, _ in self._scope["headers"])
-
-    async def redirect(self, path: str, cookie: str) -> None:
-        """Send a browser on to a path of this server, with a cookie."""
-        here = "/" + path.lstrip("/").encode("ascii", "ignore").decode().replace("\\", "")
-        await self._whole(303, {"location": here, "set-cookie": cookie, "content-length": "0"}, b"")
-
-    async def _whole(self, status: int, fields: Mapping[str, str], body: bytes) -> None:
-        headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in fields.items()]
-        await self.send({"type": "http.response.start", "status": status, "headers": headers})
-        await self._send({"type": "http.response.body", "body": body, "more_body": True})
-        if self._has_body():
-            await self._asked.drop()
-        await self._send({"type": "http.response.body", "body": b""})
-
-
-def _page_policy(scope: Scope) -> bytes:
-    """Return the content security policy of a page: its own server, and scripts and styles with the nonce."""
-    own = f"'self' 'nonce-{csp_nonce(scope)}'"
-    return (
-        f"default-src 'none'; script-src {own}; style-src {own}; img-src 'self' data:; font-src 'self'; "
-        "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-    ).encode()
 
 
 def _is_visit(scope: Scope, headers: Mapping[str, str]) -> bool:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from deep.exceptions import ExitStatus, InputError
 from deep.serve.web._access import LOOPBACK, Access, to_stderr
 from deep.serve.web._errors import need_serve
-from deep.serve.web._guard import ANY_ADDRESS, WILDCARDS, ASGIApp, Guard, GuardOptions
+from deep.serve.web._exchange import ASGIApp
+from deep.serve.web._guard import ANY_ADDRESS, WILDCARDS, Guard, GuardOptions
 
 if TYPE_CHECKING:
     import uvicorn
