@@ -9,6 +9,7 @@ import numpy as np
 
 from deep._checks import Floats, Votes
 from deep._checks import Rows as Positions
+from deep._names import check_name
 from deep.datasets import VOTE_COLUMNS, VoteRows, iter_votes, table_columns
 from deep.model.file._columns import check_score_columns, other_columns
 from deep.model.file._model import Model
@@ -73,12 +74,18 @@ def iter_pieces(
 
 
 def dataset_codes(names: object) -> tuple[list[str], Positions]:
-    """Return the distinct names of datasets, and which of them each row has."""
+    """Return the distinct names of datasets, and which of them each row has.
+
+    Raises
+    ------
+    InputError
+        A name cannot stand on one line.
+    """
     import pyarrow as pa
 
     column = names if isinstance(names, pa.ChunkedArray) else pa.chunked_array([pa.array(names, pa.string())])
     coded = column.cast(pa.string()).combine_chunks().dictionary_encode()
-    return coded.dictionary.to_pylist(), np.asarray(coded.indices)
+    return [check_name(name, "dataset") for name in coded.dictionary.to_pylist()], np.asarray(coded.indices)
 
 
 def rows_by_dataset(dataset_of: Positions, n: int) -> Sequence[Positions | slice]:

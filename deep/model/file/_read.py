@@ -64,6 +64,7 @@ def from_document(content: Entry) -> Model:
     """
     for name, kind in REPORT.items():
         _expect(isinstance(content[name], kind), f"{name} must be a {kind.__name__}")
+        _check_keys(content[name], name)
     with _key("training_datasets"):
         described = all(isinstance(row, dict) and "prior" in row for row in content["training_datasets"].values())
         _expect(described, "training_datasets must have a prior each")
@@ -97,6 +98,19 @@ def from_document(content: Entry) -> Model:
     return Model(
         voters, score_names, method, Blend(parts), rule, misfit, contexts, cells, left_out, report, target, correction
     )
+
+
+def _check_keys(value: object, where: str) -> None:
+    """Raise where a key within a value that is shown, the name of a dataset say, cannot stand on a line."""
+    left = [value]
+    while left:
+        found = left.pop()
+        if isinstance(found, dict):
+            for name in found:
+                check_name(name, where)
+            left += found.values()
+        elif isinstance(found, list):
+            left += found
 
 
 @contextmanager

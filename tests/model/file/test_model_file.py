@@ -257,6 +257,17 @@ def test_unused_patterns_and_repeated_cells_are_refused(model, tmp_path):
         load(changed(model, tmp_path, training_cells={**cells, **again}))
 
 
+@pytest.mark.parametrize("name", ["a\x1b[31m", "a\nb", "a\u202eb"])
+def test_names_of_datasets_stand_on_one_line(model, name, tmp_path):
+    """Those of the training datasets, and those beneath the scores of what was left out."""
+    row = next(iter(model.document()["training_datasets"].values()))
+    with pytest.raises(InputError, match=r"`training_datasets` must be printable text on one line\. Got the "):
+        load(changed(model, tmp_path, training_datasets={name: row}))
+    scores = {"datasets": {"a": {name: 1.0}}, "mean": {}}
+    with pytest.raises(InputError, match=r"`left_out_scores` must be printable text on one line"):
+        load(changed(model, tmp_path, left_out_scores=scores))
+
+
 FREE_NAMES = ("datasets", "details", "fitted", "left_out", "log_loss", "params", "provenance", "training_datasets")
 FREE_NAMES += ("versions", "weights")
 

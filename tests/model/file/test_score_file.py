@@ -100,6 +100,18 @@ def test_a_given_prior_is_that_of_all_datasets(kind, tmp_path):
     np.testing.assert_allclose(rows["p_consistent"].loc[want.index], want["p_consistent"], rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_names_of_datasets_stand_on_one_line(suffix, tmp_path):
+    """Those of a table that is read in pieces too."""
+    model = model_of("pool")
+    (path,) = tables(new_rows(model)[0], None, tmp_path, suffix)
+    frame = (pd.read_csv(path) if suffix == ".csv" else pd.read_parquet(path)).assign(dataset="bad\x1b[31m")
+    frame.to_csv(path, index=False) if suffix == ".csv" else frame.to_parquet(path)
+    with pytest.raises(InputError, match=r"`dataset` must be printable text on one line\. Got the control character"):
+        score_file(model, [path], tmp_path / "out.csv", ScoreOptions())
+    assert not (tmp_path / "out.csv").exists()
+
+
 def test_missing_and_unlike_voters(tmp_path):
     """A voter without a column counts as no vote where that is allowed, and is refused where it is not."""
     model = model_of("pool")
