@@ -166,6 +166,10 @@ def _trees(values: Entry, n_features: int) -> Trees:
     inner, nodes = feature >= 0, np.arange(n)
     _expect(bool((np.minimum(left, right)[inner] > nodes[inner]).all()), "trees must not turn back")
     _expect(bool((left == nodes)[~inner].all() and (right == nodes)[~inner].all()), "trees must end in their leaves")
+    starts = bool(roots[0] == 0 and (np.diff(roots) > 0).all())
+    _expect(starts, "trees.roots must begin with 0 and ascend")
+    end = np.repeat(np.append(roots[1:], n), np.diff(roots, append=n))
+    _expect(bool((np.maximum(left, right) < end).all()), "trees must keep to their own nodes")
     return Trees(
         feature.astype(np.intp), threshold, left.astype(np.intp), right.astype(np.intp), p, roots.astype(np.intp)
     )

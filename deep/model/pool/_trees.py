@@ -1,6 +1,5 @@
-"""Decision trees as arrays: gone through in numpy where rows are few, by XGBoost's predictor where they are many."""
+"""Decision trees as arrays: walked in numpy where rows are few, by scikit-learn's compiled walk where they are many."""
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -11,13 +10,12 @@ import numpy.typing as npt
 
 from deep._checks import Floats
 from deep._checks import Rows as Positions
-from deep.model.pool._leaf_numbers import LeafNumbers, number_leaves
 
 FEW_ROWS = 256
-"""Rows up to which all trees are gone through side by side."""
+"""Rows up to which all trees are walked side by side."""
 
-MANY_ROWS = 100_000
-"""Once trees have been asked for so many rows, in one call or in many, XGBoost is loaded: numpy takes as long."""
+MANY_ROWS = 1 << 13
+"""Rows of one call from which scikit-learn is loaded: numpy takes as long for a few of them as loading does."""
 
 ROWS_AT_ONCE = 1 << 14
 """Of many rows: their features and leaves stay in the processor's cache."""
@@ -73,11 +71,9 @@ class Trees:
     def mean(self, features: npt.NDArray[np.floating[Any]]) -> Floats:
         """Return the mean P of all trees for each row of features."""
         single = features.astype(np.float32, copy=False)
-        self._asked["rows"] += len(single)
-        leaves = self._leaf_numbers if self._asked["rows"] >= MANY_ROWS else None
-        if leaves is not None:
+        if len(single) >= MANY_ROWS:
             parts = [single[start : start + ROWS_AT_ONCE] for start in range(0, len(single), ROWS_AT_ONCE)]
-            return np.concatenate([leaves.sum_of_p(part) for part in parts]) / len(self.roots)
+            return np.concatenate([self._sum_compiled(part) for part in parts]) / len(self.roots)
         total = np.zeros(len(single))
         # Of many rows two trees at a time, to spare memory; the sum is taken in the same order everywhere.
         step = len(self.roots) if len(single) <= FEW_ROWS else 2
@@ -87,15 +83,28 @@ class Trees:
                 total += p[pair : pair + 2].sum(axis=0)
         return total / len(self.roots)
 
-    @cached_property
-    def _asked(self) -> Counter[str]:
-        """Return a counter of the rows that the trees were asked for."""
-        return Counter()
+    def _sum_compiled(self, features: Singles) -> Floats:
+        """Return the sum of P over all trees, in the order in which numpy adds it up."""
+        total = np.zeros(len(features))
+        for start in range(0, len(self.roots), 2):
+            total += sum(tree.predict(features)[:, 0] for tree in self._compiled[start : start + 2])
+        return total
 
     @cached_property
-    def _leaf_numbers(self) -> LeafNumbers | None:
-        """Return the finder of the leaves of many rows; None where these are no trees that it could take."""
-        return number_leaves(**self.arrays())
+    def _compiled(self) -> list[Any]:
+        """Return the trees as scikit-learn's own, by the state that it pickles; a leaf holds its P as the value."""
+        from sklearn.tree._tree import NODE_DTYPE, Tree
+
+        nodes = np.zeros(len(self.feature), dtype=NODE_DTYPE)
+        inner, start = self.feature >= 0, np.repeat(self.roots, np.diff(self.roots, append=len(self.feature)))
+        nodes["left_child"] = np.where(inner, self.left - start, -1)
+        nodes["right_child"] = np.where(inner, self.right - start, -1)
+        nodes["feature"], nodes["threshold"] = self.feature, self.threshold
+        found = [Tree(1, np.ones(1, dtype=np.intp), 1) for _ in self.roots]
+        for tree, own, p in zip(found, *(np.split(values, self.roots[1:]) for values in (nodes, self.p)), strict=True):
+            state = {"max_depth": 0, "node_count": len(own), "nodes": own, "values": p.reshape(-1, 1, 1)}
+            tree.__setstate__(state)
+        return found
 
     def _leaves(self, features: Singles, roots: Positions) -> Positions:
         """Return the leaf of each row in each tree, shape (n_trees, n_examples)."""
@@ -105,7 +114,3 @@ class Trees:
             low = features[rows, self.feature[node]] <= self.threshold[node]
             node = np.where(low, self.left[node], self.right[node])
         return node
-
-    def __getstate__(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the arrays, of which another process makes the rest again."""
-        return self.arrays()

@@ -172,6 +172,9 @@ def test_sound_trees_are_taken(tmp_path):
         ({"p": [0, False, 0.9, 0, 0.4, 0.6]}, "trees.p must hold numbers"),
         ({"roots": []}, "trees must have arrays"),
         ({"roots": [6]}, "trees.roots is out of range"),
+        ({"roots": [1, 3]}, "trees.roots must begin with 0 and ascend"),
+        ({"roots": [0, 0]}, "trees.roots must begin with 0 and ascend"),
+        ({"left": [4, 1, 2, 4, 4, 5]}, "trees must keep to their own nodes"),
     ],
 )
 def test_trees_that_no_forest_has_are_refused(changes, message, tmp_path):
