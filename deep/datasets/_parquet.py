@@ -110,7 +110,7 @@ class ParquetTable:
             yield _plain(batch)
 
     def _rows_at_once(self, columns: Sequence[str], whole: bool) -> int:
-        """Return how many rows may be read together, as the footer says; of each dictionary of texts one row is read."""
+        """Return how many rows may be read together, as the footer says, and one row of each dictionary of texts."""
         metadata = self.file.metadata
         self._check(metadata.num_rows * BYTES_OF_A_HASH, f"{metadata.num_rows:,} rows")
         leaves = list(self._leaves(columns, whole))
