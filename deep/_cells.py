@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from deep._checks import Floats, Labels, Mask, Texts, Votes
+from deep._checks import Floats, Ids, Labels, Mask, Texts, Votes, as_ids
 from deep._names import check_name
 from deep.exceptions import InputError
 
@@ -80,6 +80,12 @@ def text_cells(column: Column, *, required: bool = False) -> Texts:
     distinct = np.array(encoded.dictionary.to_pylist(), dtype=object)
     cells: Texts = distinct[encoded.indices.to_numpy()]
     return cells
+
+
+def id_cells(column: Column) -> Ids:
+    """Return a column of ids, none of which may be empty."""
+    parts = [as_ids(chunk.to_pylist()) for chunk in texts(column, required=True).chunks]
+    return np.concatenate(parts) if parts else as_ids([])
 
 
 def name_cells(column: Column, *, required: bool = False) -> Texts:

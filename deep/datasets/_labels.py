@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from deep._cells import shown, vote_cells
-from deep._checks import Labels, Texts
-from deep._held_texts import as_texts
+from deep._checks import Ids, Labels, Texts, own_documents
 from deep.datasets._join import join_parts, number_items
 from deep.datasets._tables import open_all, read_part
 from deep.exceptions import InputError
@@ -27,7 +26,7 @@ class LabelTable:
     document_ids : ndarray of str, shape (n_examples,), optional
     """
 
-    example_ids: Texts
+    example_ids: Ids
     datasets: Texts
     labels: Labels
     document_ids: Texts | None = None
@@ -67,7 +66,7 @@ def read_labels(paths: str | Path | Sequence[str | Path]) -> LabelTable:
     if not known.any():
         raise InputError("`labels` must have rows with a label of 0 or 1. Got none.")
     documents = None if found.document_ids is None else found.document_ids[known]
-    return LabelTable(as_texts(found.example_ids)[known], found.datasets[known], found.labels[known], documents)
+    return LabelTable(found.example_ids[known], found.datasets[known], found.labels[known], documents)
 
 
 def join_labels(votes: VoteMatrix, labels: LabelTable) -> VoteMatrix:
@@ -105,7 +104,7 @@ def join_labels(votes: VoteMatrix, labels: LabelTable) -> VoteMatrix:
     joined[at] = given
     documents = votes.document_ids
     if documents is None and labels.document_ids is not None:
-        documents = votes.datasets + "/" + votes.example_ids
+        documents = own_documents(votes.datasets, votes.example_ids)
         documents[at] = labels.document_ids[matched]
     return VoteMatrix(
         votes.votes, votes.example_ids, votes.voter_names, votes.datasets, joined, documents, votes.families

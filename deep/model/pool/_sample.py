@@ -6,7 +6,7 @@ import numpy as np
 
 from deep._checks import ROWS_AT_ONCE, Floats
 from deep._checks import Rows as Positions
-from deep._held_texts import Hashes, mixed
+from deep._hashes import Hashes, mixed
 from deep.features import weigh
 from deep.model.linear import LabeledRows
 
