@@ -20,8 +20,8 @@ Weights = npt.ArrayLike | None
 RandomState = int | np.random.Generator | None
 """Seeds numpy's generators."""
 Texts = npt.NDArray[np.object_]
-Ids = np.ndarray[Any, np.dtypes.StringDType]
-"""Ids of rows, as numpy holds text: hardly two of them are the same, and Python's strings would take more memory."""
+Ids = npt.NDArray[Any]
+"""Ids of rows, as numpy's StringDType: hardly two are the same, and Python's strings would take more memory."""
 Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.intp]
 
@@ -222,4 +222,4 @@ def as_ids(values: Iterable[object]) -> Ids:
 
 def own_documents(datasets: Texts, ids: Ids) -> Texts:
     """Return for each row the document that it is where it names none: dataset and id."""
-    return datasets + "/" + ids.astype(object)
+    return np.asarray(datasets + "/" + ids.astype(object))

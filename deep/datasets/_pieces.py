@@ -99,8 +99,8 @@ def iter_votes(
         soft = table.scores[:, [table.score_names.index(name) for name in score_names]]
     for start in range(0, len(matrix), size):
         at = slice(start, start + size)
-        names = (pa.chunked_array([column[at].tolist()]) for column in (votes.datasets, votes.example_ids))
-        yield VoteRows(*names, votes.labels[at], matrix[at], soft[at])
+        datasets, ids = (pa.chunked_array([column[at].tolist()]) for column in (votes.datasets, votes.example_ids))
+        yield VoteRows(datasets, ids, votes.labels[at], matrix[at], soft[at])
 
 
 def _once(sources: Sequence[Source], names: Sequence[str]) -> bool:
