@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from deep._checks import Floats, Ids, Labels, Mask, Texts, Votes, as_ids
+from deep._checks import Floats, Labels, Mask, Texts, Votes
 from deep._names import check_name
 from deep.exceptions import InputError
 
@@ -82,10 +82,10 @@ def text_cells(column: Column, *, required: bool = False) -> Texts:
     return cells
 
 
-def id_cells(column: Column) -> Ids:
-    """Return a column of ids, none of which may be empty."""
-    parts = [as_ids(chunk.to_pylist()) for chunk in texts(column, required=True).chunks]
-    return np.concatenate(parts) if parts else as_ids([])
+def id_cells(column: Column) -> Texts:
+    """Return a column of ids, hardly two of which are the same and none empty."""
+    cells: Texts = texts(column, required=True).to_numpy()
+    return cells
 
 
 def name_cells(column: Column, *, required: bool = False) -> Texts:

@@ -20,8 +20,6 @@ Weights = npt.ArrayLike | None
 RandomState = int | np.random.Generator | None
 """Seeds numpy's generators."""
 Texts = npt.NDArray[np.object_]
-Ids = npt.NDArray[Any]
-"""Ids of rows, as numpy's StringDType: hardly two are the same, and Python's strings would take more memory."""
 Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.intp]
 
@@ -205,21 +203,3 @@ def check_consistent_length(values: Array, n: int, name: str) -> None:
     """Raise unless `values` has `n` entries."""
     if len(values) != n:
         raise InputError(f"`{name}` must have {n} entries, one a row. Got {len(values)}.")
-
-
-def as_ids(values: Iterable[object]) -> Ids:
-    """Return ids as text.
-
-    Examples
-    --------
-    >>> as_ids(["a", 7]).tolist()
-    ['a', '7']
-    """
-    if isinstance(values, np.ndarray) and isinstance(values.dtype, np.dtypes.StringDType):
-        return values
-    return np.array([str(value) for value in values], dtype=np.dtypes.StringDType())
-
-
-def own_documents(datasets: Texts, ids: Ids) -> Texts:
-    """Return for each row the document that it is where it names none: dataset and id."""
-    return np.asarray(datasets + "/" + ids.astype(object))

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._cells import Column, label_cells, name_cells, shown, text_cells, vote_cells
-from deep._checks import Ids, Labels, Rows, Texts, Votes, as_ids, check_choice, check_votes, own_documents
+from deep._checks import Labels, Rows, Texts, Votes, check_choice, check_votes
 from deep._dataset_names import family_of
 from deep._names import check_name
 from deep.exceptions import InputError
@@ -51,7 +51,7 @@ class FrameVotes:
     """The contents of a frame, a row an item; fields as in :class:`deep.VoteMatrix`."""
 
     votes: Votes
-    example_ids: Ids
+    example_ids: Texts
     voter_names: tuple[str, ...]
     datasets: Texts
     labels: Labels
@@ -70,7 +70,7 @@ def read_label_matrix(
     voters = tuple(map(str, voter_names))
     votes = check_votes(matrix, name="frame", voters=voters)
     n = len(votes)
-    items = as_ids(range(n))
+    items = np.array([str(row) for row in range(n)], dtype=object)
     datasets = _datasets({}, dataset, n)
     return FrameVotes(votes, items, voters, datasets, np.full(n, NO_VOTE, np.int8), None, _families({}, datasets))
 
@@ -91,10 +91,10 @@ def read_frame(frame: Frame, *, layout: Layout | None, dataset: str | None) -> F
     labels = _by_item("label", roles, rows, len(first))
     documents = _by_item("document_id", roles, rows, len(first))
     if documents is not None:
-        documents = np.where(documents == "", own_documents(datasets[first], items[first]), documents)
+        documents = np.where(documents == "", datasets[first] + "/" + items[first], documents)
     return FrameVotes(
         votes=votes,
-        example_ids=as_ids(items[first]),
+        example_ids=items[first],
         voter_names=names,
         datasets=datasets[first],
         labels=np.full(len(first), NO_VOTE, dtype=np.int8) if labels is None else labels,
@@ -314,7 +314,7 @@ def _crowd_table(votes: FrameVotes) -> "pa.Table":
     workers = np.array(votes.voter_names, dtype=object)[codes]
     return pa.table(
         {
-            "task": pa.array(votes.example_ids[rows].tolist(), pa.string()),
+            "task": pa.array(votes.example_ids[rows], pa.string()),
             "worker": pa.array(workers, pa.string()),
             "label": pa.array(votes.votes[rows, codes].astype(np.int64)),
         }
@@ -325,12 +325,12 @@ def _role_columns(votes: FrameVotes, rows: Rows) -> "dict[str, pa.Array]":
     """Return the columns that are no votes."""
     import pyarrow as pa
 
-    texts: dict[str, npt.NDArray[Any]] = {"dataset": votes.datasets, "item_id": votes.example_ids}
+    texts = {"dataset": votes.datasets, "item_id": votes.example_ids}
     if votes.document_ids is not None:
         texts["document_id"] = votes.document_ids
     if votes.families:
         texts["family"] = np.array([votes.families.get(name, name) for name in votes.datasets], dtype=object)
-    columns = {name: pa.array(values[rows].tolist(), pa.string()) for name, values in texts.items()}
+    columns = {name: pa.array(values[rows], pa.string()) for name, values in texts.items()}
     return columns | {"label": _ternary(votes.labels[rows])}
 
 

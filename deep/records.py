@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast, get_args, o
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Ids, Labels, Texts, Votes, as_ids, check_consistent_length, check_labels, check_votes
+from deep._checks import Labels, Texts, Votes, check_consistent_length, check_labels, check_votes
 from deep._frames import Frame, FrameVotes, Layout, frame_of, read_frame, read_label_matrix
 from deep._names import check_name
 from deep.exceptions import InputError
@@ -173,7 +173,7 @@ class VoteMatrix:
     """
 
     votes: Votes
-    example_ids: Ids
+    example_ids: Texts
     voter_names: tuple[str, ...]
     datasets: Texts
     labels: Labels
@@ -207,14 +207,13 @@ class VoteMatrix:
             "votes": matrix,
             "labels": _check_partial_labels(self.labels, n),
             "voter_names": voters,
-            "example_ids": as_ids(self.example_ids),
+            "example_ids": _names(self.example_ids, n, "example_ids"),
             "datasets": _names(self.datasets, n, "datasets"),
             "document_ids": None if self.document_ids is None else _names(self.document_ids, n, "document_ids"),
             "families": dict(self.families),
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
-        check_consistent_length(self.example_ids, n, "example_ids")
         named = {"voter_names": voters, "datasets": self.dataset_names, "families": self.families.values()}
         for param, given in named.items():
             for name in given:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._cells import shown
-from deep._checks import Ids, Labels, Rows, Texts, own_documents
+from deep._checks import Labels, Rows, Texts
 from deep._hashes import Hashes, hash_texts
 from deep.datasets._registry import family_of
 from deep.datasets._source import Source
@@ -30,7 +30,7 @@ class TablePart:
 
     source: Source
     dataset: Texts
-    item_id: Ids
+    item_id: Texts
     hashes: list[Hashes]
     label: Labels | None
     document_id: Texts | None
@@ -44,7 +44,7 @@ class Joined:
     """All files, one row per item in the order of first appearance."""
 
     datasets: Texts
-    example_ids: Ids
+    example_ids: Texts
     labels: Labels
     document_ids: Texts | None
     families: Mapping[str, str]
@@ -69,7 +69,7 @@ def twice(hashes: list[Hashes]) -> bool:
     return bool((found[1:] == found[:-1]).any())
 
 
-def number_items(datasets: Sequence[Texts], item_ids: Sequence[Texts | Ids]) -> tuple[list[Rows], Rows]:
+def number_items(datasets: Sequence[Texts], item_ids: Sequence[Texts]) -> tuple[list[Rows], Rows]:
     """Give each item of several tables a number, by first appearance.
 
     Return the number of each row, one array a table, and where each item first stands in all rows stacked.
@@ -84,11 +84,11 @@ def number_items(datasets: Sequence[Texts], item_ids: Sequence[Texts | Ids]) -> 
     return np.split(number[inverse], ends), first[order]
 
 
-def _codes(columns: Sequence[Texts | Ids]) -> tuple[npt.NDArray[np.int64], int]:
+def _codes(columns: Sequence[Texts]) -> tuple[npt.NDArray[np.int64], int]:
     """Return a whole number for each string of columns below each other, equal where the strings are; and how many."""
     import pyarrow as pa
 
-    encoded = pa.concat_arrays([pa.array(one.tolist(), pa.large_string()) for one in columns]).dictionary_encode()
+    encoded = pa.concat_arrays([pa.array(one, pa.large_string()) for one in columns]).dictionary_encode()
     return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
 
 
@@ -138,11 +138,11 @@ def below(parts: list[Column]) -> Column:
     return whole
 
 
-def _own_documents(documents: Texts | None, datasets: Texts, example_ids: Ids) -> Texts | None:
+def _own_documents(documents: Texts | None, datasets: Texts, example_ids: Texts) -> Texts | None:
     """Return documents, where an item without one is a document of its own."""
     if documents is None or (documents != "").all():
         return documents
-    return np.where(documents == "", own_documents(datasets, example_ids), documents)
+    return np.where(documents == "", datasets + "/" + example_ids, documents)
 
 
 def check_repeated(part: TablePart, rows: Rows) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from deep._cells import shown, vote_cells
-from deep._checks import Ids, Labels, Texts, own_documents
+from deep._checks import Labels, Texts
 from deep.datasets._join import join_parts, number_items
 from deep.datasets._tables import open_all, read_part
 from deep.exceptions import InputError
@@ -26,7 +26,7 @@ class LabelTable:
     document_ids : ndarray of str, shape (n_examples,), optional
     """
 
-    example_ids: Ids
+    example_ids: Texts
     datasets: Texts
     labels: Labels
     document_ids: Texts | None = None
@@ -104,7 +104,7 @@ def join_labels(votes: VoteMatrix, labels: LabelTable) -> VoteMatrix:
     joined[at] = given
     documents = votes.document_ids
     if documents is None and labels.document_ids is not None:
-        documents = own_documents(votes.datasets, votes.example_ids)
+        documents = votes.datasets + "/" + votes.example_ids
         documents[at] = labels.document_ids[matched]
     return VoteMatrix(
         votes.votes, votes.example_ids, votes.voter_names, votes.datasets, joined, documents, votes.families

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from deep._cells import Column, label_cells, person_cells, score_cells, shown, text_cells
-from deep._checks import Labels, Texts, Votes, own_documents
+from deep._checks import Labels, Texts, Votes
 from deep.datasets._join import number_items
 from deep.datasets._source import Source
 from deep.datasets._tables import VOTE_COLUMNS, open_all
@@ -99,7 +99,7 @@ def read_people(
         unmatched += int((rows < 0).sum())
         if "document_id" in source.columns:
             named = text_cells(source.read(["document_id"])["document_id"])
-            documents = own_documents(votes.datasets, votes.example_ids) if documents is None else documents
+            documents = votes.datasets + "/" + votes.example_ids if documents is None else documents
             documents[rows[(rows >= 0) & (named != "")]] = named[(rows >= 0) & (named != "")]
         for person, labels in _labels_of(source, people, consistent_from):
             codes = np.array([names.setdefault(name, len(names)) for name in person])

@@ -99,7 +99,9 @@ def iter_votes(
         soft = table.scores[:, [table.score_names.index(name) for name in score_names]]
     for start in range(0, len(matrix), size):
         at = slice(start, start + size)
-        datasets, ids = (pa.chunked_array([column[at].tolist()]) for column in (votes.datasets, votes.example_ids))
+        datasets, ids = (
+            pa.chunked_array([pa.array(column[at], pa.string())]) for column in (votes.datasets, votes.example_ids)
+        )
         yield VoteRows(datasets, ids, votes.labels[at], matrix[at], soft[at])
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from deep._cells import Column, id_cells, label_cells, name_cells, score_cells, shown, text_cells, texts, vote_cells
-from deep._checks import Array, Floats, Ids, Labels, Texts, Votes, as_ids
+from deep._checks import Array, Floats, Labels, Texts, Votes
 from deep._hashes import Hashes
 from deep.datasets._join import Joined, TablePart, below, hash_items, join_parts, number_items
 from deep.datasets._source import Source, open_source
@@ -56,16 +56,13 @@ class ScoreTable:
     """
 
     scores: Floats
-    example_ids: Ids
+    example_ids: Texts
     score_names: tuple[str, ...]
     datasets: Texts
     labels: Labels
     document_ids: Texts | None = None
     n_unmatched: int = 0
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "example_ids", as_ids(self.example_ids))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -253,7 +250,7 @@ def join_scores(votes: VoteMatrix, scores: ScoreTable) -> ScoreTable:
     )
 
 
-def check_same_labels(labels: Labels, given: Labels, datasets: Texts, items: Ids) -> None:
+def check_same_labels(labels: Labels, given: Labels, datasets: Texts, items: Texts) -> None:
     """Raise where the label of a row in votes and that in scores are both known and differ."""
     clash = (given != -1) & (labels != -1) & (given != labels)
     if clash.any():
