@@ -70,7 +70,7 @@ class Trees:
 
     def mean(self, features: npt.NDArray[np.floating[Any]]) -> Floats:
         """Return the mean P of all trees for each row of features."""
-        single = features.astype(np.float32, copy=False)
+        single = features.astype(np.float32, order="C", copy=False)
         if len(single) >= MANY_ROWS:
             parts = [single[start : start + ROWS_AT_ONCE] for start in range(0, len(single), ROWS_AT_ONCE)]
             return np.concatenate([self._sum_compiled(part) for part in parts]) / len(self.roots)
