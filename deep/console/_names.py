@@ -9,7 +9,7 @@ CONSTRAINTS = ("none", "schema", "vllm")
 LEVELS = ("rational", "grounded", "irrefutable")
 """The criteria of the judge tiered."""
 
-OWN_FITS = ("Average", "Pool")
+OWN_FITS = ("Average", "Stack")
 """deep's own ways to add up votes, beside the ensemblers."""
 
 RECIPES = ("deep", "paper")

@@ -15,11 +15,11 @@ from deep.evaluate._frames import null_if_nan
 from deep.evaluate._holdout import HoldOut
 from deep.evaluate._metrics import decision_metrics
 from deep.evaluate._result import Row
-from deep.model import MIN_DATASETS, Fits, Pool, group_weights, leading_column
+from deep.model import MIN_DATASETS, Fits, Stack, group_weights, leading_column
 from deep.records import ABSTAIN, VoteMatrix
 
 if TYPE_CHECKING:
-    from deep.model.pool import ScoreSum, VoteSum
+    from deep.model.score import ScoreSum, VoteSum
 
 CONTEXT = "best_judge_context"
 
@@ -110,7 +110,7 @@ def vote_baselines(split: HoldOut) -> list[Baseline]:
 
 
 def context_member(n_scorers: int) -> str:
-    """Return the member of the pool that is one judge: the best by its score, or by its vote without scores."""
+    """Return the member of the stack that is one judge: the best by its score, or by its vote without scores."""
     return "best-score" if n_scorers else "best-judge"
 
 
@@ -119,7 +119,7 @@ def context_baseline(
 ) -> Baseline | None:
     """Return the best judge with its context: one judge, chosen on training data, and its mean over the dataset.
 
-    It is the pool of that one member: its log-odds are aligned on training datasets left out, and its P is at the
+    It is the stack of that one member: its log-odds are aligned on training datasets left out, and its P is at the
     prior that its mean tells.
 
     Parameters
@@ -130,7 +130,7 @@ def context_baseline(
     groups : ndarray of str, shape (n_train,)
         What training rows are left out with.
     fits : mapping, optional
-        As in :meth:`deep.model.Pool.fit`.
+        As in :meth:`deep.model.Stack.fit`.
 
     Returns
     -------
@@ -140,11 +140,11 @@ def context_baseline(
     if len(numbered(groups)[0]) < MIN_DATASETS:
         return None
     soft = (None, None) if scores is None else (scores.scores[split.train_rows], scores.scores[split.test_rows])
-    pool = Pool([context_member(0 if scores is None else scores.scores.shape[1])])
-    pool.fit(split.train.votes, split.train.labels, groups=groups, scores=soft[0], fits=fits)
-    found = pool.score(split.test.votes, scores=soft[1])
+    stack = Stack([context_member(0 if scores is None else scores.scores.shape[1])])
+    stack.fit(split.train.votes, split.train.labels, groups=groups, scores=soft[0], fits=fits)
+    found = stack.score(split.test.votes, scores=soft[1])
     names = split.train.voter_names if scores is None else scores.score_names
-    name = names[leading_column(cast("VoteSum | ScoreSum", pool.blend_.parts[0].scorer))]
+    name = names[leading_column(cast("VoteSum | ScoreSum", stack.blend_.parts[0].scorer))]
     return Baseline(name, CONTEXT, found.decisions, p=found.p_consistent)
 
 

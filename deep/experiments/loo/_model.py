@@ -14,8 +14,8 @@ from deep.evaluate import HoldOut, Row, context_member, decision_metrics, hold_o
 from deep.experiments.loo._settings import LooOptions
 from deep.model import (
     MIN_DATASETS,
-    POOL,
     RECIPES,
+    STACK,
     Candidate,
     Fits,
     FoldLimit,
@@ -235,7 +235,7 @@ def shared_fits(
 
 
 def _members(scores: ScoreTable | None, options: LooOptions) -> list[str] | None:
-    """Return the members to fit: all for a pool, else the one that the best judge with its context needs."""
-    if not options.asked.asked or options.asked.own == POOL:
+    """Return the members to fit: all for a stack, else the one that the best judge with its context needs."""
+    if not options.asked.asked or options.asked.own == STACK:
         return None
     return [context_member(0 if scores is None else scores.scores.shape[1])]

@@ -1,4 +1,4 @@
-"""Transfer: each dataset held out in turn, the pool beside its rivals.
+"""Transfer: each dataset held out in turn, the stack beside its rivals.
 
 For instance:
 

@@ -1,4 +1,4 @@
-"""`deep transfer`: how well P(consistent) holds on datasets never seen, the pool beside its rivals."""
+"""`deep transfer`: how well P(consistent) holds on datasets never seen, the stack beside its rivals."""
 
 import argparse
 import time

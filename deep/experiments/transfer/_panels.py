@@ -16,7 +16,7 @@ from deep.ensembles import BernoulliNB, DawidSkene, LabelModel, LogisticRegressi
 from deep.evaluate import HoldOut, Row, hold_out, row_weights
 from deep.exceptions import InputError
 from deep.experiments.transfer._target import fit_and_score, judge_in_context, paper_p
-from deep.model import POOL, LabeledRows, Scores, fit_best_judge, fit_majority
+from deep.model import STACK, LabeledRows, Scores, fit_best_judge, fit_majority
 from deep.records import VoteMatrix
 
 ALL = "all"
@@ -172,7 +172,7 @@ def _rivals(split: HoldOut, scores: Floats | None, random_state: int) -> Iterato
     context = judge_in_context(split, scores, random_state=random_state)
     if context is not None:
         yield "best judge, its context", _scored(context)
-        yield "Pool", _scored(fit_and_score(split, scores, ensembler=POOL, random_state=random_state)[1])
+        yield "Stack", _scored(fit_and_score(split, scores, ensembler=STACK, random_state=random_state)[1])
 
 
 def _scored(found: Scores) -> Found:

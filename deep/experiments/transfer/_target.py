@@ -1,4 +1,4 @@
-"""One dataset held out: the pool and its rivals, without a label of it and with a few."""
+"""One dataset held out: the stack and its rivals, without a label of it and with a few."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -26,8 +26,8 @@ from deep.model import (
     RECIPES,
     Candidate,
     Model,
-    Pool,
     Scores,
+    Stack,
     chain_tasks,
     fit,
     recommend,
@@ -82,7 +82,7 @@ def transfer_to(
     -------
     dict
         Metrics of each method, the prior with its interval, coverage of the intervals of P, the calibration
-        error with a few labels, and the pool's weights.
+        error with a few labels, and the stack's weights.
     """
     settings = settings or TransferSettings()
     split = hold_out(votes, test)
@@ -142,9 +142,9 @@ def judge_in_context(split: HoldOut, scores: Floats | None, *, random_state: int
     groups = training_groups(split.train)
     if len(np.unique(groups)) < MIN_DATASETS:
         return None
-    pool = Pool(["best-judge" if scores is None else "best-score"], random_state=random_state)
-    pool.fit(split.train.votes, split.train.labels, groups=groups, scores=_at(scores, split.train_rows))
-    return pool.score(split.test.votes, scores=_at(scores, split.test_rows))
+    stack = Stack(["best-judge" if scores is None else "best-score"], random_state=random_state)
+    stack.fit(split.train.votes, split.train.labels, groups=groups, scores=_at(scores, split.train_rows))
+    return stack.score(split.test.votes, scores=_at(scores, split.test_rows))
 
 
 def _at(scores: Floats | None, rows: npt.NDArray[np.intp]) -> Floats | None:
@@ -152,7 +152,7 @@ def _at(scores: Floats | None, rows: npt.NDArray[np.intp]) -> Floats | None:
 
 
 def _weights(fitted: Model) -> dict[str, float]:
-    """Return the weight of each member of the pool, none where the training datasets were too few for one."""
+    """Return the weight of each member of the stack, none where the training datasets were too few for one."""
     chosen = fitted.report["chosen"]
     assert isinstance(chosen, dict)  # as every fit reports it
     return {name: round(weight, 4) for name, weight in chosen.get("weights", {}).items()}

@@ -28,8 +28,8 @@ class FoldLimit(NamedTuple):
     folds: int
 
 
-POOL_FOLDS = FoldLimit(50, 20)
-"""Of the pool, whose fits grow with the datasets and whose prior is learned from them one by one."""
+STACK_FOLDS = FoldLimit(50, 20)
+"""Of the stack, whose fits grow with the datasets and whose prior is learned from them one by one."""
 
 CHAIN_FOLDS = FoldLimit(12, N_FOLDS)
 """Of the search for a chain, whose fits grow with the square of the folds."""
@@ -41,7 +41,7 @@ MANY_PATTERNS = 1000
 """Patterns of nine voters' votes above which a fit takes long: more than votes without abstentions can give."""
 
 
-def grouped(codes: npt.NDArray[np.intp], limit: FoldLimit = POOL_FOLDS) -> npt.NDArray[np.intp]:
+def grouped(codes: npt.NDArray[np.intp], limit: FoldLimit = STACK_FOLDS) -> npt.NDArray[np.intp]:
     """Return the folds of datasets numbered from 0: their own, or shared ones where they are too many."""
     return codes % limit.folds if codes.max() >= limit.above else codes
 
@@ -58,7 +58,7 @@ def chain_limit(votes: VoteMatrix) -> FoldLimit:
     return COSTLY_FOLDS if many_patterns(votes) else CHAIN_FOLDS
 
 
-def grouped_note(n_datasets: int, limit: FoldLimit = POOL_FOLDS, *, start: str = "The") -> str | None:
+def grouped_note(n_datasets: int, limit: FoldLimit = STACK_FOLDS, *, start: str = "The") -> str | None:
     """Return the sentence that says that training datasets shared a fold, or None where none did."""
     if n_datasets <= limit.above:
         return None

@@ -13,17 +13,17 @@ import numpy.typing as npt
 from deep._files import whole_file
 from deep.exceptions import InputError
 from deep.features import Cells
+from deep.model.adaptation import Correction, FixedPrior, LearnedPrior, LeftOut, Misfit, ShiftedPrior
 from deep.model.file._chain_scorer import ChainScorer
 from deep.model.file._table import Table, pattern_text
 from deep.model.file._voters import Voter
-from deep.model.pool import Part, ScoreForest, ScoreSum, Standardizer, Trees, VoteForest, VoteSum
-from deep.model.target import Correction, FixedPrior, LearnedPrior, LeftOut, Misfit, ShiftedPrior
+from deep.model.score import Part, ScoreForest, ScoreSum, Standardizer, Trees, VoteForest, VoteSum
 
 if TYPE_CHECKING:
     from deep.model.file._model import Model
 
 FORMAT = "deep model"
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 REPORT = {
     "created": str,

@@ -14,6 +14,7 @@ from deep._checks import Rows as Positions
 from deep._odds import P_MIN, expit, logit
 from deep.exceptions import InputError
 from deep.features import Cells, distinct_patterns, weigh
+from deep.model.adaptation import Correction, FixedPrior, LeftOut, Misfit, PriorEstimate, PriorRule
 from deep.model.file._adapt import by_labels
 from deep.model.file._chain_scorer import ChainScorer
 from deep.model.file._document import model_values, write_document
@@ -21,11 +22,10 @@ from deep.model.file._explain import Contribution, contributions
 from deep.model.file._table import MAX_TABLE_VOTERS, pattern_codes, pattern_grid
 from deep.model.file._voters import Voter, VotesLike, select_columns
 from deep.model.linear import Rows
-from deep.model.pool import Blend, Scores
-from deep.model.target import Correction, FixedPrior, LeftOut, Misfit, PriorEstimate, PriorRule
+from deep.model.score import Blend, Scores
 from deep.records import ABSTAIN, VoteMatrix
 
-METHODS = ("average", "chain", "own-labels", "pool", "votes")
+METHODS = ("average", "chain", "own-labels", "stack", "votes")
 """How a model can have been fitted."""
 
 
@@ -38,7 +38,7 @@ class Model:
     voters : tuple of Voter
     score_names : tuple of str
         Soft scores beside the votes; mostly none.
-    method : {'average', 'chain', 'own-labels', 'pool', 'votes'}
+    method : {'average', 'chain', 'own-labels', 'stack', 'votes'}
         How it was fitted; docs/which-fit.md tells when.
     blend : Blend
         From rows to log-odds at equal class weights.
@@ -67,7 +67,7 @@ class Model:
     >>> model = fit(votes.rows(votes.datasets != "aggrefact-xsum"))
     >>> p = model.score(votes.rows(votes.datasets == "aggrefact-xsum"))
     >>> model.method, len(p), bool(0 < p.min() < 0.5 < p.max() < 1)
-    ('pool', 558, True)
+    ('stack', 558, True)
     """
 
     voters: tuple[Voter, ...]

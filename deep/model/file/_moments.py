@@ -15,11 +15,11 @@ from deep._checks import Rows as Positions
 from deep._odds import expit
 from deep.datasets import BatchColumns, iter_counted_votes
 from deep.exceptions import InputError
+from deep.model.adaptation import FixedPrior, context_of_mean
 from deep.model.file._model import Model
 from deep.model.file._pieces import VotePiece, dataset_codes, rows_by_dataset
 from deep.model.file._table import MAX_TABLE_VOTERS, pattern_codes, pattern_grid, pattern_text, patterns_from_text
 from deep.model.file._voters import match_columns
-from deep.model.target import FixedPrior, context_of_mean
 
 if TYPE_CHECKING:
     import pyarrow as pa

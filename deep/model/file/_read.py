@@ -13,25 +13,7 @@ from deep._odds import P_MIN
 from deep.calibration import CALIBRATOR_CLASSES, NETCAL_CLASSES
 from deep.ensembles import ENSEMBLER_NAMES
 from deep.features import Cells
-from deep.model.chain import RECIPES, ChainSpec, KeptCells, Weighting
-from deep.model.file._chain_scorer import ChainScorer
-from deep.model.file._document import REPORT
-from deep.model.file._model import METHODS, Model
-from deep.model.file._table import Table, patterns_from_text
-from deep.model.file._voters import Voter
-from deep.model.linear import Linear
-from deep.model.pool import (
-    Blend,
-    Part,
-    ScoreForest,
-    Scorer,
-    ScoreSum,
-    Standardizer,
-    Trees,
-    VoteForest,
-    VoteSum,
-)
-from deep.model.target import (
+from deep.model.adaptation import (
     Correction,
     FixedPrior,
     LearnedPrior,
@@ -41,6 +23,14 @@ from deep.model.target import (
     PriorRule,
     ShiftedPrior,
 )
+from deep.model.chain import RECIPES, ChainSpec, KeptCells, Weighting
+from deep.model.file._chain_scorer import ChainScorer
+from deep.model.file._document import REPORT
+from deep.model.file._model import METHODS, Model
+from deep.model.file._table import Table, patterns_from_text
+from deep.model.file._voters import Voter
+from deep.model.linear import Linear
+from deep.model.score import Blend, Part, ScoreForest, Scorer, ScoreSum, Standardizer, Trees, VoteForest, VoteSum
 
 Known = TypeVar("Known")
 

@@ -14,6 +14,7 @@ from deep._checks import Floats, Votes
 from deep._checks import Rows as Positions
 from deep._files import whole_file
 from deep._odds import expit
+from deep.model.adaptation import PriorEstimate, context_of_mean
 from deep.model.file._columns import check_scores_given
 from deep.model.file._inspect_records import InspectWriter
 from deep.model.file._model import Model
@@ -29,8 +30,7 @@ from deep.model.file._pieces import (
 )
 from deep.model.file._table import pattern_grid
 from deep.model.linear import Rows
-from deep.model.pool import Scores
-from deep.model.target import PriorEstimate, context_of_mean
+from deep.model.score import Scores
 from deep.records import ABSTAIN
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The rows that the pool learns from and scores: hard votes, soft scores beside them, weights."""
+"""The rows that the stack learns from and scores: hard votes, soft scores beside them, weights."""
 
 from dataclasses import dataclass, replace
 from typing import Self

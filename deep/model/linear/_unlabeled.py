@@ -22,9 +22,9 @@ from deep._checks import (
 )
 from deep._odds import expit, logit
 from deep.features import weigh
+from deep.model.adaptation import PriorEstimate
 from deep.model.linear._consensus import Judges, Panel, count_copies, dawid_skene, majority, overlap
 from deep.model.linear._linear import Linear
-from deep.model.target import PriorEstimate
 
 ERROR_CORRELATION = 0.4
 """Correlation of two judges' errors that is assumed, since votes alone cannot show an error that all judges share.

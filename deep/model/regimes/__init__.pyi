@@ -1,6 +1,6 @@
 from ._chain import AVERAGE as AVERAGE
-from ._chain import POOL as POOL
 from ._chain import SIZES as SIZES
+from ._chain import STACK as STACK
 from ._chain import ChainOptions as ChainOptions
 from ._fit import fit as fit
 from ._training import training_groups as training_groups

@@ -7,16 +7,16 @@ import numpy.typing as npt
 
 from deep._checks import Floats, Texts, check_both_classes, check_consistent_length, check_some_votes, numbered
 from deep.exceptions import InputError
+from deep.model.adaptation import MIN_DATASETS
 from deep.model.chain import Candidate, MapLike, Weighting, enough_for_folds
 from deep.model.file import Model
-from deep.model.pool import Fits
 from deep.model.regimes._average import fit_few
-from deep.model.regimes._chain import POOL, ChainOptions, fit_chosen_chain
+from deep.model.regimes._chain import STACK, ChainOptions, fit_chosen_chain
 from deep.model.regimes._own_labels import fit_own_labels
-from deep.model.regimes._pool import fit_pool
+from deep.model.regimes._stack import fit_stack
 from deep.model.regimes._training import training_groups
 from deep.model.regimes._votes import fit_votes
-from deep.model.target import MIN_DATASETS
+from deep.model.stack import Fits
 from deep.records import VoteMatrix
 
 
@@ -43,7 +43,7 @@ def fit(
 
     No label: from the votes alone. Labels of one dataset, some of its rows or `target`: a few simple aggregators,
     compared on rows left out. One or two labeled datasets: an average in which nothing is chosen. Three or more:
-    the pool. Labels of `target` beside other datasets: the model of the others, corrected by them. Where a recipe,
+    the stack. Labels of `target` beside other datasets: the model of the others, corrected by them. Where a recipe,
     sizes, an ensembler, a calibrator or a selector is given, the best chain among those asked for.
 
     Parameters
@@ -51,7 +51,7 @@ def fit(
     votes : VoteMatrix
         Rows without a label teach something only where no dataset is fully labeled.
     scores : array-like of shape (n_examples, n_scorers), optional
-        Soft scores aligned with the rows, in any unit; NaN where there is none. The pool alone uses them.
+        Soft scores aligned with the rows, in any unit; NaN where there is none. The stack alone uses them.
     score_names : sequence of str, optional
         Of their columns; default "score 1", ...
     target : str, optional
@@ -62,7 +62,7 @@ def fit(
     sizes : sequence of int or 'all', optional
         Numbers of voters of a chain; one above the number of voters takes them all. Default: 3, 5, 9.
     ensembler : str or sequence of str, optional
-        'Pool' or 'Average' alone, or keys of `ENSEMBLERS`.
+        'Stack' or 'Average' alone, or keys of `ENSEMBLERS`.
     calibrator : str or sequence of str, optional
         Keys of `CALIBRATORS`, or 'none'. Default: all and 'none'; for recipe 'paper' Platt.
     selector : {'auto', 'exhaustive', 'mrmr', 'rfe'}, optional
@@ -72,7 +72,7 @@ def fit(
     groups : array-like of shape (n_examples,), optional
         What rows are left out with; default: :func:`training_groups`.
     fits : mapping, optional
-        Members of the pool that were fitted already, as in :meth:`deep.model.Pool.fit`.
+        Members of the stack that were fitted already, as in :meth:`deep.model.Stack.fit`.
     searched : sequence of Candidate, optional
         Every chain asked for, and maybe others, where :func:`deep.model.search` has found them on these rows already.
     run : callable, optional
@@ -93,7 +93,7 @@ def fit(
     >>> from deep.model import fit
     >>> votes = simulate_votes(0)
     >>> fit(votes).method, fit(votes.rows(votes.datasets == "aggrefact-xsum")).method
-    ('pool', 'average')
+    ('stack', 'average')
     >>> fit(votes, sizes=[3], ensembler="LogisticRegression", calibrator="platt").voter_names
     ('prompt-1/gpt-4', 'prompt-2/gpt-4', 'prompt-4/gpt-4')
     """
@@ -166,12 +166,12 @@ def _fit_others(
     fits: Fits | None,
     run: MapLike,
 ) -> Model:
-    """Fit the pool, or the average where datasets are few."""
+    """Fit the stack, or the average where datasets are few."""
     n = len(numbered(groups)[0])
-    if own == POOL and n < MIN_DATASETS:
-        raise InputError(f"`ensembler` must not be 'Pool' of fewer than {MIN_DATASETS} labeled datasets. Got {n}.")
-    if own == POOL or (own is None and n >= MIN_DATASETS):
-        return fit_pool(labeled, scores, score_names, groups, known, random_state=random_state, fits=fits, run=run)
+    if own == STACK and n < MIN_DATASETS:
+        raise InputError(f"`ensembler` must not be 'Stack' of fewer than {MIN_DATASETS} labeled datasets. Got {n}.")
+    if own == STACK or (own is None and n >= MIN_DATASETS):
+        return fit_stack(labeled, scores, score_names, groups, known, random_state=random_state, fits=fits, run=run)
     notes = [] if scores is None else [f"Scores were not used: that takes {MIN_DATASETS} labeled datasets."]
     return fit_few(labeled, groups, known, random_state=random_state, notes=notes)
 

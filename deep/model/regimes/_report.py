@@ -9,8 +9,8 @@ from deep._checks import Floats
 from deep._odds import expit
 from deep.calibration import balanced_accuracy, ece_noise_floor, evaluate
 from deep.features import Cells
+from deep.model.adaptation import LeftOut
 from deep.model.file import library_versions
-from deep.model.target import LeftOut
 
 N_BINS = 8
 
