@@ -71,7 +71,7 @@ COMMANDS = {name: row for group in GROUPS.values() for name, row in group.items(
 
 RENAMED = {
     "annotate": "label agreement",
-    "compare": "panel compare",
+    "compare": "panel",
     "explain": "score explain",
     "label-next": "label list",
     "sequential": "panel sequential",

@@ -78,8 +78,6 @@ from ._selective import guaranteed_confidence as guaranteed_confidence
 from ._selective import select_decisions as select_decisions
 from ._selective import transferred_confidence as transferred_confidence
 from ._share import share_report as share_report
-from ._stage_table import StageTable as StageTable
-from ._stage_table import stage_table as stage_table
 from ._tables import write_tables as write_tables
 from ._target import Target as Target
 from ._target import read_target as read_target
