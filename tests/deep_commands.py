@@ -32,7 +32,6 @@ serve = partial(main, command="serve")
 transfer = partial(main, command="transfer")
 votes = partial(main, command="votes")
 
-compare = _subcommand("panel", "compare")
 label_list = _subcommand("label", "list")
 explain = _subcommand("score", "explain")
 sequential = _subcommand("panel", "sequential")

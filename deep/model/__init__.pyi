@@ -66,12 +66,14 @@ from .file import InspectWriter as InspectWriter
 from .file import Model as Model
 from .file import Moments as Moments
 from .file import ScoredFile as ScoredFile
+from .file import ScoredRows as ScoredRows
 from .file import ScoreOptions as ScoreOptions
 from .file import Simulation as Simulation
 from .file import Voter as Voter
 from .file import adapt_by_moments as adapt_by_moments
 from .file import check_prior as check_prior
 from .file import check_scores_given as check_scores_given
+from .file import count_votes as count_votes
 from .file import export_python as export_python
 from .file import export_table as export_table
 from .file import load as load
@@ -90,6 +92,7 @@ from .file import prior_lines as prior_lines
 from .file import python_code as python_code
 from .file import read_moments as read_moments
 from .file import save_moments as save_moments
+from .file import schema_of as schema_of
 from .file import score_file as score_file
 from .file import score_rows as score_rows
 from .file import score_schema as score_schema

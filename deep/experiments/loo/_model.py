@@ -21,8 +21,10 @@ from deep.model import (
     FoldLimit,
     MapLike,
     Model,
+    ScoredRows,
     Scores,
     SharedFits,
+    count_votes,
     fit,
     fit_shared,
     inner_folds,
@@ -97,16 +99,7 @@ class Fitted:
     def columns(self) -> Row:
         """Return the columns of `scores.parquet` that hold P, and the number of votes."""
         votes = self.model.select(self.test)
-        low, high = self.scores.interval()
-        raw = self.model.uncalibrated(votes)
-        return {
-            "p_consistent": self.scores.p_consistent,
-            "p_low": low,
-            "p_high": high,
-            "p_uniform": self.scores.p_uniform,
-            "p_uncalibrated": self.scores.p_uniform if raw is None else raw,
-            "n_votes": (votes >= 0).sum(axis=1),
-        }
+        return {**ScoredRows(self.scores, self.model.uncalibrated(votes), count_votes(votes)).columns()}
 
 
 def fit_model(
