@@ -11,6 +11,7 @@ from deep._checks import Floats, Weights
 from deep._figures import BLUE, RED, new_figure, plain_grid
 from deep._figures import save_figure as save_figure
 from deep.calibration._ece import floor_of, plain_ece
+from deep.calibration._names import DEFAULT_BINS
 from deep.calibration._reliability import ReliabilityDisplay
 from deep.calibration._scores import DistinctScores, Rows, bin_edges, check_bins, checked_rows, collapse
 
@@ -29,7 +30,7 @@ def plot_reliability(
     after: ArrayLike,
     *,
     sample_weight: Weights = None,
-    n_bins: int = 8,
+    n_bins: int = DEFAULT_BINS,
     title: str | None = None,
     path: str | Path | None = None,
 ) -> "Figure":

@@ -13,6 +13,7 @@ from scipy.special import xlogy
 from deep._checks import Floats, Labels, RandomState, Weights
 from deep._odds import P_MIN
 from deep.calibration._ece import beyond_floor, floor_of, plain_ece
+from deep.calibration._names import DEFAULT_BINS
 from deep.calibration._scores import (
     DistinctScores,
     bin_edges,
@@ -195,7 +196,7 @@ def evaluate(
     y_prob: ArrayLike,
     *,
     sample_weight: Weights = None,
-    n_bins: int = 8,
+    n_bins: int = DEFAULT_BINS,
     threshold: float = 0.5,
     y_decision: ArrayLike | None = None,
     n_draws: int = 1000,

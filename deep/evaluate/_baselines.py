@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._checks import Floats, Labels, Texts, Votes, numbered
-from deep.calibration import balanced_accuracy, bootstrap_balanced_accuracy, precision, recall
+from deep.calibration import DEFAULT_BINS, balanced_accuracy, bootstrap_balanced_accuracy, precision, recall
 from deep.datasets import ScoreTable
 from deep.ensembles import MajorityLabelVoter
 from deep.evaluate._frames import null_if_nan
@@ -48,7 +48,7 @@ class Baseline:
     threshold: float | None = None
     p: Floats | None = None
 
-    def row(self, labels: Labels, *, n_boot: int, random_state: int, n_bins: int = 8) -> Row:
+    def row(self, labels: Labels, *, n_boot: int, random_state: int, n_bins: int = DEFAULT_BINS) -> Row:
         """Return the entry of `results.json`."""
         row: Row = {
             "name": self.name,

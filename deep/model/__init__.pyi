@@ -107,7 +107,9 @@ from .regimes import AVERAGE as AVERAGE
 from .regimes import SIZES as SIZES
 from .regimes import STACK as STACK
 from .regimes import ChainOptions as ChainOptions
+from .regimes import SharedWork as SharedWork
 from .regimes import fit as fit
+from .regimes import fit_asked as fit_asked
 from .regimes import training_groups as training_groups
 from .score import Scores as Scores
 from .score import leading_column as leading_column

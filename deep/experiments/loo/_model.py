@@ -24,8 +24,9 @@ from deep.model import (
     ScoredRows,
     Scores,
     SharedFits,
+    SharedWork,
     count_votes,
-    fit,
+    fit_asked,
     fit_shared,
     inner_folds,
     many_patterns,
@@ -123,21 +124,19 @@ def fit_model(
     groups : ndarray of str, shape (n_train,)
         What training rows are left out with.
     fits, searched : optional
-        As in :func:`deep.model.fit`: what was fitted already.
+        As in :class:`deep.model.SharedWork`: what was fitted already.
     run : callable
         Like `map`.
     """
-    return fit(
+    # The groups of datasets are those that `fit` finds itself; it knows no families.
+    work = SharedWork(groups if options.unit == "family" else None, fits, searched, run)
+    return fit_asked(
         split.train,
+        options.asked,
+        work,
         scores=_rows(scores, split.train_rows),
         score_names=() if scores is None else scores.score_names,
-        # The groups of datasets are those that `fit` finds itself; it knows no families.
-        groups=groups if options.unit == "family" else None,
         random_state=options.random_state,
-        fits=fits,
-        searched=searched,
-        run=run,
-        **vars(options.asked),
     )
 
 

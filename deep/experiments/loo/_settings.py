@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from deep._checks import check_choice
-from deep.calibration import ALL_CALIBRATORS, CALIBRATORS
+from deep.calibration import ALL_CALIBRATORS, CALIBRATORS, DEFAULT_BINS
 from deep.ensembles import ENSEMBLERS
 from deep.evaluate import HoldOutUnit
 from deep.exceptions import InputError
@@ -75,7 +75,7 @@ class LooOptions:
     all_chains: bool = False
     netcal: bool = False
     unit: HoldOutUnit = "dataset"
-    n_bins: int = 8
+    n_bins: int = DEFAULT_BINS
     n_boot: int = 10_000
     random_state: int = 0
     n_jobs: int = 1

@@ -1,6 +1,7 @@
 """One fit, from no label to many: what is given decides how, and what is asked is done."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,28 @@ from deep.model.stack import Fits
 from deep.records import VoteMatrix
 
 
+@dataclass(frozen=True, eq=False)
+class SharedWork:
+    """What several fits share, and how it is done.
+
+    Parameters
+    ----------
+    groups : array-like of shape (n_examples,), optional
+        What rows are left out with; default: :func:`training_groups`.
+    fits : mapping, optional
+        Members of the stack that were fitted already, as in :meth:`deep.model.Stack.fit`.
+    searched : sequence of Candidate, optional
+        Every chain asked for, and maybe others, where :func:`deep.model.search` has found them on these rows already.
+    run : callable, optional
+        Like `map`; another one may spread the tasks over processes. The result does not depend on it.
+    """
+
+    groups: npt.ArrayLike | None = None
+    fits: Fits | None = None
+    searched: Sequence[Candidate] | None = None
+    run: MapLike = map
+
+
 def fit(
     votes: VoteMatrix,
     *,
@@ -34,9 +57,6 @@ def fit(
     selector: str | None = None,
     random_state: int = 0,
     provenance: Mapping[str, object] | None = None,
-    groups: npt.ArrayLike | None = None,
-    fits: Fits | None = None,
-    searched: Sequence[Candidate] | None = None,
     run: MapLike = map,
 ) -> Model:
     """Learn how to turn votes into P(consistent), from whatever labels there are.
@@ -69,12 +89,6 @@ def fit(
     random_state : int, default=0
     provenance : mapping, optional
         Goes into the model as given: `voters` by name, `licences` by dataset, and whatever else is known.
-    groups : array-like of shape (n_examples,), optional
-        What rows are left out with; default: :func:`training_groups`.
-    fits : mapping, optional
-        Members of the stack that were fitted already, as in :meth:`deep.model.Stack.fit`.
-    searched : sequence of Candidate, optional
-        Every chain asked for, and maybe others, where :func:`deep.model.search` has found them on these rows already.
     run : callable, optional
         Like `map`; another one may spread the tasks over processes. The result does not depend on it.
 
@@ -98,8 +112,32 @@ def fit(
     ('prompt-1/gpt-4', 'prompt-2/gpt-4', 'prompt-4/gpt-4')
     """
     asked = ChainOptions(recipe, weighting, sizes, _names(ensembler), _names(calibrator), selector)
+    return fit_asked(
+        votes,
+        asked,
+        SharedWork(run=run),
+        scores=scores,
+        score_names=score_names,
+        target=target,
+        random_state=random_state,
+        provenance=provenance,
+    )
+
+
+def fit_asked(
+    votes: VoteMatrix,
+    asked: ChainOptions,
+    work: SharedWork,
+    *,
+    scores: npt.ArrayLike | None = None,
+    score_names: Sequence[str] = (),
+    target: str | None = None,
+    random_state: int = 0,
+    provenance: Mapping[str, object] | None = None,
+) -> Model:
+    """Fit as :func:`fit`, beside other fits that share some of the work."""
     own = asked.own
-    soft, given = _scores(scores, len(votes.labels)), _groups(groups, len(votes.labels))
+    soft, given = _scores(scores, len(votes.labels)), _groups(work.groups, len(votes.labels))
     known = provenance or {}
     check_some_votes(votes.votes)
     mine = _target(votes, target)
@@ -116,12 +154,12 @@ def fit(
     if asked.asked and own is None:
         of = None if given is None else given[training]
         model = fit_chosen_chain(
-            labeled, asked, known, random_state=random_state, run=run, groups=of, searched=searched
+            labeled, asked, known, random_state=random_state, run=work.run, groups=of, searched=work.searched
         )
     else:
         of = training_groups(labeled, random_state=random_state) if given is None else given[training]
         names = _score_names(score_names, kept)
-        model = _fit_others(labeled, kept, names, of, known, own, random_state=random_state, fits=fits, run=run)
+        model = _fit_others(labeled, kept, names, of, known, own, random_state=random_state, work=work)
     if mine is None:
         return model
     own_rows = votes.datasets == mine
@@ -163,15 +201,16 @@ def _fit_others(
     own: str | None,
     *,
     random_state: int,
-    fits: Fits | None,
-    run: MapLike,
+    work: SharedWork,
 ) -> Model:
     """Fit the stack, or the average where datasets are few."""
     n = len(numbered(groups)[0])
     if own == STACK and n < MIN_DATASETS:
         raise InputError(f"`ensembler` must not be 'Stack' of fewer than {MIN_DATASETS} labeled datasets. Got {n}.")
     if own == STACK or (own is None and n >= MIN_DATASETS):
-        return fit_stack(labeled, scores, score_names, groups, known, random_state=random_state, fits=fits, run=run)
+        return fit_stack(
+            labeled, scores, score_names, groups, known, random_state=random_state, fits=work.fits, run=work.run
+        )
     notes = [] if scores is None else [f"Scores were not used: that takes {MIN_DATASETS} labeled datasets."]
     return fit_few(labeled, groups, known, random_state=random_state, notes=notes)
 

@@ -5,7 +5,7 @@ import pytest
 
 from deep.datasets import simulate_votes
 from deep.exceptions import InputError
-from deep.model import fit, fit_shared
+from deep.model import fit_shared
 from tests.model.fitted import small_votes
 
 
@@ -28,7 +28,10 @@ def test_shared_and_own_fits_give_the_same_p_bit_for_bit(panel, with_scores):
     for name in names[::4]:
         held = votes.datasets == name
         of = None if soft is None else soft[~held]
-        own, same = (fit(votes.rows(~held), scores=of, fits=fits) for fits in (None, shared.without(name)))
+        own, same = (
+            fit_asked(votes.rows(~held), ChainOptions(), SharedWork(fits=fits), scores=of)
+            for fits in (None, shared.without(name))
+        )
         scored = [one.score(votes.rows(held), scores=None if soft is None else soft[held]) for one in (own, same)]
         assert own.method == "stack"
         assert np.array_equal(*scored)
