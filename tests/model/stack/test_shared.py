@@ -5,7 +5,7 @@ import pytest
 
 from deep.datasets import simulate_votes
 from deep.exceptions import InputError
-from deep.model import fit_shared
+from deep.model import ChainOptions, SharedWork, fit_asked, fit_shared
 from tests.model.fitted import small_votes
 
 
