@@ -18,7 +18,7 @@ from deep._checks import (
     Floats,
     Labels,
     Mask,
-    Rows,
+    Positions,
     Texts,
     Votes,
     Weights,
@@ -60,7 +60,7 @@ class BasePromptSelector(SelectorMixin, BaseEstimator):
     feature_names_in_: Texts
 
     @abstractmethod
-    def _rank(self, X: Votes, y: Labels, w: Floats) -> Rows:
+    def _rank(self, X: Votes, y: Labels, w: Floats) -> Positions:
         """Return all column positions, best first."""
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: Weights = None) -> Self:

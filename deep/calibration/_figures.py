@@ -13,7 +13,7 @@ from deep._figures import save_figure as save_figure
 from deep.calibration._ece import floor_of, plain_ece
 from deep.calibration._names import DEFAULT_BINS
 from deep.calibration._reliability import ReliabilityDisplay
-from deep.calibration._scores import DistinctScores, Rows, bin_edges, check_bins, checked_rows, collapse
+from deep.calibration._scores import DistinctScores, LabeledScores, bin_edges, check_bins, checked_rows, collapse
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -118,7 +118,9 @@ def _draw_all(pair: "tuple[Axes, Axes]", scores: DistinctScores, edges: Floats, 
     _draw_counts(strip, [display], "mean P(consistent)")
 
 
-def _draw_class(pair: "tuple[Axes, Axes]", rows: Mapping[str, Rows], name: str, label: int, edges: Floats) -> None:
+def _draw_class(
+    pair: "tuple[Axes, Axes]", rows: Mapping[str, LabeledScores], name: str, label: int, edges: Floats
+) -> None:
     """Draw, before and after calibration, how often one predicted class is right, by confidence in it."""
     panel, strip = pair
     displays = []

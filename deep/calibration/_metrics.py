@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import xlogy
 
-from deep._checks import Floats, Labels, RandomState, Weights
+from deep._checks import Floats, Labels, RandomState, Weights, weigh
 from deep._odds import P_MIN
 from deep.calibration._ece import beyond_floor, floor_of, plain_ece
 from deep.calibration._names import DEFAULT_BINS
@@ -22,7 +22,6 @@ from deep.calibration._scores import (
     checked_rows,
     checked_scores,
     collapse,
-    weigh,
 )
 from deep.exceptions import InputError
 

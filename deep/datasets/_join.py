@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._cells import shown
-from deep._checks import Labels, Rows, Texts
+from deep._checks import Labels, Positions, Texts
 from deep._hashes import Hashes, hash_texts
 from deep.datasets._registry import family_of
 from deep.datasets._source import Source
@@ -17,7 +17,7 @@ from deep.exceptions import InputError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Column = npt.NDArray[Any]
+ColumnValues = npt.NDArray[Any]
 """Votes, scores or text."""
 
 DATASET_FACTOR = np.uint64(0x9E3779B97F4A7C15)
@@ -36,7 +36,7 @@ class TablePart:
     document_id: Texts | None
     family: Texts | None
     names: tuple[str, ...]
-    values: Column
+    values: ColumnValues
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ class Joined:
     document_ids: Texts | None
     families: Mapping[str, str]
     names: tuple[str, ...]
-    values: Column
+    values: ColumnValues
 
 
 def hash_items(datasets: "pa.ChunkedArray", item_ids: "pa.ChunkedArray") -> Hashes:
@@ -69,7 +69,7 @@ def twice(hashes: list[Hashes]) -> bool:
     return bool((found[1:] == found[:-1]).any())
 
 
-def number_items(datasets: Sequence[Texts], item_ids: Sequence[Texts]) -> tuple[list[Rows], Rows]:
+def number_items(datasets: Sequence[Texts], item_ids: Sequence[Texts]) -> tuple[list[Positions], Positions]:
     """Give each item of several tables a number, by first appearance.
 
     Return the number of each row, one array a table, and where each item first stands in all rows stacked.
@@ -124,7 +124,7 @@ def join_parts(parts: list[TablePart], empty: np.generic) -> Joined:
     )
 
 
-def below(parts: list[Column]) -> Column:
+def below(parts: list[ColumnValues]) -> ColumnValues:
     """Return arrays below each other; each is given up once it is copied, so that they are hardly held twice."""
     if len(parts) == 1:
         return parts.pop()
@@ -145,7 +145,7 @@ def _own_documents(documents: Texts | None, datasets: Texts, example_ids: Texts)
     return np.where(documents == "", datasets + "/" + example_ids, documents)
 
 
-def check_repeated(part: TablePart, rows: Rows) -> None:
+def check_repeated(part: TablePart, rows: Positions) -> None:
     """Raise where an item comes twice in a file; `rows` numbers its items."""
     _, first = np.unique(rows, return_index=True)
     if len(first) == len(rows):
@@ -158,7 +158,7 @@ def check_repeated(part: TablePart, rows: Rows) -> None:
     )
 
 
-def _merge(parts: list[TablePart], rows: list[Rows], role: str, merged: Column) -> Column | None:
+def _merge(parts: list[TablePart], rows: list[Positions], role: str, merged: ColumnValues) -> ColumnValues | None:
     """Fill `merged`, which holds only the empty value, from the files that have the column; None if none has."""
     empty, origin = merged[0], np.zeros(len(merged), dtype=np.intp)
     given = [(k, getattr(part, role)) for k, part in enumerate(parts) if getattr(part, role) is not None]
@@ -217,8 +217,8 @@ def _given_families(part: TablePart) -> list[tuple[str, int]]:
 
 
 def _merge_values(
-    parts: list[TablePart], rows: list[Rows], n: int, empty: np.generic
-) -> tuple[tuple[str, ...], Column]:
+    parts: list[TablePart], rows: list[Positions], n: int, empty: np.generic
+) -> tuple[tuple[str, ...], ColumnValues]:
     """Put the columns of all files side by side, those of one name below each other."""
     names = tuple(dict.fromkeys(name for part in parts for name in part.names))
     place = {name: column for column, name in enumerate(names)}
@@ -231,7 +231,7 @@ def _merge_values(
     return names, merged
 
 
-def _check_disjoint(part: TablePart, rows: Rows, other: TablePart, other_rows: Rows) -> None:
+def _check_disjoint(part: TablePart, rows: Positions, other: TablePart, other_rows: Positions) -> None:
     others = frozenset(other.names)
     shared = [name for name in part.names if name in others]
     both = np.flatnonzero(np.isin(rows, other_rows))

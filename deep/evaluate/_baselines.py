@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
-import numpy.typing as npt
 
-from deep._checks import Floats, Labels, Texts, Votes, numbered
+from deep._checks import Floats, Labels, Mask, Texts, Votes, numbered
 from deep.calibration import DEFAULT_BINS, balanced_accuracy, bootstrap_balanced_accuracy, precision, recall
 from deep.datasets import ScoreTable
 from deep.ensembles import MajorityLabelVoter
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
     from deep.model.score import ScoreSum, VoteSum
 
 CONTEXT = "best_judge_context"
-
-Decisions = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +40,7 @@ class Baseline:
 
     name: str
     kind: str
-    decisions: Decisions
+    decisions: Mask
     threshold_from: str | None = None
     threshold: float | None = None
     p: Floats | None = None
@@ -83,13 +80,13 @@ def row_weights(train: VoteMatrix) -> Floats:
     return group_weights(sizes, "dataset-class")[code, train.labels]
 
 
-def balanced_accuracies(decisions: Decisions, y: Labels, w: Floats) -> Floats:
+def balanced_accuracies(decisions: Mask, y: Labels, w: Floats) -> Floats:
     """Return the balanced accuracy of each column of decisions; NaN where `y` lacks a class."""
     per_class = [(w[y == c] @ (decisions[y == c] == c)) / (w[y == c].sum() or np.nan) for c in (0, 1)]
     return np.asarray((per_class[0] + per_class[1]) / 2)
 
 
-def _as_decisions(votes: Votes) -> Decisions:
+def _as_decisions(votes: Votes) -> Mask:
     """Return votes as decisions; no vote is P = 0.5, which decides for consistent as everywhere."""
     return np.asarray((votes == 1) | (votes == ABSTAIN))
 

@@ -48,7 +48,7 @@ def write_figures(
     for result in found:
         run = result.results
         name = file_name(run["test"])
-        figures[f"balanced-accuracy-{name}"] = balanced_accuracy(run)
+        figures[f"balanced-accuracy-{name}"] = draw_balanced_accuracy(run)
         if run["recommended"]["ece"] is not None:
             figures[f"reliability-{name}"] = reliability(result)
     if thresholds:
@@ -109,7 +109,7 @@ def method_rows(run: Run) -> list[tuple[str, Row, str]]:
     return [*rows, ("recommended", run["recommended"], "ours")]
 
 
-def balanced_accuracy(run: Run) -> "Figure":
+def draw_balanced_accuracy(run: Run) -> "Figure":
     """Draw every method of one run with its 95 % interval."""
     known = [
         IntervalRow(label, row["balanced_accuracy"], row["balanced_accuracy_ci"], COLORS[kind])

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from deep._checks import Floats, Labels, Rows, Votes
+from deep._checks import Floats, Labels, Positions, Votes
 from deep.base import BasePromptSelector
 from deep.features._relevance import CANDIDATES, by_relevance, correlations, relevance, signed_rows
 
@@ -60,7 +60,7 @@ class MRMR(BasePromptSelector):
     def __init__(self, n_prompts: int = 5) -> None:
         self.n_prompts = n_prompts
 
-    def _rank(self, X: Votes, y: Labels, w: Floats) -> Rows:
+    def _rank(self, X: Votes, y: Labels, w: Floats) -> Positions:
         votes, labels, weights = signed_rows(X, y, w)
         relevances = relevance(votes, labels, weights)
         order = by_relevance(votes, relevances)
@@ -70,7 +70,7 @@ class MRMR(BasePromptSelector):
         return np.concatenate([picked, order[~np.isin(order, picked)]])
 
 
-def _pick(relevances: Floats, correlated: Floats) -> Rows:
+def _pick(relevances: Floats, correlated: Floats) -> Positions:
     """Return the columns of positive relevance in the order in which the library picks them."""
     import pandas as pd
 

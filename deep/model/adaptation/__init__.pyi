@@ -16,6 +16,7 @@ from ._correction import Correction as Correction
 from ._drift import PANEL as PANEL
 from ._drift import STATISTICS as STATISTICS
 from ._drift import DriftRow as DriftRow
+from ._drift import Predict as Predict
 from ._drift import compare_votes as compare_votes
 from ._drift import false_alarms as false_alarms
 from ._estimate import PriorEstimate as PriorEstimate

@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Floats, Mask, Rows, check_consistent_length
+from deep._checks import Floats, Mask, Positions, check_consistent_length
 from deep.exceptions import InputError
 
 CORRELATION = 0.1
@@ -33,7 +33,7 @@ class Clusters:
         Whether documents were given; else a label that counts twice is two labels of two documents.
     """
 
-    codes: Rows
+    codes: Positions
     weights: Floats
     known: bool
 

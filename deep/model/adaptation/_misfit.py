@@ -5,9 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Floats
+from deep._checks import Floats, weigh
 from deep._odds import P_MIN, expit, logit
-from deep.features import weigh
 from deep.model.adaptation._align import newton_logistic
 from deep.model.adaptation._spread import MIN_ROWS, cell_log_odds, paule_mandel, student_quantile
 

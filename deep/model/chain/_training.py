@@ -14,7 +14,7 @@ from deep.features import Cells, distinct_patterns
 from deep.model.chain._recipe import Recipe, Weighting
 from deep.records import VoteMatrix
 
-Table = tuple[Votes, Labels, Floats]
+LabeledVotes = tuple[Votes, Labels, Floats]
 """Votes, labels and weights that an estimator is fitted on."""
 
 N_FOLDS = 5
@@ -131,13 +131,13 @@ class TrainingSet:
             counts = np.where(groups[None, :, None], counts, 0)
         return np.asarray(counts * group_weights(counts.sum(axis=0), self.weighting))
 
-    def table(self, groups: npt.NDArray[np.bool_] | None = None) -> Table:
+    def table(self, groups: npt.NDArray[np.bool_] | None = None) -> LabeledVotes:
         """Return votes, labels and weights with equal (pattern, label) of all `groups` merged into one row."""
         merged = self.weights(groups).sum(axis=1)
         pattern, label = np.nonzero(merged)
         return self.cells.patterns[pattern], label.astype(np.int8), merged[pattern, label]
 
-    def without_fold(self, fold: int) -> Table:
+    def without_fold(self, fold: int) -> LabeledVotes:
         """Return the table of all groups outside one inner fold."""
         return self.table(self.fold_of != fold)
 

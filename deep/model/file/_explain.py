@@ -1,20 +1,17 @@
 """What each vote adds to a probability, in log-odds."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import factorial
 
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Floats
 from deep._odds import logit
+from deep.model.adaptation import Predict
 from deep.records import ABSTAIN
 
 MAX_EXACT_VOTES = 12
 """Up to this many cast votes all 2**n sets of them are tried."""
-
-Predict = Callable[[npt.NDArray[np.int8]], Floats]
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,10 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Floats, Votes, check_votes
-from deep._checks import Rows as Positions
+from deep._checks import Floats, Positions, Votes, check_votes, weigh
 from deep._odds import P_MIN, expit, logit
 from deep.exceptions import InputError
-from deep.features import Cells, distinct_patterns, weigh
+from deep.features import Cells, distinct_patterns
 from deep.model.adaptation import Correction, FixedPrior, LeftOut, Misfit, PriorEstimate, PriorRule
 from deep.model.file._adapt import by_labels
 from deep.model.file._chain_scorer import ChainScorer

@@ -10,8 +10,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Floats, Texts, Votes, check_consistent_length
-from deep._checks import Rows as Positions
+from deep._checks import Floats, Positions, Texts, Votes, check_consistent_length
 from deep._odds import expit
 from deep.datasets import BatchColumns, iter_counted_votes
 from deep.exceptions import InputError

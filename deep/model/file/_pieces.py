@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deep._checks import Floats, Votes
-from deep._checks import Rows as Positions
+from deep._checks import Floats, Positions, Votes
 from deep.datasets import VOTE_COLUMNS, VoteRows, iter_votes, table_columns
 from deep.model.file._columns import check_score_columns, other_columns
 from deep.model.file._model import Model

@@ -34,7 +34,7 @@ from deep.model.score import Blend, Part, ScoreForest, Scorer, ScoreSum, Standar
 
 Known = TypeVar("Known")
 
-Entry = Mapping[str, Any]
+FileObject = Mapping[str, Any]
 """An object of the file, of which nothing is known before it is checked."""
 
 LARGEST_NUMBER = 1e12
@@ -44,7 +44,7 @@ LARGEST_SCORE = 1e100
 """Scores come in any unit."""
 
 
-def from_document(content: Entry) -> Model:
+def from_document(content: FileObject) -> Model:
     """Return the model that a file's content describes.
 
     Raises
@@ -100,12 +100,12 @@ def _key(name: str) -> Iterator[None]:
         raise ValueError(f"{name!r} is wrong, {error}") from None
 
 
-def _part(row: Entry, names: tuple[str, ...], n_scores: int) -> Part:
+def _part(row: FileObject, names: tuple[str, ...], n_scores: int) -> Part:
     numbers = (_number(row[term], f"parts.{term}") for term in ("intercept", "slope", "context"))
     return Part(_text(row["name"], "parts"), _scorer(row["scorer"], names, n_scores), *numbers)
 
 
-def _scorer(values: Entry, names: tuple[str, ...], n_scores: int) -> Scorer:
+def _scorer(values: FileObject, names: tuple[str, ...], n_scores: int) -> Scorer:
     """Return the scorer of one part."""
     kind = _one_of(values["kind"], ("chain", "score-forest", "score-sum", "vote-forest", "vote-sum"), "kind")
     if kind == "vote-sum":
@@ -123,7 +123,7 @@ def _scorer(values: Entry, names: tuple[str, ...], n_scores: int) -> Scorer:
     return _chain(values, names)
 
 
-def _chain(values: Entry, names: tuple[str, ...]) -> ChainScorer:
+def _chain(values: FileObject, names: tuple[str, ...]) -> ChainScorer:
     made, cells = values["ensembler"], values["cells"]
     spec = ChainSpec(
         recipe=_one_of(values["recipe"], RECIPES, "recipe"),
@@ -143,7 +143,7 @@ def _chain(values: Entry, names: tuple[str, ...]) -> ChainScorer:
     )
 
 
-def _trees(values: Entry, n_features: int) -> Trees:
+def _trees(values: FileObject, n_features: int) -> Trees:
     n = len(values["feature"])
     left, right, roots = (_whole(list(values[name]), n, f"trees.{name}") for name in ("left", "right", "roots"))
     feature = np.array(values["feature"])
@@ -165,7 +165,7 @@ def _trees(values: Entry, n_features: int) -> Trees:
     )
 
 
-def _standardizer(values: Entry, n: int) -> Standardizer:
+def _standardizer(values: FileObject, n: int) -> Standardizer:
     knots = []
     for row in values["knots"]:
         scores = _numbers(row["scores"], "knots", LARGEST_SCORE)
@@ -180,7 +180,7 @@ def _standardizer(values: Entry, n: int) -> Standardizer:
     return Standardizer(knots, centre, scale)
 
 
-def _rule(values: Entry, n_parts: int) -> PriorRule:
+def _rule(values: FileObject, n_parts: int) -> PriorRule:
     kind = _one_of(values["rule"], ("fixed", "learned", "shifted"), "rule")
     if kind == "fixed":
         estimate, low, high = (_number(values[name], f"prior.{name}") for name in ("estimate", "low", "high"))
@@ -201,7 +201,7 @@ def _rule(values: Entry, n_parts: int) -> PriorRule:
     return ShiftedPrior().fit(statistics, priors, means)
 
 
-def _left_out(values: Entry) -> LeftOut:
+def _left_out(values: FileObject) -> LeftOut:
     score = _numbers(values["log_odds"], "left_out.log_odds")
     ones, zeros = (sized(values[name], len(score), f"left_out.{name}") for name in ("ones", "zeros"))
     _expect(
@@ -211,7 +211,7 @@ def _left_out(values: Entry) -> LeftOut:
     return LeftOut(score, ones, zeros)
 
 
-def _correction(values: Entry | None, misfit: Misfit) -> Correction | None:
+def _correction(values: FileObject | None, misfit: Misfit) -> Correction | None:
     if values is None:
         return None
     names = ("prior", "intercept", "slope", "threshold", "n_effective")
@@ -226,7 +226,7 @@ def _correction(values: Entry | None, misfit: Misfit) -> Correction | None:
     )
 
 
-def _misfit(values: Entry) -> Misfit:
+def _misfit(values: FileObject) -> Misfit:
     cell_spread = _number(values["cell_spread"], "misfit.cell_spread")
     _expect(cell_spread >= 0, "misfit.cell_spread must be 0 or more")
     worst = None if values["worst"] is None else sized(values["worst"], 2, "misfit.worst")
@@ -239,7 +239,7 @@ def _misfit(values: Entry) -> Misfit:
     )
 
 
-def _table(values: Entry | None, n_voters: int) -> Table | None:
+def _table(values: FileObject | None, n_voters: int) -> Table | None:
     if values is None:
         return None
     columns = {name: sized(values[name], 3**n_voters, f"table.{name}") for name in ("p", "uncalibrated")}
@@ -248,7 +248,7 @@ def _table(values: Entry | None, n_voters: int) -> Table | None:
     return Table(**columns)
 
 
-def _cells(values: Entry, names: tuple[str, ...]) -> Cells:
+def _cells(values: FileObject, names: tuple[str, ...]) -> Cells:
     patterns = patterns_from_text(list(values["patterns"]), len(names))
     groups = tuple(_text(name, "groups") for name in values["groups"])
     shape = (len(patterns), len(groups), 2)

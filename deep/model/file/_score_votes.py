@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Floats, Votes
-from deep._checks import Rows as Positions
+from deep._checks import Floats, Positions, Votes
 from deep._files import whole_file
 from deep._odds import expit
 from deep.model.adaptation import PriorEstimate, context_of_mean

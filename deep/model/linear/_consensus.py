@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from deep._checks import Floats, Mask, Rows, Votes
+from deep._checks import Floats, Mask, Positions, Votes, weigh
 from deep._odds import expit, logit
-from deep.features import distinct_patterns, weigh
+from deep.features import distinct_patterns
 from deep.model.linear._linear import Linear
 
 ROUNDS = 4
@@ -101,7 +101,7 @@ class Judges:
     """
 
     panel: Panel
-    judge: Rows
+    judge: Positions
 
     @classmethod
     def of(cls, votes: Votes, weights: Floats) -> "Judges":

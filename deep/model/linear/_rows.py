@@ -16,9 +16,9 @@ from deep._checks import (
     check_sample_weight,
     check_votes,
     numbered,
+    weigh,
 )
 from deep.exceptions import InputError
-from deep.features import weigh
 from deep.records import VoteMatrix
 
 

@@ -23,7 +23,7 @@ from deep.records import VoteMatrix
 
 @dataclass(frozen=True, eq=False)
 class SharedWork:
-    """What several fits share, and how it is done.
+    """Work that several fits share, and how it is done.
 
     Parameters
     ----------

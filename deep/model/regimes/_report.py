@@ -6,14 +6,12 @@ from datetime import UTC, datetime
 import numpy as np
 
 from deep._checks import Floats
+from deep._files import JsonObject
 from deep._odds import expit
 from deep.calibration import DEFAULT_BINS, balanced_accuracy, ece_noise_floor, evaluate
 from deep.features import Cells
 from deep.model.adaptation import LeftOut
 from deep.model.file import library_versions
-
-Entry = dict[str, object]
-"""An object of the model file."""
 
 
 def report_of(
@@ -25,7 +23,7 @@ def report_of(
     *,
     notes: Sequence[str] = (),
     labeled: bool = True,
-) -> Entry:
+) -> JsonObject:
     """Return the report on a fitted model.
 
     Parameters
@@ -74,7 +72,7 @@ def _scores(one: LeftOut, shift: float) -> dict[str, float]:
     return {"balanced_accuracy": decided, **rest, "ece_floor": floor}
 
 
-def _datasets(cells: Cells, licences: object, *, labeled: bool) -> Entry:
+def _datasets(cells: Cells, licences: object, *, labeled: bool) -> JsonObject:
     known = licences if isinstance(licences, Mapping) else {}
     sizes = cells.counts.sum(axis=0)
     return {

@@ -6,8 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from deep._checks import Floats
-from deep._checks import Rows as Positions
+from deep._checks import Floats, Positions
 from deep.model.score._scorers import ScoreForest, ScoreSum
 from deep.model.score._standardizer import Knots, log_odds_of
 from deep.model.score._trees import ROWS_AT_ONCE

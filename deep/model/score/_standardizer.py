@@ -6,9 +6,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from deep._checks import Floats
+from deep._checks import Floats, weigh
 from deep._odds import logit
-from deep.features import weigh
 from deep.model.linear import LabeledRows
 
 SHARE_CLIP = 0.01

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Floats
-from deep._checks import Rows as Positions
+from deep._checks import Floats, Positions
 
 FEW_ROWS = 256
 """Rows up to which all trees are walked side by side."""

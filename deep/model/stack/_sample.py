@@ -4,10 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from deep._checks import ROWS_AT_ONCE, Floats
-from deep._checks import Rows as Positions
+from deep._checks import ROWS_AT_ONCE, Floats, Positions, weigh
 from deep._hashes import Hashes, mixed
-from deep.features import weigh
 from deep.model.linear import LabeledRows
 
 MOST_ROWS = 400_000

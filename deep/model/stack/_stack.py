@@ -17,9 +17,10 @@ from deep._checks import (
     check_consistent_length,
     check_labels,
     numbered,
+    weigh,
 )
 from deep.exceptions import InputError
-from deep.features import distinct_patterns, weigh
+from deep.features import distinct_patterns
 from deep.model.adaptation import (
     MIN_DATASETS,
     Alignment,
