@@ -100,7 +100,8 @@ class Fitted:
     def columns(self) -> Row:
         """Return the columns of `scores.parquet` that hold P, and the number of votes."""
         votes = self.model.select(self.test)
-        return {**ScoredRows(self.scores, self.model.uncalibrated(votes), count_votes(votes)).columns()}
+        found = ScoredRows(self.scores, self.model.uncalibrated(votes), count_votes(votes)).columns()
+        return {name: found[name] for name in dict.fromkeys(("p_consistent", "p_low", "p_high", *found))}
 
 
 def fit_model(
