@@ -201,7 +201,7 @@ class StagedEnsembler(BaseEnsembler):
 
 
 def remember_columns(estimator: "BaseEnsembler | BasePromptSelector", names: list[str] | None, n_columns: int) -> None:
-    """Store what `align_columns` needs, forgetting what an earlier fit stored."""
+    """Store the column names for `align_columns`, in place of those of an earlier fit."""
     estimator.n_features_in_ = n_columns
     if names is not None:
         estimator.feature_names_in_ = np.array(names, dtype=object)

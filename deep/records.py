@@ -135,7 +135,7 @@ def _names(values: Iterable[object], n: int, name: str) -> Texts:
 
 @dataclass(frozen=True, eq=False)
 class VoteMatrix:
-    """Votes of k voters on n examples, with what is needed to fit and to hold out.
+    """Votes of k voters on n examples, with datasets, labels and documents.
 
     Parameters
     ----------

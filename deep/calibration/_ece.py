@@ -1,4 +1,4 @@
-"""Expected calibration error, what a perfect predictor would score, and the error beyond that."""
+"""Expected calibration error, its noise floor, and the error beyond that."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""The figure that shows what calibration did."""
+"""The figure of reliability before and after calibration."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -207,7 +207,7 @@ def _multiple(weights: Floats) -> float:
 
 @contextlib.contextmanager
 def netcal_says(option: str) -> Iterator[None]:
-    """Keep what netcal prints and warns of, and turn what it raises into one line."""
+    """Capture netcal's output and warnings, and turn its exceptions into one line."""
     sink = io.StringIO()
     with warnings.catch_warnings(), contextlib.redirect_stdout(sink), contextlib.redirect_stderr(sink):
         warnings.simplefilter("ignore")

@@ -73,7 +73,7 @@ def check_inside(value: float, name: str) -> float:
 
 
 def check_counts(n: Floats) -> Floats:
-    """Return the weights if all are whole numbers, for what draws rows at random."""
+    """Return the weights if all are whole numbers, for estimators that draw rows at random."""
     if not np.array_equal(n, np.rint(n)):
         wrong = n[n != np.rint(n)][0].item()
         raise InputError(

@@ -1,4 +1,4 @@
-"""What people said of items, event by event: labels, skipped items, what was taken back, what was looked at."""
+"""Labels of items by people, event by event: given, skipped, taken back, looked at."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator

@@ -191,7 +191,7 @@ def _line(event: LabelEvent) -> bytes:
 
 
 def _read(path: Path) -> tuple[list[LabelEvent], int, str]:
-    """Return the events of a log, how many bytes they take, and what is told of the rest."""
+    """Return the events of a log, the bytes they take, and a note on the rest."""
     data = read_bytes(path, "labels", LARGEST_LOG) if path.exists() else b""
     lines = data.split(b"\n")
     tail = lines.pop()

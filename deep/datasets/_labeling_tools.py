@@ -1,4 +1,4 @@
-"""What people answered in Argilla and in Label Studio, as votes: a voter a person."""
+"""Answers of people in Argilla and in Label Studio as votes: a voter a person."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence

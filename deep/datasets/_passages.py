@@ -1,4 +1,4 @@
-"""Passages: what a judge points at, each with its place in the source or in the claim."""
+"""Passages that a judge points at, each with its place in the source or in the claim."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator

@@ -1,4 +1,4 @@
-"""One dataset and a few of its labels: which items to label, and what the labels do to a model's calibration."""
+"""One dataset and a few of its labels: which items to label, and a model's calibration before and after."""
 
 from dataclasses import asdict
 
@@ -15,7 +15,7 @@ from deep.records import VoteMatrix
 def label_proposal(
     model: Model, target: Target, n: int, *, strategy: str = "random", random_state: int = 0
 ) -> dict[str, object]:
-    """Propose items of one dataset to label, and say what error to expect then; labeled items are passed over.
+    """Propose items of one dataset to label, and the error expected then; labeled items are passed over.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def label_proposal(
 
 
 def adapt_model(model: Model, target: Target) -> tuple[Model, dict[str, object]]:
-    """Return the model of one dataset, and what has changed.
+    """Return the model of one dataset, and a report on the change.
 
     Parameters
     ----------

@@ -31,7 +31,7 @@ ORIGINS = {"test": "optimised on test", "center": "centre of its range", "train"
 def write_figures(
     found: Sequence[LooResult], folder: Path, *, thresholds: dict[str, dict[str, float]], simulated: bool
 ) -> None:
-    """Draw what a person would rather look at.
+    """Draw the figures of a run.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ def draw_optimal_thresholds(thresholds: dict[str, dict[str, float]]) -> "Figure"
 
 
 def draw_threshold_transfer(runs: Sequence[Run]) -> "Figure":
-    """Draw what an encoder loses when its threshold is not set on the test labels: the paper's Figure 2."""
+    """Draw the loss of encoders whose threshold is not set on the test labels: the paper's Figure 2."""
     means = _transfer_means(runs)
     figure, axes = _figure(3 * len(means))
     for i, (name, by_origin) in enumerate(means.items()):

@@ -1,4 +1,4 @@
-"""What was fitted, why, and how it does on training datasets left out."""
+"""The report on a fit: its method, the reason, and measures on training datasets left out."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -69,7 +69,7 @@ def fit_report(model: Model, scores_given: Sequence[str] = ()) -> dict[str, obje
 
 
 def _members(chosen: Mapping[str, Any], model: Model) -> Iterator[str]:
-    """Yield the content: the weights of the stack, the loss of what was compared, the voters of a chain."""
+    """Yield the content: the weights of the stack, the losses of the aggregators compared, the voters of a chain."""
     if model.method == "stack":
         ranked = sorted(chosen["weights"].items(), key=lambda item: -item[1])
         yield from (f"{name}: weight {weight:.2f}" for name, weight in ranked if weight >= LEAST)

@@ -24,7 +24,7 @@ def homes() -> list[Path]:
 
 
 def find_folder(benchmark: Benchmark) -> Path | None:
-    """Return the first folder that holds what is needed to read a benchmark; None where none does."""
+    """Return the first folder that holds the files of a benchmark; None where none does."""
     folders = (home / benchmark.folder for home in homes())
     return next((folder for folder in folders if not benchmark.missing(folder)), None)
 

@@ -253,7 +253,7 @@ def _score_statistics(z: Floats, labels: Floats, weights: Floats) -> Floats:
 
 
 def _correlation(q: Floats, y: Floats, clusters: Clusters, misfit: Misfit | None) -> float:
-    """Return the correlation of errors within documents, once what all labels have in common is taken out."""
+    """Return the intraclass correlation of errors within documents, net of the mean over all labels."""
     few = FewLabels(misfit or learn_misfit([])).fit(q, y)
     return clusters.correlation(standardised(y, few.transform(q)))
 

@@ -15,7 +15,7 @@ STRATEGIES = ("design", "random", "spread")
 
 @dataclass(frozen=True, eq=False)
 class Proposal:
-    """Items to label, and what to expect of it.
+    """Items to label, and the calibration error expected afterwards.
 
     Parameters
     ----------

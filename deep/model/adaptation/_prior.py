@@ -351,7 +351,7 @@ def _robust_line(x: Floats, y: Floats, tails: float) -> Floats:
 
 
 def _line_at(coef: Floats, seen: Floats, statistic: float, margin: float) -> float:
-    """Return the line's log-odds at a statistic, held within what was seen and a margin."""
+    """Return the line's log-odds at a statistic, clipped to the range of the training datasets and a margin."""
     low, high = float(seen.min()), float(seen.max())
     reach = margin * (high - low)
     held = min(max(statistic, low - reach), high + reach)

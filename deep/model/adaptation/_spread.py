@@ -28,7 +28,7 @@ Deviations = tuple[Floats, Floats]
 
 @cache
 def student_quantile(degrees: float) -> float:
-    """Return the quantile of Student's t below and above which half of what `LEVEL` leaves lies.
+    """Return the two-sided quantile of Student's t at `LEVEL`.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def cell_log_odds(ones: Floats, zeros: Floats) -> Deviations:
 
 
 def paule_mandel(deviations: list[Deviations]) -> float:
-    """Return the standard deviation of cells around what is expected of them, beyond the noise of counting.
+    """Return the standard deviation of cells around their expectation, beyond the noise of counting.
 
     Parameters
     ----------

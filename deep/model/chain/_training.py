@@ -1,4 +1,4 @@
-"""From labeled rows to training cells: what each row weighs, what is left out together, and what a model keeps."""
+"""From labeled rows to training cells: weights, groups left out together, and the cells that a model keeps."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -100,7 +100,7 @@ def group_weights(sizes: npt.NDArray[np.int64], weighting: Weighting) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class TrainingSet:
-    """Labeled cells, what each row of them weighs, and which groups are left out together.
+    """Labeled cells, the weight of each row, and which groups are left out together.
 
     Parameters
     ----------
@@ -267,7 +267,7 @@ class KeptCells:
 
     @cached_property
     def units(self) -> npt.NDArray[np.intp]:
-        """Return, for each dataset of `by_dataset`, what is left out with it: datasets that share a fold, or itself."""
+        """Return for each dataset of `by_dataset` the group left out with it: datasets that share a fold, or itself."""
         names = self.by_dataset.groups
         if self.group_by == "fold":
             return np.arange(len(names))

@@ -1,4 +1,4 @@
-"""What labels of one dataset make of its prior and of P."""
+"""The prior and the correction of P that labels of one dataset give."""
 
 import numpy as np
 import numpy.typing as npt

@@ -196,7 +196,7 @@ def _list(values: npt.NDArray[Any]) -> list[Any]:
 
 
 def write_document(content: Mapping[str, object], path: str | Path) -> None:
-    """Write what a model file holds with its checksum; a reader sees the old file or the new one, never a part."""
+    """Write the content of a model file with its checksum; a reader sees the old file or the new one, never a part."""
     path = Path(path)
     if path.is_dir() or not path.parent.is_dir():
         raise InputError(f"`path` must be a file in an existing folder. Got {str(path)!r}.")

@@ -1,4 +1,4 @@
-"""What each vote adds to a probability, in log-odds."""
+"""Shapley values of the votes of a row, in log-odds."""
 
 from dataclasses import dataclass
 from math import factorial

@@ -166,7 +166,7 @@ def _check(model: Model) -> None:
 
 
 def _filled(name: str, values: Mapping[str, object]) -> str:
-    """Return a template with its names filled in; what stands in a value is text, whatever it looks like."""
+    """Return a template with its names filled in; a value is never read as a template."""
     template = resources.files("deep.model.file").joinpath("templates", f"{name}.txt").read_text(encoding="utf-8")
     return Template(template).substitute(values)
 

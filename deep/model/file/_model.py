@@ -1,4 +1,4 @@
-"""A fitted model that scores votes: what `deep fit` writes and `deep score` reads."""
+"""The fitted model that scores votes; `deep fit` writes it and `deep score` reads it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,7 +30,7 @@ METHODS = ("average", "chain", "own-labels", "stack", "votes")
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """Judges, how their votes are added up, and what is believed of a dataset without labels.
+    """Judges, how their votes are added up, and the prior of a dataset without labels.
 
     Parameters
     ----------

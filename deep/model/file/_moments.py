@@ -63,7 +63,7 @@ class DatasetMoments:
 
 @dataclass(frozen=True)
 class Moments:
-    """The moments of datasets, for one model: what is merged here and there and read by :func:`adapt_by_moments`.
+    """The moments of datasets, for one model: counted in parts, merged, and read by :func:`adapt_by_moments`.
 
     Parameters
     ----------

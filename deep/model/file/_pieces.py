@@ -1,4 +1,4 @@
-"""The rows that a model scores, a piece at a time, and what is kept of them until their dataset is known."""
+"""The rows that a model scores, a piece at a time, and their log-odds on disk until their dataset is known."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class ScoreOptions:
 
 @dataclass(frozen=True, eq=False)
 class VotePiece:
-    """Some rows of a table: what names them, their votes in the order of the model, their dataset."""
+    """Some rows of a table: ids, votes in the order of the model, dataset."""
 
     rows: VoteRows
     votes: Votes
@@ -49,7 +49,7 @@ class VotePiece:
 def iter_pieces(
     model: Model, paths: Sequence[str], scores: Sequence[str], options: ScoreOptions
 ) -> Iterator[VotePiece]:
-    """Read what a model looks at in tables of votes and of scores.
+    """Read a model's voters and scorers from tables of votes and of scores.
 
     Raises
     ------
@@ -94,7 +94,7 @@ def by_pattern(model: Model) -> bool:
 
 
 class KeptRows:
-    """Rows on disk, from the pass that reads tables to the one that writes scores: names, and what P is made of.
+    """Rows on disk, from the pass that reads tables to the one that writes scores: ids, and log-odds or patterns.
 
     Where everything hangs on the pattern of votes, its code is kept; else the weighted log-odds, to which the dataset's
     contexts add the same for all of its rows, the number of votes, and of a chain P before calibration.

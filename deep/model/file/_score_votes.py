@@ -209,7 +209,7 @@ def _write_tables(tables: "Iterable[pa.Table]", path: Path, suffix: str, to: str
 def writer(
     path: Path, suffix: str, schema: "pa.Schema", to: str | None = None, *, dense: bool = False
 ) -> "parquet.ParquetWriter | csv.CSVWriter | InspectWriter":
-    """Return a writer of tables of these columns to a Parquet or CSV file, or `to` what Inspect reads.
+    """Return a writer of tables of these columns to a Parquet or CSV file, or `to` the records of a tool.
 
     `dense` says that hardly a probability comes twice, so that Parquet need not look for those that do.
     """
@@ -227,7 +227,7 @@ def writer(
 
 
 def prior_lines(found: dict[str, PriorEstimate]) -> Iterator[str]:
-    """Yield a line a dataset, with what makes its prior less sure."""
+    """Yield a line a dataset, with the warning about its prior."""
     for name, prior in found.items():
         warning = f" ({prior.warning})" if prior.warning else ""
         yield (

@@ -1,4 +1,4 @@
-"""Judges and what their votes alone say of them: how often they err, and which err together."""
+"""Error rates of judges, and of pairs that err together, from votes alone."""
 
 from dataclasses import dataclass, replace
 

@@ -1,4 +1,4 @@
-"""What votes alone can teach: majority and Dawid-Skene, averaged by how far halves of the judges agree by either."""
+"""Fits without labels: majority and Dawid-Skene, averaged by how far halves of the judges agree by either."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A chosen chain fitted on all datasets and without each, and what its model says."""
+"""A chosen chain fitted on all datasets and without each, as a model."""
 
 from collections.abc import Mapping, Sequence
 

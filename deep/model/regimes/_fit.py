@@ -1,4 +1,4 @@
-"""One fit, from no label to many: what is given decides how, and what is asked is done."""
+"""One fit, from no label to many: the labels given decide how, unless a chain is asked for."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Training rows: what is left out together, and their cells."""
+"""Training rows: the groups left out together, and their cells."""
 
 import numpy as np
 

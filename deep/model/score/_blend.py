@@ -1,4 +1,4 @@
-"""Several scorers made one: aligned to each other by what was learned on datasets that none of them saw."""
+"""The weighted sum of scorers, aligned on datasets that none of them saw, and P of the rows of a dataset."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +17,7 @@ from deep.model.score._scorers import Scorer
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """One scorer and what it adds to the log-odds: intercept + slope * score + context * (its context).
+    """One scorer and its term of the log-odds: intercept + slope * score + context * (its context).
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Blend:
-    """The sum of what several scorers add, at equal class weights.
+    """The sum of the terms of several scorers, at equal class weights.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ class Blend:
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """P(consistent) of the rows of one dataset, and what is believed of that dataset.
+    """P(consistent) of the rows of one dataset, with its prior and misfit.
 
     Parameters
     ----------

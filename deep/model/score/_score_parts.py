@@ -1,4 +1,4 @@
-"""All scorers of soft scores at once: what a column of scores stands for is found once, however many look at it."""
+"""All scorers of soft scores at once: each column is standardised once, however many look at it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

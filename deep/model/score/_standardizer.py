@@ -42,7 +42,7 @@ class Standardizer:
         return self.of_log_odds(log_odds_of(scores, range(len(self.knots)), self.knots))
 
     def of_log_odds(self, values: Floats) -> Floats:
-        """Return standardised scores of what :func:`log_odds_of` found."""
+        """Return standardised scores from the log-odds of :func:`log_odds_of`."""
         found = values - self.centre
         found /= self.scale
         missing = np.isnan(found)
@@ -52,7 +52,7 @@ class Standardizer:
 
 
 def fit_standardizer(scores: Floats, weights: Floats) -> Standardizer:
-    """Learn what scores of each column stand for.
+    """Learn the scale of each column of scores.
 
     Parameters
     ----------

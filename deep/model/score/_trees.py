@@ -64,7 +64,7 @@ class Trees:
         return cls(**{name: np.concatenate(values) for name, values in parts.items()})
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the arrays by name: what a file and another process need."""
+        """Return the arrays by name, as a file and another process take them."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def mean(self, features: npt.NDArray[np.floating[Any]]) -> Floats:

@@ -66,7 +66,7 @@ def sample_rows(train: LabeledRows, most: int = MOST_ROWS) -> LabeledRows:
 
 
 def _prior(at: Positions, weights: Floats, priority: Floats, share: int) -> tuple[Positions, Floats]:
-    """Return the positions of one stratum that are kept, and what each of them weighs."""
+    """Return the positions of one stratum that are kept, and their weights."""
     if len(at) <= share:
         return at, weights[at]
     order = at[np.argsort(-priority[at], kind="stable")]
@@ -75,7 +75,7 @@ def _prior(at: Positions, weights: Floats, priority: Floats, share: int) -> tupl
 
 
 def row_hashes(rows: LabeledRows) -> Hashes:
-    """Return a 64-bit hash of what each row holds, its weight aside; NaN is NaN, and -0 is 0."""
+    """Return a 64-bit hash of each row, its weight aside; NaN is NaN, and -0 is 0."""
     blocks = (
         rows.rows(np.arange(at, min(at + ROWS_AT_ONCE, len(rows.votes))))
         for at in range(0, len(rows.votes), ROWS_AT_ONCE)

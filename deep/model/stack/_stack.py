@@ -206,7 +206,7 @@ class Stack(BaseEstimator):
         self.weights_ = {name: self.form_weights_[name, False] + self.form_weights_[name, True] for name in members}
 
     def _part(self, name: str, scorer: Scorer, forms: "Mapping[FormKey, _Form]") -> Part:
-        """Return a member and what it adds: both of its forms are linear in its score and its context."""
+        """Return a member and its term: both of its forms are linear in its score and its context."""
         pairs = [(self.form_weights_[name, use], forms[name, use].alignment) for use in (False, True)]
         intercept, slope, context = (
             sum(weight * getattr(align, term) for weight, align in pairs) for term in ("intercept", "slope", "context")
@@ -317,7 +317,7 @@ def labeled_rows(
 
 
 def in_order(train: LabeledRows) -> LabeledRows:
-    """Return rows in an order that depends on what they hold alone, equal ones without scores merged."""
+    """Return rows in an order that depends on their content alone, equal ones without scores merged."""
     if train.scores.shape[1]:
         keys = [*train.scores.T[::-1], *train.votes.T[::-1], train.labels, train.groups]
         return train.rows(np.lexsort(keys))
