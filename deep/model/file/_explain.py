@@ -2,13 +2,16 @@
 
 from dataclasses import dataclass
 from math import factorial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from deep._odds import logit
-from deep.model.adaptation import Predict
 from deep.records import ABSTAIN
+
+if TYPE_CHECKING:
+    from deep.model.adaptation import Predict
 
 MAX_EXACT_VOTES = 12
 """Up to this many cast votes all 2**n sets of them are tried."""
@@ -35,7 +38,7 @@ class Contribution:
     shapley: float | None
 
 
-def contributions(predict: Predict, names: tuple[str, ...], votes: npt.NDArray[np.int8]) -> list[Contribution]:
+def contributions(predict: "Predict", names: tuple[str, ...], votes: npt.NDArray[np.int8]) -> list[Contribution]:
     """Return the contribution of each vote of one row.
 
     Parameters
@@ -70,7 +73,7 @@ def contributions(predict: Predict, names: tuple[str, ...], votes: npt.NDArray[n
     ]
 
 
-def _shapley(predict: Predict, votes: npt.NDArray[np.int8], cast: npt.NDArray[np.intp]) -> dict[int, float]:
+def _shapley(predict: "Predict", votes: npt.NDArray[np.int8], cast: npt.NDArray[np.intp]) -> dict[int, float]:
     n = len(cast)
     sets = np.arange(2**n)
     inside = (sets[:, None] >> np.arange(n) & 1).astype(bool)
