@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from deep._checks import Floats, Labels, Weights
 from deep.base import BaseCalibrator
+from deep.calibration._names import DEFAULT_BINS
 from deep.calibration._scores import check_bins, checked_rows, collapse
 from deep.exceptions import InputError, needs_extra
 
@@ -141,7 +142,7 @@ class NetcalTemperature(NetcalCalibrator):
 
 
 def netcal_expected_calibration_error(
-    y_true: ArrayLike, y_prob: ArrayLike, *, n_bins: int = 8, sample_weight: Weights = None
+    y_true: ArrayLike, y_prob: ArrayLike, *, n_bins: int = DEFAULT_BINS, sample_weight: Weights = None
 ) -> float:
     """Return the calibration error as netcal's ``ECE`` measures it, the same as `expected_calibration_error`.
 
@@ -206,7 +207,7 @@ def _multiple(weights: Floats) -> float:
 
 @contextlib.contextmanager
 def netcal_says(option: str) -> Iterator[None]:
-    """Keep what netcal prints and warns of, and turn what it raises into one line."""
+    """Capture netcal's output and warnings, and turn its exceptions into one line."""
     sink = io.StringIO()
     with (
         needs_extra("netcal", what=option),

@@ -6,7 +6,7 @@ UNCALIBRATED = "none"
 CONSTRAINTS = ("none", "schema", "vllm")
 """How an endpoint is told the answers that a reply is chosen from."""
 
-OWN_FITS = ("Average", "Pool")
+OWN_FITS = ("Average", "Stack")
 """deep's own ways to add up votes, beside the ensemblers."""
 
 RECIPES = ("deep", "paper")

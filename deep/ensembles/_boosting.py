@@ -17,7 +17,7 @@ from deep.records import ABSTAIN
 Booster = Any
 """An xgboost.Booster, a lightgbm.Booster or a catboost.CatBoost; the three libraries come without types."""
 
-Cells = tuple[Votes, Labels, Floats]
+MergedCells = tuple[Votes, Labels, Floats]
 """Votes, labels and weights, merged and sorted."""
 
 ROUNDING = 1e-9
@@ -78,7 +78,7 @@ class MirroredBoosting(StagedEnsembler):
         self.boosters_ = (self._boost_cells(first),)
         self._one_is_enough = order != 0  # else nothing tells the two ways round apart, so that neither may come first
 
-    def _boost_cells(self, cells: Cells) -> Booster:
+    def _boost_cells(self, cells: MergedCells) -> Booster:
         votes, labels, weights = cells
         return self._boost(signed(votes), labels, weights)
 
@@ -343,7 +343,7 @@ def _turned(X: Votes) -> Votes:
     return np.where(X == ABSTAIN, X, 1 - X)
 
 
-def _compared(a: Cells, b: Cells) -> int:
+def _compared(a: MergedCells, b: MergedCells) -> int:
     """Return 1 or -1 by which of two tables of sorted cells comes first, 0 where they are the same but for rounding.
 
     What votes and labels there are decides, and then what they weigh.

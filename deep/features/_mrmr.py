@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from deep._checks import Floats, Labels, Rows, Votes
+from deep._checks import Floats, Labels, Positions, Votes
 from deep.base import BasePromptSelector
 from deep.exceptions import needs_extra
 from deep.features._relevance import CANDIDATES, by_relevance, correlations, relevance, signed_rows
@@ -64,7 +64,7 @@ class MRMR(BasePromptSelector):
     def __init__(self, n_prompts: int = 5) -> None:
         self.n_prompts = n_prompts
 
-    def _rank(self, X: Votes, y: Labels, w: Floats) -> Rows:
+    def _rank(self, X: Votes, y: Labels, w: Floats) -> Positions:
         votes, labels, weights = signed_rows(X, y, w)
         relevances = relevance(votes, labels, weights)
         order = by_relevance(votes, relevances)
@@ -73,7 +73,7 @@ class MRMR(BasePromptSelector):
         picked = candidates[self._pick(relevances[candidates], correlations(compared, compared, weights))]
         return np.concatenate([picked, order[~np.isin(order, picked)]])
 
-    def _pick(self, relevances: Floats, correlated: Floats) -> Rows:
+    def _pick(self, relevances: Floats, correlated: Floats) -> Positions:
         """Return the columns of positive relevance, each the best beside those picked before."""
         redundancy = np.maximum(np.abs(correlated), FLOOR)
         left, picked = np.flatnonzero(relevances > 0).tolist(), list[int]()
@@ -101,7 +101,7 @@ class MRMRSelection(MRMR):
     array([1, 3, 2])
     """
 
-    def _pick(self, relevances: Floats, correlated: Floats) -> Rows:
+    def _pick(self, relevances: Floats, correlated: Floats) -> Positions:
         """Return the columns of positive relevance in the order in which the library picks them."""
         import pandas as pd
 

@@ -33,7 +33,7 @@ def _cache_folder() -> Path:
 
 
 def find_folder(benchmark: Benchmark) -> Path | None:
-    """Return the first folder that holds what is needed to read a benchmark; None where none does."""
+    """Return the first folder that holds the files of a benchmark; None where none does."""
     folders = (home / benchmark.folder for home in homes())
     return next((folder for folder in folders if not benchmark.missing(folder)), None)
 

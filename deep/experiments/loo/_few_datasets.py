@@ -11,7 +11,7 @@ import numpy.typing as npt
 from deep._checks import Floats, Labels
 from deep._odds import at_prior, expit, logit
 from deep._text import listed
-from deep.calibration import balanced_accuracy, expected_calibration_error, log_loss
+from deep.calibration import DEFAULT_BINS, balanced_accuracy, expected_calibration_error, log_loss
 from deep.datasets import ScoreTable
 from deep.ensembles import BernoulliNB, DawidSkene, LabelModel, LogisticRegression, WeightedMajorityVoting
 from deep.evaluate import HoldOut, Row, TestCells, hold_out, row_weights, rows_of_both_classes
@@ -19,13 +19,13 @@ from deep.exceptions import InputError
 from deep.experiments.loo._few_labels import few_labels, labeled_lines, summarize_labeled
 from deep.model import (
     MIN_DATASETS,
-    POOL,
     RECIPES,
+    STACK,
     Candidate,
     LabeledRows,
     Model,
-    Pool,
     Scores,
+    Stack,
     chain_tasks,
     fit,
     fit_best_judge,
@@ -38,8 +38,6 @@ from deep.model import (
 from deep.records import VoteMatrix
 
 ALL = "all"
-
-N_BINS = 8
 
 LABEL_DRAWS = 50
 """Draws of labels at each number of them."""
@@ -202,7 +200,7 @@ def _rivals(split: HoldOut, scores: Floats | None, random_state: int) -> Iterato
     context = judge_in_context(split, scores, random_state=random_state)
     if context is not None:
         yield "best judge, its context", _scored(context)
-        yield "Pool", _scored(fit_and_score(split, scores, ensembler=POOL, random_state=random_state)[1])
+        yield "Stack", _scored(fit_and_score(split, scores, ensembler=STACK, random_state=random_state)[1])
 
 
 def _scored(found: Scores) -> Found:
@@ -240,9 +238,9 @@ def judge_in_context(split: HoldOut, scores: Floats | None, *, random_state: int
     groups = training_groups(split.train)
     if len(np.unique(groups)) < MIN_DATASETS:
         return None
-    pool = Pool(["best-judge" if scores is None else "best-score"], random_state=random_state)
-    pool.fit(split.train.votes, split.train.labels, groups=groups, scores=_at(scores, split.train_rows))
-    return pool.score(split.test.votes, scores=_at(scores, split.test_rows))
+    stack = Stack(["best-judge" if scores is None else "best-score"], random_state=random_state)
+    stack.fit(split.train.votes, split.train.labels, groups=groups, scores=_at(scores, split.train_rows))
+    return stack.score(split.test.votes, scores=_at(scores, split.test_rows))
 
 
 def _at(scores: Floats | None, rows: npt.NDArray[np.intp]) -> Floats | None:
@@ -281,7 +279,7 @@ def _metrics(y: Labels, p: Floats, decided: npt.NDArray[np.bool_]) -> dict[str, 
     held = np.clip(p, 1e-6, 1 - 1e-6)
     return {
         "balanced_accuracy": balanced_accuracy(y, decided),
-        "ece": expected_calibration_error(y, held, n_bins=N_BINS),
+        "ece": expected_calibration_error(y, held, n_bins=DEFAULT_BINS),
         "log_loss": log_loss(y, held),
     }
 
@@ -347,7 +345,7 @@ def few_study(
     sizes: Sequence[int | str],
     run: Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]],
     *,
-    n_bins: int = N_BINS,
+    n_bins: int = DEFAULT_BINS,
     random_state: int = 0,
 ) -> Row:
     """Return the study of few training datasets, and that of random labels of each held-out dataset.

@@ -103,7 +103,7 @@ def leave_one_dataset_out(
         The dataset to hold out, one of ``votes.dataset_names``.
     settings : LooOptions, optional
     scores : ScoreTable, optional
-        Encoder scores aligned with the rows of `votes`: soft votes of the pool, and baselines.
+        Encoder scores aligned with the rows of `votes`: soft votes of the stack, and baselines.
     published : sequence of dict, optional
         Baseline rows that others have published for `test`, to stand beside ours.
     fits : mapping, optional
@@ -269,7 +269,7 @@ def _best(scored: Sequence[Scored], by: str, recipe: str) -> Row:
 def _table(scored: dict[str, list[Scored]], recommended: Row) -> Row:
     """Return the rows of the table, `recommended` and its kin, each of them marked with what it was chosen on.
 
-    Without a chain the row of the pool or the average is the table.
+    Without a chain the row of the stack or the average is the table.
     """
     rows = [_row(*pair, recipe) for recipe, pairs in scored.items() for pair in pairs] or [recommended]
     known = [row for row in rows if row["balanced_accuracy"] is not None]

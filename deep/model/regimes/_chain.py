@@ -30,7 +30,7 @@ from deep.model.file import Model
 from deep.model.regimes._chain_model import chain_model
 from deep.records import VoteMatrix
 
-POOL = "Pool"
+STACK = "Stack"
 AVERAGE = "Average"
 """Names of deep's own fits, beside those of ensemblers."""
 
@@ -57,6 +57,10 @@ class ChainOptions:
     calibrator: Sequence[str] | None = None
     selector: str | None = None
 
+    def __post_init__(self) -> None:
+        if "Pool" in (self.ensembler or ()):
+            raise InputError(f"`ensembler` must be {STACK!r}. Got 'Pool', its earlier name. A pool is of prompts.")
+
     @property
     def asked(self) -> bool:
         """Return whether any was given."""
@@ -64,14 +68,14 @@ class ChainOptions:
 
     @property
     def own(self) -> str | None:
-        """Return 'Pool' or 'Average' where one of them was asked for.
+        """Return 'Stack' or 'Average' where one of them was asked for.
 
         Raises
         ------
         InputError
             Something else was asked for as well.
         """
-        own = [name for name in self.ensembler or () if name in (POOL, AVERAGE)]
+        own = [name for name in self.ensembler or () if name in (STACK, AVERAGE)]
         if not own:
             return None
         others = [name for name, value in vars(self).items() if value is not None and name != "ensembler"]

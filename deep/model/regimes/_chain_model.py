@@ -1,4 +1,4 @@
-"""A chosen chain fitted on all datasets and without each, and what its model says."""
+"""A chosen chain fitted on all datasets and without each, as a model."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,6 +7,17 @@ import numpy as np
 from deep._checks import Floats, Votes
 from deep._odds import logit
 from deep.features import Cells
+from deep.model.adaptation import (
+    MIN_DATASETS,
+    FixedPrior,
+    LeftOut,
+    LeftOutRows,
+    PriorEstimate,
+    PriorRule,
+    ShiftedPrior,
+    learn_misfit,
+    learn_prior,
+)
 from deep.model.chain import (
     Candidate,
     Chain,
@@ -18,19 +29,8 @@ from deep.model.chain import (
     task_seed,
 )
 from deep.model.file import MAX_TABLE_VOTERS, ChainScorer, Model, Table, look_up, pattern_grid, voters_of
-from deep.model.pool import Blend, Part
 from deep.model.regimes._report import report_of
-from deep.model.target import (
-    MIN_DATASETS,
-    FixedPrior,
-    LeftOut,
-    LeftOutRows,
-    PriorEstimate,
-    PriorRule,
-    ShiftedPrior,
-    learn_misfit,
-    learn_prior,
-)
+from deep.model.score import Blend, Part
 
 CURVE = np.linspace(0.0, 1.0, 51)
 """Where the calibrator's map is written down for people to see."""

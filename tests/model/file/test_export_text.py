@@ -34,8 +34,8 @@ def check_votes(names, other=()):
 
 @cache
 def model_of(names):
-    """Return a pool of lexical checks."""
-    return fit(check_votes(names), ensembler="Pool")
+    """Return a stack of lexical checks."""
+    return fit(check_votes(names), ensembler="Stack")
 
 
 MODELS = {"a table": SOME, "sums": tuple(LEXICAL)}
