@@ -138,7 +138,19 @@ def test_a_name_of_yesterday_says_todays(name, capsys):
 
 def test_loo_runs_as_a_module_of_a_checkout(tmp_path):
     """`python -m deep.experiments.loo --test aggrefact`: no install, no entry point, no site packages of deep."""
-    words = ["--test", "aggrefact", "--sizes", "3", "--ensembler", "BernoulliNB", "--calibrator", "platt", "--brief", "--jobs", "1"]
+    words = [
+        "--test",
+        "aggrefact",
+        "--sizes",
+        "3",
+        "--ensembler",
+        "BernoulliNB",
+        "--calibrator",
+        "platt",
+        "--brief",
+        "--jobs",
+        "1",
+    ]
     command = [sys.executable, "-m", "deep.experiments.loo", *words, "--n-boot", "100", "--out", str(tmp_path / "loo")]
     done = subprocess.run(command, cwd=ROOT.parent, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
