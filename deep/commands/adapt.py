@@ -38,7 +38,7 @@ def add_arguments(parser: CommandParser) -> None:
     """Add the options."""
     add_model(parser)
     add_target_options(parser, required=False)
-    parser.add_argument("--moments", type=Path, metavar="FILE", help="what `deep data moments` counted, in place of votes")
+    parser.add_argument("--moments", type=Path, metavar="FILE", help="counts of `deep data moments`, in place of votes")
     parser.add_argument("--dataset", metavar="NAME", help="which one, where the moments are of several")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the model of the dataset, .json")
     add_options(parser, "json")

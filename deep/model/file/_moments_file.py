@@ -44,7 +44,7 @@ def moments_from(values: Entry) -> Moments:
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise InputError(
-            f"`moments` must be what `deep data moments` writes. Got an object that is not: {reason[:120]}. Count again."
+            f"`moments` must be written by `deep data moments`. Got an object that is not: {reason[:120]}. Count again."
         ) from None
 
 
