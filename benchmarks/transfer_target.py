@@ -18,14 +18,14 @@ from deep.evaluate import (
     row_weights,
     vote_baselines,
 )
-from deep.experiments.loo._few_datasets import (
+from deep.experiments.loo._few_labels import few_labels, fewer_labels
+from deep.experiments.loo._few_rivals import (
     PAPER_ENSEMBLERS,
     PAPER_SIZES,
     fit_and_score,
     judge_in_context,
     paper_chains,
 )
-from deep.experiments.loo._few_labels import few_labels, fewer_labels
 from deep.features import distinct_patterns
 from deep.model import Candidate, Model, Scores, recommend
 from deep.records import VoteMatrix

@@ -20,7 +20,7 @@ WORDS = {
     "fit": ["{path}.json", "--out", "{path}.json"],
     "label list": ["m.json", "--votes", "{path}.csv", "--out", "{path}.csv"],
     "loo": ["--test", "a", "--votes", "{path}.csv", "--out", "run"],
-    "moments": ["m.json", "--moments", "{path}.json", "--out", "{path}.json"],
+    "data moments": ["m.json", "--moments", "{path}.json", "--out", "{path}.json"],
     "score": ["m.json", "--votes", "{path}.csv", "--out", "{path}.csv"],
     "select": ["m.json", "--votes", "{path}.csv", "--out", "{path}.csv"],
     "votes": ["{path}.parquet", "--lexical", "all", "--out", "{path}.parquet"],

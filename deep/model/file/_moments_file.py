@@ -44,7 +44,7 @@ def moments_from(values: JsonObject) -> Moments:
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise InputError(
-            f"`moments` must be what `deep moments` writes. Got an object that is not: {reason[:120]}. Count again."
+            f"`moments` must be written by `deep data moments`. Got an object that is not: {reason[:120]}. Count again."
         ) from None
 
 
@@ -80,7 +80,7 @@ def read_moments(path: str | Path) -> Moments:
         reason = str(error).splitlines()[0].rstrip(".")
         raise InputError(f"`moments` must be JSON. Got {shown}: {reason}. Count again.") from None
     if not isinstance(values, dict) or values.get("format") != MOMENTS_FORMAT:
-        raise InputError(f"`moments` must be a file that `deep moments` wrote. Got {shown}.")
+        raise InputError(f"`moments` must be a file that `deep data moments` wrote. Got {shown}.")
     if values.get("schema_version") != MOMENTS_VERSION:
         raise InputError(
             f"`moments` must have schema_version {MOMENTS_VERSION}. Got {values.get('schema_version')!r} in {shown}."

@@ -186,9 +186,9 @@ def test_sums_out_of_range_are_refused():
     ("text", "said"),
     [
         ("", "`moments` must be JSON"),
-        ("[1]", "`moments` must be a file that `deep moments` wrote"),
+        ("[1]", "`moments` must be a file that `deep data moments` wrote"),
         ('{"format": "deep moments", "schema_version": 2}', "schema_version 1. Got 2"),
-        ('{"format": "deep model"}', "`moments` must be a file that `deep moments` wrote"),
+        ('{"format": "deep model"}', "`moments` must be a file that `deep data moments` wrote"),
     ],
 )
 def test_files_that_hold_something_else_are_refused(tmp_path, text, said):
