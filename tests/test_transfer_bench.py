@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from deep.model.pool import Scores
+from deep.model.score import Scores
 from deep.model.target import LeftOutRows, PriorEstimate, learn_misfit
 from scipy.special import logit
 

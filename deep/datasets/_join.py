@@ -128,12 +128,12 @@ def join_parts(parts: list[TablePart], empty: np.generic) -> Joined:
     )
 
 
-def _check_twin_items(datasets: Texts, example_ids: "pa.ChunkedArray") -> None:
+def _check_twin_items(datasets: Texts, example_ids: Texts) -> None:
     """Raise where two items of a dataset look the same; only ids that another one can look like are compared."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    texts = example_ids.cast(pa.large_string())
+    texts = pa.array(example_ids, pa.large_string())
     odd = np.flatnonzero(pc.match_substring_regex(texts, ODD.pattern).to_numpy())
     if not odd.size:
         return
