@@ -210,7 +210,7 @@ class Ledger:
         attempt |= {"message": storable(error.message), "reply": storable(error.body)}
         request = _request_row(job, "done" if job.longer and state != "queued" else state)
         if job.longer:
-            return self._end(attempt, request | {"vote": -1, "reason": "truncated"}, quirks)
+            return self._end(job, attempt, request | {"vote": -1, "reason": "truncated"}, quirks)
         if state != "queued":
             request |= {"failure": error.kind, "message": storable(error.message)}
         if error.kind == "refused":

@@ -93,23 +93,51 @@ ANSWERS = {
 }
 
 
+QUICK = RetryPolicy(2, 0.01, 0.02, 0.01)
+
+
 @pytest.mark.parametrize("name", ANSWERS)
-@pytest.mark.parametrize("call", ["_upload", "_create_batch", "_get_batch"])
+@pytest.mark.parametrize("call", ["_upload", "_get_batch"])
 def test_an_odd_answer_about_a_batch_is_one_line(call, name, tmp_path, monkeypatch):
     """An error of deep's own kind, with no request lost: the next run goes on."""
 
     async def odd(*_):
         return ANSWERS[name]()
 
-    good = getattr(FaultServer, call)
     with FaultServer() as server:
-        monkeypatch.setattr(FaultServer, call, odd)
-        with FaultServer() as broken, pytest.raises(DeepError, match="`batch`"):
-            run(broken.url, tmp_path / "l", questions(3), batch=True, retry=RetryPolicy(2, 0.01, 0.02, 0.01))
-        monkeypatch.setattr(FaultServer, call, good)
-        if call != "_get_batch":
-            run(server.url, tmp_path / "l", questions(3), batch=True)
-            assert states(tmp_path / "l") == {"done": 3}
+        with monkeypatch.context() as patch, pytest.raises(DeepError, match="`batch`"):
+            patch.setattr(FaultServer, call, odd)
+            run(server.url, tmp_path / "l", questions(3), batch=True, retry=QUICK)
+        run(server.url, tmp_path / "l", questions(3), batch=True)
+        assert list(server.copies().values()) == [1, 1, 1]
+    assert states(tmp_path / "l") == {"done": 3}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+@pytest.mark.parametrize("made", [False, True])
+def test_an_odd_answer_to_the_making_of_a_batch_is_told(made, name, tmp_path, monkeypatch, capsys):
+    """A batch that was made is found; one that is not listed may have been, so it is told, and at last left alone."""
+    make = FaultServer._create_batch
+
+    async def odd(*asked):
+        if made:
+            await make(*asked)
+        return ANSWERS[name]()
+
+    with FaultServer() as server:
+        with monkeypatch.context() as patch:
+            patch.setattr(FaultServer, "_create_batch", odd)
+            run(server.url, tmp_path / "l", questions(3), batch=True, retry=QUICK)
+        told = capsys.readouterr().err.splitlines()
+        run(server.url, tmp_path / "l", questions(3), batch=True)
+        assert len(server.batches) == made
+        assert states(tmp_path / "l") == ({"done": 3} if made else {"failed": 3})
+        run(server.url, tmp_path / "l", questions(3), batch=True, retry_failed=["unknown"])
+        assert list(server.copies().values()) == [1, 1, 1]
+    assert [line.partition(" that it made")[0] for line in told] == (
+        [] if made else ["3 requests are in a batch that the endpoint did not say"] * 2
+    )
+    assert states(tmp_path / "l") == {"done": 3}
 
 
 def test_a_result_file_that_is_cut_off_is_fetched_again(tmp_path, monkeypatch):
