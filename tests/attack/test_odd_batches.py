@@ -100,14 +100,16 @@ QUICK = RetryPolicy(2, 0.01, 0.02, 0.01)
 @pytest.mark.parametrize("call", ["_upload", "_get_batch"])
 def test_an_odd_answer_about_a_batch_is_one_line(call, name, tmp_path, monkeypatch):
     """An error of deep's own kind, with no request lost: the next run goes on."""
+    good, odd = getattr(FaultServer, call), {"on": True}
 
-    async def odd(*_):
-        return ANSWERS[name]()
+    async def answer(*asked):
+        return ANSWERS[name]() if odd["on"] else await good(*asked)
 
+    monkeypatch.setattr(FaultServer, call, answer)
     with FaultServer() as server:
-        with monkeypatch.context() as patch, pytest.raises(DeepError, match="`batch`"):
-            patch.setattr(FaultServer, call, odd)
+        with pytest.raises(DeepError, match="`batch`"):
             run(server.url, tmp_path / "l", questions(3), batch=True, retry=QUICK)
+        odd["on"] = False
         run(server.url, tmp_path / "l", questions(3), batch=True)
         assert list(server.copies().values()) == [1, 1, 1]
     assert states(tmp_path / "l") == {"done": 3}
@@ -117,26 +119,24 @@ def test_an_odd_answer_about_a_batch_is_one_line(call, name, tmp_path, monkeypat
 @pytest.mark.parametrize("made", [False, True])
 def test_an_odd_answer_to_the_making_of_a_batch_is_told(made, name, tmp_path, monkeypatch, capsys):
     """A batch that was made is found; one that is not listed may have been, so it is told, and at last left alone."""
-    make = FaultServer._create_batch
+    make, odd = FaultServer._create_batch, {"on": True}
 
-    async def odd(*asked):
-        if made:
-            await make(*asked)
-        return ANSWERS[name]()
+    async def answer(*asked):
+        good = await make(*asked) if made or not odd["on"] else None
+        return ANSWERS[name]() if odd["on"] else good
 
+    monkeypatch.setattr(FaultServer, "_create_batch", answer)
     with FaultServer() as server:
-        with monkeypatch.context() as patch:
-            patch.setattr(FaultServer, "_create_batch", odd)
-            run(server.url, tmp_path / "l", questions(3), batch=True, retry=QUICK)
+        run(server.url, tmp_path / "l", questions(3), batch=True, retry=QUICK)
         told = capsys.readouterr().err.splitlines()
+        odd["on"] = False
         run(server.url, tmp_path / "l", questions(3), batch=True)
-        assert len(server.batches) == made
         assert states(tmp_path / "l") == ({"done": 3} if made else {"failed": 3})
+        assert len(server.batches) == made
         run(server.url, tmp_path / "l", questions(3), batch=True, retry_failed=["unknown"])
         assert list(server.copies().values()) == [1, 1, 1]
-    assert [line.partition(" that it made")[0] for line in told] == (
-        [] if made else ["3 requests are in a batch that the endpoint did not say"] * 2
-    )
+    said = "3 requests are in a batch that the endpoint did not say"
+    assert [line.partition(" that it made")[0] for line in told] == ([] if made else [said, said])
     assert states(tmp_path / "l") == {"done": 3}
 
 
