@@ -145,8 +145,12 @@ def test_a_full_run_later_buys_the_rest_only(tmp_path):
         panel.score(*ledger, out="whole.jsonl")
         assert rows(tmp_path / "here.sqlite", QUESTIONS)[0][0] == 160
         assert 0 < first < 160
-        again, cut = rows(tmp_path / "here.sqlite", "SELECT sum(attempts - 1), sum(reason = 'truncated') FROM requests")[0]
-        assert panel.server.duplicates == again - cut and cut > 0  # a reply that was cut off is asked with a longer limit
+        again, cut = rows(
+            tmp_path / "here.sqlite", "SELECT sum(attempts - 1), sum(reason = 'truncated') FROM requests"
+        )[0]
+        assert (
+            panel.server.duplicates == again - cut and cut > 0
+        )  # a reply that was cut off is asked with a longer limit
         count = panel.server.count
         words = ["--prompt", *PROMPTS, "--llm", "tiny", "--base-url", panel.server.url, *map(str, ledger), *COMMON]
         table = tmp_path / "votes.parquet"
