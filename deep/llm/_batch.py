@@ -407,8 +407,9 @@ class BatchRunner(Session):
 
     def _fail(self, job: Job, error: CallError, *, last: bool) -> Written:
         self._settle(job, None if error.kind in AMBIGUOUS else 0.0)
-        quirks = self.gate.learn(job.request.endpoint, job.request.body, error)
-        known = self.body_of(job.request) is not job.request.body
+        learns = not job.longer  # a longer limit may be refused; all else was answered before
+        quirks = self.gate.learn(job.request.endpoint, job.request.body, error) if learns else []
+        known = learns and self.body_of(job.request) is not job.request.body
         again = not last and (self.terms.retry.retries(error) or (error.kind == "rejected" and known))
         state: RequestState = "queued" if again else "done" if error.kind == "refused" else "failed"
         self.count_end(job, state, error)
