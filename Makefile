@@ -1,6 +1,6 @@
 # Everything runs in .venv, made on first use. `make loo` and `make test` need Python 3.11+ and nothing else.
 PYTHON ?= python3
-# What to install torch from; the README says how to get the small CPU build on an ordinary machine.
+# What tests install torch from; docs/install.md says how to get the small CPU build on an ordinary machine.
 TORCH ?= torch==2.13.0
 # The versions that every check has run with; empty takes the newest that the dependencies allow.
 CONSTRAINTS ?= --constraint constraints.txt
@@ -14,12 +14,16 @@ JOBS ?= 2
 CASES ?= 3000
 # How large `make bench` is: full, medium or quick.
 SIZE ?= full
+# Kinds of processors, and the tests whose numbers could differ between them.
+CORES := Haswell Nehalem Zen $(shell grep -qs avx512f /proc/cpuinfo && echo SkylakeX)
+NUMBERS := tests/contract tests/calibration tests/ensembles tests/model tests/evaluate tests/features/test_mrmr_values.py \
+    tests/features/test_selectors.py tests/experiments/test_loo_command.py tests/experiments/test_loo_model.py
 IN_PARALLEL := -n $(JOBS) --dist worksteal
 
 # Where Python is told to keep no bytecode, each of the many processes of the tests would compile deep again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: loo test test-slow test-all check docs engines integrations dist-check versions fuzz bench mutants screenshots papers clean
+.PHONY: loo test test-slow test-all check docs engines integrations bare processors dist-check versions fuzz bench mutants screenshots papers clean
 
 loo: $(VENV)/installed
 	$(BIN)/python -m deep.experiments.loo --test aggrefact
@@ -59,7 +63,17 @@ engines: $(VENV)-engines/installed
 
 # The wheel and the source distribution, installed and used; PYTHONS="python3.12 python3.13" tries others.
 dist-check:
-	PYTHONS='$(PYTHONS)' TORCH='$(TORCH)' .ci/dist-check
+	PYTHONS='$(PYTHONS)' .ci/dist-check
+
+# `pip install .` and `make loo` in clean environments: their sizes, what is not in them, and what works there.
+bare:
+	PYTHON='$(PYTHON)' .ci/bare
+
+# The tests of numbers as on other processors, of which OpenBLAS adds up in another order. SkylakeX takes AVX-512.
+processors: $(VENV)/test-installed
+	set -e; for core in $(CORES); do echo "OPENBLAS_CORETYPE=$$core"; \
+	    OPENBLAS_CORETYPE=$$core $(BIN)/python -m pytest -q $(IN_PARALLEL) -m "not slow" $(NUMBERS); \
+	done
 
 # The core with the lowest versions that pyproject.toml allows (Python 3.11), then `make test` with the newest.
 versions:
@@ -85,11 +99,11 @@ papers: $(VENV)/installed
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet $(TORCH)
-	$(BIN)/python -m pip install --quiet $(CONSTRAINTS) --editable .
+	$(BIN)/python -m pip install --quiet $(CONSTRAINTS) --editable '.[boosting]'
 	touch $@
 
 $(VENV)/test-installed: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet $(TORCH)
 	$(BIN)/python -m pip install --quiet $(CONSTRAINTS) --editable '.[test]'
 	touch $@
 

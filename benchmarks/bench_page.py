@@ -86,7 +86,7 @@ def called(calls: Run) -> Iterator[list[str]]:
 
 
 def grown(runs: list[Run]) -> Iterator[str]:
-    """Yield what fitting and scoring the pool takes by rows."""
+    """Yield what fitting and scoring the stack takes by rows."""
     head = ["", "rows", "fit, processor seconds", "rows scored a second", "memory"]
     lines = (
         [
@@ -156,7 +156,7 @@ def section(found: Run, picture: str) -> Iterator[str]:
     yield from ("", f"![Seconds over rows, in logarithms]({picture})", "")
     if growth := found["growth"]:
         slopes = ", ".join(f"{slope:.2f} of {kind}" for kind, slope in growth["slopes"].items())
-        yield from ("### The pool, by rows", "", f"SIMULATED rows. Slope of the last factor of ten: {slopes}.", "")
+        yield from ("### The stack, by rows", "", f"SIMULATED rows. Slope of the last factor of ten: {slopes}.", "")
         yield from (*grown(growth["runs"]), "")
     if cells := found["cells"]:
         text = "On cells, and in brackets how many times longer the same library takes on rows. No bracket: a"
@@ -176,10 +176,10 @@ def section(found: Run, picture: str) -> Iterator[str]:
 
 
 def draw(found: Run, path: Path) -> None:
-    """Draw seconds over rows: fits on cells and on rows, and the pool on votes and on scores."""
+    """Draw seconds over rows: fits on cells and on rows, and the stack on votes and on scores."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
-    from scores_at_scale import draw as draw_pool
+    from scores_at_scale import draw as draw_stack
 
     figure = Figure(figsize=(10.5, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2)
@@ -196,7 +196,7 @@ def draw(found: Run, path: Path) -> None:
     if runs:
         left.legend(frameon=False, fontsize=8)
     if found["growth"]:
-        draw_pool(found["growth"]["runs"], right)
+        draw_stack(found["growth"]["runs"], right)
     with rc_context({"svg.hashsalt": "deep"}):
         figure.savefig(path, metadata={"Date": None})
 

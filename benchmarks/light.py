@@ -43,14 +43,14 @@ assert len(p) == len(votes.labels) and 0 < p.min() < p.max() < 1
 
 
 def fitted(folder: str) -> tuple[str, str, str]:
-    """Return the files of votes as CSV, of a chain, and of a pool."""
-    votes, chain, pool = f"{folder}/votes.parquet", f"{folder}/chain.json", f"{folder}/pool.json"
+    """Return the files of votes as CSV, of a chain, and of a stack."""
+    votes, chain, stack = f"{folder}/votes.parquet", f"{folder}/chain.json", f"{folder}/stack.json"
     cost(["-m", "deep", "votes", str(CLAIMS), "--lexical", "all", "--out", votes])
     fit = ["-m", "deep", "fit", votes, "--exclude", "weather", "--out"]
     cost([*fit, chain, "--sizes", "3", "--ensembler", "LogisticRegression"])
-    cost([*fit, pool, "--ensembler", "Pool"])
+    cost([*fit, stack, "--ensembler", "Stack"])
     cost(["-c", f"import pandas; pandas.read_parquet({votes!r}).to_csv('{folder}/votes.csv', index=False)"])
-    return f"{folder}/votes.csv", chain, pool
+    return f"{folder}/votes.csv", chain, stack
 
 
 def main() -> None:
@@ -59,10 +59,10 @@ def main() -> None:
     p.add_argument("--repeats", type=int, default=5, help="of which the least counts")
     args = p.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        votes, chain, pool = fitted(folder)
+        votes, chain, stack = fitted(folder)
         runs = {
             "deep score of one text": ["-m", "deep", "score", chain, *TEXT],
-            "README, load and score": ["-c", LINES, votes, pool],
+            "README, load and score": ["-c", LINES, votes, stack],
             "an empty Python": ["-c", "pass"],
         }
         costs = [{name: cost(words) for name, words in runs.items()} for _ in range(args.repeats)]

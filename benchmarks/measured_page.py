@@ -93,7 +93,7 @@ def held_out(found: Found) -> list[str]:
     return table(head, [*map(row, found["runs"]), last])
 
 
-RECIPES = {"recommended": "pool", "recommended_chain": "single chain", "recommended_paper": "paper"}
+RECIPES = {"recommended": "stack", "recommended_chain": "single chain", "recommended_paper": "paper"}
 """What each recipe chooses."""
 
 

@@ -24,7 +24,7 @@ from deep.model import MAX_TABLE_VOTERS, Model, export_python
 from deep.model.linear import Rows
 from tests.model.file.models import MAKERS, model_of
 
-REFUSED = {"chain of more voters than a table has", "pool with scores"}
+REFUSED = {"chain of more voters than a table has", "stack with scores"}
 
 
 def by_file(model: Model, patterns: np.ndarray) -> np.ndarray:

@@ -52,7 +52,7 @@ def training(soft: bool) -> tuple[VoteMatrix, np.ndarray | None]:
 
 
 def model_of(soft: bool) -> Model:
-    """Return a pool."""
+    """Return a stack."""
     votes, scores = training(soft)
     return fit(votes, scores=scores, score_names=[f"s{j}" for j in range(N_SCORERS)] if soft else ())
 

@@ -1,4 +1,4 @@
-"""Fit and score the pool on 10^4 to 10^7 simulated rows, of 9 judges' votes and of 23 judges' votes and soft scores.
+"""Fit and score the stack on 10^4 to 10^7 simulated rows, of 9 judges' votes and of 23 judges' votes and soft scores.
 
     python benchmarks/scores_at_scale.py [--sizes 10000 100000 1000000] [--out FILE.json]
     python benchmarks/scores_at_scale.py --parts file --earlier fits.json --picture growth.svg
@@ -11,7 +11,7 @@ labeled votes and one of scores, each row drawn anew. Processor seconds, the slo
 factor of ten, and the largest resident memory (arrays included) are printed. ``--earlier`` adds the runs of other calls
 to slopes and picture.
 
-``--proof`` fits the pool on the eleven real datasets of LLM-AggreFact as they are and on weighted samples of a few
+``--proof`` fits the stack on the eleven real datasets of LLM-AggreFact as they are and on weighted samples of a few
 sizes m, and prints by how much log loss on all labeled rows (every dataset x class weighing the same, P of the one
 fit) rises: it falls as 1 / m, which says what is left of it at the size that deep takes.
 """
@@ -54,16 +54,16 @@ def simulate(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray,
 
 def one_run(kind: str, n: int) -> dict[str, Any]:
     """Return what fitting and scoring took in this process."""
-    from deep.model import Pool
+    from deep.model import Stack
 
     votes, labels, groups, scores = simulate(n)
     given = {"scores": scores} if kind == "scores" else {}
     votes = votes if kind == "scores" else np.ascontiguousarray(votes[:, :N_VOTERS])
     started = time.process_time()
-    pool = Pool().fit(votes, labels, groups=groups, **given)
+    stack = Stack().fit(votes, labels, groups=groups, **given)
     fitted = time.process_time()
     piece = min(n, 200_000)
-    pool.score(votes[:piece], **{name: value[:piece] for name, value in given.items()})
+    stack.score(votes[:piece], **{name: value[:piece] for name, value in given.items()})
     scored = time.process_time()
     return {
         "kind": kind,
@@ -87,7 +87,7 @@ def write_rows(kind: str, n: int, folder: str) -> None:
     voters = [f"judge-{j}" for j in range(N_SCORERS)][kept]
     names = [f"score-{j}" for j in range(N_SCORERS)] if kind == "scores" else []
     matrix = VoteMatrix(votes[:, kept], [f"i{i}" for i in range(6_000)], voters, groups, labels)
-    fit(matrix, scores=scores if names else None, score_names=names, ensembler="Pool").save(Path(folder, "model.json"))
+    fit(matrix, scores=scores if names else None, score_names=names, ensembler="Stack").save(Path(folder, "model.json"))
     votes, _, groups, scores = simulate(min(n, 200_000))
     columns = {
         "dataset": groups.tolist(),
@@ -205,7 +205,7 @@ def draw(found: list[dict[str, Any]], axes: Any) -> None:
                 label = f"{kind}: {said} (last slope {slopes(found, what).get(kind, float('nan')):.2f})"
                 axes.loglog([row["rows"] for row in rows], [row[what] for row in rows], style, color=color, label=label)
     axes.set(xlabel="rows (SIMULATED)", ylabel="processor seconds")
-    axes.set_title("Pool on 9 judges' votes, and on 23 judges' scores", loc="left", fontsize=10)
+    axes.set_title("Stack on 9 judges' votes, and on 23 judges' scores", loc="left", fontsize=10)
     axes.grid(color="#d9dde1", linewidth=0.6)
     axes.legend(frameon=False)
 
@@ -222,10 +222,10 @@ def draw_alone(found: list[dict[str, Any]], path: Path) -> None:
 
 
 def proof(data: Path, sizes: list[int]) -> list[dict[str, float]]:
-    """Return by how much log loss rises where the pool is fitted on samples of real rows."""
+    """Return by how much log loss rises where the stack is fitted on samples of real rows."""
     from deep.datasets import join_scores, read_scores, read_votes
-    from deep.model import Pool
-    from deep.model.pool import _sample
+    from deep.model import Stack
+    from deep.model.stack import _sample
 
     tables = data / "llm_aggrefact"
     votes = read_votes(str(tables / "votes.parquet"))
@@ -233,11 +233,11 @@ def proof(data: Path, sizes: list[int]) -> list[dict[str, float]]:
 
     def loss(most: int) -> float:
         _sample.sample_rows.__defaults__ = (most,)
-        pool = Pool().fit(votes.votes, votes.labels, groups=votes.datasets, scores=scores)
+        stack = Stack().fit(votes.votes, votes.labels, groups=votes.datasets, scores=scores)
         losses = []
         for name in votes.dataset_names:
             rows = votes.datasets == name
-            found, y = pool.score(votes.votes[rows], scores=scores[rows]), votes.labels[rows]
+            found, y = stack.score(votes.votes[rows], scores=scores[rows]), votes.labels[rows]
             p = np.clip(found.p_uniform, 1e-6, 1 - 1e-6)
             losses.append(-(np.log(p[y == 1]).mean() + np.log1p(-p[y == 0]).mean()) / 2)
         return float(np.mean(losses))

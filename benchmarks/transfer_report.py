@@ -239,7 +239,7 @@ def _weights(targets: Sequence[Row]) -> list[str]:
         {"held out": target["dataset"], **{name: f"{weight:.2f}" for name, weight in target["weights"].items()}}
         for target in targets
     ]
-    return _titled("Weights of the pool's members", rows)
+    return _titled("Weights of the stack's members", rows)
 
 
 def summarize_simulated(found: Sequence[Row]) -> Row:

@@ -1,4 +1,4 @@
-"""One dataset held out: the pool and its rivals, without a label of it and with a few."""
+"""One dataset held out: the stack and its rivals, without a label of it and with a few."""
 
 from dataclasses import asdict, dataclass
 
@@ -18,14 +18,14 @@ from deep.evaluate import (
     row_weights,
     vote_baselines,
 )
-from deep.experiments.loo._few_datasets import (
+from deep.experiments.loo._few_labels import few_labels, fewer_labels
+from deep.experiments.loo._few_rivals import (
     PAPER_ENSEMBLERS,
     PAPER_SIZES,
     fit_and_score,
     judge_in_context,
     paper_chains,
 )
-from deep.experiments.loo._few_labels import few_labels, fewer_labels
 from deep.features import distinct_patterns
 from deep.model import Candidate, Model, Scores, recommend
 from deep.records import VoteMatrix
@@ -73,7 +73,7 @@ def transfer_to(
     -------
     dict
         Metrics of each method, the prior with its interval, coverage of the intervals of P, the calibration
-        error with a few labels, and the pool's weights.
+        error with a few labels, and the stack's weights.
     """
     settings = settings or TransferSettings()
     split = hold_out(votes, test)
@@ -107,7 +107,7 @@ def transfer_to(
 
 
 def _weights(fitted: Model) -> dict[str, float]:
-    """Return the weight of each member of the pool, none where the training datasets were too few for one."""
+    """Return the weight of each member of the stack, none where the training datasets were too few for one."""
     chosen = fitted.report["chosen"]
     assert isinstance(chosen, dict)  # as every fit reports it
     return {name: round(weight, 4) for name, weight in chosen.get("weights", {}).items()}

@@ -17,7 +17,7 @@ from deep.calibration import Platt, balanced_accuracy, expected_calibration_erro
 from deep.datasets import PublishedDataset, published_datasets, published_points
 from deep.ensembles import LabelModel, LogisticRegression
 from deep.evaluate import Row
-from deep.model import Pool
+from deep.model import Stack
 from deep.records import VoteMatrix
 
 N_VOTERS = 5
@@ -147,10 +147,10 @@ def _methods(votes: VoteMatrix, dataset: PublishedDataset, tables: dict[str, Flo
     prior = truth[:, 1].sum()
     pooled = LogisticRegression().fit(train.votes, train.labels).predict_proba(PATTERNS)[:, 1]
     label_model = _label_model_with_platt(train)
-    pool = Pool().fit(train.votes, train.labels, groups=train.datasets)
+    stack = Stack().fit(train.votes, train.labels, groups=train.datasets)
     codes = test.votes @ (2 ** np.arange(N_VOTERS)[::-1])
     counts = np.bincount(codes, minlength=len(PATTERNS)).astype(float)
-    found = pool.score(PATTERNS, sample_weight=counts)
+    found = stack.score(PATTERNS, sample_weight=counts)
     return {
         "pooled_logistic_regression": _exact(truth, pooled, pooled >= 0.5),
         "label_model_platt": _exact(truth, label_model[1], label_model[0] >= 0.5),

@@ -5,7 +5,7 @@ from .datasets import read_votes as read_votes
 from .exceptions import DeepError as DeepError
 from .exceptions import InputError as InputError
 from .model import Model as Model
-from .model import Pool as Pool
+from .model import Stack as Stack
 from .model import fit as fit
 from .model import load as load
 from .records import ABSTAIN as ABSTAIN

@@ -82,6 +82,12 @@ def text_cells(column: Column, *, required: bool = False) -> Texts:
     return cells
 
 
+def id_cells(column: Column) -> Texts:
+    """Return a column of ids, hardly two of which are the same and none empty."""
+    cells: Texts = texts(column, required=True).to_numpy()
+    return cells
+
+
 def name_cells(column: Column, *, required: bool = False) -> Texts:
     """Return a column of names as strings, empty where a cell is."""
     cells = text_cells(column, required=required)

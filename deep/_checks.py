@@ -21,7 +21,7 @@ RandomState = int | np.random.Generator | None
 """Seeds numpy's generators."""
 Texts = npt.NDArray[np.object_]
 Mask = npt.NDArray[np.bool_]
-Rows = npt.NDArray[np.intp]
+Positions = npt.NDArray[np.intp]
 
 
 ROWS_AT_ONCE = 1 << 16
@@ -171,7 +171,7 @@ def check_both_classes(labels: Labels, datasets: npt.NDArray[Any], *, name: str 
             )
 
 
-def numbered(names: npt.ArrayLike) -> tuple[list[str], Rows]:
+def numbered(names: npt.ArrayLike) -> tuple[list[str], Positions]:
     """Return the distinct names as text, sorted, and the position there of each row's, many times faster than a sort.
 
     Examples
@@ -203,3 +203,8 @@ def check_consistent_length(values: Array, n: int, name: str) -> None:
     """Raise unless `values` has `n` entries."""
     if len(values) != n:
         raise InputError(f"`{name}` must have {n} entries, one a row. Got {len(values)}.")
+
+
+def weigh(codes: npt.NDArray[np.integer], weights: Floats, size: int = 0) -> Floats:
+    """Return the sum of weights of each code, of at least `size` codes; float also where there are none."""
+    return np.bincount(codes, weights=weights, minlength=size).astype(np.float64)

@@ -84,7 +84,7 @@ def _box(figure: "Figure") -> "Bbox":
 
 @contextmanager
 def _saving(figure: "Figure", *, salt: str = "deep", fonttype: Literal["none", "path"] = "path") -> Iterator[None]:
-    """Keep what is saved the same from run to run, whatever the names in it."""
+    """Make saved figures the same from run to run, whatever the names in them."""
     import matplotlib as mpl
     from matplotlib.text import Text
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._cells import Column, label_cells, name_cells, shown, text_cells, vote_cells
-from deep._checks import Labels, Rows, Texts, Votes, check_choice, check_votes
+from deep._checks import Labels, Positions, Texts, Votes, check_choice, check_votes
 from deep._dataset_names import family_of
 from deep._names import check_name
 from deep.exceptions import InputError
@@ -208,14 +208,14 @@ def _datasets(roles: Mapping[str, Column], dataset: str | None, n: int) -> Texts
     return np.full(n, dataset, dtype=object)
 
 
-def _number(keys: Iterable[object]) -> tuple[Rows, Rows]:
+def _number(keys: Iterable[object]) -> tuple[Positions, Positions]:
     """Return the number of each key, by first appearance, and where each stands first."""
     numbers: dict[object, int] = {}
     rows = np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.intp)
     return rows, np.unique(rows, return_index=True)[1]
 
 
-def _check_once(keys: Rows, column: Column, items: Texts, scope: str) -> None:
+def _check_once(keys: Positions, column: Column, items: Texts, scope: str) -> None:
     """Raise where a key comes twice."""
     _, first = np.unique(keys, return_index=True)
     if len(first) < len(keys):
@@ -227,7 +227,7 @@ def _check_once(keys: Rows, column: Column, items: Texts, scope: str) -> None:
         )
 
 
-def _pivot(roles: Mapping[str, Column], rows: Rows, n: int, items: Texts) -> tuple[tuple[str, ...], Votes]:
+def _pivot(roles: Mapping[str, Column], rows: Positions, n: int, items: Texts) -> tuple[tuple[str, ...], Votes]:
     """Return the voters of a long frame, in order of first appearance, and their votes."""
     names = name_cells(roles["voter"], required=True)
     codes, first = _number(names)
@@ -237,7 +237,7 @@ def _pivot(roles: Mapping[str, Column], rows: Rows, n: int, items: Texts) -> tup
     return tuple(names[first]), votes
 
 
-def _by_item(role: str, roles: Mapping[str, Column], rows: Rows, n: int) -> npt.NDArray[Any] | None:
+def _by_item(role: str, roles: Mapping[str, Column], rows: Positions, n: int) -> npt.NDArray[Any] | None:
     """Return the value of a column for each of `n` items, whose rows must agree where they have one."""
     if role not in roles:
         return None
@@ -321,7 +321,7 @@ def _crowd_table(votes: FrameVotes) -> "pa.Table":
     )
 
 
-def _role_columns(votes: FrameVotes, rows: Rows) -> "dict[str, pa.Array]":
+def _role_columns(votes: FrameVotes, rows: Positions) -> "dict[str, pa.Array]":
     """Return the columns that are no votes."""
     import pyarrow as pa
 

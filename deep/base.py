@@ -18,7 +18,7 @@ from deep._checks import (
     Floats,
     Labels,
     Mask,
-    Rows,
+    Positions,
     Texts,
     Votes,
     Weights,
@@ -60,7 +60,7 @@ class BasePromptSelector(SelectorMixin, BaseEstimator):
     feature_names_in_: Texts
 
     @abstractmethod
-    def _rank(self, X: Votes, y: Labels, w: Floats) -> Rows:
+    def _rank(self, X: Votes, y: Labels, w: Floats) -> Positions:
         """Return all column positions, best first."""
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: Weights = None) -> Self:
@@ -201,7 +201,7 @@ class StagedEnsembler(BaseEnsembler):
 
 
 def remember_columns(estimator: "BaseEnsembler | BasePromptSelector", names: list[str] | None, n_columns: int) -> None:
-    """Store what `align_columns` needs, forgetting what an earlier fit stored."""
+    """Store the column names for `align_columns`, in place of those of an earlier fit."""
     estimator.n_features_in_ = n_columns
     if names is not None:
         estimator.feature_names_in_ = np.array(names, dtype=object)

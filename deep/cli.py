@@ -33,10 +33,7 @@ GROUPS = {
         "serve": ("deep.commands.serve", "a model over HTTP: P(consistent) of a source and a claim, on loopback"),
     },
     "look": {
-        "panel": (
-            "deep.commands.panel",
-            "the card of each judge; compare: the papers' stages; sequential: calls to save",
-        ),
+        "panel": ("deep.commands.panel", "the card of each judge; sequential: calls that asking one by one saves"),
         "report": ("deep.commands.report", "one HTML file: figures, judges and items of a run, a model or votes"),
     },
     "a new dataset": {
@@ -74,14 +71,13 @@ COMMANDS = {name: row for group in GROUPS.values() for name, row in group.items(
 
 PARTS = {
     "data from-inspect": "deep.integrations.from_inspect",
-    "panel compare": "deep.experiments.stages._command",
     "prompts import": "deep.experiments.printed._command",
 }
 """Sub-commands of guests: command and name, and the module."""
 
 RENAMED = {
     "annotate": "label agreement",
-    "compare": "panel compare",
+    "compare": "panel",
     "explain": "score explain",
     "label-next": "label list",
     "moments": "data moments",

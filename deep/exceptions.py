@@ -12,9 +12,19 @@ line of a :class:`DeepError`, or of an ``OSError`` (a full disk, a closed output
 else is a bug and keeps its traceback.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import IntEnum
 
-__all__ = ["DeepError", "ExitStatus", "InputError", "MissingDependencyError", "StoppedError", "printable"]
+__all__ = [
+    "DeepError",
+    "ExitStatus",
+    "InputError",
+    "MissingDependencyError",
+    "StoppedError",
+    "needs_extra",
+    "printable",
+]
 
 
 class ExitStatus(IntEnum):
@@ -83,6 +93,41 @@ class InputError(DeepError, ValueError):
 
 class MissingDependencyError(DeepError, ImportError):
     """An optional library is needed for what was asked."""
+
+
+@contextmanager
+def needs_extra(extra: str, *, what: str = "This integration") -> Iterator[None]:
+    """Raise the error that names an extra of deep-judges where an import inside the block fails.
+
+    Parameters
+    ----------
+    extra : str
+        As ``pip install 'deep-judges[...]'`` takes it.
+    what : str
+        What needs the library: the start of the sentence.
+
+    Raises
+    ------
+    MissingDependencyError
+        A library is not installed, or is too old to have what is imported.
+
+    Examples
+    --------
+    >>> from deep.exceptions import needs_extra
+    >>> with needs_extra("boosting", what="`ensembler` 'XGB'"):
+    ...     import no_such_library
+    Traceback (most recent call last):
+    deep.exceptions.MissingDependencyError: `ensembler` 'XGB' needs a library that is not installed (No module named
+    'no_such_library'). Run: pip install 'deep-judges[boosting]'.
+    """
+    try:
+        yield
+    except MissingDependencyError:
+        raise
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"{what} needs a library that is not installed ({error}). Run: pip install 'deep-judges[{extra}]'."
+        ) from None
 
 
 class StoppedError(Exception):

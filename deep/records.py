@@ -2,22 +2,19 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Self, TypeVar, cast, get_args, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast, get_args, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from deep._checks import Labels, Texts, Votes, check_consistent_length, check_labels, check_votes
 from deep._frames import Frame, FrameVotes, Layout, frame_of, read_frame, read_label_matrix
-from deep._held_texts import altered, held_texts, hold_texts, take_texts
 from deep._names import check_name, check_twins, plain_form
 from deep.exceptions import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
-
-    from deep._held_texts import Held
 
 __all__ = ["ABSTAIN", "Example", "Judgment", "Reason", "VoteMatrix"]
 
@@ -136,10 +133,9 @@ def _names(values: Iterable[object], n: int, name: str) -> Texts:
     return names
 
 
-@hold_texts
 @dataclass(frozen=True, eq=False)
 class VoteMatrix:
-    """Votes of k voters on n examples, with what is needed to fit and to hold out.
+    """Votes of k voters on n examples, with datasets, labels and documents.
 
     Parameters
     ----------
@@ -156,6 +152,8 @@ class VoteMatrix:
         Default: every example is its own document.
     families : mapping of str to str, optional
         Dataset name to the family it belongs to; a dataset not named is its own family.
+    checked : bool, default=False
+        True where every column was checked as it was read, and has its own type: nothing is then looked at again.
 
     Raises
     ------
@@ -191,18 +189,28 @@ class VoteMatrix:
         labels: npt.ArrayLike,
         document_ids: Iterable[object] | None = None,
         families: Mapping[str, str] | None = None,
+        *,
+        checked: bool = False,
     ) -> None:
-        voters = tuple(str(name) for name in voter_names)
-        matrix = check_votes(votes, name="votes", voters=voters)
+        given = (votes, example_ids, voter_names, datasets, labels, document_ids, families or {})
+        for name, value in zip(self.__dataclass_fields__, given, strict=True):
+            object.__setattr__(self, name, value)
+        if not checked:
+            self._check()
+
+    def _check(self) -> None:
+        """Check each column, and give it its type."""
+        voters = tuple(str(name) for name in self.voter_names)
+        matrix = check_votes(self.votes, name="votes", voters=voters)
         n = len(matrix)
         values: dict[str, object] = {
             "votes": matrix,
-            "labels": _check_partial_labels(labels, n),
+            "labels": _check_partial_labels(self.labels, n),
             "voter_names": voters,
-            "example_ids": _names(example_ids, n, "example_ids"),
-            "datasets": _names(datasets, n, "datasets"),
-            "document_ids": None if document_ids is None else _names(document_ids, n, "document_ids"),
-            "families": dict(families or {}),
+            "example_ids": _names(self.example_ids, n, "example_ids"),
+            "datasets": _names(self.datasets, n, "datasets"),
+            "document_ids": None if self.document_ids is None else _names(self.document_ids, n, "document_ids"),
+            "families": dict(self.families),
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -241,30 +249,17 @@ class VoteMatrix:
     def rows(self, mask: npt.NDArray[np.bool_ | np.integer]) -> Self:
         """Return the examples where `mask` (bool of length n_examples, or positions) holds."""
         # Rows of a checked matrix need no second check, which would cost more than all else on many rows.
-        return altered(
-            self,
+        return self.with_columns(
             votes=self.votes[mask],
-            example_ids=take_texts(held_texts(self), mask),
+            example_ids=self.example_ids[mask],
             datasets=self.datasets[mask],
             labels=self.labels[mask],
             document_ids=None if self.document_ids is None else self.document_ids[mask],
         )
 
-    @classmethod
-    def of_checked(
-        cls,
-        votes: Votes,
-        example_ids: "Held",
-        voter_names: tuple[str, ...],
-        datasets: Texts,
-        labels: Labels,
-        document_ids: Texts | None = None,
-        families: Mapping[str, str] | None = None,
-    ) -> Self:
-        """Return a matrix of columns that were checked as they were read: parameters as above, each in its own type."""
-        values = (votes, example_ids, voter_names, datasets, labels, document_ids, families or {})
-        names = ("votes", "example_ids", "voter_names", "datasets", "labels", "document_ids", "families")
-        return altered(object.__new__(cls), **dict(zip(names, values, strict=True)))
+    def with_columns(self, **columns: Any) -> Self:
+        """Return the matrix with some columns changed, each of its own type; none is checked again."""
+        return type(self)(**{**vars(self), **columns}, checked=True)
 
     @classmethod
     def from_frame(

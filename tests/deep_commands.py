@@ -30,7 +30,6 @@ select = partial(main, command="select")
 serve = partial(main, command="serve")
 votes = partial(main, command="votes")
 
-compare = _subcommand("panel", "compare")
 label_list = _subcommand("label", "list")
 explain = _subcommand("score", "explain")
 moments = _subcommand("data", "moments")

@@ -216,6 +216,14 @@ def test_errors_and_output_are_printable_lines(monkeypatch, capsys):
     assert capsys.readouterr().out == "an item \\x1b[2J\nrésumé 日本\n"
 
 
+def test_a_word_that_is_not_known_is_shown_on_one_line(capsys):
+    """An ANSI escape in it reaches no terminal."""
+    with pytest.raises(SystemExit) as ended:
+        main(["fit", "votes.csv", "--out", "model.json", "--nothing", "a\x1b[31m\nb"])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.endswith("deep fit: error: unrecognized arguments: --nothing a\\x1b[31m\\nb\n")
+
+
 def deep(words, redirect, **more):
     """Run a command in a shell with its output redirected."""
     command = f"{sys.executable} -m deep {words} {redirect}"

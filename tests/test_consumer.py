@@ -46,7 +46,7 @@ TYPES = {
     'deep.Example("source", "claim", "a").label': "int | None",
     "deep.Judgment(1).vote": "int",
     "deep.Judgment(1).cost": "float | None",
-    "deep.Pool().fit": None,
+    "deep.Stack().fit": None,
     "deep.DeepError()": "DeepError",
     "deep.InputError()": "InputError",
     "deep.__version__": "str",

@@ -78,9 +78,15 @@ def test_every_regime_of_fit_runs_as_written(tmp_path):
     assert done.returncode == 0, done.stderr
     methods = {
         name: json.loads((tmp_path / f"{name}.json").read_text(encoding="utf-8"))["method"]
-        for name in ("votes-alone", "own", "few", "pool", "adapted")
+        for name in ("votes-alone", "own", "few", "stack", "adapted")
     }
-    assert methods == {"votes-alone": "votes", "own": "own-labels", "few": "average", "pool": "pool", "adapted": "pool"}
+    assert methods == {
+        "votes-alone": "votes",
+        "own": "own-labels",
+        "few": "average",
+        "stack": "stack",
+        "adapted": "stack",
+    }
     assert len((tmp_path / "to-label.csv").read_text(encoding="utf-8").splitlines()) == 11
 
 

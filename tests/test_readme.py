@@ -34,7 +34,7 @@ def test_python_that_is_shown_first_runs(capsys, monkeypatch, tmp_path):
         assert sum(bool(line.strip()) and not line.startswith(("import", "from")) for line in code.split("\n")) <= 10
         exec(compile(code, page.name, "exec"), {})
     printed = capsys.readouterr().out
-    assert re.match(r"pool \[0\.\d.*\] \d\d% consistent\n", printed)
+    assert re.match(r"stack \[0\.\d.*\] \d\d% consistent\n", printed)
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
     assert re.search(r"^ECE 0\.\d\d$", printed, re.MULTILINE)
 

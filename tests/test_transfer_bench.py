@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from deep.model.pool import Scores
+from deep.model.target import LeftOutRows, PriorEstimate, learn_misfit
 from scipy.special import logit
 
 from deep.datasets import published_datasets, published_points, simulate_votes
 from deep.experiments.loo._few_datasets import StudyPanel, draws_of
 from deep.experiments.loo._few_labels import few_labels, fewer_labels, labeled_lines, summarize_labeled
-from deep.model.pool import Scores
-from deep.model.target import LeftOutRows, PriorEstimate, learn_misfit
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))
 from transfer import main
@@ -25,7 +25,7 @@ from transfer_worlds import PATTERNS, WORLDS, simulate_world, transfer_in, true_
 def quick(monkeypatch):
     """Leave the slow ensemblers out of the paper's recipe."""
     monkeypatch.setattr("transfer_target.PAPER_ENSEMBLERS", ("LogisticRegression",))
-    monkeypatch.setattr("deep.experiments.loo._few_datasets.PAPER_ENSEMBLERS", ("LogisticRegression",))
+    monkeypatch.setattr("deep.experiments.loo._few_rivals.PAPER_ENSEMBLERS", ("LogisticRegression",))
 
 
 def write_votes(path, *, n=200, n_datasets=5, seed=0):
@@ -62,9 +62,9 @@ def test_every_dataset_is_held_out_and_measured(tmp_path, capsys):
     assert results["summary"]["methods"]["best_judge_context"]["ece"] < 0.3
     assert results["summary"]["methods"]["best_judge_learned_threshold"]["balanced_accuracy"] > 0.7
     assert (tmp_path / "out" / "results.md").read_text() in out
-    assert "### Weights of the pool's members" in out
+    assert "### Weights of the stack's members" in out
     assert out.endswith(f"report: open {tmp_path / 'out' / 'report.html'}\n")
-    assert "Weights of the pool" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "Weights of the stack" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert sum(results["targets"][0]["weights"].values()) == pytest.approx(1, abs=1e-3)
 
 
@@ -82,9 +82,9 @@ def test_panels_compare_every_rival_on_the_same_draws(tmp_path, capsys):
     assert set(cells) == {(f"{name}/votes.csv", k) for name in ("one", "two") for k in (1, 3, "all")}
     assert [cells["one/votes.csv", k]["draws"] for k in (1, 3, "all")] == [2, 2, 4]
     rivals = cells["one/votes.csv", "all"]["rivals"]
-    assert {"deep", "Pool", "best judge", "best judge, its context", "majority", "the paper's recipe"} <= set(rivals)
+    assert {"deep", "Stack", "best judge", "best judge, its context", "majority", "the paper's recipe"} <= set(rivals)
     assert rivals["deep"]["deep_less"]["balanced_accuracy"] == [0.0, 0.0]
-    assert "Pool" not in cells["one/votes.csv", 1]["rivals"]
+    assert "Stack" not in cells["one/votes.csv", 1]["rivals"]
     best = rivals["best judge"]["balanced_accuracy"] + rivals["best judge"]["deep_less"]["balanced_accuracy"][0]
     assert best == pytest.approx(rivals["deep"]["balanced_accuracy"])
     assert "### one/votes.csv, 3 training datasets" in (tmp_path / "out" / "results.md").read_text()
@@ -272,11 +272,11 @@ def test_intervals_of_means_are_those_of_students_t():
     targets = []
     for gain in (0.01, 0.02, 0.03):
         other = {"balanced_accuracy": 0.7, "ece": None, "ece_floor": None, "log_loss": None}
-        pool = {"balanced_accuracy": 0.7 + gain, "ece": 0.1, "ece_floor": 0.02, "log_loss": 0.5}
+        stack = {"balanced_accuracy": 0.7 + gain, "ece": 0.1, "ece_floor": 0.02, "log_loss": 0.5}
         targets.append(
             {
                 "dataset": "a",
-                "methods": dict.fromkeys(("paper", "platt"), pool) | {"deep": pool, "best_judge": other},
+                "methods": dict.fromkeys(("paper", "platt"), stack) | {"deep": stack, "best_judge": other},
                 "prior": prior,
                 "consistent": 0.5,
                 "cells": {"n": 0, "covered": None},
@@ -352,10 +352,10 @@ def test_simulated_means_have_errors_over_draws():
         {"world": "equal", "draw": draw, "methods": {"deep": figures | {"ece": ece}}}
         for draw, ece in ((0, 0.1), (0, 0.2), (1, 0.2), (1, 0.3))
     ]
-    pool = summarize_simulated(found)["equal"]["deep"]
-    assert pool["ece"] == pytest.approx(0.2)
-    assert pool["standard_error"]["ece"] == pytest.approx(0.05)
-    assert pool["standard_error"]["log_loss"] == 0
+    stack = summarize_simulated(found)["equal"]["deep"]
+    assert stack["ece"] == pytest.approx(0.2)
+    assert stack["standard_error"]["ece"] == pytest.approx(0.05)
+    assert stack["standard_error"]["log_loss"] == 0
     alone = summarize_simulated(found[:2])
     assert alone["equal"]["deep"]["standard_error"] is None
     assert "| 70.0 | 15.0 | 0.500 |" in simulated_text(alone, {"equal": "GPT-4"})

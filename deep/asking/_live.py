@@ -76,16 +76,29 @@ class LiveAsker:
         LedgerError
             The ledger cannot be written.
         """
+        work = await self.open()
+        self._n_asking += 1
+        try:
+            return await work.ask(example)
+        finally:
+            self._n_asking -= 1
+
+    async def open(self) -> "_Work":
+        """Open the ledger, unless it is open; one that has broken is opened anew once nobody asks by it.
+
+        Raises
+        ------
+        InputError
+            Another process writes to it.
+        LedgerError
+            It cannot be opened.
+        """
         async with self._opening:
             if self._work is not None and self._work.broken and not self._n_asking:
                 await self.close()
             if self._work is None:
                 self._work = await _Work.begin(self.plan, self.options)
-        self._n_asking += 1
-        try:
-            return await self._work.ask(example)
-        finally:
-            self._n_asking -= 1
+            return self._work
 
     async def close(self) -> None:
         """Close the ledger."""

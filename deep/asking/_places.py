@@ -3,7 +3,7 @@
 from functools import lru_cache
 from typing import Literal
 
-from deep.datasets import Passage, Place, passages_of
+from deep.datasets import Passage, TextPlace, passages_of
 from deep.prompt_pool import SearchableText
 from deep.records import Example, Judgment
 
@@ -25,23 +25,23 @@ class Places:
 
     def __init__(self, example: Example) -> None:
         self._texts: dict[Part, str] = {"claim": example.claim, "source": example.source}
-        self._known: dict[tuple[str, Part], Place | None] = {}
+        self._known: dict[tuple[str, Part], TextPlace | None] = {}
 
-    def in_source(self, text: str) -> Place | None:
+    def in_source(self, text: str) -> TextPlace | None:
         """Return the place of a passage, first of all in the source."""
         return self._first(text, ("source", "claim"))
 
-    def in_claim(self, text: str) -> Place | None:
+    def in_claim(self, text: str) -> TextPlace | None:
         """Return the place of a passage, first of all in the claim."""
         return self._first(text, ("claim", "source"))
 
-    def _first(self, text: str, parts: tuple[Part, Part]) -> Place | None:
+    def _first(self, text: str, parts: tuple[Part, Part]) -> TextPlace | None:
         key = text, parts[0]
         if key not in self._known and len(self._known) < MOST_SOUGHT:
             self._known[key] = next(filter(None, (self._find(text, part) for part in parts)), None)
         return self._known.get(key)
 
-    def _find(self, text: str, part: Part) -> Place | None:
+    def _find(self, text: str, part: Part) -> TextPlace | None:
         start = self._texts[part].find(text)
         if start >= 0 and " " in text.strip():  # a whole chunk, as encoders give it: nothing needs folding
             return part, start, start + len(text)

@@ -22,7 +22,7 @@ from deep.asking._sequential_policy import Prices, Step, learn_policy, training_
 from deep.asking._vote_files import chunks
 from deep.judge import LLMJudge
 from deep.llm import History
-from deep.model import STOP, AskingPolicy, Model, ScoreOptions, match_columns
+from deep.model import STOP, AskingPolicy, Model, ScoreOptions, match_columns, schema_of
 from deep.prompt_pool import PromptJudge
 from deep.records import ABSTAIN, Example, Judgment
 
@@ -35,15 +35,23 @@ PROBED = 100
 PANEL = "panel"
 """The voter of the program that asks for all; its requests bear the names of their judges."""
 
-COLUMNS = ("dataset", "item_id", "label", "p_consistent", "decision", "n_asked", "n_votes", "p_low", "p_high")
+COLUMNS = {
+    "dataset": "string",
+    "item_id": "string",
+    "label": "int8",
+    "p_consistent": "double",
+    "decision": "int8",
+    "n_asked": "int64",
+    "n_votes": "int64",
+    "p_low": "double",
+    "p_high": "double",
+}
+"""The columns of scores by judges that were asked one by one, with their types in Arrow."""
 
 
 def sequential_schema() -> "pa.Schema":
-    """Return the columns of scores by judges that were asked one by one."""
-    import pyarrow as pa
-
-    text, few, many, real = pa.string(), pa.int8(), pa.int64(), pa.float64()
-    return pa.schema(list(zip(COLUMNS, (text, text, few, real, few, many, many, real, real), strict=True)))
+    """Return these columns."""
+    return schema_of(COLUMNS)
 
 
 @dataclass(frozen=True, kw_only=True)

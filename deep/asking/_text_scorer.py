@@ -7,18 +7,21 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
+from typing import TYPE_CHECKING
 
 from deep._files import to_json
 from deep._odds import expit
 from deep.asking._ask import GivenExamples
 from deep.asking._options import AskOptions
-from deep.asking._plan import Plan
 from deep.asking._registry import Finder
 from deep.asking._run import run_plan
-from deep.asking._score_text import Scored, score_some
+from deep.asking._score_text import PatternScores, Scored, score_some
 from deep.exceptions import InputError, StoppedError
 from deep.model import Model, ScoreOptions, check_scores_given, load
 from deep.records import Example
+
+if TYPE_CHECKING:
+    from deep.llm import History
 
 TEXTS = "texts"
 """The dataset of pairs of texts that come one by one."""
@@ -27,7 +30,7 @@ ANYWHERE, PLAIN = Finder(), ScoreOptions()
 
 
 class TextScorer:
-    """Scores pairs of texts by a model, from one thread or many: what servers and other tools call.
+    """Scores texts by a model whose judges are found once, from one thread or many: for servers and other tools.
 
     Where judges ask an LLM, pairs that come while others are asked about go together in the next run against the
     ledger; the same pair is never paid for twice. A pair is known by its text alone.
@@ -44,6 +47,13 @@ class TextScorer:
         The prior, and whether judges of another version may stand in.
     endpoint : str, optional
         The endpoint's name in the ledger, if its address may change.
+    dataset : str, default='texts'
+        The dataset of the pairs in the ledger; it is no part of what is asked.
+
+    Attributes
+    ----------
+    plan : Plan
+        The model's judges, without examples.
 
     Raises
     ------
@@ -69,19 +79,27 @@ class TextScorer:
         finder: Finder = ANYWHERE,
         options: ScoreOptions = PLAIN,
         endpoint: str | None = None,
+        dataset: str = TEXTS,
     ) -> None:
         self.model = model if isinstance(model, Model) else load(model)
         self.options = options
         check_scores_given(self.model, ())
-        self._ask = ask
-        self._plan = finder.plan(self.model, GivenExamples(()), lambda: endpoint or self._asked_at)
+        self._ask, self._dataset = ask, dataset
+        self.plan = finder.plan(
+            self.model, GivenExamples(()), lambda: endpoint or ("" if ask is None else ask.public_url)
+        )
+        if self.plan.asks and ask is None:
+            raise InputError(
+                "`ask` must be given with a model whose judges ask an LLM: the ledger and its limits. Got none."
+            )
+        self._scores = PatternScores(self.model, options)
         self._waiting: dict[str, tuple[Example, Future[Scored]]] = {}
         self._queue, self._turn = Lock(), Lock()
 
     @property
     def asks(self) -> bool:
         """Whether a judge of the model asks an LLM."""
-        return self._plan.asks
+        return self.plan.asks
 
     @cached_property
     def threshold(self) -> float:
@@ -109,7 +127,7 @@ class TextScorer:
         StoppedError
             The budget is reached, or the run was interrupted; the answers so far are in the ledger.
         """
-        examples = [_example(source, claim) for source, claim in pairs]
+        examples = [_example(source, claim, self._dataset) for source, claim in pairs]
         distinct = {example.example_id: example for example in examples}
         if not distinct:
             return []
@@ -117,13 +135,19 @@ class TextScorer:
         by_id = {scored.example.example_id: scored for scored in found}
         return [by_id[example.example_id] for example in examples]
 
-    @property
-    def _asked_at(self) -> str:
-        if self._ask is None:
-            raise InputError(
-                "`ask` must be given with a model whose judges ask an LLM: the ledger and its limits. Got none."
-            )
-        return self._ask.public_url
+    def read(self, examples: Sequence[Example], history: "History | None" = None, *, tell: bool = True) -> list[Scored]:
+        """Return examples scored by their judgments, those of LLMs as a ledger has them; nothing is asked.
+
+        Parameters
+        ----------
+        examples : sequence of Example
+            Each with an id of its own in its dataset.
+        history : History, optional
+            The ledger; needed where a judge asks an LLM.
+        tell : bool, default=True
+            Name each program that breaks on standard error.
+        """
+        return score_some(self.model, self.plan, examples, history, self.options, tell=tell, rows=self._scores)
 
     def _in_turn(self, examples: dict[str, Example]) -> list[Scored]:
         """Ask about all that wait, or let the caller whose turn it is do so."""
@@ -153,19 +177,18 @@ class TextScorer:
     def _score(self, examples: Sequence[Example]) -> list[Scored]:
         if not self.asks:
             with self._turn:  # lexical checks share what they keep of a text
-                return score_some(self.model, self._plan, examples, None, self.options)
+                return self.read(examples)
         from deep.llm import History
 
-        plan: Plan = replace(self._plan, examples=GivenExamples(examples))
-        assert self._ask is not None  # the plan has an endpoint
-        outcome = run_plan(plan, self._ask)
+        assert self._ask is not None  # or `__init__` has raised
+        outcome = run_plan(replace(self.plan, examples=GivenExamples(examples)), self._ask)
         if outcome.stopped is not None:
             raise StoppedError(outcome.stopped, "The answers so far are in the ledger; ask again to go on.")
         with History(self._ask.ledger) as history:
-            return score_some(self.model, plan, examples, history, self.options)
+            return self.read(examples, history)
 
 
-def _example(source: str, claim: str) -> Example:
+def _example(source: str, claim: str, dataset: str) -> Example:
     """Return a pair under a name that its texts give it."""
     for name, text in (("source", source), ("claim", claim)):
         if not isinstance(text, str):
@@ -173,4 +196,4 @@ def _example(source: str, claim: str) -> Example:
         if not text.strip() or "\0" in text:
             raise InputError(f"`{name}` must be text. Got {'a NUL byte' if text.strip() else 'nothing'}.")
     digest = hashlib.sha256(f"{len(source)}:{source}{claim}".encode(errors="surrogatepass"))
-    return Example(source, claim, digest.hexdigest()[:32], dataset=TEXTS)
+    return Example(source, claim, digest.hexdigest()[:32], dataset=dataset)

@@ -21,6 +21,7 @@ from ._metrics import log_loss as log_loss
 from ._metrics import precision as precision
 from ._metrics import recall as recall
 from ._names import CALIBRATOR_CLASSES as CALIBRATOR_CLASSES
+from ._names import DEFAULT_BINS as DEFAULT_BINS
 from ._names import NETCAL_CLASSES as NETCAL_CLASSES
 from ._netcal import NetcalBBQ as NetcalBBQ
 from ._netcal import NetcalBeta as NetcalBeta

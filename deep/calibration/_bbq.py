@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln, xlogy
 
-from deep._checks import Floats, Labels, check_choice
+from deep._checks import Floats, Labels, check_choice, weigh
 from deep.base import BaseCalibrator
-from deep.calibration._scores import DistinctScores, bin_edges, collapse, weigh
+from deep.calibration._scores import DistinctScores, bin_edges, collapse
 from deep.exceptions import InputError
 
 Ints = npt.NDArray[np.intp]

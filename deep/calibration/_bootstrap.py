@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 from numpy.typing import ArrayLike
 
-from deep._checks import Floats, Labels, RandomState, Weights, check_labels, check_sample_weight
-from deep.calibration._scores import check_counts, check_inside, check_whole, weigh
+from deep._checks import Floats, Labels, RandomState, Weights, check_labels, check_sample_weight, weigh
+from deep.calibration._scores import check_counts, check_inside, check_whole
 
 TIE = 1e-12
 """Differences this close count as equal: the same counts, summed in another order."""

@@ -1,4 +1,4 @@
-"""Expected calibration error, what a perfect predictor would score, and the error beyond that."""
+"""Expected calibration error, its noise floor, and the error beyond that."""
 
 from typing import NamedTuple
 
@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from deep._checks import Floats, RandomState, Weights, check_probabilities
+from deep.calibration._names import DEFAULT_BINS
 from deep.calibration._scores import (
     DistinctScores,
     bin_edges,
@@ -40,7 +41,7 @@ class NoiseFloor(NamedTuple):
 
 
 def expected_calibration_error(
-    y_true: ArrayLike, y_prob: ArrayLike, *, n_bins: int = 8, sample_weight: Weights = None
+    y_true: ArrayLike, y_prob: ArrayLike, *, n_bins: int = DEFAULT_BINS, sample_weight: Weights = None
 ) -> float:
     """Return the weighted mean gap between the share of label 1 and the mean P, over bins of P.
 
@@ -85,7 +86,9 @@ def expected_calibration_error(
     return plain_ece(checked_scores(y_true, y_prob, sample_weight), check_bins(n_bins))
 
 
-def debiased_ece(y_true: ArrayLike, y_prob: ArrayLike, *, n_bins: int = 8, sample_weight: Weights = None) -> float:
+def debiased_ece(
+    y_true: ArrayLike, y_prob: ArrayLike, *, n_bins: int = DEFAULT_BINS, sample_weight: Weights = None
+) -> float:
     """Return the expected calibration error with its noise floor taken off, near 0 for a perfect predictor.
 
     Parameters
@@ -128,7 +131,7 @@ def debiased_ece(y_true: ArrayLike, y_prob: ArrayLike, *, n_bins: int = 8, sampl
 def ece_noise_floor(
     y_prob: ArrayLike,
     *,
-    n_bins: int = 8,
+    n_bins: int = DEFAULT_BINS,
     sample_weight: Weights = None,
     n_draws: int = 1000,
     random_state: RandomState = 0,

@@ -1,4 +1,4 @@
-"""The figure that shows what calibration did."""
+"""The figure of reliability before and after calibration."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,8 +11,9 @@ from deep._checks import Floats, Weights
 from deep._figures import BLUE, RED, new_figure, plain_grid
 from deep._figures import save_figure as save_figure
 from deep.calibration._ece import floor_of, plain_ece
+from deep.calibration._names import DEFAULT_BINS
 from deep.calibration._reliability import ReliabilityDisplay
-from deep.calibration._scores import DistinctScores, Rows, bin_edges, check_bins, checked_rows, collapse
+from deep.calibration._scores import DistinctScores, LabeledScores, bin_edges, check_bins, checked_rows, collapse
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,7 +30,7 @@ def plot_reliability(
     after: ArrayLike,
     *,
     sample_weight: Weights = None,
-    n_bins: int = 8,
+    n_bins: int = DEFAULT_BINS,
     title: str | None = None,
     path: str | Path | None = None,
 ) -> "Figure":
@@ -117,7 +118,9 @@ def _draw_all(pair: "tuple[Axes, Axes]", scores: DistinctScores, edges: Floats, 
     _draw_counts(strip, [display], "mean P(consistent)")
 
 
-def _draw_class(pair: "tuple[Axes, Axes]", rows: Mapping[str, Rows], name: str, label: int, edges: Floats) -> None:
+def _draw_class(
+    pair: "tuple[Axes, Axes]", rows: Mapping[str, LabeledScores], name: str, label: int, edges: Floats
+) -> None:
     """Draw, before and after calibration, how often one predicted class is right, by confidence in it."""
     panel, strip = pair
     displays = []

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import xlogy
 
-from deep._checks import Floats, Labels, RandomState, Weights
+from deep._checks import Floats, Labels, RandomState, Weights, weigh
 from deep._odds import P_MIN
 from deep.calibration._ece import beyond_floor, floor_of, plain_ece
+from deep.calibration._names import DEFAULT_BINS
 from deep.calibration._scores import (
     DistinctScores,
     bin_edges,
@@ -21,7 +22,6 @@ from deep.calibration._scores import (
     checked_rows,
     checked_scores,
     collapse,
-    weigh,
 )
 from deep.exceptions import InputError
 
@@ -195,7 +195,7 @@ def evaluate(
     y_prob: ArrayLike,
     *,
     sample_weight: Weights = None,
-    n_bins: int = 8,
+    n_bins: int = DEFAULT_BINS,
     threshold: float = 0.5,
     y_decision: ArrayLike | None = None,
     n_draws: int = 1000,

@@ -20,3 +20,6 @@ NETCAL_CLASSES = {
     "netcal-temperature": "NetcalTemperature",
 }
 """The same of netcal's, which take no weights and are tried where they are named."""
+
+DEFAULT_BINS = 8
+"""Of the calibration error, as in the DEEP paper."""

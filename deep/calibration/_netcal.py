@@ -15,8 +15,9 @@ from numpy.typing import ArrayLike
 
 from deep._checks import Floats, Labels, Weights
 from deep.base import BaseCalibrator
+from deep.calibration._names import DEFAULT_BINS
 from deep.calibration._scores import check_bins, checked_rows, collapse
-from deep.exceptions import InputError
+from deep.exceptions import InputError, needs_extra
 
 MAX_ROWS = 1_000_000
 """Into so many rows weighted ones are expanded at most."""
@@ -141,7 +142,7 @@ class NetcalTemperature(NetcalCalibrator):
 
 
 def netcal_expected_calibration_error(
-    y_true: ArrayLike, y_prob: ArrayLike, *, n_bins: int = 8, sample_weight: Weights = None
+    y_true: ArrayLike, y_prob: ArrayLike, *, n_bins: int = DEFAULT_BINS, sample_weight: Weights = None
 ) -> float:
     """Return the calibration error as netcal's ``ECE`` measures it, the same as `expected_calibration_error`.
 
@@ -206,9 +207,14 @@ def _multiple(weights: Floats) -> float:
 
 @contextlib.contextmanager
 def netcal_says(option: str) -> Iterator[None]:
-    """Keep what netcal prints and warns of, and turn what it raises into one line."""
+    """Capture netcal's output and warnings, and turn its exceptions into one line."""
     sink = io.StringIO()
-    with warnings.catch_warnings(), contextlib.redirect_stdout(sink), contextlib.redirect_stderr(sink):
+    with (
+        needs_extra("netcal", what=option),
+        warnings.catch_warnings(),
+        contextlib.redirect_stdout(sink),
+        contextlib.redirect_stderr(sink),
+    ):
         warnings.simplefilter("ignore")
         try:
             with np.errstate(all="ignore"):

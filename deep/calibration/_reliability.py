@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from deep._checks import Floats, Weights
 from deep._figures import BLUE, GRAY, new_figure, plain_grid
+from deep.calibration._names import DEFAULT_BINS
 from deep.calibration._scores import DistinctScores, bin_edges, bin_sums, check_bins, checked_scores
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class ReliabilityDisplay:
         y_true: ArrayLike,
         y_prob: ArrayLike,
         *,
-        n_bins: int = 8,
+        n_bins: int = DEFAULT_BINS,
         sample_weight: Weights = None,
         name: str | None = None,
     ) -> Self:

@@ -3,13 +3,12 @@
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from numpy.typing import ArrayLike
 
-from deep._checks import Floats, Labels, Weights, check_labels, check_probabilities, check_sample_weight
+from deep._checks import Floats, Labels, Weights, check_labels, check_probabilities, check_sample_weight, weigh
 from deep.exceptions import InputError
 
-Rows = tuple[Floats, Labels, Floats]
+LabeledScores = tuple[Floats, Labels, Floats]
 """Probabilities, labels and weights."""
 
 
@@ -31,11 +30,6 @@ class DistinctScores(NamedTuple):
     n1: Floats
 
 
-def weigh(codes: Labels | npt.NDArray[np.intp], weights: Floats, size: int) -> Floats:
-    """Return the sum of weights of each code 0 ... size - 1; float also where there are none."""
-    return np.bincount(codes, weights=weights, minlength=size).astype(np.float64)
-
-
 def collapse(p: Floats, y: Labels, w: Floats) -> DistinctScores:
     """Sum the weights of rows with exactly equal probability, by label."""
     distinct, where = np.unique(p, return_inverse=True)
@@ -45,7 +39,7 @@ def collapse(p: Floats, y: Labels, w: Floats) -> DistinctScores:
 
 def checked_rows(
     y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights, *, labels: str = "y_true", scores: str = "y_prob"
-) -> Rows:
+) -> LabeledScores:
     """Check labels and probabilities, called so in errors, and weights; return the rows of positive weight."""
     p = check_probabilities(y_prob, name=scores)
     y = check_labels(y_true, len(p), name=labels)
@@ -79,7 +73,7 @@ def check_inside(value: float, name: str) -> float:
 
 
 def check_counts(n: Floats) -> Floats:
-    """Return the weights if all are whole numbers, for what draws rows at random."""
+    """Return the weights if all are whole numbers, for estimators that draw rows at random."""
     if not np.array_equal(n, np.rint(n)):
         wrong = n[n != np.rint(n)][0].item()
         raise InputError(

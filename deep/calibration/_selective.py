@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from deep._checks import Floats, Weights
+from deep._checks import Floats, Weights, weigh
 from deep._odds import DECISION
-from deep.calibration._scores import check_counts, check_inside, checked_scores, weigh
+from deep.calibration._scores import check_counts, check_inside, checked_scores
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,7 +7,7 @@ For instance:
   deep adapt model.json --votes recent.parquet --out mine.json
       a model for this dataset that scores a single text as one of it, and a table to export
   deep adapt model.json --moments moments.json --out mine.json
-      the same of rows that `deep moments` has counted where they are: no row is read here
+      the same of rows that `deep data moments` has counted where they are: no row is read here
   deep label list model.json --votes mine.parquet --n 50 --out to-label.csv
       which items to label
   deep adapt model.json --votes mine.parquet --labels to-label.csv --out mine.json
@@ -38,7 +38,7 @@ def add_arguments(parser: CommandParser) -> None:
     """Add the options."""
     add_model(parser)
     add_target_options(parser, required=False)
-    parser.add_argument("--moments", type=Path, metavar="FILE", help="what `deep moments` counted, in place of votes")
+    parser.add_argument("--moments", type=Path, metavar="FILE", help="counts of `deep data moments`, in place of votes")
     parser.add_argument("--dataset", metavar="NAME", help="which one, where the moments are of several")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the model of the dataset, .json")
     add_options(parser, "json")

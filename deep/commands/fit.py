@@ -1,6 +1,6 @@
 """Learn how to turn votes into P(consistent) from whatever labels there are, and write the model file.
 
-Three labeled datasets or more: the pool of many ways to add up votes. One or two: an average in which nothing is
+Three labeled datasets or more: the stack of many ways to add up votes. One or two: an average in which nothing is
 chosen. Labels of your own dataset alone: simple ways, compared on rows left out. No label: from the votes alone. With
 options that name a chain (recipe, sizes, ensembler, calibrator, selector): the best chain among those asked for.
 

@@ -1,14 +1,13 @@
 """What `deep fit` learns from: votes, soft scores beside them, and labels of the user's own dataset."""
 
 import argparse
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from deep import datasets
 from deep._checks import Floats
-from deep._held_texts import altered
 from deep.console._votes import SIMULATED, read_votes_and_scores
 from deep.datasets import benchmarks
 from deep.exceptions import InputError
@@ -50,7 +49,7 @@ def read_fit_data(args: argparse.Namespace) -> FitData:
         raise InputError(f"`VOTES` or `simulated` must be given. Got {what}. Give tables of votes.")
     every, soft = read_votes_and_scores(args)
     if soft is not None:  # a label known beside the scores is known
-        every = altered(every, labels=soft.labels)
+        every = every.with_columns(labels=soft.labels)
     votes = datasets.choose_datasets(every, only=args.only, exclude=args.exclude)
     target = None
     if args.labels:
@@ -63,7 +62,7 @@ def read_fit_data(args: argparse.Namespace) -> FitData:
     if soft is None:
         return FitData(votes, None, (), target, provenance)
     # Labels of the target are those of its own file and no others.
-    joined = datasets.join_scores(votes, altered(soft, labels=np.full_like(soft.labels, -1)))
+    joined = datasets.join_scores(votes, replace(soft, labels=np.full_like(soft.labels, -1)))
     return FitData(votes, joined.scores, soft.score_names, target, provenance)
 
 

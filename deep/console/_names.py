@@ -6,10 +6,10 @@ UNCALIBRATED = "none"
 CONSTRAINTS = ("none", "schema", "vllm")
 """How an endpoint is told the answers that a reply is chosen from."""
 
-OWN_FITS = ("Average", "Pool")
+OWN_FITS = ("Average", "Stack")
 """deep's own ways to add up votes, beside the ensemblers."""
 
 RECIPES = ("deep", "paper")
-SELECTORS = ("auto", "exhaustive", "mrmr", "rfe")
+SELECTORS = ("auto", "exhaustive", "mrmr", "mrmr-selection", "rfe")
 STRATEGIES = ("design", "random", "spread")
 """How `deep label list` chooses items."""

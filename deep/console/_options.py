@@ -43,7 +43,8 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "ignore": SEVERAL | {"metavar": "COLUMN", "help": "columns that are no voters"},
     "sizes": SEVERAL | {"metavar": "N", "default": ["3", "5", "9"], "help": "numbers of voters, or 'all'"},
     "selector": {"default": "auto", "choices": SELECTORS, "help": "how the voters are selected"},
-    "ensembler": SEVERAL | {"metavar": "NAME", "help": f"of: {', '.join(ENSEMBLER_NAMES)}; default: all"},
+    "ensembler": SEVERAL
+    | {"metavar": "NAME", "help": f"of: {', '.join(ENSEMBLER_NAMES)}; default: those of the paper"},
     "calibrator": SEVERAL
     | {
         "metavar": "NAME",

@@ -3,9 +3,10 @@
 import argparse
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, NoReturn, Protocol, Self
 
 from deep.console._apart import check_apart
+from deep.exceptions import printable
 
 
 class Values(argparse.Action):
@@ -136,6 +137,10 @@ class CommandParser(argparse.ArgumentParser):
         args = self.parse_args(words if named else [str(self._standard), *words])
         check_apart(args)
         return args
+
+    def error(self, message: str) -> NoReturn:
+        """Exit with status 2 and one line, whatever the words that it repeats."""
+        super().error(printable(message))
 
 
 def _brief(purpose: str) -> str:

@@ -4,6 +4,7 @@ Each worker computes in one thread, for there are as many of them as cores. The 
 """
 
 import os
+from contextlib import suppress
 from importlib import import_module
 
 THREADS = ("MKL_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -21,4 +22,5 @@ USED = {
 
 os.environ.update(dict.fromkeys(THREADS, "1"))
 for package, name in USED.items():
-    getattr(import_module(package), name)
+    with suppress(ModuleNotFoundError):  # of an extra
+        getattr(import_module(package), name)

@@ -1,9 +1,9 @@
 """The votes that a command learns from or measures on: the tables of `--votes` and `--scores`, or simulated votes."""
 
 import argparse
+from dataclasses import replace
 
 from deep import datasets
-from deep._held_texts import altered
 from deep.exceptions import InputError
 from deep.records import VoteMatrix
 
@@ -55,4 +55,4 @@ def read_votes_and_scores(args: argparse.Namespace) -> "tuple[VoteMatrix, datase
     scores = datasets.read_scores(score_tables, ignore=[name for name in args.ignore if name in in_scores])
     given = datasets.parse_ranges(vars(args).get("range", []))
     ranges = datasets.score_ranges(scores.score_names, scores.scores, given)
-    return votes, altered(datasets.join_scores(votes, scores), ranges=ranges)
+    return votes, replace(datasets.join_scores(votes, scores), ranges=ranges)

@@ -45,7 +45,7 @@ from ._origin import read_texts as read_texts
 from ._parquet import ParquetTable as ParquetTable
 from ._parquet import open_parquet as open_parquet
 from ._passages import Passage as Passage
-from ._passages import Place as Place
+from ._passages import TextPlace as TextPlace
 from ._passages import passages_of as passages_of
 from ._people import PeopleLabels as PeopleLabels
 from ._people import read_people as read_people

@@ -1,4 +1,4 @@
-"""Files of annotations: the worksheet that people fill in, their labels, where they differ, and what is ambiguous."""
+"""Files of annotations: the worksheet that people fill in, their labels, where they differ, and ambiguous items."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

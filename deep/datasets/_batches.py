@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from deep._cells import Column, score_cells, shown, text_cells, vote_cells
+from deep._cells import Column, name_cells, score_cells, shown, text_cells, vote_cells
 from deep._checks import Floats, Texts, Votes
 from deep.datasets._tables import ROWS_AT_ONCE, open_all
 from deep.exceptions import InputError
@@ -116,7 +116,7 @@ def iter_counted_votes(paths: Sequence[str], voters: Sequence[str]) -> Iterator[
             raise InputError(f"`cells` must have a column named {shown(missing[0])}. Got none in {source.path}.")
         for piece in source.pieces(wanted, ROWS_AT_ONCE):
             votes = np.column_stack([vote_cells(piece[name]) for name in voters])
-            yield CountedVotes(text_cells(piece["dataset"], required=True), votes, _counts(piece[COUNT]))
+            yield CountedVotes(name_cells(piece["dataset"], required=True), votes, _counts(piece[COUNT]))
 
 
 def _counts(column: Column) -> npt.NDArray[np.int64]:

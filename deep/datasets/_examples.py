@@ -10,7 +10,7 @@ import numpy as np
 from deep._files import check_regular
 from deep._names import check_name, plain_form
 from deep._text import is_storable
-from deep.datasets._rows import ENDINGS, TEXT_ENDINGS, Located, Row, ending_of, read_rows, rows_of_text
+from deep.datasets._rows import ENDINGS, TEXT_ENDINGS, FileRow, Located, ending_of, read_rows, rows_of_text
 from deep.exceptions import InputError
 from deep.records import Example
 
@@ -135,7 +135,7 @@ class _Rows(Examples):
             elif number == 1:
                 self._example(row, number, line)
 
-    def _example(self, row: Row, number: int, line: int | None) -> Example:
+    def _example(self, row: FileRow, number: int, line: int | None) -> Example:
         for field in self.needed:
             if self.columns[field] not in row:
                 raise self._missing(field, row, number, line)
@@ -169,7 +169,7 @@ class _Rows(Examples):
             document_id=names["document_id"],
         )
 
-    def _missing(self, field: str, row: Row, number: int, line: int | None) -> InputError:
+    def _missing(self, field: str, row: FileRow, number: int, line: int | None) -> InputError:
         wanted = " and ".join(self.columns[name] for name in self.needed)
         present = ", ".join(sorted(map(str, row))) or "nothing else"
         flag = f"--{field.replace('_', '-')}-column"
@@ -178,7 +178,9 @@ class _Rows(Examples):
             f"{self._place(number, line)}, which has {_short(present)}. Rename it, or map it ({flag}, or `columns`)."
         )
 
-    def _wrong(self, field: str, allowed: str, remedy: str, values: Row, number: int, line: int | None) -> InputError:
+    def _wrong(
+        self, field: str, allowed: str, remedy: str, values: FileRow, number: int, line: int | None
+    ) -> InputError:
         place = f"{self._place(number, line)}, column {self.columns[field]!r}"
         return InputError(f"`{field}` must be {allowed}. Got {_short(repr(values[field]))} {place}. {remedy}.")
 
@@ -291,7 +293,7 @@ def examples_from_text(content: bytes, name: str, columns: Mapping[str, str] | N
 class _MappedExamples(_Rows):
     """The rows of an iterable of mappings that can be gone through again and again."""
 
-    def __init__(self, rows: Iterable[Row], name: str, columns: Mapping[str, str] | None) -> None:
+    def __init__(self, rows: Iterable[FileRow], name: str, columns: Mapping[str, str] | None) -> None:
         super().__init__(name, columns)
         self.rows = rows
 
@@ -308,7 +310,7 @@ class _MappedExamples(_Rows):
 
 
 def examples_from_dataset(
-    dataset: Iterable[Row], columns: Mapping[str, str] | None = None, name: str | None = None
+    dataset: Iterable[FileRow], columns: Mapping[str, str] | None = None, name: str | None = None
 ) -> Examples:
     """Return the examples of a Hugging Face ``Dataset`` or ``IterableDataset``, or of any mappings.
 

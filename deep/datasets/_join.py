@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._cells import shown
-from deep._checks import Labels, Rows, Texts
-from deep._held_texts import Hashes, as_texts, hash_texts
+from deep._checks import Labels, Positions, Texts
+from deep._hashes import Hashes, hash_texts
 from deep._names import ODD, check_twins, plain_form
 from deep.datasets._registry import family_of
 from deep.datasets._source import Source
@@ -18,9 +18,7 @@ from deep.exceptions import InputError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from deep._held_texts import Held
-
-Column = npt.NDArray[Any]
+ColumnValues = npt.NDArray[Any]
 """Votes, scores or text."""
 
 DATASET_FACTOR = np.uint64(0x9E3779B97F4A7C15)
@@ -33,13 +31,13 @@ class TablePart:
 
     source: Source
     dataset: Texts
-    item_id: "pa.ChunkedArray"
+    item_id: Texts
     hashes: list[Hashes]
     label: Labels | None
     document_id: Texts | None
     family: Texts | None
     names: tuple[str, ...]
-    values: Column
+    values: ColumnValues
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,12 +45,12 @@ class Joined:
     """All files, one row per item in the order of first appearance."""
 
     datasets: Texts
-    example_ids: "pa.ChunkedArray"
+    example_ids: Texts
     labels: Labels
     document_ids: Texts | None
     families: Mapping[str, str]
     names: tuple[str, ...]
-    values: Column
+    values: ColumnValues
 
 
 def hash_items(datasets: "pa.ChunkedArray", item_ids: "pa.ChunkedArray") -> Hashes:
@@ -72,7 +70,7 @@ def twice(hashes: list[Hashes]) -> bool:
     return bool((found[1:] == found[:-1]).any())
 
 
-def number_items(datasets: Sequence[Texts], item_ids: "Sequence[Held]") -> tuple[list[Rows], Rows]:
+def number_items(datasets: Sequence[Texts], item_ids: Sequence[Texts]) -> tuple[list[Positions], Positions]:
     """Give each item of several tables a number, by first appearance.
 
     Return the number of each row, one array a table, and where each item first stands in all rows stacked.
@@ -87,12 +85,11 @@ def number_items(datasets: Sequence[Texts], item_ids: "Sequence[Held]") -> tuple
     return np.split(number[inverse], ends), first[order]
 
 
-def _codes(columns: "Sequence[Held]") -> tuple[npt.NDArray[np.int64], int]:
+def _codes(columns: Sequence[Texts]) -> tuple[npt.NDArray[np.int64], int]:
     """Return a whole number for each string of columns below each other, equal where the strings are; and how many."""
     import pyarrow as pa
 
-    parts = [pa.chunked_array([pa.array(one, pa.string())]) if isinstance(one, np.ndarray) else one for one in columns]
-    encoded = _below([part.cast(pa.large_string()) for part in parts]).combine_chunks().dictionary_encode()
+    encoded = pa.concat_arrays([pa.array(one, pa.large_string()) for one in columns]).dictionary_encode()
     return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
 
 
@@ -113,7 +110,7 @@ def join_parts(parts: list[TablePart], empty: np.generic) -> Joined:
         for part, own in zip(parts, rows, strict=True):
             check_repeated(part, own)
         datasets = np.concatenate([part.dataset for part in parts])[first]
-        example_ids = _below([part.item_id for part in parts]).take(first)
+        example_ids = np.concatenate([part.item_id for part in parts])[first]
         labels = _merge(parts, rows, "label", np.full(len(first), -1, dtype=np.int8))
         documents = _merge(parts, rows, "document_id", np.full(len(first), "", dtype=object))
         names, values = _merge_values(parts, rows, len(first), empty)
@@ -150,7 +147,7 @@ def _check_twin_items(datasets: Texts, example_ids: "pa.ChunkedArray") -> None:
         check_twins(ids, "item_id")
 
 
-def below(parts: list[Column]) -> Column:
+def below(parts: list[ColumnValues]) -> ColumnValues:
     """Return arrays below each other; each is given up once it is copied, so that they are hardly held twice."""
     if len(parts) == 1:
         return parts.pop()
@@ -164,20 +161,14 @@ def below(parts: list[Column]) -> Column:
     return whole
 
 
-def _below(columns: "Sequence[pa.ChunkedArray]") -> "pa.ChunkedArray":
-    import pyarrow as pa
-
-    return pa.chunked_array([chunk for column in columns for chunk in column.chunks])
-
-
-def _own_documents(documents: Texts | None, datasets: Texts, example_ids: "pa.ChunkedArray") -> Texts | None:
+def _own_documents(documents: Texts | None, datasets: Texts, example_ids: Texts) -> Texts | None:
     """Return documents, where an item without one is a document of its own."""
     if documents is None or (documents != "").all():
         return documents
-    return np.where(documents == "", datasets + "/" + as_texts(example_ids), documents)
+    return np.where(documents == "", datasets + "/" + example_ids, documents)
 
 
-def check_repeated(part: TablePart, rows: Rows) -> None:
+def check_repeated(part: TablePart, rows: Positions) -> None:
     """Raise where an item comes twice in a file; `rows` numbers its items."""
     _, first = np.unique(rows, return_index=True)
     if len(first) == len(rows):
@@ -185,12 +176,12 @@ def check_repeated(part: TablePart, rows: Rows) -> None:
     again = int(np.setdiff1d(np.arange(len(rows)), first)[0])
     before = int(np.flatnonzero(rows == rows[again])[0])
     raise InputError(
-        f"`item_id` must be unique within a dataset. Got {shown(part.item_id[again].as_py())} of dataset "
+        f"`item_id` must be unique within a dataset. Got {shown(part.item_id[again])} of dataset "
         f"{shown(part.dataset[again])} at {part.source.where(again, 'item_id')}, and before at row {before + 1}."
     )
 
 
-def _merge(parts: list[TablePart], rows: list[Rows], role: str, merged: Column) -> Column | None:
+def _merge(parts: list[TablePart], rows: list[Positions], role: str, merged: ColumnValues) -> ColumnValues | None:
     """Fill `merged`, which holds only the empty value, from the files that have the column; None if none has."""
     empty, origin = merged[0], np.zeros(len(merged), dtype=np.intp)
     given = [(k, getattr(part, role)) for k, part in enumerate(parts) if getattr(part, role) is not None]
@@ -209,7 +200,7 @@ def _merge(parts: list[TablePart], rows: list[Rows], role: str, merged: Column) 
 def _disagreement(role: str, part: TablePart, row: int, value: object, other: TablePart, before: object) -> InputError:
     return InputError(
         f"`{role}` must be the same in all files. Got {shown(_plain(value))} at {part.source.where(row, role)}, but "
-        f"{shown(_plain(before))} in {other.source.path}, for item {shown(part.item_id[row].as_py())} of dataset "
+        f"{shown(_plain(before))} in {other.source.path}, for item {shown(part.item_id[row])} of dataset "
         f"{shown(part.dataset[row])}."
     )
 
@@ -249,8 +240,8 @@ def _given_families(part: TablePart) -> list[tuple[str, int]]:
 
 
 def _merge_values(
-    parts: list[TablePart], rows: list[Rows], n: int, empty: np.generic
-) -> tuple[tuple[str, ...], Column]:
+    parts: list[TablePart], rows: list[Positions], n: int, empty: np.generic
+) -> tuple[tuple[str, ...], ColumnValues]:
     """Put the columns of all files side by side, those of one name below each other."""
     names = tuple(dict.fromkeys(name for part in parts for name in part.names))
     place = {name: column for column, name in enumerate(names)}
@@ -263,12 +254,12 @@ def _merge_values(
     return names, merged
 
 
-def _check_disjoint(part: TablePart, rows: Rows, other: TablePart, other_rows: Rows) -> None:
+def _check_disjoint(part: TablePart, rows: Positions, other: TablePart, other_rows: Positions) -> None:
     others = frozenset(other.names)
     shared = [name for name in part.names if name in others]
     both = np.flatnonzero(np.isin(rows, other_rows))
     if shared and len(both):
-        item = f"item {shown(part.item_id[both[0]].as_py())} of dataset {shown(part.dataset[both[0]])}"
+        item = f"item {shown(part.item_id[both[0]])} of dataset {shown(part.dataset[both[0]])}"
         raise InputError(
             f"`paths` must give each voter once for an item. Got column {shown(shared[0])} for {item} "
             f"in {other.source.path} and in {part.source.path}."

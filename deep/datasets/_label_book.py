@@ -1,4 +1,4 @@
-"""What people said of items, event by event: labels, skipped items, what was taken back, what was looked at."""
+"""Labels of items by people, event by event: given, skipped, taken back, looked at."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator
@@ -6,10 +6,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from deep.datasets._annotations import Annotations, annotations_of
+from deep.datasets._origin import Item
 from deep.exceptions import InputError
-
-Item = tuple[str, str]
-"""A dataset and the id of an item in it."""
 
 Deed = Literal["label", "queue", "reveal", "show", "skip", "undo"]
 DEEDS: tuple[Deed, ...] = ("label", "queue", "reveal", "show", "skip", "undo")

@@ -1,4 +1,4 @@
-"""What people answered in Argilla and in Label Studio, as votes: a voter a person."""
+"""Answers of people in Argilla and in Label Studio as votes: a voter a person."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,13 +13,13 @@ from deep._text import is_storable
 from deep.exceptions import InputError
 from deep.records import ABSTAIN, VoteMatrix
 
-Answers = Mapping[str, int | None]
+VoteOfAnswer = Mapping[str, int | None]
 Record = Mapping[str, Any]
 Given = Iterator[tuple[str, object]]
 """The people who answered a question of one record, each with the answer."""
 
 
-def read_argilla(path: str | Path, question: str, answers: Answers, *, dataset: str) -> VoteMatrix:
+def read_argilla(path: str | Path, question: str, answers: VoteOfAnswer, *, dataset: str) -> VoteMatrix:
     """Read the responses to one question from the records of an Argilla dataset.
 
     Parameters
@@ -60,7 +60,7 @@ def read_argilla(path: str | Path, question: str, answers: Answers, *, dataset: 
     return _read(path, "Argilla's records", _argilla_answers, question, answers, dataset)
 
 
-def read_label_studio(path: str | Path, question: str, answers: Answers, *, dataset: str) -> VoteMatrix:
+def read_label_studio(path: str | Path, question: str, answers: VoteOfAnswer, *, dataset: str) -> VoteMatrix:
     """Read the choices of annotators from the tasks of a Label Studio project.
 
     Parameters
@@ -102,7 +102,12 @@ def read_label_studio(path: str | Path, question: str, answers: Answers, *, data
 
 
 def _read(
-    path: str | Path, what: str, given: Callable[[Record, str], Given], question: str, answers: Answers, dataset: str
+    path: str | Path,
+    what: str,
+    given: Callable[[Record, str], Given],
+    question: str,
+    answers: VoteOfAnswer,
+    dataset: str,
 ) -> VoteMatrix:
     """Return the votes of a file; `given` finds the answers to a question in one record."""
     _check_answers(answers)
@@ -150,7 +155,7 @@ def _records(path: str | Path, what: str) -> Sequence[Record]:
     return found
 
 
-def _check_answers(answers: Answers) -> None:
+def _check_answers(answers: VoteOfAnswer) -> None:
     wrong = next((vote for vote in answers.values() if vote not in (0, 1, None)), None)
     if wrong is not None or not answers:
         raise InputError(
@@ -158,7 +163,7 @@ def _check_answers(answers: Answers) -> None:
         )
 
 
-def _vote(answer: object, answers: Answers, at: str) -> int:
+def _vote(answer: object, answers: VoteOfAnswer, at: str) -> int:
     """Return the vote that an answer is."""
     if not isinstance(answer, str) or answer not in answers:
         known = ", ".join(map(shown, answers))

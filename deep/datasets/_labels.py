@@ -8,7 +8,6 @@ import numpy as np
 
 from deep._cells import shown, vote_cells
 from deep._checks import Labels, Texts
-from deep._held_texts import as_texts
 from deep.datasets._join import join_parts, number_items
 from deep.datasets._tables import open_all, read_part
 from deep.exceptions import InputError
@@ -67,7 +66,7 @@ def read_labels(paths: str | Path | Sequence[str | Path]) -> LabelTable:
     if not known.any():
         raise InputError("`labels` must have rows with a label of 0 or 1. Got none.")
     documents = None if found.document_ids is None else found.document_ids[known]
-    return LabelTable(as_texts(found.example_ids)[known], found.datasets[known], found.labels[known], documents)
+    return LabelTable(found.example_ids[known], found.datasets[known], found.labels[known], documents)
 
 
 def join_labels(votes: VoteMatrix, labels: LabelTable) -> VoteMatrix:

@@ -1,4 +1,4 @@
-"""The examples that votes are of: what a file of votes remembers of them, and their texts found again."""
+"""The examples that votes are of: their source in the file of votes, and their texts found again."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from deep._cells import shown
 from deep._files import check_regular
-from deep.datasets._parquet_pages import PageSizes, page_sizes
 from deep.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -33,7 +32,10 @@ LIMITS = {"thrift_string_size_limit": LARGEST_FOOTER, "thrift_container_size_lim
 """What Arrow may take of the footer."""
 
 SHORT = 1 << 10
-"""Bytes of a dictionary whose texts are not looked at: any may be that long."""
+"""Bytes of a column whose texts are not looked at: any may be that long."""
+
+PREFIXED = "DELTA_BYTE_ARRAY"
+"""The encoding of texts that begin like the one before: any may be as long as the column."""
 
 TEXTS = frozenset({"BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"})
 """Physical types whose cells may be longer than the bytes that stand for them."""
@@ -108,22 +110,22 @@ class ParquetTable:
             yield _plain(batch)
 
     def _rows_at_once(self, columns: Sequence[str], whole: bool) -> int:
-        """Return how many rows may be read together; of the pages only the headers are looked at."""
+        """Return how many rows may be read together, as the footer says, and one row of each dictionary of texts."""
         metadata = self.file.metadata
         self._check(metadata.num_rows * BYTES_OF_A_HASH, f"{metadata.num_rows:,} rows")
         leaves = list(self._leaves(columns, whole))
         taken, longest = 0, 1
-        with self.path.open("rb") as raw, self._opened([leaf.path for leaf in leaves if leaf.is_text]) as texts:
+        with self._opened([leaf.path for leaf in leaves if leaf.is_text]) as texts:
             for number in range(metadata.num_row_groups):
-                group, pages = metadata.row_group(number), 0
+                group, expanded = metadata.row_group(number), 0
                 for leaf in leaves:
-                    sizes = page_sizes(raw, group.column(leaf.index))
-                    pages += sizes.dictionary + sizes.largest
-                    self._check(pages, f"the pages of a group of rows, {shown(leaf.name)}", "Write smaller pages")
-                    taken += sizes.cells * leaf.bytes_of_a_cell
-                    self._check(taken, f"column {shown(leaf.name)} with {sizes.cells:,} cells")
+                    chunk = group.column(leaf.index)
+                    expanded += chunk.total_uncompressed_size
+                    self._check(expanded, f"a group of rows, {shown(leaf.name)}", "Write smaller groups of rows")
+                    taken += chunk.num_values * leaf.bytes_of_a_cell
+                    self._check(taken, f"column {shown(leaf.name)} with {chunk.num_values:,} cells")
                     if leaf.is_text:
-                        longest = max(longest, sizes.longest, leaf.length or _longest_entry(texts, number, leaf, sizes))
+                        longest = max(longest, leaf.length or _longest_text(texts, number, leaf, chunk))
         return max(MOST_AT_ONCE // longest, 1)
 
     def _opened(self, as_dictionaries: Sequence[str]) -> "parquet.ParquetFile":
@@ -186,18 +188,21 @@ def open_parquet(path: Path, param: str) -> Iterator[ParquetTable]:
         yield ParquetTable(path, param, file)
 
 
-def _longest_entry(file: "parquet.ParquetFile", group: int, leaf: _Leaf, sizes: PageSizes) -> int:
-    """Return the bytes that a text of a column's dictionary may have; the page, of a size that was checked, is read."""
+def _longest_text(file: "parquet.ParquetFile", group: int, leaf: _Leaf, chunk: "parquet.ColumnChunkMetaData") -> int:
+    """Return the bytes of the longest text that a few bytes of a column can stand for: an entry of its dictionary."""
     import pyarrow as pa
     from pyarrow import compute
 
-    if sizes.dictionary <= SHORT or leaf.is_list:  # one row of lists may take much
-        return sizes.dictionary
+    size: int = chunk.total_uncompressed_size
+    if size <= SHORT or PREFIXED in chunk.encodings:
+        return size
     batch = next(file.iter_batches(1, row_groups=[group], columns=[leaf.path], use_threads=False), None)
-    first = None if batch is None else batch.column(0)
-    if first is None or not pa.types.is_dictionary(first.type) or len(first.dictionary) < sizes.entries:
-        return sizes.dictionary
-    longest: int = compute.max(compute.binary_length(first.dictionary)).as_py() or 0
+    cells = None if batch is None else batch.column(0)
+    while cells is not None and not pa.types.is_dictionary(cells.type):
+        if not pa.types.is_list(cells.type):
+            return size
+        cells = cells.values
+    longest: int = 0 if cells is None else compute.max(compute.binary_length(cells.dictionary)).as_py() or 0
     return longest
 
 

@@ -1,11 +1,11 @@
-"""Passages: what a judge points at, each with its place in the source or in the claim."""
+"""Passages that a judge points at, each with its place in the source or in the claim."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Place = tuple[Literal["claim", "source"], int, int]
+TextPlace = tuple[Literal["claim", "source"], int, int]
 """The text that a passage stands in, where it begins there, and the position behind its last character."""
 
 
@@ -34,7 +34,9 @@ class Passage:
     about: str | None = None
 
 
-def passages_of(evidence: Iterable[str], find: Callable[[str], Place | None] = lambda _: None) -> tuple[Passage, ...]:
+def passages_of(
+    evidence: Iterable[str], find: Callable[[str], TextPlace | None] = lambda _: None
+) -> tuple[Passage, ...]:
     """Return the evidence of a judgment of whichever kind of judge as passages.
 
     Parameters
@@ -53,7 +55,7 @@ def passages_of(evidence: Iterable[str], find: Callable[[str], Place | None] = l
     return tuple(passage for entry in evidence for passage in _passages(entry, find))
 
 
-def _passages(entry: str, find: Callable[[str], Place | None]) -> Iterator[Passage]:
+def _passages(entry: str, find: Callable[[str], TextPlace | None]) -> Iterator[Passage]:
     checked = _checked_claim(entry)
     if checked is not None:
         yield _at_span(checked["claim"], "claim", checked.get("span"), checked.get("state"))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from deep._cells import Column, label_cells, score_cells, texts, vote_cells
-from deep._checks import Floats, Labels, Texts, Votes
+from deep._checks import Floats, Labels, Votes
 from deep.datasets._join import check_repeated, hash_items, number_items, twice
 from deep.datasets._source import ParquetSource, Source
 from deep.datasets._tables import (
@@ -39,7 +39,7 @@ class VoteRows:
 
     Parameters
     ----------
-    datasets, example_ids : pyarrow array or ndarray of str, length n_examples
+    datasets, example_ids : pyarrow.ChunkedArray of str, length n_examples
     labels : ndarray of int8, shape (n_examples,)
         1, 0, or -1 where unknown.
     votes : ndarray of int8, shape (n_examples, n_voters)
@@ -47,8 +47,8 @@ class VoteRows:
         NaN where there is none.
     """
 
-    datasets: "pa.ChunkedArray | Texts"
-    example_ids: "pa.ChunkedArray | Texts"
+    datasets: "pa.ChunkedArray"
+    example_ids: "pa.ChunkedArray"
     labels: Labels
     votes: Votes
     scores: Floats
@@ -84,6 +84,8 @@ def iter_votes(
     InputError
         As in `read_votes`, but at the first piece with a fault; an item that comes twice is found after the last.
     """
+    import pyarrow as pa
+
     sources = open_all(paths)
     beside = open_all(scores) if score_names else []
     if len(sources) == 1 and all(_same_rows(sources[0], one, size) for one in beside) and _once(beside, score_names):
@@ -97,7 +99,10 @@ def iter_votes(
         soft = table.scores[:, [table.score_names.index(name) for name in score_names]]
     for start in range(0, len(matrix), size):
         at = slice(start, start + size)
-        yield VoteRows(votes.datasets[at], votes.example_ids[at], votes.labels[at], matrix[at], soft[at])
+        datasets, ids = (
+            pa.chunked_array([pa.array(column[at], pa.string())]) for column in (votes.datasets, votes.example_ids)
+        )
+        yield VoteRows(datasets, ids, votes.labels[at], matrix[at], soft[at])
 
 
 def _once(sources: Sequence[Source], names: Sequence[str]) -> bool:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from deep._checks import Floats, Rows, check_choice
+from deep._checks import Floats, Positions, check_choice
 from deep._files import JsonObject
 
 HALF_DIGIT = 0.0005 + 1e-9
@@ -200,13 +200,13 @@ def published_points() -> tuple[OperatingPoint, ...]:
     return tuple(OperatingPoint(row["prompt"], row["model"], dataset, *figures) for row, dataset, figures in cells)
 
 
-def _whole_within(rate: float, half: float, n: int) -> Rows:
+def _whole_within(rate: float, half: float, n: int) -> Positions:
     """Return the whole numbers k of `n` whose share k / n is within `half` of `rate`."""
     k = np.arange(n + 1)
     return k[np.abs(k / n - rate) <= half]
 
 
-def _squared_error(point: OperatingPoint, tp: Rows, fp: Rows, dataset: PublishedDataset) -> Floats:
+def _squared_error(point: OperatingPoint, tp: Positions, fp: Positions, dataset: PublishedDataset) -> Floats:
     """Return the squared distance of counts from the printed figures, infinite where one is not reproduced."""
     recall = tp / dataset.n_consistent
     balanced = (recall + 1.0 - fp / dataset.n_inconsistent) / 2.0

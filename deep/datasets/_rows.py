@@ -25,10 +25,10 @@ ROWS_AT_ONCE = 1000
 NOT_UTF8 = re.compile("[\udc80-\udcff]")
 """Lone surrogates: `surrogateescape` decodes bytes that are not UTF-8 to them."""
 
-Row = Mapping[str, Any]
+FileRow = Mapping[str, Any]
 """Cells by column; what type they have depends on the file."""
 
-Located = tuple[int | None, Row]
+Located = tuple[int | None, FileRow]
 """The line that a row begins on, None where the format has no lines; and its cells by column."""
 
 
@@ -157,7 +157,7 @@ def _read_jsonl(file: _File, _columns: Collection[str]) -> Iterator[Located]:
                 yield number, _json_object(line, number, file)
 
 
-def _json_object(line: str, number: int, file: _File) -> Row:
+def _json_object(line: str, number: int, file: _File) -> FileRow:
     try:
         row = json.loads(line)
         reason = f"a {type(row).__name__}"

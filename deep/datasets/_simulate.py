@@ -5,7 +5,7 @@ from numbers import Integral
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Floats, Rows
+from deep._checks import Floats, Positions
 from deep.datasets._published import (
     PublishedDataset,
     VoteCorrelations,
@@ -127,14 +127,16 @@ def _loadings(voters: tuple[str, ...], general: tuple[float, ...], shared: VoteC
     return np.asarray(np.sqrt(squares))
 
 
-def _draw_class(n_items: int, n_positive: Rows, loadings: Floats, rng: np.random.Generator) -> npt.NDArray[np.int8]:
+def _draw_class(
+    n_items: int, n_positive: Positions, loadings: Floats, rng: np.random.Generator
+) -> npt.NDArray[np.int8]:
     """Draw votes of one class, shape (n_items, n_voters), with exactly `n_positive` ones in each column."""
     latent = rng.standard_normal((OVERSAMPLING * n_items, len(loadings))) @ loadings
     by_pattern = np.lexsort(_highest(latent, OVERSAMPLING * n_positive).T[::-1])
     return _highest(latent[by_pattern[rng.integers(OVERSAMPLING) :: OVERSAMPLING]], n_positive)
 
 
-def _highest(latent: Floats, n_positive: Rows) -> npt.NDArray[np.int8]:
+def _highest(latent: Floats, n_positive: Positions) -> npt.NDArray[np.int8]:
     """Return 1 for the `n_positive[j]` highest values of each column j, at least one, else 0."""
     least = np.sort(latent, axis=0)[len(latent) - n_positive, np.arange(len(n_positive))]
     return (latent >= least).astype(np.int8)

@@ -106,7 +106,7 @@ class Source(ABC):
         return f"row {row + 1}"
 
     def unreadable(self, error: Exception) -> InputError:
-        """Return an error for a file that cannot be read as what its suffix says."""
+        """Return an error for a file that is not of the kind that its suffix says."""
         reason = str(error).strip().split("\n", 1)[0].rstrip(".") or type(error).__name__
         return InputError(f"`paths` must name readable {self.kind} files. Got {self.path}: {reason}.")
 

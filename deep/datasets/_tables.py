@@ -1,23 +1,20 @@
 """Votes and scores from tidy wide tables: a row per item, a column per voter."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from deep._cells import Column, label_cells, name_cells, score_cells, shown, text_cells, texts, vote_cells
+from deep._cells import Column, id_cells, label_cells, name_cells, score_cells, shown, text_cells, texts, vote_cells
 from deep._checks import Array, Floats, Labels, Texts, Votes
-from deep._held_texts import Hashes, altered, held_texts, hold_texts, same_texts
+from deep._hashes import Hashes
 from deep.datasets._join import Joined, TablePart, below, hash_items, join_parts, number_items
 from deep.datasets._source import Source, open_source
 from deep.exceptions import InputError
 from deep.records import VoteMatrix
-
-if TYPE_CHECKING:
-    from deep._held_texts import Held
 
 KEYS = ("dataset", "item_id")
 VOTE_COLUMNS = (*KEYS, "label", "document_id", "family")
@@ -37,7 +34,6 @@ Paths = str | Path | Sequence[str | Path]
 CellReader = Callable[[Column], Votes] | Callable[[Column], Floats]
 
 
-@hold_texts
 @dataclass(frozen=True, eq=False)
 class ScoreTable:
     """Scores of k scorers on n examples, for example of encoders.
@@ -120,7 +116,7 @@ def read_votes(paths: Paths, *, ignore: Iterable[str] = ()) -> VoteMatrix:
     >>> folder.cleanup()
     """
     joined = _read(paths, ignore, vote_cells, np.int8(-1), "voter")
-    return VoteMatrix.of_checked(
+    return VoteMatrix(
         votes=joined.values,
         example_ids=joined.example_ids,
         voter_names=joined.names,
@@ -128,6 +124,7 @@ def read_votes(paths: Paths, *, ignore: Iterable[str] = ()) -> VoteMatrix:
         labels=joined.labels,
         document_ids=joined.document_ids,
         families=joined.families,
+        checked=True,
     )
 
 
@@ -224,12 +221,12 @@ def join_scores(votes: VoteMatrix, scores: ScoreTable) -> ScoreTable:
     >>> joined.scores.tolist(), joined.labels.tolist(), joined.n_unmatched
     ([[nan], [0.3]], [1, 0], 1)
     """
-    n, known = len(votes.votes), held_texts(votes)
-    if same_texts(known, held_texts(scores)) and np.array_equal(votes.datasets, scores.datasets):
+    n, known = len(votes.votes), votes.example_ids
+    if np.array_equal(known, scores.example_ids) and np.array_equal(votes.datasets, scores.datasets):
         check_same_labels(votes.labels, scores.labels, votes.datasets, known)
         labels = np.where(votes.labels == -1, scores.labels, votes.labels)
-        return altered(scores, example_ids=known, labels=labels, document_ids=votes.document_ids, n_unmatched=0)
-    rows, _ = number_items([votes.datasets, scores.datasets], [known, held_texts(scores)])
+        return replace(scores, example_ids=known, labels=labels, document_ids=votes.document_ids, n_unmatched=0)
+    rows, _ = number_items([votes.datasets, scores.datasets], [known, scores.example_ids])
     matched = rows[1] < n
     if not matched.any():
         item = f"{shown(scores.example_ids[0])} of {shown(scores.datasets[0])}"
@@ -242,7 +239,7 @@ def join_scores(votes: VoteMatrix, scores: ScoreTable) -> ScoreTable:
     labels[at] = np.where(labels[at] == -1, given, labels[at])
     aligned = np.full((n, len(scores.score_names)), np.nan)
     aligned[at] = scores.scores[matched]
-    return altered(
+    return replace(
         scores,
         scores=aligned,
         example_ids=known,
@@ -253,7 +250,7 @@ def join_scores(votes: VoteMatrix, scores: ScoreTable) -> ScoreTable:
     )
 
 
-def check_same_labels(labels: Labels, given: Labels, datasets: "Held", items: "Held") -> None:
+def check_same_labels(labels: Labels, given: Labels, datasets: Texts, items: Texts) -> None:
     """Raise where the label of a row in votes and that in scores are both known and differ."""
     clash = (given != -1) & (labels != -1) & (given != labels)
     if clash.any():
@@ -319,25 +316,20 @@ def check_keys(source: Source) -> None:
 
 def read_part(source: Source, names: tuple[str, ...], ignored: frozenset[str], cells: CellReader) -> TablePart:
     """Read the columns `names` of a table, and those of `VOTE_COLUMNS` that it has and that are not ignored."""
-    import pyarrow as pa
-
     check_keys(source)
     roles = [role for role in VOTE_COLUMNS if role in source.columns and role not in ignored]
     pieces = source.pieces([*roles, *names], ROWS_AT_ONCE, whole=True)
-    ids: list[pa.Array] = []
     hashes: list[Hashes] = []
     found: dict[str, list[Array]] = {"values": []}
     for piece in pieces:
         values = [cells(piece[name]) for name in names]
-        item_ids = texts(piece["item_id"], required=True)
+        item_ids = id_cells(piece["item_id"])
         found["values"].append(np.column_stack(values) if values else np.empty((len(item_ids), 0)))
+        found.setdefault("item_id", []).append(item_ids)
         for role, read in ROLE_READERS.items():
             if role in piece:
                 found.setdefault(role, []).append(read(piece[role]))
-        hashes.append(hash_items(texts(piece["dataset"], required=True), item_ids))
-        ids += item_ids.chunks
+        hashes.append(hash_items(*(texts(piece[key], required=True) for key in KEYS)))
     columns = {name: below(parts) for name, parts in found.items()}
     given: dict[str, Any] = {role: columns.get(role) for role in ROLE_READERS}
-    return TablePart(
-        source, item_id=pa.chunked_array(ids), hashes=hashes, names=names, values=columns["values"], **given
-    )
+    return TablePart(source, item_id=columns["item_id"], hashes=hashes, names=names, values=columns["values"], **given)

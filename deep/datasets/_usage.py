@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deep._checks import Rows, Votes
+from deep._checks import Positions, Votes
 from deep.datasets._join import number_items
 from deep.datasets._judgment_files import KEY, judgment_pieces
 from deep.datasets._reasons import file_beside
@@ -41,7 +41,7 @@ class VoterUsage:
     seconds: float | None
     tokens: float | None
     n_repaired: int = 0
-    sample_rows: Rows = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    sample_rows: Positions = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     samples: Votes = field(default_factory=lambda: np.empty((0, 0), dtype=np.int8))
 
 

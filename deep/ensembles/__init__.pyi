@@ -12,8 +12,11 @@ from ._linear import LogisticRegression as LogisticRegression
 from ._naive_bayes import BernoulliNB as BernoulliNB
 from ._naive_bayes import MultinomialNB as MultinomialNB
 from ._names import ENSEMBLER_NAMES as ENSEMBLER_NAMES
+from ._names import default_ensemblers as default_ensemblers
+from ._names import left_out_note as left_out_note
 from ._neighbors import KNeighbors as KNeighbors
 from ._registry import ENSEMBLERS as ENSEMBLERS
+from ._snorkel import SnorkelLabelModel as SnorkelLabelModel
 from ._svc import SVC as SVC
 from ._svc import draws_note as draws_note
 from ._trees import DecisionTree as DecisionTree

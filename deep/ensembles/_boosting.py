@@ -11,13 +11,13 @@ from scipy.special import expit
 from deep._checks import Floats, Labels, Votes
 from deep.base import StagedEnsembler
 from deep.ensembles._encoding import Grid, check_above, merge_repeats, signed
-from deep.exceptions import InputError
+from deep.exceptions import InputError, needs_extra
 from deep.records import ABSTAIN
 
 Booster = Any
 """An xgboost.Booster, a lightgbm.Booster or a catboost.CatBoost; the three libraries come without types."""
 
-Cells = tuple[Votes, Labels, Floats]
+MergedCells = tuple[Votes, Labels, Floats]
 """Votes, labels and weights, merged and sorted."""
 
 ROUNDING = 1e-9
@@ -78,7 +78,7 @@ class MirroredBoosting(StagedEnsembler):
         self.boosters_ = (self._boost_cells(first),)
         self._one_is_enough = order != 0  # else nothing tells the two ways round apart, so that neither may come first
 
-    def _boost_cells(self, cells: Cells) -> Booster:
+    def _boost_cells(self, cells: MergedCells) -> Booster:
         votes, labels, weights = cells
         return self._boost(signed(votes), labels, weights)
 
@@ -161,7 +161,8 @@ class XGB(MirroredBoosting):
     param_grid: ClassVar[Grid] = {"max_depth": (1, 3), "n_estimators": (25, 50, 100)}
 
     def _boost(self, votes: Floats, y: Labels, w: Floats) -> Booster:
-        import xgboost
+        with needs_extra("boosting", what="`ensembler` 'XGB'"):
+            import xgboost
 
         params = {
             "objective": "binary:logistic",
@@ -236,7 +237,8 @@ class LGBM(MirroredBoosting):
     param_grid: ClassVar[Grid] = {"num_leaves": (2, 6), "n_estimators": (25, 50, 100)}
 
     def _boost(self, votes: Floats, y: Labels, w: Floats) -> Booster:
-        import lightgbm
+        with needs_extra("boosting", what="`ensembler` 'LGBM'"):
+            import lightgbm
 
         params = {
             "objective": "binary",
@@ -309,7 +311,8 @@ class CatBoost(MirroredBoosting):
     param_grid: ClassVar[Grid] = {"max_depth": (2, 4), "n_estimators": (25, 50, 100)}
 
     def _boost(self, votes: Floats, y: Labels, w: Floats) -> Booster:
-        import catboost
+        with needs_extra("boosting", what="`ensembler` 'CatBoost'"):
+            import catboost
 
         booster = catboost.CatBoost(
             {
@@ -340,7 +343,7 @@ def _turned(X: Votes) -> Votes:
     return np.where(X == ABSTAIN, X, 1 - X)
 
 
-def _compared(a: Cells, b: Cells) -> int:
+def _compared(a: MergedCells, b: MergedCells) -> int:
     """Return 1 or -1 by which of two tables of sorted cells comes first, 0 where they are the same but for rounding.
 
     What votes and labels there are decides, and then what they weigh.

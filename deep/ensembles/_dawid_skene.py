@@ -7,7 +7,7 @@ from scipy.special import expit
 
 from deep._checks import Floats, Labels, Votes
 from deep.base import BaseEnsembler
-from deep.ensembles._encoding import tokens
+from deep.ensembles._encoding import tokens, weighted_sums
 from deep.exceptions import InputError
 from deep.records import ABSTAIN
 
@@ -102,7 +102,8 @@ class DawidSkene(BaseEnsembler):
 
     def _proba(self, X: Votes) -> Floats:
         rates = self.confusion_.transpose(1, 2, 0)[:, ::-1].reshape(2, -1)
-        return np.asarray(_expect(tokens(X), np.array([1.0 - self.prior_, self.prior_]), rates)[1])
+        by_token, prior = _log_odds(np.array([1.0 - self.prior_, self.prior_]), rates)
+        return np.asarray(expit(weighted_sums(tokens(X), by_token) + prior))
 
 
 def _least_counts(cast: Floats) -> Floats:
@@ -138,7 +139,12 @@ def _maximize(votes: Floats, share: Floats, least: Floats) -> tuple[Floats, Floa
 
 def _expect(votes: Floats, prior: Floats, rates: Floats) -> Floats:
     """Return P(label 0) and P(label 1) of each row of tokens, shape (2, n)."""
-    log_rates, log_prior = np.log(np.maximum(rates, SMALLEST)), np.log(np.maximum(prior, SMALLEST))
+    by_token, of_prior = _log_odds(prior, rates)
     # Bayes' rule under conditional independence: log-likelihood ratios of the votes add to the prior log-odds.
-    log_odds = votes @ (log_rates[1] - log_rates[0]) + (log_prior[1] - log_prior[0])
-    return np.asarray(expit(SIGNS * log_odds))
+    return np.asarray(expit(SIGNS * (votes @ by_token + of_prior)))
+
+
+def _log_odds(prior: Floats, rates: Floats) -> tuple[Floats, float]:
+    """Return the log-odds of label 1 that each token adds, and those of the prior."""
+    log_rates, log_prior = np.log(np.maximum(rates, SMALLEST)), np.log(np.maximum(prior, SMALLEST))
+    return log_rates[1] - log_rates[0], float(log_prior[1] - log_prior[0])

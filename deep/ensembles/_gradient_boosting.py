@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, logit
 
-from deep._checks import Floats, Labels, Rows, Votes
+from deep._checks import Floats, Labels, Positions, Votes
 from deep.base import StagedEnsembler
 from deep.ensembles._encoding import Grid, check_above, check_count, distinct_cells, neutral, signed, splits_of
 
@@ -125,12 +125,12 @@ class GradientBoosting(StagedEnsembler):
 class _GrowingTree:
     """One tree as arrays, an entry a node, that it fills from the root on."""
 
-    voter: Rows
+    voter: Positions
     threshold: Floats
-    left: Rows
+    left: Positions
     size: int = 1
 
-    def split(self, nodes: Rows, voter: Rows, threshold: Floats) -> Rows:
+    def split(self, nodes: Positions, voter: Positions, threshold: Floats) -> Positions:
         """Give leaves two nodes each, and return the ones below the thresholds."""
         left = self.size + 2 * np.arange(len(nodes))
         self.voter[nodes], self.threshold[nodes], self.left[nodes] = voter, threshold, left
@@ -138,7 +138,7 @@ class _GrowingTree:
         return left
 
 
-def _newton_step(leaf: Rows, residual: Floats, curvature: Floats, size: int) -> Floats:
+def _newton_step(leaf: Positions, residual: Floats, curvature: Floats, size: int) -> Floats:
     """Return the Newton step of each leaf; 0 for a node that is none."""
     slope, bend = (np.bincount(leaf, values, size) for values in (residual, curvature))
     return np.divide(slope, bend, out=np.zeros(size), where=bend > FLAT)
@@ -156,7 +156,7 @@ class _Grower:
         self.sides = np.hstack([~self.above, self.above]).astype(np.float64)
         self.apart = len(np.unique(self.voter)) < len(splits)  # a voter with two thresholds, hence three votes
 
-    def grow(self, residual: Floats, tree: _GrowingTree) -> Rows:
+    def grow(self, residual: Floats, tree: _GrowingTree) -> Positions:
         """Fill in the tree, and return the leaf of each pattern."""
         node = np.zeros(len(self.total), dtype=np.intp)
         nodes = np.zeros(1, dtype=np.intp)
@@ -174,7 +174,7 @@ class _Grower:
             nodes = np.concatenate([left, left + 1])
         return node
 
-    def _best(self, summed: Floats) -> tuple[Rows, Floats]:
+    def _best(self, summed: Floats) -> tuple[Positions, Floats]:
         """Return the best split of each node, and its gain; below 0 where there is none."""
         weight, slope = (summed @ self.sides).reshape(len(summed), 2, 2, -1).swapaxes(0, 1)
         gains = (slope * slope / weight).sum(axis=1)
@@ -182,7 +182,7 @@ class _Grower:
         best = gains.max(axis=1)
         return (gains >= (best - TIE * np.abs(best))[:, None]).argmax(axis=1), best
 
-    def _thresholds(self, inside: npt.NDArray[np.bool_], best: Rows) -> Floats:
+    def _thresholds(self, inside: npt.NDArray[np.bool_], best: Positions) -> Floats:
         """Return thresholds halfway between the votes that a node holds on either side."""
         if not self.apart:
             return self.threshold[best]

@@ -8,7 +8,7 @@ from scipy.special import expit
 
 from deep._checks import Floats, Labels, Votes
 from deep.base import BaseEnsembler
-from deep.ensembles._encoding import Grid, check_above
+from deep.ensembles._encoding import Grid, check_above, weighted_sums
 from deep.exceptions import InputError
 
 RATES = 4
@@ -146,7 +146,7 @@ class LabelModel(BaseEnsembler):
 
     def _proba(self, X: Votes) -> Floats:
         prior = np.log(self.class_balance[1]) - np.log(self.class_balance[0])
-        return np.asarray(expit(prior + _indicators(X) @ self.vote_log_odds_.ravel()))
+        return np.asarray(expit(prior + weighted_sums(_indicators(X), self.vote_log_odds_.ravel())))
 
 
 def _indicators(X: Votes) -> Floats:

@@ -8,7 +8,7 @@ from scipy.special import expit
 from deep._checks import Floats, Labels, Votes
 from deep._logistic import fit_logistic
 from deep.base import BaseEnsembler
-from deep.ensembles._encoding import Grid, check_above, signed
+from deep.ensembles._encoding import Grid, check_above, signed, weighted_sums
 from deep.exceptions import InputError
 
 SLOPE = 1e-8
@@ -52,7 +52,7 @@ class LogisticRegression(BaseEnsembler):
         self.coef_, self.intercept_ = penalised_logistic(signed(X), y, w, C=self.C)
 
     def _proba(self, X: Votes) -> Floats:
-        return np.asarray(expit(signed(X) @ self.coef_ + self.intercept_))
+        return np.asarray(expit(weighted_sums(signed(X), self.coef_) + self.intercept_))
 
 
 class LDA(BaseEnsembler):
@@ -108,7 +108,7 @@ class LDA(BaseEnsembler):
         return np.asarray((1 - self.shrinkage) * covariance + ridge * np.eye(len(covariance)))
 
     def _proba(self, X: Votes) -> Floats:
-        return np.asarray(expit(signed(X) @ self.coef_ + self.intercept_))
+        return np.asarray(expit(weighted_sums(signed(X), self.coef_) + self.intercept_))
 
 
 def penalised_logistic(features: Floats, y: Labels, w: Floats, *, C: float) -> tuple[Floats, float]:

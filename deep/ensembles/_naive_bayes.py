@@ -7,7 +7,7 @@ from scipy.special import expit
 
 from deep._checks import Floats, Labels, Votes
 from deep.base import BaseEnsembler
-from deep.ensembles._encoding import Grid, check_above, tokens
+from deep.ensembles._encoding import Grid, check_above, tokens, weighted_sums
 from deep.records import ABSTAIN
 
 ALPHAS = {"alpha": (1.0, 300.0, 1000.0, 3000.0, 10000.0, 30000.0)}
@@ -61,7 +61,7 @@ class BernoulliNB(BaseEnsembler):
 
     def _proba(self, X: Votes) -> Floats:
         said_0, said_1 = self.vote_log_odds_
-        return np.asarray(expit((X == 0) @ said_0 + (X == 1) @ said_1 + self.class_log_odds_))
+        return np.asarray(expit(weighted_sums(X == 0, said_0) + weighted_sums(X == 1, said_1) + self.class_log_odds_))
 
 
 class MultinomialNB(BaseEnsembler):
@@ -104,4 +104,4 @@ class MultinomialNB(BaseEnsembler):
         self.token_log_odds_ = np.log(shares[1] / shares[0])
 
     def _proba(self, X: Votes) -> Floats:
-        return np.asarray(expit(tokens(X) @ self.token_log_odds_ + self.class_log_odds_))
+        return np.asarray(expit(weighted_sums(tokens(X), self.token_log_odds_) + self.class_log_odds_))

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from deep._checks import Floats, Labels, Votes
 from deep.base import BaseEnsembler
-from deep.ensembles._encoding import Grid, check_above, distinct_cells, signed
+from deep.ensembles._encoding import Grid, check_above, distinct_cells, signed, weighted_sums
 
 BLOCK = 2**22
 """Distances held at once, so that memory does not grow with the rows asked for."""
@@ -68,7 +68,10 @@ class KNeighbors(BaseEnsembler):
 
     def _fit(self, X: Votes, y: Labels, w: Floats) -> None:
         check_above(self.n_neighbors, 0, "n_neighbors")
-        self.patterns_, self.counts_ = distinct_cells(X, y, w)
+        self.patterns_, counts = distinct_cells(X, y, w)
+        # Whole multiples of a power of two, a 2^50th of the sum, add up exactly, and so alike in both ways below.
+        unit = 2.0 ** (np.ceil(np.log2(counts.sum())) - 50)
+        self.counts_ = np.rint(counts / unit) * unit
 
     def _proba(self, X: Votes) -> Floats:
         k = X.shape[1]
@@ -91,7 +94,7 @@ class KNeighbors(BaseEnsembler):
         before = np.cumsum(total, axis=0) - total
         room = np.clip(self.n_neighbors - before, 0.0, total)
         share = np.divide(room, total, out=np.zeros_like(total), where=total > 0)
-        return np.asarray((share * weights[:, :, 1]).sum(axis=0) / room.sum(axis=0))
+        return weighted_sums(weights[:, :, 1].T, share.T) / weighted_sums(room.T, np.ones(len(room)))
 
 
 def _positions(X: Votes) -> npt.NDArray[np.intp]:

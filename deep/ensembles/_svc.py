@@ -8,7 +8,7 @@ from sklearn import svm
 
 from deep._checks import Floats, Labels, Votes
 from deep.base import BaseEnsembler
-from deep.ensembles._encoding import Grid, check_above, merge_repeats, signed
+from deep.ensembles._encoding import Grid, check_above, merge_repeats, signed, weighted_sums
 from deep.ensembles._linear import penalised_logistic
 
 BLOCK = 2_000_000
@@ -118,7 +118,7 @@ def _decisions(model: svm.SVC, gamma: float, votes: Floats) -> Floats:
     for start in range(0, len(votes), step):
         part = slice(start, start + step)
         apart = own[part, None] + other - 2 * votes[part] @ support.T
-        found[part] = kernel[apart.astype(np.intp)] @ coef
+        found[part] = weighted_sums(kernel[apart.astype(np.intp)], coef)
     return found + float(model.intercept_[0])
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from deep._checks import Floats, Labels, Votes
 from deep.base import BaseEnsembler
-from deep.ensembles._encoding import check_above
+from deep.ensembles._encoding import check_above, weighted_sums
 from deep.records import ABSTAIN
 
 
@@ -90,7 +90,7 @@ def _share_right(X: Votes, y: Labels, w: Floats, label: int) -> Floats:
 
 
 def _share_of_ones(X: Votes, voter_weights: Floats) -> Floats:
-    return _divide((X == 1) @ voter_weights, (X != ABSTAIN) @ voter_weights)
+    return _divide(weighted_sums(X == 1, voter_weights), weighted_sums(X != ABSTAIN, voter_weights))
 
 
 def _divide(part: Floats, whole: Floats) -> Floats:

@@ -9,9 +9,7 @@ import numpy.typing as npt
 
 from deep.datasets import AMBIGUITIES, Annotations
 from deep.exceptions import InputError
-from deep.features import agreement_interval, cohen_kappa, fleiss_kappa, krippendorff_alpha
-
-Ratings = npt.NDArray[np.int64]
+from deep.features import Ratings, agreement_interval, cohen_kappa, fleiss_kappa, krippendorff_alpha
 
 MOST_PAIRED = 12
 """Raters of whom every pair is compared: 66 pairs; of more, only measures of all together are taken."""

@@ -5,25 +5,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
-import numpy.typing as npt
 
-from deep._checks import Floats, Labels, Texts, Votes, numbered
-from deep.calibration import balanced_accuracy, bootstrap_balanced_accuracy, precision, recall
+from deep._checks import Floats, Labels, Mask, Texts, Votes, numbered
+from deep.calibration import DEFAULT_BINS, balanced_accuracy, bootstrap_balanced_accuracy, precision, recall
 from deep.datasets import ScoreTable
 from deep.ensembles import MajorityLabelVoter
 from deep.evaluate._frames import null_if_nan
 from deep.evaluate._holdout import HoldOut
 from deep.evaluate._metrics import decision_metrics
 from deep.evaluate._result import Row
-from deep.model import MIN_DATASETS, Fits, Pool, group_weights, leading_column
+from deep.model import MIN_DATASETS, Fits, Stack, group_weights, leading_column
 from deep.records import ABSTAIN, VoteMatrix
 
 if TYPE_CHECKING:
-    from deep.model.pool import ScoreSum, VoteSum
+    from deep.model.score import ScoreSum, VoteSum
 
 CONTEXT = "best_judge_context"
-
-Decisions = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,12 +40,12 @@ class Baseline:
 
     name: str
     kind: str
-    decisions: Decisions
+    decisions: Mask
     threshold_from: str | None = None
     threshold: float | None = None
     p: Floats | None = None
 
-    def row(self, labels: Labels, *, n_boot: int, random_state: int, n_bins: int = 8) -> Row:
+    def row(self, labels: Labels, *, n_boot: int, random_state: int, n_bins: int = DEFAULT_BINS) -> Row:
         """Return the entry of `results.json`."""
         row: Row = {
             "name": self.name,
@@ -83,13 +80,13 @@ def row_weights(train: VoteMatrix) -> Floats:
     return group_weights(sizes, "dataset-class")[code, train.labels]
 
 
-def balanced_accuracies(decisions: Decisions, y: Labels, w: Floats) -> Floats:
+def balanced_accuracies(decisions: Mask, y: Labels, w: Floats) -> Floats:
     """Return the balanced accuracy of each column of decisions; NaN where `y` lacks a class."""
     per_class = [(w[y == c] @ (decisions[y == c] == c)) / (w[y == c].sum() or np.nan) for c in (0, 1)]
     return np.asarray((per_class[0] + per_class[1]) / 2)
 
 
-def _as_decisions(votes: Votes) -> Decisions:
+def _as_decisions(votes: Votes) -> Mask:
     """Return votes as decisions; no vote is P = 0.5, which decides for consistent as everywhere."""
     return np.asarray((votes == 1) | (votes == ABSTAIN))
 
@@ -110,7 +107,7 @@ def vote_baselines(split: HoldOut) -> list[Baseline]:
 
 
 def context_member(n_scorers: int) -> str:
-    """Return the member of the pool that is one judge: the best by its score, or by its vote without scores."""
+    """Return the member of the stack that is one judge: the best by its score, or by its vote without scores."""
     return "best-score" if n_scorers else "best-judge"
 
 
@@ -119,7 +116,7 @@ def context_baseline(
 ) -> Baseline | None:
     """Return the best judge with its context: one judge, chosen on training data, and its mean over the dataset.
 
-    It is the pool of that one member: its log-odds are aligned on training datasets left out, and its P is at the
+    It is the stack of that one member: its log-odds are aligned on training datasets left out, and its P is at the
     prior that its mean tells.
 
     Parameters
@@ -130,7 +127,7 @@ def context_baseline(
     groups : ndarray of str, shape (n_train,)
         What training rows are left out with.
     fits : mapping, optional
-        As in :meth:`deep.model.Pool.fit`.
+        As in :meth:`deep.model.Stack.fit`.
 
     Returns
     -------
@@ -140,11 +137,11 @@ def context_baseline(
     if len(numbered(groups)[0]) < MIN_DATASETS:
         return None
     soft = (None, None) if scores is None else (scores.scores[split.train_rows], scores.scores[split.test_rows])
-    pool = Pool([context_member(0 if scores is None else scores.scores.shape[1])])
-    pool.fit(split.train.votes, split.train.labels, groups=groups, scores=soft[0], fits=fits)
-    found = pool.score(split.test.votes, scores=soft[1])
+    stack = Stack([context_member(0 if scores is None else scores.scores.shape[1])])
+    stack.fit(split.train.votes, split.train.labels, groups=groups, scores=soft[0], fits=fits)
+    found = stack.score(split.test.votes, scores=soft[1])
     names = split.train.voter_names if scores is None else scores.score_names
-    name = names[leading_column(cast("VoteSum | ScoreSum", pool.blend_.parts[0].scorer))]
+    name = names[leading_column(cast("VoteSum | ScoreSum", stack.blend_.parts[0].scorer))]
     return Baseline(name, CONTEXT, found.decisions, p=found.p_consistent)
 
 

@@ -1,4 +1,4 @@
-"""Does a panel of judges earn its cost? What each judge adds, and whether one would do."""
+"""The worth of a panel of judges: the gain by each judge, and whether one would do."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -78,7 +78,7 @@ class PanelReport:
 
 
 def panel_worth(training: TrainingSet, *, step: Callable[[], None] = lambda: None) -> PanelReport:
-    """Measure what a panel and each of its judges add, leaving out one dataset at a time.
+    """Measure the gain by a panel and by each of its judges, leaving out one dataset at a time.
 
     Parameters
     ----------

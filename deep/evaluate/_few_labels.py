@@ -1,23 +1,21 @@
-"""One dataset and a few of its labels: which items to label, and what the labels do to a model's calibration."""
+"""One dataset and a few of its labels: which items to label, and a model's calibration before and after."""
 
 from dataclasses import asdict
 
 import numpy as np
 
 from deep._checks import Floats
-from deep.calibration import CorpDisplay, ece_noise_floor, expected_calibration_error
+from deep.calibration import DEFAULT_BINS, CorpDisplay, ece_noise_floor, expected_calibration_error
 from deep.evaluate._target import Target
 from deep.exceptions import InputError
 from deep.model import Model, labels_needed, propose_labels
 from deep.records import VoteMatrix
 
-N_BINS = 8
-
 
 def label_proposal(
     model: Model, target: Target, n: int, *, strategy: str = "random", random_state: int = 0
 ) -> dict[str, object]:
-    """Propose items of one dataset to label, and say what error to expect then; labeled items are passed over.
+    """Propose items of one dataset to label, and the error expected then; labeled items are passed over.
 
     Parameters
     ----------
@@ -67,7 +65,7 @@ def check_uncorrected(model: Model) -> None:
 
 
 def adapt_model(model: Model, target: Target) -> tuple[Model, dict[str, object]]:
-    """Return the model of one dataset, and what has changed.
+    """Return the model of one dataset, and a report on the change.
 
     Parameters
     ----------
@@ -127,7 +125,7 @@ def _errors(votes: VoteMatrix, before: Floats, after: Floats) -> dict[str, objec
     y = votes.labels[known]
     found: dict[str, object] = {"n": len(y), "consistent": int(y.sum())}
     for name, p in (("before", before[known]), ("after", after[known])):
-        found[f"ece_{name}"] = expected_calibration_error(y, p, n_bins=N_BINS)
-        found[f"ece_floor_{name}"] = ece_noise_floor(p, n_bins=N_BINS).mean
+        found[f"ece_{name}"] = expected_calibration_error(y, p, n_bins=DEFAULT_BINS)
+        found[f"ece_floor_{name}"] = ece_noise_floor(p, n_bins=DEFAULT_BINS).mean
         found[f"miscalibration_{name}"] = CorpDisplay.from_predictions(y, p, n_resamples=1).miscalibration
     return found

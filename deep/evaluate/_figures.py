@@ -31,7 +31,7 @@ ORIGINS = {"test": "optimised on test", "center": "centre of its range", "train"
 def write_figures(
     found: Sequence[LooResult], folder: Path, *, thresholds: dict[str, dict[str, float]], simulated: bool
 ) -> None:
-    """Draw what a person would rather look at.
+    """Draw the figures of a run.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def write_figures(
     for result in found:
         run = result.results
         name = file_name(run["test"])
-        figures[f"balanced-accuracy-{name}"] = balanced_accuracy(run)
+        figures[f"balanced-accuracy-{name}"] = draw_balanced_accuracy(run)
         if run["recommended"]["ece"] is not None:
             figures[f"reliability-{name}"] = reliability(result)
     if thresholds:
@@ -109,7 +109,7 @@ def method_rows(run: Run) -> list[tuple[str, Row, str]]:
     return [*rows, ("recommended", run["recommended"], "ours")]
 
 
-def balanced_accuracy(run: Run) -> "Figure":
+def draw_balanced_accuracy(run: Run) -> "Figure":
     """Draw every method of one run with its 95 % interval."""
     known = [
         IntervalRow(label, row["balanced_accuracy"], row["balanced_accuracy_ci"], COLORS[kind])
@@ -208,7 +208,7 @@ def draw_optimal_thresholds(thresholds: dict[str, dict[str, float]]) -> "Figure"
 
 
 def draw_threshold_transfer(runs: Sequence[Run]) -> "Figure":
-    """Draw what an encoder loses when its threshold is not set on the test labels: the paper's Figure 2."""
+    """Draw the loss of encoders whose threshold is not set on the test labels: the paper's Figure 2."""
     means = _transfer_means(runs)
     figure, axes = _figure(3 * len(means))
     for i, (name, by_origin) in enumerate(means.items()):

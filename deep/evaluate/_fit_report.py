@@ -1,4 +1,4 @@
-"""What was fitted, why, and how it does on training datasets left out."""
+"""The report on a fit: its method, the reason, and measures on training datasets left out."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -10,7 +10,7 @@ WHY = {
     "average": "with {labeled} nothing can be chosen, so simple ways to add up votes are averaged",
     "chain": "as the options ask, the best chain of voters, ensembler and calibrator on {labeled}",
     "own-labels": "labels of one dataset alone, so simple ways to add up votes are compared on rows left out",
-    "pool": "with {labeled}, many ways to add up votes are weighted by how they transfer to the others",
+    "stack": "with {labeled}, many ways to add up votes are weighted by how they transfer to the others",
     "votes": "there is no label, so that only the votes can teach, and nothing shows how far P is off",
 }
 """Why a model was fitted as it was, by method."""
@@ -69,8 +69,8 @@ def fit_report(model: Model, scores_given: Sequence[str] = ()) -> dict[str, obje
 
 
 def _members(chosen: Mapping[str, Any], model: Model) -> Iterator[str]:
-    """Yield the content: the weights of the pool, the loss of what was compared, the voters of a chain."""
-    if model.method == "pool":
+    """Yield the content: the weights of the stack, the losses of the aggregators compared, the voters of a chain."""
+    if model.method == "stack":
         ranked = sorted(chosen["weights"].items(), key=lambda item: -item[1])
         yield from (f"{name}: weight {weight:.2f}" for name, weight in ranked if weight >= LEAST)
     elif model.method == "own-labels":
@@ -103,4 +103,4 @@ def _said(model: Model, scores_given: Sequence[str]) -> Iterator[str]:
         f"90 % interval {100 * prior.low:.1f} to {100 * prior.high:.1f}{warning}"
     )
     if scores_given and not model.score_names:
-        yield f"scores not used: {', '.join(scores_given)}; the pool alone learns from them"
+        yield f"scores not used: {', '.join(scores_given)}; the stack alone learns from them"

@@ -1,4 +1,4 @@
-"""Hold one dataset out: what may be trained on, what is dropped, and what cannot be used."""
+"""Hold one dataset out: rows to train on, rows dropped, and datasets that cannot be used."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field

@@ -9,7 +9,7 @@ from itertools import islice
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Floats, Rows, Votes
+from deep._checks import Floats, Positions, Votes
 from deep.datasets import (
     Failures,
     PeopleLabels,
@@ -41,7 +41,7 @@ from deep.records import ABSTAIN, VoteMatrix
 
 NOTHING = float("nan")
 
-Progress = Callable[[str, int], Callable[[], None]]
+PanelProgress = Callable[[str, int], Callable[[], None]]
 
 
 def read_panel_card(
@@ -57,7 +57,7 @@ def read_panel_card(
     n_boot: int = 2000,
     random_state: int = 0,
     worth: bool = True,
-    progress: Progress = lambda _name, _steps: lambda: None,
+    progress: PanelProgress = lambda _name, _steps: lambda: None,
 ) -> PanelCard:
     """Read tables of votes with all that lies beside them, and return the card of their judges.
 
@@ -110,7 +110,7 @@ def panel_card(
     random_state: int = 0,
     worth: bool = True,
     by_dataset: bool = True,
-    progress: Progress = lambda _name, _steps: lambda: None,
+    progress: PanelProgress = lambda _name, _steps: lambda: None,
 ) -> PanelCard:
     """Hold each judge of a panel against people, against itself and against the others.
 
@@ -219,7 +219,7 @@ class _Panel:
             disagreements=tuple(islice(wrong, self.limit)),
         )
 
-    def _against_people(self, column: int, rows: Rows) -> AgainstPeople | None:
+    def _against_people(self, column: int, rows: Positions) -> AgainstPeople | None:
         documents = None if self.votes.document_ids is None else self.votes.document_ids[rows]
         return against_people(
             self.votes.votes[rows, column],
@@ -234,7 +234,7 @@ class _Panel:
         return {name: each for name, each in found.items() if each is not None and len(found) > 1}
 
     @cached_property
-    def rows_of(self) -> dict[str, Rows]:
+    def rows_of(self) -> dict[str, Positions]:
         """Return the rows of each dataset."""
         names, codes = np.unique(self.votes.datasets.astype(str), return_inverse=True)
         ends = np.cumsum(np.bincount(codes))[:-1]
@@ -287,7 +287,7 @@ def _errors(known: VoteMatrix) -> Floats | None:
     return error_correlation(known.votes, known.labels, row_weights(known)) if len(known.votes) else None
 
 
-def _worth(known: VoteMatrix, random_state: int, progress: Progress) -> tuple[PanelReport | None, str]:
+def _worth(known: VoteMatrix, random_state: int, progress: PanelProgress) -> tuple[PanelReport | None, str]:
     """Return the worth of a panel on labeled rows, or why it cannot be measured."""
     k = known.shape[1]
     if k < 2:

@@ -1,4 +1,4 @@
-"""The paper's Tables 1 to 6 from our own runs, and what is known of the voters."""
+"""The paper's Tables 1 to 6 from our own runs, and the details of the voters."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -57,7 +57,7 @@ def calibration_by_calibrator(runs: Sequence[Run]) -> pd.DataFrame:
 
 @framed
 def gains(runs: Sequence[Run]) -> Iterator[Row]:
-    """Table 6: what ensembling gains over the best single voter.
+    """Table 6: the gain by ensembling over the best single voter.
 
     The paper takes the best of each on the test labels; those columns are named so, and stand beside what
     the training data chose.

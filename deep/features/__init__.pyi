@@ -1,3 +1,4 @@
+from ._agreement import Ratings as Ratings
 from ._agreement import agreement_interval as agreement_interval
 from ._agreement import cohen_kappa as cohen_kappa
 from ._agreement import fleiss_kappa as fleiss_kappa
@@ -10,8 +11,8 @@ from ._analysis import effective_votes as effective_votes
 from ._analysis import error_correlation as error_correlation
 from ._cells import Cells as Cells
 from ._cells import distinct_patterns as distinct_patterns
-from ._cells import weigh as weigh
 from ._exhaustive import Exhaustive as Exhaustive
 from ._mrmr import MRMR as MRMR
+from ._mrmr import MRMRSelection as MRMRSelection
 from ._registry import SELECTORS as SELECTORS
 from ._rfe import RFE as RFE

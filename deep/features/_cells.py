@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Floats, Rows, Votes, check_consistent_length, check_labels, check_votes, numbered
+from deep._checks import Positions, Votes, check_consistent_length, check_labels, check_votes, numbered
 from deep.exceptions import InputError
 
 CHUNK = 20
@@ -102,7 +102,7 @@ class Cells:
         return type(self)(patterns, counts, self.groups, tuple(self.voter_names[column] for column in columns))
 
 
-def distinct_patterns(votes: Votes) -> tuple[Votes, Rows]:
+def distinct_patterns(votes: Votes) -> tuple[Votes, Positions]:
     """Return the distinct rows of a vote matrix, in lexicographic order, and the position of each row among them.
 
     Parameters
@@ -153,8 +153,3 @@ def _codes(votes: Votes) -> npt.NDArray[np.int64]:
             codes += column
             codes += 1
     return codes
-
-
-def weigh(codes: npt.NDArray[np.integer], weights: Floats, size: int = 0) -> Floats:
-    """Return the sum of weights of each code, of at least `size` codes; float also where there are none."""
-    return np.bincount(codes, weights=weights, minlength=size).astype(np.float64)

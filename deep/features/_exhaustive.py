@@ -6,7 +6,7 @@ from math import comb
 
 import numpy as np
 
-from deep._checks import Floats, Labels, Rows, Votes
+from deep._checks import Floats, Labels, Positions, Votes
 from deep.base import BasePromptSelector
 from deep.exceptions import InputError
 
@@ -65,7 +65,7 @@ class Exhaustive(BasePromptSelector):
         X: Votes,
         y: Labels,  # noqa: ARG002
         w: Floats,  # noqa: ARG002
-    ) -> Rows:
+    ) -> Positions:
         n_voters = X.shape[1]
         self._check_feasible(n_voters)
         subsets = list(combinations(range(n_voters), self.n_prompts))

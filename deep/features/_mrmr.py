@@ -1,20 +1,24 @@
 """Minimum redundancy, maximum relevance selection of voters."""
 
 import warnings
-from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from deep._checks import Floats, Labels, Rows, Votes
+from deep._checks import Floats, Labels, Positions, Votes
 from deep.base import BasePromptSelector
+from deep.exceptions import needs_extra
 from deep.features._relevance import CANDIDATES, by_relevance, correlations, relevance, signed_rows
+
+FLOOR = 1e-3
+"""The least redundancy, as in the library: a voter unlike those picked is not infinitely good."""
 
 
 class MRMR(BasePromptSelector):
     """Picks the voter that tells most about the label and repeats least of the voters picked before.
 
-    The mrmr-selection library's algorithm with its default criterion, the F statistic over the mean absolute Pearson
-    correlation with the voters picked so far, both weighted here, since the library knows no weights. Votes are
+    The algorithm of the mrmr-selection library with its default criterion, the F statistic over the mean absolute
+    Pearson correlation with the voters picked so far, both weighted here, since the library knows no weights. Votes are
     signed (+1 consistent, -1 inconsistent, 0 no vote). One ranking serves every size.
 
     Parameters
@@ -60,30 +64,53 @@ class MRMR(BasePromptSelector):
     def __init__(self, n_prompts: int = 5) -> None:
         self.n_prompts = n_prompts
 
-    def _rank(self, X: Votes, y: Labels, w: Floats) -> Rows:
+    def _rank(self, X: Votes, y: Labels, w: Floats) -> Positions:
         votes, labels, weights = signed_rows(X, y, w)
         relevances = relevance(votes, labels, weights)
         order = by_relevance(votes, relevances)
         candidates = np.sort(order[:CANDIDATES])
         compared = votes[:, candidates]
-        picked = candidates[_pick(relevances[candidates], correlations(compared, compared, weights))]
+        picked = candidates[self._pick(relevances[candidates], correlations(compared, compared, weights))]
         return np.concatenate([picked, order[~np.isin(order, picked)]])
 
+    def _pick(self, relevances: Floats, correlated: Floats) -> Positions:
+        """Return the columns of positive relevance, each the best beside those picked before."""
+        redundancy = np.maximum(np.abs(correlated), FLOOR)
+        left, picked = np.flatnonzero(relevances > 0).tolist(), list[int]()
+        while left:
+            mean = redundancy[left][:, picked].mean(axis=1) if picked else np.ones(len(left))
+            # What repeats all that was picked comes last.
+            score = np.where((mean == 1) & bool(picked), 0.0, relevances[left] / mean)
+            picked.append(left.pop(int(score.argmax())))
+        return np.array(picked, dtype=np.intp)
 
-def _pick(relevances: Floats, correlated: Floats) -> Rows:
-    """Return the columns of positive relevance in the order in which the library picks them."""
-    import pandas as pd
 
-    def redundancy(target_column: int, features: list[int]) -> "pd.Series[float]":
-        return pd.Series(correlated[features, target_column], index=features)
+class MRMRSelection(MRMR):
+    """The same by the mrmr-selection library's own loop, on the same weighted relevances and correlations.
 
-    picked = _mrmr_base()(len(relevances), lambda: pd.Series(relevances), redundancy, show_progress=False)
-    return np.array(picked, dtype=np.intp)
+    Raises
+    ------
+    MissingDependencyError
+        In `fit`: ``deep-judges[boosting]`` is not installed.
 
+    Examples
+    --------
+    >>> from deep.features import MRMRSelection
+    >>> X = [[1, 1, 1], [1, 1, 0], [0, 0, 1], [0, 0, 0], [1, 1, 0], [0, 0, 1]]
+    >>> MRMRSelection(2).fit(X, [1, 1, 1, 0, 0, 0], sample_weight=[4, 2, 2, 4, 1, 1]).ranking_
+    array([1, 3, 2])
+    """
 
-def _mrmr_base() -> Callable[..., list[int]]:
-    """Import the library without letting it mute every warning of the process, as it does when imported."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        from mrmr import mrmr_base
-    return mrmr_base  # type: ignore[no-any-return]
+    def _pick(self, relevances: Floats, correlated: Floats) -> Positions:
+        """Return the columns of positive relevance in the order in which the library picks them."""
+        import pandas as pd
+
+        def redundancy(target_column: int, features: list[int]) -> "pd.Series[float]":
+            return pd.Series(correlated[features, target_column], index=features)
+
+        # The library mutes every warning of the process as it is imported.
+        with needs_extra("boosting", what="`selector` 'mrmr-selection'"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            from mrmr import mrmr_base
+        picked: Any = mrmr_base(len(relevances), lambda: pd.Series(relevances), redundancy, show_progress=False)
+        return np.array(picked, dtype=np.intp)

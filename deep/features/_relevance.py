@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from deep._checks import Floats, Labels, Rows, Votes, check_two_classes
+from deep._checks import Floats, Labels, Positions, Votes, check_two_classes
 from deep.records import ABSTAIN
 
 CORRELATION_DECIMALS = 12
@@ -61,6 +61,6 @@ def relevance(votes: Floats, labels: Labels, w: Floats) -> Floats:
     return np.asarray(r**2 / unexplained)
 
 
-def by_relevance(votes: Floats, relevances: Floats) -> Rows:
+def by_relevance(votes: Floats, relevances: Floats) -> Positions:
     """Return the voters, the most relevant first; of equals the earlier column; constant ones last."""
     return np.lexsort((-relevances, np.ptp(votes, axis=0) == 0)).astype(np.intp)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from deep._checks import Floats, Labels, Rows, Votes
+from deep._checks import Floats, Labels, Positions, Votes
 from deep._logistic import fit_logistic
 from deep.base import BasePromptSelector
 from deep.features._relevance import CANDIDATES, by_relevance, relevance, signed_rows
@@ -56,7 +56,7 @@ class RFE(BasePromptSelector):
     def __init__(self, n_prompts: int = 5) -> None:
         self.n_prompts = n_prompts
 
-    def _rank(self, X: Votes, y: Labels, w: Floats) -> Rows:
+    def _rank(self, X: Votes, y: Labels, w: Floats) -> Positions:
         votes, labels, weights = signed_rows(X, y, w)
         order = by_relevance(votes, relevance(votes, labels, weights))
         candidates = np.sort(order[:CANDIDATES])
@@ -64,7 +64,7 @@ class RFE(BasePromptSelector):
         return np.concatenate([ranked, order[CANDIDATES:]])
 
 
-def _eliminate(votes: Floats, labels: Labels, w: Floats) -> Rows:
+def _eliminate(votes: Floats, labels: Labels, w: Floats) -> Positions:
     """Return the columns, the one dropped first last."""
     design = np.column_stack([votes, np.ones(len(votes))])
     penalty = np.diag(np.append(np.ones(votes.shape[1]), 0.0))

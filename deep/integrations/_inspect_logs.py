@@ -9,8 +9,7 @@ from typing import Any
 
 from deep import asking
 from deep._names import check_name
-from deep.exceptions import InputError
-from deep.integrations._extras import needs_extra
+from deep.exceptions import InputError, needs_extra
 from deep.records import ABSTAIN, Example, Judgment, Reason
 
 VOTES: Mapping[object, int] = {"C": 1, "I": 0, 1: 1, 0: 0}  # and so 1.0, 0.0, True and False

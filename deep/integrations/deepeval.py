@@ -7,8 +7,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import ClassVar
 
-from deep.exceptions import DeepError
-from deep.integrations._extras import needs_extra
+from deep.exceptions import DeepError, needs_extra
 from deep.integrations._texts import AnyModel, text_of, text_scorer
 from deep.integrations._verdict import Verdict
 

@@ -7,7 +7,7 @@ Needs ``deep-judges[inspect]``; docs/integrations/inspect.md has an example. An 
 from functools import partial
 from pathlib import Path
 
-from deep.integrations._extras import needs_extra
+from deep.exceptions import needs_extra
 from deep.integrations._inspect_logs import LogVotes, votes_from_logs
 from deep.integrations._texts import text_of, text_scorer
 from deep.integrations._verdict import Verdict

@@ -7,7 +7,7 @@ a model as a code evaluator, which runs inside Langfuse and needs no library at 
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
 
-from deep.integrations._extras import needs_extra
+from deep.exceptions import needs_extra
 from deep.integrations._texts import AnyModel, text_of, text_scorer
 from deep.integrations._verdict import Verdict
 

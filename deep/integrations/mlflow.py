@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from deep import __version__
-from deep.integrations._extras import needs_extra
+from deep.exceptions import needs_extra
 from deep.integrations._texts import AnyModel, text_of, text_scorer
 from deep.integrations._verdict import Verdict
 

@@ -10,7 +10,7 @@ from typing import Self, TypeAlias
 
 from deep import __version__
 from deep.asking import Scored
-from deep.integrations._extras import needs_extra
+from deep.exceptions import needs_extra
 from deep.integrations._verdict import Verdict
 from deep.records import ABSTAIN, Example, Judgment
 

@@ -5,11 +5,9 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Floats
+from deep._checks import Floats, Positions
 from deep.records import ABSTAIN
 from deep.report._material import ScoredVotes, vote_share
-
-Positions = npt.NDArray[np.intp]
 
 MOST_ITEMS = 12_000
 """Items that a page holds."""

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from deep._checks import Floats, Mask
 from deep._files import JsonObject
+from deep.calibration import DEFAULT_BINS
 from deep.datasets import Failures, PeopleLabels
 from deep.evaluate import labels_seen
 from deep.exceptions import InputError
@@ -18,8 +19,6 @@ from deep.records import ABSTAIN, VoteMatrix
 DECISION = "(decision of the run)"
 """Stands for the voters of a run that kept no votes."""
 
-N_BINS = 8
-"""Bins of the calibration error where no run says otherwise."""
 
 BY_VOTES = (
     "P(consistent) is that of `deep fit` without any label: how often the judges agree is all it knows. Labels, where "
@@ -128,7 +127,7 @@ class ReportMaterial:
     @property
     def n_bins(self) -> int:
         """Return the number of bins of the calibration error."""
-        return int(self.runs[0]["settings"]["n_bins"]) if self.runs else N_BINS
+        return int(self.runs[0]["settings"]["n_bins"]) if self.runs else DEFAULT_BINS
 
 
 def score_by(model: Model, votes: VoteMatrix, how: str) -> ScoredVotes:

@@ -2,12 +2,14 @@
 
 import base64
 from collections.abc import Iterator
+from html import escape
 from pathlib import Path
 
 import pandas as pd
 
 from deep._files import read_bytes
 from deep._plain_cells import read_row
+from deep.exceptions import needs_extra
 from deep.report._page import Chapter, DataTable, Picture, Prose
 
 MOST_FILES = 60
@@ -35,26 +37,24 @@ def _files(folder: Path, pattern: str) -> Iterator[Path]:
 
 def _markdown(path: Path) -> str:
     """Return the Markdown of a file as markup: no HTML of its own, no link, no image."""
-    from markdown_it import MarkdownIt
-    from markupsafe import Markup
+    with needs_extra("studies", what="The report of a study's own texts"):
+        from markdown_it import MarkdownIt
 
     reader = MarkdownIt("commonmark", {"html": False}).enable("table").disable(["link", "image", "autolink"])
-    html = reader.render(read_bytes(path, "RUN").decode("utf-8", "replace"))
+    html: str = reader.render(read_bytes(path, "RUN").decode("utf-8", "replace"))
     for level in (3, 2, 1):  # below the chapter's own heading
         html = html.replace(f"<h{level}>", f"<h{level + 2}>").replace(f"</h{level}>", f"</h{level + 2}>")
     html = html.replace("<table>", '<div class="wide" tabindex="0" role="region" aria-label="table"><table>')
-    return Markup(html.replace("</table>", "</table></div>"))
+    return html.replace("</table>", "</table></div>")
 
 
 def _picture(path: Path) -> Picture:
     """Return a picture as an image, in which nothing can run, with the table of its name where there is one."""
-    from markupsafe import Markup, escape
-
     data = base64.b64encode(read_bytes(path, "RUN")).decode()
     image = f'<img src="data:image/svg+xml;base64,{data}" alt="{escape(path.stem)}">'
     table = path.with_suffix(".csv")
     tables = [_table(table)] if table.is_file() else []
-    return Picture(Markup(image), path.stem, tables)
+    return Picture(image, path.stem, tables)
 
 
 def _table(path: Path) -> DataTable:

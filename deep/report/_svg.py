@@ -1,6 +1,7 @@
 """A figure of matplotlib as a small SVG that stands in a page and takes the page's colors and font."""
 
 import re
+from html import escape
 from io import StringIO
 from typing import TYPE_CHECKING
 
@@ -39,8 +40,6 @@ def inline_svg(figure: "Figure", name: str, label: str) -> str:
     label : str
         Said of it to those who do not see it.
     """
-    from markupsafe import Markup, escape
-
     text = StringIO()
     draw_svg(figure, text, salt=name)
     svg = text.getvalue()
@@ -49,7 +48,7 @@ def inline_svg(figure: "Figure", name: str, label: str) -> str:
     svg = TAG.sub(lambda tag: _tidy(tag[0], used, name), svg)
     svg = re.sub(r">\s+<", "><", svg)
     head = f'<svg role="img" aria-label="{escape(label)}"'
-    return Markup(svg.replace("<svg", head, 1))
+    return svg.replace("<svg", head, 1)
 
 
 def _tidy(tag: str, used: set[str], name: str) -> str:

@@ -5,10 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from deep._checks import Positions
 from deep._files import JsonObject
 from deep.datasets import FoundTexts, JudgmentDetail, Passage, read_item_reasons, read_judgments, read_texts
 from deep.records import Example
-from deep.report._items import MOST_ITEMS, Positions, item_columns
+from deep.report._items import MOST_ITEMS, item_columns
 from deep.report._material import ReportMaterial
 
 Item = tuple[str, str]

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from traceback import extract_tb
 
 from deep._files import check_out, whole_file, whole_folder
 from deep.exceptions import InputError
@@ -81,10 +82,17 @@ def write_report(
         page = page_html(page_of(material, TextChoice(examples, columns, texts)))
     except InputError:
         raise
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:  # changed by others
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        described = [
+            str(source) for source in map(Path, sources) if source.is_dir() or source.suffix.lower() == ".json"
+        ]
+        if not described:
+            raise  # tables of votes have one shape, which was checked: a fault of deep's
+        frame = extract_tb(error.__traceback__)[-1]
         raise InputError(
-            f"`sources` must hold what deep wrote, as it wrote it. Got another shape ({type(error).__name__}: {error}) "
-            f"in {', '.join(repr(str(source)) for source in sources)}. Run or fit it again."
+            f"`sources` must be as deep wrote them. Got a {type(error).__name__} ({error}) at "
+            f"{Path(frame.filename).name}:{frame.lineno} in {', '.join(map(repr, described))}. Where somebody changed "
+            "that, run or fit it again; where nobody did, it is a fault of deep: report it with this line."
         ) from error
     with whole_file(path) as scratch:
         scratch.write_bytes(page)

@@ -16,13 +16,13 @@ CHAIN = {"sizes": [5], "ensembler": "LogisticRegression", "calibrator": "platt"}
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
-    """Return a folder: a chain, a pool, votes on a new dataset, and labels of half of it."""
+    """Return a folder: a chain, a stack, votes on a new dataset, and labels of half of it."""
     folder = tmp_path_factory.mktemp("few")
     votes = simulated()
     new = votes.datasets == NEW
     train, fresh = votes.rows(~new), votes.rows(new)
     fit(train, **CHAIN).save(folder / "model.json")
-    fit(train).save(folder / "pool.json")
+    fit(train).save(folder / "stack.json")
     table(fresh, folder / "new.csv")
     table(votes, folder / "all.csv", labels=True)
     half = np.arange(len(fresh.labels)) % 2 == 0
@@ -42,7 +42,7 @@ def scored(folder, capsys, model, *words):
     return pd.read_parquet(folder / "scores.parquet")
 
 
-@pytest.mark.parametrize("name", ["model", "pool"])
+@pytest.mark.parametrize("name", ["model", "stack"])
 def test_each_dataset_is_scored_at_its_estimated_prior(home, tmp_path, capsys, name):
     """P at the prior that is printed, and the same P whether the dataset stands alone or among others."""
     model = home / f"{name}.json"
@@ -89,7 +89,7 @@ def test_label_list_passes_over_labeled_items(home, capsys):
     assert "`votes` must hold an item without a label" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["model", "pool"])
+@pytest.mark.parametrize("name", ["model", "stack"])
 def test_adapt_without_labels_keeps_what_the_votes_say(home, tmp_path, capsys, name):
     """Votes on the dataset are scored as before; a single row is scored as one of it; the change is said."""
     model = home / f"{name}.json"
@@ -106,15 +106,15 @@ def test_adapt_without_labels_keeps_what_the_votes_say(home, tmp_path, capsys, n
     assert found["p_change"] == pytest.approx(np.abs(streamed - after["p_consistent"]).mean())
 
 
-def test_an_adapted_pool_is_a_table(home, tmp_path, capsys):
+def test_an_adapted_stack_is_a_table(home, tmp_path, capsys):
     """Every pattern of up to ten voters, with the P that the adapted model gives it."""
     five = simulated()
     names = five.voter_names[:5]
     votes = pd.read_csv(home / "all.csv")[["dataset", "item_id", "label", *names]]
     (votes.query("dataset != @NEW")).to_csv(tmp_path / "train.csv", index=False)
-    fit(read_votes(tmp_path / "train.csv")).save(tmp_path / "pool.json")
+    fit(read_votes(tmp_path / "train.csv")).save(tmp_path / "stack.json")
     words = "--votes", home / "new.csv", "--labels", home / "half.csv"
-    found = run(adapt, capsys, tmp_path / "pool.json", *words, "--out", tmp_path / "mine.json")
+    found = run(adapt, capsys, tmp_path / "stack.json", *words, "--out", tmp_path / "mine.json")
     assert found["table"]
     words = ["--to", "csv", "--out", str(tmp_path / "table.csv")]
     assert export([str(tmp_path / "mine.json"), *words]) == 0

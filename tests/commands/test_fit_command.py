@@ -47,13 +47,13 @@ def fitted(here, capsys, tmp_path, *words):
 
 
 REGIMES = {
-    "pool": (["others.csv"], "pool", None, "with 4 labeled datasets"),
+    "stack": (["others.csv"], "stack", None, "with 4 labeled datasets"),
     "average": (["others.csv", "--only", "a,b"], "average", None, "with 2 labeled datasets nothing can be chosen"),
     "one": (["others.csv", "--only", "a"], "average", None, "with 1 labeled dataset nothing can be chosen"),
     "own": (["mine.csv", "--labels", "60.csv"], "own-labels", "mine", "labels of one dataset alone"),
     "few": (["mine.csv", "--labels", "6.csv"], "votes", "mine", "the labels are too few to learn from"),
     "none": (["mine.csv"], "votes", None, "there is no label"),
-    "both": (["others.csv", "mine.csv", "--labels", "60.csv"], "pool", "mine", "with 4 labeled datasets"),
+    "both": (["others.csv", "mine.csv", "--labels", "60.csv"], "stack", "mine", "with 4 labeled datasets"),
     "asked": (["others.csv", "--ensembler", "Average"], "average", None, "with 4 labeled datasets"),
 }
 
@@ -77,7 +77,7 @@ def test_the_regime_is_chosen_by_what_is_given_and_said(here, capsys, tmp_path, 
     assert adapt([file, "--votes", mine, *labels, "--out", str(tmp_path / "m.json")]) == (0 if target is None else 2)
 
 
-def test_the_pool_says_its_weights(here, capsys, tmp_path):
+def test_the_stack_says_its_weights(here, capsys, tmp_path):
     """They sum to one; members of no weight have no line."""
     said, model = fitted(here, capsys, tmp_path, "others.csv")
     assert sum(said["chosen"]["weights"].values()) == pytest.approx(1)
@@ -109,7 +109,7 @@ def test_labels_of_the_target_correct_the_model_of_the_others(here, capsys, tmp_
 
 
 def test_soft_scores_are_learned_from_and_scored(here, capsys, tmp_path):
-    """With the target's labels too; a model of scores wants scores, and the pool alone learns from them."""
+    """With the target's labels too; a model of scores wants scores, and the stack alone learns from them."""
     words = ["others.csv", "mine.csv", "--scores", "scores.csv", "--labels", "60.csv"]
     said, model = fitted(here, capsys, tmp_path, *words)
     assert said["scores"] == ["grade"]
@@ -138,9 +138,10 @@ def test_soft_scores_are_learned_from_and_scored(here, capsys, tmp_path):
         (["mine.csv", "--sizes", "3"], "`votes` must have labeled rows of other datasets for the options given"),
         (["others.csv", "--labels", "60.csv"], "`labels` must share items with `votes`"),
         (["others.csv", "--labels", "others.csv"], "`labels` must be of one dataset, your own. Got a, b, c, d."),
-        (["others.csv", "--ensembler", "Pool", "--sizes", "3"], "`ensembler` must be 'Pool' alone"),
+        (["others.csv", "--ensembler", "Stack", "--sizes", "3"], "`ensembler` must be 'Stack' alone"),
+        (["others.csv", "--ensembler", "Pool"], "`ensembler` must be 'Stack'. Got 'Pool', its earlier name."),
         (["others.csv", "--ensembler", "Swarm"], "`ensembler` must be one of"),
-        (["others.csv", "--only", "a", "--ensembler", "Pool"], "`ensembler` must not be 'Pool' of fewer than"),
+        (["others.csv", "--only", "a", "--ensembler", "Stack"], "`ensembler` must not be 'Stack' of fewer than"),
     ],
 )
 def test_what_does_not_fit_is_refused(here, capsys, tmp_path, words, message):

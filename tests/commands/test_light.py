@@ -108,7 +108,7 @@ def loaded_by(*commands):
 
 
 def test_fitting_loads_no_library_that_it_does_not_use(tmp_path):
-    """From text to a pool and its scores: no torch, snorkel, catboost, xgboost or lightgbm."""
+    """From text to a stack and its scores: no torch, snorkel, catboost, xgboost or lightgbm."""
     votes, model = tmp_path / "votes.parquet", tmp_path / "model.json"
     found = loaded_by(
         ["votes", CLAIMS, "--lexical", "all", "--out", votes],

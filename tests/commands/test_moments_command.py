@@ -1,4 +1,4 @@
-"""`deep moments` and `deep adapt --moments`: two passes over rows that lie in parts, in files or in a database."""
+"""`deep data moments` and `deep adapt --moments`: two passes over rows that lie in parts, in files or in a database."""
 
 import errno
 import json
@@ -27,7 +27,7 @@ def here(tmp_path_factory):
 
 
 def count(here, *words, out="moments.json"):
-    """Return the file that `deep moments` writes."""
+    """Return the file that `deep data moments` writes."""
     assert moments([str(here / "model.json"), *map(str, words), "--out", str(here / out)]) == 0
     return here / out
 
@@ -135,7 +135,7 @@ def test_models_with_scores_are_counted_from_files(tmp_path, capsys):
         (["--cells", "new.parquet", "--out", "m.json"], "`cells` must have a column named 'n'. Got none in"),
         (["--cells", "half.csv", "--out", "m.json"], "`cells` must have counts that are whole and above 0. Got '1.5'"),
         (["--to", "sql", "--table", "a\x1b"], "`table` must"),
-        (["--moments", "model.json", "--out", "m.json"], "`moments` must be a file that `deep moments` wrote"),
+        (["--moments", "model.json", "--out", "m.json"], "`moments` must be a file that `deep data moments` wrote"),
     ],
 )
 def test_refusals(here, capsys, monkeypatch, words, said):

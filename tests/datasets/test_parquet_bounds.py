@@ -10,7 +10,6 @@ from pyarrow import parquet
 
 from deep.datasets import _parquet, iter_votes, open_parquet, read_examples, read_judgments, read_votes
 from deep.datasets._judgment_files import judgments_schema
-from deep.datasets._parquet_pages import page_sizes
 from tests.datasets.tables import fault
 
 VOTES = {"dataset": "d", "item_id": "i", "a": "1"}
@@ -60,8 +59,8 @@ def examples(path):
         (read_votes, VOTES, "column 'a' with 60,000 cells"),
         (read_votes, VOTES | {"item_id": "i" * 300_000}, "its first 4 rows"),
         (pieces, VOTES | {"item_id": "i" * 300_000}, "its first 4 rows"),
-        (read_votes, VOTES | {"a": "1" * 1_200_000}, "the pages of a group of rows, 'a'. Write smaller pages"),
-        (examples, EXAMPLES | {"source": "s" * 1_200_000}, "the pages of a group of rows, 'source'"),
+        (read_votes, VOTES | {"a": "1" * 1_200_000}, "a group of rows, 'a'. Write smaller groups of rows"),
+        (examples, EXAMPLES | {"source": "s" * 1_200_000}, "a group of rows, 'source'"),
     ],
 )
 def test_a_small_file_that_takes_much(tmp_path, little, read, cells, where):
@@ -99,13 +98,13 @@ def test_it_is_the_longest_text_that_counts_not_all_of_them(tmp_path, longest, p
         assert sum(1 for _ in file.batches(VOTES, 1 << 17)) == pieces_read
 
 
-def test_a_dictionary_of_no_rows_is_as_long_as_its_page(tmp_path, monkeypatch):
-    """Nothing of it can be looked at, as where the footer says less than the pages do."""
-    path = write_same(tmp_path / "x.parquet", VOTES | {"a": "1" * 5_000}, 10)
-    monkeypatch.setattr(parquet.ParquetFile, "iter_batches", lambda *_, **__: iter(()))
-    with open_parquet(path, "paths") as file:
-        assert file._rows_at_once(["a"], False) == _parquet.MOST_AT_ONCE // 5_004
-        assert list(file.batches(["a"], None)) == []
+def test_a_list_of_texts_is_bounded_by_its_longest_text(tmp_path):
+    """Not by all of its dictionary, so that evidence is read many rows at a time."""
+    evidence = [[f"{number:04}" * 20, "because"] for number in range(5_000)]
+    parquet.write_table(pa.table({"evidence": evidence}), tmp_path / "x.parquet")
+    with open_parquet(tmp_path / "x.parquet", "judgments") as file:
+        assert file.file.metadata.row_group(0).total_byte_size > 1 << 18
+        assert file._rows_at_once(["evidence"], False) == _parquet.MOST_AT_ONCE // 80
 
 
 @pytest.mark.parametrize("read", [read_votes, pieces])
@@ -117,17 +116,17 @@ def test_texts_that_repeat_their_beginnings(tmp_path, little, read):
 
 
 def test_a_page_that_is_larger_than_the_footer_says(tmp_path, little):
-    """The header of a page counts."""
+    """Its header is not believed, neither by deep nor by Arrow: what a page holds must be as long as it says."""
     path = write_same(tmp_path / "x.parquet", VOTES | {"a": "1" * 200_000}, 100)
-    with open_parquet(path, "paths") as table, path.open("rb") as raw:
-        chunk = table.file.metadata.row_group(0).column(2)
-        assert page_sizes(raw, chunk).dictionary == 200_004
-        at = chunk.dictionary_page_offset
+    with open_parquet(path, "paths") as table:
+        at = table.file.metadata.row_group(0).column(2).dictionary_page_offset
     data = bytearray(path.read_bytes())
     size = data.index(_varint(2 * 200_004), at)
     data[size : size + 3] = _varint(2 * 1_048_575)
     path.write_bytes(bytes(data))
-    assert "the pages of a group of rows, 'a'. Write smaller pages." in fault(read_votes, path)
+    before = pa.total_allocated_bytes()
+    assert "`paths` must name readable Parquet files." in fault(read_votes, path)
+    assert pa.total_allocated_bytes() == before
 
 
 def _varint(value):

@@ -38,7 +38,7 @@ def test_several_files_are_joined_first(tmp_path):
     two = write_rows(tmp_path / "2.csv", ["dataset", "item_id", "b"], [["d", "y", 1]])
     first, second = iter_votes([one, two], ["b", "a"], size=1)
     assert (first.votes.tolist(), second.votes.tolist()) == ([[-1, 1]], [[1, 0]])
-    assert (first.labels.tolist(), second.example_ids.tolist()) == ([-1], ["y"])
+    assert (first.labels.tolist(), second.example_ids.to_pylist()) == ([-1], ["y"])
 
 
 @pytest.mark.parametrize(("suffix", "row"), [("csv", "row 6 (line 7)"), ("parquet", "row 6")])

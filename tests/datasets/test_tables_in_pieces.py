@@ -4,8 +4,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from deep._held_texts import hash_texts, held_texts
+from deep._hashes import hash_texts
 from deep.datasets import join_scores, read_scores, read_votes
+from deep.records import VoteMatrix
 from tests.datasets.tables import fault, write_rows
 
 HEADER = ["dataset", "item_id", "label", "document_id", "a", "b"]
@@ -65,15 +66,17 @@ def test_items_of_one_hash_are_two_items(tmp_path, monkeypatch):
     assert columns(read_votes(path)) == whole
 
 
-def test_ids_stay_in_arrow_until_they_are_asked_for(tmp_path):
-    """Rows chosen by mask or position too; then they are strings, and stay so."""
+def test_ids_are_of_one_type(tmp_path):
+    """Read from a file or given, of rows chosen by mask or position too, and after anybody has looked at them."""
     votes = read_votes(write_rows(tmp_path / "v.parquet", HEADER, ROWS))
     some = votes.rows(np.array([5, 0, -1]))
     masked = votes.rows(votes.labels == 1).rows(np.array([True, False, True]))
-    for one, ids in ((some, ["i5", "i0", "i6"]), (masked, ["i1", "i5"]), (votes, [row[1] for row in ROWS])):
-        assert isinstance(held_texts(one), pa.ChunkedArray)
+    given = VoteMatrix([[1], [0]], ["i3", 4], ["a"], ["d", "d"], [1, 0])
+    whole = (votes, [row[1] for row in ROWS])
+    for one, ids in ((some, ["i5", "i0", "i6"]), (masked, ["i1", "i5"]), (given, ["i3", "4"]), whole):
+        assert one.example_ids.dtype == object
         assert one.example_ids.tolist() == ids
-        assert held_texts(one) is one.example_ids
+    assert all(type(name) is str for name in votes.example_ids)
 
 
 @pytest.mark.parametrize("order", [range(7), [3, 1, 0, 2, 6, 5, 4]])

@@ -19,7 +19,7 @@ from deep.evaluate._baselines import (
 )
 from deep.evaluate._holdout import hold_out
 from deep.evaluate._metrics import METRICS, decision_metrics
-from deep.model import Pool
+from deep.model import Stack
 from deep.records import VoteMatrix
 from tests.model.fitted import small_votes
 
@@ -107,8 +107,8 @@ def test_row_weights_make_dataset_and_class_equal():
 
 
 @pytest.mark.parametrize("with_scores", [False, True])
-def test_the_best_judge_with_its_context_is_a_pool_of_one(with_scores):
-    """Its decisions and P are those of the pool of one judge: its vote, or its score where there are scores."""
+def test_the_best_judge_with_its_context_is_a_stack_of_one(with_scores):
+    """Its decisions and P are those of the stack of one judge: its vote, or its score where there are scores."""
     votes = small_votes(n_voters=4)
     held = hold_out(votes, "c")
     noise = np.random.default_rng(2).normal(size=(len(votes.labels), 3)) * [4.0, 0.5, 2.0]
@@ -117,8 +117,8 @@ def test_the_best_judge_with_its_context_is_a_pool_of_one(with_scores):
     groups = held.train.datasets.astype(str)
     found = context_baseline(held, table, groups=groups)
     of, new = (soft[held.train_rows], soft[held.test_rows]) if with_scores else (None, None)
-    pool = Pool(["best-score" if with_scores else "best-judge"])
-    scores = pool.fit(held.train.votes, held.train.labels, groups=groups, scores=of).score(held.test.votes, scores=new)
+    stack = Stack(["best-score" if with_scores else "best-judge"])
+    scores = stack.fit(held.train.votes, held.train.labels, groups=groups, scores=of).score(held.test.votes, scores=new)
     # The first of four judges errs least often (LEANINGS), the score "y" has the least noise.
     assert (found.kind, found.name) == ("best_judge_context", "y" if with_scores else "judge-0")
     assert np.array_equal(found.p, scores.p_consistent)

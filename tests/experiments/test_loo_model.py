@@ -23,9 +23,9 @@ FEW = ("BernoulliNB", "LDA", "LogisticRegression")
 LDA = {"sizes": [3], "ensembler": ["LDA"], "calibrator": ["beta"]}
 
 CASES = {
-    "pool": ("pool", {}),
-    "pool-with-scores": ("pool", {}),
-    "pool-by-name": ("pool", {"ensembler": ["Pool"]}),
+    "stack": ("stack", {}),
+    "stack-with-scores": ("stack", {}),
+    "stack-by-name": ("stack", {"ensembler": ["Stack"]}),
     "average": ("average", {}),
     "average-by-name": ("average", {"ensembler": ["Average"]}),
     "chain": ("chain", LDA),
@@ -76,7 +76,7 @@ def write(folder, case):
     frame = pd.DataFrame(votes.votes, columns=list(votes.voter_names)).astype("Int64").replace(-1, pd.NA)
     pd.concat([index, frame], axis=1).to_csv(folder / "votes.csv", index=False)
     given = {"votes": str(folder / "votes.csv")}
-    if case == "pool-with-scores":
+    if case == "stack-with-scores":
         noise = np.random.default_rng(7).normal(size=(len(index), 2))
         soft = pd.DataFrame(votes.labels[:, None] + noise, columns=["s", "t"])
         pd.concat([index, soft], axis=1).to_csv(folder / "scores.csv", index=False)
@@ -124,25 +124,25 @@ def test_loo_is_fit_and_score(tmp_path, loo, few_ensemblers, case):
     assert row["brier"] == pytest.approx(((ours["p_consistent"] - ours["label"]) ** 2).mean())
 
 
-@pytest.mark.parametrize("case", ["average", "chain-of-twelve", "paper", "pool-by-name", "pool-with-scores"])
+@pytest.mark.parametrize("case", ["average", "chain-of-twelve", "paper", "stack-by-name", "stack-with-scores"])
 def test_the_commands_fit_and_score_give_the_same(tmp_path, loo, few_ensemblers, case):
     """`deep fit --exclude` and `deep score` on the tables of a user, item by item."""
     given, (_, asked) = write(tmp_path, case), CASES[case]
     folder = loo("--test", "b", "--brief", *files(given), *words(asked))
     model, out, soft = str(tmp_path / "model.json"), str(tmp_path / "scored.parquet"), files(given)[2:]
     assert deep_fit([given["votes"], *soft, "--exclude", "b", *words(asked), "--jobs", "1", "--out", model]) == 0
-    used = soft if case == "pool-with-scores" else []
+    used = soft if case == "stack-with-scores" else []
     assert deep_score([model, "--votes", given["votes"], *used, "--out", out]) == 0
     scored = pd.read_parquet(out).set_index(["dataset", "item_id"])["p_consistent"]
     ours = pd.read_parquet(folder / "scores.parquet").set_index(["dataset", "item_id"])["p_consistent"]
     np.testing.assert_allclose(scored.loc[ours.index], ours, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("case", ["pool", "pool-with-scores"])
+@pytest.mark.parametrize("case", ["stack", "stack-with-scores"])
 def test_what_is_shared_changes_nothing(tmp_path, shared, case):
     """Held out all in turn or one by one: the same P, bit for bit, though the pairs are fitted once."""
     votes, scores = read(write(tmp_path, case))
-    settings = LooOptions(ensemblers=["Pool"], n_boot=200)
+    settings = LooOptions(ensemblers=["Stack"], n_boot=200)
     found = run_all(settings, votes.dataset_names, votes, scores, ["x"], no_progress)
     assert shared == [votes.dataset_names]
     for result in found[:3]:
@@ -151,7 +151,7 @@ def test_what_is_shared_changes_nothing(tmp_path, shared, case):
         assert result.results["recommended"] == alone.results["recommended"]
 
 
-@pytest.mark.parametrize("asked", [{"ensembler": "Pool"}, {"sizes": [2], "ensembler": "LDA", "calibrator": "beta"}])
+@pytest.mark.parametrize("asked", [{"ensembler": "Stack"}, {"sizes": [2], "ensembler": "LDA", "calibrator": "beta"}])
 def test_more_than_twelve_datasets_are_held_out_in_six_groups(asked):
     """Each is scored by the fit on all that are not in its group, and the result says so."""
     votes = small_votes([f"d{i:02}" for i in range(13)], n=24)
@@ -192,11 +192,11 @@ def no_progress(name, steps):
 
 
 @pytest.mark.slow
-def test_the_pool_does_not_depend_on_the_number_of_jobs(tmp_path):
+def test_the_stack_does_not_depend_on_the_number_of_jobs(tmp_path):
     """Members fitted in two processes give the same P bit for bit as those of one."""
-    votes, scores = read(write(tmp_path, "pool-with-scores"))
+    votes, scores = read(write(tmp_path, "stack-with-scores"))
     one, two = (
-        run_all(LooOptions(ensemblers=["Pool"], n_boot=200, n_jobs=n), ("a", "b"), votes, scores, ["x"], no_progress)
+        run_all(LooOptions(ensemblers=["Stack"], n_boot=200, n_jobs=n), ("a", "b"), votes, scores, ["x"], no_progress)
         for n in (1, 2)
     )
     for first, second in zip(one, two, strict=True):
@@ -213,7 +213,7 @@ def test_nothing_is_shared_where_rows_are_left_out_together(shared, reason):
     if reason == "document":
         votes = replace(votes, document_ids=np.array(documents, dtype=object))
     unit = "family" if reason == "family" else "dataset"
-    settings = LooOptions(ensemblers=["Pool"], n_boot=200, unit=unit)
+    settings = LooOptions(ensemblers=["Stack"], n_boot=200, unit=unit)
     run_all(settings, ("a", "b"), votes, None, ["x"], no_progress)
     assert shared == [None, None]
 
@@ -237,24 +237,26 @@ def test_all_chains_are_written(tmp_path, loo):
             assert row["brier"] == pytest.approx(((one["p"] - y) ** 2).mean())
 
 
-def test_the_pool_alone_is_the_table(tmp_path, loo):
-    """`--ensembler Pool` runs no chain; beside something else it is refused."""
-    folder = loo("--test", "b", *files(write(tmp_path, "pool")), "--ensembler", "Pool")
+def test_the_stack_alone_is_the_table(tmp_path, loo):
+    """`--ensembler Stack` runs no chain; beside something else it is refused."""
+    folder = loo("--test", "b", *files(write(tmp_path, "stack")), "--ensembler", "Stack")
     results = json.loads((folder / "results.json").read_text())
-    assert [row["ensembler"] for row in results["rows"]] == ["Pool"]
+    assert [row["ensembler"] for row in results["rows"]] == ["Stack"]
     assert results["recommended"] == results["rows"][0] | {"chosen_on": "training"}
     assert results["recommended_chain"] is None
     assert (folder / "tables" / "table3-methods.csv").exists()
     for more in (["LDA"], ["Average"]):
-        with pytest.raises(InputError, match="`ensembler` must be 'Pool' alone"):
-            LooOptions(ensemblers=["Pool", *more])
+        with pytest.raises(InputError, match="`ensembler` must be 'Stack' alone"):
+            LooOptions(ensemblers=["Stack", *more])
+    with pytest.raises(InputError, match="its earlier name"):
+        LooOptions(ensemblers=["Pool"])
     with pytest.raises(InputError, match="`ensembler` must be 'Average' alone"):
         LooOptions(ensemblers=["Average"], sizes=[3])
 
 
 def test_the_terminal_shows_the_work(tmp_path, loo, capsys):
     """Ensemblers by size, calibrators, judges, encoders and tests, within 100 columns; `--brief` leaves them out."""
-    given = write(tmp_path, "pool-with-scores")
+    given = write(tmp_path, "stack-with-scores")
     asked = [*files(given), "--ensembler", "LDA", "BernoulliNB", "--sizes", "2,3", "--calibrator", "platt", "beta"]
     titles = ["Ensemblers by number", "Calibrators of the best", "Judges alone", "Encoders: ", "Recommended less each"]
     for test, ending in (("b", "over 5 rivals"), ("all", "over 5 datasets")):

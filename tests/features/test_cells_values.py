@@ -7,8 +7,9 @@ from itertools import product
 import numpy as np
 import pytest
 
+from deep._checks import weigh
 from deep.exceptions import InputError
-from deep.features import Cells, distinct_patterns, weigh
+from deep.features import Cells, distinct_patterns
 
 
 def rows(seed, n, n_voters):

@@ -9,7 +9,18 @@ from hypothesis import strategies as st
 
 from deep.exceptions import InputError
 from deep.features.lexical import LEXICAL, _words
-from deep.features.lexical._analysis import FEW_PAIRS, Pair, TokenizedText, _Shelf
+from deep.features.lexical._analysis import (
+    ALIKE,
+    FEW_PAIRS,
+    LONG_LINE,
+    LONGEST_CLAIM,
+    LONGEST_SOURCE,
+    Pair,
+    TokenizedText,
+    _Shelf,
+)
+from deep.features.lexical._entities import _acronyms, _may_join
+from deep.features.lexical._quotes import MOST_QUOTED
 from deep.features.lexical._words import WORD, stem, words_with_stems
 from deep.records import Example
 from tests.features.lexical_cases import judged, vote
@@ -228,6 +239,59 @@ def test_stems_join_forms_and_not_words():
     assert len({stem(word) for word in ("include", "exclude", "conclude")}) == 3
     assert stem("news") == stem("news")
     assert [stem(word) for word in ("bus", "is", "this", "thing", "red")] == ["bus", "is", "this", "thing", "red"]
+
+
+@pytest.mark.parametrize("check", sorted(LEXICAL))
+def test_longer_texts_than_checks_read_get_no_vote(check):
+    """The reason is ``truncated``, as of a model whose input is too short; up to the limit a text is read whole."""
+    within = judged(check, "Rain. ".ljust(LONGEST_SOURCE), "It rained. ".ljust(LONGEST_CLAIM))
+    assert within == judged(check, "Rain. ", "It rained. ")
+    long_claim = judged(check, "It rained.", "It rained. ".ljust(LONGEST_CLAIM + 1))
+    long_source = judged(check, "It rained. ".ljust(LONGEST_SOURCE + 1), "It rained.")
+    for one, name, most in ((long_claim, "claim", "50,000"), (long_source, "source", "1,000,000")):
+        assert (one.vote, one.reason) == (-1, "truncated")
+        assert one.rationale.startswith(f"The {name} has ")
+        assert one.rationale.endswith(f"; a check reads at most {most}.")
+
+
+def test_more_quotations_than_are_looked_for_get_no_vote():
+    """Each would be looked for in the whole source."""
+    quoted = [f'"one two {number}"' for number in range(MOST_QUOTED + 1)]
+    source = " ".join(quoted)
+    assert vote("quotes", source, " ".join(quoted[:-1])) == 1
+    more = judged("quotes", source, source)
+    assert (more.vote, more.reason) == (-1, "truncated")
+    assert more.rationale == "The claim has 201 quoted spans; at most 200 are looked for."
+
+
+@settings(max_examples=200)
+@given(st.text("ab -", max_size=60), st.text("ab", min_size=1, max_size=8), st.booleans())
+def test_a_stem_is_known_by_its_first_letters(text, sought, long):
+    """As a search in the line of all stems would find it, which takes long in a long source."""
+    source = TokenizedText(f"{text} " + "c " * LONG_LINE * long)
+    known = f" {sought[:ALIKE]}" if len(sought) >= ALIKE else f" {sought} "
+    assert source.has(sought) == (known in source.line)
+
+
+@settings(max_examples=200)
+@given(st.lists(st.sampled_from(["Ab", "Cd", "E", "of", "the", "low", "word"]), min_size=1, max_size=14))
+def test_acronyms_are_those_of_the_run_around_a_word(words):
+    """As they are found by going to the left and to the right of it."""
+    found = _acronyms(words)
+    for i in [i for i, word in enumerate(words) if word[0].isupper()]:
+        first, last = i, i
+        while first and _may_join(words[first - 1]):
+            first -= 1
+        while last + 1 < len(words) and _may_join(words[last + 1]):
+            last += 1
+        run = words[first : last + 1]
+        capitals = [word for word in run if word[0].isupper()]
+        while not run[0][0].isupper():
+            run = run[1:]
+        while not run[-1][0].isupper():
+            run = run[:-1]
+        letters = ("".join(word[0] for word in kept).lower() for kept in (run, capitals))
+        assert found[i] == {each for each in letters if len(each) > 2}
 
 
 GOLDEN = "87399309fae4c0fb"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from deep.exceptions import InputError
-from deep.features import MRMR, RFE
+from deep.features import MRMR, RFE, MRMRSelection
 
 
 def correlation(a, b, w):
@@ -52,12 +52,22 @@ def judges(seed, n=60, k=6):
     return X, y, rng.uniform(0.5, 4, n)
 
 
+@pytest.mark.parametrize("selector", [MRMR, MRMRSelection])
 @pytest.mark.parametrize("seed", range(12))
-def test_mrmr_picks_as_a_loop_does(seed):
+def test_mrmr_picks_as_a_loop_does(seed, selector):
     """On votes with common errors, missing votes and fractional weights."""
     X, y, w = judges(seed)
-    order = np.argsort(MRMR(1).fit(X, y, w).ranking_)
+    order = np.argsort(selector(1).fit(X, y, w).ranking_)
     assert order.tolist() == picked_plainly(X, y, w)
+
+
+@pytest.mark.parametrize("k", [9, 40])
+def test_mrmr_picks_as_the_library_does(k):
+    """Over many panels, of voters that repeat others, are constant or err everywhere too."""
+    for seed in range(20):
+        X, y, w = judges(seed, n=120, k=k)
+        X[:, 1], X[:, 2], X[:, 3] = X[:, 0], 1, 1 - y
+        assert MRMR(1).fit(X, y, w).ranking_.tolist() == MRMRSelection(1).fit(X, y, w).ranking_.tolist()
 
 
 def test_relevance_and_redundancy_by_hand():

@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 from deep.exceptions import InputError
-from deep.features import MRMR, RFE, SELECTORS, Exhaustive, _mrmr
+from deep.features import MRMR, RFE, SELECTORS, Exhaustive, MRMRSelection
 
 Rows = tuple[npt.NDArray[np.int8], npt.NDArray[np.int64], npt.NDArray[np.int64]]
 
@@ -48,7 +48,8 @@ def read_votes(path: Path) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int64]]
 
 def test_selectors_are_known_by_name() -> None:
     """The table of selectors is complete and sorted."""
-    assert list(SELECTORS.items()) == [("exhaustive", Exhaustive), ("mrmr", MRMR), ("rfe", RFE)]
+    assert list(SELECTORS) == sorted(SELECTORS)
+    assert list(SELECTORS.values()) == [Exhaustive, MRMR, MRMRSelection, RFE]
 
 
 @pytest.mark.parametrize("selector", [MRMR, RFE])
@@ -174,12 +175,12 @@ def test_mrmr_is_free_of_the_scale_of_weights(scale: float) -> None:
     np.testing.assert_array_equal(MRMR(1).fit(X, y, w * scale).ranking_, MRMR(1).fit(X, y, w).ranking_)
 
 
-def test_mrmr_leaves_the_warning_filters_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_library_of_mrmr_leaves_the_warning_filters_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """The library mutes all warnings when imported; nothing of that is left."""
     for module in [m for m in sys.modules if m.split(".")[0] == "mrmr"]:
         monkeypatch.delitem(sys.modules, module)
     before = list(warnings.filters)
-    _mrmr._mrmr_base()
+    MRMRSelection(1).fit([[1, 0], [0, 0]], [1, 0])
     assert warnings.filters == before
     assert "mrmr.main" in sys.modules
 

@@ -177,18 +177,18 @@ def test_files_of_examples(raw, suffix):
 
 
 @pytest.fixture(scope="session")
-def pool_bytes(tmp_path_factory):
-    """Return the file of a pool, whose forest has few trees enough to be read often."""
-    path = tmp_path_factory.mktemp("pool") / "model.json"
+def stack_bytes(tmp_path_factory):
+    """Return the file of a stack, whose forest has few trees enough to be read often."""
+    path = tmp_path_factory.mktemp("stack") / "model.json"
     votes = simulate_votes(0)
-    fit(votes.rows(np.arange(len(votes.labels)) % 9 == 0), ensembler="Pool").save(path)
+    fit(votes.rows(np.arange(len(votes.labels)) % 9 == 0), ensembler="Stack").save(path)
     return path.read_bytes()
 
 
 @given(data=st.data())
-def test_model_files(data, model_bytes, pool_bytes):
+def test_model_files(data, model_bytes, stack_bytes):
     """Spoilt anywhere; the checksum is made right again in half of the cases."""
-    raw = data.draw(spoilt(data.draw(st.sampled_from([model_bytes, pool_bytes]))))
+    raw = data.draw(spoilt(data.draw(st.sampled_from([model_bytes, stack_bytes]))))
     if data.draw(st.booleans()):
         raw = with_right_checksum(raw)
     refused_or(check_model, raw, ".json")

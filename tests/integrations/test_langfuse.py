@@ -27,10 +27,10 @@ TRACE = "0af7651916cd43dd8448eb211c80319c"
 
 
 def checks_model(names=("coverage", "dates", "numbers"), other=()):
-    """Return a pool of lexical checks."""
+    """Return a stack of lexical checks."""
     made = [*(LEXICAL[name]().voter() for name in names), *other]
     votes = small_votes(n_voters=len(made))
-    return fit(VoteMatrix(votes.votes, votes.example_ids, made, votes.datasets, votes.labels), ensembler="Pool")
+    return fit(VoteMatrix(votes.votes, votes.example_ids, made, votes.datasets, votes.labels), ensembler="Stack")
 
 
 class Recorder(BaseHTTPRequestHandler):

@@ -2,8 +2,7 @@
 
 import pytest
 
-from deep.exceptions import InputError, MissingDependencyError, StoppedError
-from deep.integrations._extras import needs_extra
+from deep.exceptions import InputError, MissingDependencyError, StoppedError, needs_extra
 from deep.integrations._texts import text_of, text_scorer
 from deep.integrations._verdict import Verdict
 from tests.fault_server import FaultServer

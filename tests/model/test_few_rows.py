@@ -5,11 +5,11 @@ import numpy as np
 from deep.datasets import simulate_votes
 from deep.features import distinct_patterns
 from deep.model import fit
-from deep.model.pool._trees import FEW_ROWS
+from deep.model.score._trees import FEW_ROWS
 
 
 def test_few_rows_are_scored_as_among_many():
-    """By the trees of a pool, side by side or one after the other."""
+    """By the trees of a stack, side by side or one after the other."""
     votes = simulate_votes(0)
     model = fit(votes)
     patterns = distinct_patterns(votes.votes)[0]

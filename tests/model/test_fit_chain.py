@@ -7,7 +7,7 @@ from scipy.special import expit, logit
 
 from deep.exceptions import InputError
 from deep.model import Model, fit
-from deep.model.target import FixedPrior, LearnedPrior, ShiftedPrior
+from deep.model.adaptation import FixedPrior, LearnedPrior, ShiftedPrior
 from deep.records import VoteMatrix
 from tests.model.fitted import QUICK, small_votes
 

@@ -5,10 +5,10 @@ import pytest
 from scipy.special import expit, logit
 
 from deep.exceptions import InputError
-from deep.model import Pool, fit
+from deep.model import Stack, fit
+from deep.model.adaptation import context_of, learn_prior
+from deep.model.adaptation._align import LeftOut
 from deep.model.linear import LabeledRows, fit_average
-from deep.model.target import context_of, learn_prior
-from deep.model.target._align import LeftOut
 from deep.records import VoteMatrix
 from tests.model.file.models import soft_scores, with_labels
 from tests.model.fitted import QUICK, small_votes
@@ -56,16 +56,16 @@ REGIMES = {
     "two datasets": (lambda: fit(AB), "average", None),
     "two datasets of one family": (lambda: fit(linked(AB)), "average", None),
     "three datasets, two of one family": (lambda: fit(linked(ABC)), "average", None),
-    "three datasets": (lambda: fit(ABC), "pool", None),
-    "four datasets": (lambda: fit(ABCD), "pool", None),
-    "a target without labels beside others": (lambda: fit(few_of(ABCD, "d", 0), target="d"), "pool", "d"),
-    "a target with labels beside others": (lambda: fit(few_of(ABCD, "d", 20), target="d"), "pool", "d"),
+    "three datasets": (lambda: fit(ABC), "stack", None),
+    "four datasets": (lambda: fit(ABCD), "stack", None),
+    "a target without labels beside others": (lambda: fit(few_of(ABCD, "d", 0), target="d"), "stack", "d"),
+    "a target with labels beside others": (lambda: fit(few_of(ABCD, "d", 20), target="d"), "stack", "d"),
     "a target with one label beside others": (lambda: fit(few_of(AB, "b", 1), target="b"), "average", "b"),
     "a chain asked for": (lambda: fit(ABCD, **QUICK), "chain", None),
     "a chain and a target": (lambda: fit(few_of(ABCD, "d", 20), target="d", **QUICK), "chain", "d"),
     "a chain of one dataset": (lambda: fit(A, **QUICK), "chain", None),
     "Average of four": (lambda: fit(ABCD, ensembler="Average"), "average", None),
-    "Pool of three": (lambda: fit(ABC, ensembler=["Pool"]), "pool", None),
+    "Stack of three": (lambda: fit(ABC, ensembler=["Stack"]), "stack", None),
 }
 
 
@@ -116,7 +116,7 @@ def test_the_report_says_what_it_was_learned_from():
     """Sizes and priors of the datasets, scores of fits without them, and what was chosen."""
     for model, chosen, n in (
         (fit(AB), "Average", 2),
-        (fit(ABCD), "Pool", 4),
+        (fit(ABCD), "Stack", 4),
         (fit(ABCD, **QUICK), QUICK["ensembler"], 4),
     ):
         rows = model.report["training_datasets"]
@@ -151,13 +151,13 @@ def test_p_of_two_datasets_by_hand():
     assert model.score(new, prior=0.3) == pytest.approx(expit(z + logit(0.3)), abs=1e-6)
 
 
-def test_p_of_a_pool_is_that_of_the_estimator():
-    """Model and `Pool` say the same, with soft scores and without."""
+def test_p_of_a_stack_is_that_of_the_estimator():
+    """Model and `Stack` say the same, with soft scores and without."""
     new = small_votes(("new",), seed=3)
     for soft, of_new in ((None, None), (soft_scores(ABCD), soft_scores(new))):
-        pool = Pool().fit(ABCD.votes, ABCD.labels, groups=ABCD.datasets, scores=soft)
+        stack = Stack().fit(ABCD.votes, ABCD.labels, groups=ABCD.datasets, scores=soft)
         model = fit(ABCD, scores=soft)
-        found = pool.score(new.votes, scores=of_new)
+        found = stack.score(new.votes, scores=of_new)
         assert model.score(new, scores=of_new) == pytest.approx(found.p_consistent, abs=1e-12)
         assert model.intervals(new, scores=of_new) == pytest.approx(np.column_stack(found.interval()), abs=1e-12)
         assert model.score_names == (() if soft is None else ("score 1", "score 2"))
@@ -220,7 +220,7 @@ def rows_of(votes):
     return LabeledRows(votes.votes, np.empty((len(votes.labels), 0)), np.ones(len(votes.labels)), votes.labels, 0)
 
 
-def test_a_pool_with_scores_and_a_target():
+def test_a_stack_with_scores_and_a_target():
     """Scores of the target's own rows are looked at too."""
     votes, soft = few_of(ABCD, "d", 20), soft_scores(ABCD)
     model = fit(votes, scores=soft, target="d", score_names=["one", "two"])
@@ -239,8 +239,8 @@ def test_a_pool_with_scores_and_a_target():
     ("votes", "options", "message"),
     [
         (A, {"target": "z"}, r"^`target` must be a dataset of the votes\. Got 'z'\.$"),
-        (AB, {"ensembler": "Pool"}, r"^`ensembler` must not be 'Pool' of fewer than 3 labeled datasets\. Got 2\.$"),
-        (ABC, {"ensembler": ["Pool", "LDA"]}, "^`ensembler` must be 'Pool' alone"),
+        (AB, {"ensembler": "Stack"}, r"^`ensembler` must not be 'Stack' of fewer than 3 labeled datasets\. Got 2\.$"),
+        (ABC, {"ensembler": ["Stack", "LDA"]}, "^`ensembler` must be 'Stack' alone"),
         (ABC, {"ensembler": "Average", "sizes": [3]}, "^`ensembler` must be 'Average' alone"),
         (
             none_of(A),

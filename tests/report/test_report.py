@@ -218,8 +218,48 @@ def test_a_model_that_others_changed_is_one_line(changed, tmp_path):
     document = json.loads(path.read_text(encoding="utf-8"))
     document |= changed
     path.write_text(json.dumps(document | {"checksum": checksum(document)}), encoding="utf-8")
-    with pytest.raises(InputError, match=r"`sources` must hold what deep wrote, as it wrote it\. Got another shape"):
+    with pytest.raises(
+        InputError, match=r"`sources` must be as deep wrote them\. Got .* where nobody did, it is a fault"
+    ):
         write_report([path], tmp_path / "report.html")
+
+
+@pytest.mark.parametrize("error", [TypeError, LookupError])
+def test_a_fault_of_deep_is_not_said_to_be_one_of_the_files(error, tmp_path, monkeypatch):
+    """Votes are checked as they are read: with them alone it keeps its traceback; else its place is said, and whose."""
+    table = tmp_path / "votes.csv"
+    table.write_text("dataset,item_id,label,a,b\nnews,a,1,1,1\nnews,b,0,0,1\n")
+
+    def broken(_):
+        raise error("of deep")
+
+    monkeypatch.setattr("deep.report._write.watch_chapter", broken)
+    with pytest.raises(error, match="of deep"):
+        write_report([table], tmp_path / "report.html")
+    model = tmp_path / "model.json"
+    fit(small_votes(("a", "b")), **QUICK).save(model)
+    with pytest.raises(InputError, match=r"Got a \w+ \('?of deep'?\) at test_report\.py:\d+ in '.*'\. .*report it"):
+        write_report([model], tmp_path / "report.html")
+
+
+def test_drift_that_cannot_be_tested_is_said(tmp_path):
+    """A table that lacks a judge of the model has a report, which says why drift was not tested."""
+    votes = small_votes(("a", "b"))
+    fit(votes, **QUICK).save(tmp_path / "model.json")
+    frame = pd.DataFrame(np.where(votes.votes == -1, np.nan, votes.votes), columns=votes.voter_names)
+    frame.insert(0, "item_id", votes.example_ids)
+    frame.insert(0, "dataset", votes.datasets)
+    frame.drop(columns=votes.voter_names[0]).to_csv(tmp_path / "votes.csv", index=False)
+    out = write_report([tmp_path / "model.json", tmp_path / "votes.csv"], tmp_path / "report.html")
+    assert "Drift was not tested: " in out.read_text(encoding="utf-8")
+
+
+def test_votes_that_are_all_empty_have_a_report_by_share(tmp_path):
+    """Nothing can be learned from them: P is the share of votes with one on each side, a half."""
+    rows = "".join(f"news,{number},,\n" for number in range(20))
+    (tmp_path / "votes.csv").write_text(f"dataset,item_id,a,b\n{rows}")
+    out = write_report([tmp_path / "votes.csv"], tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "P(consistent) is the share of the votes that say so, one vote added on each side" in out
 
 
 def test_rows_by_dataset_are_found_in_any_order():

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 import deep
-from deep.asking import Scored
+from deep.asking import AskOptions, Scored
 from deep.exceptions import InputError
 from deep.serve import CheckOptions, create_app, serving
 from deep.serve.check import Checker
@@ -167,7 +167,7 @@ def test_each_scored_pair_is_told(lexical_file):
     assert [one.example.claim for one in told] == ["It rained.", "It snowed."]
 
 
-def test_no_text_is_kept(lexical_file, llm_file):
+def test_no_text_is_kept(lexical_file, llm_file, tmp_path):
     """Nothing is answered from memory; a model that asks an LLM is refused."""
     told = []
     options = CheckOptions(on_scored=told.append, no_text=True)
@@ -175,7 +175,7 @@ def test_no_text_is_kept(lexical_file, llm_file):
         assert ask(address, body=PAIR)[1] == ask(address, body=PAIR)[1]
     assert len(told) == 2
     with pytest.raises(InputError, match=r"`no_text` must be given with judges that ask no LLM.* Got '[^' ]+'\. Leave"):
-        Checker(deep.load(llm_file), CheckOptions(no_text=True))
+        Checker(deep.load(llm_file), CheckOptions(no_text=True, ask=AskOptions(ledger=str(tmp_path / "l.sqlite"))))
 
 
 def test_options_are_checked(llm_file):
@@ -184,12 +184,17 @@ def test_options_are_checked(llm_file):
         CheckOptions(most_pairs=0)
     with pytest.raises(InputError, match=r"`cache_bytes` must be 0 or more\. Got -1"):
         CheckOptions(cache_bytes=-1)
-    with pytest.raises(InputError, match="`ask` must be given with judges that ask an LLM"):
+    with pytest.raises(InputError, match="`ask` must be given with a model whose judges ask an LLM"):
         Checker(deep.load(llm_file))
 
 
 def test_the_command_refuses(lexical_file, capsys, monkeypatch):
-    """In one line: two LLMs, a port that is none, a library that is missing."""
+    """In one line, and before anything is served: two LLMs, a port that is none, a library that is missing."""
+
+    def served(*_):
+        raise AssertionError("it serves")
+
+    monkeypatch.setattr("deep.commands.serve.run_server", served)
     assert serve([str(lexical_file), "--llm", "a", "b"]) == 2
     assert "`llm` must name one LLM" in capsys.readouterr().err
     assert serve([str(lexical_file), "--port", "-1"]) == 2

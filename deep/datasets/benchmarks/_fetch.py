@@ -2,9 +2,11 @@
 
 import hashlib
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
+from deep._files import whole_file
 from deep.datasets.benchmarks._record import Benchmark, BenchmarkFile
 from deep.exceptions import InputError
 
@@ -17,14 +19,21 @@ def homes() -> list[Path]:
 
     ``DEEP_DATA_HOME`` where it is set, then the user's cache folder.
     """
-    import pooch
-
     given = os.environ.get("DEEP_DATA_HOME")
-    return [*([Path(given)] if given else []), Path(pooch.os_cache("deep"))]
+    return [*([Path(given)] if given else []), _cache_folder()]
+
+
+def _cache_folder() -> Path:
+    """Return deep's folder where this system keeps what can be downloaded again."""
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "deep"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "deep" / "deep" / "Cache"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").expanduser() / "deep"
 
 
 def find_folder(benchmark: Benchmark) -> Path | None:
-    """Return the first folder that holds what is needed to read a benchmark; None where none does."""
+    """Return the first folder that holds the files of a benchmark; None where none does."""
     folders = (home / benchmark.folder for home in homes())
     return next((folder for folder in folders if not benchmark.missing(folder)), None)
 
@@ -125,31 +134,50 @@ def fetch_benchmark(benchmark: Benchmark, *, allow_unverified: bool = False, pro
 
 
 def _download(file: BenchmarkFile, folder: Path, *, progress: bool) -> Path:
-    import pooch
-
+    """Download a file unless it is here whole, and return its path; what comes otherwise than published is not kept."""
     path = folder / file.name
     if checksum_state(file, folder) in ("verified", "unverified"):
         return path
-    pooch.get_logger().setLevel("ERROR")
-    known = None if file.sha256 is None else f"sha256:{file.sha256}"
-    downloader = pooch.HTTPDownloader(timeout=TIMEOUT, progressbar=progress)
+    import httpx2
+
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        pooch.retrieve(file.url, known, fname=path.name, path=path.parent, downloader=downloader)
+        with whole_file(path) as scratch:
+            digest = hashlib.sha256()
+            with scratch.open("wb") as stream:
+                for piece in _pieces(str(file.url), progress=progress):
+                    digest.update(piece)
+                    stream.write(piece)
+            if file.sha256 not in (None, digest.hexdigest()):
+                raise _failed(file, path, "a file with another SHA-256 than the published one")
+    except httpx2.HTTPStatusError as error:
+        raise _failed(file, path, f"status {error.response.status_code}") from None
+    except httpx2.HTTPError as error:
+        raise _failed(file, path, type(error).__name__) from None
     except OSError as error:
-        if error.errno is None:  # requests' own errors are OSErrors without a number
-            response: Any = getattr(error, "response", None)
-            if response is None:
-                raise _failed(file, path, type(error).__name__) from None
-            response.close()
-            raise _failed(file, path, f"status {response.status_code}") from None
         raise InputError(
             f"`DEEP_DATA_HOME` must be a folder that can be written to. Got {str(path.parent)!r}: "
             f"{error.strerror}. Set it to another, or unset it."
         ) from None
-    except ValueError:
-        raise _failed(file, path, "a file with another SHA-256 than the published one") from None
     return path
+
+
+def _pieces(url: str, *, progress: bool) -> Iterator[bytes]:
+    """Yield the body of a file on the web, with a bar on standard error where one is wanted."""
+    import httpx2
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with (
+        httpx2.stream("GET", url, follow_redirects=True, timeout=TIMEOUT) as response,
+        Progress(console=Console(stderr=True), transient=True, disable=not progress) as bars,
+    ):
+        response.raise_for_status()
+        length = response.headers.get("Content-Length", "")
+        bar = bars.add_task(url.rsplit("/", 1)[-1], total=int(length) if length.isdecimal() else None)
+        for piece in response.iter_bytes():
+            bars.advance(bar, len(piece))
+            yield piece
 
 
 def _failed(file: BenchmarkFile, path: Path, reason: str) -> InputError:

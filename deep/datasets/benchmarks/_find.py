@@ -1,4 +1,4 @@
-"""Benchmarks by name: what `benchmarks.toml` says of each, and the function that reads its files."""
+"""Benchmarks by name: the entry of `benchmarks.toml`, and the function that reads its files."""
 
 import tomllib
 from collections.abc import Callable, Iterable, Iterator

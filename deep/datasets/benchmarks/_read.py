@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from deep._files import read_bytes
-from deep.datasets._rows import Row, read_rows
+from deep.datasets._rows import FileRow, read_rows
 from deep.exceptions import InputError
 
 LARGEST = 1 << 30
 """Bytes of a document."""
 
 
-def rows_of(path: Path, columns: Collection[str], ending: str | None = None) -> Iterator[Row]:
+def rows_of(path: Path, columns: Collection[str], ending: str | None = None) -> Iterator[FileRow]:
     """Yield the rows of a file with the given columns; `ending` says how to read it where its name does not.
 
     Raises

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 
-from deep.datasets._rows import Row
+from deep.datasets._rows import FileRow
 from deep.datasets.benchmarks._read import rows_of
 from deep.records import Example
 
@@ -35,7 +35,7 @@ def read(folder: Path) -> Iterator[Example]:
             yield Example(row["document"], row[kind], identifier, LABELS[kind], "halueval-summarization", str(number))
 
 
-def _rows(folder: Path) -> Iterator[Row]:
+def _rows(folder: Path) -> Iterator[FileRow]:
     return rows_of(folder / NAME, ("document", *LABELS), ".jsonl")
 
 

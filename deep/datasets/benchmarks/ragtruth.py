@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from deep.datasets._rows import Row
+from deep.datasets._rows import FileRow
 from deep.datasets.benchmarks._read import rows_of
 from deep.records import Example
 
@@ -29,7 +29,7 @@ def read(folder: Path) -> Iterator[Example]:
             yield Example(source, row["response"], str(row["id"]), int(not row["labels"]), "ragtruth", document)
 
 
-def _reference(row: Row) -> str:
+def _reference(row: FileRow) -> str:
     info = row["source_info"]
     if isinstance(info, str):
         return info

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
-from deep.datasets._rows import Row
+from deep.datasets._rows import FileRow
 from deep.datasets.benchmarks._read import read_document, rows_of
 from deep.records import Example
 
@@ -38,7 +38,7 @@ def read(folder: Path, *, part: str, main_only: bool = False) -> Iterator[Exampl
             )
 
 
-def _merged(sentences: list[Row]) -> tuple[str, int]:
+def _merged(sentences: list[FileRow]) -> tuple[str, int]:
     ordered = sorted(sentences, key=lambda row: int(row["sent_idx"]))
     consistent = all({"yes": True, "no": False}[row["sent_label"]] for row in ordered)
     return " ".join(row["summ_sent"].strip() for row in ordered), int(consistent)

@@ -47,14 +47,14 @@ examples:
       the published labels of four dialogues in five
 """
 
-SENTENCES = "write the published sentences as examples, for any judge and `deep panel compare`"
+SENTENCES = "write the published sentences as examples, for any judge"
 
 SENTENCES_EXAMPLES = """\
 examples:
   deep cognibench export-sentences --data cognibench --out sentences.jsonl
   deep votes sentences.jsonl --pool deep-9 --llm gpt-4o-mini --out sentences.parquet
-  deep panel compare sentences.parquet
-      the share of each tier's sentences that every judge calls inconsistent
+  deep panel sentences.parquet
+      the card of each judge on them
 """
 
 CURVE_EXAMPLES = """\

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from deep._files import JsonObject
 from deep.console import named
-from deep.datasets.benchmarks import BENCHMARKS, find_folder, require_folder
+from deep.datasets.benchmarks import BENCHMARKS, require_folder
 from deep.datasets.benchmarks.cognibench import CogniBenchTurn, load_turns
 from deep.exceptions import InputError
 from deep.experiments.tiered import CRITERIA, TIERS
@@ -120,29 +120,6 @@ def read_turns(data: str) -> list[LabeledTurn]:
     if not turns:
         raise InputError(f"`data` must hold at least one labeled turn. Got none in {str(folder)!r}.")
     return turns
-
-
-def verdicts_by_item(data: str | None = None) -> dict[str, str] | None:
-    """Return the worst published verdict of every labeled turn, and the verdict of each of its sentences.
-
-    Parameters
-    ----------
-    data : str, optional
-        A folder of the published files. Default: where the benchmark is found; None is returned where it is not.
-
-    Returns
-    -------
-    dict of str to str
-        By turn, and by ``TURN#N`` for the turn's sentence N, from 0.
-    """
-    if data is None and find_folder(BENCHMARKS["cognibench"]) is None:
-        return None
-    verdicts: dict[str, str] = {}
-    for turn in read_turns(data or "cognibench"):
-        judged = {f"{turn.turn_id}#{i}": sentence.verdict for i, sentence in enumerate(turn.sentences)}
-        worst = [verdict for verdict in ("invented", *TIERS, "faithful") if verdict in judged.values()]
-        verdicts |= judged | ({turn.turn_id: worst[0]} if worst else {})
-    return verdicts
 
 
 def sentence_rows(turns: Sequence[LabeledTurn], level: str) -> Iterator[JsonObject]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from deep import datasets, evaluate, report
 from deep._files import check_replaceable, write_results
 from deep._names import file_name
-from deep.calibration import CALIBRATOR_CLASSES, NETCAL_CLASSES
+from deep.calibration import CALIBRATOR_CLASSES, DEFAULT_BINS, NETCAL_CLASSES
 from deep.console import (
     NOTICE,
     OWN_FITS,
@@ -62,7 +62,7 @@ def add_arguments(parser: CommandParser) -> None:
     add("--compare-recipes", action="store_true", help="show the chains of both recipes")
     add("--all-chains", action="store_true", help="write chains.parquet: P by every chain")
     add("--hold-out", default="dataset", choices=("dataset", "family"), help="leave out siblings too")
-    add("--bins", type=int, default=8, metavar="N", help="bins of the calibration error")
+    add("--bins", type=int, default=DEFAULT_BINS, metavar="N", help="bins of the calibration error")
     n_boot = {"help": "resamples of every interval and test"}
     add_options(parser, "max-failure-rate", "n-boot", "seed", "jobs", n_boot=n_boot)
     add("--out", type=Path, metavar="DIR", help="folder for results; default: runs/loo-<test>")

@@ -9,54 +9,25 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._checks import Floats, Labels
-from deep._odds import at_prior, expit, logit
 from deep._text import listed
-from deep.calibration import balanced_accuracy, expected_calibration_error, log_loss
+from deep.calibration import DEFAULT_BINS, balanced_accuracy, expected_calibration_error, log_loss
 from deep.datasets import ScoreTable
-from deep.ensembles import BernoulliNB, DawidSkene, LabelModel, LogisticRegression, WeightedMajorityVoting
-from deep.evaluate import HoldOut, Row, TestCells, hold_out, row_weights, rows_of_both_classes
+from deep.evaluate import Row, hold_out, rows_of_both_classes
 from deep.exceptions import InputError
 from deep.experiments.loo._few_labels import few_labels, labeled_lines, summarize_labeled
-from deep.model import (
-    MIN_DATASETS,
-    POOL,
-    RECIPES,
-    Candidate,
-    LabeledRows,
-    Model,
-    Pool,
-    Scores,
-    chain_tasks,
-    fit,
-    fit_best_judge,
-    fit_majority,
-    recommend,
-    search,
-    training_groups,
-    training_set,
-)
+from deep.experiments.loo._few_rivals import fit_and_score, rivals
 from deep.records import VoteMatrix
 
 ALL = "all"
 
-N_BINS = 8
-
 LABEL_DRAWS = 50
 """Draws of labels at each number of them."""
 
-PAPER_ENSEMBLERS = ("GradientBoosting", "LogisticRegression", "RandomForest")
-PAPER_SIZES = (3, 5, 9)
 
 METRICS = ("balanced_accuracy", "ece", "log_loss")
 
 DEEP = "deep"
 """The choice of `fit`."""
-
-CONSTANT = "training prior"
-"""The mean prior of the training datasets for every row, which decides nothing."""
-
-Found = tuple[Floats, npt.NDArray[np.bool_]]
-"""P(consistent) and the decision of each held-out row."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +135,7 @@ def _measure(panels: Sequence[StudyPanel], random_state: int, draw: Draw) -> Row
     kept = np.isin(panel.votes.datasets.astype(str), [draw.target, *draw.others])
     scores = None if panel.scores is None else panel.scores.scores[kept]
     split = hold_out(panel.votes.rows(kept), draw.target)
-    y, found = split.test.labels, dict(_rivals(split, scores, random_state))
+    y, found = split.test.labels, dict(rivals(split, scores, random_state))
     _, scored = fit_and_score(split, scores, random_state=random_state)
     found[DEEP] = scored.p_consistent, scored.decisions
     share = float(y.mean())
@@ -175,113 +146,11 @@ def _measure(panels: Sequence[StudyPanel], random_state: int, draw: Draw) -> Row
     }
 
 
-def _rivals(split: HoldOut, scores: Floats | None, random_state: int) -> Iterator[tuple[str, Found]]:
-    """Yield each rival; those that weigh both classes alike get the mean prior of the training datasets."""
-    train, test = split.train, split.test.votes
-    prior, w = _mean_prior(train), row_weights(train)
-    rows = LabeledRows.of(train)
-
-    def at_mean(uniform: Floats) -> Found:
-        return at_prior(uniform, prior), uniform >= 0.5
-
-    yield CONSTANT, (np.full(len(test), prior), np.ones(len(test), dtype=bool))
-    yield "best judge", at_mean(expit(fit_best_judge(rows).log_odds(test)))
-    # A majority decides by itself; labels only give it a probability.
-    ones = (test == 1).sum(axis=1) - (test == 0).sum(axis=1)
-    yield "majority", (at_prior(expit(fit_majority(rows).log_odds(test)), prior), ones >= 0)
-    for name, ensembler in (
-        ("weighted majority", WeightedMajorityVoting()),
-        ("naive Bayes", BernoulliNB()),
-        ("ridge", LogisticRegression()),
-    ):
-        yield name, at_mean(ensembler.fit(train.votes, train.labels, sample_weight=w).predict_proba(test)[:, 1])
-    yield "Dawid-Skene on the target", _as_given(DawidSkene().fit(test).predict_proba(test)[:, 1])
-    if test.shape[1] >= LabelModel.min_voters:
-        yield "LabelModel", at_mean(LabelModel().fit(train.votes, sample_weight=w).predict_proba(test)[:, 1])
-    yield "the paper's recipe", _as_given(paper_p(split, random_state))
-    context = judge_in_context(split, scores, random_state=random_state)
-    if context is not None:
-        yield "best judge, its context", _scored(context)
-        yield "Pool", _scored(fit_and_score(split, scores, ensembler=POOL, random_state=random_state)[1])
-
-
-def _scored(found: Scores) -> Found:
-    return found.p_consistent, found.decisions
-
-
-def _as_given(p: Floats) -> Found:
-    return p, p >= 0.5
-
-
-def fit_and_score(
-    split: HoldOut, scores: Floats | None, *, random_state: int, ensembler: str | None = None
-) -> tuple[Model, Scores]:
-    """Return the fit on the training datasets and its scores of the held-out one.
-
-    Parameters
-    ----------
-    split : HoldOut
-    scores : ndarray of float, shape (n_examples, n_scorers), or None
-        Of all rows; a fit that cannot use them goes without.
-    random_state : int
-    ensembler : str, optional
-        As in :func:`deep.model.fit`.
-    """
-    fitted = fit(split.train, scores=_at(scores, split.train_rows), ensembler=ensembler, random_state=random_state)
-    held = _at(scores, split.test_rows) if fitted.score_names else None
-    return fitted, fitted.scores_of(split.test, scores=held)
-
-
-def judge_in_context(split: HoldOut, scores: Floats | None, *, random_state: int) -> Scores | None:
-    """Return the scores by one judge (its score where there are scores) and its mean over the dataset.
-
-    None where the training datasets are too few to learn what that mean tells.
-    """
-    groups = training_groups(split.train)
-    if len(np.unique(groups)) < MIN_DATASETS:
-        return None
-    pool = Pool(["best-judge" if scores is None else "best-score"], random_state=random_state)
-    pool.fit(split.train.votes, split.train.labels, groups=groups, scores=_at(scores, split.train_rows))
-    return pool.score(split.test.votes, scores=_at(scores, split.test_rows))
-
-
-def _at(scores: Floats | None, rows: npt.NDArray[np.intp]) -> Floats | None:
-    return None if scores is None else scores[rows]
-
-
-def paper_p(split: HoldOut, random_state: int) -> Floats:
-    """Return P of each held-out row by the paper's recipe."""
-    best = recommend(paper_chains(split, PAPER_ENSEMBLERS, PAPER_SIZES, random_state), "accuracy")
-    return best.p[TestCells.from_votes(split.test).row_pattern]
-
-
-def paper_chains(
-    split: HoldOut, ensemblers: Sequence[str], sizes: Sequence[int | str], random_state: int
-) -> list[Candidate]:
-    """Return the chains of the paper's recipe, each with Platt."""
-    training = training_set(split.train, RECIPES["paper"], random_state=random_state)
-    tasks = chain_tasks(
-        training,
-        RECIPES["paper"],
-        sizes=sizes,
-        ensemblers=ensemblers,
-        calibrators=["platt"],
-        random_state=random_state,
-    )
-    return search(tasks, TestCells.from_votes(split.test).patterns)
-
-
-def _mean_prior(train: VoteMatrix) -> float:
-    """Return the mean of the log-odds of the training priors, as a share."""
-    shares = [float(train.labels[train.datasets == name].mean()) for name in train.dataset_names]
-    return float(expit(logit(shares, clip=0.01).mean()))
-
-
 def _metrics(y: Labels, p: Floats, decided: npt.NDArray[np.bool_]) -> dict[str, float]:
     held = np.clip(p, 1e-6, 1 - 1e-6)
     return {
         "balanced_accuracy": balanced_accuracy(y, decided),
-        "ece": expected_calibration_error(y, held, n_bins=N_BINS),
+        "ece": expected_calibration_error(y, held, n_bins=DEFAULT_BINS),
         "log_loss": log_loss(y, held),
     }
 
@@ -291,15 +160,15 @@ def _summary(rows: Sequence[Row]) -> Row:
     names = [name for name in rows[0]["rivals"] if all(name in row["rivals"] for row in rows)]
     targets = [row["target"] for row in rows]
     table = {name: {m: np.array([row["rivals"][name][m] for row in rows]) for m in METRICS} for name in names}
-    rivals = {}
+    by_rival = {}
     for name, by_metric in table.items():
         means = {metric: float(values.mean()) for metric, values in by_metric.items()}
         less = {metric: _paired(table[DEEP][metric] - values, targets) for metric, values in by_metric.items()}
-        rivals[name] = means | {"deep_less": less}
+        by_rival[name] = means | {"deep_less": less}
     return {
         "draws": len(rows),
         "targets": len(set(targets)),
-        "rivals": rivals,
+        "rivals": by_rival,
         "prior_covered": float(np.mean([row["prior"]["covered"] for row in rows])),
     }
 
@@ -347,7 +216,7 @@ def few_study(
     sizes: Sequence[int | str],
     run: Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]],
     *,
-    n_bins: int = N_BINS,
+    n_bins: int = DEFAULT_BINS,
     random_state: int = 0,
 ) -> Row:
     """Return the study of few training datasets, and that of random labels of each held-out dataset.

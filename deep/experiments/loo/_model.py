@@ -14,16 +14,19 @@ from deep.evaluate import HoldOut, Row, context_member, decision_metrics, hold_o
 from deep.experiments.loo._settings import LooOptions
 from deep.model import (
     MIN_DATASETS,
-    POOL,
     RECIPES,
+    STACK,
     Candidate,
     Fits,
     FoldLimit,
     MapLike,
     Model,
+    ScoredRows,
     Scores,
     SharedFits,
-    fit,
+    SharedWork,
+    count_votes,
+    fit_asked,
     fit_shared,
     inner_folds,
     many_patterns,
@@ -97,16 +100,8 @@ class Fitted:
     def columns(self) -> Row:
         """Return the columns of `scores.parquet` that hold P, and the number of votes."""
         votes = self.model.select(self.test)
-        low, high = self.scores.interval()
-        raw = self.model.uncalibrated(votes)
-        return {
-            "p_consistent": self.scores.p_consistent,
-            "p_low": low,
-            "p_high": high,
-            "p_uniform": self.scores.p_uniform,
-            "p_uncalibrated": self.scores.p_uniform if raw is None else raw,
-            "n_votes": (votes >= 0).sum(axis=1),
-        }
+        found = ScoredRows(self.scores, self.model.uncalibrated(votes), count_votes(votes)).columns()
+        return {name: found[name] for name in dict.fromkeys(("p_consistent", "p_low", "p_high", *found))}
 
 
 def fit_model(
@@ -130,21 +125,19 @@ def fit_model(
     groups : ndarray of str, shape (n_train,)
         What training rows are left out with.
     fits, searched : optional
-        As in :func:`deep.model.fit`: what was fitted already.
+        As in :class:`deep.model.SharedWork`: what was fitted already.
     run : callable
         Like `map`.
     """
-    return fit(
+    # The groups of datasets are those that `fit` finds itself; it knows no families.
+    work = SharedWork(groups if options.unit == "family" else None, fits, searched, run)
+    return fit_asked(
         split.train,
+        options.asked,
+        work,
         scores=_rows(scores, split.train_rows),
         score_names=() if scores is None else scores.score_names,
-        # The groups of datasets are those that `fit` finds itself; it knows no families.
-        groups=groups if options.unit == "family" else None,
         random_state=options.random_state,
-        fits=fits,
-        searched=searched,
-        run=run,
-        **vars(options.asked),
     )
 
 
@@ -235,7 +228,7 @@ def shared_fits(
 
 
 def _members(scores: ScoreTable | None, options: LooOptions) -> list[str] | None:
-    """Return the members to fit: all for a pool, else the one that the best judge with its context needs."""
-    if not options.asked.asked or options.asked.own == POOL:
+    """Return the members to fit: all for a stack, else the one that the best judge with its context needs."""
+    if not options.asked.asked or options.asked.own == STACK:
         return None
     return [context_member(0 if scores is None else scores.scores.shape[1])]

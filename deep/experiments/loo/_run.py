@@ -10,7 +10,7 @@ import pandas as pd
 from deep._checks import Texts
 from deep.calibration import NETCAL_CLASSES
 from deep.datasets import ScoreTable
-from deep.ensembles import draws_note
+from deep.ensembles import draws_note, left_out_note
 from deep.evaluate import (
     Baseline,
     HoldOut,
@@ -103,7 +103,7 @@ def leave_one_dataset_out(
         The dataset to hold out, one of ``votes.dataset_names``.
     settings : LooOptions, optional
     scores : ScoreTable, optional
-        Encoder scores aligned with the rows of `votes`: soft votes of the pool, and baselines.
+        Encoder scores aligned with the rows of `votes`: soft votes of the stack, and baselines.
     published : sequence of dict, optional
         Baseline rows that others have published for `test`, to stand beside ours.
     fits : mapping, optional
@@ -269,7 +269,7 @@ def _best(scored: Sequence[Scored], by: str, recipe: str) -> Row:
 def _table(scored: dict[str, list[Scored]], recommended: Row) -> Row:
     """Return the rows of the table, `recommended` and its kin, each of them marked with what it was chosen on.
 
-    Without a chain the row of the pool or the average is the table.
+    Without a chain the row of the stack or the average is the table.
     """
     rows = [_row(*pair, recipe) for recipe, pairs in scored.items() for pair in pairs] or [recommended]
     known = [row for row in rows if row["balanced_accuracy"] is not None]
@@ -354,6 +354,8 @@ def _notes(results: Row, split: HoldOut, settings: LooOptions, n_besides: int) -
     """Return the caveats that a reader should know, in sentences."""
     train, n_train = split.train, len(results["train"])
     found = [_together_note(n_train, n_besides), grouped_note(n_train)]
+    if settings.shown and settings.ensemblers is None:
+        found.append(left_out_note())
     if any(recipe.inner_folds == "dataset" for recipe in settings.shown):
         found.append(grouped_note(n_train, chain_limit(train), start="While chains were searched for, the"))
     if "SVC" in settings.table_ensemblers:

@@ -4,16 +4,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from deep._checks import check_choice
-from deep.calibration import ALL_CALIBRATORS, CALIBRATORS
-from deep.ensembles import ENSEMBLERS
+from deep.calibration import ALL_CALIBRATORS, CALIBRATORS, DEFAULT_BINS
+from deep.ensembles import ENSEMBLERS, default_ensemblers
 from deep.evaluate import HoldOutUnit
 from deep.exceptions import InputError
 from deep.model import (
     AVERAGE,
-    POOL,
     RECIPES,
     SELECTOR_NAMES,
     SIZES,
+    STACK,
     UNCALIBRATED,
     ChainOptions,
     Recipe,
@@ -27,15 +27,16 @@ class LooOptions:
     """The options of :func:`leave_one_dataset_out`.
 
     What is asked for by one of the first six decides what is recommended, and P. With none of them it is what
-    :func:`deep.model.fit` chooses, and the table shows all ensemblers and calibrators at 3, 5 and 9 voters beside it.
+    :func:`deep.model.fit` chooses, and the table shows the default ensemblers and calibrators at 3, 5 and 9 voters
+    beside it.
 
     Parameters
     ----------
     sizes : sequence of int or 'all', optional
         Numbers of voters to ensemble; one above the number of voters counts as 'all'.
-    selector : {'auto', 'exhaustive', 'mrmr', 'rfe'}, optional
+    selector : {'auto', 'exhaustive', 'mrmr', 'mrmr-selection', 'rfe'}, optional
     ensemblers : sequence of str, optional
-        Keys of `ENSEMBLERS`, or 'Pool' or 'Average' alone.
+        Keys of `ENSEMBLERS`, or 'Stack' or 'Average' alone.
     calibrators : sequence of str, optional
         Keys of `ALL_CALIBRATORS`, or 'none'. The table shows uncalibrated probabilities in any case.
     weighting : {'dataset', 'dataset-class', 'uniform'}, optional
@@ -75,7 +76,7 @@ class LooOptions:
     all_chains: bool = False
     netcal: bool = False
     unit: HoldOutUnit = "dataset"
-    n_bins: int = 8
+    n_bins: int = DEFAULT_BINS
     n_boot: int = 10_000
     random_state: int = 0
     n_jobs: int = 1
@@ -92,7 +93,8 @@ class LooOptions:
             raise InputError(f"`n_jobs` must be at least 1, or -1 for one a core. Got {self.n_jobs!r}.")
 
     def _check_names(self) -> None:
-        """Raise where a name is unknown, or the pool is asked for beside something else."""
+        """Raise where a name is unknown, or the stack is asked for beside something else."""
+        asked = self.asked
         if self.selector is not None:
             check_choice(self.selector, SELECTOR_NAMES, "selector")
         if self.weighting is not None:
@@ -101,10 +103,10 @@ class LooOptions:
             check_choice(name, RECIPES, "recipe")
         check_choice(self.unit, ("dataset", "family"), "hold_out")
         for name in self.ensemblers or ():
-            check_choice(name, (*ENSEMBLERS, AVERAGE, POOL), "ensembler")
+            check_choice(name, (*ENSEMBLERS, AVERAGE, STACK), "ensembler")
         for name in self.calibrators or ():
             check_choice(name, (*ALL_CALIBRATORS, UNCALIBRATED), "calibrator")
-        _ = self.asked.own
+        _ = asked.own
 
     @property
     def asked(self) -> ChainOptions:
@@ -125,17 +127,17 @@ class LooOptions:
 
     @property
     def shown(self) -> tuple[Recipe, ...]:
-        """Return the recipes whose chains are run and tabulated; none where only the pool or the average is wanted."""
+        """Return the recipes whose chains are run and tabulated; none where only the stack or the average is wanted."""
         if self.asked.own is not None:
             return ()
         return tuple(RECIPES[name] for name in dict.fromkeys(self.tables or (self.own_recipe,)))
 
     @property
     def table_ensemblers(self) -> tuple[str, ...]:
-        """Return the ensemblers of the table; none where only the pool or the average is wanted."""
+        """Return the ensemblers of the table; none where only the stack or the average is wanted."""
         if self.asked.own is not None:
             return ()
-        return tuple(ENSEMBLERS) if self.ensemblers is None else tuple(dict.fromkeys(self.ensemblers))
+        return default_ensemblers() if self.ensemblers is None else tuple(dict.fromkeys(self.ensemblers))
 
     @property
     def table_calibrators(self) -> tuple[str, ...]:

@@ -8,7 +8,8 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Votes
+from deep._checks import Floats, Votes
+from deep._odds import expit, logit
 from deep.console import in_processes
 from deep.evaluate import Row, TestCells
 from deep.experiments.loo._settings import LooOptions
@@ -99,12 +100,20 @@ def _measure(numbered: tuple[int, ChainTask], targets: _Targets, options: LooOpt
     (position, task), started = numbered, time.process_time()
     attempt = task.run(targets.patterns)
     found = [
-        [_scored(replace(candidate, p=candidate.p[where]), target, options) for candidate in attempt.candidates]
+        [
+            _scored(replace(candidate, p=_by_log_odds(candidate.p[where])), target, options)
+            for candidate in attempt.candidates
+        ]
         for target, where in targets.each
     ]
     seconds = time.process_time() - started
     of_task = partial(LooOutcome, task.ensembler, task.recipe.name, warning=attempt.reason, seconds=seconds)
     return position, [of_task(scored) for scored in found]
+
+
+def _by_log_odds(p: Floats) -> Floats:
+    """Return P as the model of a chain gives it, from its log-odds: the same to the last digit on any processor."""
+    return expit(logit(p))
 
 
 def _scored(candidate: Candidate, target: TestCells, options: LooOptions) -> Scored:

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 from deep import report
@@ -16,6 +17,8 @@ from deep.console import (
     read_votes_and_scores,
 )
 from deep.exceptions import ExitStatus
+
+NO_NETCAL = "netcal is not installed: its calibrators and ECE are left out. Run: pip install 'deep-judges[netcal]'."
 
 
 def add_arguments(parser: CommandParser) -> None:
@@ -40,9 +43,10 @@ def run(args: argparse.Namespace) -> int:
     origin = origin_of(args)
     check_labeled(votes)
     example = figure_dataset(args.figure_dataset, votes)
+    lacks_netcal = not args.no_netcal and find_spec("netcal") is None
     settings = LooOptions(
         tables=("paper",),
-        netcal=not args.no_netcal,
+        netcal=not (args.no_netcal or lacks_netcal),
         ensemblers=tuple(dict.fromkeys(args.ensembler)) or None,
         n_boot=args.n_boot,
         random_state=args.seed,
@@ -56,6 +60,6 @@ def run(args: argparse.Namespace) -> int:
         write_results(scratch, {"votes": origin, "runs": runs})
         write(scratch, paper_tables(runs), drawn, origin)
     names = ", ".join([*(f"table{table}.md" for table in TABLES), *(f"{name}.png" for name in drawn)])
-    notice = f"{NOTICE}\n" if origin == SIMULATED else ""
+    notice = (f"{NOTICE}\n" if origin == SIMULATED else "") + (f"{NO_NETCAL}\n" if lacks_netcal else "")
     sys.stdout.write(f"{notice}{names}: in {args.out}\n{report.report_line(args.out)}\n")
     return ExitStatus.DONE

@@ -81,17 +81,17 @@ def _tables() -> JsonObject:
     return tables
 
 
-Cell = tuple[str, str, int, str | None, float]
+PrintedCell = tuple[str, str, int, str | None, float]
 
 
-def _by_size(table: JsonObject) -> Iterator[Cell]:
+def _by_size(table: JsonObject) -> Iterator[PrintedCell]:
     for method, by_dataset in table["methods"].items():
         for dataset, values in zip(table["datasets"], by_dataset, strict=True):
             for n_prompts, value in zip(table["values"], values, strict=True):
                 yield method, dataset, n_prompts, None, value
 
 
-def _by_size_and_calibrator(table: JsonObject) -> Iterator[Cell]:
+def _by_size_and_calibrator(table: JsonObject) -> Iterator[PrintedCell]:
     (dataset,) = table["datasets"]
     for method, by_size in table["methods"].items():
         for n_prompts, values in zip(table["values"], by_size, strict=True):
@@ -99,7 +99,7 @@ def _by_size_and_calibrator(table: JsonObject) -> Iterator[Cell]:
                 yield method, dataset, n_prompts, _calibrator(calibrator), value
 
 
-def _by_calibrator(table: JsonObject) -> Iterator[Cell]:
+def _by_calibrator(table: JsonObject) -> Iterator[PrintedCell]:
     for method, by_dataset in table["methods"].items():
         for dataset, values in zip(table["datasets"], by_dataset, strict=True):
             for calibrator, value in zip(table["values"], values, strict=True):

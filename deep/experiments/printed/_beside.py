@@ -15,7 +15,7 @@ FIGURES = "figures"
 
 
 def printed_beside(paper: str, names: Collection[str]) -> Iterator[Printed]:
-    """Yield the printed tables that stand beside tables of a run, and what the text says of figures among these.
+    """Yield the printed tables that stand beside tables of a run, with the text's own figures.
 
     Parameters
     ----------

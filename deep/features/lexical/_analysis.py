@@ -25,8 +25,22 @@ ALIKE = 5
 FEW_PAIRS = 24
 """Below it pairs of neighbours are searched for one by one, from there on among all pairs of the source."""
 
+LONGEST_SOURCE, LONGEST_CLAIM = 1_000_000, 50_000
+"""Characters that checks read; whatever stands in them, all twelve together take a few seconds at most."""
+
+LONG_LINE = 5_000
+"""Words from which on a search in the line of all takes longer than a set of them."""
+
 CHARACTERS_AT_HAND = 500_000
 """Two hundred documents of 400 words, some 2 MB when cut up; more would not stay in the processor's cache."""
+
+
+def too_long(source: str, claim: str) -> str | None:
+    """Return a sentence on the text that is longer than checks read; None where neither is."""
+    for name, text, most in (("source", source, LONGEST_SOURCE), ("claim", claim, LONGEST_CLAIM)):
+        if len(text) > most:
+            return f"The {name} has {len(text):,} characters; a check reads at most {most:,}."
+    return None
 
 
 def _lower_case(text: str) -> str:
@@ -109,8 +123,15 @@ class TokenizedText:
         """All stems."""
         return frozenset(self.stems)
 
+    @cached_property
+    def stem_starts(self) -> frozenset[str]:
+        """The first letters of all stems, as many as make two of them alike; shorter ones are whole."""
+        return frozenset([s[:ALIKE] for s in self.stem_set])
+
     def has(self, s: str) -> bool:
         """Return whether a stem occurs, or one that starts alike."""
+        if len(self.stems) > LONG_LINE:
+            return s[:ALIKE] in self.stem_starts if len(s) >= ALIKE else s in self.stem_set
         return (f" {s[:ALIKE]}" if len(s) >= ALIKE else f" {s} ") in self.line
 
     def derived(self, name: str, work_out: Callable[["TokenizedText"], T]) -> T:

@@ -6,7 +6,7 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import ClassVar
 
-from deep.features.lexical._analysis import Pair, analysed_pair
+from deep.features.lexical._analysis import LONGEST_CLAIM, LONGEST_SOURCE, Pair, analysed_pair, too_long
 from deep.judge import OfflineJudge, voter_name
 from deep.records import ABSTAIN, Example, Judgment
 
@@ -48,8 +48,11 @@ class LexicalCheck(OfflineJudge):
         return voter_name(f"lexical-{self.name}", self.version)
 
     def label(self, example: Example, /) -> Judgment:
-        """Judge one example; never fails, whatever the text."""
-        return self._judge(analysed_pair(example.source, example.claim))
+        """Judge one example; never fails, whatever the text. One that is too long gets the reason ``truncated``."""
+        source, claim = example.source, example.claim
+        if len(source) > LONGEST_SOURCE or len(claim) > LONGEST_CLAIM:
+            return cut_off(str(too_long(source, claim)))
+        return self._judge(analysed_pair(source, claim))
 
     @abstractmethod
     def _judge(self, pair: Pair) -> Judgment:
@@ -60,6 +63,11 @@ class LexicalCheck(OfflineJudge):
 def abstained(rationale: str) -> Judgment:
     """Return a judgment without a vote, the same for all claims that a check has nothing to say of."""
     return undecided(rationale, None)
+
+
+def cut_off(rationale: str) -> Judgment:
+    """Return a judgment without a vote on a text of which a check would read no more than a part."""
+    return Judgment(ABSTAIN, reason="truncated", rationale=rationale)
 
 
 def undecided(rationale: str, score: float | None) -> Judgment:

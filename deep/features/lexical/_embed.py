@@ -13,7 +13,7 @@ from deep.features.lexical._registry import LEXICAL
 from deep.features.lexical._words import WORD_LISTS
 
 PACKAGE = "deep.features.lexical"
-MAIN = ("Pair", "TokenizedText")
+MAIN = ("Pair", "TokenizedText", "cut_off", "too_long")
 """What the code that is written around the checks calls."""
 
 GIVEN = frozenset(("ABSTAIN", "Judgment", "LexicalCheck", "WORD_LISTS", "pairwise"))

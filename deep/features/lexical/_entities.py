@@ -1,5 +1,6 @@
 """Names of the claim that the source lacks."""
 
+from itertools import groupby
 from typing import ClassVar
 
 from deep.features.lexical._analysis import Pair, TokenizedText
@@ -27,18 +28,20 @@ class Entities(LexicalCheck):
         return found_or_missing("names", found, missing)
 
 
-def _names(text: TokenizedText) -> dict[str, set[str]]:
+def _names(text: TokenizedText) -> dict[str, frozenset[str]]:
     """Return the names in a text, a word each, and the acronyms of the run of capitalised words that each is in."""
-    names: dict[str, set[str]] = {}
+    names: dict[str, frozenset[str]] = {}
     for start, end in zip(text.starts, text.starts[1:], strict=False):
         words = text.words[start:end]
         capital = [i for i, word in enumerate(words) if _is_name(word)]
         if _is_headline(words, sum(i > 0 for i in capital)):
             continue
+        acronyms: dict[int, frozenset[str]] = {}
         for i in capital:
             # The first word of a sentence is capitalised anyway: it is a name where another follows without a comma.
             if i or _stands_out(words[0]) or (capital[1:2] == [1] and f"{words[0]} {words[1]}" in text.text):
-                names.setdefault(words[i], _acronyms(words, i))
+                acronyms = acronyms or _acronyms(words)
+                names.setdefault(words[i], acronyms[i])
     return names
 
 
@@ -57,25 +60,25 @@ def _stands_out(word: str) -> bool:
     return sum(letter.isupper() for letter in word) > 1
 
 
-def _acronyms(words: list[str], i: int) -> set[str]:
-    """Return the acronyms of the capitalised words around one, with and without the little words between."""
-    first = last = i
-    while first and _may_join(words[first - 1]):
-        first -= 1
-    while last + 1 < len(words) and _may_join(words[last + 1]):
-        last += 1
-    run = words[first : last + 1]
-    capitals = [place for place, word in enumerate(run) if word[0].isupper()]
-    within = run[capitals[0] : capitals[-1] + 1]
-    shortened = ("".join(word[0] for word in kept) for kept in (within, [run[place] for place in capitals]))
-    return {letters.lower() for letters in shortened if len(letters) > 2}
+def _acronyms(words: list[str]) -> dict[int, frozenset[str]]:
+    """Return the acronyms of each run of capitalised words, with and without the little words, by its places."""
+    found: dict[int, frozenset[str]] = {}
+    for joins, places in groupby(range(len(words)), lambda place: _may_join(words[place])):
+        run = list(places)
+        capitals = [place for place in run if words[place][0].isupper()] if joins else []
+        if capitals:
+            within = words[capitals[0] : capitals[-1] + 1]
+            shortened = ("".join(word[0] for word in kept) for kept in (within, [words[place] for place in capitals]))
+            acronyms = frozenset([letters.lower() for letters in shortened if len(letters) > 2])
+            found.update(dict.fromkeys(run, acronyms))
+    return found
 
 
 def _may_join(word: str) -> bool:
     return word[0].isupper() or word in FUNCTION_WORDS
 
 
-def _is_known(name: str, acronyms: set[str], source: TokenizedText) -> bool:
+def _is_known(name: str, acronyms: frozenset[str], source: TokenizedText) -> bool:
     s = stem(name.lower())
     if source.has(s) or (_stands_out(name) and 2 < len(name) < 7 and s in source.initials):
         return True

@@ -24,7 +24,7 @@ from ._subsets import SELECTOR_NAMES as SELECTOR_NAMES
 from ._subsets import Subset as Subset
 from ._subsets import choose_subsets as choose_subsets
 from ._training import N_FOLDS as N_FOLDS
-from ._training import POOL_FOLDS as POOL_FOLDS
+from ._training import STACK_FOLDS as STACK_FOLDS
 from ._training import FoldLimit as FoldLimit
 from ._training import InnerFolds as InnerFolds
 from ._training import KeptCells as KeptCells

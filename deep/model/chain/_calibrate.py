@@ -17,7 +17,7 @@ from deep.model.chain._training import TrainingSet
 Calibrated = Iterator[tuple[str, Floats, Floats]]
 """Calibrator, inner probabilities (n_patterns, n_folds), and the target's calibrated scores."""
 
-Step = Callable[[str], tuple[Floats, Floats]]
+CalibrationData = Callable[[str], tuple[Floats, Floats]]
 """From a calibrator's name to the last two."""
 
 
@@ -47,14 +47,16 @@ def calibrate(
             faults.append(str(error))
 
 
-def _on_training_scores(found: GridResult, training: TrainingSet, scores: Floats) -> Step:
+def _on_training_scores(found: GridResult, training: TrainingSet, scores: Floats) -> CalibrationData:
     """Return the step that calibrates on the rows that the ensembler was fitted on, as the paper does."""
     X, y, w = training.table()
     seen = found.ensembler.predict_proba(X)[:, 1]
     return lambda name: (found.oof, fit_calibrator(name, seen, y, w).transform(scores))
 
 
-def _on_out_of_fold_scores(found: GridResult, training: TrainingSet, scores: Floats, random_state: int | None) -> Step:
+def _on_out_of_fold_scores(
+    found: GridResult, training: TrainingSet, scores: Floats, random_state: int | None
+) -> CalibrationData:
     """Return the step that calibrates on scores of rows left out of the fit; None: it is not going to be taken."""
     weights = training.weights()
     pairs = found.oof if random_state is None else _without_the_judged_fold(found, training, random_state)
@@ -90,8 +92,7 @@ def _without_the_judged_fold(found: GridResult, training: TrainingSet, random_st
     """
     if training.n_folds < 3:
         return np.stack([found.oof] * training.n_folds)
-    name = type(found.ensembler).__name__
-    return leave_pairs_out(name, found.params, training, random_state)
+    return leave_pairs_out(found.name, found.params, training, random_state)
 
 
 def _cross_fitted(name: str, oof: Floats, pairs: Floats, training: TrainingSet, weights: Floats) -> Floats:

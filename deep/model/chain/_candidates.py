@@ -18,7 +18,7 @@ from deep.model.chain._training import TrainingSet
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """One fitted chain and what it says of the target's vote patterns.
+    """One fitted chain and its P of the target's vote patterns.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Candidate:
 
 
 def task_seed(ensembler: str, columns: tuple[int, ...], recipe: str, random_state: int) -> int:
-    """Return a seed that depends on what is fitted and not on when or where."""
+    """Return a seed that depends on the chain alone, not on the order or the process of fits."""
     return crc32(f"{random_state}|{recipe}|{ensembler}|{columns}".encode()) % 2**31
 
 

@@ -14,7 +14,7 @@ from deep.ensembles import ENSEMBLERS
 from deep.model.chain._recipe import Criterion
 from deep.model.chain._training import TrainingSet
 
-Grid = Mapping[str, Sequence[object]]
+ParamValues = Mapping[str, Sequence[object]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +23,8 @@ class GridResult:
 
     Parameters
     ----------
+    name : str
+        The ensembler's, a key of `ENSEMBLERS`.
     ensembler : BaseEnsembler
         Fitted on the whole training set with the winning parameters.
     params : dict
@@ -32,6 +34,7 @@ class GridResult:
         Inner score of the winner; higher is better (log loss is negated).
     """
 
+    name: str
     ensembler: BaseEnsembler
     params: dict[str, object]
     oof: Floats
@@ -79,7 +82,7 @@ def grid_search(
     training: TrainingSet,
     *,
     criterion: Criterion = "log_loss",
-    grid: Grid | None = None,
+    grid: ParamValues | None = None,
     random_state: int = 0,
 ) -> GridResult:
     """Choose an ensembler's parameters by leaving out one inner fold at a time, then fit it on everything.
@@ -106,7 +109,7 @@ def grid_search(
     ):
         score = inner_score(oof, training, criterion, weights)
         if best is None or score > best.score:
-            best = GridResult(make_ensembler(name, params, random_state), params, oof, score)
+            best = GridResult(name, make_ensembler(name, params, random_state), params, oof, score)
     assert best is not None  # a product over no parameters still has one point
     X, y, w = training.table()
     best.ensembler.fit(X, y, w)
@@ -127,7 +130,7 @@ def cross_validate(name: str, training: TrainingSet, criterion: Criterion) -> fl
 
 
 def _grid_scores(
-    name: str, training: TrainingSet, grid: Grid, random_state: int
+    name: str, training: TrainingSet, grid: ParamValues, random_state: int
 ) -> Iterator[tuple[dict[str, object], Floats]]:
     """Yield each grid point with its out-of-fold probabilities; stages of one fit share it."""
     stage_param = getattr(ENSEMBLERS[name], "stage_param", None)

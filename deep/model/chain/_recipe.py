@@ -1,4 +1,4 @@
-"""The recipes, deep's own and the paper's: what is fitted on what; and the description of one chain."""
+"""The recipes, deep's own and the paper's: the rows that each step is fitted on; and the description of one chain."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -73,7 +73,7 @@ class ChainTask:
     random_state: int
 
     def run(self, target: Votes) -> ChainAttempt:
-        """Fit, and score the target's vote patterns; what cannot be fitted does not stop the others."""
+        """Fit, and score the target's vote patterns; a chain that cannot be fitted does not stop the others."""
         size, least = len(self.subset.columns), ENSEMBLERS[self.ensembler].min_voters
         if size < least:
             return ChainAttempt([], f"{self.ensembler} needs at least {least} voters; left out at size {size}.")
@@ -132,7 +132,7 @@ def chain_tasks(
         Keys of `ENSEMBLERS`.
     calibrators : sequence of str
         Keys of `CALIBRATORS`, or 'none'.
-    selector : {'auto', 'exhaustive', 'mrmr', 'rfe'}, default='auto'
+    selector : {'auto', 'exhaustive', 'mrmr', 'mrmr-selection', 'rfe'}, default='auto'
     random_state : int, default=0
     """
     weighted = [name for name in calibrators if name in NETCAL_CLASSES and training.weighting != "uniform"]

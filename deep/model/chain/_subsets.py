@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from deep._checks import check_choice
-from deep.features import MRMR, RFE, Exhaustive
+from deep.features import SELECTORS, Exhaustive
 from deep.model.chain._grid import cross_validate
 from deep.model.chain._recipe import Criterion
 from deep.model.chain._training import TrainingSet
 
-SELECTOR_NAMES = ("auto", "exhaustive", "mrmr", "rfe")
+SELECTOR_NAMES = ("auto", *SELECTORS)
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ def choose_subsets(
     training : TrainingSet
     sizes : sequence of int
         Numbers of voters; a size of at least the number of voters takes them all.
-    selector : {'auto', 'exhaustive', 'mrmr', 'rfe'}, default='auto'
+    selector : {'auto', 'exhaustive', 'mrmr', 'mrmr-selection', 'rfe'}, default='auto'
         'auto' takes the better of mRMR and RFE for each size, by the inner `criterion` of logistic
         regression; 'exhaustive' tries every subset by inner log loss.
     criterion : {'accuracy', 'balanced_accuracy', 'log_loss'}, default='balanced_accuracy'
@@ -64,9 +64,10 @@ def choose_subsets(
 
 def _rankings(training: TrainingSet, selector: str) -> dict[str, list[int]]:
     """Return the voters from best to worst by each selector that ranks."""
-    wanted = {"auto": (MRMR, RFE), "mrmr": (MRMR,), "rfe": (RFE,)}.get(selector, ())
+    wanted = {"auto": ("mrmr", "rfe"), "exhaustive": ()}.get(selector, (selector,))
     table = training.table()
-    return {cls.__name__.lower(): np.argsort(cls(n_prompts=1).fit(*table).ranking_).tolist() for cls in wanted}
+    # Rankings do not depend on how many are wanted: one.
+    return {name: np.argsort(SELECTORS[name](1).fit(*table).ranking_).tolist() for name in wanted}
 
 
 def _better(training: TrainingSet, proposals: Sequence[Subset], criterion: Criterion) -> Subset:

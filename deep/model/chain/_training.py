@@ -1,4 +1,4 @@
-"""From labeled rows to training cells: what each row weighs, what is left out together, and what a model keeps."""
+"""From labeled rows to training cells: weights, groups left out together, and the cells that a model keeps."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ from deep.features import Cells, distinct_patterns
 from deep.model.chain._recipe import Recipe, Weighting
 from deep.records import VoteMatrix
 
-Table = tuple[Votes, Labels, Floats]
+LabeledVotes = tuple[Votes, Labels, Floats]
 """Votes, labels and weights that an estimator is fitted on."""
 
 N_FOLDS = 5
@@ -28,8 +28,8 @@ class FoldLimit(NamedTuple):
     folds: int
 
 
-POOL_FOLDS = FoldLimit(50, 20)
-"""Of the pool, whose fits grow with the datasets and whose prior is learned from them one by one."""
+STACK_FOLDS = FoldLimit(50, 20)
+"""Of the stack, whose fits grow with the datasets and whose prior is learned from them one by one."""
 
 CHAIN_FOLDS = FoldLimit(12, N_FOLDS)
 """Of the search for a chain, whose fits grow with the square of the folds."""
@@ -41,7 +41,7 @@ MANY_PATTERNS = 1000
 """Patterns of nine voters' votes above which a fit takes long: more than votes without abstentions can give."""
 
 
-def grouped(codes: npt.NDArray[np.intp], limit: FoldLimit = POOL_FOLDS) -> npt.NDArray[np.intp]:
+def grouped(codes: npt.NDArray[np.intp], limit: FoldLimit = STACK_FOLDS) -> npt.NDArray[np.intp]:
     """Return the folds of datasets numbered from 0: their own, or shared ones where they are too many."""
     return codes % limit.folds if codes.max() >= limit.above else codes
 
@@ -58,7 +58,7 @@ def chain_limit(votes: VoteMatrix) -> FoldLimit:
     return COSTLY_FOLDS if many_patterns(votes) else CHAIN_FOLDS
 
 
-def grouped_note(n_datasets: int, limit: FoldLimit = POOL_FOLDS, *, start: str = "The") -> str | None:
+def grouped_note(n_datasets: int, limit: FoldLimit = STACK_FOLDS, *, start: str = "The") -> str | None:
     """Return the sentence that says that training datasets shared a fold, or None where none did."""
     if n_datasets <= limit.above:
         return None
@@ -100,7 +100,7 @@ def group_weights(sizes: npt.NDArray[np.int64], weighting: Weighting) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class TrainingSet:
-    """Labeled cells, what each row of them weighs, and which groups are left out together.
+    """Labeled cells, the weight of each row, and which groups are left out together.
 
     Parameters
     ----------
@@ -131,13 +131,13 @@ class TrainingSet:
             counts = np.where(groups[None, :, None], counts, 0)
         return np.asarray(counts * group_weights(counts.sum(axis=0), self.weighting))
 
-    def table(self, groups: npt.NDArray[np.bool_] | None = None) -> Table:
+    def table(self, groups: npt.NDArray[np.bool_] | None = None) -> LabeledVotes:
         """Return votes, labels and weights with equal (pattern, label) of all `groups` merged into one row."""
         merged = self.weights(groups).sum(axis=1)
         pattern, label = np.nonzero(merged)
         return self.cells.patterns[pattern], label.astype(np.int8), merged[pattern, label]
 
-    def without_fold(self, fold: int) -> Table:
+    def without_fold(self, fold: int) -> LabeledVotes:
         """Return the table of all groups outside one inner fold."""
         return self.table(self.fold_of != fold)
 
@@ -267,7 +267,7 @@ class KeptCells:
 
     @cached_property
     def units(self) -> npt.NDArray[np.intp]:
-        """Return, for each dataset of `by_dataset`, what is left out with it: datasets that share a fold, or itself."""
+        """Return for each dataset of `by_dataset` the group left out with it: datasets that share a fold, or itself."""
         names = self.by_dataset.groups
         if self.group_by == "fold":
             return np.arange(len(names))

@@ -24,12 +24,15 @@ from ._moments_file import save_moments as save_moments
 from ._moments_sql import moments_sql as moments_sql
 from ._pieces import ScoreOptions as ScoreOptions
 from ._score_batch import BatchScorer as BatchScorer
+from ._score_columns import ScoredRows as ScoredRows
+from ._score_columns import count_votes as count_votes
+from ._score_columns import schema_of as schema_of
+from ._score_columns import score_schema as score_schema
 from ._score_votes import ScoredFile as ScoredFile
 from ._score_votes import moments_of_files as moments_of_files
 from ._score_votes import prior_lines as prior_lines
 from ._score_votes import score_file as score_file
 from ._score_votes import score_rows as score_rows
-from ._score_votes import score_schema as score_schema
 from ._score_votes import writer as writer
 from ._sequential import STOP as STOP
 from ._sequential import AskingPolicy as AskingPolicy

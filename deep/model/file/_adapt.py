@@ -1,11 +1,11 @@
-"""What labels of one dataset make of its prior and of P."""
+"""The prior and the correction of P that labels of one dataset give."""
 
 import numpy as np
 import numpy.typing as npt
 
 from deep._odds import P_MIN
-from deep.model.pool import Scores
-from deep.model.target import Correction, PriorEstimate
+from deep.model.adaptation import Correction, PriorEstimate
+from deep.model.score import Scores
 
 
 def by_labels(
@@ -14,7 +14,7 @@ def by_labels(
     """Return the prior of a dataset and the correction of P, from scores without labels and the labels, if any."""
     if labels is None or not (np.asarray(labels) >= 0).any():
         return found.prior, None
-    from deep.model.target import estimate_share  # scikit-learn, which a model that is read does without
+    from deep.model.adaptation import estimate_share  # scikit-learn, which a model that is read does without
 
     misfit, prior = found.misfit, found.prior
     correction = Correction.learn(misfit, prior.estimate, found.p_uniform, labels, documents=documents)

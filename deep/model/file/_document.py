@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from deep._files import whole_file
+from deep._files import JsonObject, whole_file
 from deep.exceptions import InputError
 from deep.features import Cells
+from deep.model.adaptation import Correction, FixedPrior, LearnedPrior, LeftOut, Misfit, ShiftedPrior
 from deep.model.file._chain_scorer import ChainScorer
 from deep.model.file._table import Table, pattern_text
 from deep.model.file._voters import Voter
-from deep.model.pool import Part, ScoreForest, ScoreSum, Standardizer, Trees, VoteForest, VoteSum
-from deep.model.target import Correction, FixedPrior, LearnedPrior, LeftOut, Misfit, ShiftedPrior
+from deep.model.score import Part, ScoreForest, ScoreSum, Standardizer, Trees, VoteForest, VoteSum
 
 if TYPE_CHECKING:
     from deep.model.file._model import Model
 
 FORMAT = "deep model"
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 REPORT = {
     "created": str,
@@ -36,11 +36,8 @@ REPORT = {
 }
 """The keys of the file that describe and decide nothing."""
 
-Entry = dict[str, Any]
-"""An object of the file."""
 
-
-def model_values(model: "Model") -> Entry:
+def model_values(model: "Model") -> JsonObject:
     """Return the content of a model's file."""
     content = {
         "format": FORMAT,
@@ -68,26 +65,26 @@ def checksum(content: Mapping[str, object]) -> str:
     return sha256(text.encode("ascii")).hexdigest()
 
 
-def part_values(part: Part) -> Entry:
+def part_values(part: Part) -> JsonObject:
     """Return one part of a blend."""
     terms = {name: getattr(part, name) for name in ("name", "intercept", "slope", "context")}
     return {**terms, "scorer": scorer_values(part.scorer)}
 
 
 @singledispatch
-def scorer_values(scorer: object) -> Entry:
+def scorer_values(scorer: object) -> JsonObject:
     """Return a scorer, with its kind."""
     raise TypeError(f"no file holds a {type(scorer).__name__}")
 
 
 @scorer_values.register
-def _vote_sum(scorer: VoteSum) -> Entry:
+def _vote_sum(scorer: VoteSum) -> JsonObject:
     linear = scorer.linear
     return {"kind": "vote-sum", "intercept": linear.intercept, "ones": _list(linear.ones), "zeros": _list(linear.zeros)}
 
 
 @scorer_values.register
-def _score_sum(scorer: ScoreSum) -> Entry:
+def _score_sum(scorer: ScoreSum) -> JsonObject:
     return {
         "kind": "score-sum",
         "columns": list(scorer.columns),
@@ -98,12 +95,12 @@ def _score_sum(scorer: ScoreSum) -> Entry:
 
 
 @scorer_values.register
-def _vote_forest(scorer: VoteForest) -> Entry:
+def _vote_forest(scorer: VoteForest) -> JsonObject:
     return {"kind": "vote-forest", "trees": _trees(scorer.trees)}
 
 
 @scorer_values.register
-def _score_forest(scorer: ScoreForest) -> Entry:
+def _score_forest(scorer: ScoreForest) -> JsonObject:
     return {
         "kind": "score-forest",
         "standardizer": _standardizer(scorer.standardizer),
@@ -112,7 +109,7 @@ def _score_forest(scorer: ScoreForest) -> Entry:
 
 
 @scorer_values.register
-def _chain(scorer: ChainScorer) -> Entry:
+def _chain(scorer: ChainScorer) -> JsonObject:
     spec, kept = scorer.spec, scorer.kept
     cells = cell_values(kept.joint, kept.joint.groups)
     cells |= {"group_by": kept.group_by, "folds": list(kept.folds), "weighting": kept.weighting}
@@ -128,16 +125,16 @@ def _chain(scorer: ChainScorer) -> Entry:
     }
 
 
-def _standardizer(found: Standardizer) -> Entry:
+def _standardizer(found: Standardizer) -> JsonObject:
     knots = [{"scores": _list(scores), "ranks": _list(ranks)} for scores, ranks in found.knots]
     return {"knots": knots, "centre": _list(found.centre), "scale": _list(found.scale)}
 
 
-def _trees(trees: Trees) -> Entry:
+def _trees(trees: Trees) -> JsonObject:
     return {name: _list(values) for name, values in trees.arrays().items()}
 
 
-def rule_values(rule: object) -> Entry:
+def rule_values(rule: object) -> JsonObject:
     """Return how a prior is estimated."""
     if isinstance(rule, FixedPrior):
         return {"rule": "fixed", **vars(rule.estimate)}
@@ -152,36 +149,36 @@ def rule_values(rule: object) -> Entry:
     }
 
 
-def misfit_values(misfit: Misfit) -> Entry:
+def misfit_values(misfit: Misfit) -> JsonObject:
     """Return how far P may be off."""
     parts = {name: getattr(misfit, name) for name in ("n_datasets", "cell_spread")}
     worst = None if misfit.worst is None else _list(misfit.worst)
     return {"mean": _list(misfit.mean), "covariance": misfit.covariance.tolist(), **parts, "worst": worst}
 
 
-def correction_values(correction: Correction) -> Entry:
+def correction_values(correction: Correction) -> JsonObject:
     """Return the correction learned from labels of one dataset."""
     rest = {name: value for name, value in vars(correction).items() if name != "misfit"}
     return {**rest, "covariance": correction.covariance.tolist()}
 
 
-def left_out_values(one: LeftOut) -> Entry:
+def left_out_values(one: LeftOut) -> JsonObject:
     """Return a training dataset's log-odds by fits without it."""
     return {"log_odds": _list(one.score), "ones": _list(one.ones), "zeros": _list(one.zeros)}
 
 
-def voter_values(voter: Voter) -> Entry:
+def voter_values(voter: Voter) -> JsonObject:
     """Return a voter, and the parts of its name."""
     parts = {"name": voter.name, "id": voter.id, "version": voter.version, "model": voter.model}
     return {**parts, "details": dict(voter.details)}
 
 
-def table_values(table: Table) -> Entry:
+def table_values(table: Table) -> JsonObject:
     """Return the columns of a table of patterns."""
     return {name: _list(values) for name, values in vars(table).items()}
 
 
-def cell_values(cells: Cells, groups: tuple[str, ...]) -> Entry:
+def cell_values(cells: Cells, groups: tuple[str, ...]) -> JsonObject:
     """Return training cells, each with its count."""
     pattern, group, label = np.nonzero(cells.counts)
     return {
@@ -199,7 +196,7 @@ def _list(values: npt.NDArray[Any]) -> list[Any]:
 
 
 def write_document(content: Mapping[str, object], path: str | Path) -> None:
-    """Write what a model file holds with its checksum; a reader sees the old file or the new one, never a part."""
+    """Write the content of a model file with its checksum; a reader sees the old file or the new one, never a part."""
     path = Path(path)
     if path.is_dir() or not path.parent.is_dir():
         raise InputError(f"`path` must be a file in an existing folder. Got {str(path)!r}.")

@@ -1,20 +1,20 @@
-"""What each vote adds to a probability, in log-odds."""
+"""Shapley values of the votes of a row, in log-odds."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import factorial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Floats
 from deep._odds import logit
 from deep.records import ABSTAIN
 
+if TYPE_CHECKING:
+    from deep.model.adaptation import Predict
+
 MAX_EXACT_VOTES = 12
 """Up to this many cast votes all 2**n sets of them are tried."""
-
-Predict = Callable[[npt.NDArray[np.int8]], Floats]
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Contribution:
     shapley: float | None
 
 
-def contributions(predict: Predict, names: tuple[str, ...], votes: npt.NDArray[np.int8]) -> list[Contribution]:
+def contributions(predict: "Predict", names: tuple[str, ...], votes: npt.NDArray[np.int8]) -> list[Contribution]:
     """Return the contribution of each vote of one row.
 
     Parameters
@@ -73,7 +73,7 @@ def contributions(predict: Predict, names: tuple[str, ...], votes: npt.NDArray[n
     ]
 
 
-def _shapley(predict: Predict, votes: npt.NDArray[np.int8], cast: npt.NDArray[np.intp]) -> dict[int, float]:
+def _shapley(predict: "Predict", votes: npt.NDArray[np.int8], cast: npt.NDArray[np.intp]) -> dict[int, float]:
     n = len(cast)
     sets = np.arange(2**n)
     inside = (sets[:, None] >> np.arange(n) & 1).astype(bool)

@@ -15,11 +15,11 @@ from deep.ensembles import BETWEEN
 from deep.exceptions import InputError
 from deep.features.lexical import LEXICAL, lexical_code
 from deep.judge import parse_voter
+from deep.model.adaptation import TIE
 from deep.model.file._model import Model
 from deep.model.file._table import MAX_TABLE_VOTERS, pattern_grid, pattern_text
 from deep.model.linear import Rows
-from deep.model.pool import LIMIT, Part, VoteForest, VoteSum
-from deep.model.target import TIE
+from deep.model.score import LIMIT, Part, VoteForest, VoteSum
 
 IN_A_LINE = 8
 """Numbers."""
@@ -166,7 +166,7 @@ def _check(model: Model) -> None:
 
 
 def _filled(name: str, values: Mapping[str, object]) -> str:
-    """Return a template with its names filled in; what stands in a value is text, whatever it looks like."""
+    """Return a template with its names filled in; a value is never read as a template."""
     template = resources.files("deep.model.file").joinpath("templates", f"{name}.txt").read_text(encoding="utf-8")
     return Template(template).substitute(values)
 

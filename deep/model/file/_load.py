@@ -12,7 +12,7 @@ from deep.exceptions import InputError
 from deep.model.file._chain_scorer import ChainScorer
 from deep.model.file._document import FORMAT, SCHEMA_VERSION, checksum
 from deep.model.file._model import Model
-from deep.model.file._read import Entry, from_document, sized
+from deep.model.file._read import FileObject, from_document, sized
 from deep.model.file._versions import library_versions
 
 LARGEST = 1 << 28
@@ -87,7 +87,7 @@ def _checksum_of(content: Mapping[str, object], path: Path) -> str:
         raise _refused(path, f"JSON that no model has: {error}") from None
 
 
-def _content(path: Path) -> Entry:
+def _content(path: Path) -> FileObject:
     """Return the JSON object that a file holds."""
     try:
         raw = read_bytes(path, "model", LARGEST)
@@ -123,7 +123,7 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return found
 
 
-def _check_refit(chain: ChainScorer, content: Entry, path: Path) -> None:
+def _check_refit(chain: ChainScorer, content: FileObject, path: Path) -> None:
     """Check that a chain fitted again gives the probabilities in its file."""
     try:
         patterns = chain.kept.joint.patterns

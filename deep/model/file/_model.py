@@ -1,4 +1,4 @@
-"""A fitted model that scores votes: what `deep fit` writes and `deep score` reads."""
+"""The fitted model that scores votes; `deep fit` writes it and `deep score` reads it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,11 +9,11 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Floats, Votes, check_votes
-from deep._checks import Rows as Positions
+from deep._checks import Floats, Positions, Votes, check_votes, weigh
 from deep._odds import P_MIN, expit, logit
 from deep.exceptions import InputError
-from deep.features import Cells, distinct_patterns, weigh
+from deep.features import Cells, distinct_patterns
+from deep.model.adaptation import Correction, FixedPrior, LeftOut, Misfit, PriorEstimate, PriorRule
 from deep.model.file._adapt import by_labels
 from deep.model.file._chain_scorer import ChainScorer
 from deep.model.file._document import model_values, write_document
@@ -21,24 +21,23 @@ from deep.model.file._explain import Contribution, contributions
 from deep.model.file._table import MAX_TABLE_VOTERS, pattern_codes, pattern_grid
 from deep.model.file._voters import Voter, VotesLike, select_columns
 from deep.model.linear import Rows
-from deep.model.pool import Blend, Scores
-from deep.model.target import Correction, FixedPrior, LeftOut, Misfit, PriorEstimate, PriorRule
+from deep.model.score import Blend, Scores
 from deep.records import ABSTAIN, VoteMatrix
 
-METHODS = ("average", "chain", "own-labels", "pool", "votes")
+METHODS = ("average", "chain", "own-labels", "stack", "votes")
 """How a model can have been fitted."""
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """Judges, how their votes are added up, and what is believed of a dataset without labels.
+    """Judges, how their votes are added up, and the prior of a dataset without labels.
 
     Parameters
     ----------
     voters : tuple of Voter
     score_names : tuple of str
         Soft scores beside the votes; mostly none.
-    method : {'average', 'chain', 'own-labels', 'pool', 'votes'}
+    method : {'average', 'chain', 'own-labels', 'stack', 'votes'}
         How it was fitted; docs/which-fit.md tells when.
     blend : Blend
         From rows to log-odds at equal class weights.
@@ -67,7 +66,7 @@ class Model:
     >>> model = fit(votes.rows(votes.datasets != "aggrefact-xsum"))
     >>> p = model.score(votes.rows(votes.datasets == "aggrefact-xsum"))
     >>> model.method, len(p), bool(0 < p.min() < 0.5 < p.max() < 1)
-    ('pool', 558, True)
+    ('stack', 558, True)
     """
 
     voters: tuple[Voter, ...]

@@ -10,16 +10,15 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Floats, Texts, Votes, check_consistent_length
-from deep._checks import Rows as Positions
+from deep._checks import Floats, Positions, Texts, Votes, check_consistent_length
 from deep._odds import expit
 from deep.datasets import BatchColumns, iter_counted_votes
 from deep.exceptions import InputError
+from deep.model.adaptation import FixedPrior, context_of_mean
 from deep.model.file._model import Model
 from deep.model.file._pieces import VotePiece, dataset_codes, rows_by_dataset
 from deep.model.file._table import MAX_TABLE_VOTERS, pattern_codes, pattern_grid, pattern_text, patterns_from_text
 from deep.model.file._voters import match_columns
-from deep.model.target import FixedPrior, context_of_mean
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,7 +63,7 @@ class DatasetMoments:
 
 @dataclass(frozen=True)
 class Moments:
-    """The moments of datasets, for one model: what is merged here and there and read by :func:`adapt_by_moments`.
+    """The moments of datasets, for one model: counted in parts, merged, and read by :func:`adapt_by_moments`.
 
     Parameters
     ----------

@@ -3,10 +3,10 @@
 import json
 from pathlib import Path
 
-from deep._files import read_bytes
+from deep._files import JsonObject, read_bytes
 from deep._names import check_name
 from deep.exceptions import InputError
-from deep.model.file._document import Entry, write_document
+from deep.model.file._document import write_document
 from deep.model.file._moments import DatasetMoments, Moments
 
 MOMENTS_FORMAT = "deep moments"
@@ -15,7 +15,7 @@ LARGEST = 1 << 28
 """Bytes of a file of moments."""
 
 
-def moments_values(moments: Moments) -> Entry:
+def moments_values(moments: Moments) -> JsonObject:
     """Return moments as a JSON object; sums are text, for they have more digits than other readers' numbers."""
     return {
         "format": MOMENTS_FORMAT,
@@ -31,7 +31,7 @@ def moments_values(moments: Moments) -> Entry:
     }
 
 
-def moments_from(values: Entry) -> Moments:
+def moments_from(values: JsonObject) -> Moments:
     """Return the moments that a JSON object holds.
 
     Raises
@@ -44,7 +44,7 @@ def moments_from(values: Entry) -> Moments:
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise InputError(
-            f"`moments` must be what `deep moments` writes. Got an object that is not: {reason[:120]}. Count again."
+            f"`moments` must be written by `deep data moments`. Got an object that is not: {reason[:120]}. Count again."
         ) from None
 
 
@@ -80,7 +80,7 @@ def read_moments(path: str | Path) -> Moments:
         reason = str(error).splitlines()[0].rstrip(".")
         raise InputError(f"`moments` must be JSON. Got {shown}: {reason}. Count again.") from None
     if not isinstance(values, dict) or values.get("format") != MOMENTS_FORMAT:
-        raise InputError(f"`moments` must be a file that `deep moments` wrote. Got {shown}.")
+        raise InputError(f"`moments` must be a file that `deep data moments` wrote. Got {shown}.")
     if values.get("schema_version") != MOMENTS_VERSION:
         raise InputError(
             f"`moments` must have schema_version {MOMENTS_VERSION}. Got {values.get('schema_version')!r} in {shown}."
@@ -88,7 +88,7 @@ def read_moments(path: str | Path) -> Moments:
     return moments_from(values)
 
 
-def _checked(values: Entry) -> Moments:
+def _checked(values: JsonObject) -> Moments:
     names = {key: tuple(check_name(name, key) for name in values[key]) for key in ("voters", "score_names", "parts")}
     model = values["model"]
     _expect(model is None or isinstance(model, str), "model is no checksum")
@@ -100,7 +100,7 @@ def _checked(values: Entry) -> Moments:
     return Moments(**names, model=model, datasets=dict(sorted(datasets.items())))
 
 
-def _dataset(values: Entry, n_voters: int, n_parts: int) -> DatasetMoments:
+def _dataset(values: JsonObject, n_voters: int, n_parts: int) -> DatasetMoments:
     n, cells = values["n"], dict(sorted(values["cells"].items()))
     sums = tuple(int(text) for text in values["p_sums"])
     _expect(type(n) is int and n >= 1, "n is not 1 or more")

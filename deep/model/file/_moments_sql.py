@@ -32,7 +32,7 @@ def moments_sql(model: Model, *, table: str = "votes") -> str:
     if model.score_names:
         raise InputError(
             f"`model` must be one of votes alone to be counted in SQL. Got one with soft scores, "
-            f"{model.score_names[0]!r}. Give `deep moments` the votes and scores, or call `moments_of_batch`."
+            f"{model.score_names[0]!r}. Give `deep data moments` the votes and scores, or call `moments_of_batch`."
         )
     check_name(table, "table")
     for name in model.voter_names:
@@ -42,6 +42,6 @@ def moments_sql(model: Model, *, table: str = "votes") -> str:
         "-- Counts of every pattern of votes, by dataset: what a model needs of a whole dataset before it scores one.\n"
         "-- Save the result as cells.csv or cells.parquet; tables of parts of the rows do as well. In DuckDB:\n"
         "--   COPY (this SELECT without its semicolon) TO 'cells.parquet' (FORMAT parquet);\n"
-        "-- Then: deep moments model.json --cells cells.parquet --out moments.json\n"
+        "-- Then: deep data moments model.json --cells cells.parquet --out moments.json\n"
         f'SELECT {columns}, COUNT(*) AS "n"\nFROM {quoted(table)}\nGROUP BY {columns};\n'
     )

@@ -1,4 +1,4 @@
-"""The rows that a model scores, a piece at a time, and what is kept of them until their dataset is known."""
+"""The rows that a model scores, a piece at a time, and their log-odds on disk until their dataset is known."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deep._checks import Floats, Votes
-from deep._checks import Rows as Positions
+from deep._checks import Floats, Positions, Votes
+from deep._names import check_name
 from deep.datasets import VOTE_COLUMNS, VoteRows, iter_votes, table_columns
 from deep.model.file._columns import check_score_columns, other_columns
 from deep.model.file._model import Model
@@ -35,7 +35,7 @@ class ScoreOptions:
 
 @dataclass(frozen=True, eq=False)
 class VotePiece:
-    """Some rows of a table: what names them, their votes in the order of the model, their dataset."""
+    """Some rows of a table: ids, votes in the order of the model, dataset."""
 
     rows: VoteRows
     votes: Votes
@@ -50,7 +50,7 @@ class VotePiece:
 def iter_pieces(
     model: Model, paths: Sequence[str], scores: Sequence[str], options: ScoreOptions
 ) -> Iterator[VotePiece]:
-    """Read what a model looks at in tables of votes and of scores.
+    """Read a model's voters and scorers from tables of votes and of scores.
 
     Raises
     ------
@@ -73,12 +73,18 @@ def iter_pieces(
 
 
 def dataset_codes(names: object) -> tuple[list[str], Positions]:
-    """Return the distinct names of datasets, and which of them each row has."""
+    """Return the distinct names of datasets, and which of them each row has.
+
+    Raises
+    ------
+    InputError
+        A name cannot stand on one line.
+    """
     import pyarrow as pa
 
     column = names if isinstance(names, pa.ChunkedArray) else pa.chunked_array([pa.array(names, pa.string())])
     coded = column.cast(pa.string()).combine_chunks().dictionary_encode()
-    return coded.dictionary.to_pylist(), np.asarray(coded.indices)
+    return [check_name(name, "dataset") for name in coded.dictionary.to_pylist()], np.asarray(coded.indices)
 
 
 def rows_by_dataset(dataset_of: Positions, n: int) -> Sequence[Positions | slice]:
@@ -95,7 +101,7 @@ def by_pattern(model: Model) -> bool:
 
 
 class KeptRows:
-    """Rows on disk, from the pass that reads tables to the one that writes scores: names, and what P is made of.
+    """Rows on disk, from the pass that reads tables to the one that writes scores: ids, and log-odds or patterns.
 
     Where everything hangs on the pattern of votes, its code is kept; else the weighted log-odds, to which the dataset's
     contexts add the same for all of its rows, the number of votes, and of a chain P before calibration.

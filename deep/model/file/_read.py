@@ -13,25 +13,7 @@ from deep._odds import P_MIN
 from deep.calibration import CALIBRATOR_CLASSES, NETCAL_CLASSES
 from deep.ensembles import ENSEMBLER_NAMES
 from deep.features import Cells
-from deep.model.chain import RECIPES, ChainSpec, KeptCells, Weighting
-from deep.model.file._chain_scorer import ChainScorer
-from deep.model.file._document import REPORT
-from deep.model.file._model import METHODS, Model
-from deep.model.file._table import Table, patterns_from_text
-from deep.model.file._voters import Voter
-from deep.model.linear import Linear
-from deep.model.pool import (
-    Blend,
-    Part,
-    ScoreForest,
-    Scorer,
-    ScoreSum,
-    Standardizer,
-    Trees,
-    VoteForest,
-    VoteSum,
-)
-from deep.model.target import (
+from deep.model.adaptation import (
     Correction,
     FixedPrior,
     LearnedPrior,
@@ -41,10 +23,18 @@ from deep.model.target import (
     PriorRule,
     ShiftedPrior,
 )
+from deep.model.chain import RECIPES, ChainSpec, KeptCells, Weighting
+from deep.model.file._chain_scorer import ChainScorer
+from deep.model.file._document import REPORT
+from deep.model.file._model import METHODS, Model
+from deep.model.file._table import Table, patterns_from_text
+from deep.model.file._voters import Voter
+from deep.model.linear import Linear
+from deep.model.score import Blend, Part, ScoreForest, Scorer, ScoreSum, Standardizer, Trees, VoteForest, VoteSum
 
 Known = TypeVar("Known")
 
-Entry = Mapping[str, Any]
+FileObject = Mapping[str, Any]
 """An object of the file, of which nothing is known before it is checked."""
 
 LARGEST_NUMBER = 1e12
@@ -54,7 +44,7 @@ LARGEST_SCORE = 1e100
 """Scores come in any unit."""
 
 
-def from_document(content: Entry) -> Model:
+def from_document(content: FileObject) -> Model:
     """Return the model that a file's content describes.
 
     Raises
@@ -64,6 +54,7 @@ def from_document(content: Entry) -> Model:
     """
     for name, kind in REPORT.items():
         _expect(isinstance(content[name], kind), f"{name} must be a {kind.__name__}")
+        _check_keys(content[name], name)
     with _key("training_datasets"):
         described = all(isinstance(row, dict) and "prior" in row for row in content["training_datasets"].values())
         _expect(described, "training_datasets must have a prior each")
@@ -99,6 +90,19 @@ def from_document(content: Entry) -> Model:
     )
 
 
+def _check_keys(value: object, where: str) -> None:
+    """Raise where a key within a value that is shown, the name of a dataset say, cannot stand on a line."""
+    left = [value]
+    while left:
+        found = left.pop()
+        if isinstance(found, dict):
+            for name in found:
+                check_name(name, where)
+            left += found.values()
+        elif isinstance(found, list):
+            left += found
+
+
 @contextmanager
 def _key(name: str) -> Iterator[None]:
     """Say in which key of the file something is wrong."""
@@ -110,12 +114,12 @@ def _key(name: str) -> Iterator[None]:
         raise ValueError(f"{name!r} is wrong, {error}") from None
 
 
-def _part(row: Entry, names: tuple[str, ...], n_scores: int) -> Part:
+def _part(row: FileObject, names: tuple[str, ...], n_scores: int) -> Part:
     numbers = (_number(row[term], f"parts.{term}") for term in ("intercept", "slope", "context"))
     return Part(_text(row["name"], "parts"), _scorer(row["scorer"], names, n_scores), *numbers)
 
 
-def _scorer(values: Entry, names: tuple[str, ...], n_scores: int) -> Scorer:
+def _scorer(values: FileObject, names: tuple[str, ...], n_scores: int) -> Scorer:
     """Return the scorer of one part."""
     kind = _one_of(values["kind"], ("chain", "score-forest", "score-sum", "vote-forest", "vote-sum"), "kind")
     if kind == "vote-sum":
@@ -133,7 +137,7 @@ def _scorer(values: Entry, names: tuple[str, ...], n_scores: int) -> Scorer:
     return _chain(values, names)
 
 
-def _chain(values: Entry, names: tuple[str, ...]) -> ChainScorer:
+def _chain(values: FileObject, names: tuple[str, ...]) -> ChainScorer:
     made, cells = values["ensembler"], values["cells"]
     spec = ChainSpec(
         recipe=_one_of(values["recipe"], RECIPES, "recipe"),
@@ -153,7 +157,7 @@ def _chain(values: Entry, names: tuple[str, ...]) -> ChainScorer:
     )
 
 
-def _trees(values: Entry, n_features: int) -> Trees:
+def _trees(values: FileObject, n_features: int) -> Trees:
     n = len(values["feature"])
     left, right, roots = (_whole(list(values[name]), n, f"trees.{name}") for name in ("left", "right", "roots"))
     feature = np.array(values["feature"])
@@ -166,12 +170,16 @@ def _trees(values: Entry, n_features: int) -> Trees:
     inner, nodes = feature >= 0, np.arange(n)
     _expect(bool((np.minimum(left, right)[inner] > nodes[inner]).all()), "trees must not turn back")
     _expect(bool((left == nodes)[~inner].all() and (right == nodes)[~inner].all()), "trees must end in their leaves")
+    starts = bool(roots[0] == 0 and (np.diff(roots) > 0).all())
+    _expect(starts, "trees.roots must begin with 0 and ascend")
+    end = np.repeat(np.append(roots[1:], n), np.diff(roots, append=n))
+    _expect(bool((np.maximum(left, right) < end).all()), "trees must keep to their own nodes")
     return Trees(
         feature.astype(np.intp), threshold, left.astype(np.intp), right.astype(np.intp), p, roots.astype(np.intp)
     )
 
 
-def _standardizer(values: Entry, n: int) -> Standardizer:
+def _standardizer(values: FileObject, n: int) -> Standardizer:
     knots = []
     for row in values["knots"]:
         scores = _numbers(row["scores"], "knots", LARGEST_SCORE)
@@ -186,7 +194,7 @@ def _standardizer(values: Entry, n: int) -> Standardizer:
     return Standardizer(knots, centre, scale)
 
 
-def _rule(values: Entry, n_parts: int) -> PriorRule:
+def _rule(values: FileObject, n_parts: int) -> PriorRule:
     kind = _one_of(values["rule"], ("fixed", "learned", "shifted"), "rule")
     if kind == "fixed":
         estimate, low, high = (_number(values[name], f"prior.{name}") for name in ("estimate", "low", "high"))
@@ -207,7 +215,7 @@ def _rule(values: Entry, n_parts: int) -> PriorRule:
     return ShiftedPrior().fit(statistics, priors, means)
 
 
-def _left_out(values: Entry) -> LeftOut:
+def _left_out(values: FileObject) -> LeftOut:
     score = _numbers(values["log_odds"], "left_out.log_odds")
     ones, zeros = (sized(values[name], len(score), f"left_out.{name}") for name in ("ones", "zeros"))
     _expect(
@@ -217,7 +225,7 @@ def _left_out(values: Entry) -> LeftOut:
     return LeftOut(score, ones, zeros)
 
 
-def _correction(values: Entry | None, misfit: Misfit) -> Correction | None:
+def _correction(values: FileObject | None, misfit: Misfit) -> Correction | None:
     if values is None:
         return None
     names = ("prior", "intercept", "slope", "threshold", "n_effective")
@@ -232,7 +240,7 @@ def _correction(values: Entry | None, misfit: Misfit) -> Correction | None:
     )
 
 
-def _misfit(values: Entry) -> Misfit:
+def _misfit(values: FileObject) -> Misfit:
     cell_spread = _number(values["cell_spread"], "misfit.cell_spread")
     _expect(cell_spread >= 0, "misfit.cell_spread must be 0 or more")
     worst = None if values["worst"] is None else sized(values["worst"], 2, "misfit.worst")
@@ -245,7 +253,7 @@ def _misfit(values: Entry) -> Misfit:
     )
 
 
-def _table(values: Entry | None, n_voters: int) -> Table | None:
+def _table(values: FileObject | None, n_voters: int) -> Table | None:
     if values is None:
         return None
     columns = {name: sized(values[name], 3**n_voters, f"table.{name}") for name in ("p", "uncalibrated")}
@@ -254,7 +262,7 @@ def _table(values: Entry | None, n_voters: int) -> Table | None:
     return Table(**columns)
 
 
-def _cells(values: Entry, names: tuple[str, ...]) -> Cells:
+def _cells(values: FileObject, names: tuple[str, ...]) -> Cells:
     patterns = patterns_from_text(list(values["patterns"]), len(names))
     groups = tuple(_text(name, "groups") for name in values["groups"])
     shape = (len(patterns), len(groups), 2)

@@ -2,26 +2,22 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
+import numpy.typing as npt
 
 from deep._checks import Floats, Votes
 from deep.datasets import BatchColumns
 from deep.exceptions import InputError
 from deep.model.file._model import Model
 from deep.model.file._moments import matched_names
-from deep.model.file._score_votes import COLUMNS, five_scores, score_schema
+from deep.model.file._score_columns import ITEM_COLUMNS, SCORE_COLUMNS, ScoredRows, count_votes, score_schema
 from deep.model.file._table import MAX_TABLE_VOTERS, pattern_codes, pattern_grid
-from deep.records import ABSTAIN
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     BatchLike = TypeVar("BatchLike", pa.RecordBatch, pa.Table)
-
-SCORES = COLUMNS[3:]
-"""The columns that a scorer adds: P, its bounds, and the number of votes."""
 
 
 @dataclass(frozen=True)
@@ -86,12 +82,12 @@ class BatchScorer:
         import pyarrow as pa
 
         fields = [schema.field(name) for name in self._kept(schema.names)]
-        return pa.schema([*fields, *(score_schema().field(name) for name in SCORES)])
+        return pa.schema([*fields, *(score_schema().field(name) for name in SCORE_COLUMNS)])
 
     def _kept(self, names: list[str]) -> list[str]:
         read = {*self._voters(names), *self.model.score_names}
         kept = [name for name in names if name not in read]
-        clash = next((name for name in SCORES if name in kept), None)
+        clash = next((name for name in SCORE_COLUMNS if name in kept), None)
         if clash is not None:
             raise InputError(f"`batch` must not have a column named {clash!r}, which scores have. Got one. Rename it.")
         return kept
@@ -105,27 +101,24 @@ class BatchScorer:
         columns = BatchColumns(batch)
         votes = columns.votes(self._voters(batch.schema.names))
         if not len(votes):
-            five = [np.empty(0)] * 5
-        elif self._table is None:
+            return [pa.array([], field.type) for field in score_schema()][len(ITEM_COLUMNS) :]
+        if self._table is None:
             soft = columns.scores(self.model.score_names) if self.model.score_names else None
-            five = self._five(votes, soft)
-        else:
-            codes = pattern_codes(votes)
-            five = [values[codes] for values in self._table]
-        p, uniform, own, low, high = five
-        n_votes = (votes != ABSTAIN).sum(axis=1)
-        return [pa.array(values) for values in (p, uniform, own, n_votes, low, high)]
+            return [pa.array(values) for values in self._of_rows(votes, soft)]
+        codes = pattern_codes(votes)
+        return [pa.array(values[codes]) for values in self._table]
 
     @cached_property
-    def _table(self) -> list[Floats] | None:
+    def _table(self) -> list[npt.NDArray[Any]] | None:
         """Return the scores of every pattern of votes; None where there are too many or soft scores beside them."""
         if self.model.score_names or len(self.model.voters) > MAX_TABLE_VOTERS:
             return None
-        return self._five(pattern_grid(len(self.model.voters)), None)
+        return self._of_rows(pattern_grid(len(self.model.voters)), None)
 
-    def _five(self, votes: Votes, soft: Floats | None) -> list[Floats]:
-        raw = self.model.raw(self.model.rows(votes, soft))
-        return five_scores(self.model.scores_at(raw, self.model.contexts), self.model.uncalibrated(votes))
+    def _of_rows(self, votes: Votes, soft: Floats | None) -> list[npt.NDArray[Any]]:
+        """Return the scores of rows, in the order of their columns."""
+        scores = self.model.scores_at(self.model.raw(self.model.rows(votes, soft)), self.model.contexts)
+        return [*ScoredRows(scores, self.model.uncalibrated(votes), count_votes(votes)).columns().values()]
 
     def __reduce__(self) -> tuple[type["BatchScorer"], tuple[object, ...]]:
         """Return the parts that a worker makes the scorer of: no table that it can make itself."""

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Floats, Votes
-from deep._checks import Rows as Positions
+from deep._checks import Floats, Positions, Votes
 from deep._files import whole_file
 from deep._odds import expit
 from deep._plain_cells import PlainCsvWriter
+from deep.model.adaptation import PriorEstimate, context_of_mean
 from deep.model.file._columns import check_scores_given
 from deep.model.file._inspect_records import InspectWriter
 from deep.model.file._model import Model
@@ -28,11 +28,9 @@ from deep.model.file._pieces import (
     iter_pieces,
     rows_by_dataset,
 )
+from deep.model.file._score_columns import SCORE_COLUMNS, ScoredRows, count_votes, score_schema
 from deep.model.file._table import pattern_grid
 from deep.model.linear import Rows
-from deep.model.pool import Scores
-from deep.model.target import PriorEstimate, context_of_mean
-from deep.records import ABSTAIN
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,18 +38,6 @@ if TYPE_CHECKING:
 
 KEPT_TABLES = 8
 """Of large datasets, the scores of every pattern of votes; more are made again."""
-
-COLUMNS = (
-    "dataset",
-    "item_id",
-    "label",
-    "p_consistent",
-    "p_uniform",
-    "p_uncalibrated",
-    "n_votes",
-    "p_low",
-    "p_high",
-)
 
 
 @dataclass
@@ -72,15 +58,6 @@ class ScoredFile:
 
     n: int
     priors: dict[str, PriorEstimate] = field(default_factory=dict)
-
-
-def score_schema() -> "pa.Schema":
-    """Return the columns of scores."""
-    import pyarrow as pa
-
-    text, number = pa.string(), pa.float64()
-    kinds = (text, text, pa.int8(), number, number, number, pa.int64(), number, number)
-    return pa.schema(list(zip(COLUMNS, kinds, strict=True)))
 
 
 def score_file(
@@ -171,7 +148,7 @@ class _RowScorer:
     ) -> None:
         self._model, self._contexts, self._sizes, self._prior = model, contexts, sizes, prior
         self._grid = pattern_grid(len(model.voters)) if by_pattern(model) else None
-        self._of_every_pattern = lru_cache(KEPT_TABLES)(lambda name: np.array(self._of_patterns(name, slice(None))))
+        self._of_every_pattern = lru_cache(KEPT_TABLES)(lambda name: self._of_patterns(name, slice(None)))
 
     def __call__(self, kept: "pa.Table") -> "pa.Table":
         """Return the scores of a piece."""
@@ -179,40 +156,32 @@ class _RowScorer:
 
         names, dataset_of = dataset_codes(kept["dataset"])
         columns = {name: kept[name].to_numpy() for name in kept.schema.names[3:]}
-        values = np.empty((5, len(kept)))
+        values = [np.empty(len(kept), kind) for kind, _ in SCORE_COLUMNS.values()]
         for name, at in zip(names, rows_by_dataset(dataset_of, len(names)), strict=True):
-            values[:, at] = self._of_rows(name, {column: found[at] for column, found in columns.items()})
-        p, uniform, uncalibrated, low, high = values
-        n_votes = columns["n_votes"] if self._grid is None else (self._grid != ABSTAIN).sum(axis=1)[columns["pattern"]]
-        found = [p, uniform, uncalibrated, n_votes, low, high]
-        return pa.table([*kept.columns[:3], *found], schema=score_schema())
+            found = self._of_rows(name, {column: cells[at] for column, cells in columns.items()})
+            for column, cells in zip(values, found, strict=True):
+                column[at] = cells
+        return pa.table([*kept.columns[:3], *values], schema=score_schema())
 
-    def _of_rows(self, name: str, kept: Mapping[str, npt.NDArray[Any]]) -> Sequence[Floats] | Floats:
-        """Return the five scores of rows of one dataset."""
+    def _of_rows(self, name: str, kept: Mapping[str, npt.NDArray[Any]]) -> Iterable[npt.NDArray[Any]]:
+        """Return the scores of rows of one dataset, in the order of their columns."""
         if self._grid is None:
-            found = self._model.scores_at_sum(kept["log_odds"], self._contexts[name], self._prior)
-            return five_scores(found, None if self._model.chain is None else kept["own"])
+            scores = self._model.scores_at_sum(kept["log_odds"], self._contexts[name], self._prior)
+            own = None if self._model.chain is None else kept["own"]
+            return ScoredRows(scores, own, kept["n_votes"]).columns().values()
         if self._sizes[name] < len(self._grid):
             return self._of_patterns(name, kept["pattern"])
-        return np.array([table.take(kept["pattern"], mode="clip") for table in self._of_every_pattern(name)])
+        return [table.take(kept["pattern"], mode="clip") for table in self._of_every_pattern(name)]
 
-    def _of_patterns(self, name: str, at: Positions | slice) -> list[Floats]:
+    def _of_patterns(self, name: str, at: Positions | slice) -> list[npt.NDArray[Any]]:
         assert self._grid is not None  # the scorer is one of patterns
         votes = self._grid[at]
-        raw = self._model.raw(_rows(votes))
-        return five_scores(
-            self._model.scores_at(raw, self._contexts[name], self._prior), self._model.uncalibrated(votes)
-        )
+        scores = self._model.scores_at(self._model.raw(_rows(votes)), self._contexts[name], self._prior)
+        return [*ScoredRows(scores, self._model.uncalibrated(votes), count_votes(votes)).columns().values()]
 
 
 def _rows(votes: Votes) -> Rows:
     return Rows(votes, np.empty((len(votes), 0)), np.ones(len(votes)))
-
-
-def five_scores(found: Scores, own: Floats | None) -> list[Floats]:
-    """Return P at the prior, at equal class weights, before calibration where that is known, and the bounds."""
-    uniform = found.p_uniform
-    return [found.p_consistent, uniform, uniform if own is None else own, *found.interval()]
 
 
 def score_rows(model: Model, votes: Votes, options: ScoreOptions) -> list[dict[str, float]]:
@@ -221,12 +190,10 @@ def score_rows(model: Model, votes: Votes, options: ScoreOptions) -> list[dict[s
     The decision is 1 where an item is called consistent, at the prior unless labels moved it, and 0 elsewhere.
     """
     check_scores_given(model, ())
-    raw = model.raw(_rows(votes))
-    scores = model.scores_at(raw, model.contexts, options.prior)
-    p, uniform, own, low, high = five_scores(scores, model.uncalibrated(votes))
-    columns = (p, uniform, own, (votes != ABSTAIN).sum(axis=1), low, high, scores.decisions.astype(int))
-    found = zip(*(values.tolist() for values in columns), strict=True)
-    return [dict(zip((*COLUMNS[3:], "decision"), row, strict=True)) for row in found]
+    scores = model.scores_at(model.raw(_rows(votes)), model.contexts, options.prior)
+    columns = ScoredRows(scores, model.uncalibrated(votes), count_votes(votes)).columns()
+    columns["decision"] = scores.decisions.astype(int)
+    return [dict(zip(columns, row, strict=True)) for row in zip(*(c.tolist() for c in columns.values()), strict=True)]
 
 
 def _write_tables(tables: "Iterable[pa.Table]", path: Path, suffix: str, to: str | None, *, dense: bool) -> int:
@@ -259,7 +226,7 @@ def writer(
 
 
 def prior_lines(found: dict[str, PriorEstimate]) -> Iterator[str]:
-    """Yield a line a dataset, with what makes its prior less sure."""
+    """Yield a line a dataset, with the warning about its prior."""
     for name, prior in found.items():
         warning = f" ({prior.warning})" if prior.warning else ""
         yield (

@@ -9,7 +9,7 @@ LIBRARIES = ("numpy", "scipy", "scikit-learn", "catboost", "lightgbm", "xgboost"
 
 
 def library_versions() -> dict[str, str]:
-    """Return the versions of what a fit depends on."""
+    """Return the versions of Python, deep and the libraries that a fit depends on."""
     found = {"deep": __version__, "python": python_version()}
     for name in LIBRARIES:
         try:

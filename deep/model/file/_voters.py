@@ -52,7 +52,7 @@ class Voter:
 
 
 def voters_of(names: Sequence[str], provenance: Mapping[str, object]) -> tuple[Voter, ...]:
-    """Return the voters of these names, with what the entry `voters` of a fit's provenance says of them."""
+    """Return the voters of these names, with their details in a fit's provenance."""
     details = provenance.get("voters")
     known = details if isinstance(details, Mapping) else {}
     return tuple(Voter(name, known.get(name, {})) for name in names)

@@ -1,4 +1,4 @@
-"""Sums over votes: what can be learned from few labeled datasets, from the labels of one, or from votes alone."""
+"""Sums over votes, learned from few labeled datasets, from the labels of one, or from votes alone."""
 
 import lazy_loader
 

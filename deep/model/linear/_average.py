@@ -4,10 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deep._checks import Floats, Votes
+from deep._checks import Floats, Votes, weigh
 from deep._logistic import fit_logistic
 from deep._odds import expit
-from deep.features import weigh
 from deep.model.linear._linear import Linear
 from deep.model.linear._rows import LabeledRows
 

@@ -1,12 +1,12 @@
-"""Judges and what their votes alone say of them: how often they err, and which err together."""
+"""Error rates of judges, and of pairs that err together, from votes alone."""
 
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from deep._checks import Floats, Mask, Rows, Votes
+from deep._checks import Floats, Mask, Positions, Votes, weigh
 from deep._odds import expit, logit
-from deep.features import distinct_patterns, weigh
+from deep.features import distinct_patterns
 from deep.model.linear._linear import Linear
 
 ROUNDS = 4
@@ -101,7 +101,7 @@ class Judges:
     """
 
     panel: Panel
-    judge: Rows
+    judge: Positions
 
     @classmethod
     def of(cls, votes: Votes, weights: Floats) -> "Judges":

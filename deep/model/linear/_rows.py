@@ -1,4 +1,4 @@
-"""The rows that the pool learns from and scores: hard votes, soft scores beside them, weights."""
+"""The rows that the stack learns from and scores: hard votes, soft scores beside them, weights."""
 
 from dataclasses import dataclass, replace
 from typing import Self
@@ -16,9 +16,9 @@ from deep._checks import (
     check_sample_weight,
     check_votes,
     numbered,
+    weigh,
 )
 from deep.exceptions import InputError
-from deep.features import weigh
 from deep.records import VoteMatrix
 
 

@@ -1,4 +1,4 @@
-"""What votes alone can teach: majority and Dawid-Skene, averaged by how far halves of the judges agree by either."""
+"""Fits without labels: majority and Dawid-Skene, averaged by how far halves of the judges agree by either."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,20 +11,20 @@ from scipy.special import ndtr
 from deep._checks import (
     Floats,
     Mask,
+    Positions,
     RandomState,
-    Rows,
     Weights,
     check_consistent_length,
     check_sample_weight,
     check_some_votes,
     check_votes,
     column_names,
+    weigh,
 )
 from deep._odds import expit, logit
-from deep.features import weigh
+from deep.model.adaptation import PriorEstimate
 from deep.model.linear._consensus import Judges, Panel, count_copies, dawid_skene, majority, overlap
 from deep.model.linear._linear import Linear
-from deep.model.target import PriorEstimate
 
 ERROR_CORRELATION = 0.4
 """Correlation of two judges' errors that is assumed, since votes alone cannot show an error that all judges share.
@@ -157,7 +157,7 @@ def _names(given: Sequence[str] | None, votes: npt.ArrayLike, n: int) -> list[st
     return names
 
 
-def _documents(groups: npt.ArrayLike | None, n: int) -> Rows | None:
+def _documents(groups: npt.ArrayLike | None, n: int) -> Positions | None:
     if groups is None:
         return None
     found = np.unique(np.asarray(groups), return_inverse=True)[1]
@@ -194,7 +194,7 @@ class _Trust:
             )
 
 
-def _compare_halves(panel: Panel, blocks: Rows, rng: np.random.Generator) -> _Trust:
+def _compare_halves(panel: Panel, blocks: Positions, rng: np.random.Generator) -> _Trust:
     """Weigh Dawid-Skene by how far random halves of the judges agree more by it than by majority."""
     n = int(blocks.max()) + 1
     if len(blocks) < MIN_JUDGES:
@@ -234,7 +234,7 @@ def _correlation(first: Floats, second: Floats, weights: Floats) -> float:
     return float(weights @ (first * second) / scale) if scale > 0 else 0.0
 
 
-def _blocks(alike: Floats) -> Rows:
+def _blocks(alike: Floats) -> Positions:
     """Return the block of each judge: judges who vote alike are kept in the same half."""
     return np.asarray(connected_components(alike > ALIKE, directed=False)[1])
 
@@ -255,7 +255,7 @@ def _average(panel: Panel, weight: float) -> Linear:
     return Linear(*parts)
 
 
-def _prior(log_odds: Floats, weights: Floats, documents: Rows | None) -> PriorEstimate:
+def _prior(log_odds: Floats, weights: Floats, documents: Positions | None) -> PriorEstimate:
     """Return the mean P, with an interval for which rows were drawn and for log-odds that are off."""
     p = expit(log_odds)
     mean = float(np.average(p, weights=weights))
@@ -282,7 +282,7 @@ def _few(panel: Panel) -> Iterator[str]:
         yield f"An item has {n_votes:.1f} votes on average: they hardly check one another."
 
 
-def _named(judges: Judges, panel: Panel, blocks: Rows, names: list[str]) -> Iterator[str]:
+def _named(judges: Judges, panel: Panel, blocks: Positions, names: list[str]) -> Iterator[str]:
     """Yield a warning for each block of voters that vote alike."""
     block = np.append(blocks, -1)[judges.judge]
     for found in np.unique(block[block >= 0]):

@@ -7,13 +7,14 @@ import numpy as np
 
 from deep._checks import Floats, Texts
 from deep.features import distinct_patterns
+from deep.model.adaptation import LearnedPrior, LeftOut, LeftOutRows, ShiftedPrior, learn_misfit, learn_prior
 from deep.model.chain import enough_for_folds, row_folds
 from deep.model.file import Model, voters_of
 from deep.model.linear import LabeledRows, Linear, fit_average
-from deep.model.pool import Blend, Part, VoteSum, in_order
 from deep.model.regimes._report import report_of
 from deep.model.regimes._training import training_cells
-from deep.model.target import LearnedPrior, LeftOut, LeftOutRows, ShiftedPrior, learn_misfit, learn_prior
+from deep.model.score import Blend, Part, VoteSum
+from deep.model.stack import in_order
 from deep.records import VoteMatrix
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from deep._checks import Texts, check_choice, numbered
 from deep.calibration import ALL_CALIBRATORS, CALIBRATORS
-from deep.ensembles import ENSEMBLERS
+from deep.ensembles import ENSEMBLERS, default_ensemblers, left_out_note
 from deep.exceptions import InputError
 from deep.model.chain import (
     RECIPES,
@@ -30,7 +30,7 @@ from deep.model.file import Model
 from deep.model.regimes._chain_model import chain_model
 from deep.records import VoteMatrix
 
-POOL = "Pool"
+STACK = "Stack"
 AVERAGE = "Average"
 """Names of deep's own fits, beside those of ensemblers."""
 
@@ -47,7 +47,7 @@ class ChainOptions:
     weighting : {'dataset', 'dataset-class', 'uniform'}, optional
     sizes : sequence of int or 'all', optional
     ensembler, calibrator : sequence of str, optional
-    selector : {'auto', 'exhaustive', 'mrmr', 'rfe'}, optional
+    selector : {'auto', 'exhaustive', 'mrmr', 'mrmr-selection', 'rfe'}, optional
     """
 
     recipe: str | None = None
@@ -57,6 +57,10 @@ class ChainOptions:
     calibrator: Sequence[str] | None = None
     selector: str | None = None
 
+    def __post_init__(self) -> None:
+        if "Pool" in (self.ensembler or ()):
+            raise InputError(f"`ensembler` must be {STACK!r}. Got 'Pool', its earlier name. A pool is of prompts.")
+
     @property
     def asked(self) -> bool:
         """Return whether any was given."""
@@ -64,14 +68,14 @@ class ChainOptions:
 
     @property
     def own(self) -> str | None:
-        """Return 'Pool' or 'Average' where one of them was asked for.
+        """Return 'Stack' or 'Average' where one of them was asked for.
 
         Raises
         ------
         InputError
             Something else was asked for as well.
         """
-        own = [name for name in self.ensembler or () if name in (POOL, AVERAGE)]
+        own = [name for name in self.ensembler or () if name in (STACK, AVERAGE)]
         if not own:
             return None
         others = [name for name, value in vars(self).items() if value is not None and name != "ensembler"]
@@ -95,7 +99,7 @@ def fit_chosen_chain(
     recipe = RECIPES[name]
     tried = ("platt",) if name == "paper" else (*CALIBRATORS, UNCALIBRATED)
     calibrators = _named(options.calibrator or tried, (*ALL_CALIBRATORS, UNCALIBRATED), "calibrator")
-    ensemblers = _named(options.ensembler, ENSEMBLERS, "ensembler")
+    ensemblers = _named(options.ensembler or default_ensemblers(), ENSEMBLERS, "ensembler")
     folds = _folds(votes, recipe, groups, random_state)
     training = collapse(votes, folds, options.weighting or recipe.weighting)
     if searched is None:
@@ -104,8 +108,9 @@ def fit_chosen_chain(
         searched = [c for c in searched if c.ensembler in ensemblers and (c.calibrator or UNCALIBRATED) in calibrators]
     best = recommend(searched, recipe.criterion)
     kept = KeptCells.of_voters(votes, folds, best.subset.columns, training.weighting)
-    note = grouped_note(len(votes.dataset_names), chain_limit(votes)) if folds.group_by == "dataset" else None
-    return chain_model(best, kept, name, provenance, random_state=random_state, run=run, note=note)
+    in_groups = grouped_note(len(votes.dataset_names), chain_limit(votes)) if folds.group_by == "dataset" else None
+    notes = [note for note in (in_groups, None if options.ensembler else left_out_note()) if note]
+    return chain_model(best, kept, name, provenance, random_state=random_state, run=run, notes=notes)
 
 
 def _folds(votes: VoteMatrix, recipe: Recipe, groups: Texts | None, random_state: int) -> InnerFolds:
@@ -137,8 +142,5 @@ def _search(
     return search(tasks, training.cells.patterns, run)
 
 
-def _named(given: Sequence[str] | None, allowed: Iterable[str], param: str) -> tuple[str, ...]:
-    names = tuple(allowed) if given is None else tuple(given)
-    for name in names:
-        check_choice(name, allowed, param)
-    return names or tuple(allowed)
+def _named(given: Sequence[str], allowed: Iterable[str], param: str) -> tuple[str, ...]:
+    return tuple(check_choice(name, allowed, param) for name in given)

@@ -1,4 +1,4 @@
-"""A chosen chain fitted on all datasets and without each, and what its model says."""
+"""A chosen chain fitted on all datasets and without each, as a model."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,6 +7,17 @@ import numpy as np
 from deep._checks import Floats, Votes
 from deep._odds import logit
 from deep.features import Cells
+from deep.model.adaptation import (
+    MIN_DATASETS,
+    FixedPrior,
+    LeftOut,
+    LeftOutRows,
+    PriorEstimate,
+    PriorRule,
+    ShiftedPrior,
+    learn_misfit,
+    learn_prior,
+)
 from deep.model.chain import (
     Candidate,
     Chain,
@@ -18,19 +29,8 @@ from deep.model.chain import (
     task_seed,
 )
 from deep.model.file import MAX_TABLE_VOTERS, ChainScorer, Model, Table, look_up, pattern_grid, voters_of
-from deep.model.pool import Blend, Part
 from deep.model.regimes._report import report_of
-from deep.model.target import (
-    MIN_DATASETS,
-    FixedPrior,
-    LeftOut,
-    LeftOutRows,
-    PriorEstimate,
-    PriorRule,
-    ShiftedPrior,
-    learn_misfit,
-    learn_prior,
-)
+from deep.model.score import Blend, Part
 
 CURVE = np.linspace(0.0, 1.0, 51)
 """Where the calibrator's map is written down for people to see."""
@@ -46,7 +46,7 @@ def chain_model(
     *,
     random_state: int,
     run: MapLike = map,
-    note: str | None = None,
+    notes: Sequence[str] = (),
 ) -> Model:
     """Fit a chosen chain on all datasets and without each, and draw up its model."""
     seed = task_seed(best.ensembler, best.subset.columns, recipe, random_state)
@@ -72,7 +72,7 @@ def chain_model(
         contexts=_contexts(rule),
         cells=cells,
         left_out=merged,
-        report=report_of(_chosen(best, chain), cells, merged, shifts, provenance, notes=_notes(kept, note)),
+        report=report_of(_chosen(best, chain), cells, merged, shifts, provenance, notes=[*notes, *_few_note(kept)]),
     )
 
 
@@ -131,9 +131,7 @@ def _calibrator_map(chain: Chain) -> dict[str, object] | None:
     return {"fitted": fitted, "from": CURVE.tolist(), "to": chain.calibrator.transform(CURVE).tolist()}
 
 
-def _notes(kept: KeptCells, note: str | None) -> list[str]:
-    if note is not None:
-        return [note]
+def _few_note(kept: KeptCells) -> list[str]:
     if kept.n_units >= MIN_DATASETS:
         return []
     return [

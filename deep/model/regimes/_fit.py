@@ -1,23 +1,46 @@
-"""One fit, from no label to many: what is given decides how, and what is asked is done."""
+"""One fit, from no label to many: the labels given decide how, unless a chain is asked for."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from deep._checks import Floats, Texts, check_both_classes, check_consistent_length, check_some_votes, numbered
 from deep.exceptions import InputError
+from deep.model.adaptation import MIN_DATASETS
 from deep.model.chain import Candidate, MapLike, Weighting, enough_for_folds
 from deep.model.file import Model
-from deep.model.pool import Fits
 from deep.model.regimes._average import fit_few
-from deep.model.regimes._chain import POOL, ChainOptions, fit_chosen_chain
+from deep.model.regimes._chain import STACK, ChainOptions, fit_chosen_chain
 from deep.model.regimes._own_labels import fit_own_labels
-from deep.model.regimes._pool import fit_pool
+from deep.model.regimes._stack import fit_stack
 from deep.model.regimes._training import training_groups
 from deep.model.regimes._votes import fit_votes
-from deep.model.target import MIN_DATASETS
+from deep.model.stack import Fits
 from deep.records import VoteMatrix
+
+
+@dataclass(frozen=True, eq=False)
+class SharedWork:
+    """Work that several fits share, and how it is done.
+
+    Parameters
+    ----------
+    groups : array-like of shape (n_examples,), optional
+        What rows are left out with; default: :func:`training_groups`.
+    fits : mapping, optional
+        Members of the stack that were fitted already, as in :meth:`deep.model.Stack.fit`.
+    searched : sequence of Candidate, optional
+        Every chain asked for, and maybe others, where :func:`deep.model.search` has found them on these rows already.
+    run : callable, optional
+        Like `map`; another one may spread the tasks over processes. The result does not depend on it.
+    """
+
+    groups: npt.ArrayLike | None = None
+    fits: Fits | None = None
+    searched: Sequence[Candidate] | None = None
+    run: MapLike = map
 
 
 def fit(
@@ -34,16 +57,13 @@ def fit(
     selector: str | None = None,
     random_state: int = 0,
     provenance: Mapping[str, object] | None = None,
-    groups: npt.ArrayLike | None = None,
-    fits: Fits | None = None,
-    searched: Sequence[Candidate] | None = None,
     run: MapLike = map,
 ) -> Model:
     """Learn how to turn votes into P(consistent), from whatever labels there are.
 
     No label: from the votes alone. Labels of one dataset, some of its rows or `target`: a few simple aggregators,
     compared on rows left out. One or two labeled datasets: an average in which nothing is chosen. Three or more:
-    the pool. Labels of `target` beside other datasets: the model of the others, corrected by them. Where a recipe,
+    the stack. Labels of `target` beside other datasets: the model of the others, corrected by them. Where a recipe,
     sizes, an ensembler, a calibrator or a selector is given, the best chain among those asked for.
 
     Parameters
@@ -51,7 +71,7 @@ def fit(
     votes : VoteMatrix
         Rows without a label teach something only where no dataset is fully labeled.
     scores : array-like of shape (n_examples, n_scorers), optional
-        Soft scores aligned with the rows, in any unit; NaN where there is none. The pool alone uses them.
+        Soft scores aligned with the rows, in any unit; NaN where there is none. The stack alone uses them.
     score_names : sequence of str, optional
         Of their columns; default "score 1", ...
     target : str, optional
@@ -62,19 +82,13 @@ def fit(
     sizes : sequence of int or 'all', optional
         Numbers of voters of a chain; one above the number of voters takes them all. Default: 3, 5, 9.
     ensembler : str or sequence of str, optional
-        'Pool' or 'Average' alone, or keys of `ENSEMBLERS`.
+        'Stack' or 'Average' alone, or keys of `ENSEMBLERS`.
     calibrator : str or sequence of str, optional
         Keys of `CALIBRATORS`, or 'none'. Default: all and 'none'; for recipe 'paper' Platt.
-    selector : {'auto', 'exhaustive', 'mrmr', 'rfe'}, optional
+    selector : {'auto', 'exhaustive', 'mrmr', 'mrmr-selection', 'rfe'}, optional
     random_state : int, default=0
     provenance : mapping, optional
         Goes into the model as given: `voters` by name, `licences` by dataset, and whatever else is known.
-    groups : array-like of shape (n_examples,), optional
-        What rows are left out with; default: :func:`training_groups`.
-    fits : mapping, optional
-        Members of the pool that were fitted already, as in :meth:`deep.model.Pool.fit`.
-    searched : sequence of Candidate, optional
-        Every chain asked for, and maybe others, where :func:`deep.model.search` has found them on these rows already.
     run : callable, optional
         Like `map`; another one may spread the tasks over processes. The result does not depend on it.
 
@@ -93,13 +107,37 @@ def fit(
     >>> from deep.model import fit
     >>> votes = simulate_votes(0)
     >>> fit(votes).method, fit(votes.rows(votes.datasets == "aggrefact-xsum")).method
-    ('pool', 'average')
+    ('stack', 'average')
     >>> fit(votes, sizes=[3], ensembler="LogisticRegression", calibrator="platt").voter_names
     ('prompt-1/gpt-4', 'prompt-2/gpt-4', 'prompt-4/gpt-4')
     """
     asked = ChainOptions(recipe, weighting, sizes, _names(ensembler), _names(calibrator), selector)
+    return fit_asked(
+        votes,
+        asked,
+        SharedWork(run=run),
+        scores=scores,
+        score_names=score_names,
+        target=target,
+        random_state=random_state,
+        provenance=provenance,
+    )
+
+
+def fit_asked(
+    votes: VoteMatrix,
+    asked: ChainOptions,
+    work: SharedWork,
+    *,
+    scores: npt.ArrayLike | None = None,
+    score_names: Sequence[str] = (),
+    target: str | None = None,
+    random_state: int = 0,
+    provenance: Mapping[str, object] | None = None,
+) -> Model:
+    """Fit as :func:`fit`, beside other fits that share some of the work."""
     own = asked.own
-    soft, given = _scores(scores, len(votes.labels)), _groups(groups, len(votes.labels))
+    soft, given = _scores(scores, len(votes.labels)), _groups(work.groups, len(votes.labels))
     known = provenance or {}
     check_some_votes(votes.votes)
     mine = _target(votes, target)
@@ -116,12 +154,12 @@ def fit(
     if asked.asked and own is None:
         of = None if given is None else given[training]
         model = fit_chosen_chain(
-            labeled, asked, known, random_state=random_state, run=run, groups=of, searched=searched
+            labeled, asked, known, random_state=random_state, run=work.run, groups=of, searched=work.searched
         )
     else:
         of = training_groups(labeled, random_state=random_state) if given is None else given[training]
         names = _score_names(score_names, kept)
-        model = _fit_others(labeled, kept, names, of, known, own, random_state=random_state, fits=fits, run=run)
+        model = _fit_others(labeled, kept, names, of, known, own, random_state=random_state, work=work)
     if mine is None:
         return model
     own_rows = votes.datasets == mine
@@ -163,15 +201,16 @@ def _fit_others(
     own: str | None,
     *,
     random_state: int,
-    fits: Fits | None,
-    run: MapLike,
+    work: SharedWork,
 ) -> Model:
-    """Fit the pool, or the average where datasets are few."""
+    """Fit the stack, or the average where datasets are few."""
     n = len(numbered(groups)[0])
-    if own == POOL and n < MIN_DATASETS:
-        raise InputError(f"`ensembler` must not be 'Pool' of fewer than {MIN_DATASETS} labeled datasets. Got {n}.")
-    if own == POOL or (own is None and n >= MIN_DATASETS):
-        return fit_pool(labeled, scores, score_names, groups, known, random_state=random_state, fits=fits, run=run)
+    if own == STACK and n < MIN_DATASETS:
+        raise InputError(f"`ensembler` must not be 'Stack' of fewer than {MIN_DATASETS} labeled datasets. Got {n}.")
+    if own == STACK or (own is None and n >= MIN_DATASETS):
+        return fit_stack(
+            labeled, scores, score_names, groups, known, random_state=random_state, fits=work.fits, run=work.run
+        )
     notes = [] if scores is None else [f"Scores were not used: that takes {MIN_DATASETS} labeled datasets."]
     return fit_few(labeled, groups, known, random_state=random_state, notes=notes)
 

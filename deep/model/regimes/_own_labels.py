@@ -9,12 +9,7 @@ from deep._checks import Floats
 from deep._odds import expit, logit
 from deep.ensembles import BernoulliNB, LogisticRegression
 from deep.features import Cells
-from deep.model.chain import row_folds
-from deep.model.file import Model, voters_of
-from deep.model.linear import LabeledRows, Linear, fit_average, fit_best_judge, fit_majority, fit_ridge
-from deep.model.pool import Blend, Part, VoteSum, in_order
-from deep.model.regimes._report import report_of
-from deep.model.target import (
+from deep.model.adaptation import (
     PLAIN,
     FewLabels,
     FixedPrior,
@@ -24,6 +19,12 @@ from deep.model.target import (
     estimate_share,
     learn_misfit,
 )
+from deep.model.chain import row_folds
+from deep.model.file import Model, voters_of
+from deep.model.linear import LabeledRows, Linear, fit_average, fit_best_judge, fit_majority, fit_ridge
+from deep.model.regimes._report import report_of
+from deep.model.score import Blend, Part, VoteSum
+from deep.model.stack import in_order
 from deep.records import VoteMatrix
 
 FIRST = "average"

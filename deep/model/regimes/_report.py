@@ -6,16 +6,12 @@ from datetime import UTC, datetime
 import numpy as np
 
 from deep._checks import Floats
+from deep._files import JsonObject
 from deep._odds import expit
-from deep.calibration import balanced_accuracy, ece_noise_floor, evaluate
+from deep.calibration import DEFAULT_BINS, balanced_accuracy, ece_noise_floor, evaluate
 from deep.features import Cells
+from deep.model.adaptation import LeftOut
 from deep.model.file import library_versions
-from deep.model.target import LeftOut
-
-N_BINS = 8
-
-Entry = dict[str, object]
-"""An object of the model file."""
 
 
 def report_of(
@@ -27,7 +23,7 @@ def report_of(
     *,
     notes: Sequence[str] = (),
     labeled: bool = True,
-) -> Entry:
+) -> JsonObject:
     """Return the report on a fitted model.
 
     Parameters
@@ -68,15 +64,15 @@ def _scores(one: LeftOut, shift: float) -> dict[str, float]:
     weights = np.concatenate([one.ones, one.zeros])
     kept = weights > 0
     y, twice, w = label[kept], np.tile(p, 2)[kept], weights[kept]
-    found = evaluate(y, twice, sample_weight=w, n_bins=N_BINS, n_draws=0)
+    found = evaluate(y, twice, sample_weight=w, n_bins=DEFAULT_BINS, n_draws=0)
     decided = balanced_accuracy(y, np.tile(uniform >= 0, 2)[kept], sample_weight=w)
     rows = np.rint(one.ones + one.zeros)  # of a weighted sample, the rows that it stands for are about so many
-    floor = ece_noise_floor(p, n_bins=N_BINS, sample_weight=rows, n_draws=0).mean
+    floor = ece_noise_floor(p, n_bins=DEFAULT_BINS, sample_weight=rows, n_draws=0).mean
     rest = {name: found[name] for name in ("auroc", "log_loss", "ece")}
     return {"balanced_accuracy": decided, **rest, "ece_floor": floor}
 
 
-def _datasets(cells: Cells, licences: object, *, labeled: bool) -> Entry:
+def _datasets(cells: Cells, licences: object, *, labeled: bool) -> JsonObject:
     known = licences if isinstance(licences, Mapping) else {}
     sizes = cells.counts.sum(axis=0)
     return {

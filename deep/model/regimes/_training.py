@@ -1,10 +1,10 @@
-"""Training rows: what is left out together, and their cells."""
+"""Training rows: the groups left out together, and their cells."""
 
 import numpy as np
 
 from deep._checks import Texts, numbered
 from deep.features import Cells
-from deep.model.chain import POOL_FOLDS, RECIPES, inner_folds
+from deep.model.chain import RECIPES, STACK_FOLDS, inner_folds
 from deep.records import VoteMatrix
 
 
@@ -14,7 +14,7 @@ def training_groups(votes: VoteMatrix, *, by_family: bool = False, random_state:
     if len(names) == 1:
         return votes.datasets
     recipe = RECIPES["deep"]
-    folds = inner_folds(votes, recipe, by_family=by_family, random_state=random_state, limit=POOL_FOLDS).of_row
+    folds = inner_folds(votes, recipe, by_family=by_family, random_state=random_state, limit=STACK_FOLDS).of_row
     pairs = np.unique(folds * len(names) + codes).tolist()
     first = {pair // len(names): names[pair % len(names)] for pair in reversed(pairs)}
     of_fold = np.array([first.get(fold, "") for fold in range(max(first) + 1)], dtype=object)

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 import numpy as np
 
 from deep.features import Cells
+from deep.model.adaptation import FixedPrior, Misfit
 from deep.model.file import Model, voters_of
 from deep.model.linear import fit_unlabeled
-from deep.model.pool import Blend, Part, VoteSum
 from deep.model.regimes._report import report_of
-from deep.model.target import FixedPrior, Misfit
+from deep.model.score import Blend, Part, VoteSum
 from deep.records import VoteMatrix
 
 MISFIT = ((1.0, 0.0), (0.0, 0.15))

@@ -1,15 +1,15 @@
 """The application: the routes of a served model."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from deep import __version__
 from deep.model import Model
 from deep.serve.check._answers import model_answer
-from deep.serve.check._checker import Checker, PairAnswer, PairText
+from deep.serve.check._checker import Checker, PairText
 from deep.serve.check._contract import CHECK, HEALTH, MODEL
 from deep.serve.check._options import CheckOptions
 from deep.serve.check._page import install_page
@@ -46,6 +46,7 @@ def create_app(model: Model, options: CheckOptions | None = None) -> "FastAPI":
 
     @asynccontextmanager
     async def lifespan(_: "FastAPI") -> AsyncIterator[None]:
+        await checker.open()
         yield
         checker.close()
 
@@ -68,9 +69,18 @@ def create_app(model: Model, options: CheckOptions | None = None) -> "FastAPI":
     app.router.add_route("/v1/check", check, methods=["POST"])
     app.add_api_route("/v1/check", check, methods=["POST"], **CHECK, **route)
     app.add_api_route("/v1/model", describe, methods=["GET"], **MODEL, **route)
+    app.openapi = partial(_contract, app)  # type: ignore[method-assign]
     app.add_api_route("/healthz", healthz, methods=["GET"], **HEALTH, **route)
     install_page(app, model)
     return app
+
+
+def _contract(app: "FastAPI") -> dict[str, Any]:
+    """Return FastAPI's description of the routes with the answers' examples whole: it leaves out what is null."""
+    found = type(app).openapi(app)
+    answers = found["paths"]["/v1/check"]["post"]["responses"]
+    answers["200"]["content"] = CHECK["responses"][200]["content"]
+    return found
 
 
 async def _checked(checker: Checker, pairs: Sequence[tuple[str | None, PairText]], *, several: bool) -> bytes:
@@ -81,10 +91,7 @@ async def _checked(checker: Checker, pairs: Sequence[tuple[str | None, PairText]
     WebError
         The budget has no room for all that the judges would ask; what there is, is told.
     """
-    answers: list[PairAnswer] = []
-    for at in range(0, len(pairs), checker.at_once):
-        some = [checker.check(pair) for _, pair in pairs[at : at + checker.at_once]]
-        answers += await asyncio.gather(*some) if several else [await some[0]]
+    answers = await checker.check([pair for _, pair in pairs])
     told = [_named(name, answer.body) for (name, _), answer in zip(pairs, answers, strict=True)]
     lacking = sum(not answer.within_budget for answer in answers)
     if lacking:

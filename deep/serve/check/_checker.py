@@ -1,24 +1,42 @@
 """A model at work on pairs that come one by one: its judges found once, repeated pairs answered from memory."""
 
 import asyncio
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from hashlib import blake2b
+from threading import Thread
 
-from deep.asking import LiveAsker, PatternScores, Plan, Scored, score_some
-from deep.datasets import examples_from_dataset
+from deep.asking import LiveAsker, Scored, TextScorer
 from deep.exceptions import InputError
 from deep.llm import EndpointError, History, LedgerError
-from deep.model import Model, check_scores_given
+from deep.model import Model
 from deep.records import Example
 from deep.serve.check._answers import Answers
-from deep.serve.check._asking_thread import AskingThread
-from deep.serve.check._bench import WEIGHT_OF_TURN, QuickBench, Workbench
-from deep.serve.check._cache import AnswerCache
 from deep.serve.check._options import CheckOptions
 from deep.serve.web import WebError
+
+AT_ONCE = 32
+"""Pairs that are scored together; what all have in common is then done once."""
+
+WEIGHT_OF_TURN = 20_000
+"""Characters of one turn of the event loop: some 5 ms of lexical checks. Heavier pairs go to a thread."""
+
+WEIGHT_OF_LONG = 200_000
+"""Characters from which on a pair waits for other long ones, and no other for it."""
+
+LONGEST_QUICK_CLAIM = 2_000
+"""Characters of a claim from which on checks may take long whatever the source."""
+
+OVERHEAD = 256
+"""Bytes that an answer takes in memory besides itself."""
+
+
+_Bodies = dict[bytes, tuple[bytes, bool]]
+"""By the key of a pair, its answer as JSON, and whether the same pair would be answered the same."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +68,6 @@ class PairAnswer:
 
     body: bytes
     within_budget: bool = True
-    is_lasting: bool = True
 
 
 class Checker:
@@ -68,119 +85,199 @@ class Checker:
     """
 
     def __init__(self, model: Model, options: CheckOptions | None = None) -> None:
-        self.model, self.options = model, options or CheckOptions()
-        check_scores_given(model, ())
-        self.plan = self._planned()
-        self._closing = ExitStack()
-        self._scores = PatternScores(model, self.options.score)
-        self._told = Answers(model, self.plan, *([0] if self.options.no_text else []))
-        self._asking = self._asker()
-        self._bench: Workbench[PairText, PairAnswer] = Workbench(self._answers, lambda pair: pair.weight)
-        self._cache = AnswerCache(0 if self.options.no_text else self.options.cache_bytes)
-        self._quick: QuickBench[PairText, PairAnswer] = QuickBench(self._answers, lambda pair: pair.weight)
-        self._is_quick = all(column.judge.details.get("kind") == "lexical" for column in self.plan.columns)
-        self._flights: dict[bytes, asyncio.Future[PairAnswer]] = {}
-
-    def _planned(self) -> Plan:
-        options = self.options
-        nothing = examples_from_dataset([], name=options.dataset)
-        endpoint = options.endpoint or ("" if options.ask is None else options.ask.public_url)
-        plan = options.finder.plan(self.model, nothing, lambda: endpoint)
-        asking = next((column.name for column in plan.columns if column.judge.needs_llm), None)
-        if asking is not None and options.no_text:
+        self.options = given = options or CheckOptions()
+        self.scorer = TextScorer(
+            model, given.ask, finder=given.finder, options=given.score, endpoint=given.endpoint, dataset=given.dataset
+        )
+        self.model, self.plan = model, self.scorer.plan
+        asking = next((column.name for column in self.plan.columns if column.judge.needs_llm), None)
+        if asking is not None and given.no_text:
             raise InputError(
                 "`no_text` must be given with judges that ask no LLM, for a ledger keeps what was asked and answered, "
                 f"or an answer that was paid would be lost. Got {asking!r}. Leave it out."
             )
-        if plan.asks and options.ask is None:
-            raise InputError("`ask` must be given with judges that ask an LLM: where, for how much, by which ledger.")
-        return plan
+        self._told = Answers(model, self.plan, *([0] if given.no_text else []))
+        self._recent: dict[bytes, bytes] = {}
+        self._recent_bytes = 0
+        self._is_quick = all(column.judge.details.get("kind") == "lexical" for column in self.plan.columns)
+        self._waiting: deque[tuple[Sequence[PairText], int, asyncio.Future[_Bodies]]] = deque()
+        self._closing = ExitStack()
+        self._threads = [self._closing.enter_context(ThreadPoolExecutor(1, f"deep-{name}")) for name in ("one", "long")]
+        self._asking = None if given.ask is None or asking is None else _AskingThread(LiveAsker(self.plan, given.ask))
 
-    def _asker(self) -> AskingThread | None:
-        if not self.plan.asks:
-            return None
-        assert self.options.ask is not None  # or `_planned` has raised
-        return AskingThread(LiveAsker(self.plan, self.options.ask))
+    async def open(self) -> None:
+        """Open the ledger now, and not with the first question.
 
-    @property
-    def at_once(self) -> int:
-        """The number of pairs of one request that are worked on side by side."""
-        return self.options.most_pairs if self.plan.asks else 32
+        Raises
+        ------
+        InputError
+            Another process writes to it.
+        LedgerError
+            It cannot be opened.
+        """
+        if self._asking is not None:
+            try:
+                await self._asking.open()
+            except BaseException:
+                self.close()
+                raise
 
-    async def check(self, pair: PairText) -> PairAnswer:
-        """Return the answer to a pair; one that is being worked on, or was lately, is not worked on again.
+    def close(self) -> None:
+        """End the threads, and close the ledger."""
+        if self._asking is not None:
+            self._asking.close()
+        self._closing.close()
+
+    async def check(self, pairs: Sequence[PairText]) -> list[PairAnswer]:
+        """Return the answers to pairs; one that was answered lately is not worked on again.
 
         Raises
         ------
         WebError
             The endpoint refuses every request, or the ledger cannot be written.
         """
-        key = pair.key
-        known = self._cache.get(key)
-        if known is not None:
-            return PairAnswer(known)
-        flight = self._flights.get(key)
-        if flight is None:
-            flight = self._flights[key] = self._begin(pair)
-            flight.add_done_callback(partial(self._land, key))
-        return await asyncio.shield(flight)
+        found = {pair.key: PairAnswer(self._recent[pair.key]) for pair in pairs if pair.key in self._recent}
+        new = list({pair.key: pair for pair in pairs if pair.key not in found}.values())
+        lacking = set[bytes]() if self._asking is None else await self._ask(self._asking, new)
+        for some in _portions(new):
+            answers = await self._answers(some)
+            for key, (body, lasts) in ((pair.key, answers[pair.key]) for pair in some):
+                found[key] = PairAnswer(body, key not in lacking)
+                if lasts and key not in lacking:
+                    self._keep(key, body)
+        return [found[pair.key] for pair in pairs]
 
-    def _begin(self, pair: PairText) -> "asyncio.Future[PairAnswer]":
-        if self._asking is not None:
-            return asyncio.create_task(self._asked(self._asking, pair))
-        bench = self._quick if self._is_quick and pair.weight <= WEIGHT_OF_TURN else self._bench
-        return bench.do(pair)
-
-    def _land(self, key: bytes, flight: "asyncio.Future[PairAnswer]") -> None:
-        """Keep an answer that would be the same again."""
-        del self._flights[key]
-        if not flight.cancelled() and flight.exception() is None and flight.result().is_lasting:
-            self._cache.put(key, flight.result().body)
-
-    async def _asked(self, asking: AskingThread, pair: PairText) -> PairAnswer:
+    async def _ask(self, asking: "_AskingThread", pairs: Sequence[PairText]) -> set[bytes]:
+        """Ask LLMs about pairs, and return those for which the budget had no room."""
         try:
-            within = await asking.ask(self._example(pair))
+            within = await asyncio.gather(*(asking.ask(self._example(pair)) for pair in pairs))
         except EndpointError as error:
             raise WebError(502, "endpoint", str(error)) from None
         except LedgerError as error:
             raise WebError(503, "ledger", str(error)) from None
-        answer = await self._bench.do(pair)
-        return answer if within else PairAnswer(answer.body, within_budget=False, is_lasting=False)
+        return {pair.key for pair, fits in zip(pairs, within, strict=True) if not fits}
+
+    async def _answers(self, pairs: Sequence[PairText]) -> _Bodies:
+        """Return answers, worked out in the event loop where that is quick: threads hand the interpreter to and fro."""
+        loop, weight = asyncio.get_running_loop(), sum(pair.weight for pair in pairs)
+        longest = max(len(pair.claim) for pair in pairs)
+        if self._is_quick and weight <= WEIGHT_OF_TURN and longest <= LONGEST_QUICK_CLAIM:
+            if not self._waiting:
+                loop.call_soon(self._turn, loop)
+            future: asyncio.Future[_Bodies] = loop.create_future()
+            self._waiting.append((pairs, weight, future))
+            return await future
+        is_long = self._asking is None and weight > WEIGHT_OF_LONG  # the ledger is read by one thread
+        return await loop.run_in_executor(self._threads[is_long], self._worked_out, pairs)
+
+    def _turn(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Work out some of what waits, and let others have the loop before the rest."""
+        batch = [self._waiting.popleft()]
+        n, weight = len(batch[0][0]), batch[0][1]
+        while self._waiting and n < AT_ONCE and weight + self._waiting[0][1] <= WEIGHT_OF_TURN:
+            batch.append(self._waiting.popleft())
+            n, weight = n + len(batch[-1][0]), weight + batch[-1][1]
+        if self._waiting:
+            loop.call_soon(self._turn, loop)
+        self._finish([(pairs, future) for pairs, _, future in batch if not future.cancelled()])
+
+    def _finish(self, batch: "Sequence[tuple[Sequence[PairText], asyncio.Future[_Bodies]]]") -> None:
+        """Answer several requests together, or one by one where that breaks, so that none suffers for another."""
+        try:
+            found = self._worked_out([pair for pairs, _ in batch for pair in pairs])
+        except Exception as error:
+            for entry in batch if len(batch) > 1 else ():
+                self._finish([entry])
+            if len(batch) == 1:
+                batch[0][1].set_exception(error)
+            return
+        for _, future in batch:
+            future.set_result(found)
+
+    def _worked_out(self, pairs: Sequence[PairText]) -> _Bodies:
+        scored = self.scorer.read(list({p.key: self._example(p) for p in pairs}.values()), self._history, tell=False)
+        if self.options.on_scored is not None:
+            for one in scored:
+                self.options.on_scored(one)
+        told = zip(scored, self._told.tell(scored), strict=True)
+        return {bytes.fromhex(one.example.example_id): (body, _lasts(one)) for one, body in told}
 
     def _example(self, pair: PairText) -> Example:
         return Example(pair.source, pair.claim, pair.key.hex(), dataset=self.options.dataset)
 
-    def close(self) -> None:
-        """End the threads, and close the ledger."""
-        if self._asking is not None:
-            self._asking.close()
-        self._bench.close()
-        self._closing.close()
-
     @cached_property
     def _history(self) -> History | None:
         """The ledger, opened by the thread that reads it."""
-        if self.options.ask is None or not self.plan.asks:
+        if self.options.ask is None or self._asking is None:
             return None
-        return self._closing.enter_context(History(self.options.ask.ledger))
+        history = History(self.options.ask.ledger)
+        self._closing.callback(history.__exit__, None, None, None)
+        return history.__enter__()
 
-    def _answers(self, pairs: Sequence[PairText]) -> Sequence[PairAnswer]:
-        """Return the answers to several pairs, worked out together."""
-        examples = {pair.key: self._example(pair) for pair in pairs}
-        given = list(examples.values())
-        options = self.options.score
-        found = score_some(self.model, self.plan, given, self._history, options, tell=False, rows=self._scores)
-        if self.options.on_scored is not None:
-            for one in found:
-                self.options.on_scored(one)
-        told = self._told.tell(found)
-        answers = {
-            key: PairAnswer(answer, is_lasting=_is_lasting(one))
-            for key, one, answer in zip(examples, found, told, strict=True)
-        }
-        return [answers[pair.key] for pair in pairs]
+    def _keep(self, key: bytes, body: bytes) -> None:
+        """Keep an answer in memory, in place of those that are there longest."""
+        most = 0 if self.options.no_text else self.options.cache_bytes
+        if key in self._recent or len(body) + OVERHEAD > most:
+            return
+        self._recent[key] = body
+        self._recent_bytes += len(body) + OVERHEAD
+        while self._recent_bytes > most:
+            self._recent_bytes -= len(self._recent.pop(next(iter(self._recent)))) + OVERHEAD
 
 
-def _is_lasting(scored: Scored) -> bool:
+def _portions(pairs: Sequence[PairText]) -> Iterator[list[PairText]]:
+    """Yield pairs some at a time, so that other requests have their turn between."""
+    some: list[PairText] = []
+    weight = 0
+    for pair in pairs:
+        if some and (len(some) == AT_ONCE or weight + pair.weight > WEIGHT_OF_TURN):
+            yield some
+            some, weight = [], 0
+        some.append(pair)
+        weight += pair.weight
+    if some:
+        yield some
+
+
+def _lasts(scored: Scored) -> bool:
     """Return whether the same pair would be answered the same: no judge has failed."""
     return all(judgment.reason != "failed" for judgment in scored.judgments.values())
+
+
+class _AskingThread:
+    """Runs an asker in an event loop of its own, not the server's, so that neither waits for the other."""
+
+    def __init__(self, asker: LiveAsker) -> None:
+        self._asker = asker
+        self._loop = asyncio.new_event_loop()
+        self._turns = set[asyncio.Task[bool]]()
+        self._thread = Thread(target=self._loop.run_forever, name="deep-asking", daemon=True)
+        self._thread.start()
+
+    async def open(self) -> None:
+        """Open the ledger."""
+        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._asker.open(), self._loop))
+
+    async def ask(self, example: Example) -> bool:
+        """Ask what the ledger lacks about an example; see :meth:`LiveAsker.ask`."""
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._ask(example), self._loop))
+
+    async def _ask(self, example: Example) -> bool:
+        turn = asyncio.create_task(self._asker.ask(example))
+        self._turns.add(turn)
+        turn.add_done_callback(self._turns.discard)
+        return await turn
+
+    def close(self) -> None:
+        """End what is still asked, which the ledger then keeps as in doubt; close it, and end the thread."""
+        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    async def _end(self) -> None:
+        turns = list(self._turns)
+        for turn in turns:
+            turn.cancel()
+        await asyncio.gather(*turns, return_exceptions=True)
+        await self._asker.close()

@@ -4,9 +4,9 @@ from ._errors import WebError as WebError
 from ._errors import error_body as error_body
 from ._errors import install_errors as install_errors
 from ._errors import need_serve as need_serve
+from ._exchange import csp_nonce as csp_nonce
 from ._guard import Guard as Guard
 from ._guard import GuardOptions as GuardOptions
-from ._guard import csp_nonce as csp_nonce
 from ._json import json_bytes as json_bytes
 from ._json import read_json as read_json
 from ._run import ServerOptions as ServerOptions

@@ -15,6 +15,9 @@ RECEIVING = (h11.IDLE, h11.SEND_BODY)
 LARGEST_HEAD = 1 << 16
 """Bytes of a request's first line and headers."""
 
+LINGER = 1.0
+"""Seconds for a client that is refused to read so, while what it still sends is dropped."""
+
 
 class JoinedConnection(h11.Connection):
     """The state of a connection that holds back the head of a response until its body comes: one write, not two.
@@ -56,6 +59,7 @@ class TimedProtocol(H11Protocol):
         self._read_timeout, self._most = read_timeout, most
         self._receiving: TimerHandle | None = None
         self._stuck: TimerHandle | None = None
+        self._lingering: TimerHandle | None = None
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         """Begin, or refuse where too many connections are open."""
@@ -68,15 +72,16 @@ class TimedProtocol(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the timers."""
-        for timer in (self._receiving, self._stuck):
+        for timer in (self._receiving, self._stuck, self._lingering):
             if timer is not None:
                 timer.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Read on; the time runs until the request is whole."""
-        super().data_received(data)
-        self._watch()
+        if self._lingering is None:
+            super().data_received(data)
+            self._watch()
 
     def on_response_complete(self) -> None:
         """Go on to the next request, which may have begun."""
@@ -111,11 +116,14 @@ class TimedProtocol(H11Protocol):
         self._refuse(WebError(408, "slow", f"The request must come within {self._read_timeout:g} s. Got a part of it."))
 
     def _refuse(self, error: WebError) -> None:
-        """Answer with an error where no answer has begun, and close the connection."""
+        """Answer with an error where no answer has begun, and close the connection once the client can have read it."""
         if not self.transport.is_closing() and self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             body = error_body(error)
             fields: dict[str, Any] = {"content-type": "application/json", "content-length": str(len(body))}
             headers = list({**fields, "connection": "close", **error.headers}.items())
             for event in (h11.Response(status_code=error.status, headers=headers), h11.Data(body), h11.EndOfMessage()):
                 self.transport.write(self.conn.send(event) or b"")
-        self.transport.close()
+            self.transport.write_eof()
+            self._lingering = self.loop.call_later(LINGER, self.transport.close)
+        else:
+            self.transport.close()

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from deep.exceptions import ExitStatus, InputError
 from deep.serve.web._access import LOOPBACK, Access, to_stderr
 from deep.serve.web._errors import need_serve
-from deep.serve.web._guard import WILDCARDS, ASGIApp, Guard, GuardOptions
+from deep.serve.web._exchange import ASGIApp
+from deep.serve.web._guard import ANY_ADDRESS, WILDCARDS, Guard, GuardOptions
 
 if TYPE_CHECKING:
     import uvicorn
@@ -99,7 +100,7 @@ class ServerOptions:
 
     def guard(self) -> GuardOptions:
         """Return the limits of the guard, and the names by which the server may be called."""
-        own = ("*", *LOOPBACK) if self.host in WILDCARDS else (*LOOPBACK, self.host)
+        own = (ANY_ADDRESS, *LOOPBACK) if self.host in WILDCARDS else (*LOOPBACK, self.host)
         return GuardOptions(
             hosts=(*own, *self.names),
             access=Access(self.token),
@@ -134,16 +135,22 @@ def run_server(
     ------
     InputError
         The address cannot be listened at.
+    DeepError
+        The application cannot start.
     MissingDependencyError
         ``deep-judges[serve]`` is not installed.
     """
     chosen = options or ServerOptions()
     with _listening(app, chosen, say) as (server, listener, guard, address):
-        sys.stdout.write(f"serving {address.of_ticket(path)} (Ctrl-C ends it)\n")
-        sys.stdout.flush()
-        gc.freeze()  # libraries and the model stay to the end, and need not be gone through time and again
+
+        async def begin() -> None:
+            sys.stdout.write(f"serving {address.of_ticket(path)} (Ctrl-C ends it)\n")
+            sys.stdout.flush()
+            gc.freeze()  # libraries and the model stay to the end, and need not be gone through time and again
+
+        server.config.callback_notify = begin
         with _stopped_by_signals(server):
-            server.run([listener])
+            _run(server, listener, guard)
     n = guard.n_cut
     lost = f"{n} request{'s were' if n > 1 else ' was'} not answered in time; a ledger keeps what was asked as in doubt"
     say(f"the server has ended; {lost if n else 'what was in flight is answered'}")
@@ -171,14 +178,41 @@ def serving(app: ASGIApp, options: ServerOptions | None = None) -> Iterator[str]
     ...     answer.read()
     b'hello'
     """
-    with _listening(app, options or ServerOptions(port=0), to_stderr) as (server, listener, _, address):
-        thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
+    with _listening(app, options or ServerOptions(port=0), to_stderr) as (server, listener, guard, address):
+        failures: list[BaseException] = []
+        began = threading.Event()
+
+        async def begin() -> None:
+            began.set()
+
+        def run() -> None:
+            try:
+                _run(server, listener, guard)
+            except BaseException as error:
+                failures.append(error)
+            began.set()
+
+        server.config.callback_notify = begin
+        thread = threading.Thread(target=run, daemon=True)
         thread.start()
+        began.wait()
         try:
+            if failures:
+                raise failures[0]
             yield str(address)
         finally:
             server.should_exit = True
             thread.join()
+
+
+def _run(server: "uvicorn.Server", listener: socket.socket, guard: Guard) -> None:
+    """Run a server to its end, or raise the error for which its application could not start."""
+    try:
+        server.run([listener])
+    except SystemExit:  # uvicorn's word for a failed start
+        if guard.failure is None:
+            raise
+        raise guard.failure from None
 
 
 @contextmanager
@@ -205,6 +239,7 @@ def _listening(
             server_header=False,
             timeout_keep_alive=KEEP_ALIVE,
             timeout_graceful_shutdown=GRACE,
+            timeout_notify=1 << 26,  # seconds: once, when it has started
         )
         server = uvicorn.Server(config)
         server.capture_signals = nullcontext  # type: ignore[method-assign, assignment]  # it raises them again, once more than asked

@@ -6,7 +6,7 @@ import pytest
 from deep.datasets import read_votes
 from deep.exceptions import InputError
 from deep.model import fit
-from deep.model.chain import POOL_FOLDS, RECIPES, grouped_note, inner_folds
+from deep.model.chain import RECIPES, STACK_FOLDS, grouped_note, inner_folds
 from deep.records import ABSTAIN, VoteMatrix
 from tests.model.fitted import QUICK, small_votes
 
@@ -23,9 +23,9 @@ def test_above_twelve_datasets_the_folds_of_a_search_are_five(n, expected):
 
 
 @pytest.mark.parametrize(("n", "expected"), [(50, 50), (51, 20), (1000, 20)])
-def test_above_fifty_datasets_those_of_the_pool_are_twenty(n, expected):
+def test_above_fifty_datasets_those_of_the_stack_are_twenty(n, expected):
     """Its prior is learned from datasets left out one by one as long as that can be paid."""
-    assert folds(small_votes([f"d{i:04}" for i in range(n)], n=4), limit=POOL_FOLDS) == expected
+    assert folds(small_votes([f"d{i:04}" for i in range(n)], n=4), limit=STACK_FOLDS) == expected
 
 
 @pytest.mark.parametrize(("n", "expected"), [(5, 5), (6, 5)])

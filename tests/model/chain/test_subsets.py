@@ -49,5 +49,7 @@ def test_exhaustive_refuses_too_many_subsets():
 
 def test_unknown_selector(training):
     """The error lists the selectors."""
-    with pytest.raises(InputError, match=r"`selector` must be one of auto, exhaustive, mrmr, rfe. Got 'lasso'"):
+    with pytest.raises(
+        InputError, match=r"`selector` must be one of auto, exhaustive, mrmr, mrmr-selection, rfe. Got 'lasso'"
+    ):
         choose_subsets(training, [2], selector="lasso")

@@ -55,9 +55,9 @@ MAKERS = {
     "chain of one dataset": lambda: fit(small_votes(("a",)), **QUICK),
     "chain of the paper's recipe": lambda: fit(small_votes(), recipe="paper", sizes=[3], ensembler="BernoulliNB"),
     "own labels": _own_labels,
-    "pool": lambda: fit(small_votes(), ensembler="Pool"),
-    "pool of more voters than a table has": lambda: fit(small_votes(n_voters=11), ensembler="Pool"),
-    "pool with scores": _with_scores,
+    "stack": lambda: fit(small_votes(), ensembler="Stack"),
+    "stack of more voters than a table has": lambda: fit(small_votes(n_voters=11), ensembler="Stack"),
+    "stack with scores": _with_scores,
     "votes": _unlabeled,
 }
 

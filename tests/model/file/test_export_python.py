@@ -15,7 +15,7 @@ from deep.records import VoteMatrix
 from tests.model.file.models import MAKERS, model_of, with_labels
 from tests.model.fitted import small_votes
 
-NOT_PYTHON = {"chain of more voters than a table has", "pool with scores"}
+NOT_PYTHON = {"chain of more voters than a table has", "stack with scores"}
 WRITTEN = sorted(set(MAKERS) - NOT_PYTHON)
 
 
@@ -96,7 +96,7 @@ def test_hundred_thousand_patterns(kind, tmp_path):
     check_same(model_of(kind), tmp_path, 100_000)
 
 
-@pytest.mark.parametrize("kind", ["chain", "pool of more voters than a table has"])
+@pytest.mark.parametrize("kind", ["chain", "stack of more voters than a table has"])
 def test_it_is_python_3_9_that_imports_the_standard_library(kind, tmp_path):
     """And says what the model is."""
     tree = ast.parse(written(model_of(kind), tmp_path).read_text(encoding="utf-8"), feature_version=(3, 9))
@@ -186,7 +186,7 @@ def test_score_is_there_to_import(here):
 
 
 @pytest.mark.parametrize(
-    ("kind", "why"), [("chain of more voters than a table has", "fitted again"), ("pool with scores", "soft")]
+    ("kind", "why"), [("chain of more voters than a table has", "fitted again"), ("stack with scores", "soft")]
 )
 def test_models_that_cannot_be_written_down_are_refused(kind, why, tmp_path):
     """One line says why, and nothing is written."""

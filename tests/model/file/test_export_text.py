@@ -34,8 +34,8 @@ def check_votes(names, other=()):
 
 @cache
 def model_of(names):
-    """Return a pool of lexical checks."""
-    return fit(check_votes(names), ensembler="Pool")
+    """Return a stack of lexical checks."""
+    return fit(check_votes(names), ensembler="Stack")
 
 
 MODELS = {"a table": SOME, "sums": tuple(LEXICAL)}
@@ -210,3 +210,13 @@ def test_a_closed_pipe_ends_it_quietly(files):
     process.stdout.close()
     _, said = process.communicate(b"{}\n" * 5_000)
     assert (process.returncode, said) == (141, b"")
+
+
+def test_longer_texts_than_checks_read_get_no_vote(here):
+    """As in deep: no vote on any of them, with the same words."""
+    found = here["a table"]["score_text"]("It rained.", "It rained. " * 5000)
+    assert {(judge["vote"], judge["reason"]) for judge in found["judges"]} == {(None, "truncated")}
+    assert {judge["rationale"] for judge in found["judges"]} == {
+        "The claim has 55,000 characters; a check reads at most 50,000."
+    }
+    assert found["n_votes"] == 0

@@ -85,7 +85,7 @@ def test_every_model_can_be_adapted_and_read_again(kind, tmp_path):
             np.testing.assert_allclose(p, plain.score(votes, scores=soft), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("kind", ["chain", "chain of more voters than a table has", "pool", "average of two"])
+@pytest.mark.parametrize("kind", ["chain", "chain of more voters than a table has", "stack", "average of two"])
 def test_another_prior_moves_log_odds_once(kind):
     """By its own log-odds, P and bounds alike, with a table and without."""
     model = model_of(kind)
@@ -114,7 +114,7 @@ def test_the_file_is_json_that_says_what_it_is(model, tmp_path):
     assert content["training_datasets"]["a"]["licence"] == "CC BY 4.0"
     assert content["provenance"] == {"votes": ["votes.csv"]}
     assert content["chosen"]["calibrator_map"]["fitted"].keys() == {"slope_", "intercept_"}
-    assert content["schema_version"] == 2
+    assert content["schema_version"] == 3
     assert len(content["parts"][0]["scorer"]["table"]["p"]) == 27
     assert '\n "method": "chain",\n' in text
 
@@ -149,13 +149,13 @@ class Trap:
         (b"{}", "no 'deep model' in its key 'format'"),
         (b'{"format": "deep model"}', "schema_version None"),
         (b'{"format": "deep model", "schema_version": true}', "schema_version True"),
-        (b'{"format": "deep model", "schema_version": 3}', "schema_version 3, and this deep knows 2. Update deep"),
-        (b'{"format": "deep model", "schema_version": 1}', "schema_version 1, of an earlier deep. Fit again"),
+        (b'{"format": "deep model", "schema_version": 4}', "schema_version 4, and this deep knows 3. Update deep"),
+        (b'{"format": "deep model", "schema_version": 2}', "schema_version 2, of an earlier deep. Fit again"),
         (b'{"format": "deep model", "schema_version": 0}', "schema_version 0"),
-        (b'{"format": "deep model", "schema_version": "2"}', "schema_version '2'"),
-        (b'{"format": "deep model", "schema_version": 2}', "a checksum that does not fit"),
+        (b'{"format": "deep model", "schema_version": "3"}', "schema_version '3'"),
+        (b'{"format": "deep model", "schema_version": 3}', "a checksum that does not fit"),
         (b'{"p": NaN}', "NaN is no number"),
-        (b'{"format": "deep model", "schema_version": 2, "p": 1e999}', "JSON that no model has"),
+        (b'{"format": "deep model", "schema_version": 3, "p": 1e999}', "JSON that no model has"),
         (b'{"a": 1, "a": 2}', "a key comes twice"),
         (b"[" * 100_000, "JSON that"),
         (b"9" * 5000, "JSON that"),
@@ -255,6 +255,17 @@ def test_unused_patterns_and_repeated_cells_are_refused(model, tmp_path):
     again = {name: [*cells[name], cells[name][0]] for name in cells if name.startswith("cell_")}
     with pytest.raises(InputError, match="cells must come once each"):
         load(changed(model, tmp_path, training_cells={**cells, **again}))
+
+
+@pytest.mark.parametrize("name", ["a\x1b[31m", "a\nb", "a\u202eb"])
+def test_names_of_datasets_stand_on_one_line(model, name, tmp_path):
+    """Those of the training datasets, and those beneath the scores of what was left out."""
+    row = next(iter(model.document()["training_datasets"].values()))
+    with pytest.raises(InputError, match=r"`training_datasets` must be printable text on one line\. Got the "):
+        load(changed(model, tmp_path, training_datasets={name: row}))
+    scores = {"datasets": {"a": {name: 1.0}}, "mean": {}}
+    with pytest.raises(InputError, match=r"`left_out_scores` must be printable text on one line"):
+        load(changed(model, tmp_path, left_out_scores=scores))
 
 
 FREE_NAMES = ("datasets", "details", "fitted", "left_out", "log_loss", "params", "provenance", "training_datasets")

@@ -27,7 +27,7 @@ from deep.records import VoteMatrix
 from tests.model.file.models import MAKERS, model_of, new_rows
 
 ANY_DATASET = [kind for kind in MAKERS if not kind.startswith(("adapted", "own"))]
-TWO_KINDS = ("pool", "pool with scores")
+TWO_KINDS = ("stack", "stack with scores")
 
 
 def batch_of(votes: VoteMatrix, scores=None, model=None):
@@ -125,23 +125,23 @@ def test_many_rows_are_counted_as_few_are():
 
 def test_moments_of_another_model_are_refused(tmp_path):
     """Cells fit any model of the same voters; sums fit the one that made them."""
-    pool, chain, soft = model_of("pool"), model_of("chain"), model_of("pool with scores")
+    stack, chain, soft = model_of("stack"), model_of("chain"), model_of("stack with scores")
     votes, _ = new_rows(soft)
-    mine = moments_of_votes(pool, votes.votes, datasets=votes.datasets)
-    assert adapt_by_moments(chain, mine, "new").prior != adapt_by_moments(pool, mine, "new").prior
+    mine = moments_of_votes(stack, votes.votes, datasets=votes.datasets)
+    assert adapt_by_moments(chain, mine, "new").prior != adapt_by_moments(stack, mine, "new").prior
     for use in (lambda: adapt_by_moments(soft, mine, "new"), lambda: mine.merge(Moments.empty(soft))):
         with pytest.raises(InputError, match=r"`moments` must be of one model\. Got .* beside"):
             use()
     with pytest.raises(InputError, match=r"`dataset` must be one that was counted: 'new', 'newer'\. Got None"):
-        adapt_by_moments(pool, mine)
+        adapt_by_moments(stack, mine)
     with pytest.raises(InputError, match=r"`dataset` must be one that was counted: none\. Got 'x'"):
-        adapt_by_moments(pool, Moments.empty(pool), "x")
+        adapt_by_moments(stack, Moments.empty(stack), "x")
     with pytest.raises(InputError, match=r"`model` must be one for any dataset\. Got one for 'new'"):
-        adapt_by_moments(adapt_by_moments(pool, mine, "new"), mine, "new")
+        adapt_by_moments(adapt_by_moments(stack, mine, "new"), mine, "new")
     with pytest.raises(InputError, match=r"`scores` must have the columns that the model was fitted on: odds, margin"):
         moments_of_votes(soft, votes.votes, datasets=votes.datasets)
     with pytest.raises(InputError, match=r"`votes` must have 3 columns"):
-        moments_of_votes(pool, votes.votes[:, :2], datasets=votes.datasets)
+        moments_of_votes(stack, votes.votes[:, :2], datasets=votes.datasets)
     path = tmp_path / "m.json"
     save_moments(mine, path)
     assert read_moments(path) == mine
@@ -164,7 +164,7 @@ def test_moments_of_another_model_are_refused(tmp_path):
 )
 def test_a_document_that_was_tampered_with_is_refused(change, said):
     """With the reason, on one line."""
-    model = model_of("pool")
+    model = model_of("stack")
     votes, _ = new_rows(model)
     values = moments_values(moments_of_votes(model, votes.votes, datasets=votes.datasets))
     change(values)
@@ -174,7 +174,7 @@ def test_a_document_that_was_tampered_with_is_refused(change, said):
 
 def test_sums_out_of_range_are_refused():
     """A mean P lies between 0 and 1."""
-    model = model_of("pool with scores")
+    model = model_of("stack with scores")
     votes, scores = new_rows(model)
     values = moments_values(whole_of(model, votes, scores))
     values["datasets"]["new"]["p_sums"][0] = "-1"
@@ -186,9 +186,9 @@ def test_sums_out_of_range_are_refused():
     ("text", "said"),
     [
         ("", "`moments` must be JSON"),
-        ("[1]", "`moments` must be a file that `deep moments` wrote"),
+        ("[1]", "`moments` must be a file that `deep data moments` wrote"),
         ('{"format": "deep moments", "schema_version": 2}', "schema_version 1. Got 2"),
-        ('{"format": "deep model"}', "`moments` must be a file that `deep moments` wrote"),
+        ('{"format": "deep model"}', "`moments` must be a file that `deep data moments` wrote"),
     ],
 )
 def test_files_that_hold_something_else_are_refused(tmp_path, text, said):
@@ -203,7 +203,7 @@ def test_files_that_hold_something_else_are_refused(tmp_path, text, said):
 
 def test_a_scorer_needs_a_dataset_and_its_columns():
     """Or is told to take rows as of any dataset; what is missing or wrong is named."""
-    model = model_of("pool")
+    model = model_of("stack")
     votes, _ = new_rows(model, datasets=("new",))
     with pytest.raises(InputError, match="`model` must be adapted to the dataset of the rows"):
         BatchScorer(model)

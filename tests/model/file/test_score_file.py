@@ -86,7 +86,7 @@ def test_two_passes_say_what_one_does(kind, suffix, tmp_path):
 
 
 @pytest.mark.usefixtures("in_small_pieces")
-@pytest.mark.parametrize("kind", ["chain", "pool", "pool with scores", "average of two"])
+@pytest.mark.parametrize("kind", ["chain", "stack", "stack with scores", "average of two"])
 def test_a_given_prior_is_that_of_all_datasets(kind, tmp_path):
     """And is what the file was scored at."""
     model = model_of(kind)
@@ -100,9 +100,21 @@ def test_a_given_prior_is_that_of_all_datasets(kind, tmp_path):
     np.testing.assert_allclose(rows["p_consistent"].loc[want.index], want["p_consistent"], rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_names_of_datasets_stand_on_one_line(suffix, tmp_path):
+    """Those of a table that is read in pieces too."""
+    model = model_of("pool")
+    (path,) = tables(new_rows(model)[0], None, tmp_path, suffix)
+    frame = (pd.read_csv(path) if suffix == ".csv" else pd.read_parquet(path)).assign(dataset="bad\x1b[31m")
+    frame.to_csv(path, index=False) if suffix == ".csv" else frame.to_parquet(path)
+    with pytest.raises(InputError, match=r"`dataset` must be printable text on one line\. Got the control character"):
+        score_file(model, [path], tmp_path / "out.csv", ScoreOptions())
+    assert not (tmp_path / "out.csv").exists()
+
+
 def test_missing_and_unlike_voters(tmp_path):
     """A voter without a column counts as no vote where that is allowed, and is refused where it is not."""
-    model = model_of("pool")
+    model = model_of("stack")
     votes, _ = new_rows(model)
     (path,) = tables(votes, None, tmp_path, ".csv")
     frame = pd.read_csv(path)
@@ -122,7 +134,7 @@ def test_missing_and_unlike_voters(tmp_path):
 
 def test_scores_are_given_where_the_fit_had_them(tmp_path):
     """No more and no fewer; all of their columns."""
-    model, plain = model_of("pool with scores"), model_of("pool")
+    model, plain = model_of("stack with scores"), model_of("stack")
     votes, soft = new_rows(model)
     paths = tables(votes, soft, tmp_path, ".csv", model.score_names)
     out = tmp_path / "out.csv"
@@ -136,7 +148,7 @@ def test_scores_are_given_where_the_fit_had_them(tmp_path):
     assert not out.exists()
 
 
-@pytest.mark.parametrize("kind", ["chain", "average of two", "pool", "votes", "adapted with labels"])
+@pytest.mark.parametrize("kind", ["chain", "average of two", "stack", "votes", "adapted with labels"])
 def test_single_rows_are_scored_as_of_a_mean_dataset(kind):
     """What a text gets is `streamed`, and does not depend on the rows beside it."""
     model = model_of(kind)
@@ -151,7 +163,7 @@ def test_single_rows_are_scored_as_of_a_mean_dataset(kind):
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_a_table_without_rows_is_refused(suffix, tmp_path):
     """And nothing is written."""
-    model = model_of("pool")
+    model = model_of("stack")
     nothing = new_rows(model)[0]
     (path,) = tables(nothing.rows(np.zeros(len(nothing.labels), dtype=bool)), None, tmp_path, suffix)
     out = tmp_path / f"out{suffix}"
@@ -181,7 +193,7 @@ def in_layout(layout, paths):
 @pytest.mark.parametrize("layout", ["one file", "two of one order", "three files of one order", "two orders"])
 def test_scores_beside_votes_are_read_in_pieces(layout, tmp_path, monkeypatch):
     """Where files have the same items in the same order, nothing is joined in memory; P is the same either way."""
-    model = model_of("pool with scores")
+    model = model_of("stack with scores")
     votes, soft = new_rows(model)
     paths = in_layout(layout, tables(votes, soft, tmp_path, ".parquet", model.score_names))
     joined = []
@@ -198,7 +210,7 @@ def test_scores_beside_votes_are_read_in_pieces(layout, tmp_path, monkeypatch):
 @pytest.mark.usefixtures("in_small_pieces")
 def test_faults_of_scores_in_pieces(tmp_path):
     """A label that contradicts that of the votes, and an item that comes twice, as where they are joined."""
-    model = model_of("pool with scores")
+    model = model_of("stack with scores")
     votes, soft = new_rows(model)
     paths = in_layout("two of one order", tables(votes, soft, tmp_path, ".parquet", model.score_names))
     scores, out = pd.read_parquet(paths[1]), tmp_path / "out.parquet"
@@ -214,7 +226,7 @@ def test_faults_of_scores_in_pieces(tmp_path):
     assert not out.exists()
 
 
-@pytest.mark.parametrize("kind", ["chain", "pool", "adapted with labels"])
+@pytest.mark.parametrize("kind", ["chain", "stack", "adapted with labels"])
 def test_large_datasets_are_scored_once_a_pattern(kind, tmp_path):
     """One dataset has more rows than there are patterns, another one fewer."""
     model = model_of(kind)

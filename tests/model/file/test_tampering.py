@@ -71,7 +71,7 @@ def refuse(kind, key, value, message, folder):
         ("notes", {}, "notes must be a list"),
         ("score_names", ["a", "a"], "score_names must be named once each"),
         ("method", "mine", "method must be known, not 'mine'"),
-        ("method", ["pool"], "method must be known"),
+        ("method", ["stack"], "method must be known"),
         ("method", "chain", "parts must fit the method"),
         ("target", 7, "target must have names that are text"),
         ("target", "a\nb", r"`target` must be printable"),
@@ -106,9 +106,9 @@ def refuse(kind, key, value, message, folder):
         ("correction", {}, "no key 'prior' in 'correction'"),
     ],
 )
-def test_content_that_no_pool_has_is_refused(key, value, message, tmp_path):
+def test_content_that_no_stack_has_is_refused(key, value, message, tmp_path):
     """With the name of the key."""
-    refuse("pool", key, value, message, tmp_path)
+    refuse("stack", key, value, message, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -125,9 +125,9 @@ def test_content_that_no_pool_has_is_refused(key, value, message, tmp_path):
         ("scorer.intercept", [0.0], "scorer.intercept must hold numbers"),
     ],
 )
-def test_sums_of_votes_that_no_pool_has_are_refused(key, value, message, tmp_path):
+def test_sums_of_votes_that_no_stack_has_are_refused(key, value, message, tmp_path):
     """In the part of the majority."""
-    refuse("pool", f"{part('pool', 'majority')}.{key}", value, message, tmp_path)
+    refuse("stack", f"{part('stack', 'majority')}.{key}", value, message, tmp_path)
 
 
 def trees(**changes):
@@ -145,8 +145,8 @@ def trees(**changes):
 
 def test_sound_trees_are_taken(tmp_path):
     """Those that the next test spoils."""
-    key = f"{part('pool', 'forest-votes')}.scorer.trees"
-    model = load(changed("pool", {key: trees()}, tmp_path))
+    key = f"{part('stack', 'forest-votes')}.scorer.trees"
+    model = load(changed("stack", {key: trees()}, tmp_path))
     assert np.isfinite(model.score(new_rows(model)[0])).all()
 
 
@@ -172,11 +172,14 @@ def test_sound_trees_are_taken(tmp_path):
         ({"p": [0, False, 0.9, 0, 0.4, 0.6]}, "trees.p must hold numbers"),
         ({"roots": []}, "trees must have arrays"),
         ({"roots": [6]}, "trees.roots is out of range"),
+        ({"roots": [1, 3]}, "trees.roots must begin with 0 and ascend"),
+        ({"roots": [0, 0]}, "trees.roots must begin with 0 and ascend"),
+        ({"left": [4, 1, 2, 4, 4, 5]}, "trees must keep to their own nodes"),
     ],
 )
 def test_trees_that_no_forest_has_are_refused(changes, message, tmp_path):
     """A walk through them would not end, or end outside."""
-    refuse("pool", f"{part('pool', 'forest-votes')}.scorer.trees", trees(**changes), message, tmp_path)
+    refuse("stack", f"{part('stack', 'forest-votes')}.scorer.trees", trees(**changes), message, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -196,9 +199,9 @@ def test_trees_that_no_forest_has_are_refused(changes, message, tmp_path):
         ("standardizer.centre", [0.0], "standardizer.centre must have 2 entries"),
     ],
 )
-def test_sums_of_scores_that_no_pool_has_are_refused(key, value, message, tmp_path):
+def test_sums_of_scores_that_no_stack_has_are_refused(key, value, message, tmp_path):
     """In the part of the logistic regression on scores."""
-    kind = "pool with scores"
+    kind = "stack with scores"
     refuse(kind, f"{part(kind, 'logistic-scores')}.scorer.{key}", value, message, tmp_path)
 
 
@@ -231,7 +234,7 @@ def test_sums_of_scores_that_no_pool_has_are_refused(key, value, message, tmp_pa
         ("chain", "parts.0.scorer.cells.weighting", "x", "weighting must be known"),
         ("chain", "parts.0.scorer.cells.group_by", "x", "group_by must be known"),
         ("chain", "parts.0.scorer.cells.folds", [0], "folds must be one a group"),
-        ("chain", "method", "pool", "parts must fit the method"),
+        ("chain", "method", "stack", "parts must fit the method"),
     ],
 )
 def test_content_that_no_other_model_has_is_refused(kind, key, value, message, tmp_path):
@@ -248,7 +251,7 @@ def leaves(value, path=()):
         yield from leaves(entry, (*path, name))
 
 
-FUZZED = ("adapted with labels", "average of two", "chain", "own labels", "pool", "pool with scores", "votes")
+FUZZED = ("adapted with labels", "average of two", "chain", "own labels", "stack", "stack with scores", "votes")
 OTHERS = st.sampled_from(
     [..., None, True, False, 0, 1, -1, 2, 0.5, -0.5, 1e-300, 1e12, -1e12, 1e300, 10**30, "0.5", "a", "", [], {}, [[]]]
 )

@@ -1,0 +1,280 @@
+"""A canary: the test whether a handful of labels agrees with the P that the model gave to their items."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from deep._checks import Floats, check_probabilities
+from deep._odds import expit, logit
+from deep.exceptions import InputError
+from deep.model.adaptation._clusters import NOISE, Clusters, labeled_rows, standardised
+from deep.model.adaptation._few_labels import FewLabels
+from deep.model.adaptation._misfit import NO_CORRECTION, Misfit, learn_misfit
+
+SIGNIFICANCE = 0.05
+"""Of the test: the share of datasets like the training datasets that are flagged by chance."""
+
+TOLERANCE = 0.25
+"""P counts as right where it is off by no more than this share of how far it is usually off on a new dataset: on none
+is it exact, and without a tolerance enough labels would flag every dataset."""
+
+RIDGE = 1e-3
+"""Added to the information of intercept and slope, which labels at a single P cannot tell apart."""
+
+N_DRAWS = 2000
+POWERS = (0.5, 0.8, 0.9)
+MAX_LABELS = 1000
+BLOCK = N_DRAWS * MAX_LABELS
+"""Labels that are drawn at a time: some 100 MB."""
+
+LADDER = 40
+"""So many numbers of labels are tried, up to `MAX_LABELS`, each a few percent above the one before."""
+
+
+@dataclass(frozen=True)
+class Canary:
+    """The test of labels against the probabilities that were given to their items before.
+
+    Parameters
+    ----------
+    p_value : float
+        The chance of labels that disagree at least as much, if P is right up to a small tolerance. Below 0.05: the
+        model should not be trusted on this dataset as it is.
+    n_labels : int
+    statistic : float
+        Score statistic: how strongly the labels ask for another intercept and slope of the log-odds.
+    expected, observed : float
+        Share of consistent items among the labeled ones: the mean P, and the labels'.
+    expected_loss, loss : float
+        Mean log loss of P on the labels: if P were right, and observed.
+    correlation : float
+        Of errors that share a document, as assumed in the test; 0 where no two labels do.
+    """
+
+    p_value: float
+    n_labels: int
+    statistic: float
+    expected: float
+    observed: float
+    expected_loss: float
+    loss: float
+    correlation: float
+
+
+def canary(
+    p: npt.ArrayLike,
+    labels: npt.ArrayLike,
+    *,
+    documents: npt.ArrayLike | None = None,
+    misfit: Misfit | None = None,
+    n_draws: int = N_DRAWS,
+    random_state: int = 0,
+) -> Canary:
+    """Test whether labels agree with P(consistent) as the model predicted it.
+
+    Parameters
+    ----------
+    p : array-like of shape (n_examples,)
+        P(consistent) at the estimated prior, given before any label was looked at.
+    labels : array-like of shape (n_examples,)
+        1 or 0 of randomly drawn items, and -1 where there is none.
+    documents : array-like of shape (n_examples,), optional
+        The document of each item: labels that share one err together, and count less.
+    misfit : Misfit, optional
+        How far P is usually off: a quarter of that is tolerated. Default: P must be exact.
+    n_draws : int, default=2000
+        Label sets simulated under the null hypothesis.
+    random_state : int, default=0
+
+    Returns
+    -------
+    Canary
+
+    Raises
+    ------
+    InputError
+        There is no label, a value is out of range, or lengths differ.
+
+    Notes
+    -----
+    Rao's score test of intercept 0 and slope 1 in Cox's recalibration model [1]_. Its distribution is simulated, not
+    asymptotic, so ten labels are enough for a valid test.
+
+    References
+    ----------
+    .. [1] D. R. Cox, "Two further applications of a model for binary regression", Biometrika 45, 1958.
+       https://doi.org/10.1093/biomet/45.3-4.562
+
+    Examples
+    --------
+    >>> p = [0.1, 0.2, 0.1, 0.3, 0.8, 0.9, 0.9, 0.7, 0.2, 0.1]
+    >>> canary(p, [0, 0, 0, 1, 1, 1, 1, 0, 0, 0]).p_value > 0.5
+    True
+    >>> canary(p, [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]).p_value < 0.01
+    True
+    """
+    every = check_probabilities(p, name="p")
+    known = labeled_rows(labels, len(every))
+    if not known.any():
+        raise InputError("`labels` must hold a label of 0 or 1. Got none.")
+    if type(n_draws) is not int or n_draws < 1:
+        raise InputError(f"`n_draws` must be a whole number above 0. Got {n_draws!r}.")
+    q, y = np.clip(every[known], NOISE, 1 - NOISE), np.asarray(labels)[known].astype(float)
+    clusters = Clusters.from_documents(documents, len(y), kept=known)
+    correlation = 0.0 if clusters.alone else _correlation(q, y, clusters, misfit)
+    weights = clusters.shares(correlation)
+    null = _Null(q, clusters, correlation, misfit)
+    (statistic,) = _score_statistics(logit(q), y[np.newaxis], weights)
+    rng, beyond = np.random.default_rng(random_state), 0
+    for n in _blocks(n_draws, len(y)):
+        simulated = _score_statistics(logit(q), null.draw(n, rng), weights)
+        # Ties count as at least as far: sums of the same labels in another order round differently.
+        beyond += int((simulated >= statistic * (1 - 1e-9) - 1e-9).sum())
+    entropy = -(q * np.log(q) + (1 - q) * np.log1p(-q))
+    return Canary(
+        p_value=(1 + beyond) / (1 + n_draws),
+        n_labels=len(y),
+        statistic=float(statistic),
+        expected=float(every[known].mean()),
+        observed=float(y.mean()),
+        expected_loss=float(entropy.mean()),
+        loss=float(-(y * np.log(q) + (1 - y) * np.log1p(-q)).mean()),
+        correlation=correlation,
+    )
+
+
+def _blocks(n_draws: int, n_labels: int) -> Iterator[int]:
+    """Yield how many label sets to draw at a time: all of up to a thousand labels, fewer of more."""
+    most = max(BLOCK // n_labels, 1)
+    for start in range(0, n_draws, most):
+        yield min(most, n_draws - start)
+
+
+def labels_needed(
+    p: npt.ArrayLike,
+    misfit: Misfit | None = None,
+    *,
+    alternative: Sequence[float] | None = None,
+    powers: Sequence[float] = POWERS,
+    n_draws: int = N_DRAWS,
+    random_state: int = 0,
+) -> dict[float, int | None]:
+    """Return how many random labels the canary needs to find that P is wrong, by power.
+
+    Parameters
+    ----------
+    p : array-like of shape (n_examples,)
+        P(consistent) of the dataset's items at the estimated prior.
+    misfit : Misfit, optional
+        How far P is usually off, as in :func:`canary`.
+    alternative : (float, float), optional
+        Intercept and slope of the truth in log-odds of P. Default: those of the training dataset on which P was
+        furthest off; where the misfit knows none, an intercept off by two standard deviations.
+    powers : sequence of float, default=(0.5, 0.8, 0.9)
+        Shares of draws in which such a dataset is to be found.
+    n_draws : int, default=2000
+    random_state : int, default=0
+
+    Returns
+    -------
+    dict of float to int or None
+        By power; None where all items, or 1,000, are too few.
+
+    Examples
+    --------
+    >>> p = np.linspace(0.02, 0.98, 400)
+    >>> needed = labels_needed(p, alternative=(1.5, 0.3))
+    >>> list(needed), needed[0.5] < needed[0.9] < 40
+    ([0.5, 0.8, 0.9], True)
+    """
+    z = logit(np.clip(check_probabilities(p, name="p"), NOISE, 1 - NOISE))
+    truth = np.asarray(_far_off(z, misfit) if alternative is None else alternative, dtype=np.float64)
+    if truth.shape != (2,) or not np.isfinite(truth).all():
+        raise InputError(f"`alternative` must be an intercept and a slope. Got {alternative!r}.")
+    rng = np.random.default_rng(random_state)
+    sizes = np.unique(np.geomspace(2, MAX_LABELS, LADDER).round().astype(int))
+    sizes = sizes[sizes <= len(z)]
+    found: dict[float, int | None] = dict.fromkeys(powers)
+    for size in sizes:
+        reached = _power(z, int(size), truth, misfit, n_draws, rng)
+        found = {power: n or (int(size) if reached >= power else None) for power, n in found.items()}
+        if None not in found.values():
+            break
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Null:
+    """Labels as they would be if P were right up to the tolerance."""
+
+    p: Floats
+    clusters: Clusters
+    correlation: float
+    misfit: Misfit | None
+
+    def draw(self, n: int, rng: np.random.Generator) -> Floats:
+        """Return n sets of labels, shape (n, n_labels)."""
+        z = np.broadcast_to(logit(self.p), (n, len(self.p)))
+        return (_uniform(self.clusters, self.correlation, n, rng) < expit(_moved(z, self.misfit, rng))).astype(float)
+
+
+def _moved(z: Floats, misfit: Misfit | None, rng: np.random.Generator) -> Floats:
+    """Move each row of log-odds by an intercept and a slope within the tolerance."""
+    if misfit is None:
+        return z
+    moves = rng.multivariate_normal(NO_CORRECTION, TOLERANCE**2 * misfit.second_moment, size=len(z))
+    return np.asarray(moves[:, :1] + moves[:, 1:] * z)
+
+
+def _uniform(clusters: Clusters, correlation: float, n: int, rng: np.random.Generator) -> Floats:
+    """Return n sets of uniform numbers; those of one document are correlated by a Gaussian copula."""
+    from scipy.special import ndtr
+
+    size = (n, len(clusters.codes))
+    if clusters.alone:
+        return rng.random(size)
+    # Labels correlate less than the normal numbers that they are cut from; at P = 1/2 by this arc sine.
+    shared = np.sin(np.pi / 2 * correlation)
+    common = rng.standard_normal((n, len(clusters.sizes)))[:, clusters.codes]
+    return np.asarray(ndtr(np.sqrt(shared) * common + np.sqrt(1 - shared) * rng.standard_normal(size)))
+
+
+def _score_statistics(z: Floats, labels: Floats, weights: Floats) -> Floats:
+    """Return the score statistic of each set of labels; `z` of shape (n_labels,) or (n_sets, n_labels)."""
+    z = np.broadcast_to(z, labels.shape)
+    p = expit(z)
+    residual, information = weights * (labels - p), weights * p * (1 - p)
+    scores = np.stack([residual.sum(axis=1), (residual * z).sum(axis=1)])
+    (a, b), (_, d) = ((information.sum(axis=1), (information * z).sum(axis=1)), (0.0, (information * z**2).sum(axis=1)))
+    a, d = a + RIDGE, d + RIDGE
+    return np.asarray((d * scores[0] ** 2 - 2 * b * scores[0] * scores[1] + a * scores[1] ** 2) / (a * d - b**2))
+
+
+def _correlation(q: Floats, y: Floats, clusters: Clusters, misfit: Misfit | None) -> float:
+    """Return the intraclass correlation of errors within documents, net of the mean over all labels."""
+    few = FewLabels(misfit or learn_misfit([])).fit(q, y)
+    return clusters.correlation(standardised(y, few.transform(q)))
+
+
+def _far_off(z: Floats, misfit: Misfit | None) -> Floats:
+    """Return the correction that the canary should find where none is given."""
+    known = misfit or learn_misfit([])
+    if known.worst is not None:
+        return known.worst
+    reach = 2 * np.sqrt(known.second_moment[0, 0])
+    # Up or down: where P has more room, the error is larger.
+    up = expit(z + reach).mean() - expit(z).mean() >= expit(z).mean() - expit(z - reach).mean()
+    return np.array([reach if up else -reach, 1.0])
+
+
+def _power(z: Floats, size: int, truth: Floats, misfit: Misfit | None, n_draws: int, rng: np.random.Generator) -> float:
+    """Return the share of random draws of labels in which the canary finds that the truth is another."""
+    as_predicted = z[rng.integers(len(z), size=(n_draws, size))]
+    null = (rng.random(as_predicted.shape) < expit(_moved(as_predicted, misfit, rng))).astype(float)
+    drawn = z[rng.integers(len(z), size=(n_draws, size))]
+    labels = (rng.random(drawn.shape) < expit(truth[0] + truth[1] * drawn)).astype(float)
+    ones = np.ones(size)
+    threshold = np.quantile(_score_statistics(as_predicted, null, ones), 1 - SIGNIFICANCE)
+    return float((_score_statistics(drawn, labels, ones) > threshold).mean())

@@ -1,0 +1,15 @@
+from ._blend import Blend as Blend
+from ._blend import Part as Part
+from ._blend import Scores as Scores
+from ._score_parts import SoftScorer as SoftScorer
+from ._scorers import LIMIT as LIMIT
+from ._scorers import ScoreForest as ScoreForest
+from ._scorers import Scorer as Scorer
+from ._scorers import ScoreSum as ScoreSum
+from ._scorers import VoteForest as VoteForest
+from ._scorers import VoteSum as VoteSum
+from ._scorers import leading_column as leading_column
+from ._standardizer import Standardizer as Standardizer
+from ._standardizer import fit_standardizer as fit_standardizer
+from ._standardizer import strongest as strongest
+from ._trees import Trees as Trees

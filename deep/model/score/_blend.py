@@ -1,0 +1,157 @@
+"""The weighted sum of scorers, aligned on datasets that none of them saw, and P of the rows of a dataset."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from deep._checks import Floats, Mask, weigh
+from deep._odds import P_MIN, expit, logit
+from deep.features import distinct_patterns
+from deep.model.adaptation import TIE, Correction, Misfit, PriorEstimate, context_of
+from deep.model.linear import Rows
+from deep.model.score._score_parts import ScoreParts, SoftScorer
+from deep.model.score._scorers import Scorer
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One scorer and its term of the log-odds: intercept + slope * score + context * (its context).
+
+    Parameters
+    ----------
+    name : str
+    scorer : Scorer
+    intercept, slope, context : float
+        Its context is the log-odds of its mean P over the dataset. `context` is mostly below 0: where a scorer finds
+        a whole dataset consistent, part of that is leniency.
+    """
+
+    name: str
+    scorer: Scorer
+    intercept: float = 0.0
+    slope: float = 1.0
+    context: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Blend:
+    """The sum of the terms of several scorers, at equal class weights.
+
+    Parameters
+    ----------
+    parts : tuple of Part
+    """
+
+    parts: tuple[Part, ...]
+
+    def raw(self, rows: Rows) -> Floats:
+        """Return each part's own log-odds, shape (n_parts, n_examples); votes are scored once a pattern."""
+        patterns, where = distinct_patterns(rows.votes)
+        distinct = Rows(patterns, np.empty((len(patterns), 0)), weigh(where, rows.weights, len(patterns)))
+        return self.with_scores(self.of_votes(distinct), where, rows.scores)
+
+    def of_votes(self, rows: Rows) -> Floats:
+        """Return the log-odds of the parts that look at votes, shape (n_of_them, n_examples)."""
+        return np.array([part.scorer(rows) for part in self.parts if not isinstance(part.scorer, SoftScorer)])
+
+    def with_scores(self, by_pattern: Floats, pattern: npt.NDArray[np.integer], scores: Floats) -> Floats:
+        """Return each part's own log-odds, shape (n_parts, n_examples), where those of the votes are known.
+
+        Parameters
+        ----------
+        by_pattern : ndarray of float, shape (n_of_votes, n_patterns)
+            As `of_votes` gives them.
+        pattern : ndarray of int, shape (n_examples,)
+            Which pattern each row has.
+        scores : ndarray of float, shape (n_examples, n_scorers)
+        """
+        found = np.empty((len(self.parts), len(pattern)))
+        for row, values in zip(np.flatnonzero(~self._soft), by_pattern, strict=True):
+            values.take(pattern, out=found[row], mode="clip")
+        if self._soft.any():
+            found[self._soft] = self._score_parts(scores)
+        return found
+
+    @cached_property
+    def _soft(self) -> Mask:
+        """Return which parts look at scores."""
+        return np.array([isinstance(part.scorer, SoftScorer) for part in self.parts])
+
+    @cached_property
+    def _score_parts(self) -> ScoreParts:
+        return ScoreParts.of([part.scorer for part in self.parts if isinstance(part.scorer, SoftScorer)])
+
+    def contexts(self, raw: Floats, weights: Floats) -> Floats:
+        """Return the context of each part on a dataset, shape (n_parts,)."""
+        return np.array([context_of(row, weights) for row in raw])
+
+    def log_odds(self, raw: Floats, contexts: Floats) -> Floats:
+        """Return log-odds at equal class weights, shape (n_examples,)."""
+        return self.weighted(raw) + self.offset(contexts)
+
+    def weighted(self, raw: Floats) -> Floats:
+        """Return the sum of the parts' log-odds times their slopes, shape (n_examples,)."""
+        return np.asarray(np.array([part.slope for part in self.parts]) @ raw)
+
+    def offset(self, contexts: Floats) -> float:
+        """Return the log-odds that the contexts of a dataset add to all of its rows."""
+        return float(sum(part.intercept + part.context * c for part, c in zip(self.parts, contexts, strict=True)))
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """P(consistent) of the rows of one dataset, with its prior and misfit.
+
+    Parameters
+    ----------
+    log_odds : ndarray of float, shape (n_examples,)
+        Of P(consistent) as if both classes were equally frequent.
+    prior : PriorEstimate
+        The dataset's share of consistent items.
+    misfit : Misfit
+        How far P may be off, as the training datasets tell.
+    correction : Correction, optional
+        What labels of the dataset say of P.
+    """
+
+    log_odds: Floats
+    prior: PriorEstimate
+    misfit: Misfit
+    correction: Correction | None = None
+
+    @property
+    def p_uniform(self) -> Floats:
+        """Return P(consistent) if both classes were equally frequent."""
+        return np.clip(expit(self.log_odds), P_MIN, 1 - P_MIN)
+
+    @property
+    def p_consistent(self) -> Floats:
+        """Return P(consistent) at the estimated prior, corrected by labels where there are some."""
+        if self.correction is not None:
+            return self.correction.apply(self.p_uniform)
+        return np.clip(expit(self._at_prior), P_MIN, 1 - P_MIN)
+
+    @property
+    def decisions(self) -> Mask:
+        """Return which rows are called consistent, both kinds of error counting the same."""
+        if self.correction is not None:
+            return self.correction.decide(self.p_uniform)
+        return np.asarray(self.log_odds >= -TIE)
+
+    def interval(self, counts: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
+        """Return the bounds of `p_consistent` at level 0.9.
+
+        Parameters
+        ----------
+        counts : array-like of shape (n_examples,), optional
+            The bounds are those of the rate observed in so many rows; default: of the true rate.
+        """
+        if self.correction is not None:
+            return self.correction.interval(self.p_uniform, counts)
+        return self.misfit.interval(self._at_prior, counts)
+
+    @property
+    def _at_prior(self) -> Floats:
+        return np.asarray(self.log_odds + logit(self.prior.estimate, clip=0.0))

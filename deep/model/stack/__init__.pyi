@@ -1,0 +1,13 @@
+from ._members import MEMBERS as MEMBERS
+from ._members import members_for as members_for
+from ._sample import MOST_ROWS as MOST_ROWS
+from ._sample import sample_note as sample_note
+from ._sample import sample_rows as sample_rows
+from ._shared import SharedFits as SharedFits
+from ._shared import fit_shared as fit_shared
+from ._shared import share_fits as share_fits
+from ._stack import Fits as Fits
+from ._stack import Stack as Stack
+from ._stack import fit_members as fit_members
+from ._stack import in_order as in_order
+from ._stack import labeled_rows as labeled_rows

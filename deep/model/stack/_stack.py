@@ -1,0 +1,338 @@
+"""Many ways to aggregate, weighted by how well each transfers to datasets it was not fitted on."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from deep._checks import (
+    Floats,
+    Weights,
+    check_both_classes,
+    check_choice,
+    check_consistent_length,
+    check_labels,
+    numbered,
+    weigh,
+)
+from deep.exceptions import InputError
+from deep.features import distinct_patterns
+from deep.model.adaptation import (
+    MIN_DATASETS,
+    Alignment,
+    LeftOut,
+    LeftOutRows,
+    balanced_log_loss,
+    fit_alignment,
+    learn_misfit,
+    learn_prior,
+)
+from deep.model.chain import grouped
+from deep.model.linear import LabeledRows, Rows
+from deep.model.score import Blend, Part, Scorer, Scores
+from deep.model.stack._members import MEMBERS, members_for, simple_members
+from deep.model.stack._sample import sample_rows
+
+FormKey = tuple[str, bool]
+"""A member, and whether its dataset context is used."""
+
+NOISE = 3.0
+"""Members whose losses differ by so many standard errors weigh apart by a factor e."""
+
+PSEUDO_DATASETS = 4.0
+"""So many datasets' worth of equal weights for the simple members stands beside what the datasets say."""
+
+Fits = Mapping[str | None, Mapping[str, Scorer]]
+"""Fitted members by the training dataset that they never saw; None: by all."""
+
+
+class Stack(BaseEstimator):
+    """Averages the log-odds of many aggregators, weighted by their loss on training datasets left out.
+
+    Each member is fitted on all training datasets but one and scores that one; an intercept, a slope and the
+    effect of the dataset's mean score are fitted on those scores; members weigh exp(-loss / temperature). What
+    remains to be known of a new dataset is its prior, which :class:`LearnedPrior` estimates from the members'
+    mean P.
+
+    Parameters
+    ----------
+    members : sequence of str, optional
+        Keys of `MEMBERS`; default all that the number of voters and scorers allows.
+    temperature : float, default=0.01
+        Above 0: the difference in mean log loss at which a member's weight falls by a factor e; more where losses
+        are noisier than that.
+    random_state : int, default=0
+
+    Attributes
+    ----------
+    members_ : tuple of str
+    blend_ : Blend
+        The fitted members and what each adds.
+    losses_ : dict of (str, bool) to float
+        By member and whether its context is used: log loss on datasets left out, classes balanced.
+    weights_ : dict of str to float
+        By member, summing to 1.
+    prior_ : LearnedPrior or ShiftedPrior
+    misfit_ : Misfit
+        How far P at the learned prior was off on datasets left out.
+    left_out_ : dict of str to LeftOut
+        By training dataset: log-odds at the estimated prior by fits without it, merged to few points.
+    inner_log_loss_, inner_balanced_accuracy_ : float
+        Of the weighted members on datasets left out, every dataset x class weighing the same.
+
+    References
+    ----------
+    .. [1] D. H. Wolpert, "Stacked generalization", Neural Networks 5, 1992.
+       https://doi.org/10.1016/S0893-6080(05)80023-1
+
+    Examples
+    --------
+    >>> from deep.datasets import simulate_votes
+    >>> votes = simulate_votes(0)
+    >>> train = votes.rows(votes.datasets != "aggrefact-xsum")
+    >>> stack = Stack(["majority", "ridge-votes"]).fit(train.votes, train.labels, groups=train.datasets)
+    >>> new = stack.score(votes.votes[votes.datasets == "aggrefact-xsum"])
+    >>> sorted(stack.weights_), new.p_consistent.shape
+    (['majority', 'ridge-votes'], (558,))
+    """
+
+    def __init__(
+        self, members: Sequence[str] | None = None, *, temperature: float = 0.01, random_state: int = 0
+    ) -> None:
+        self.members = members
+        self.temperature = temperature
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: npt.ArrayLike,
+        y: npt.ArrayLike,
+        *,
+        groups: npt.ArrayLike,
+        sample_weight: Weights = None,
+        scores: npt.ArrayLike | None = None,
+        fits: Fits | None = None,
+    ) -> Self:
+        """Learn from labeled datasets.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_examples, n_voters)
+            Votes: 1, 0, or -1 for none.
+        y : array-like of shape (n_examples,)
+            Labels 0/1, both in every dataset.
+        groups : array-like of shape (n_examples,)
+            The dataset of each row; at least three. Above 50 they are left out in 20 groups.
+        sample_weight : array-like of shape (n_examples,), optional
+            How often each row counts.
+        scores : array-like of shape (n_examples, n_scorers), optional
+            Soft votes beside the hard ones, in any unit; NaN where there is none.
+        fits : mapping, optional
+            The members by the dataset left out, where :func:`fit_members` has fitted them already: several stacks
+            that leave the same two datasets out need the same fits.
+
+        Raises
+        ------
+        InputError
+            There are fewer than three datasets, one lacks a class, a member is unknown or cannot be fitted on
+            these votes, or a value is out of range.
+        """
+        return self.fit_rows(*labeled_rows(X, y, groups, sample_weight, scores), fits)
+
+    def fit_rows(self, train: LabeledRows, names: Mapping[int, str], fits: Fits | None = None) -> Self:
+        """Learn from rows that :func:`labeled_rows` has checked, with the names of their datasets; `fits` as above."""
+        members = self._chosen(train)
+        if fits is None:
+            fits = {name: fit_members(train, code, members, self.random_state) for code, name in names.items()}
+            fits[None] = fit_members(train, None, members, self.random_state)
+        held = [_held(train.only(code), {m: fits[name][m] for m in members}) for code, name in names.items()]
+        forms = {(m, use): _fit_form(m, held, use_context=use) for m in members for use in (False, True)}
+        self._weigh(forms, members)
+        self.members_, self.n_scorers_ = members, train.scores.shape[1]
+        self.blend_ = Blend(tuple(self._part(m, fits[None][m], forms) for m in members))
+        self.prior_ = learn_prior([list(one.points.values()) for one in held])
+        self._judge(held, forms, tuple(names.values()))
+        return self
+
+    def score(self, X: npt.ArrayLike, *, sample_weight: Weights = None, scores: npt.ArrayLike | None = None) -> Scores:
+        """Score all rows of one new dataset, whose mean P is looked at as well.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_examples, n_voters)
+        sample_weight : array-like of shape (n_examples,), optional
+        scores : array-like of shape (n_examples, n_scorers), optional
+            Given where `fit` was given them.
+
+        Returns
+        -------
+        Scores
+        """
+        check_is_fitted(self, "blend_")
+        target = Rows.from_arrays(X, scores, sample_weight)
+        if target.scores.shape[1] != self.n_scorers_:
+            raise InputError(
+                f"`scores` must have {self.n_scorers_} columns, as in `fit`. Got {target.scores.shape[1]}."
+            )
+        raw = self.blend_.raw(target)
+        contexts = self.blend_.contexts(raw, target.weights)
+        return Scores(self.blend_.log_odds(raw, contexts), self.prior_.predict(contexts), self.misfit_)
+
+    def _chosen(self, train: LabeledRows) -> tuple[str, ...]:
+        possible = members_for(train.scores.shape[1])
+        for name in self.members or ():
+            check_choice(name, possible, "members")
+        if not self.temperature > 0:
+            raise InputError(f"`temperature` must be above 0. Got {self.temperature!r}.")
+        return possible if self.members is None else tuple(self.members)
+
+    def _weigh(self, forms: "Mapping[FormKey, _Form]", members: Sequence[str]) -> None:
+        """Weigh each form by exp(-loss / temperature), and draw the weights towards those of simple members."""
+        by_dataset = np.array([form.losses for form in forms.values()])
+        losses, n = by_dataset.mean(axis=1), by_dataset.shape[1]
+        self.losses_ = dict(zip(forms, losses.tolist(), strict=True))
+        # Losses that differ by no more than chance weigh about the same: to choose among few datasets is to guess.
+        apart = by_dataset - by_dataset.mean(axis=0)
+        noise = float(np.sqrt(apart.var(axis=1, ddof=1).mean() / n))
+        self.temperature_ = max(self.temperature, NOISE * noise)
+        raw = np.exp(-(losses - losses.min()) / self.temperature_)
+        simple = np.array([name in simple_members(members) for name, _ in forms], dtype=np.float64)
+        shares = (n * raw / raw.sum() + PSEUDO_DATASETS * simple / simple.sum()) / (n + PSEUDO_DATASETS)
+        self.form_weights_: dict[FormKey, float] = dict(zip(forms, shares.tolist(), strict=True))
+        self.weights_ = {name: self.form_weights_[name, False] + self.form_weights_[name, True] for name in members}
+
+    def _part(self, name: str, scorer: Scorer, forms: "Mapping[FormKey, _Form]") -> Part:
+        """Return a member and its term: both of its forms are linear in its score and its context."""
+        pairs = [(self.form_weights_[name, use], forms[name, use].alignment) for use in (False, True)]
+        intercept, slope, context = (
+            sum(weight * getattr(align, term) for weight, align in pairs) for term in ("intercept", "slope", "context")
+        )
+        return Part(name, scorer, intercept, slope, context)
+
+    def _judge(self, held: "Sequence[_HeldOut]", forms: "Mapping[FormKey, _Form]", names: Sequence[str]) -> None:
+        """Learn from datasets left out how far P was off there."""
+        found = [_combined(i, one, forms, self.form_weights_) for i, one in enumerate(held)]
+        rows = [
+            LeftOutRows(log_odds + shift, one.ones, one.zeros, one.cell)
+            for log_odds, shift, one in zip(found, self.prior_.left_out_, held, strict=True)
+        ]
+        self.misfit_ = learn_misfit(rows)
+        points = (LeftOut.from_rows(one.log_odds, one.ones, one.zeros) for one in rows)
+        self.left_out_ = dict(zip(names, points, strict=True))
+        inner = [_balanced_scores(z, one.ones, one.zeros) for z, one in zip(found, held, strict=True)]
+        self.inner_log_loss_, self.inner_balanced_accuracy_ = (float(value) for value in np.mean(inner, axis=0))
+
+
+def fit_members(train: LabeledRows, without: int | None, names: Sequence[str], seed: int) -> dict[str, Scorer]:
+    """Fit members on all datasets, or on all but one."""
+    kept = train if without is None else train.without(without)
+    return {name: MEMBERS[name](kept, seed) for name in names}
+
+
+@dataclass(frozen=True, eq=False)
+class _HeldOut:
+    """One training dataset, scored by members that were fitted on the others.
+
+    Parameters
+    ----------
+    ones, zeros : ndarray of float, shape (n_rows,)
+        Weight of label 1 and of label 0.
+    cell : ndarray of int, shape (n_rows,)
+        Which vote pattern each row has.
+    raw : dict of str to ndarray
+        By member: log-odds of the rows.
+    points : dict of str to LeftOut
+        The same, merged to fewer points.
+    """
+
+    ones: Floats
+    zeros: Floats
+    cell: npt.NDArray[np.intp]
+    raw: dict[str, Floats]
+    points: dict[str, LeftOut]
+
+
+@dataclass(frozen=True, eq=False)
+class _Form:
+    """A member's alignment, those without each dataset, and the mean loss of these on the dataset left out."""
+
+    alignment: Alignment
+    without: list[Alignment]
+    losses: list[float]
+
+
+def _held(rows: LabeledRows, fitted: Mapping[str, Scorer]) -> _HeldOut:
+    """Score one dataset by fits on the others."""
+    ones, zeros = rows.weights * (rows.labels == 1), rows.weights * (rows.labels == 0)
+    raw = {name: scorer(rows) for name, scorer in fitted.items()}
+    points = {name: LeftOut.from_rows(score, ones, zeros) for name, score in raw.items()}
+    return _HeldOut(ones, zeros, distinct_patterns(rows.votes)[1], raw, points)
+
+
+def _fit_form(name: str, held: Sequence[_HeldOut], *, use_context: bool) -> _Form:
+    """Align a member's scores on all datasets, and judge it on each by alignments that never saw it."""
+    points = [one.points[name] for one in held]
+    without = [fit_alignment(points[:i] + points[i + 1 :], use_context=use_context) for i in range(len(points))]
+    losses = [balanced_log_loss(align(p.score, p.context), p) for align, p in zip(without, points, strict=True)]
+    return _Form(fit_alignment(points, use_context=use_context), without, losses)
+
+
+def _combined(i: int, one: _HeldOut, forms: Mapping[FormKey, _Form], weights: Mapping[FormKey, float]) -> Floats:
+    """Return the log-odds of the i-th dataset's rows by all forms, none of which saw it."""
+    return np.asarray(
+        sum(
+            weight * forms[name, use].without[i](one.raw[name], one.points[name].context)
+            for (name, use), weight in weights.items()
+        )
+    )
+
+
+def labeled_rows(
+    X: npt.ArrayLike,
+    y: npt.ArrayLike,
+    groups: npt.ArrayLike,
+    sample_weight: Weights = None,
+    scores: npt.ArrayLike | None = None,
+) -> tuple[LabeledRows, dict[int, str]]:
+    """Check labeled rows, leave out those of weight 0, and sample where scores are too many; name datasets by code."""
+    panel = Rows.from_arrays(X, scores, sample_weight)
+    labels = check_labels(y, len(panel.votes))
+    names, codes = numbered(groups)
+    check_consistent_length(codes, len(labels), "groups")
+    folds = grouped(codes)
+    rows, kept = LabeledRows(panel.votes, panel.scores, panel.weights, labels, folds), panel.weights > 0
+    if not kept.all():
+        rows, codes = rows.rows(kept), codes[kept]
+    n_present = len(np.unique(codes))
+    if n_present < MIN_DATASETS:
+        raise InputError(f"`groups` must name at least {MIN_DATASETS} datasets. Got {n_present}.")
+    check_both_classes(rows.labels, np.array(names, dtype=object)[codes], name="y")
+    last = np.full(int(rows.groups.max()) + 1, -1)
+    last[rows.groups] = codes  # of datasets that share a fold, the last row's names it
+    return in_order(sample_rows(rows)), {code: names[at] for code, at in enumerate(last.tolist()) if at >= 0}
+
+
+def in_order(train: LabeledRows) -> LabeledRows:
+    """Return rows in an order that depends on their content alone, equal ones without scores merged."""
+    if train.scores.shape[1]:
+        keys = [*train.scores.T[::-1], *train.votes.T[::-1], train.labels, train.groups]
+        return train.rows(np.lexsort(keys))
+    patterns, where = distinct_patterns(train.votes)
+    n_groups = int(train.groups.max()) + 1
+    cell = (train.groups * 2 + train.labels) * len(patterns) + where
+    counts = weigh(cell, train.weights, 2 * n_groups * len(patterns))
+    kept = np.flatnonzero(counts)
+    code, pattern = kept // len(patterns), kept % len(patterns)
+    votes, labels = patterns[pattern], (code % 2).astype(np.int8)
+    return LabeledRows(votes, np.empty((len(kept), 0)), counts[kept], labels, code // 2)
+
+
+def _balanced_scores(log_odds: Floats, ones: Floats, zeros: Floats) -> tuple[float, float]:
+    """Return log loss and balanced accuracy of log-odds on one dataset, both classes weighing the same."""
+    one = LeftOut(log_odds, ones, zeros)
+    share_1, share_0 = one.classes()
+    return balanced_log_loss(log_odds, one), float(share_1 @ (log_odds >= 0) + share_0 @ (log_odds < 0)) / 2

@@ -1,0 +1,161 @@
+"""Fitted members as written-down arrays, against the libraries that fitted them and sums by hand."""
+
+from dataclasses import FrozenInstanceError
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import expit, logit
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.tree import DecisionTreeClassifier
+
+from deep.ensembles import RandomForest, neutral
+from deep.model.linear import Linear, Rows
+from deep.model.score import ScoreForest, ScoreSum, Standardizer, Trees, VoteForest, VoteSum
+from deep.model.score._standardizer import MAX_KNOTS, fit_standardizer, strongest
+from tests.model.stack.test_members_values import panel, unlabeled
+
+
+def shares(tree):
+    """Return the share of class 1 in every node of a fitted tree."""
+    return tree.value[:, 0, 1] / tree.value[:, 0].sum(axis=1)
+
+
+def on(votes=None, scores=None):
+    """Return rows of votes or of scores."""
+    n = len(scores if votes is None else votes)
+    votes = np.zeros((n, 1), np.int8) if votes is None else votes
+    return Rows(votes, np.empty((n, 0)) if scores is None else scores, np.ones(n))
+
+
+@pytest.mark.parametrize("depth", [None, 1, 4])
+def test_a_tree_says_what_scikit_learn_says(depth):
+    """On new rows, on rows at the very thresholds, and a float next to them."""
+    rng = np.random.default_rng(0)
+    features, labels = rng.normal(size=(300, 4)).round(2), rng.integers(0, 2, 300)
+    model = DecisionTreeClassifier(max_depth=depth, random_state=0).fit(features, labels)
+    trees = Trees.from_sklearn([model.tree_], shares)
+    edges = np.repeat(model.tree_.threshold[:, None], 4, axis=1)
+    new = np.vstack([rng.normal(size=(500, 4)), edges, np.nextafter(edges, np.inf), np.nextafter(edges, -np.inf)])
+    np.testing.assert_allclose(trees.mean(new), model.predict_proba(new)[:, 1], rtol=0, atol=1e-12)
+
+
+@given(st.integers(0, 1000), st.integers(1, 12), st.integers(1, 5))
+def test_a_forest_says_what_scikit_learn_says(seed, n_trees, n_features):
+    """For any numbers of trees and of features, weights among them."""
+    rng = np.random.default_rng(seed)
+    features, labels = rng.normal(size=(80, n_features)), np.r_[0, 1, rng.integers(0, 2, 78)]
+    model = RandomForestClassifier(n_trees, max_depth=5, random_state=seed)
+    model.fit(features, labels, sample_weight=rng.random(80) + 0.1)
+    trees = Trees.from_sklearn([one.tree_ for one in model.estimators_], shares)
+    new = rng.normal(size=(60, n_features))
+    np.testing.assert_allclose(trees.mean(new), model.predict_proba(new)[:, 1], rtol=0, atol=1e-12)
+    assert len(trees.roots) == n_trees
+
+
+def test_the_forest_on_votes_says_what_the_ensembler_says():
+    """No vote is the mean of what lies on either side, as in `neutral`."""
+    rows, new = panel(0, n_voters=4), panel(1, n_datasets=1, n_voters=4)
+    model = RandomForest(20, max_depth=4, random_state=0).fit(rows.votes, rows.labels, sample_weight=rows.balanced())
+    trees = Trees.from_sklearn([one.tree_ for one in model.trees_], lambda tree: tree.value[:, 0, 0])
+    p = model.predict_proba(new.votes)[:, 1]
+    assert (new.votes == -1).any(axis=1).sum() > 5
+    np.testing.assert_allclose(neutral(new.votes, trees.mean), p, rtol=0, atol=1e-12)
+    found = VoteForest(trees)(unlabeled(new))
+    np.testing.assert_allclose(found, logit(np.clip(p, 1e-3, 1 - 1e-3)), rtol=0, atol=1e-9)
+
+
+def test_a_forest_of_one_leaf_says_its_share():
+    """There is nothing to compare."""
+    leaf = np.zeros(1, dtype=np.intp)
+    trees = Trees(leaf - 1, np.zeros(1), leaf, leaf, np.array([0.3]), leaf)
+    assert trees.mean(np.zeros((3, 2))).tolist() == [0.3] * 3
+    certain = Trees(leaf - 1, np.zeros(1), leaf, leaf, np.array([1.0]), leaf)
+    assert VoteForest(certain)(on(np.ones((2, 2), np.int8))) == pytest.approx([logit(0.999)] * 2)
+
+
+def test_a_sum_over_votes_is_held_within_a_thousandth():
+    """Log-odds of 0.001 and 0.999 are the most that votes say; no vote adds nothing."""
+    scorer = VoteSum(Linear(0.5, np.array([2.0, 30.0]), np.array([-1.0, -30.0])))
+    votes = np.array([[1, -1], [0, -1], [-1, -1], [-1, 1], [-1, 0]], dtype=np.int8)
+    limit = np.log(999)
+    assert scorer(on(votes)) == pytest.approx([2.5, -0.5, 0.5, limit, -limit])
+
+
+def test_a_sum_over_scores_by_hand():
+    """Two of three columns, the second first; no score is the mean."""
+    knots = [(np.array([0.0, 1.0]), np.array([0.0, 1.0])), (np.array([1.0, 3.0]), np.array([0.25, 0.75]))]
+    standardizer = Standardizer(knots, np.array([0.2, 0.0]), np.array([2.0, 1.0]))
+    scorer = ScoreSum((2, 0), standardizer, 0.1, np.array([1.0, -0.5]))
+    scores = np.array([[2.0, 9.0, 0.6], [np.nan, 9.0, 0.001], [99.0, 9.0, np.nan]])
+    first = [(logit(0.6) - 0.2) / 2, (logit(0.01) - 0.2) / 2, 0.0]
+    second = [logit(0.5), 0.0, logit(0.75)]
+    expected = 0.1 + np.array(first) - 0.5 * np.array(second)
+    assert scorer(on(scores=scores)) == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_forest_on_scores_looks_at_standardised_ones():
+    """One split at 0 of the second column."""
+    trees = Trees(*(np.array(v) for v in ([1, -1, -1], [0.0, 0, 0], [1, 1, 2], [2, 1, 2], [0.0, 0.2, 0.9], [0])))
+    shares_of = (np.array([0.0, 1.0]), np.array([0.0, 1.0]))
+    scorer = ScoreForest(Standardizer([shares_of] * 2, np.array([0.0, logit(0.7)]), np.ones(2)), trees)
+    found = scorer(on(scores=np.array([[0.9, 0.6], [0.1, 0.8], [0.1, np.nan]])))
+    assert expit(found) == pytest.approx([0.2, 0.9, 0.2])
+
+
+def test_scores_in_any_unit_become_ranks():
+    """Those within [0, 1] are probabilities; others are their rank, however they are stretched; weights are rows."""
+    rng = np.random.default_rng(0)
+    plain, weights = rng.normal(3, 2, (50, 1)), rng.integers(1, 4, 50).astype(float)
+    one = fit_standardizer(plain, weights)
+    for stretched in (np.exp(plain), 100 * plain - 7, plain**3):
+        other = fit_standardizer(stretched, weights)
+        assert other(stretched) == pytest.approx(one(plain), abs=1e-9)
+    repeated = fit_standardizer(np.repeat(plain, weights.astype(int), axis=0), np.ones(int(weights.sum())))
+    assert repeated(plain) == pytest.approx(one(plain), abs=1e-9)
+    values = one(plain)
+    assert np.average(values, axis=0, weights=weights) == pytest.approx([0.0], abs=1e-12)
+    assert np.average(values**2, axis=0, weights=weights) == pytest.approx([1.0], abs=1e-12)
+    assert one(np.array([[np.nan], [-1e9], [1e9]]))[:, 0].round(3).tolist()[0] == 0.0
+
+
+def test_many_distinct_scores_keep_few_knots():
+    """Ranks hardly change."""
+    scores = np.random.default_rng(1).normal(size=(5000, 1))
+    found = fit_standardizer(scores, np.ones(5000))
+    known, ranks = found.knots[0]
+    assert len(known) <= MAX_KNOTS
+    assert (np.diff(known) > 0).all()
+    expected = (np.argsort(np.argsort(scores[:, 0])) + 0.5) / 5000
+    assert abs(np.interp(scores[:, 0], known, ranks) - expected).max() < 2 / MAX_KNOTS
+
+
+@pytest.mark.parametrize("column", [np.full(6, np.nan), np.full(6, 7.5), np.zeros(6)])
+def test_a_column_that_says_nothing_is_0(column):
+    """All missing, or all alike."""
+    found = fit_standardizer(column[:, None], np.ones(6))(column[:, None])
+    assert np.isfinite(found).all()
+    assert found == pytest.approx(np.zeros((6, 1)), abs=1e-9)
+
+
+def test_the_strongest_scorer_is_that_of_the_largest_area():
+    """An inverted one is as strong; areas are counted pair by pair."""
+    rows = panel(4, n_scorers=3)
+    inverted = rows.scores * [1, 1, -1]
+    found = strongest(rows.__class__(rows.votes, inverted, rows.weights, rows.labels, rows.groups), 3)
+    areas = np.zeros(3)
+    for group in range(3):
+        one, zero = ((rows.groups == group) & (rows.labels == label) for label in (1, 0))
+        above = inverted[one][:, None] > inverted[zero]
+        areas += np.einsum("i,ijk,j->k", rows.weights[one], above, rows.weights[zero]) / (
+            rows.weights[one].sum() * rows.weights[zero].sum()
+        )
+    assert found == np.argsort(-abs(areas - 1.5)).tolist()
+
+
+def test_scorers_are_frozen():
+    """What was fitted does not change."""
+    scorer = VoteSum(Linear(0.0, np.ones(1), -np.ones(1)))
+    with pytest.raises(FrozenInstanceError):
+        scorer.linear = None

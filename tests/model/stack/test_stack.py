@@ -1,0 +1,270 @@
+"""The stack: exact on cells, calibrated over seeds on worlds with known truth, and honest about its weights."""
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from deep.exceptions import InputError
+from deep.model import Stack
+from deep.model.adaptation import LearnedPrior, ShiftedPrior
+from deep.model.linear import LabeledRows, Rows
+from deep.model.stack import MEMBERS
+
+QUICK = ["best-judge", "majority", "ridge-votes"]
+
+
+def world(seed, n_datasets=8, n=300, n_voters=5, target_size=None):
+    """Return votes, labels, dataset numbers and scores; leniency and prior move from dataset to dataset."""
+    rng = np.random.default_rng(seed)
+    votes, labels, groups, scores = [], [], [], []
+    strength = np.linspace(0.6, 1.6, n_voters)
+    for d in range(n_datasets):
+        size = target_size if target_size and d == n_datasets - 1 else n
+        prior, lenient = expit(rng.normal(0.4, 0.8)), rng.normal(0, 0.35)
+        y = (rng.random(size) < prior).astype(int)
+        y[:2] = 0, 1
+        latent = lenient + (2 * y - 1)[:, None] * strength + 0.7 * rng.normal(size=(size, 1))
+        latent = latent + rng.normal(size=(size, n_voters))
+        votes.append((latent > 0).astype(int))
+        scores.append(latent)
+        labels.append(y)
+        groups.append(np.full(size, d))
+    return tuple(np.concatenate(part) for part in (votes, labels, groups, scores))
+
+
+def split(data, target):
+    """Return the training and the target part of a world."""
+    held = data[2] == target
+    return [part[~held] for part in data], [part[held] for part in data]
+
+
+@pytest.mark.parametrize("name", sorted(MEMBERS))
+def test_every_member_separates_the_classes(name):
+    """On a dataset that it was not fitted on, each member scores consistent rows higher."""
+    (votes, labels, groups, scores), (new_votes, y, _, new_scores) = split(world(0), 7)
+    train = LabeledRows(votes.astype(np.int8), scores, np.ones(len(votes)), labels.astype(np.int8), groups)
+    target = Rows(new_votes.astype(np.int8), new_scores, np.ones(len(y)))
+    score = MEMBERS[name](train, 0)(target)
+    assert score.shape == y.shape
+    assert np.isfinite(score).all()
+    assert score[y == 1].mean() > score[y == 0].mean() + 0.5
+
+
+@pytest.mark.parametrize("name", ["best-judge", "majority", "ridge-votes"])
+def test_members_on_votes_are_exact_on_cells(name):
+    """Rows repeated and weighted rows give a member the same scores, in fitting and in scoring."""
+    (votes, labels, groups, _), (new_votes, *_) = split(world(1, n_datasets=4, n=120), 3)
+    times = np.random.default_rng(0).integers(1, 4, len(votes))
+    new_times = np.random.default_rng(1).integers(1, 4, len(new_votes))
+
+    def panel(repeats):
+        rows = np.repeat(np.arange(len(votes)), repeats)
+        weights = np.ones(len(rows)) if repeats is times else times.astype(float)
+        return LabeledRows(
+            votes[rows].astype(np.int8), np.empty((len(rows), 0)), weights, labels[rows].astype(np.int8), groups[rows]
+        )
+
+    def target(repeats):
+        rows = np.repeat(np.arange(len(new_votes)), repeats)
+        weights = np.ones(len(rows)) if repeats is new_times else new_times.astype(float)
+        return Rows(new_votes[rows].astype(np.int8), np.empty((len(rows), 0)), weights)
+
+    once = np.ones(len(votes), dtype=int), np.ones(len(new_votes), dtype=int)
+    repeated = MEMBERS[name](panel(times), 0)(target(new_times))
+    weighted = MEMBERS[name](panel(once[0]), 0)(target(once[1]))
+    assert repeated == pytest.approx(np.repeat(weighted, new_times), abs=1e-7)
+
+
+def test_the_stack_is_exact_on_cells():
+    """The whole stack, weights and prior included, gives the same for weighted and for repeated rows."""
+    (votes, labels, groups, _), (new_votes, *_) = split(world(2, n_datasets=5, n=100), 4)
+    times = np.random.default_rng(0).integers(1, 4, len(votes))
+    repeated = Stack(QUICK).fit(
+        np.repeat(votes, times, axis=0), np.repeat(labels, times), groups=np.repeat(groups, times)
+    )
+    weighted = Stack(QUICK).fit(votes, labels, groups=groups, sample_weight=times)
+    a, b = repeated.score(new_votes), weighted.score(new_votes)
+    assert a.p_consistent == pytest.approx(b.p_consistent, abs=1e-7)
+    assert repeated.weights_ == pytest.approx(weighted.weights_, abs=1e-7)
+
+
+@pytest.mark.slow
+def test_over_seeds_the_learned_prior_helps_and_intervals_cover():
+    """Over simulated worlds, the learned prior beats the uniform one, and intervals hold the observed rates."""
+    losses, priors, cells, widths = [], [], [], []
+    for seed in range(12):
+        (votes, labels, groups, _), (new_votes, y, *_) = split(world(seed, target_size=1500), 7)
+        found = Stack(["majority", "ridge-votes"]).fit(votes, labels, groups=groups).score(new_votes)
+        losses.append([-np.mean(np.log(np.where(y == 1, p, 1 - p))) for p in (found.p_consistent, found.p_uniform)])
+        priors.append(found.prior.low <= y.mean() <= found.prior.high)
+        patterns, where = np.unique(new_votes, axis=0, return_inverse=True)
+        n = np.bincount(where, minlength=len(patterns))
+        low, high = found.interval(n[where])
+        rate = np.bincount(where, weights=y) / n
+        inside = (np.bincount(where, weights=low) / n <= rate) & (rate <= np.bincount(where, weights=high) / n)
+        cells.append(inside[n >= 30].mean())
+        widths.append(found.prior.high - found.prior.low)
+    learned, uniform = np.mean(losses, axis=0)
+    assert learned < uniform
+    assert np.mean(priors) >= 0.75
+    assert np.mean(cells) >= 0.85
+    assert np.mean(widths) < 0.8
+
+
+@pytest.mark.slow
+def test_soft_scores_add_what_votes_lose():
+    """With the latent values beside the votes, the stack decides better than with the votes alone."""
+    gains = []
+    for seed in range(4):
+        (votes, labels, groups, scores), (new_votes, y, _, new_scores) = split(world(seed, n=400), 7)
+        hard = Stack(["majority"]).fit(votes, labels, groups=groups).score(new_votes)
+        soft = Stack(["logistic-scores", "majority"]).fit(votes, labels, groups=groups, scores=scores)
+        log_odds = soft.score(new_votes, scores=new_scores).log_odds
+        right = [(z >= 0)[y == 1].mean() + (z < 0)[y == 0].mean() for z in (log_odds, hard.log_odds)]
+        gains.append(right[0] - right[1])
+    assert np.mean(gains) > 0.02
+
+
+def test_weights_sum_to_one_and_are_drawn_to_simple_members():
+    """The lower its loss the more a member weighs; simple ones have at least 4 / (n + 4) of it all."""
+    (votes, labels, groups, _), _ = split(world(3), 7)
+    stack = Stack().fit(votes, labels, groups=groups)
+    assert sum(stack.weights_.values()) == pytest.approx(1.0)
+    simple = sum(weight for name, weight in stack.weights_.items() if name in QUICK)
+    assert simple >= 4 / (7 + 4)
+    least = 4 / (7 + 4) / 6
+    assert all(weight > least for (name, _), weight in stack.form_weights_.items() if name in QUICK)
+    best = min((form for form in stack.losses_ if form[0] in QUICK), key=stack.losses_.get)
+    assert stack.form_weights_[best] == max(stack.form_weights_[form] for form in stack.losses_ if form[0] in QUICK)
+    ((form, weight), *_) = ((f, w) for f, w in stack.form_weights_.items() if f[0] == "forest-votes")
+    assert 0 < weight <= 7 / 11, form
+
+
+def test_the_prior_is_learned_from_four_datasets_on():
+    """With three a shift is shrunk to their mean."""
+    votes, labels, groups, _ = world(6, n_datasets=4, n=80)
+    three = groups < 3
+    few = Stack(["majority"]).fit(votes[three], labels[three], groups=groups[three])
+    assert isinstance(few.prior_, ShiftedPrior)
+    assert isinstance(Stack(["majority"]).fit(votes, labels, groups=groups).prior_, LearnedPrior)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_slope_is_negative(seed):
+    """Also where judges and scores say the opposite of what they said, or nothing at all, on some datasets."""
+    votes, labels, groups, scores = world(seed, n_datasets=4, n=60)
+    rng = np.random.default_rng(seed)
+    odd = groups >= 2
+    votes[odd], scores[odd] = 1 - votes[odd], -scores[odd]
+    mixed = Stack().fit(votes, labels, groups=groups, scores=scores)
+    noise = Stack().fit(rng.integers(-1, 2, votes.shape), labels, groups=groups)
+    for stack in (mixed, noise):
+        for part in stack.blend_.parts:
+            assert part.slope >= 0
+        mean = stack.prior_.statistic_.mean(axis=0)
+        offset = [part.intercept + part.context * c for part, c in zip(stack.blend_.parts, mean, strict=True)]
+        assert offset == pytest.approx(np.zeros(len(offset)), abs=1e-9)
+
+
+@pytest.mark.parametrize("with_scores", [False, True])
+def test_order_and_names_of_rows_do_not_matter(with_scores):
+    """Bit for bit in votes; the forest on scores draws its rows in one order too."""
+    votes, labels, groups, scores = world(7, n_datasets=4, n=60)
+    soft = scores if with_scores else None
+    order = np.random.default_rng(0).permutation(len(labels))
+    one = Stack().fit(votes, labels, groups=groups, scores=soft)
+    two = Stack().fit(votes[order], labels[order], groups=groups[order], scores=None if soft is None else soft[order])
+    assert np.array_equal(one.score(votes, scores=soft).p_consistent, two.score(votes, scores=soft).p_consistent)
+
+
+def voters(kind, labels, rng):
+    """Return three voters of a kind that breaks what was not thought of."""
+    fair = np.where(rng.random((len(labels), 3)) < 0.75, labels[:, None], 1 - labels[:, None])
+    made = {
+        "constant": np.ones_like(fair),
+        "inverted": 1 - fair,
+        "perfect": np.repeat(labels[:, None], 3, axis=1),
+        "duplicate": np.repeat(fair[:, :1], 3, axis=1),
+        "silent": np.column_stack([np.full((len(labels), 2), -1), fair[:, 0]]),
+        "one constant": np.column_stack([np.zeros(len(labels)), fair[:, :2]]),
+    }
+    return made[kind].astype(np.int8)
+
+
+@pytest.mark.parametrize("kind", ["constant", "inverted", "perfect", "duplicate", "silent", "one constant"])
+@pytest.mark.parametrize("with_scores", [False, True])
+def test_odd_voters_give_finite_p(kind, with_scores):
+    """And an odd panel of scores beside them: P, its interval and all weights are finite, P never 0 or 1."""
+    rng = np.random.default_rng(0)
+    labels, groups = rng.integers(0, 2, 160), np.repeat(np.arange(4), 40)
+    votes = voters(kind, labels, rng)
+    soft = np.where(votes == -1, np.nan, votes * 3.0 - 1.0) if with_scores else None
+    stack = Stack().fit(votes, labels, groups=groups, scores=soft)
+    found = stack.score(votes[:40], scores=None if soft is None else soft[:40])
+    low, high = found.interval()
+    for values in (found.log_odds, found.p_consistent, low, high, list(stack.weights_.values())):
+        assert np.isfinite(values).all()
+    assert (low > 0).all()
+    assert (low <= found.p_consistent).all()
+    assert (found.p_consistent <= high).all()
+    assert (high < 1).all()
+    assert 0 < found.prior.low <= found.prior.estimate <= found.prior.high < 1
+    if kind == "perfect":
+        assert ((found.log_odds > 0) == (labels[:40] == 1)).all()
+    if kind == "constant":
+        assert np.ptp(found.log_odds) == pytest.approx(0.0, abs=1e-9)
+        assert found.prior.low < 0.45
+        assert found.prior.high > 0.6
+
+
+def test_inverted_voters_say_nothing_to_simple_members():
+    """A judge that is mostly wrong is not believed the other way round: half of a chance is all it is worth."""
+    rng = np.random.default_rng(0)
+    labels, groups = rng.integers(0, 2, 160), np.repeat(np.arange(4), 40)
+    votes = voters("inverted", labels, rng)
+    stack = Stack(QUICK).fit(votes, labels, groups=groups)
+    assert stack.score(votes).p_uniform == pytest.approx(np.full(160, 0.5), abs=1e-9)
+
+
+def test_missing_votes_and_scores_are_neutral():
+    """Rows without any vote or score get a finite P; a dataset of nothing else refuses nothing by accident."""
+    votes, labels, groups, scores = world(4, n_datasets=4, n=150)
+    votes = np.where(np.random.default_rng(0).random(votes.shape) < 0.2, -1, votes)
+    scores = np.where(votes == -1, np.nan, scores)
+    found = Stack().fit(votes, labels, groups=groups, scores=scores)
+    new = found.score(np.full((3, 5), -1), scores=np.full((3, 5), np.nan))
+    assert np.isfinite(new.p_consistent).all()
+    assert np.ptp(new.log_odds) == pytest.approx(0.0)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"groups": np.repeat([0, 1], 50)}, "`groups` must name at least 3 datasets. Got 2."),
+        (
+            {"y": np.r_[np.zeros(34), np.tile([0, 1], 33)]},
+            "`y` must hold both 0 and 1 in every training dataset",
+        ),
+        ({"scores": np.full((100, 1), np.inf)}, "`scores` must be finite or NaN"),
+        ({"scores": np.zeros(100)}, "`scores` must be two-dimensional"),
+        ({"members": ["nothing"]}, "`members` must be one of"),
+        ({"members": ["best-score"]}, "`members` must be one of"),
+        ({"temperature": 0.0}, "`temperature` must be above 0"),
+    ],
+)
+def test_faults_are_told(change, message):
+    """A fault is one line that names the parameter."""
+    rng = np.random.default_rng(0)
+    data = {"y": np.tile([0, 1], 50), "groups": np.r_[np.zeros(34), np.ones(33), np.full(33, 2)], "scores": None}
+    options = {"members": QUICK} | {k: v for k, v in change.items() if k in ("members", "temperature")}
+    data |= {k: v for k, v in change.items() if k in data}
+    with pytest.raises(InputError, match=message):
+        Stack(**options).fit(rng.integers(0, 2, (100, 3)), **data)
+
+
+def test_scores_are_wanted_again_where_they_were_given():
+    """A stack fitted with scores cannot score without them."""
+    votes, labels, groups, scores = world(5, n_datasets=3, n=60)
+    stack = Stack(["logistic-scores"]).fit(votes, labels, groups=groups, scores=scores)
+    with pytest.raises(InputError, match="`scores` must have 5 columns"):
+        stack.score(votes)

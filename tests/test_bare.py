@@ -1,0 +1,132 @@
+"""What deep does where only its mandatory dependencies are installed; .ci/bare asks the same of a real installation."""
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from deep.cli import COMMANDS
+
+ROOT = Path(__file__).resolve().parents[1]
+MANDATORY = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+IMPORTED_AS = {"scikit-learn": "sklearn"}
+"""By distribution, where the name to import is another than the distribution's."""
+
+NAMES = {IMPORTED_AS.get(name, name.replace("-", "_")) for name in (re.split("[<>=]", one)[0] for one in MANDATORY)}
+CLAIMS = ROOT / "examples" / "claims.csv"
+
+
+def imported():
+    """Return the libraries that deep imports, by name, with the files that do."""
+    found = {}
+    for path in (ROOT / "deep").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            else:
+                names = [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
+            for name in (name.split(".")[0] for name in names):
+                if name != "deep" and name not in sys.stdlib_module_names:
+                    found.setdefault(name, set()).add(path.relative_to(ROOT / "deep").parts[0])
+    return found
+
+
+OPTIONAL = sorted((set(imported()) | {"netcal"}) - NAMES)
+BARE = f"""
+import contextlib, sys
+from importlib.machinery import PathFinder
+find = PathFinder.find_spec
+PathFinder.find_spec = lambda name, *rest: None if name.split(".")[0] in {OPTIONAL!r} else find(name, *rest)
+from deep.cli import main
+"""
+"""The start of a program in which no library of an extra is found."""
+
+
+def bare(*commands, cwd):
+    """Run commands in one Python in which no library of an extra can be imported; stop at the first that fails."""
+    words = [[str(word) for word in words] for words in commands]
+    code = f"{BARE}\nfor words in {words!r}:\n    if status := main(words):\n        sys.exit(status)"
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=cwd)
+
+
+def test_the_mandatory_dependencies_are_few_and_imported():
+    """At most fifteen, in order, each imported by deep's own code and by more than a guest."""
+    assert len(MANDATORY) <= 15
+    assert sorted(MANDATORY) == MANDATORY
+    core = {name for name, rooms in imported().items() if rooms - {"experiments", "integrations"}}
+    assert set(NAMES) - core == set()
+    assert {"catboost", "lightgbm", "mrmr", "netcal", "snorkel", "torch", "xgboost"} <= set(OPTIONAL)
+
+
+@pytest.fixture(scope="module")
+def votes(tmp_path_factory):
+    """Return votes of two lexical checks, taken without a library of an extra."""
+    path = tmp_path_factory.mktemp("bare") / "votes.parquet"
+    done = bare(["votes", CLAIMS, "--lexical", "all", "--out", path], cwd=path.parent)
+    assert done.returncode == 0, done.stderr
+    return path
+
+
+def test_the_everyday_way_needs_no_extra(votes, tmp_path):
+    """Fit, also a chain of which no ensembler is named, score, look, estimate, export; a note says what is left out."""
+    mine = pd.read_parquet(votes).query("dataset == 'weather'")
+    mine.assign(label=pd.array([pd.NA] * len(mine), dtype="Int8")).to_parquet(tmp_path / "mine.parquet")
+    done = bare(
+        ["fit", votes, "--exclude", "weather", "--jobs", "1", "--out", "model.json"],
+        ["score", "model.json", "--source-text", "It rained on 3 May.", "--claim-text", "It rained."],
+        ["report", "model.json", votes, "--out", "report.html"],
+        ["panel", votes],
+        ["label", "list", "model.json", "--votes", "mine.parquet", "--n", "5", "--out", "next.csv"],
+        ["estimate", "model.json", "--votes", votes],
+        ["export", "model.json", "--to", "python", "--out", "judge.py"],
+        ["fit", votes, "--recipe", "paper", "--sizes", "3", "--jobs", "1", "--out", "chain.json"],
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    remedy = "Run: pip install 'deep-judges[boosting]'."
+    note = f"Left out, for their libraries are not installed: CatBoost, LGBM, XGB. {remedy}"
+    assert note in done.stdout
+    assert note in (tmp_path / "chain.json").read_text(encoding="utf-8")
+
+
+def test_the_main_job_says_which_ensemblers_it_leaves_out(votes, tmp_path):
+    """It shows the other fourteen."""
+    quick = ["--sizes", "3", "--calibrator", "platt", "--n-boot", "100", "--jobs", "1", "--out", "run"]
+    done = bare(["loo", "--test", "museum", "--votes", votes, *quick], cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "Left out, for their libraries are not installed: CatBoost, LGBM, XGB." in done.stdout
+    text = (tmp_path / "run" / "results.json").read_text(encoding="utf-8")
+    assert '"LDA"' in text
+    assert '"XGB"' not in text
+
+
+@pytest.mark.parametrize(
+    ("words", "extra"),
+    [
+        (["--ensembler", "XGB,LDA"], "boosting"),
+        (["--ensembler", "LGBM"], "boosting"),
+        (["--ensembler", "CatBoost"], "boosting"),
+        (["--ensembler", "LDA", "--selector", "mrmr-selection"], "boosting"),
+        (["--ensembler", "snorkel-labelmodel"], "snorkel"),
+        (["--ensembler", "LDA", "--recipe", "paper", "--calibrator", "netcal-platt"], "netcal"),
+    ],
+)
+def test_what_is_named_and_not_installed_is_one_line(votes, tmp_path, words, extra):
+    """It names the extra, and the status is 2."""
+    done = bare(["fit", votes, "--sizes", "3", "--jobs", "1", *words], cwd=tmp_path)
+    assert done.returncode == 2
+    line = rf"error: .* needs a library that is not installed \(.*\)\. Run: pip install 'deep-judges\[{extra}\]'\.\n"
+    assert re.fullmatch(line, done.stderr)
+
+
+def test_every_command_says_its_options(tmp_path):
+    """Without any library of an extra, those of servers too."""
+    loop = f"for name in {list(COMMANDS)!r}:\n    with contextlib.suppress(SystemExit):\n        main([name, '--help'])"
+    code = f"{BARE}\n{loop}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout.count("usage: deep ") == len(COMMANDS)
