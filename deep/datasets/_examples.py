@@ -77,8 +77,9 @@ class Examples(ABC):
         for number, example in enumerate(self, start=1):
             if _twin_hash(example) not in hashes:
                 continue
-            before = seen.setdefault(_twin_form(example), example)
-            if before is example:
+            before = seen.get(_twin_form(example))
+            if before is None:
+                seen[_twin_form(example)] = example
                 continue
             if (before.dataset, before.example_id) != (example.dataset, example.example_id):
                 raise InputError(

@@ -407,9 +407,8 @@ class BatchRunner(Session):
 
     def _fail(self, job: Job, error: CallError, *, last: bool) -> Written:
         self._settle(job, None if error.kind in AMBIGUOUS else 0.0)
-        quirks = self.gate.learn(job.request.endpoint, job.request.body, error)
-        known = self.body_of(job.request) is not job.request.body
-        again = not last and (self.terms.retry.retries(error) or (error.kind == "rejected" and known))
+        quirks, helps = self.learn_from(job, error)
+        again = not last and (self.terms.retry.retries(error) or helps)
         state: RequestState = "queued" if again else "done" if error.kind == "refused" else "failed"
         self.count_end(job, state, error)
         return self.ledger.fail(job, error, state=state, quirks=quirks)

@@ -170,10 +170,8 @@ class BatchImporter(Session):
         return self.ledger.answer(job, reply, judgment, message=message, quirks=quirks, again=again)
 
     def _fail(self, job: Job, error: CallError) -> Written:
-        quirks = self.gate.learn(job.request.endpoint, job.request.body, error)
-        known = self.body_of(job.request) is not job.request.body
-        again = self.terms.retry.retries(error) or (error.kind == "rejected" and known)
-        again = again and error.message != CONTRADICTS
+        quirks, helps = self.learn_from(job, error)
+        again = (self.terms.retry.retries(error) or helps) and error.message != CONTRADICTS
         state: RequestState = "queued" if again else "done" if error.kind == "refused" else "failed"
         self.open += again
         self.count_end(job, state, error)

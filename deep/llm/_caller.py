@@ -96,6 +96,16 @@ class Session:
             fields.append("response_format")
         return [quirk for name in fields for quirk in self.gate.ignored(request.endpoint, request.model, name)]
 
+    def learn_from(self, job: Job, error: CallError) -> tuple[list[Quirk], bool]:
+        """Return the quirks that a refusal in a batch tells of, and whether the request may be sent as they say.
+
+        A longer limit may be refused, and tells of none; all else was answered before.
+        """
+        if job.longer:
+            return [], False
+        quirks = self.gate.learn(job.request.endpoint, job.request.body, error)
+        return quirks, error.kind == "rejected" and self.body_of(job.request) is not job.request.body
+
     def is_cut(self, job: Job, judgment: Judgment | None) -> bool:
         """Return whether a reply was cut off at its length limit, and is to be asked for with a longer one."""
         return judgment is not None and judgment.reason == "truncated" and job.can_be_longer

@@ -39,8 +39,8 @@ class Job:
         Of the attempt that comes next, from 1.
     in_doubt : bool, default=False
         Whether it was in flight when an earlier run ended, so that it may have been paid.
-    longer : bool, default=False
-        Whether an earlier reply was cut off at its length limit, so that `request` and `text` have a longer one.
+    cut : Request, optional
+        The request as it was, where its reply was cut off at its length limit; `request` and `text` have a longer one.
     """
 
     request: Request
@@ -48,7 +48,12 @@ class Job:
     text: str
     number: int
     in_doubt: bool = False
-    longer: bool = False
+    cut: Request | None = None
+
+    @property
+    def longer(self) -> bool:
+        """Whether an earlier reply was cut off, so that this one may be longer."""
+        return self.cut is not None
 
     def again(self) -> "Job":
         """Return the job with its next attempt."""
@@ -62,7 +67,7 @@ class Job:
     def with_longer_limit(self) -> "Job":
         """Return the job that lets the answer be longer; its key stays that of the request."""
         request = replace(self.request, body=with_longer_limit(self.request.body))
-        return replace(self, request=request, text=json_text(request.body), longer=True)
+        return replace(self, request=request, text=json_text(request.body), cut=self.request)
 
 
 @dataclass(frozen=True, slots=True)

@@ -239,7 +239,10 @@ class Ledger:
             return AttemptRow(key=job.key, number=job.number, run=self.run, started=time.time())
 
         def whole_request() -> RequestRow:
-            return self._leases.new_row(job.key, job.request, json_text(job.request.body)) | {"attempts": job.number}
+            asked = job.cut or job.request
+            changed_body = job.text if job.longer else None
+            row = self._leases.new_row(job.key, asked, json_text(asked.body))
+            return row | {"attempts": job.number, "changed_body": changed_body}
 
         return self._write(
             Write(_schema.attempts, "update", attempt, whole_attempt),

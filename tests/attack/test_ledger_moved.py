@@ -1,5 +1,6 @@
 """A ledger that other programs replace, remove, shorten or write to in mid-run: told, and no paid answer is lost."""
 
+import json
 import os
 import shutil
 import sqlite3
@@ -8,9 +9,13 @@ import time
 import pytest
 
 from deep.exceptions import InputError
-from deep.llm import LedgerError
+from deep.llm import LedgerError, json_text, with_longer_limit
+from deep.llm._errors import CallError
+from deep.llm._reply import read_reply
+from deep.records import Judgment
+from tests.attack.odd_replies import completion
 from tests.fault_server import FaultServer
-from tests.llm.calls import answers, outcomes, questions, rows, run, states
+from tests.llm.calls import answers, outcomes, question, questions, rows, run, states
 from tests.llm.test_ledger import ask_one, use
 
 N = 60
@@ -118,6 +123,28 @@ def test_what_is_in_flight_is_kept_where_nothing_can_be_copied(tmp_path):
         run(server.url, ledger, questions(N))
         assert server.count == before + N - len(kept)
     assert kept.items() <= answers(ledger).items()
+
+
+def test_what_was_cut_off_is_kept_with_its_own_question(tmp_path):
+    """The row of a request that is in flight with a longer limit has the limit that it was asked for with."""
+    ledger = tmp_path / "l"
+
+    async def work(opened):
+        job = await ask_one(opened)
+        body = json.dumps(completion("First, the source says", "length"))
+        await opened.answer(job, read_reply(body), Judgment(-1, reason="truncated"), again=True)
+        longer = job.with_longer_limit().again()
+        await opened.start(longer)
+        rows(ledger, "PRAGMA wal_checkpoint(TRUNCATE)")  # so that no row can be read back from the log
+        rewrite_with_text(ledger, None)
+        await opened.fail(longer, CallError("timeout", "no answer"), "failed")
+        return job
+
+    with pytest.raises(LedgerError, match="was written to"):
+        use(ledger, work)
+    asked = json_text(question(1).body)
+    found = rows(tmp_path / "l.kept-1", "SELECT key, requested_body, changed_body, attempts, reason FROM requests")
+    assert found == [(question(1).key, asked, json_text(with_longer_limit(question(1).body)), 2, "truncated")]
 
 
 def test_a_lock_that_is_removed_ends_the_run(tmp_path):

@@ -93,23 +93,51 @@ ANSWERS = {
 }
 
 
+QUICK = RetryPolicy(2, 0.01, 0.02, 0.01)
+
+
 @pytest.mark.parametrize("name", ANSWERS)
-@pytest.mark.parametrize("call", ["_upload", "_create_batch", "_get_batch"])
+@pytest.mark.parametrize("call", ["_upload", "_get_batch"])
 def test_an_odd_answer_about_a_batch_is_one_line(call, name, tmp_path, monkeypatch):
     """An error of deep's own kind, with no request lost: the next run goes on."""
+    good, odd = getattr(FaultServer, call), {"on": True}
 
-    async def odd(*_):
-        return ANSWERS[name]()
+    async def answer(*asked):
+        return ANSWERS[name]() if odd["on"] else await good(*asked)
 
-    good = getattr(FaultServer, call)
+    monkeypatch.setattr(FaultServer, call, answer)
     with FaultServer() as server:
-        monkeypatch.setattr(FaultServer, call, odd)
-        with FaultServer() as broken, pytest.raises(DeepError, match="`batch`"):
-            run(broken.url, tmp_path / "l", questions(3), batch=True, retry=RetryPolicy(2, 0.01, 0.02, 0.01))
-        monkeypatch.setattr(FaultServer, call, good)
-        if call != "_get_batch":
-            run(server.url, tmp_path / "l", questions(3), batch=True)
-            assert states(tmp_path / "l") == {"done": 3}
+        with pytest.raises(DeepError, match="`batch`"):
+            run(server.url, tmp_path / "l", questions(3), batch=True, retry=QUICK)
+        odd["on"] = False
+        run(server.url, tmp_path / "l", questions(3), batch=True)
+        assert list(server.copies().values()) == [1, 1, 1]
+    assert states(tmp_path / "l") == {"done": 3}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+@pytest.mark.parametrize("made", [False, True])
+def test_an_odd_answer_to_the_making_of_a_batch_is_told(made, name, tmp_path, monkeypatch, capsys):
+    """A batch that was made is found; one that is not listed may have been, so it is told, and at last left alone."""
+    make, odd = FaultServer._create_batch, {"on": True}
+
+    async def answer(*asked):
+        good = await make(*asked) if made or not odd["on"] else None
+        return ANSWERS[name]() if odd["on"] else good
+
+    monkeypatch.setattr(FaultServer, "_create_batch", answer)
+    with FaultServer() as server:
+        run(server.url, tmp_path / "l", questions(3), batch=True, retry=QUICK)
+        told = capsys.readouterr().err.splitlines()
+        odd["on"] = False
+        run(server.url, tmp_path / "l", questions(3), batch=True)
+        assert states(tmp_path / "l") == ({"done": 3} if made else {"failed": 3})
+        assert len(server.batches) == made
+        run(server.url, tmp_path / "l", questions(3), batch=True, retry_failed=["unknown"])
+        assert list(server.copies().values()) == [1, 1, 1]
+    said = "3 requests are in a batch that the endpoint did not say"
+    assert [line.partition(" that it made")[0] for line in told] == ([] if made else [said, said])
+    assert states(tmp_path / "l") == {"done": 3}
 
 
 def test_a_result_file_that_is_cut_off_is_fetched_again(tmp_path, monkeypatch):

@@ -119,6 +119,31 @@ def test_out_and_in_give_the_votes_of_a_run_that_asks(examples, tmp_path, capsys
     assert outcomes(ledger_of(examples)) == {"answered": 120}
 
 
+def test_what_was_cut_off_is_exported_again_with_four_times_the_limit(examples, tmp_path, capsys):
+    """Once; where the longer limit is refused, nothing is learned of the model, and the first reply stands."""
+    words = words_of(examples)
+    said(capsys, *words, "--batch-out", tmp_path / "a")
+    cut = [result(request, text="First, the source says") for request in requests_in(tmp_path / "a")]
+    for line in cut:
+        line["response"]["body"]["choices"][0]["finish_reason"] = "length"
+    write(tmp_path / "back", cut)
+    assert said(capsys, *words, "--batch-in", tmp_path / "back")["open"] == 60
+    assert said(capsys, *words, "--batch-out", tmp_path / "b")["requests"] == 60
+    before, after = (
+        {r["custom_id"][:64]: r["body"]["max_tokens"] for r in requests_in(tmp_path / name)} for name in "ab"
+    )
+    assert after == {key: 4 * limit for key, limit in before.items()}
+    refused = {"message": "max_tokens is too large", "param": "max_tokens", "code": "invalid_value"}
+    lines = [failure(request, 400) for request in requests_in(tmp_path / "b")]
+    for line in lines:
+        line["response"]["body"]["error"] = refused
+    write(tmp_path / "back", [*cut, *lines])
+    entered = said(capsys, *words, "--max-failure-rate", 1, "--batch-in", tmp_path / "back")
+    assert (entered["open"], entered["waiting"], entered["complete"]) == (0, 0, True)
+    assert rows(ledger_of(examples), "SELECT * FROM quirks") == []
+    assert rows(ledger_of(examples), "SELECT DISTINCT state, reason FROM requests") == [("done", "truncated")]
+
+
 def test_exporting_twice_says_so_and_a_run_does_not_ask(examples, tmp_path, capsys):
     """The ledger holds them as sent; only by name are they given up on, and late answers are entered then too."""
     words = words_of(examples)

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deep import VoteMatrix
@@ -158,6 +158,10 @@ def test_logs_of_labels(data):
 STATES = st.sampled_from(["collected", "creating", "doubtful", "filling", "open", "exported", "", None, 7, b"\xff"])
 
 
+CASES = settings.default.max_examples
+
+
+@settings(max_examples=max(CASES // 10, min(CASES, 40)))  # a case opens a ledger several times: a third of a second
 @given(data=st.data())
 def test_rows_of_a_ledger(data, ledger_bytes):
     """Values that somebody put into a ledger, its batches among them: read, entered from a kept file, or one line."""

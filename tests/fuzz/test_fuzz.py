@@ -9,6 +9,7 @@ import json
 import os
 import resource
 import tempfile
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -257,15 +258,18 @@ def check_batch(path):
     runner = SimpleNamespace(
         terms=SimpleNamespace(prices=PriceBook("http://127.0.0.1:1/v1", PRICES)),
         read=lambda request, reply: (read(request, reply), None),
-        ledger=SimpleNamespace(answer=lambda job, reply, judgment, message, quirks: judgment),
+        ledger=SimpleNamespace(answer=lambda job, reply, judgment, message, quirks, again: judgment),
         tally=Tally(),
         _settle=lambda job, cost: None,
         body_of=lambda request: {},
         ignored=lambda request, body, reply: [],
+        is_cut=lambda job, judgment: BatchRunner.is_cut(runner, job, judgment),
+        count_answer=lambda job, *counted, again: BatchRunner.count_answer(runner, job, *counted, again=again),
     )
-    for key in {"k1", "k2"} | lines.keys():
+    for key, last in product({"k1", "k2"} | lines.keys(), (False, True)):
         try:
-            assert BatchRunner._answer(runner, Job(question(0), key, "", 1), lines.get(key)).vote in (1, 0, -1)
+            job = Job(question(0), key, "", 1)
+            assert BatchRunner._answer(runner, job, lines.get(key), last=last).vote in (1, 0, -1)
         except CallError as error:
             assert_one_line(error)
 

@@ -128,6 +128,19 @@ def test_in_a_batch_the_next_round_asks_it(tmp_path):
     assert rows(tmp_path / "l", "SELECT max(number) FROM attempts") == [(2,)]
 
 
+def test_where_a_batch_refuses_the_longer_limit_the_first_stands(tmp_path):
+    """Nothing is learned from that of the name of the limit, and nothing is asked a third time."""
+    refused = 400, {"message": "max_tokens is too large: 200", "param": "max_tokens", "code": "invalid_value"}
+    with FaultServer(
+        faults={"truncated": 0.3}, accept=lambda body: refused if limit_of(body) > LIMIT else None
+    ) as server:
+        ran = run(server.url, tmp_path / "l", questions(30), batch=True)
+        assert server.count == 30 + ran.tally.longer
+    assert rows(tmp_path / "l", "SELECT * FROM quirks") == []
+    assert states(tmp_path / "l") == {"done": 30}
+    assert list(answers(tmp_path / "l").values()).count((-1, "truncated")) == ran.tally.longer > 0
+
+
 KILLED = """
 import sys
 sys.path.insert(0, {root!r})
