@@ -134,11 +134,11 @@ def _check_twin_items(datasets: Texts, example_ids: Texts) -> None:
     import pyarrow.compute as pc
 
     texts = pa.array(example_ids, pa.large_string())
-    odd = np.flatnonzero(pc.match_substring_regex(texts, ODD.pattern).to_numpy())
+    odd = np.flatnonzero(pc.match_substring_regex(texts, ODD.pattern).to_numpy(zero_copy_only=False))
     if not odd.size:
         return
     forms = pa.array([plain_form(name) for name in texts.take(odd).to_pylist()], pa.large_string())
-    alike = np.flatnonzero(pc.is_in(texts, value_set=forms).to_numpy())
+    alike = np.flatnonzero(pc.is_in(texts, value_set=forms).to_numpy(zero_copy_only=False))
     rows = np.union1d(odd, alike)
     items: dict[str, list[str]] = {}
     for dataset, item in zip(datasets[rows], texts.take(rows).to_pylist(), strict=True):
