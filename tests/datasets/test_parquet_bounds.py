@@ -195,6 +195,7 @@ def test_the_memory_of_a_process(tmp_path):
         write_prefixed(tmp_path / "prefix.parquet", 10_000, 100_000),
     ]
     assert sum(path.stat().st_size for path in bombs) < 1_000_000
-    done = subprocess.run([sys.executable, "-c", PROGRAM, *bombs], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) < 1 << 20  # kibibytes
+    for path in bombs:  # a process each: what the allocator keeps of one file is not counted with the next
+        done = subprocess.run([sys.executable, "-c", PROGRAM, path], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert int(done.stdout) < 1 << 20  # kibibytes
