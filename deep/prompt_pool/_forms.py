@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 from deep.prompt_pool._marker_words import BEFORE, BEHIND, COPULA, NAMES, THEREFORE
-from deep.prompt_pool._material import CODE_LENGTH
+from deep.prompt_pool._material import CODE_LENGTH, unrepeated
 
 Kind = Literal["score", "verdict"]
 
@@ -233,18 +233,10 @@ def _own_answer(fields: dict[str, Any], kind: Kind) -> tuple[Any, bool]:
 def _decode(text: str, start: int) -> tuple[dict[str, Any], int] | None:
     """Return the JSON object at `start`, its keys in lower case, and where it ends."""
     try:
-        fields, end = json.JSONDecoder(object_pairs_hook=_unrepeated, strict=False).raw_decode(text, start)
+        fields, end = json.JSONDecoder(object_pairs_hook=unrepeated, strict=False).raw_decode(text, start)
     except (ValueError, RecursionError):
         return None
     return fields, end
-
-
-def _unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the pairs as a dict; an object that says one key twice says nothing."""
-    fields = {key.casefold(): value for key, value in pairs}
-    if len(fields) < len(pairs):
-        raise ValueError("a key is repeated")
-    return fields
 
 
 def _loose_object(text: str, start: int, kind: Kind) -> Iterator[Place]:

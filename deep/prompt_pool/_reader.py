@@ -81,7 +81,7 @@ class ReplyReader:
         if begin == 0 or self.material is None:
             return begin
         # Where a text holds such an end, the reply's may be a copy, and what stands behind it too.
-        return 0 if any(map(ends_thoughts, (self.material.source, self.material.claim))) else begin
+        return 0 if any(map(ends_thoughts, self.material.texts)) else begin
 
     @cached_property
     def _tag(self) -> str | None:
@@ -182,7 +182,7 @@ class ReplyReader:
         if self.material is None:
             return False
         whole = self.text[place.start : place.end]
-        if place.fields is not None and self.material.holds(json.dumps(place.fields, ensure_ascii=False)):
+        if place.fields is not None and self.material.repeats(place.fields):
             return True
         if sure and not self.material.bare:
             return place.form == "json" and self.material.holds(whole)
