@@ -9,7 +9,7 @@ not have been copied from the document.
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from deep.judge import LLMReply
@@ -88,6 +88,8 @@ class AnswerForm:
     threshold: float
     parts: tuple[str, ...] = ()
     told: tuple[str, ...] = ()
+    answer_first: bool = False
+    scale_words: Mapping[str, float] = field(default_factory=dict)
 
     def marker(self, tag: str) -> str:
         """Return the marker that announces the answer: a line's beginning, an element's name, or a key."""
@@ -126,11 +128,19 @@ class AnswerForm:
         if chosen is not None:
             plain = self.judge(chosen, finish_reason=None, refusal=None, material=material, logprobs=logprobs)
             return replace(plain, raw_text=reply)
-        reader = ReplyReader(reply, self.kind, self.output, self.labels, self.scale, cut, material)
+        reader = ReplyReader(reply, self.kind, self.output, self._words, self.scale, cut, material, self.answer_first)
         answers = reader.final_answers()
         if len({answer.reading.value for answer in answers}) == 1:
             return self._judgment(answers, reply, logprobs)
         return Judgment(vote=-1, reason="unparsable" if answers else why_none(reply, cut), raw_text=reply)
+
+    @property
+    def _words(self) -> Mapping[str, float]:
+        """The labels, or the words of the scale, each with what it stands for: a polarity, or a score from 0 to 1."""
+        if self.scale is None or not self.scale_words:
+            return self.labels
+        low, high = self.scale
+        return {word: (number - low) / (high - low) for word, number in self.scale_words.items()}
 
     def _chosen(self, reply: str) -> str | None:
         """Return the line for which an object with the answer and nothing else stands, as a JSON schema makes it."""

@@ -152,11 +152,11 @@ _OTHER_MARKER = {
 def elements(text: str, kind: Kind, tag: str | None) -> Iterator[Place]:
     """Yield the elements of the name that was asked for, and those of other names for an answer."""
     others = (
-        "" if tag else "|final(?:[_-]?verdict)?|(?:final[_-])?answer|label|conclusion|decision|judge?ment|result|output"
+        "" if tag else "|final(?:[_-]?verdict)?|(?:final[_-])?answer|label|conclusion|decision|judge?ment|result|output|statement|choice|prediction|classification|evaluation"
     )
     name = rf"(?P<name>(?P<asked>{kind}{_suffix(tag)}){others})"
     pattern = (
-        rf"<[ \t]{{0,4}}{name}[ \t]{{0,4}}>(?P<value>[^<]{{0,300}})<[ \t]{{0,4}}/[ \t]{{0,4}}(?P=name)[ \t]{{0,4}}>"
+        rf"<[ \t]{{0,4}}{name}[ \t]{{0,4}}>(?P<value>[^<]{{0,300}})<[ \t/<]{{0,8}}/[ \t<]{{0,4}}(?P=name)[ \t]{{0,4}}>"
     )
     for match in re.finditer(pattern, text, re.IGNORECASE | re.ASCII):
         yield Place(match.start(), match.start("value"), match.end(), match["value"], "xml", bool(match["asked"]))

@@ -26,7 +26,7 @@ RENDERING = 1
 # What is written about a prompt; a better citation must not make a new column or buy an answer again.
 _NOT_HASHED = ("family", "follows", "threshold_reason", "unshared_error", *PURPOSE)
 
-_HASHED_IF_SET = ("fenced", "parts", "windows")
+_HASHED_IF_SET = ("answer_first", "fenced", "listed", "parts", "scale_words", "verdict_words", "windows")
 """A prompt that was written before there were any keeps its columns and its answers."""
 
 _PLACE = "{{examples}}\n\n"
@@ -128,6 +128,10 @@ class Prompt:
     unshared_error: str = ""
     expected_tpr: str = ""
     expected_tnr: str = ""
+    answer_first: bool = False
+    verdict_words: Mapping[str, int] = field(default_factory=dict, hash=False)
+    scale_words: Mapping[str, float] = field(default_factory=dict, hash=False)
+    listed: bool = False
 
     def __post_init__(self) -> None:
         values = {f.name: getattr(self, f.name) for f in fields(self)}
@@ -139,7 +143,10 @@ class Prompt:
         problems = find_problems(values)
         if problems:
             raise InputError(f"{problems[0]} (prompt {self.id!r})")
-        values["scale"] = None if self.scale is None else tuple(self.scale)
+        if isinstance(values["scale"], dict):
+            values["scale_words"] = values["scale"]
+            values["scale"] = min(values["scale_words"].values()), max(values["scale_words"].values())
+        values["scale"] = None if values["scale"] is None else tuple(values["scale"])
         values["parts"] = tuple(self.parts)
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -156,7 +163,7 @@ class Prompt:
         content["rendering"] = RENDERING
         defaults = {f.name: f.default for f in fields(self)}
         for name in _HASHED_IF_SET:
-            if content[name] == defaults[name]:
+            if content[name] == defaults[name] or content[name] == {}:
                 del content[name]
         return sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
@@ -330,7 +337,9 @@ class Prompt:
     @cached_property
     def _form(self) -> AnswerForm:
         told = tuple(self.told_labels)
-        return AnswerForm(self.kind, self.output, self.labels, self.scale, self.threshold, self.parts, told)
+        labels = {**self.labels, **self.verdict_words}
+        words, first = self.scale_words, self.answer_first
+        return AnswerForm(self.kind, self.output, labels, self.scale, self.threshold, self.parts, told, first, words)
 
 
 def _case(shot: Example, label: str, number: int) -> str:

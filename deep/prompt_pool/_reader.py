@@ -21,6 +21,7 @@ from deep.prompt_pool._forms import (
 from deep.prompt_pool._material import Material
 from deep.prompt_pool._reading import STOP_TOKEN, LabelReading, read_value
 from deep.prompt_pool._remark import explains
+from deep.prompt_pool.reader._stated import rated, stated
 from deep.prompt_pool._values import LONGEST_VALUE, normalise_label, read_label
 
 Output = Literal["json", "text", "xml"]
@@ -74,6 +75,7 @@ class ReplyReader:
     scale: tuple[float, float] | None
     cut: bool
     material: Material | None
+    first: bool = False
 
     @cached_property
     def _begin(self) -> int | None:
@@ -102,9 +104,46 @@ class ReplyReader:
                 break
             final.append(answer)
             rest = answer.start
-        if not final or final[0].sure:
+        if final and final[0].sure:
             return [answer for answer in final if answer.sure]
-        return [*final, *(answer for answer in known if answer not in final)]
+        if final:
+            return [*final, *(answer for answer in known if answer not in final)]
+        return [*known, *stated] if (stated := self._stated(known)) else []
+
+    def _stated(self, known: Sequence[FinalAnswer]) -> list[FinalAnswer]:
+        """Return what the reply states in sentences, at its beginning or its end, where nothing was asked for by a code."""
+        begin = self._begin
+        if begin is None or self._tag or any(mark.sure and mark.end >= begin for mark in self._marks):
+            return []
+        elements = [answer for answer in known if answer.place and self._has_a_line(answer.place)]
+        if elements:
+            return elements if len(elements) == len(known) else []
+        if known:
+            return []
+        body = self.text[begin:]
+        if self.kind == "verdict" and re.search(r"verdict[*_` \t]*[:\uff1a]", body, re.IGNORECASE):
+            return []  # what was asked for stands there, in a form that cannot be read
+        if self.scale and not self.labels:
+            one = rated(body, self.scale, first=self.first)
+            found = [one] if one else []
+        else:
+            found = stated(body, self.labels, first=self.first)
+        return [
+            FinalAnswer(begin + one.start, begin + one.end, LabelReading(one.value, said, said), False)
+            for one in found
+            if (said := body[one.start : one.end])
+            and not (self.cut and one.end == len(body))
+            and not (self.material and self.material.echoes(said, context=body[one.start : one.end + CONTEXT]))
+        ]
+
+    @cached_property
+    def _marks(self) -> list[Place]:
+        return line_marks(self.text, self.kind, self._tag)
+
+    def _has_a_line(self, place: Place) -> bool:
+        """Tell whether an element stands on lines of its own, so that what follows may be anything."""
+        before, behind = self.text[: place.start].rstrip(" \t"), self.text[place.end :].lstrip(" \t")
+        return place.form == "xml" and before[-1:] in ("", "\n") and behind[:1] in ("", "\n")
 
     def _explained(self, answer: FinalAnswer) -> bool:
         """Tell whether what stands in the lines behind an element or an object is its reason."""
@@ -122,7 +161,7 @@ class ReplyReader:
         begin = self._begin
         if begin is None:
             return []
-        marks = [mark for mark in line_marks(self.text, self.kind, self._tag) if mark.end >= begin]
+        marks = [mark for mark in self._marks if mark.end >= begin]
         places = [place for place in self._structures() if place.end > begin]
         found = [*self._in_lines(marks), *(answer for place in places for answer in self._read(place))]
         said = [self._value(self.text[mark.end : end]) for mark, end in zip(marks, self._ends(marks), strict=True)]

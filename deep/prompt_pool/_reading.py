@@ -84,8 +84,8 @@ def read_value(text: str, labels: Mapping[str, int], scale: tuple[float, float] 
     if len(text.strip()) > LONGEST_VALUE + LONGEST_REMARK:
         return None
     plain = _plain(text)
-    if scale:
-        return _score(plain, scale)
+    if scale and (not labels or (number := _score(plain, scale))):
+        return number if labels else _score(plain, scale)
     unsigned = _SIGNS.sub("", plain)
     polarity = read_label(unsigned, labels)
     found = None if polarity is None else LabelReading(polarity, unsigned, unsigned)

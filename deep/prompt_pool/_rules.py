@@ -21,7 +21,7 @@ FIELDS: dict[str, tuple[type, ...]] = {
     "reasons_first": (bool,),
     "document_first": (bool,),
     "parameters": (dict,),
-    "scale": (list, tuple, type(None)),
+    "scale": (list, tuple, dict, type(None)),
     "threshold": (float, int),
     "threshold_reason": (str,),
     "parts": (list, tuple),
@@ -31,6 +31,10 @@ FIELDS: dict[str, tuple[type, ...]] = {
     "unshared_error": (str,),
     "expected_tpr": (str,),
     "expected_tnr": (str,),
+    "answer_first": (bool,),
+    "verdict_words": (dict,),
+    "scale_words": (dict,),
+    "listed": (bool,),
 }
 _WITH_SCALE = ("scale", "threshold", "threshold_reason")
 PURPOSE: dict[str, tuple[str, ...]] = {
@@ -41,7 +45,8 @@ PURPOSE: dict[str, tuple[str, ...]] = {
 """What a prompt that is to err in its own way says of itself, beside `unshared_error`: all of it, or nothing."""
 
 _OPTIONAL = {"system", "labels", "kind", "output", "document_first", "parameters", "parts", "fenced", "windows"}
-DEFAULTS = frozenset({*_OPTIONAL, "unshared_error", *_WITH_SCALE, *PURPOSE})
+_READING = {"answer_first", "verdict_words", "scale_words", "listed"}
+DEFAULTS = frozenset({*_OPTIONAL, *_READING, "unshared_error", *_WITH_SCALE, *PURPOSE})
 """The fields that a prompt may leave out."""
 
 _PART = re.compile(r"[a-z][a-z_]{0,39}")
@@ -151,8 +156,8 @@ def _scale(values: Mapping[str, Any]) -> Iterator[str]:
     scale, threshold = values.get("scale"), values.get("threshold", 0.5)
     if (scale is not None) != (values.get("kind", "verdict") == "score"):
         yield f"`scale` must be given exactly where `kind` is score, as [lowest, highest]. Got {scale!r}."
-    elif scale is not None and not _is_scale(scale):
-        yield f"`scale` must be two numbers, the lower one first. Got {scale!r}."
+    elif scale is not None and not _is_scale(sorted(scale.values()) if isinstance(scale, dict) else scale):
+        yield f"`scale` must be two numbers, the lower one first, or a number for each word. Got {scale!r}."
     if scale is None and values.get("threshold_reason", ""):
         yield f"`threshold_reason` must be empty where `kind` is verdict. Got {values['threshold_reason']!r}."
     if not 0 <= threshold <= 1:
@@ -187,7 +192,7 @@ def _purpose(values: Mapping[str, Any]) -> Iterator[str]:
 
 def _is_scale(scale: Any) -> bool:
     numbers = [x for x in scale if isinstance(x, int | float) and not isinstance(x, bool)]
-    return len(scale) == len(numbers) == 2 and float("-inf") < numbers[0] < numbers[1] < float("inf")
+    return len(scale) == len(numbers) >= 2 and float("-inf") < numbers[0] < numbers[-1] < float("inf")
 
 
 def _parameters(values: Mapping[str, Any]) -> Iterator[str]:

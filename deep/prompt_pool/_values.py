@@ -77,6 +77,14 @@ def read_score(value: str, low: float, high: float) -> float | None:
     return None if number is None or not low <= number <= high else (number - low) / (high - low)
 
 
+def number_of(text: str) -> float | None:
+    """Return the number that a word or its figures are."""
+    word = text.casefold().replace("-", " ")
+    if word in _WORDS:
+        return float(_WORDS[word])
+    return float(text) if re.fullmatch(r"[0-9]+(?:\.[0-9]+)?", text, re.ASCII) else None
+
+
 def _number(text: str, high: float) -> float | None:
     in_words = re.sub(r" (?:stars?|points?|percent)$", "", text.replace("-", " "))
     if in_words in _WORDS:
