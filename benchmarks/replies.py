@@ -154,9 +154,7 @@ FACTS = prompt("finesure-facts", labels={"Yes": 1, "No": 0}, output="json")
 SOURCES = {
     "openqa_eval": Source(lambda _: OPENQA, _first_word, lambda row: _YES_NO.get(str(row["parsed"]).lower())),
     "nocha": Source(lambda _: NOCHA, _tag_or_word),
-    "care": Source(
-        lambda row: CARE_100 if "100" in row["prompt_form"] else CARE_9, _leading_number, lambda row: None
-    ),
+    "care": Source(lambda row: CARE_100 if "100" in row["prompt_form"] else CARE_9, _leading_number, lambda row: None),
     "damo_summeval": Source(lambda row: LETTERS if "mcq" in row["prompt_form"] else STARS, _summary_score),
     "llmbar": Source(lambda row: RATING if row["prompt_form"].startswith("rating") else PAIR, _better, _stored_better),
     "uhgeval": Source(lambda _: REALITY, _fits_reality),

@@ -13,14 +13,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from deep.judge import LLMReply
-from deep.prompt_pool._forms import Kind, after_thoughts
+from deep.prompt_pool._forms import Kind, after_thoughts, entries
 from deep.prompt_pool._material import Material
 from deep.prompt_pool._reader import FinalAnswer, Output, ReplyReader
 from deep.prompt_pool._soft import Logprobs, soft_vote
+from deep.prompt_pool._values import read_label
 from deep.records import Judgment, Reason
 
 CUT_OFF = frozenset({"length", "max_tokens", "model_length"})
 WITHHELD = frozenset({"blocklist", "content_filter", "prohibited_content", "recitation", "refusal", "safety"})
+
+LONGEST_SIDE = 30_000
+"""Characters at either end of a longer reply that are read; what it holds between is no place for an answer."""
 
 _QUOTATION = re.compile(r'"([^"\n]{8,400})"|\u201c([^\u201d\n]{8,400})\u201d')
 _CHOSEN = re.compile(
@@ -90,6 +94,7 @@ class AnswerForm:
     told: tuple[str, ...] = ()
     answer_first: bool = False
     scale_words: Mapping[str, float] = field(default_factory=dict)
+    listed: bool = False
 
     def marker(self, tag: str) -> str:
         """Return the marker that announces the answer: a line's beginning, an element's name, or a key."""
@@ -128,11 +133,36 @@ class AnswerForm:
         if chosen is not None:
             plain = self.judge(chosen, finish_reason=None, refusal=None, material=material, logprobs=logprobs)
             return replace(plain, raw_text=reply)
-        reader = ReplyReader(reply, self.kind, self.output, self._words, self.scale, cut, material, self.answer_first)
+        if self.listed and not cut:
+            return self._listed(reply, material)
+        begin = after_thoughts(reply) or 0
+        shown = reply
+        if len(reply) - begin > 2 * LONGEST_SIDE:
+            shown = f"{reply[begin : begin + LONGEST_SIDE]}\n{reply[-LONGEST_SIDE:]}"
+        reader = ReplyReader(shown, self.kind, self.output, self._words, self.scale, cut, material, self.answer_first)
         answers = reader.final_answers()
         if len({answer.reading.value for answer in answers}) == 1:
-            return self._judgment(answers, reply, logprobs)
+            return replace(self._judgment(answers, shown, logprobs), raw_text=reply)
         return Judgment(vote=-1, reason="unparsable" if answers else why_none(reply, cut), raw_text=reply)
+
+    def entries(self, text: str) -> list[int] | None:
+        """Return the polarity of each entry of a reply that lists them; None where an entry has none, or several."""
+        found: list[int] = []
+        for entry in entries(text):
+            said = [read_label(value, self.labels) for value in entry.values() if isinstance(value, str)]
+            known = [polarity for polarity in said if polarity is not None]
+            if len(known) != 1:
+                return None
+            found += known
+        return found or None
+
+    def _listed(self, text: str, material: Material | None) -> Judgment:
+        """Return the judgment of a reply that lists an answer for each part: 1 where all are, else 0."""
+        found = None if material and any(map(material.repeats, entries(text))) else self.entries(text)
+        if found is None:
+            return Judgment(vote=-1, reason=why_none(text, cut=False), raw_text=text)
+        vote = 0 if 0 in found else min(found)
+        return Judgment(vote=vote, reason="abstained" if vote == -1 else None, raw_text=text)
 
     @property
     def _words(self) -> Mapping[str, float]:

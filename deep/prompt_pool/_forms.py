@@ -152,7 +152,9 @@ _OTHER_MARKER = {
 def elements(text: str, kind: Kind, tag: str | None) -> Iterator[Place]:
     """Yield the elements of the name that was asked for, and those of other names for an answer."""
     others = (
-        "" if tag else "|final(?:[_-]?verdict)?|(?:final[_-])?answer|label|conclusion|decision|judge?ment|result|output|statement|choice|prediction|classification|evaluation"
+        ""
+        if tag
+        else "|final(?:[_-]?verdict)?|(?:final[_-])?answer|label|conclusion|decision|judge?ment|result|output|statement|choice|prediction|classification|evaluation"
     )
     name = rf"(?P<name>(?P<asked>{kind}{_suffix(tag)}){others})"
     pattern = (
@@ -237,6 +239,27 @@ def _decode(text: str, start: int) -> tuple[dict[str, Any], int] | None:
     except (ValueError, RecursionError):
         return None
     return fields, end
+
+
+def entries(text: str) -> list[dict[str, Any]]:
+    r"""Return the objects of the one list that a reply is, also where quotes in it are escaped as JSON does not allow.
+
+    Examples
+    --------
+    >>> from deep.prompt_pool._forms import entries
+    >>> entries('```json\n[{"fact": "It rained.", "response": "Yes"}, {"fact": "It\\\'s cold.", "response": "No"}]\n```')[1]
+    {'fact': "It's cold.", 'response': 'No'}
+    """
+    start = text.find("[", after_thoughts(text) or 0)
+    for said in (text, text.replace("\\'", "'")):
+        try:
+            listed, _ = json.JSONDecoder(object_pairs_hook=unrepeated, strict=False).raw_decode(said, max(start, 0))
+        except (ValueError, RecursionError):
+            continue
+        found = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+        if found and len(found) == len(listed):
+            return found
+    return []
 
 
 def _loose_object(text: str, start: int, kind: Kind) -> Iterator[Place]:

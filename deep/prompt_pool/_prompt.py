@@ -331,6 +331,10 @@ class Prompt:
             text, finish_reason=finish_reason, refusal=refusal, material=material, logprobs=logprobs
         )
 
+    def entries(self, text: str) -> list[int] | None:
+        """Return what each entry of a reply stands for that is a list of them; None where that is not clear."""
+        return self._form.entries(text)
+
     def _material(self, source: str, claim: str) -> Material:
         return Material(source, claim, bare=not self.fenced)
 
@@ -339,7 +343,9 @@ class Prompt:
         told = tuple(self.told_labels)
         labels = {**self.labels, **self.verdict_words}
         words, first = self.scale_words, self.answer_first
-        return AnswerForm(self.kind, self.output, labels, self.scale, self.threshold, self.parts, told, first, words)
+        return AnswerForm(
+            self.kind, self.output, labels, self.scale, self.threshold, self.parts, told, first, words, self.listed
+        )
 
 
 def _case(shot: Example, label: str, number: int) -> str:

@@ -21,8 +21,8 @@ from deep.prompt_pool._forms import (
 from deep.prompt_pool._material import Material
 from deep.prompt_pool._reading import STOP_TOKEN, LabelReading, read_value
 from deep.prompt_pool._remark import explains
-from deep.prompt_pool.reader._stated import rated, stated
 from deep.prompt_pool._values import LONGEST_VALUE, normalise_label, read_label
+from deep.prompt_pool.reader._stated import rated, stated
 
 Output = Literal["json", "text", "xml"]
 
@@ -142,7 +142,8 @@ class ReplyReader:
 
     def _has_a_line(self, place: Place) -> bool:
         """Tell whether an element stands on lines of its own, so that what follows may be anything."""
-        before, behind = self.text[: place.start].rstrip(" \t"), self.text[place.end :].lstrip(" \t")
+        before = self.text[max(0, place.start - CONTEXT) : place.start].rstrip(" \t")
+        behind = self.text[place.end : place.end + CONTEXT].lstrip(" \t")
         return place.form == "xml" and before[-1:] in ("", "\n") and behind[:1] in ("", "\n")
 
     def _explained(self, answer: FinalAnswer) -> bool:

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from deep.prompt_pool._marker_words import COPULA, THEREFORE
 from deep.prompt_pool._values import normalise_label, number_of
 
 WINDOW = 1500
@@ -17,7 +16,7 @@ _SENTENCE = re.compile(r"(?:[^.!?\u3002\uff01\uff1f\n]|[.](?=[^\s]))+[.!?\u3002\
 _ITEM = re.compile(r"[\s>#*_`\"'\u201c\u2018|\\-]*(?:\(?(?:\d{1,2}|[a-e])[.):][\s*_]*)?")
 _LEAD = re.compile(
     rf"(?:(?:so|therefore|thus|hence|overall|consequently|accordingly|finally|as a result|in (?:conclusion|summary|short|sum)"
-    rf"|to (?:conclude|sum up)|it follows that|this means(?: that)?|(?:final|last) step|step \d{{1,2}}|(?P<name>final {_ANSWER}|{_ANSWER})(?=[*_ ]*[:=\u2010-\u2015])"
+    rf"|to (?:conclude|sum up)|it follows that|this means(?: that)?|(?:final|last) step|step \d{{1,2}}|(?P<name>(?:final )?{_ANSWER})(?: ?\([^()\n]{{1,60}}\))?(?=[*_ ]*[:=\u2010-\u2015])"
     rf"|explanation|analysis|reasoning"
     r"|(?:based on|given|considering|in light of|after|from) [^,\n]{1,120}(?=,)"
     r"|(?:根据|基于|综合|由于)[^，,\n]{1,40}(?=[，,])|所以|因此|综上(?:所述)?|判断|结论|答案"
@@ -47,10 +46,41 @@ _TURNS = re.compile(
     r"\b(?:wait|hmm+|on (?:second thoughts?|reflection)|scratch that|never mind|correction|reconsider\w*|changed? my mind|i was wrong|that is not right)\b",
     re.IGNORECASE,
 )
-_REPORTED = re.compile(r"[\"\u201c]|\b(?:says?|said|states?|reads?|wrote|writes|claims? that|according|some|others|he|she|they|someone|who|which)\b", re.I)
-_TAIL = re.compile(r"[\s*_`\"'\u2019\u201d)\]]*(?:$|[.,;:!\u3002\uff0c\uff1a\uff01\n(]|[\u2010-\u2015-]|(?:because|since|as|by|in|with|for|due|given|from|according|than|based|under|on)\b)", re.I)
-_PREFERRED = re.compile(r"[\s*_`\"')\]]*(?:is|was|=)\s+(?:(?P<not>not)\s+)?(?:(?:clearly|the|a|overall|therefore|slightly|much|far)\s+)*(?:better|best|preferable|preferred|superior|winner|more suitable|chosen|correct)\b", re.I)
-_BARE = frozenset("yes no y n a b c d e true false ja nein oui non sí si да нет".split())
+_REPORTED = re.compile(
+    r"[\"\u201c]|\b(?:says?|said|states?|reads?|wrote|writes|claims? that|according|some|others|he|she|they|someone|who|which)\b",
+    re.I,
+)
+_TAIL = re.compile(
+    r"[\s*_`\"'\u2019\u201d)\]]*(?:$|[.,;:!\u3002\uff0c\uff1a\uff01\n(]|[\u2010-\u2015-]|(?:because|since|as|by|in|with|for|due|given|from|according|than|based|under|on)\b)",
+    re.I,
+)
+_PREFERRED = re.compile(
+    r"[\s*_`\"')\]]*(?:is|was|=)\s+(?:(?P<not>not)\s+)?(?:(?:clearly|the|a|overall|therefore|slightly|much|far)\s+)*(?:better|best|preferable|preferred|superior|winner|more suitable|chosen|correct)\b",
+    re.I,
+)
+_BARE = frozenset(
+    [
+        "yes",
+        "no",
+        "y",
+        "n",
+        "a",
+        "b",
+        "c",
+        "d",
+        "e",
+        "true",
+        "false",
+        "ja",
+        "nein",
+        "oui",
+        "non",
+        "sí",
+        "si",
+        "да",
+        "нет",
+    ]
+)
 
 
 _PREDICATE = re.compile(
@@ -65,6 +95,9 @@ _CLAIM = re.compile(
     r"|source|article|document|content|translation|argument|facts?|evidence|details?|response|nothing|none|no)\b",
     re.I,
 )
+
+
+_SO = re.compile(r"[,;:\u2014] (?:and )?(?P<so>(?:so|therefore|thus|hence|consequently|which means|meaning)\b)", re.I)
 
 
 class Stated(NamedTuple):
@@ -112,7 +145,9 @@ def _sentences(text: str, base: int) -> Iterator[tuple[int, str]]:
             asked = match[0].rstrip(" *_\"')").endswith(("?", "\uff1f"))
 
 
-def statement(sentence: str, labels: Mapping[str, int], *, opens: bool = False, starts: bool = True) -> float | str | None:
+def statement(
+    sentence: str, labels: Mapping[str, int], *, opens: bool = False, starts: bool = True
+) -> float | str | None:
     """Return what a sentence states: a polarity, ``open`` where it leaves the verdict open, None where it states none."""
     known = _vocabulary(tuple(labels.items()))
     at = _ITEM.match(sentence).end()
@@ -125,9 +160,16 @@ def statement(sentence: str, labels: Mapping[str, int], *, opens: bool = False, 
         return None
     found = _framed(sentence, at, first, known)
     if found is None:
-        return None
+        ends = [match.start("so") for match in _SO.finditer(sentence, at)]
+        return statement(sentence[ends[-1] :], labels, opens=opens, starts=False) if ends else None
     value, end = found
-    if value is None or _UNSURE.search(sentence[at:end]) or re.match(r"\s*(?:[,(]\s*)?(?:but|if|or|in part|to some|except|unless|for the most)\b|\s*[?？]", sentence[end:], re.I):
+    if (
+        value is None
+        or _UNSURE.search(sentence[at:end])
+        or re.match(
+            r"\s*(?:[,(]\s*)?(?:but|if|or|in part|to some|except|unless|for the most)\b|\s*[?？]", sentence[end:], re.I
+        )
+    ):
         return "open"
     others = {_own(known, match) for match in known.pattern.finditer(sentence, end)}
     if opens and others - {value}:
@@ -137,7 +179,14 @@ def statement(sentence: str, labels: Mapping[str, int], *, opens: bool = False, 
 
 def _own(known: _Vocabulary, match: re.Match[str]) -> int:
     said = normalise_label(re.sub(r"[()]", " ", match[0]))
-    return next((known.labels[form] for form in (normalise_label(match[0]), said, said.removesuffix("s"), said.removesuffix("es")) if form in known.labels), -1)
+    return next(
+        (
+            known.labels[form]
+            for form in (normalise_label(match[0]), said, said.removesuffix("s"), said.removesuffix("es"))
+            if form in known.labels
+        ),
+        -1,
+    )
 
 
 def _framed(sentence: str, at: int, first: re.Match[str], known: _Vocabulary) -> tuple[int | None, int] | None:
@@ -160,10 +209,15 @@ def _framed(sentence: str, at: int, first: re.Match[str], known: _Vocabulary) ->
                 return None, first.end()
             if subject is None or _REPORTED.search(before[: subject.start("verb")]):
                 return None
-            rest, said = before[subject.start("verb") :], subject["subject"] + before[subject.end("subject") : subject.start("verb")]
+            rest, said = (
+                before[subject.start("verb") :],
+                subject["subject"] + before[subject.end("subject") : subject.start("verb")],
+            )
             if bare and first[0].casefold() not in ("true", "false") and not re.search(_ANSWER, said, re.I):
                 return None
-            negations = bool(re.match(r"(?:no|nothing|none|neither)\b", said.strip(), re.I)) + len(re.findall(r"n[’']t\b", rest))
+            negations = bool(re.match(r"(?:no|nothing|none|neither)\b", said.strip(), re.I)) + len(
+                re.findall(r"n[’']t\b", rest)
+            )
             position = subject.end("verb") - subject.start("verb")
             while position < len(rest):
                 link = _BETWEEN.match(rest, position)
@@ -172,11 +226,15 @@ def _framed(sentence: str, at: int, first: re.Match[str], known: _Vocabulary) ->
                 negations += bool(link["not"])
                 soft = soft or bool(link["soft"])
                 position = link.end()
-            if negations and (bare and first[0].casefold() not in ("true", "false") or not _CLAIM.search(said)):
+            if negations and ((bare and first[0].casefold() not in ("true", "false")) or not _CLAIM.search(said)):
                 return None, first.end()
     if not _TAIL.match(sentence, first.end()) and first[0].isascii():
         return None
-    if first.start() == at and sentence[first.end() :].lstrip("*_`\"')").startswith(",") and not (bare or first[0].isupper()):
+    if (
+        first.start() == at
+        and sentence[first.end() :].lstrip("*_`\"')").startswith(",")
+        and not (bare or first[0].isupper())
+    ):
         return None  # "Output (b), on the other hand, ..." only names what it speaks of
     if negations and value in (0, 1):
         return (None if negations > 1 else 1 - value), first.end()
@@ -185,31 +243,46 @@ def _framed(sentence: str, at: int, first: re.Match[str], known: _Vocabulary) ->
 
 _NUMBER = r"(?P<n>\d+(?:\.\d+)?|zero|one|two|three|four|five|six|seven|eight|nine|ten)"
 _RATED = (
-    re.compile(rf"\b(?:scor\w*|rat(?:e|ed|ing|es)|grade\w*)\b(?:[^\d.\n]|[.](?=\S)){{0,60}}?(?<![-\d.])\b{_NUMBER}\b(?!\s*(?:to|-|\u2013|or)\s*\d)(?:\s*(?:/|out of)\s*(?P<top>\d+))?", re.I),
+    re.compile(
+        rf"\b(?:scor\w*|rat(?:e|ed|ing|es)|grade\w*)\b(?:[^\d.\n]|[.](?=\S)){{0,60}}?(?<![-\d.])\b{_NUMBER}\b(?!\s*(?:to|-|\u2013|or)\s*\d)(?:\s*(?:/|out of)\s*(?P<top>\d+))?",
+        re.I,
+    ),
     re.compile(rf"(?<![-\d.])\b{_NUMBER}\s*(?:/|out of)\s*(?P<top>\d+|five|ten)\b", re.I),
     re.compile(rf"(?<![-\d.])\b{_NUMBER}[ -](?:stars?|points?)\b", re.I),
     re.compile(rf"(?<=[.!\n])[\s*_`]+{_NUMBER}[\s*_`.]*\Z", re.I),
 )
+_BEGIN = re.compile(
+    rf"[*_`\"'(\[]{{0,9}}(?:(?:score|rating)\b[\s:*_`]{{0,9}})?{_NUMBER}(?P<unit>\s{{0,3}}(?:/|out of)\s{{0,3}}(?P<top>\d+)|[ -]stars?|\s{{0,3}}points?|%)?"
+    r"(?P<end>[*_`\"')\]]{0,9}(?:\s*\Z|[.,;:!]?\s{0,9}\n|[.:;!,](?=\s)|\s?\u2014|\s-\s|\s?\())?",
+    re.I,
+)
+_RANGE = {
+    True: re.compile(r"\s?(?:-|\u2013|to|or)\s?\d", re.I),
+    False: re.compile(r"\s?(?:-|\u2013|to|or|,)\s?\d|\.\s+\S", re.I),
+}
 _SCALE_TALK = re.compile(r"\b(?:scale|range)\b[^.\n]{0,30}$|\b(?:with|where)\s+$", re.I)
 
 
 def rated(text: str, scale: tuple[float, float], *, first: bool) -> Stated | None:
     """Return the one score that a reply gives: at its very beginning, or wherever it says that it rates."""
     low, high = scale
-    begin = re.match(rf"[\s*_`\"'(\[]*(?:score|rating)?\s*:?[\s*_`]*{_NUMBER}(?P<unit>\s*(?:/|out of)\s*(?P<top>\d+)|[ -]stars?|\s*points?|%)?(?P<end>[*_`\"')\]]*(?:\s*\Z|[.,;:!]?\s*\n|[.:;!,](?=\s)|\s*\u2014|\s+-\s|\s*\())?", text, re.I)
-    if begin and (first or begin["unit"] or begin["end"]) and not re.match(r"\s*(?:-|\u2013|to|or|,)\s*\d|\.\s+\S" if not first else r"\s*(?:-|\u2013|to|or)\s*\d", text[begin.end("n"):], re.I):
+    begin = _BEGIN.match(text[:200].lstrip())
+    if begin and (first or begin["unit"] or begin["end"]) and not _RANGE[first].match(begin.string, begin.end("n")):
         value = _value(begin, low, high)
         if value is not None and first:
-            return Stated((value - low) / (high - low), begin.start("n"), begin.end("n"))
+            return Stated((value - low) / (high - low), 0, len(text) - len(text.lstrip()) + begin.end("n"))
     else:
         begin, value = None, None
     said = {value: (begin.start("n"), begin.end("n"))} if begin and value is not None else {}
-    for where in _RATED:
-        for match in where.finditer(text):
+    parts = {0: text} if len(text) <= 2 * WINDOW else {0: text[:WINDOW], len(text) - WINDOW: text[-WINDOW:]}
+    for base, part in parts.items():
+        for match in (match for where in _RATED for match in where.finditer(part)):
             number = _value(match, low, high)
-            if number is not None and not _SCALE_TALK.search(text[max(0, match.start() - 40) : match.start()]):
-                said[number] = match.span("n")
-    if len(said) != 1 or _TURNS.search(text):
+            if number is not None and not _SCALE_TALK.search(part[max(0, match.start() - 40) : match.start()]):
+                said[number] = base + match.start("n"), base + match.end("n")
+        if _TURNS.search(part):
+            return None
+    if len(said) != 1:
         return None
     ((number, (start, end)),) = said.items()
     return Stated((number - low) / (high - low), start, end)
@@ -230,13 +303,18 @@ def stated(text: str, labels: Mapping[str, int], *, first: bool) -> list[Stated]
     found: list[Stated] = []
     opening = None
     for i, (start, sentence) in enumerate([*head[:1], *tail]):
-        said = _opening(text, start, sentence, labels) if i == 0 else statement(sentence, labels, starts="\n" in text[max(0, start - 1) : start + 1] or not start)
+        said = (
+            _opening(text, start, sentence, labels)
+            if i == 0
+            else statement(sentence, labels, starts="\n" in text[max(0, start - 1) : start + 1] or not start)
+        )
         if said == "open" and i in (0, len(tail)):
             return []
         if said is not None and said != "open":
             found.append(Stated(float(said), start, start + len(sentence)))
             opening = opening or i == 0
-    closing = [one for one in found if tail and one.start == tail[-1][0]]
+    last_line = text.rstrip().rfind("\n") + 1
+    closing = [one for one in found if tail and (one.start == tail[-1][0] or one.start >= last_line)]
     if len({one.value for one in found}) != 1 or not (opening or closing) or _TURNS.search(text[rest:]):
         return []
     return found
