@@ -134,9 +134,7 @@ def _stored_entries(row: Row) -> object:
 
 
 def _asked_finesure(row: Row) -> Prompt:
-    errors = {"no error": 0, **{f"{name} error": 1 for name in _ERRORS}}
-    by_sentence = "category" in row["prompt_form"]
-    return ERRORS if by_sentence and errors else FACTS
+    return ERRORS if "category" in row["prompt_form"] else FACTS
 
 
 OPENQA = prompt("openqa", labels={"Yes": 1, "No": 0}, answer_first=True)
@@ -154,11 +152,11 @@ FACTS = prompt("finesure-facts", labels={"Yes": 1, "No": 0}, output="json")
 SOURCES = {
     "openqa_eval": Source(lambda _: OPENQA, _first_word, lambda row: _YES_NO.get(str(row["parsed"]).lower())),
     "nocha": Source(lambda _: NOCHA, _tag_or_word),
-    "care": Source(lambda row: CARE_100 if "100" in row["prompt_form"] else CARE_9, _leading_number, lambda row: None),
+    "care": Source(lambda row: CARE_100 if "100" in row["prompt_form"] else CARE_9, _leading_number),
     "damo_summeval": Source(lambda row: LETTERS if "mcq" in row["prompt_form"] else STARS, _summary_score),
     "llmbar": Source(lambda row: RATING if row["prompt_form"].startswith("rating") else PAIR, _better, _stored_better),
     "uhgeval": Source(lambda _: REALITY, _fits_reality),
-    "finesure": Source(lambda row: _asked_finesure(row), _entries, _stored_entries),
+    "finesure": Source(_asked_finesure, _entries, _stored_entries),
 }
 
 
@@ -218,7 +216,7 @@ def main() -> None:
     for name in args.names or SOURCES:
         counts, odd = measure(args.folder, name)
         n = max(counts["with a verdict"], 1)
-        print(
+        print(  # noqa: T201
             f"{name:14} {counts['with a verdict']:5} with a verdict: {counts['as meant'] / n:7.2%} as meant, "
             f"{counts['otherwise'] / n:6.2%} otherwise, {counts['unread'] / n:6.2%} unread; "
             f"{counts['no verdict']} hold none or two ({counts['read where the form holds none']} read); "
@@ -228,7 +226,7 @@ def main() -> None:
             for entry in [entry for entry in odd if entry["kind"] == kind][: args.show]:
                 text = str(entry["reply"])
                 ends = text if len(text) < 260 else f"{text[:110]} ... {text[-140:]}"
-                print(f"    {kind}: meant {entry['meant']}, read {entry['read']}: {ends!r}")
+                print(f"    {kind}: meant {entry['meant']}, read {entry['read']}: {ends!r}")  # noqa: T201
         everything += odd
     if args.list:
         args.list.write_text("".join(json.dumps(entry, ensure_ascii=False) + "\n" for entry in everything))

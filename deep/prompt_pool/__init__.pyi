@@ -1,4 +1,3 @@
-from ._answer import why_unusable as why_unusable
 from ._auto_label import AutoLabelJudge as AutoLabelJudge
 from ._describe import describe_prompt as describe_prompt
 from ._describe import prompt_lines as prompt_lines
@@ -29,3 +28,4 @@ from ._tiered_wording import load_contrasts as load_contrasts
 from ._windows import ChunkedJudge as ChunkedJudge
 from ._windows import Chunking as Chunking
 from ._windows import combine_windows as combine_windows
+from .reader import why_unusable as why_unusable

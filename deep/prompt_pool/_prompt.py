@@ -2,22 +2,20 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
 from deep.exceptions import InputError
 from deep.judge import Choice
-from deep.prompt_pool._answer import AnswerForm
 from deep.prompt_pool._choice import choice_of
-from deep.prompt_pool._forms import Kind
 from deep.prompt_pool._material import PLACEHOLDER, Material, fill
-from deep.prompt_pool._reader import Output
 from deep.prompt_pool._repair import repair_text
 from deep.prompt_pool._rules import PURPOSE, find_problems, first_labels
 from deep.prompt_pool._soft import Logprobs
 from deep.prompt_pool._windows import Rule
+from deep.prompt_pool.reader import AnswerForm, Kind, Output
 from deep.records import Example, Judgment
 
 RENDERING = 1
@@ -342,10 +340,8 @@ class Prompt:
     def _form(self) -> AnswerForm:
         told = tuple(self.told_labels)
         labels = {**self.labels, **self.verdict_words}
-        words, first = self.scale_words, self.answer_first
-        return AnswerForm(
-            self.kind, self.output, labels, self.scale, self.threshold, self.parts, told, first, words, self.listed
-        )
+        form = AnswerForm(self.kind, self.output, labels, self.scale, self.threshold, self.parts, told)
+        return replace(form, answer_first=self.answer_first, scale_words=self.scale_words, listed=self.listed)
 
 
 def _case(shot: Example, label: str, number: int) -> str:

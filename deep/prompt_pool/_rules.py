@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from deep.prompt_pool._material import PLACEHOLDER
-from deep.prompt_pool._values import normalise_label
+from deep.prompt_pool.reader import normalise_label
 
 FIELDS: dict[str, tuple[type, ...]] = {
     "id": (str,),

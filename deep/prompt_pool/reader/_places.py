@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
-from deep.prompt_pool._marker_words import BEFORE, BEHIND, COPULA, NAMES, THEREFORE
 from deep.prompt_pool._material import CODE_LENGTH, unrepeated
+from deep.prompt_pool.reader._words import BEFORE, BEHIND, COPULA, NAMES, THEREFORE
 
 Kind = Literal["score", "verdict"]
 
@@ -78,7 +78,7 @@ def after_thoughts(text: str) -> int | None:
 
     Examples
     --------
-    >>> from deep.prompt_pool._forms import after_thoughts
+    >>> from deep.prompt_pool.reader._places import after_thoughts
     >>> after_thoughts("<think>Well.</think>NO"), after_thoughts("NO"), after_thoughts("<think>Well. NO")
     (20, 0, None)
     """
@@ -154,7 +154,8 @@ def elements(text: str, kind: Kind, tag: str | None) -> Iterator[Place]:
     others = (
         ""
         if tag
-        else "|final(?:[_-]?verdict)?|(?:final[_-])?answer|label|conclusion|decision|judge?ment|result|output|statement|choice|prediction|classification|evaluation"
+        else "|final(?:[_-]?verdict)?|(?:final[_-])?answer|label|conclusion|decision|judge?ment|result|output"
+        "|statement|choice|prediction|classification|evaluation"
     )
     name = rf"(?P<name>(?P<asked>{kind}{_suffix(tag)}){others})"
     pattern = (
@@ -246,8 +247,9 @@ def entries(text: str) -> list[dict[str, Any]]:
 
     Examples
     --------
-    >>> from deep.prompt_pool._forms import entries
-    >>> entries('```json\n[{"fact": "It rained.", "response": "Yes"}, {"fact": "It\\\'s cold.", "response": "No"}]\n```')[1]
+    >>> from deep.prompt_pool.reader._places import entries
+    >>> said = '```json\n[{"fact": "It rained.", "response": "Yes"}, {"fact": "It\\\'s cold.", "response": "No"}]\n```'
+    >>> entries(said)[1]
     {'fact': "It's cold.", 'response': 'No'}
     """
     start = text.find("[", after_thoughts(text) or 0)
