@@ -1,4 +1,6 @@
 from ._auto_label import AutoLabelJudge as AutoLabelJudge
+from ._check_replies import ReplyCheck as ReplyCheck
+from ._check_replies import check_replies as check_replies
 from ._describe import describe_prompt as describe_prompt
 from ._describe import prompt_lines as prompt_lines
 from ._describe import prompt_table as prompt_table

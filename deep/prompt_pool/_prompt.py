@@ -141,6 +141,8 @@ class Prompt:
         problems = find_problems(values)
         if problems:
             raise InputError(f"{problems[0]} (prompt {self.id!r})")
+        if values["verdict_words"] and not values["labels"]:
+            values["labels"] = values["verdict_words"]
         if isinstance(values["scale"], dict):
             values["scale_words"] = values["scale"]
             values["scale"] = min(values["scale_words"].values()), max(values["scale_words"].values())
@@ -328,6 +330,10 @@ class Prompt:
         return self._form.judge(
             text, finish_reason=finish_reason, refusal=refusal, material=material, logprobs=logprobs
         )
+
+    def verdicts_in(self, text: str) -> set[float]:
+        """Return what the answers and statements of a reply stand for, also where they contradict one another."""
+        return self._form.verdicts_in(text)
 
     def entries(self, text: str) -> list[int] | None:
         """Return what each entry of a reply stands for that is a list of them; None where that is not clear."""

@@ -118,7 +118,8 @@ def _order(values: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _labels(values: Mapping[str, Any]) -> Iterator[str]:
-    labels = values.get("labels", {})
+    words = values.get("verdict_words", {})
+    labels = {**values.get("labels", {}), **words}
     if values.get("kind", "verdict") == "score":
         if labels:
             yield f"`labels` must be empty for a prompt of kind score. Got {', '.join(labels)}."
@@ -139,7 +140,7 @@ def _labels(values: Mapping[str, Any]) -> Iterator[str]:
 def _unmentioned(values: Mapping[str, Any]) -> Iterator[str]:
     """Yield a problem for the first label of each polarity where the judge is never told of it."""
     told = values.get("system", "") + values["user"]
-    for label in first_labels(values["labels"]):
+    for label in first_labels(values.get("labels") or values.get("verdict_words", {})):
         if label not in told:
             yield f"`user` must tell the judge of each label. Got none of {label!r}."
 
@@ -156,7 +157,7 @@ def _scale(values: Mapping[str, Any]) -> Iterator[str]:
     scale, threshold = values.get("scale"), values.get("threshold", 0.5)
     if (scale is not None) != (values.get("kind", "verdict") == "score"):
         yield f"`scale` must be given exactly where `kind` is score, as [lowest, highest]. Got {scale!r}."
-    elif scale is not None and not _is_scale(sorted(scale.values()) if isinstance(scale, dict) else scale):
+    elif scale is not None and not _is_scale(_ends(scale)):
         yield f"`scale` must be two numbers, the lower one first, or a number for each word. Got {scale!r}."
     if scale is None and values.get("threshold_reason", ""):
         yield f"`threshold_reason` must be empty where `kind` is verdict. Got {values['threshold_reason']!r}."
@@ -190,9 +191,17 @@ def _purpose(values: Mapping[str, Any]) -> Iterator[str]:
         yield f"`unshared_error` must be one line. Got {error!r}."
 
 
+def _ends(scale: Any) -> Any:
+    """Return the lowest and the highest score of a scale in words; one in numbers as it is."""
+    if not isinstance(scale, dict):
+        return scale
+    numbers = [number for number in scale.values() if isinstance(number, int | float)]
+    return [min(numbers), max(numbers)] if numbers and len(numbers) == len(scale) else []
+
+
 def _is_scale(scale: Any) -> bool:
     numbers = [x for x in scale if isinstance(x, int | float) and not isinstance(x, bool)]
-    return len(scale) == len(numbers) >= 2 and float("-inf") < numbers[0] < numbers[-1] < float("inf")
+    return len(scale) == len(numbers) == 2 and float("-inf") < numbers[0] < numbers[1] < float("inf")
 
 
 def _parameters(values: Mapping[str, Any]) -> Iterator[str]:

@@ -4,7 +4,7 @@ import pytest
 
 from deep.prompt_pool import Prompt
 
-USER = "{{source}} {{claim}} Say SUPPORTED, NOT SUPPORTED or UNSUPPORTED; consistent, inconsistent; yes, no."
+USER = "Compare {{source}} {{claim}} Say SUPPORTED, NOT SUPPORTED or UNSUPPORTED; consistent, inconsistent; yes, no."
 SUPPORTED = {"SUPPORTED": 1, "NOT SUPPORTED": 0, "UNSUPPORTED": 0}
 REASONS = "Step 1: The count is 14 in both.\nStep 2: The day is Monday in both.\n"
 

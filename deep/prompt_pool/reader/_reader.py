@@ -28,7 +28,7 @@ from deep.prompt_pool.reader._places import (
     objects,
     tables,
 )
-from deep.prompt_pool.reader._sayings import STOP_TOKEN, LabelReading, explains, rated, read_value, stated
+from deep.prompt_pool.reader._sayings import STOP_TOKEN, LabelReading, explains, rated, read_value, said_in, stated
 from deep.prompt_pool.reader._words import LONGEST_VALUE, normalise_label, read_label
 from deep.records import Judgment, Reason
 
@@ -164,6 +164,11 @@ class ReplyReader:
 
     def _others(self, value: float) -> list[str]:
         return [label for label, polarity in self.labels.items() if polarity != value]
+
+    @property
+    def known(self) -> list[FinalAnswer]:
+        """Whatever can be read as an answer."""
+        return self._answers()
 
     def _answers(self) -> list[FinalAnswer]:
         """Return whatever can be read as an answer, in the order in which it stands."""
@@ -405,6 +410,11 @@ class AnswerForm:
         if len({answer.reading.value for answer in answers}) == 1:
             return replace(self._judgment(answers, shown, logprobs), raw_text=reply)
         return Judgment(vote=-1, reason="unparsable" if answers else why_none(reply, cut), raw_text=reply)
+
+    def verdicts_in(self, text: str) -> set[float]:
+        """Return the values of all that can be read in a reply as an answer or a statement."""
+        reader = ReplyReader(text[-LONGEST_SIDE:], self.kind, self.output, self._words, self.scale, False, None)
+        return {*(answer.reading.value for answer in reader.known), *said_in(text, self._words)}
 
     def entries(self, text: str) -> list[int] | None:
         """Return the polarity of each entry of a list, under the last key that has a label in all; None without one."""

@@ -359,6 +359,14 @@ def stated(text: str, labels: Mapping[str, float]) -> list[Stated]:
     return found if placed and len({one.value for one in found}) == 1 and not _TURNS.search(text[rest:]) else []
 
 
+def said_in(text: str, labels: Mapping[str, float]) -> set[float]:
+    """Return what the first and the last sentences of a reply state, each for itself."""
+    rest = max(0, len(text) - WINDOW)
+    sentences = [*[*_sentences(text[:WINDOW], 0)][:1], *[*_sentences(text[rest:], rest)][-3:]]
+    said = (_statement(sentence, labels, starts=True) for _, sentence in sentences if labels)
+    return {value for value in said if isinstance(value, int | float)}
+
+
 def _opening(sentence: str, labels: Mapping[str, float]) -> float | str | None:
     """Return what a reply's first sentence states, unless what it says of the claim behind "yes" or "no" differs."""
     said = _statement(sentence, labels, opens=True)
