@@ -259,7 +259,8 @@ _SUBJECT = compiled(
 _LINK = re.compile(
     rf"(?:(?P<not>{one_of('negations')})\b|(?:{one_of('fillers')})\b|[*_]){_SIGNS_BEHIND}", re.IGNORECASE
 )
-_OPEN_WORDS = compiled(r"[?\uff1f]|\b", "open_words", r"\b")
+_OPEN_WORDS = compiled(rf"[?\uff1f]|{one_of('open_unspaced')}|\b", "open_words", r"\b")
+_ASKS = re.compile(r"[?\uff1f\u5417][\s\"'*_)\u201d\u3002]*$")
 _OPEN_END = compiled(r"\s*(?:[,(]\s*)?", "open_ends", r"\b|\s*[?\uff1f]")
 _TURNS = compiled(r"\b", "turns", r"\b")
 _REPORTED = compiled(r"[\"\u201c]|\b", "reported", r"\b")
@@ -395,7 +396,7 @@ def _statement(
         ends = [match.start("so") for match in _SO.finditer(sentence, at)]
         return _statement(sentence[ends[-1] :], labels, opens=opens, starts=False) if ends else None
     end, preferred = first.end(), _PREFERRED.match(sentence, first.end())
-    if value == "open" or _OPEN_WORDS.search(sentence, at, end) or _OPEN_END.match(sentence, end):
+    if value == "open" or _ASKS.search(sentence) or _OPEN_WORDS.search(sentence, at, end) or _OPEN_END.match(sentence, end):
         return "open"
     others = {known.value(match[0]) for match in known.pattern.finditer(sentence, end)} - {value}
     if opens and others and not preferred:
