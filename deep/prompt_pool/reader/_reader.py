@@ -38,6 +38,9 @@ MOST_LINES = 100
 CONTEXT = 40
 """Characters around an answer that stands by itself, by which a copy out of the document is known."""
 
+SHORT = 12
+"""Characters of a statement that may stand in any text by chance."""
+
 _BETWEEN = re.compile(rf"(?:[\s`*\]}};,]|~{{3,}}|-{{3,}}|{STOP_TOKEN.pattern})*", re.IGNORECASE)
 _ENDING = re.compile(rf"(?:[\s`*]|~{{3,}}|-{{3,}}|{STOP_TOKEN.pattern})+\Z", re.IGNORECASE)
 _NEXT_LINE = re.compile(r"[ \t`*.]*\n[\s`*#>-]*")
@@ -141,8 +144,13 @@ class ReplyReader:
             for one in found
             if (said := body[one.start : one.end])
             and not (self.cut and one.end == len(body))
-            and not (self.material and self.material.echoes(said, context=body[one.start : one.end + CONTEXT]))
+            and not self._repeats(said, body[one.start : one.end + CONTEXT])
         ]
+
+    def _repeats(self, said: str, around: str) -> bool:
+        """Tell whether a statement could end in a copy; one of a word or two only with what stands around it."""
+        end = said.strip()[-2 * SHORT :]
+        return self.material is not None and self.material.echoes(said, context=around if len(end) < SHORT else end)
 
     @cached_property
     def _marks(self) -> list[Place]:

@@ -247,6 +247,7 @@ def _turns_round(said: str, others: Iterable[str]) -> bool:
 _WORD = r"[\w'\u2019-]+"
 _SIGNS_BEHIND = r"[\s,:*_\"'\u2018\u201c`(\[]*"
 _SENTENCE = re.compile(r"(?:[^.!?\u3002\uff01\uff1f\n]|[.](?=\S))+[.!?\u3002\uff01\uff1f]*[\"'\u201d\u2019)*_`]*")
+_LEADING = re.compile(r"[\s>#*_`\"'\u201c\u2018|\\(\[-]*")
 _ITEM = re.compile(r"[\s>#*_`\"'\u201c\u2018|\\-]*(?:\(?(?:\d{1,2}|[a-e])[.):][\s*_]*)?")
 _NAME = (
     rf"(?P<name>(?:final )?(?:{one_of('name_of_answer')}))(?: ?\([^()\n]{{1,60}}\))?"
@@ -265,7 +266,9 @@ _OPEN_END = compiled(r"\s*(?:[,(]\s*)?", "open_ends", r"\b|\s*[?\uff1f]")
 _TURNS = compiled(r"\b", "turns", r"\b")
 _REPORTED = compiled(r"[\"\u201c]|\b", "reported", r"\b")
 _TAIL = compiled(
-    r"[\s*_`\"'\u2019\u201d)\]]*(?:$|[.,;:!\u3002\uff0c\uff1a\uff01\n(]|[\u2010-\u2015-]|", "behind_label", r"\b)"
+    r"[\s*_`\"'\u2019\u201d)\]]*(?:$|(?<=\))\s|[.,;:!\u3002\uff0c\uff1a\uff01\n(]|[\u2010-\u2015-]|",
+    "behind_label",
+    r"\b)",
 )
 _PREFERRED = compiled(
     r"[\s*_`\"')\]]*(?:is|was|=)\s+(?:(?P<not>not)\s+)?(?:(?:clearly|the|a|overall|therefore|slightly|much|far)\s+)*",
@@ -280,6 +283,7 @@ _PREDICATE = re.compile(
     re.IGNORECASE,
 )
 _SPOKEN_OF = compiled(r"\b", "spoken_of", r"\b")
+_RIGHT = re.compile(r"\bnot (?:entirely |fully )?$", re.IGNORECASE)
 _DENIES = re.compile(r"\b(?:no|ne|n|non|nicht|не)[\s'\u2019]*$", re.IGNORECASE)
 _SO = re.compile(r"[,;:\u2014] (?:and )?(?P<so>(?:so|therefore|thus|hence|consequently|which means|meaning)\b)", re.I)
 
@@ -383,7 +387,8 @@ def _statement(
 ) -> float | str | None:
     """Return what a sentence states; ``open`` where it leaves the verdict open, None where it states none."""
     known = _vocabulary(tuple(labels.items()))
-    at = _end(_ITEM, sentence, 0)
+    at = _end(_LEADING, sentence, 0)
+    at = at if known.pattern.match(sentence, at) else _end(_ITEM, sentence, 0)
     while not known.pattern.match(sentence, at) and (lead := _LEAD.match(sentence, at)):
         if lead["name"] and not (starts or lead["name"].casefold().startswith("final")):
             return None
@@ -396,7 +401,12 @@ def _statement(
         ends = [match.start("so") for match in _SO.finditer(sentence, at)]
         return _statement(sentence[ends[-1] :], labels, opens=opens, starts=False) if ends else None
     end, preferred = first.end(), _PREFERRED.match(sentence, first.end())
-    if value == "open" or _ASKS.search(sentence) or _OPEN_WORDS.search(sentence, at, end) or _OPEN_END.match(sentence, end):
+    if (
+        value == "open"
+        or _ASKS.search(sentence)
+        or _OPEN_WORDS.search(sentence, at, end)
+        or _OPEN_END.match(sentence, end)
+    ):
         return "open"
     others = {known.value(match[0]) for match in known.pattern.finditer(sentence, end)} - {value}
     if opens and others and not preferred:
@@ -445,7 +455,9 @@ def _predicated(before: str, value: float, bare: bool) -> float | str | None:
             return None
         negations += bool(link["not"])
         at = link.end()
-    if negations > 1 or (negations and (bare or value not in (0, 1) or not _SPOKEN_OF.search(said))):
+    if negations > 1 or (
+        negations and (bare or value not in (0, 1) or not (_SPOKEN_OF.search(said) or _RIGHT.search(rest)))
+    ):
         return "open"
     return abs(value - negations)
 
@@ -453,12 +465,17 @@ def _predicated(before: str, value: float, bare: bool) -> float | str | None:
 _NUMBER = r"(?P<n>\d+(?:\.\d+)?|zero|one|two|three|four|five|six|seven|eight|nine|ten)"
 _RATED = (
     re.compile(
-        r"\b(?:scor\w*|rat(?:e|ed|ing|es)|grade\w*)\b(?:[^\d.\n]|[.](?=\S)){0,60}?(?<![-\d.])\b"
+        r"\b(?:scor\w*|rat(?:e|ed|ing|es)|grade\w*|probability|likelihood)\b(?:[^\d.\n]|[.](?=\S)){0,60}?(?<![-\d.])\b"
         rf"{_NUMBER}\b(?!\s*(?:to|-|\u2013|or)\s*\d)(?:\s*(?:/|out of)\s*(?P<top>\d+))?",
         re.I,
     ),
     re.compile(rf"(?<![-\d.])\b{_NUMBER}\s*(?:/|out of)\s*(?P<top>\d+|five|ten)\b", re.I),
     re.compile(rf"(?<![-\d.])\b{_NUMBER}[ -](?:stars?|points?)\b", re.I),
+    re.compile(
+        rf"\b(?:giv(?:e|es|ing|en)|assign\w*|award\w*|deserves?|earn\w*)\s(?:\w+\s){{0,4}}?an?\s{_NUMBER}(?=[\s*_]*[.,;!\n]|\s*$)",
+        re.I,
+    ),
+    re.compile(rf"(?:\A|\n)[\s*_-]{{0,9}}[A-Z]\w+\s?:[\s*_]{{0,5}}{_NUMBER}[\s*_.]{{0,5}}(?:\Z|\n\n)"),
     re.compile(rf"(?<=[.!\n])[\s*_`]+{_NUMBER}[\s*_`.]*\Z", re.I),
 )
 _BEGIN = re.compile(
@@ -471,7 +488,9 @@ _RANGE = {
     True: re.compile(r"\s?(?:-|\u2013|to|or)\s?\d", re.I),
     False: re.compile(r"\s?(?:-|\u2013|to|or|,)\s?\d|\.\s+\S", re.I),
 }
-_SCALE_TALK = re.compile(r"\b(?:scale|range)\b[^.\n]{0,30}$|\b(?:with|where)\s+$", re.I)
+_SCALE_TALK = re.compile(
+    r"\b(?:scale|range)\s+(?:of|from|between)?\s*(?:\d+\s*(?:to|-|and)\s*)?$|\b(?:with|where)\s+$", re.I
+)
 
 
 def rated(text: str, scale: tuple[float, float], *, first: bool) -> Stated | None:
@@ -489,8 +508,8 @@ def rated(text: str, scale: tuple[float, float], *, first: bool) -> Stated | Non
     for base, part in parts.items():
         for match in (match for where in _RATED for match in where.finditer(part)):
             number = _rating(match, low, high)
-            if number is not None and not _SCALE_TALK.search(part[max(0, match.start() - 40) : match.start()]):
-                said[number] = base + match.start("n"), base + match.end("n")
+            if number is not None and not _SCALE_TALK.search(part[max(0, match.start("n") - 40) : match.start("n")]):
+                said[number] = base + match.start(), base + match.end()
         if _TURNS.search(part):
             return None
     if len(said) != 1:
