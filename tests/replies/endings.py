@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001
 """Endings of replies in twelve forms and six languages, in words of our own, and what makes of each no verdict."""
 
 from collections.abc import Iterator, Mapping

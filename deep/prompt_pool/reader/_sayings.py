@@ -266,7 +266,7 @@ _OPEN_END = compiled(r"\s*(?:[,(]\s*)?", "open_ends", r"\b|\s*[?\uff1f]")
 _TURNS = compiled(r"\b", "turns", r"\b")
 _REPORTED = compiled(r"[\"\u201c]|\b", "reported", r"\b")
 _TAIL = compiled(
-    r"[\s*_`\"'\u2019\u201d)\]]*(?:$|(?<=\))\s|[.,;:!\u3002\uff0c\uff1a\uff01\n(]|[\u2010-\u2015-]|",
+    r"[\s*_`\"'\u2019\u201d)\]]*(?:$|[.,;:!\u3002\uff0c\uff1a\uff01\n(]|[\u2010-\u2015-]|",
     "behind_label",
     r"\b)",
 )
@@ -426,7 +426,8 @@ def _framed(sentence: str, at: int, first: re.Match[str], known: _Vocabulary) ->
     if preferred and first.start() == at:
         return 1 - value if preferred["not"] and value in (0, 1) else value
     before = sentence[at : first.start()]
-    if first[0].isascii() and not _TAIL.match(sentence, first.end()):
+    lettered = len(first[0]) == 1 and sentence[first.end() :].startswith(")")
+    if first[0].isascii() and not lettered and not _TAIL.match(sentence, first.end()):
         return None
     if not before.strip(" *_`\"'\u201c\u2018([{$\\|"):
         listed = sentence[first.end() :].lstrip("*_`\"')").startswith(",") and not (bare or first[0].isupper())
