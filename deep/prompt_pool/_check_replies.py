@@ -86,8 +86,8 @@ def check_replies(prompt: Prompt, path: str | Path) -> ReplyCheck:
     """
     check = ReplyCheck()
     for said in _replies(Path(path)):
-        texts = {name: said.get(name) for name in ("finish_reason", "source", "claim")}
-        judgment = prompt.parse(said["reply"], **texts)
+        finish, source, claim = (said.get(name) for name in ("finish_reason", "source", "claim"))
+        judgment = prompt.parse(said["reply"], finish_reason=finish, source=source, claim=claim)
         kind = str(judgment.reason or (judgment.vote if judgment.score is None else f"score, vote {judgment.vote}"))
         if kind == "unparsable" and len(prompt.verdicts_in(said["reply"])) > 1:
             kind = "contradictory"

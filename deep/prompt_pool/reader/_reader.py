@@ -34,7 +34,6 @@ from deep.records import Judgment, Reason
 
 Output = Literal["json", "text", "xml"]
 
-MOST_LINES = 100
 CONTEXT = 40
 """Characters around an answer that stands by itself, by which a copy out of the document is known."""
 
@@ -42,10 +41,7 @@ SHORT = 12
 """Characters of a statement that may stand in any text by chance."""
 
 _BETWEEN = re.compile(rf"(?:[\s`*\]}};,]|~{{3,}}|-{{3,}}|{STOP_TOKEN.pattern})*", re.IGNORECASE)
-_ENDING = re.compile(rf"(?:[\s`*]|~{{3,}}|-{{3,}}|{STOP_TOKEN.pattern})+\Z", re.IGNORECASE)
 _NEXT_LINE = re.compile(r"[ \t`*.]*\n[\s`*#>-]*")
-_SENTENCE_END = re.compile(r"(?:[.!:;)\"'`*_\u201d>\u3002\uff01\uff1a]|\n[ \t]*\n)\s*\Z")
-_ASKS = ("?", "\uff1f")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +78,7 @@ class ReplyReader:
     text: str
     kind: Kind
     output: Output
-    labels: Mapping[str, int]
+    labels: Mapping[str, float]
     scale: tuple[float, float] | None
     cut: bool
     material: Material | None
@@ -119,7 +115,7 @@ class ReplyReader:
             return [answer for answer in final if answer.sure]
         if final:
             return [*final, *(answer for answer in known if answer not in final)]
-        return [*known, *stated] if (stated := self._stated(known)) else []
+        return self._stated(known)
 
     def _stated(self, known: Sequence[FinalAnswer]) -> list[FinalAnswer]:
         """Return what the reply states in sentences at its beginning or its end, where no code was asked for."""
@@ -132,13 +128,14 @@ class ReplyReader:
         if known:
             return []
         body = self.text[begin:]
-        if self.kind == "verdict" and re.search(r"verdict[*_` \t]*[:\uff1a]", body, re.IGNORECASE):
-            return []  # what was asked for stands there, in a form that cannot be read
         if self.scale and not self.labels:
             one = rated(body, self.scale, first=self.first)
             found = [one] if one else []
         else:
             found = stated(body, self.labels)
+        asked = re.compile(r"verdict[*_` \t]*[:\uff1a]", re.IGNORECASE)
+        if self.kind == "verdict" and asked.search(body) and not all(asked.search(body, *one[1:]) for one in found):
+            return []  # what was asked for stands there, in a form that cannot be read
         return [
             FinalAnswer(begin + one.start, begin + one.end, LabelReading(one.value, said, said), False)
             for one in found
@@ -149,8 +146,13 @@ class ReplyReader:
 
     def _repeats(self, said: str, around: str) -> bool:
         """Tell whether a statement could end in a copy; one of a word or two only with what stands around it."""
-        end = said.strip()[-2 * SHORT :]
-        return self.material is not None and self.material.echoes(said, context=around if len(end) < SHORT else end)
+        if self.material is None:
+            return False
+        said, around = said.strip(), STOP_TOKEN.sub(" ", around).strip()
+        if len(said) >= SHORT:
+            return self.material.echoes(said, context=said[-2 * SHORT :])
+        whole = said == around == self.text.strip()[: len(said)]
+        return self.material.equals(said) if whole else self.material.echoes(said, context=around)
 
     @cached_property
     def _marks(self) -> list[Place]:
@@ -186,11 +188,6 @@ class ReplyReader:
         marks = [mark for mark in self._marks if mark.end >= begin]
         places = [place for place in self._structures() if place.end > begin]
         found = [*self._in_lines(marks), *(answer for place in places for answer in self._read(place))]
-        said = [self._value(self.text[mark.end : end]) for mark, end in zip(marks, self._ends(marks), strict=True)]
-        asked = any(mark.sure or value for mark, value in zip(marks, said, strict=True))
-        # An answer that is marked or enclosed and was not taken above may have been copied.
-        if not (found or asked or places or self._tag or self.cut):
-            found = [*self._by_itself(begin)]
         return sorted(found, key=lambda answer: (answer.start, answer.end))
 
     def _in_lines(self, marks: Sequence[Place]) -> Iterator[FinalAnswer]:
@@ -258,40 +255,6 @@ class ReplyReader:
     def _value(self, value: Any) -> LabelReading | None:
         said = json.dumps(value) if isinstance(value, bool | int | float) else value
         return read_value(said, self.labels, self.scale) if isinstance(said, str) else None
-
-    def _by_itself(self, begin: int) -> Iterator[FinalAnswer]:
-        """Yield the answer of a reply that is a label, begins with one, or ends with a line that is one."""
-        body = self.text[begin:]
-        whole = self._value(body)
-        if whole is None:
-            ending = _ENDING.search(body, max(0, len(body) - 200))
-            yield from self._in_last_line(begin, body[: ending.start()] if ending else body)
-        elif not self._whole_is_copied(body, whole) and (self.kind == "verdict" or not whole.remark):
-            yield FinalAnswer(begin, len(self.text), whole, sure=False)
-
-    def _whole_is_copied(self, body: str, whole: LabelReading) -> bool:
-        if self.material is None:
-            return False
-        if whole.remark:
-            return self.material.echoes(whole.core, context=body.strip()[: len(whole.core) + CONTEXT])
-        return self.material.equals(self.text) or self.material.equals(body)
-
-    def _in_last_line(self, begin: int, body: str) -> Iterator[FinalAnswer]:
-        start = body.rfind("\n") + 1
-        before = body[max(0, start - 200) : start].rstrip("*_ \t")
-        if not before.strip() or not _SENTENCE_END.search(before) or before.rstrip("*_ \t\r\n").endswith(_ASKS):
-            return
-        found = self._value(body[start:])
-        if found is None or found.remark or self._contradicted(found, body[:start]):
-            return
-        context = self.text[: begin + start][-CONTEXT:] + body[start:]
-        if not (self.material and self.material.echoes(body[start:], context=context)):
-            yield FinalAnswer(begin + start, len(self.text), found, sure=False)
-
-    def _contradicted(self, found: LabelReading, before: str) -> bool:
-        """Tell whether another line of the reply is another label."""
-        lines = [line for line in before.splitlines() if 0 < len(line) < LONGEST_VALUE][-MOST_LINES:]
-        return any(other is not None and other.value != found.value for other in map(self._value, lines))
 
 
 CUT_OFF = frozenset({"length", "max_tokens", "model_length"})
@@ -430,7 +393,7 @@ class AnswerForm:
         for key in reversed(listed[0] if listed else {}):
             said = [read_label(str(entry.get(key)), self.labels) for entry in listed]
             if None not in said:
-                return [polarity for polarity in said if polarity is not None]
+                return [int(polarity) for polarity in said if polarity is not None]
         return None
 
     def _listed(self, text: str, material: Material | None) -> Judgment:

@@ -84,7 +84,7 @@ class LabelReading:
     remark: str = ""
 
 
-def read_value(text: str, labels: Mapping[str, int], scale: tuple[float, float] | None) -> LabelReading | None:
+def read_value(text: str, labels: Mapping[str, float], scale: tuple[float, float] | None) -> LabelReading | None:
     """Return the label or the score that a text gives as its answer; None where it gives none or is not clear.
 
     Examples
@@ -124,7 +124,7 @@ def _signs_agree(text: str, value: float) -> bool:
     return not any(sign in text for sign in wrong)
 
 
-def _label_and_remark(text: str, labels: Mapping[str, int]) -> LabelReading | None:
+def _label_and_remark(text: str, labels: Mapping[str, float]) -> LabelReading | None:
     start = re.match(_OPEN, text)
     begin = start.end() if start else 0
     frame = _FRAME.match(text, begin)
@@ -136,7 +136,7 @@ def _label_and_remark(text: str, labels: Mapping[str, int]) -> LabelReading | No
     return None
 
 
-def _longest_first(labels: Mapping[str, int]) -> Iterator[tuple[str, int]]:
+def _longest_first(labels: Mapping[str, float]) -> Iterator[tuple[str, float]]:
     yield from sorted(labels.items(), key=lambda item: -len(item[0]))
 
 
@@ -146,7 +146,7 @@ def _pattern(label: str) -> re.Pattern[str]:
     return re.compile(rf"{_OPEN}(?P<label>{words})(?!\w)", re.IGNORECASE)
 
 
-def _with_remark(text: str, match: re.Match[str], polarity: int, labels: Mapping[str, int]) -> LabelReading | None:
+def _with_remark(text: str, match: re.Match[str], polarity: float, labels: Mapping[str, float]) -> LabelReading | None:
     closed = re.compile(_CLOSE).match(text, match.end())
     end = closed.end() if closed else match.end()
     reading = LabelReading(polarity, text[match.start("label") :], text[: match.end()])
@@ -199,7 +199,7 @@ _FINAL = re.compile(r"\W*(?:this is )?(?:my |the )?final(?: (?:answer|verdict))?
 _REMARK_SENTENCE = re.compile(r"(?<=[.!;\n])\s+")
 
 
-def explains(remark: str, polarity: int, others: Iterable[str]) -> bool:
+def explains(remark: str, polarity: float, others: Iterable[str]) -> bool:
     """Tell whether a remark behind a verdict leaves the verdict as it is.
 
     A remark that doubts, limits or contradicts the verdict does not; neither does one that cannot be followed.
@@ -247,8 +247,8 @@ def _turns_round(said: str, others: Iterable[str]) -> bool:
 _WORD = r"[\w'\u2019-]+"
 _SIGNS_BEHIND = r"[\s,:*_\"'\u2018\u201c`(\[]*"
 _SENTENCE = re.compile(r"(?:[^.!?\u3002\uff01\uff1f\n]|[.](?=\S))+[.!?\u3002\uff01\uff1f]*[\"'\u201d\u2019)*_`]*")
-_LEADING = re.compile(r"[\s>#*_`\"'\u201c\u2018|\\(\[-]*")
-_ITEM = re.compile(r"[\s>#*_`\"'\u201c\u2018|\\-]*(?:\(?(?:\d{1,2}|[a-e])[.):][\s*_]*)?")
+_LEADING = re.compile(r"[\s>#*_`\"'\u201c\u2018\xab\u3008-\u3011|\\({\[-]*")
+_ITEM = re.compile(r"[\s{>#*_`\"'\u201c\u2018|\\-]*(?:\(?(?:\d{1,2}|[a-e])[.):][\s*_]*)?")
 _NAME = (
     rf"(?P<name>(?:final )?(?:{one_of('name_of_answer')}))(?: ?\([^()\n]{{1,60}}\))?"
     r"(?=[*_ ]*[:\uff1a=\u2010-\u2015])"
@@ -266,7 +266,7 @@ _OPEN_END = compiled(r"\s*(?:[,(]\s*)?", "open_ends", r"\b|\s*[?\uff1f]")
 _TURNS = compiled(r"\b", "turns", r"\b")
 _REPORTED = compiled(r"[\"\u201c]|\b", "reported", r"\b")
 _TAIL = compiled(
-    r"[\s*_`\"'\u2019\u201d)\]]*(?:$|[.,;:!\u3002\uff0c\uff1a\uff01\n(]|[\u2010-\u2015-]|",
+    r"[\s*_`\"'\u2019\u201d)}\]\xbb\u3009-\u3011]*(?:$|[.,;:!\u3002\uff0c\uff1a\uff01\n(]|[\u2010-\u2015-]|",
     "behind_label",
     r"\b)",
 )
@@ -354,7 +354,9 @@ def stated(text: str, labels: Mapping[str, float]) -> list[Stated]:
     found = []
     for i, (start, sentence) in enumerate([*opening, *closing]):
         starts = not start or "\n" in text[start - 1 : start + 1]
-        said = _opening(sentence, labels) if i == 0 else _statement(sentence, labels, starts=starts)
+        plain = _SIGNS.sub("", _plain(sentence))
+        said = _opening(plain, labels) if i == 0 else _statement(plain, labels, starts=starts)
+        said = said if not isinstance(said, int | float) or _signs_agree(sentence, said) else "open"
         if said == "open" and i in (0, len(closing)):
             return []
         if isinstance(said, int | float):
@@ -429,13 +431,14 @@ def _framed(sentence: str, at: int, first: re.Match[str], known: _Vocabulary) ->
     lettered = len(first[0]) == 1 and sentence[first.end() :].startswith(")")
     if first[0].isascii() and not lettered and not _TAIL.match(sentence, first.end()):
         return None
-    if not before.strip(" *_`\"'\u201c\u2018([{$\\|"):
+    if not _LEADING.sub("", before):
         listed = sentence[first.end() :].lstrip("*_`\"')").startswith(",") and not (bare or first[0].isupper())
         return None if listed else value  # "Output (b), on the other hand, ..." only names what it speaks of
     if not first[0].isascii():
         denied = before.rstrip().endswith(("不", "并不", "未"))
         return None if len(before) > 40 else "open" if denied and value not in (0, 1) else abs(value - denied)
-    return _predicated(before, value, bare and first[0].casefold() not in ("true", "false"))
+    named = len(first[0]) > 1 and first[0].isupper()
+    return _predicated(before, value, bare and not named and first[0].casefold() not in ("true", "false"))
 
 
 def _predicated(before: str, value: float, bare: bool) -> float | str | None:
@@ -476,7 +479,9 @@ _RATED = (
         rf"\b(?:giv(?:e|es|ing|en)|assign\w*|award\w*|deserves?|earn\w*)\s(?:\w+\s){{0,4}}?an?\s{_NUMBER}(?=[\s*_]*[.,;!\n]|\s*$)",
         re.I,
     ),
-    re.compile(rf"(?:\A|\n)[\s*_-]{{0,9}}[A-Z]\w+\s?:[\s*_]{{0,5}}{_NUMBER}[\s*_.]{{0,5}}(?:\Z|\n\n)"),
+    re.compile(
+        rf"(?:\A|\n)[\s*_-]{{0,9}}(?!VERDICT|Verdict)[A-Z]\w+\s?:[\s*_]{{0,5}}{_NUMBER}[\s*_.]{{0,5}}(?:\Z|\n\n)"
+    ),
     re.compile(rf"(?<=[.!\n])[\s*_`]+{_NUMBER}[\s*_`.]*\Z", re.I),
 )
 _BEGIN = re.compile(
@@ -497,8 +502,12 @@ _SCALE_TALK = re.compile(
 def rated(text: str, scale: tuple[float, float], *, first: bool) -> Stated | None:
     """Return the one score that a reply gives: at its very beginning, or wherever it says that it rates."""
     low, high = scale
-    begin = _BEGIN.match(text[:200].lstrip())
-    if begin and (first or begin["unit"] or begin["end"]) and not _RANGE[first].match(begin.string, begin.end("n")):
+    begin = _BEGIN.match(_plain(text[:200]).lstrip())
+    if (
+        begin
+        and (first or begin["unit"] or begin["end"] is not None)
+        and not _RANGE[first].match(begin.string, begin.end("n"))
+    ):
         value = _rating(begin, low, high)
         if value is not None and first:
             return Stated((value - low) / (high - low), 0, len(text) - len(text.lstrip()) + begin.end("n"))

@@ -53,7 +53,7 @@ def normalise_label(text: str) -> str:
     return _DECORATION.sub(" ", _visible(text)).strip(_STOP)
 
 
-def read_label(value: str, labels: Mapping[str, int]) -> int | None:
+def read_label(value: str, labels: Mapping[str, float]) -> float | None:
     """Return the polarity of the label that `value` is, or None.
 
     The whole value must be one label, so none is found inside a longer one or inside a sentence.
