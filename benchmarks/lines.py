@@ -1,0 +1,80 @@
+"""How much code there is: lines that are neither blank, nor a docstring, nor a comment.
+
+    python benchmarks/lines.py [--files]
+
+Counts `deep/` as a whole, its core (without the guests `experiments/` and `integrations/`) and each guest; the median
+file; the share of lines that import; private functions; `--files` lists every file, the shortest first. The bounds that
+the house keeps to stand in ``tests/test_house.py``, which counts with the same functions.
+"""
+
+import argparse
+import ast
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+ROOT = Path(__file__).parent.parent / "deep"
+GUESTS = ("experiments", "integrations")
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Lines of code of a file, and how many of them import."""
+
+    code: int
+    imports: int
+
+
+def count(text: str) -> Counted:
+    """Count the lines of code of a module's text."""
+    tree = ast.parse(text)
+    docstrings, imports = set[int](), set[int]()
+    for node in ast.walk(tree):
+        if isinstance(node, DOCUMENTED) and ast.get_docstring(node) is not None:
+            docstrings.update(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            imports.update(range(node.lineno, (node.end_lineno or 0) + 1))
+    lines = enumerate(text.splitlines(), 1)
+    code = {i for i, line in lines if line.strip() and not line.strip().startswith("#") and i not in docstrings}
+    return Counted(len(code), len(code & imports))
+
+
+def counted_files(root: Path = ROOT) -> dict[Path, Counted]:
+    """Return the count of every Python file below a folder, by its path from there."""
+    return {path.relative_to(root): count(path.read_text(encoding="utf-8")) for path in sorted(root.rglob("*.py"))}
+
+
+def guest_of(path: Path) -> str | None:
+    """Return the guest that a file belongs to, a study or the integrations; None of the core."""
+    if path.parts[0] not in GUESTS:
+        return None
+    return "/".join(path.parts[:2]) if path.parts[0] == "experiments" and len(path.parts) > 2 else path.parts[0]
+
+
+def main() -> None:
+    """Count and print."""
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--files", action="store_true", help="list every file, the shortest first")
+    args = p.parse_args()
+    files = counted_files()
+    rooms, guests = Counter[str](), Counter[str]()
+    for path, found in files.items():
+        guest = guest_of(path)
+        rooms[path.parts[0] if len(path.parts) > 1 else "(root)"] += found.code
+        guests.update({guest: found.code} if guest else {})
+    code, imports = (sum(getattr(found, name) for found in files.values()) for name in ("code", "imports"))
+    core = sum(found.code for path, found in files.items() if guest_of(path) is None)
+    print(f"deep/: {code:,} lines of code in {len(files)} files; core {core:,}")
+    print(f"median file {median(found.code for found in files.values() if found.code):g}, ", end="")
+    print(f"{sum(0 < found.code < 40 for found in files.values())} files under 40; ", end="")
+    print(f"import lines {imports:,} ({100 * imports / code:.1f} %)")
+    for title, table in (("room", rooms), ("guest", guests)):
+        print("\n".join(f"  {title} {name:<26} {lines:>7,}" for name, lines in table.most_common()))
+    if args.files:
+        print("\n".join(f"{found.code:>5} {path}" for path, found in sorted(files.items(), key=lambda x: x[1].code)))
+
+
+if __name__ == "__main__":
+    main()
