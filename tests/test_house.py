@@ -88,9 +88,9 @@ def test_private_modules_stay_in_their_package():
 
 
 def test_functions_and_files_are_short():
-    """No function body above 60 lines, no file above 400."""
+    """No function body above 60 lines, no file above 600."""
     long = [f"{path}:{node.lineno} {node.name}" for path, node in definitions(*FUNCTIONS) if body_lines(node) > 60]
-    long += [str(path) for path in trees() if len((ROOT.parent / path).read_text(encoding="utf-8").splitlines()) > 400]
+    long += [str(path) for path in trees() if len((ROOT.parent / path).read_text(encoding="utf-8").splitlines()) > 600]
     assert long == []
 
 

@@ -1,3 +1,4 @@
+from ._answer_form import why_unusable as why_unusable
 from ._auto_label import AutoLabelJudge as AutoLabelJudge
 from ._check_replies import ReplyCheck as ReplyCheck
 from ._check_replies import check_replies as check_replies
@@ -30,4 +31,3 @@ from ._tiered_wording import load_contrasts as load_contrasts
 from ._windows import ChunkedJudge as ChunkedJudge
 from ._windows import Chunking as Chunking
 from ._windows import combine_windows as combine_windows
-from .reader import why_unusable as why_unusable

@@ -18,7 +18,7 @@ LONGEST_ENDING = 120
 
 @dataclass
 class ReplyCheck:
-    """What a prompt reads in a file of replies.
+    """The replies of a file by the reading of a prompt.
 
     Parameters
     ----------

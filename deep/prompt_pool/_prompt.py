@@ -9,13 +9,14 @@ from typing import Any
 
 from deep.exceptions import InputError
 from deep.judge import Choice
+from deep.prompt_pool._answer_form import AnswerForm
 from deep.prompt_pool._choice import choice_of
 from deep.prompt_pool._material import PLACEHOLDER, Material, fill
 from deep.prompt_pool._repair import repair_text
 from deep.prompt_pool._rules import PURPOSE, find_problems, first_labels
 from deep.prompt_pool._soft import Logprobs
 from deep.prompt_pool._windows import Rule
-from deep.prompt_pool.reader import AnswerForm, Kind, Output
+from deep.prompt_pool.reader import Kind, Output
 from deep.records import Example, Judgment
 
 RENDERING = 1
@@ -332,11 +333,11 @@ class Prompt:
         )
 
     def verdicts_in(self, text: str) -> set[float]:
-        """Return what the answers and statements of a reply stand for, also where they contradict one another."""
+        """Return the values of the answers and statements of a reply, also where they contradict one another."""
         return self._form.verdicts_in(text)
 
     def entries(self, text: str) -> list[int] | None:
-        """Return what each entry of a reply stands for that is a list of them; None where that is not clear."""
+        """Return the polarity of each entry of a reply that lists them; None where that is not clear."""
         return self._form.entries(text)
 
     def _material(self, source: str, claim: str) -> Material:

@@ -1,7 +1,7 @@
 """The repair turn: what a judge is told whose reply holds no answer that can be read."""
 
+from deep.prompt_pool._answer_form import AnswerForm
 from deep.prompt_pool._material import Material
-from deep.prompt_pool.reader import AnswerForm
 
 MOST_QUOTED = 2000
 """Characters of the reply's end that are quoted, so that a repair has a greatest cost."""

@@ -6,11 +6,11 @@ from itertools import chain
 
 from deep._text import sentence_spans
 from deep.judge import LLMReply, Program, Question
+from deep.prompt_pool._answer_form import why_unusable
 from deep.prompt_pool._material import Material
 from deep.prompt_pool._tags import Span, holds_tag, read_tags
 from deep.prompt_pool._tiered_reading import CRITERIA, TIERS, LabelTally, SentenceVerdict
 from deep.prompt_pool._tiered_wording import UNMARKED, Contrast, messages_of
-from deep.prompt_pool.reader import why_unusable
 from deep.records import Reason
 
 CHECKED = {"factual": ("faithful", "invented"), "cognitive": ("rational", "misleading")}

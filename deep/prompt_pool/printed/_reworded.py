@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from deep.judge import LLMReply, Program, Question
+from deep.prompt_pool._answer_form import why_unusable
 from deep.prompt_pool.printed._steps import PrintedSteps
-from deep.prompt_pool.reader import why_unusable
 from deep.prompt_pool.stepwise import TextQuestion
 
 T = TypeVar("T")

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from deep._text import sentence_spans
 from deep.judge import Program, Question
+from deep.prompt_pool._answer_form import why_unusable
 from deep.prompt_pool._material import Material, clean
 from deep.prompt_pool._sentence_judge import SentenceJudge
 from deep.prompt_pool._tags import read_tags
 from deep.prompt_pool._tiered_reading import LabelTally, SentenceVerdict, TurnReading
 from deep.prompt_pool.printed._steps import PrintedSteps, load_steps
-from deep.prompt_pool.reader import why_unusable
 from deep.records import Example
 
 STEP = "tag"

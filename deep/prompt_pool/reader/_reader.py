@@ -8,14 +8,12 @@ where it could not have been copied from the document.
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-from deep.judge import LLMReply
 from deep.prompt_pool._material import Material
-from deep.prompt_pool._soft import Logprobs, soft_vote
 from deep.prompt_pool.reader._places import (
     Kind,
     Place,
@@ -23,14 +21,12 @@ from deep.prompt_pool.reader._places import (
     boxes,
     elements,
     ends_thoughts,
-    entries,
     line_marks,
     objects,
     tables,
 )
-from deep.prompt_pool.reader._sayings import STOP_TOKEN, LabelReading, explains, rated, read_value, said_in, stated
+from deep.prompt_pool.reader._sayings import STOP_TOKEN, LabelReading, explains, rated, read_value, stated
 from deep.prompt_pool.reader._words import LONGEST_VALUE, normalise_label, read_label
-from deep.records import Judgment, Reason
 
 Output = Literal["json", "text", "xml"]
 
@@ -118,7 +114,7 @@ class ReplyReader:
         return self._stated(known)
 
     def _stated(self, known: Sequence[FinalAnswer]) -> list[FinalAnswer]:
-        """Return what the reply states in sentences at its beginning or its end, where no code was asked for."""
+        """Return the statements at the beginning and the end of the reply, where no code was asked for."""
         begin = self._begin
         if begin is None or self._tag or any(mark.sure and mark.end >= begin for mark in self._marks):
             return []
@@ -255,215 +251,3 @@ class ReplyReader:
     def _value(self, value: Any) -> LabelReading | None:
         said = json.dumps(value) if isinstance(value, bool | int | float) else value
         return read_value(said, self.labels, self.scale) if isinstance(said, str) else None
-
-
-CUT_OFF = frozenset({"length", "max_tokens", "model_length"})
-WITHHELD = frozenset({"blocklist", "content_filter", "prohibited_content", "recitation", "refusal", "safety"})
-
-LONGEST_SIDE = 30_000
-"""Characters at either end of a longer reply that are read; what it holds between is no place for an answer."""
-
-_QUOTATION = re.compile(r'"([^"\n]{8,400})"|\u201c([^\u201d\n]{8,400})\u201d')
-_CHOSEN = re.compile(
-    r'\s*\{\s*"(?P<kind>verdict|score)(?:-(?P<tag>[0-9a-f]{8}))?"\s*:\s*"(?P<label>[^"\\\n]{1,100})"\s*\}\s*'
-)
-_UNABLE = r"(?:can't|can ?not|won't|will not|(?:am|are|m|re) (?:unable|not able) to)"
-_DECLINES = re.compile(
-    r"[^.\n]{0,100}?\b(?:i|we)(?: (?:must|have to|need to|will have to))?[ ']"
-    rf"(?:{_UNABLE} (?:\w+ )?(?:answer|assist|comply|continue|discuss|do (?:that|this)|engage|fulfill?|generate|help"
-    r"|participate|process|produce|provide|respond|review)"
-    r"|(?:politely |respectfully )?(?:decline|refuse)\b|(?:am|are|m|re) not (?:comfortable|allowed|permitted))"
-    rf"|\W*(?:(?:i'm|i am|we're|we are) )?(?:very )?(?:sorry|my apologies|i apologi[sz]e)\b[^\n]{{0,80}}?"
-    rf"(?:{_UNABLE}\W*$|against|polic(?:y|ies)\b|guidelines)",
-    re.IGNORECASE,
-)
-
-
-def why_unusable(reply: LLMReply | None) -> Reason | None:
-    """Return the reason why a reply cannot be read, whatever it was to answer; None where it can.
-
-    Returns
-    -------
-    {'failed', 'refused', 'truncated', None}
-        There is no reply; the endpoint or the model withheld it; it was cut off.
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace
-    >>> from deep.prompt_pool import why_unusable
-    >>> why_unusable(None), why_unusable(SimpleNamespace(text="The", finish_reason="length", refusal=None))
-    ('failed', 'truncated')
-    """
-    if reply is None:
-        return "failed"
-    finish = str(reply.finish_reason or "").casefold()
-    if reply.refusal or finish in WITHHELD:
-        return "refused"
-    return "truncated" if finish in CUT_OFF else None
-
-
-@dataclass(frozen=True)
-class AnswerForm:
-    """How a prompt asks for its answer, and so how a reply is read.
-
-    Parameters
-    ----------
-    kind : {'score', 'verdict'}
-    output : {'json', 'text', 'xml'}
-    labels : mapping of str to {1, 0, -1}
-        What each verdict stands for: consistent, inconsistent, abstained. Empty for a score.
-    scale : (float, float) or None
-        The lowest and the highest score. None for a verdict.
-    threshold : float
-        The scaled score from which the vote is 1.
-    parts : tuple of str
-        What is listed before the answer.
-    told : tuple of str
-        The labels that the judge is told to choose from; the others are spellings that are understood too.
-    """
-
-    kind: Kind
-    output: Output
-    labels: Mapping[str, int]
-    scale: tuple[float, float] | None
-    threshold: float
-    parts: tuple[str, ...] = ()
-    told: tuple[str, ...] = ()
-    answer_first: bool = False
-    scale_words: Mapping[str, float] = field(default_factory=dict)
-    listed: bool = False
-
-    def marker(self, tag: str) -> str:
-        """Return the marker that announces the answer: a line's beginning, an element's name, or a key."""
-        if self.output == "json":
-            return self.kind
-        name = self.key(tag)
-        return f"{self.kind.upper()}{name[len(self.kind) :]}:" if self.output == "text" else name
-
-    def key(self, tag: str) -> str:
-        """Return the key of the answer in an object that holds nothing else."""
-        return f"{self.kind}-{tag}" if tag and self.output != "json" else self.kind
-
-    def line(self, tag: str, label: str) -> str:
-        """Return the line that gives an answer."""
-        marker = self.marker(tag)
-        if self.output == "json":
-            return json.dumps({marker: label}, ensure_ascii=False)
-        return f"<{marker}>{label}</{marker}>" if self.output == "xml" else f"{marker} {label}"
-
-    def judge(
-        self,
-        text: str | None,
-        *,
-        finish_reason: str | None,
-        refusal: str | None,
-        material: Material | None,
-        logprobs: Logprobs | None,
-    ) -> Judgment:
-        """Read one reply; never raises, whatever the reply holds."""
-        finish = str(finish_reason or "").casefold()
-        reply = text if isinstance(text, str) else ""
-        if refusal or finish in WITHHELD:
-            return Judgment(vote=-1, reason="refused", raw_text=reply or refusal)
-        cut = finish in CUT_OFF
-        chosen = self._chosen(reply)
-        if chosen is not None:
-            plain = self.judge(chosen, finish_reason=None, refusal=None, material=material, logprobs=logprobs)
-            return replace(plain, raw_text=reply)
-        if self.listed and not cut:
-            return self._listed(reply, material)
-        begin = after_thoughts(reply) or 0
-        shown = reply
-        if len(reply) - begin > 2 * LONGEST_SIDE:
-            shown = f"{reply[begin : begin + LONGEST_SIDE]}\n{reply[-LONGEST_SIDE:]}"
-        reader = ReplyReader(shown, self.kind, self.output, self._words, self.scale, cut, material, self.answer_first)
-        answers = reader.final_answers()
-        if len({answer.reading.value for answer in answers}) == 1:
-            return replace(self._judgment(answers, shown, logprobs), raw_text=reply)
-        return Judgment(vote=-1, reason="unparsable" if answers else why_none(reply, cut), raw_text=reply)
-
-    def verdicts_in(self, text: str) -> set[float]:
-        """Return the values of all that can be read in a reply as an answer or a statement."""
-        reader = ReplyReader(text[-LONGEST_SIDE:], self.kind, self.output, self._words, self.scale, False, None)
-        return {*(answer.reading.value for answer in reader.known), *said_in(text, self._words)}
-
-    def entries(self, text: str) -> list[int] | None:
-        """Return the polarity of each entry of a list, under the last key that has a label in all; None without one."""
-        listed = entries(text)
-        for key in reversed(listed[0] if listed else {}):
-            said = [read_label(str(entry.get(key)), self.labels) for entry in listed]
-            if None not in said:
-                return [int(polarity) for polarity in said if polarity is not None]
-        return None
-
-    def _listed(self, text: str, material: Material | None) -> Judgment:
-        """Return the judgment of a reply that lists an answer for each part: 1 where all are, else 0."""
-        found = None if material and any(map(material.repeats, entries(text))) else self.entries(text)
-        if found is None:
-            return Judgment(vote=-1, reason=why_none(text, cut=False), raw_text=text)
-        vote = 0 if 0 in found else min(found)
-        return Judgment(vote=vote, reason="abstained" if vote == -1 else None, raw_text=text)
-
-    @property
-    def _words(self) -> Mapping[str, float]:
-        """The labels, or the words of the scale, each with what it stands for: a polarity, or a score from 0 to 1."""
-        if self.scale is None or not self.scale_words:
-            return self.labels
-        low, high = self.scale
-        return {word: (number - low) / (high - low) for word, number in self.scale_words.items()}
-
-    def _chosen(self, reply: str) -> str | None:
-        """Return the line for which an object with the answer and nothing else stands, as a JSON schema makes it."""
-        found = _CHOSEN.fullmatch(reply, after_thoughts(reply) or 0) if self.output != "json" else None
-        if found is None or found["kind"] != self.kind or found["label"] not in self.labels:
-            return None
-        return self.line(found["tag"] or "", found["label"])
-
-    def _judgment(self, answers: Sequence[FinalAnswer], text: str, logprobs: Logprobs | None) -> Judgment:
-        """Return the judgment of answers that agree, last first."""
-        last, first = answers[0], min(answers, key=lambda answer: answer.start)
-        before = text[: first.start]
-        fields = (last.place.fields if last.place else None) or {}
-        said = fields.get("reasoning")
-        enclosed = before.partition("<reasoning>")[2].rpartition("</reasoning>")[0]
-        rationale = ((said if isinstance(said, str) else "") or enclosed or before or last.reading.remark).strip()
-        reading = last.reading.value
-        vote = int(reading >= self.threshold) if self.scale else int(reading)
-        score = reading if self.scale else soft_vote(last.reading.said, logprobs or (), self.labels)
-        return Judgment(
-            vote=vote,
-            reason="abstained" if vote == -1 else None,
-            score=score,
-            raw_text=text,
-            rationale=rationale or None,
-            evidence=self._evidence(fields, before, rationale),
-        )
-
-    def _evidence(self, fields: Mapping[str, Any], before: str, rationale: str) -> tuple[str, ...]:
-        """Return the evidence that the judge lists where it was asked to, or else the passages that it quotes."""
-        lists = [(part, fields.get(part) if fields else _lines_of(part, before)) for part in self.parts]
-        quoted = tuple(dict.fromkeys(straight or curly for straight, curly in _QUOTATION.findall(rationale)))
-        return tuple(_entries(lists)) or quoted
-
-
-def _entries(lists: Iterable[tuple[str, Any]]) -> Iterator[str]:
-    """Yield ``<name>: <entry>`` for each entry of some lists that has text; whatever else came in place is left out."""
-    for name, listed in lists:
-        for entry in listed if isinstance(listed, list) else ():
-            if isinstance(entry, str) and entry.strip():
-                yield f"{name}: {entry.strip()}"
-
-
-def _lines_of(part: str, text: str) -> list[str]:
-    """Return the lines of the last element of a name, without the signs that make a list of them."""
-    inside = text.rpartition(f"</{part}>")[0].rpartition(f"<{part}>")[2]
-    found = f"<{part}>" in text and f"</{part}>" in text
-    return [line.strip().lstrip("-*\u2022").strip() for line in inside.splitlines()] if found else []
-
-
-def why_none(text: str, cut: bool) -> Reason:
-    """Return why a reply without an answer has none; `cut` where it reached its length limit."""
-    if cut:
-        return "truncated"
-    said = text[after_thoughts(text) or 0 :].strip()
-    return "refused" if _DECLINES.match(said[:200].replace("\u2019", "'")) else "unparsable"

@@ -303,7 +303,7 @@ class _Vocabulary(NamedTuple):
     pattern: re.Pattern[str]
 
     def value(self, said: str) -> float:
-        """Return what a label that was found stands for."""
+        """Return the value of a label that was found."""
         plain = normalise_label(re.sub(r"[()]", " ", said))
         forms = (normalise_label(said), plain, plain.removesuffix("s"), plain.removesuffix("es"))
         return next(self.labels[form] for form in forms if form in self.labels)
@@ -367,7 +367,7 @@ def stated(text: str, labels: Mapping[str, float]) -> list[Stated]:
 
 
 def said_in(text: str, labels: Mapping[str, float]) -> set[float]:
-    """Return what the first and the last sentences of a reply state, each for itself."""
+    """Return the values of the first and the last sentences of a reply, each for itself."""
     rest = max(0, len(text) - WINDOW)
     sentences = [*[*_sentences(text[:WINDOW], 0)][:1], *[*_sentences(text[rest:], rest)][-3:]]
     said = (_statement(sentence, labels, starts=True) for _, sentence in sentences if labels)
@@ -375,7 +375,7 @@ def said_in(text: str, labels: Mapping[str, float]) -> set[float]:
 
 
 def _opening(sentence: str, labels: Mapping[str, float]) -> float | str | None:
-    """Return what a reply's first sentence states, unless what it says of the claim behind "yes" or "no" differs."""
+    """Return the value of a reply's first sentence; ``open`` where its words behind "yes" or "no" say the other."""
     said = _statement(sentence, labels, opens=True)
     predicate = _PREDICATE.search(sentence) if isinstance(said, int | float) else None
     if predicate and not _BARE.isdisjoint(map(str.casefold, labels)):
@@ -387,7 +387,7 @@ def _opening(sentence: str, labels: Mapping[str, float]) -> float | str | None:
 def _statement(
     sentence: str, labels: Mapping[str, float], *, opens: bool = False, starts: bool = True
 ) -> float | str | None:
-    """Return what a sentence states; ``open`` where it leaves the verdict open, None where it states none."""
+    """Return the value of a sentence; ``open`` where it leaves the verdict open, None where it states none."""
     known = _vocabulary(tuple(labels.items()))
     at = _end(_LEADING, sentence, 0)
     at = at if known.pattern.match(sentence, at) else _end(_ITEM, sentence, 0)

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from deep.judge import LLMReply
+from deep.prompt_pool._answer_form import AnswerForm, why_none, why_unusable
 from deep.prompt_pool._material import Material, unrepeated
-from deep.prompt_pool.reader import AnswerForm, why_none, why_unusable
 from deep.records import ABSTAIN, Judgment, Reason
 
 MOST_ATTEMPTS = 200
