@@ -14,8 +14,8 @@ from collections import Counter
 from types import SimpleNamespace
 
 import pytest
-from deep.prompt_pool.printed import PrintedTagJudge
-from deep.prompt_pool.printed._steps import PrintedSteps
+from deep.experiments.printed import PrintedTagJudge
+from deep.experiments.printed._steps import PrintedSteps
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
