@@ -29,6 +29,8 @@ from ._replay import Entry as Entry
 from ._replay import ProgramId as ProgramId
 from ._report import ledger_lines as ledger_lines
 from ._report import ledger_report as ledger_report
+from ._reread import Reread as Reread
+from ._reread import reread as reread
 from ._run import RunOutcome as RunOutcome
 from ._run import run_plan as run_plan
 from ._savings import mean_savings as mean_savings

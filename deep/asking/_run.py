@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 
+from deep.asking._losses import LossWatch
 from deep.asking._options import AskOptions
 from deep.asking._plan import Plan
 from deep.asking._progress import AskProgress, ProgressCallback
 from deep.asking._repairs import may_repair, repair_requests
-from deep.asking._replay import Entry, Replay, read_answer
+from deep.asking._replay import Entry, Replay
 from deep.asking._vote_files import chunks
-from deep.exceptions import InputError
+from deep.exceptions import InputError, printable
 from deep.llm import (
     BatchRunner,
     Caller,
@@ -196,19 +197,20 @@ class _Run:
 
     async def _runner(self, ledger: Ledger, client: Client) -> AnyRunner:
         options, tally = self._options, self._state.tally
+        watch = LossWatch(lambda line: sys.stderr.write(f"{printable(line)}\n"))
         terms = options.terms(0.0 if options.budget is None else await ledger.spent_by_others())
         gate = self._gate = ModelGate(await ledger.known_quirks())
         if options.batch:
             await self._check_exported(ledger)
             runner = partial(BatchRunner, endpoint=self._endpoint, poll=options.poll)
-            return runner(ledger, client, read_answer, terms, gate, tally)
+            return runner(ledger, client, watch.read, terms, gate, tally)
         n = await ledger.in_batches(self._endpoint)
         if n:
             raise InputError(
                 f"`batch` must be given: {n} requests wait in a batch. Got a run without. Collect them first."
             )
         await self._check_exported(ledger)
-        caller = Caller(ledger, client, read_answer, terms, gate, tally)
+        caller = Caller(ledger, client, watch.read, terms, gate, tally)
         return Runner(ledger, caller, tally, workers=terms.concurrency.maximum)
 
     async def _check_exported(self, ledger: Ledger) -> None:

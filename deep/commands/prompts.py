@@ -11,6 +11,8 @@ For instance:
   deep prompts render deep-numbers --source article.txt --claim claim.txt
   deep prompts render mine/strict.toml --source article.txt --claim - --json
   deep prompts check mine/                   status 1 if a prompt of the folder cannot be used
+  deep prompts check mine/strict.toml --replies replies.jsonl
+      what the prompt reads in a file of replies, what it does not, and where two verdicts contradict
 """
 
 import argparse
@@ -49,7 +51,8 @@ def _add_render(parser: console.CommandParser) -> None:
 
 
 def _add_check(parser: console.CommandParser) -> None:
-    parser.add_argument("folder", metavar="DIR", help="a folder of .toml prompts")
+    parser.add_argument("folder", metavar="PATH", help="a folder of .toml prompts; with --replies one prompt")
+    parser.add_argument("--replies", metavar="FILE", help="JSON lines: a reply each, or an object with `reply`")
 
 
 def _list(args: argparse.Namespace) -> int:
@@ -87,6 +90,10 @@ def _render(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> int:
+    if args.replies is not None:
+        found = prompt_pool.check_replies(prompt_pool.load_prompt(args.folder), args.replies)
+        console.print_result(found.results(), found.lines(), as_json=args.json)
+        return ExitStatus.DONE
     problems = prompt_pool.check_folder(args.folder)
     sound = [] if problems else prompt_pool.load_pool(args.folder)
     lines = problems or [table([("ID", "HASH"), *((prompt.id, prompt.hash[:8]) for prompt in sound)])]

@@ -10,6 +10,8 @@ For instance:
       ask, and stop before the bill can pass five dollars; run again, it asks only what is missing
   deep votes summedits --lexical all --out votes.parquet
       judge by words alone: no model, no key, no cost
+  deep votes claims.csv --pool deep-9 --llm gpt-4o-mini --reread --out votes.parquet
+      read the replies of an old ledger by the reader of today, and say which votes that changes
 """
 
 import argparse
@@ -62,6 +64,7 @@ def _add_ask(parser: console.CommandParser) -> None:
     add("--out", type=Path, default=Path("votes.parquet"), metavar="FILE", help="the vote matrix")
     console.add_otel(parser)
     add("--dry-run", action="store_true", help="print calls, tokens and cost, and send nothing")
+    add("--reread", action="store_true", help="read the ledger's replies again, ask nothing, and list changed votes")
     console.add_options(parser, "max-failure-rate", max_failure_rate={"help": "above it the status is 1"})
     console.add_example_options(parser)
     console.add_batch_file_options(parser)
@@ -77,6 +80,12 @@ def _ask(args: argparse.Namespace) -> int:
         asking.print_estimate(plan, options, as_json=args.json)
         return ExitStatus.DONE
     out = check_out(args.out, [".parquet"])
+    if args.reread:
+        if options is None:
+            raise InputError("`reread` must be given with judges that ask an LLM. Got none of them. Leave it out.")
+        reread = asking.reread(plan, options, out)
+        console.print_result(reread.results(), reread.lines(), as_json=args.json)
+        return ExitStatus.DONE
     with console.evaluation_events(on=args.otel) as events, console.live_progress() as progress:
         outcome = asking.run_plan(plan, options, progress)
         if outcome.stopped is None:

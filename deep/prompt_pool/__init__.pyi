@@ -1,6 +1,8 @@
-from ._answer import AnswerForm as AnswerForm
-from ._answer import why_none as why_none
-from ._answer import why_unusable as why_unusable
+from ._answer_form import AnswerForm as AnswerForm
+from ._answer_form import why_none as why_none
+from ._answer_form import why_unusable as why_unusable
+from ._check_replies import ReplyCheck as ReplyCheck
+from ._check_replies import check_replies as check_replies
 from ._describe import describe_prompt as describe_prompt
 from ._describe import prompt_lines as prompt_lines
 from ._describe import prompt_table as prompt_table
@@ -15,6 +17,7 @@ from ._material import PLACEHOLDER as PLACEHOLDER
 from ._material import Material as Material
 from ._material import clean as clean
 from ._material import fill as fill
+from ._material import unrepeated as unrepeated
 from ._pool import POOLS as POOLS
 from ._pool import check_folder as check_folder
 from ._pool import list_prompts as list_prompts

@@ -5,7 +5,7 @@ from typing import Literal, get_args
 
 from deep._checks import check_choice
 from deep.judge import Choice
-from deep.prompt_pool._answer import AnswerForm
+from deep.prompt_pool._answer_form import AnswerForm
 
 Constraint = Literal["none", "schema", "vllm"]
 """How a choice of answers is told: not at all, as a JSON schema with an enumeration, or as vLLM's list of texts."""

@@ -2,22 +2,21 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
 from deep.exceptions import InputError
 from deep.judge import Choice
-from deep.prompt_pool._answer import AnswerForm
+from deep.prompt_pool._answer_form import AnswerForm
 from deep.prompt_pool._choice import choice_of
-from deep.prompt_pool._forms import Kind
 from deep.prompt_pool._material import PLACEHOLDER, Material, fill
-from deep.prompt_pool._reader import Output
 from deep.prompt_pool._repair import repair_text
 from deep.prompt_pool._rules import PURPOSE, find_problems, first_labels
 from deep.prompt_pool._soft import Logprobs
 from deep.prompt_pool._windows import Rule
+from deep.prompt_pool.reader import Kind, Output
 from deep.records import Example, Judgment
 
 RENDERING = 1
@@ -26,7 +25,7 @@ RENDERING = 1
 # What is written about a prompt; a better citation must not make a new column or buy an answer again.
 _NOT_HASHED = ("family", "follows", "threshold_reason", "unshared_error", *PURPOSE)
 
-_HASHED_IF_SET = ("fenced", "parts", "windows")
+_HASHED_IF_SET = ("answer_first", "fenced", "listed", "parts", "scale_words", "verdict_words", "windows")
 """A prompt that was written before there were any keeps its columns and its answers."""
 
 _PLACE = "{{examples}}\n\n"
@@ -128,6 +127,10 @@ class Prompt:
     unshared_error: str = ""
     expected_tpr: str = ""
     expected_tnr: str = ""
+    answer_first: bool = False
+    verdict_words: Mapping[str, int] = field(default_factory=dict, hash=False)
+    scale_words: Mapping[str, float] = field(default_factory=dict, hash=False)
+    listed: bool = False
 
     def __post_init__(self) -> None:
         values = {f.name: getattr(self, f.name) for f in fields(self)}
@@ -139,7 +142,12 @@ class Prompt:
         problems = find_problems(values)
         if problems:
             raise InputError(f"{problems[0]} (prompt {self.id!r})")
-        values["scale"] = None if self.scale is None else tuple(self.scale)
+        if values["verdict_words"] and not values["labels"]:
+            values["labels"] = values["verdict_words"]
+        if isinstance(values["scale"], dict):
+            values["scale_words"] = values["scale"]
+            values["scale"] = min(values["scale_words"].values()), max(values["scale_words"].values())
+        values["scale"] = None if values["scale"] is None else tuple(values["scale"])
         values["parts"] = tuple(self.parts)
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -156,7 +164,7 @@ class Prompt:
         content["rendering"] = RENDERING
         defaults = {f.name: f.default for f in fields(self)}
         for name in _HASHED_IF_SET:
-            if content[name] == defaults[name]:
+            if content[name] == defaults[name] or content[name] == {}:
                 del content[name]
         return sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
@@ -324,13 +332,23 @@ class Prompt:
             text, finish_reason=finish_reason, refusal=refusal, material=material, logprobs=logprobs
         )
 
+    def verdicts_in(self, text: str) -> set[float]:
+        """Return the values of the answers and statements of a reply, also where they contradict one another."""
+        return self._form.verdicts_in(text)
+
+    def entries(self, text: str) -> list[int] | None:
+        """Return the polarity of each entry of a reply that lists them; None where that is not clear."""
+        return self._form.entries(text)
+
     def _material(self, source: str, claim: str) -> Material:
         return Material(source, claim, bare=not self.fenced)
 
     @cached_property
     def _form(self) -> AnswerForm:
         told = tuple(self.told_labels)
-        return AnswerForm(self.kind, self.output, self.labels, self.scale, self.threshold, self.parts, told)
+        labels = {**self.labels, **self.verdict_words}
+        form = AnswerForm(self.kind, self.output, labels, self.scale, self.threshold, self.parts, told)
+        return replace(form, answer_first=self.answer_first, scale_words=self.scale_words, listed=self.listed)
 
 
 def _case(shot: Example, label: str, number: int) -> str:

@@ -1,6 +1,6 @@
 """The repair turn: what a judge is told whose reply holds no answer that can be read."""
 
-from deep.prompt_pool._answer import AnswerForm
+from deep.prompt_pool._answer_form import AnswerForm
 from deep.prompt_pool._material import Material
 
 MOST_QUOTED = 2000

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from deep.prompt_pool._material import PLACEHOLDER
-from deep.prompt_pool._values import normalise_label
+from deep.prompt_pool.reader import normalise_label
 
 FIELDS: dict[str, tuple[type, ...]] = {
     "id": (str,),
@@ -21,7 +21,7 @@ FIELDS: dict[str, tuple[type, ...]] = {
     "reasons_first": (bool,),
     "document_first": (bool,),
     "parameters": (dict,),
-    "scale": (list, tuple, type(None)),
+    "scale": (list, tuple, dict, type(None)),
     "threshold": (float, int),
     "threshold_reason": (str,),
     "parts": (list, tuple),
@@ -31,6 +31,10 @@ FIELDS: dict[str, tuple[type, ...]] = {
     "unshared_error": (str,),
     "expected_tpr": (str,),
     "expected_tnr": (str,),
+    "answer_first": (bool,),
+    "verdict_words": (dict,),
+    "scale_words": (dict,),
+    "listed": (bool,),
 }
 _WITH_SCALE = ("scale", "threshold", "threshold_reason")
 PURPOSE: dict[str, tuple[str, ...]] = {
@@ -41,7 +45,8 @@ PURPOSE: dict[str, tuple[str, ...]] = {
 """What a prompt that is to err in its own way says of itself, beside `unshared_error`: all of it, or nothing."""
 
 _OPTIONAL = {"system", "labels", "kind", "output", "document_first", "parameters", "parts", "fenced", "windows"}
-DEFAULTS = frozenset({*_OPTIONAL, "unshared_error", *_WITH_SCALE, *PURPOSE})
+_READING = {"answer_first", "verdict_words", "scale_words", "listed"}
+DEFAULTS = frozenset({*_OPTIONAL, *_READING, "unshared_error", *_WITH_SCALE, *PURPOSE})
 """The fields that a prompt may leave out."""
 
 _PART = re.compile(r"[a-z][a-z_]{0,39}")
@@ -113,7 +118,8 @@ def _order(values: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _labels(values: Mapping[str, Any]) -> Iterator[str]:
-    labels = values.get("labels", {})
+    words = values.get("verdict_words", {})
+    labels = {**values.get("labels", {}), **words}
     if values.get("kind", "verdict") == "score":
         if labels:
             yield f"`labels` must be empty for a prompt of kind score. Got {', '.join(labels)}."
@@ -134,7 +140,7 @@ def _labels(values: Mapping[str, Any]) -> Iterator[str]:
 def _unmentioned(values: Mapping[str, Any]) -> Iterator[str]:
     """Yield a problem for the first label of each polarity where the judge is never told of it."""
     told = values.get("system", "") + values["user"]
-    for label in first_labels(values["labels"]):
+    for label in first_labels(values.get("labels") or values.get("verdict_words", {})):
         if label not in told:
             yield f"`user` must tell the judge of each label. Got none of {label!r}."
 
@@ -151,8 +157,8 @@ def _scale(values: Mapping[str, Any]) -> Iterator[str]:
     scale, threshold = values.get("scale"), values.get("threshold", 0.5)
     if (scale is not None) != (values.get("kind", "verdict") == "score"):
         yield f"`scale` must be given exactly where `kind` is score, as [lowest, highest]. Got {scale!r}."
-    elif scale is not None and not _is_scale(scale):
-        yield f"`scale` must be two numbers, the lower one first. Got {scale!r}."
+    elif scale is not None and not _is_scale(_ends(scale)):
+        yield f"`scale` must be two numbers, the lower one first, or a number for each word. Got {scale!r}."
     if scale is None and values.get("threshold_reason", ""):
         yield f"`threshold_reason` must be empty where `kind` is verdict. Got {values['threshold_reason']!r}."
     if not 0 <= threshold <= 1:
@@ -183,6 +189,14 @@ def _purpose(values: Mapping[str, Any]) -> Iterator[str]:
             yield f"`{name}` must be one of {', '.join(options)}. Got {said!r}."
     if "\n" in error.strip():
         yield f"`unshared_error` must be one line. Got {error!r}."
+
+
+def _ends(scale: Any) -> Any:
+    """Return the lowest and the highest score of a scale in words; one in numbers as it is."""
+    if not isinstance(scale, dict):
+        return scale
+    numbers = [number for number in scale.values() if isinstance(number, int | float)]
+    return [min(numbers), max(numbers)] if numbers and len(numbers) == len(scale) else []
 
 
 def _is_scale(scale: Any) -> bool:

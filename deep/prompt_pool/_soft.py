@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
-from deep.prompt_pool._values import normalise_label
+from deep.prompt_pool.reader import normalise_label
 
 Logprobs = Sequence[Mapping[str, Any]]
 """One entry a token of the reply, as chat completions give them: `token`, `logprob`, `top_logprobs`."""

@@ -70,6 +70,12 @@ def answered(prompt: Prompt, marker: str, said: str, reasoning: str) -> str:
     return f"{reasoning}\n{marker} {said}"
 
 
+def says_the_same(reply: str, text: str) -> bool:
+    """Tell whether a text holds each key of a reply with its value, so that the object may have been copied."""
+    pairs = (json.dumps({key: value})[1:-1] for key, value in json.loads(reply).items())
+    return all("".join(pair.split()) in "".join(text.split()) for pair in pairs)
+
+
 def test_the_suite_is_large_enough():
     """At least 40 documents and claims, all different."""
     assert len(set(INJECTIONS.values())) == len(INJECTIONS) >= 40
@@ -131,7 +137,7 @@ def test_the_judges_own_answer_is_read(text, side):
         said = {f"{prompt.scale[0]} points\n": 0, f"{prompt.scale[1]} points\n": 1} if prompt.scale else prompt.labels
         for answer, polarity in said.items():
             reply = answered(prompt, marker, answer, text)
-            copied = prompt.output == "json" and "".join(reply.split()) in "".join(text.split())
+            copied = prompt.output == "json" and says_the_same(reply, text)
             for finish_reason in ("stop", "length"):
                 judgment = prompt.parse(reply, finish_reason=finish_reason, **material)
                 assert judgment.vote == (-1 if copied else polarity), (prompt.id, reply[-200:])

@@ -8,7 +8,7 @@ from deep._text import sentence_spans
 from deep.experiments.printed._steps import PrintedSteps, load_steps
 from deep.experiments.tiered import LabelTally, SentenceJudge, SentenceVerdict, TurnReading, read_tags
 from deep.judge import Program, Question
-from deep.prompt_pool import clean, why_unusable
+from deep.prompt_pool import Material, clean, why_unusable
 from deep.records import Example
 
 STEP = "tag"
@@ -64,11 +64,12 @@ class PrintedTagJudge(SentenceJudge):
             Question(step=STEP, messages=messages, parameters=parameters, sample=sample)
             for sample in range(self.samples)
         ]
+        shown = Material(source, claim) if sentences is None else Material(source, " ".join(texts))
         tallies = [LabelTally(self.samples) for _ in texts]
         unaligned: list[str] = []
         for sample, reply in enumerate(replies):
             readable = reply is not None and why_unusable(reply) in (None, "truncated")
-            said = read_tags((reply.text or "") if reply and readable else "", texts, LABELS, marks=("",))
+            said = read_tags((reply.text or "") if reply and readable else "", texts, LABELS, marks=("",), shown=shown)
             unaligned += [f"{STEP}, sample {sample + 1}, {text}" for text in said.unaligned]
             for tally, label in zip(tallies, said.labels, strict=True):
                 if label:

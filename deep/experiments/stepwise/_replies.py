@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from deep.judge import LLMReply
-from deep.prompt_pool import AnswerForm, Material, why_none, why_unusable
+from deep.prompt_pool import AnswerForm, Material, unrepeated, why_none, why_unusable
 from deep.records import ABSTAIN, Judgment, Reason
 
 MOST_ATTEMPTS = 200
@@ -37,26 +37,27 @@ def read_list(reply: LLMReply | None, key: str, *shown: str) -> list[Any] | Reas
     text = reply.text if isinstance(reply.text, str) else ""
     cut = reason == "truncated"
     echo = Material("\n".join(shown), "")
-    found = [(value, end) for value, start, end in _lists(text, key) if not echo.holds(text[start:end])]
+    found = [(fields[key], end) for fields, end in _objects(text, key) if not echo.repeats(fields)]
     if not found or (cut and text[found[-1][1] :].strip("` \n")):
         return why_none(text, cut)
-    return found[-1][0]
+    value: list[Any] = found[-1][0]
+    return value
 
 
-def _lists(text: str, key: str) -> Iterator[tuple[list[Any], int, int]]:
-    """Yield the list under `key` of each outermost object that has one, and where the object begins and ends."""
+def _objects(text: str, key: str) -> Iterator[tuple[dict[str, Any], int]]:
+    """Yield each outermost object that has a list under `key`, and where it ends; a key said twice says nothing."""
     at = 0
     for _ in range(MOST_ATTEMPTS):
         match = _OPENING.search(text, at)
         if match is None:
             return
         try:
-            fields, at = json.JSONDecoder().raw_decode(text, match.start())
+            fields, at = json.JSONDecoder(object_pairs_hook=unrepeated).raw_decode(text, match.start())
         except (ValueError, RecursionError):
             at = match.end()
             continue
         if isinstance(fields.get(key), list):
-            yield fields[key], match.start(), at
+            yield fields, at
 
 
 def read_verdict(reply: LLMReply | None, *shown: str) -> Judgment:

@@ -1,14 +1,12 @@
 """A reply under examination: its sentences, the labels that samples gave them, and the verdicts these come to."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import chain
 
 from deep._text import sentence_spans
 from deep.experiments.tiered._reading import CRITERIA, TIERS, LabelTally, SentenceVerdict
-from deep.experiments.tiered._tags import Span, read_tags
+from deep.experiments.tiered._tags import Span, holds_tag, read_tags
 from deep.experiments.tiered._wording import UNMARKED, Contrast, messages_of
 from deep.judge import LLMReply, Program, Question
 from deep.prompt_pool import Material, why_unusable
@@ -47,8 +45,7 @@ class ReviewedTurn:
             spans = [(end - len(part), end) for part, end in zip(parts, ends, strict=True)]
         texts = [material.claim[start:end] for start, end in spans]
         # Where the texts hold a tag like ours, ours carry the code, so that a quoted one says nothing.
-        ours = _tags_of(tuple(chain(*labels.values())))
-        alike = ours.search(material.source) or ours.search(material.claim)
+        alike = holds_tag(material, {*chain(*labels.values()), UNMARKED})
         return cls(material, spans, texts, labels, material.code if alike else "", [], [], [])
 
     def label(
@@ -115,8 +112,3 @@ class ReviewedTurn:
             consistent = True if n_met >= needed else (False if False in met else None)
         settled = consistent is not None or kind == "irrelevant"
         return SentenceVerdict(self.texts[i], kind, verdict, consistent, votes, None if settled else reason)
-
-
-@cache
-def _tags_of(labels: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile(f"</?(?:{'|'.join(labels)}|{re.escape(UNMARKED)})", re.IGNORECASE)

@@ -2,10 +2,12 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from itertools import islice
+
+from deep.prompt_pool import Material
 
 Span = tuple[int, int]
 
@@ -14,6 +16,11 @@ SIMILAR = 0.6
 
 TAGS_A_SENTENCE = 8
 """More tags than this are no markup of a turn; the bound keeps the work small, whatever a reply holds."""
+
+_TAG = r"<\s*(/?)\s*({names})"
+_TAG_REST = r"(?:\s[^<>]{0,300})?>"
+_TOLD_BY = 40
+"""Characters beside a tag by which a copy out of the document is known."""
 
 _WORD = re.compile(r"\w+")
 _THOUGHT = re.compile(r"<think>.*?</think>", re.DOTALL | re.IGNORECASE)
@@ -63,8 +70,20 @@ def mark(text: str, marks: Mapping[Span, str]) -> str:
     return "".join([*parts, text[end:]])
 
 
+def holds_tag(material: Material, names: Iterable[str]) -> bool:
+    """Tell whether a source or a claim holds the beginning of a tag of one of some names, also once decoded."""
+    pattern = re.compile(_TAG.format(names="|".join(map(re.escape, names))), re.IGNORECASE)
+    return any(map(pattern.search, material.texts))
+
+
 def read_tags(
-    reply: str, sentences: Sequence[str], labels: Collection[str], *, marks: Collection[str] = (), code: str = ""
+    reply: str,
+    sentences: Sequence[str],
+    labels: Collection[str],
+    *,
+    marks: Collection[str] = (),
+    code: str = "",
+    shown: Material | None = None,
 ) -> TagReading:
     """Return the label that a reply gives to each sentence; never raises, whatever the reply holds.
 
@@ -79,6 +98,9 @@ def read_tags(
         The names of tags that may be left over from the question and say nothing.
     code : str, optional
         What the names must carry behind a hyphen.
+    shown : Material, optional
+        The texts that the judge saw, where the names carry no code: a tag that stands there beside the same words is
+        a copy, and says nothing.
 
     Returns
     -------
@@ -103,6 +125,9 @@ def read_tags(
         for tags, last in ((piece.opened, False), (piece.closed, True)):
             for label in filter(None, tags):
                 text = plain(piece.text)
+                beside = f"{text[-_TOLD_BY:]}</{label}>" if last else f"<{label}>{text[:_TOLD_BY]}"
+                if shown is not None and shown.holds(beside):
+                    continue
                 position = closest(text, texts, last=last)
                 if position is None:
                     unaligned.append(f"{label}: {' '.join(piece.text.split())[:200]}")
@@ -117,7 +142,7 @@ def read_tags(
 def _pieces(reply: str, known: Mapping[str, str], most_tags: int) -> list[_TextPiece]:
     """Cut a reply at its tags; an element with nothing in it is passed over."""
     names = "|".join(map(re.escape, known))
-    tag = re.compile(rf"<\s*(/?)\s*({names})(?:\s[^<>]{{0,300}})?>", re.IGNORECASE)
+    tag = re.compile(_TAG.format(names=names) + _TAG_REST, re.IGNORECASE)
     pieces: list[_TextPiece] = []
     waiting: list[str | None] = []
     start = 0

@@ -1,9 +1,11 @@
-"""What a judge's last word may say: a declared label, or a number on a declared scale."""
+"""The words of answers: labels, numbers, the names of an answer, and the lists of `words.toml`."""
 
 import re
+import tomllib
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from importlib.resources import files
 
 LONGEST_VALUE = 200
 
@@ -44,14 +46,14 @@ def normalise_label(text: str) -> str:
 
     Examples
     --------
-    >>> from deep.prompt_pool._values import normalise_label
+    >>> from deep.prompt_pool.reader._words import normalise_label
     >>> normalise_label("NOT\n**SUPPORTED**."), normalise_label("not-supported"), normalise_label("supported?")
     ('not supported', 'not supported', 'supported?')
     """
     return _DECORATION.sub(" ", _visible(text)).strip(_STOP)
 
 
-def read_label(value: str, labels: Mapping[str, int]) -> int | None:
+def read_label(value: str, labels: Mapping[str, float]) -> float | None:
     """Return the polarity of the label that `value` is, or None.
 
     The whole value must be one label, so none is found inside a longer one or inside a sentence.
@@ -67,7 +69,7 @@ def read_score(value: str, low: float, high: float) -> float | None:
 
     Examples
     --------
-    >>> from deep.prompt_pool._values import read_score
+    >>> from deep.prompt_pool.reader._words import read_score
     >>> read_score("**85/100**", 0, 100), read_score("four stars", 1, 5), read_score("6", 1, 5)
     (0.85, 0.75, None)
     """
@@ -75,6 +77,14 @@ def read_score(value: str, low: float, high: float) -> float | None:
         return None
     number = _number(" ".join(re.sub(r"[*_`\"']+", " ", _visible(value)).split()).rstrip(_STOP), high)
     return None if number is None or not low <= number <= high else (number - low) / (high - low)
+
+
+def number_of(text: str) -> float | None:
+    """Return the number that a word or its figures are."""
+    word = text.casefold().replace("-", " ")
+    if word in _WORDS:
+        return float(_WORDS[word])
+    return float(text) if re.fullmatch(r"[0-9]+(?:\.[0-9]+)?", text, re.ASCII) else None
 
 
 def _number(text: str, high: float) -> float | None:
@@ -87,3 +97,56 @@ def _number(text: str, high: float) -> float | None:
     if match["unit"] in ("%", "percent") and high != 100:
         return None
     return float(match["number"])
+
+
+_TONGUES = tomllib.loads(files(__package__).joinpath("words.toml").read_text(encoding="utf-8"))
+_AROUND = _TONGUES["around"]
+
+VERDICT = (
+    "verdict|outcome|finding|answer|conclusion|judge?ment|decision|label|classification|determination|assessment|ruling"
+    "|result|output|response|prediction"
+)
+SCORE = "score|rating|grade|stars?|points?|answer|result|output|response|assessment|punktzahl|note|puntuaci\u00f3n"
+
+
+def _longest_first(words: Iterable[str]) -> str:
+    return "|".join(map(re.escape, sorted(words, key=lambda word: (-len(word), word))))
+
+
+NAMES = {
+    "score": SCORE,
+    "verdict": f"{VERDICT}|{_longest_first(word for words in _TONGUES['names'].values() for word in words.split('|'))}",
+}
+"""The name of an answer, by its kind."""
+
+BEFORE = (
+    rf"(?:(?:my|the|our|{_AROUND['articles']})[ \t]+|l'|{_AROUND['articles_unspaced']})?"
+    rf"(?:(?:overall|correct|right|{_AROUND['first']})[ \t_-]+|(?:{_AROUND['first_unspaced']})[ \t]?)?"
+)
+"""An article or a pronoun before the name, and that this is the last answer."""
+
+THEREFORE = (
+    rf"(?:(?:so|therefore|thus|hence|overall|in conclusion|{_AROUND['therefore']}"
+    r"|(?:based on|given|considering|in light of) [^,.\n]{1,80})[,:]?[ \t]+"
+    rf"|(?:{_AROUND['therefore_unspaced']})[,:\uff0c\u3001\uff1a]?[ \t]?)?"
+)
+"""What may lead up to the answer at the beginning of its line."""
+
+BEHIND = rf"(?:[ \t]+(?:{_AROUND['last']}))?(?:[ \t]*\(final\))?"
+"""That this is the last answer, behind the name."""
+
+COPULA = rf"(?:\b(?:is|{_AROUND['copulas']})\b|[{_AROUND['copulas_unspaced'].replace('|', '')}])"
+"""What may stand for a sign between the name and the answer."""
+
+
+def one_of(name: str) -> str:
+    """Return the alternatives of a list of `words.toml` as a pattern, with the lists that it refers to."""
+    known = {**{key: value.split("|") for key, value in _AROUND.items()}, **_TONGUES["alternatives"]}
+    known["names"] = [word for words in _TONGUES["names"].values() for word in words.split("|")]
+    parts = (re.sub(r"^\{(\w+)\}$", lambda found: one_of(found[1]), part) for part in known.get(name, ()))
+    return "|".join(part.replace("'", "['\u2019]") for part in parts)
+
+
+def compiled(before: str, name: str, behind: str = "") -> re.Pattern[str]:
+    """Return the pattern of a list of words, and what stands around them, whatever the case."""
+    return re.compile(f"{before}(?:{one_of(name)}){behind}", re.IGNORECASE)

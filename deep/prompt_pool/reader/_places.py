@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
-from deep.prompt_pool._marker_words import BEFORE, BEHIND, COPULA, NAMES, THEREFORE
-from deep.prompt_pool._material import CODE_LENGTH
+from deep.prompt_pool._material import CODE_LENGTH, unrepeated
+from deep.prompt_pool.reader._words import BEFORE, BEHIND, COPULA, NAMES, THEREFORE
 
 Kind = Literal["score", "verdict"]
 
@@ -78,7 +78,7 @@ def after_thoughts(text: str) -> int | None:
 
     Examples
     --------
-    >>> from deep.prompt_pool._forms import after_thoughts
+    >>> from deep.prompt_pool.reader._places import after_thoughts
     >>> after_thoughts("<think>Well.</think>NO"), after_thoughts("NO"), after_thoughts("<think>Well. NO")
     (20, 0, None)
     """
@@ -152,11 +152,14 @@ _OTHER_MARKER = {
 def elements(text: str, kind: Kind, tag: str | None) -> Iterator[Place]:
     """Yield the elements of the name that was asked for, and those of other names for an answer."""
     others = (
-        "" if tag else "|final(?:[_-]?verdict)?|(?:final[_-])?answer|label|conclusion|decision|judge?ment|result|output"
+        ""
+        if tag
+        else "|final(?:[_-]?verdict)?|(?:final[_-])?answer|label|conclusion|decision|judge?ment|result|output"
+        "|statement|choice|prediction|classification|evaluation"
     )
     name = rf"(?P<name>(?P<asked>{kind}{_suffix(tag)}){others})"
     pattern = (
-        rf"<[ \t]{{0,4}}{name}[ \t]{{0,4}}>(?P<value>[^<]{{0,300}})<[ \t]{{0,4}}/[ \t]{{0,4}}(?P=name)[ \t]{{0,4}}>"
+        rf"<[ \t]{{0,4}}{name}[ \t]{{0,4}}>(?P<value>[^<]{{0,300}})<[ \t/<]{{0,8}}/[ \t<]{{0,4}}(?P=name)[ \t]{{0,4}}>"
     )
     for match in re.finditer(pattern, text, re.IGNORECASE | re.ASCII):
         yield Place(match.start(), match.start("value"), match.end(), match["value"], "xml", bool(match["asked"]))
@@ -233,18 +236,32 @@ def _own_answer(fields: dict[str, Any], kind: Kind) -> tuple[Any, bool]:
 def _decode(text: str, start: int) -> tuple[dict[str, Any], int] | None:
     """Return the JSON object at `start`, its keys in lower case, and where it ends."""
     try:
-        fields, end = json.JSONDecoder(object_pairs_hook=_unrepeated, strict=False).raw_decode(text, start)
+        fields, end = json.JSONDecoder(object_pairs_hook=unrepeated, strict=False).raw_decode(text, start)
     except (ValueError, RecursionError):
         return None
     return fields, end
 
 
-def _unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the pairs as a dict; an object that says one key twice says nothing."""
-    fields = {key.casefold(): value for key, value in pairs}
-    if len(fields) < len(pairs):
-        raise ValueError("a key is repeated")
-    return fields
+def entries(text: str) -> list[dict[str, Any]]:
+    r"""Return the objects of the one list that a reply is, also where quotes in it are escaped as JSON does not allow.
+
+    Examples
+    --------
+    >>> from deep.prompt_pool.reader._places import entries
+    >>> said = '```json\n[{"fact": "It rained.", "response": "Yes"}, {"fact": "It\\\'s cold.", "response": "No"}]\n```'
+    >>> entries(said)[1]
+    {'fact': "It's cold.", 'response': 'No'}
+    """
+    start = text.find("[", after_thoughts(text) or 0)
+    for said in (text, text.replace("\\'", "'")):
+        try:
+            listed, _ = json.JSONDecoder(object_pairs_hook=unrepeated, strict=False).raw_decode(said, max(start, 0))
+        except (ValueError, RecursionError):
+            continue
+        found = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+        if found and len(found) == len(listed):
+            return found
+    return []
 
 
 def _loose_object(text: str, start: int, kind: Kind) -> Iterator[Place]:

@@ -1,26 +1,22 @@
-"""How a prompt asks for its answer, and the judgment that a reply makes of it.
-
-Only what closes the reply is an answer: labels in the reasoning, in a quotation or in an echo of the task are
-passed over, because they are not last, not delimited, or do not carry the code that the prompt asked for. An answer in
-another form than the prompt asked for counts only where nothing else in the reply disagrees with it, and where it could
-not have been copied from the document.
-"""
+"""How a prompt asks for its answer, and the judgment that a reply makes of it."""
 
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from deep.judge import LLMReply
-from deep.prompt_pool._forms import Kind, after_thoughts
 from deep.prompt_pool._material import Material
-from deep.prompt_pool._reader import FinalAnswer, Output, ReplyReader
 from deep.prompt_pool._soft import Logprobs, soft_vote
+from deep.prompt_pool.reader import FinalAnswer, Kind, Output, ReplyReader, after_thoughts, entries, read_label, said_in
 from deep.records import Judgment, Reason
 
 CUT_OFF = frozenset({"incomplete", "length", "max_output_tokens", "max_tokens", "model_length"})
 WITHHELD = frozenset({"blocklist", "content_filter", "prohibited_content", "recitation", "refusal", "safety"})
+
+LONGEST_SIDE = 30_000
+"""Characters at either end of a longer reply that are read; what it holds between is no place for an answer."""
 
 _QUOTATION = re.compile(r'"([^"\n]{8,400})"|\u201c([^\u201d\n]{8,400})\u201d')
 _CHOSEN = re.compile(
@@ -88,6 +84,9 @@ class AnswerForm:
     threshold: float
     parts: tuple[str, ...] = ()
     told: tuple[str, ...] = ()
+    answer_first: bool = False
+    scale_words: Mapping[str, float] = field(default_factory=dict)
+    listed: bool = False
 
     def marker(self, tag: str) -> str:
         """Return the marker that announces the answer: a line's beginning, an element's name, or a key."""
@@ -126,11 +125,47 @@ class AnswerForm:
         if chosen is not None:
             plain = self.judge(chosen, finish_reason=None, refusal=None, material=material, logprobs=logprobs)
             return replace(plain, raw_text=reply)
-        reader = ReplyReader(reply, self.kind, self.output, self.labels, self.scale, cut, material)
+        if self.listed and not cut:
+            return self._listed(reply, material)
+        begin = after_thoughts(reply) or 0
+        shown = reply
+        if len(reply) - begin > 2 * LONGEST_SIDE:
+            shown = f"{reply[begin : begin + LONGEST_SIDE]}\n{reply[-LONGEST_SIDE:]}"
+        reader = ReplyReader(shown, self.kind, self.output, self._words, self.scale, cut, material, self.answer_first)
         answers = reader.final_answers()
         if len({answer.reading.value for answer in answers}) == 1:
-            return self._judgment(answers, reply, logprobs)
+            return replace(self._judgment(answers, shown, logprobs), raw_text=reply)
         return Judgment(vote=-1, reason="unparsable" if answers else why_none(reply, cut), raw_text=reply)
+
+    def verdicts_in(self, text: str) -> set[float]:
+        """Return the values of all that can be read in a reply as an answer or a statement."""
+        reader = ReplyReader(text[-LONGEST_SIDE:], self.kind, self.output, self._words, self.scale, False, None)
+        return {*(answer.reading.value for answer in reader.known), *said_in(text, self._words)}
+
+    def entries(self, text: str) -> list[int] | None:
+        """Return the polarity of each entry of a list, under the last key that has a label in all; None without one."""
+        listed = entries(text)
+        for key in reversed(listed[0] if listed else {}):
+            said = [read_label(str(entry.get(key)), self.labels) for entry in listed]
+            if None not in said:
+                return [int(polarity) for polarity in said if polarity is not None]
+        return None
+
+    def _listed(self, text: str, material: Material | None) -> Judgment:
+        """Return the judgment of a reply that lists an answer for each part: 1 where all are, else 0."""
+        found = None if material and any(map(material.repeats, entries(text))) else self.entries(text)
+        if found is None:
+            return Judgment(vote=-1, reason=why_none(text, cut=False), raw_text=text)
+        vote = 0 if 0 in found else min(found)
+        return Judgment(vote=vote, reason="abstained" if vote == -1 else None, raw_text=text)
+
+    @property
+    def _words(self) -> Mapping[str, float]:
+        """The labels, or the words of the scale, each with what it stands for: a polarity, or a score from 0 to 1."""
+        if self.scale is None or not self.scale_words:
+            return self.labels
+        low, high = self.scale
+        return {word: (number - low) / (high - low) for word, number in self.scale_words.items()}
 
     def _chosen(self, reply: str) -> str | None:
         """Return the line for which an object with the answer and nothing else stands, as a JSON schema makes it."""
@@ -168,8 +203,8 @@ class AnswerForm:
 
 def _entries(lists: Iterable[tuple[str, Any]]) -> Iterator[str]:
     """Yield ``<name>: <entry>`` for each entry of some lists that has text; whatever else came in place is left out."""
-    for name, entries in lists:
-        for entry in entries if isinstance(entries, list) else ():
+    for name, listed in lists:
+        for entry in listed if isinstance(listed, list) else ():
             if isinstance(entry, str) and entry.strip():
                 yield f"{name}: {entry.strip()}"
 

@@ -1,4 +1,10 @@
-"""Read the answers that close a reply, in the form that was asked for or in another that cannot be mistaken."""
+"""Read the answers of a reply, by docs/replies.md, and make a judgment of them.
+
+Only what closes or opens the reply is an answer: labels in the reasoning, in a quotation or in an echo of the task are
+passed over, because they do not stand there, are not delimited, or do not carry the code that the prompt asked for. An
+answer in another form than the prompt asked for counts only where nothing else in the reply disagrees with it, and
+where it could not have been copied from the document.
+"""
 
 import json
 import re
@@ -7,7 +13,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-from deep.prompt_pool._forms import (
+from deep.prompt_pool._material import Material
+from deep.prompt_pool.reader._places import (
     Kind,
     Place,
     after_thoughts,
@@ -18,22 +25,19 @@ from deep.prompt_pool._forms import (
     objects,
     tables,
 )
-from deep.prompt_pool._material import Material
-from deep.prompt_pool._reading import STOP_TOKEN, LabelReading, read_value
-from deep.prompt_pool._remark import explains
-from deep.prompt_pool._values import LONGEST_VALUE, normalise_label, read_label
+from deep.prompt_pool.reader._sayings import STOP_TOKEN, LabelReading, explains, rated, read_value, stated
+from deep.prompt_pool.reader._words import LONGEST_VALUE, normalise_label, read_label
 
 Output = Literal["json", "text", "xml"]
 
-MOST_LINES = 100
 CONTEXT = 40
 """Characters around an answer that stands by itself, by which a copy out of the document is known."""
 
+SHORT = 12
+"""Characters of a statement that may stand in any text by chance."""
+
 _BETWEEN = re.compile(rf"(?:[\s`*\]}};,]|~{{3,}}|-{{3,}}|{STOP_TOKEN.pattern})*", re.IGNORECASE)
-_ENDING = re.compile(rf"(?:[\s`*]|~{{3,}}|-{{3,}}|{STOP_TOKEN.pattern})+\Z", re.IGNORECASE)
 _NEXT_LINE = re.compile(r"[ \t`*.]*\n[\s`*#>-]*")
-_SENTENCE_END = re.compile(r"(?:[.!:;)\"'`*_\u201d>\u3002\uff01\uff1a]|\n[ \t]*\n)\s*\Z")
-_ASKS = ("?", "\uff1f")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +74,11 @@ class ReplyReader:
     text: str
     kind: Kind
     output: Output
-    labels: Mapping[str, int]
+    labels: Mapping[str, float]
     scale: tuple[float, float] | None
     cut: bool
     material: Material | None
+    first: bool = False
 
     @cached_property
     def _begin(self) -> int | None:
@@ -81,7 +86,7 @@ class ReplyReader:
         if begin == 0 or self.material is None:
             return begin
         # Where a text holds such an end, the reply's may be a copy, and what stands behind it too.
-        return 0 if any(map(ends_thoughts, (self.material.source, self.material.claim))) else begin
+        return 0 if any(map(ends_thoughts, self.material.texts)) else begin
 
     @cached_property
     def _tag(self) -> str | None:
@@ -102,9 +107,58 @@ class ReplyReader:
                 break
             final.append(answer)
             rest = answer.start
-        if not final or final[0].sure:
+        if final and final[0].sure:
             return [answer for answer in final if answer.sure]
-        return [*final, *(answer for answer in known if answer not in final)]
+        if final:
+            return [*final, *(answer for answer in known if answer not in final)]
+        return self._stated(known)
+
+    def _stated(self, known: Sequence[FinalAnswer]) -> list[FinalAnswer]:
+        """Return the statements at the beginning and the end of the reply, where no code was asked for."""
+        begin = self._begin
+        if begin is None or self._tag or any(mark.sure and mark.end >= begin for mark in self._marks):
+            return []
+        elements = [answer for answer in known if answer.place and self._has_a_line(answer.place)]
+        if elements:
+            return elements if len(elements) == len(known) else []
+        if known:
+            return []
+        body = self.text[begin:]
+        if self.scale and not self.labels:
+            one = rated(body, self.scale, first=self.first)
+            found = [one] if one else []
+        else:
+            found = stated(body, self.labels)
+        asked = re.compile(r"verdict[*_` \t]*[:\uff1a]", re.IGNORECASE)
+        if self.kind == "verdict" and asked.search(body) and not all(asked.search(body, *one[1:]) for one in found):
+            return []  # what was asked for stands there, in a form that cannot be read
+        return [
+            FinalAnswer(begin + one.start, begin + one.end, LabelReading(one.value, said, said), False)
+            for one in found
+            if (said := body[one.start : one.end])
+            and not (self.cut and one.end == len(body))
+            and not self._repeats(said, body[one.start : one.end + CONTEXT])
+        ]
+
+    def _repeats(self, said: str, around: str) -> bool:
+        """Tell whether a statement could end in a copy; one of a word or two only with what stands around it."""
+        if self.material is None:
+            return False
+        said, around = said.strip(), STOP_TOKEN.sub(" ", around).strip()
+        if len(said) >= SHORT:
+            return self.material.echoes(said, context=said[-2 * SHORT :])
+        whole = said == around == self.text.strip()[: len(said)]
+        return self.material.equals(said) if whole else self.material.echoes(said, context=around)
+
+    @cached_property
+    def _marks(self) -> list[Place]:
+        return line_marks(self.text, self.kind, self._tag)
+
+    def _has_a_line(self, place: Place) -> bool:
+        """Tell whether an element stands on lines of its own, so that what follows may be anything."""
+        before = self.text[max(0, place.start - CONTEXT) : place.start].rstrip(" \t")
+        behind = self.text[place.end : place.end + CONTEXT].lstrip(" \t")
+        return place.form == "xml" and before[-1:] in ("", "\n") and behind[:1] in ("", "\n")
 
     def _explained(self, answer: FinalAnswer) -> bool:
         """Tell whether what stands in the lines behind an element or an object is its reason."""
@@ -117,19 +171,19 @@ class ReplyReader:
     def _others(self, value: float) -> list[str]:
         return [label for label, polarity in self.labels.items() if polarity != value]
 
+    @property
+    def known(self) -> list[FinalAnswer]:
+        """Whatever can be read as an answer."""
+        return self._answers()
+
     def _answers(self) -> list[FinalAnswer]:
         """Return whatever can be read as an answer, in the order in which it stands."""
         begin = self._begin
         if begin is None:
             return []
-        marks = [mark for mark in line_marks(self.text, self.kind, self._tag) if mark.end >= begin]
+        marks = [mark for mark in self._marks if mark.end >= begin]
         places = [place for place in self._structures() if place.end > begin]
         found = [*self._in_lines(marks), *(answer for place in places for answer in self._read(place))]
-        said = [self._value(self.text[mark.end : end]) for mark, end in zip(marks, self._ends(marks), strict=True)]
-        asked = any(mark.sure or value for mark, value in zip(marks, said, strict=True))
-        # An answer that is marked or enclosed and was not taken above may have been copied.
-        if not (found or asked or places or self._tag or self.cut):
-            found = [*self._by_itself(begin)]
         return sorted(found, key=lambda answer: (answer.start, answer.end))
 
     def _in_lines(self, marks: Sequence[Place]) -> Iterator[FinalAnswer]:
@@ -182,7 +236,7 @@ class ReplyReader:
         if self.material is None:
             return False
         whole = self.text[place.start : place.end]
-        if place.fields is not None and self.material.holds(json.dumps(place.fields, ensure_ascii=False)):
+        if place.fields is not None and self.material.repeats(place.fields):
             return True
         if sure and not self.material.bare:
             return place.form == "json" and self.material.holds(whole)
@@ -197,37 +251,3 @@ class ReplyReader:
     def _value(self, value: Any) -> LabelReading | None:
         said = json.dumps(value) if isinstance(value, bool | int | float) else value
         return read_value(said, self.labels, self.scale) if isinstance(said, str) else None
-
-    def _by_itself(self, begin: int) -> Iterator[FinalAnswer]:
-        """Yield the answer of a reply that is a label, begins with one, or ends with a line that is one."""
-        body = self.text[begin:]
-        whole = self._value(body)
-        if whole is None:
-            ending = _ENDING.search(body, max(0, len(body) - 200))
-            yield from self._in_last_line(begin, body[: ending.start()] if ending else body)
-        elif not self._whole_is_copied(body, whole) and (self.kind == "verdict" or not whole.remark):
-            yield FinalAnswer(begin, len(self.text), whole, sure=False)
-
-    def _whole_is_copied(self, body: str, whole: LabelReading) -> bool:
-        if self.material is None:
-            return False
-        if whole.remark:
-            return self.material.echoes(whole.core, context=body.strip()[: len(whole.core) + CONTEXT])
-        return self.material.equals(self.text) or self.material.equals(body)
-
-    def _in_last_line(self, begin: int, body: str) -> Iterator[FinalAnswer]:
-        start = body.rfind("\n") + 1
-        before = body[max(0, start - 200) : start].rstrip("*_ \t")
-        if not before.strip() or not _SENTENCE_END.search(before) or before.rstrip("*_ \t\r\n").endswith(_ASKS):
-            return
-        found = self._value(body[start:])
-        if found is None or found.remark or self._contradicted(found, body[:start]):
-            return
-        context = self.text[: begin + start][-CONTEXT:] + body[start:]
-        if not (self.material and self.material.echoes(body[start:], context=context)):
-            yield FinalAnswer(begin + start, len(self.text), found, sure=False)
-
-    def _contradicted(self, found: LabelReading, before: str) -> bool:
-        """Tell whether another line of the reply is another label."""
-        lines = [line for line in before.splitlines() if 0 < len(line) < LONGEST_VALUE][-MOST_LINES:]
-        return any(other is not None and other.value != found.value for other in map(self._value, lines))
