@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from deep.model.target import LeftOutRows, PriorEstimate, learn_misfit
 from scipy.special import logit
 
 from deep.datasets import published_datasets, published_points, simulate_votes
 from deep.experiments.loo._few_datasets import StudyPanel, draws_of
 from deep.experiments.loo._few_labels import few_labels, fewer_labels, labeled_lines, summarize_labeled
+from deep.model.adaptation import LeftOutRows, PriorEstimate, learn_misfit
 from deep.model.score import Scores
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))

@@ -45,7 +45,7 @@ from deep.records import VoteMatrix
 
 SCHEMA_VERSION = 1
 
-Progress = Callable[[str, int], Step]
+StepOf = Callable[[str, int], Step]
 """Told what is being done and in how many steps; what it returns is called after each step."""
 
 
@@ -89,7 +89,7 @@ def leave_one_dataset_out(
     published: Sequence[Row] = (),
     fits: Fits | None = None,
     n_datasets: int = 1,
-    progress: Progress = _silent,
+    progress: StepOf = _silent,
 ) -> LooResult:
     """Hold one dataset out, learn everything on the others, and measure on it.
 
@@ -151,7 +151,7 @@ def leave_datasets_out(
     published: Mapping[str, Sequence[Row]],
     fits: Fits | None,
     n_datasets: int,
-    progress: Progress,
+    progress: StepOf,
 ) -> list[LooResult]:
     """Hold datasets out together, learn everything on the others, and measure on each of them.
 
