@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from deep.experiments.loo._settings import LooOptions
     from deep.records import VoteMatrix
 
-ProgressOf = Callable[[str, int], Callable[[], None]]
+Bars = Callable[[str, int], Callable[[], None]]
 
 ASKED: dict[str, dict[str, object]] = {
     "sizes": {"default": [], "flags": ["--sizes", "--prompts"], "help": "numbers of voters of a chain, or 'all'"},
@@ -148,7 +148,7 @@ def _few_panel(
     return panel, sizes
 
 
-def _study(few: "tuple[StudyPanel, Sequence[int | str]]", settings: "LooOptions", progress: ProgressOf) -> "evaluate.Row":
+def _study(few: "tuple[StudyPanel, Sequence[int | str]]", settings: "LooOptions", progress: Bars) -> "evaluate.Row":
     from deep.experiments.loo._few_datasets import few_study
 
     mapper = parallel_map(settings.n_jobs, progress, "few")
