@@ -7,24 +7,31 @@ from importlib.resources import files
 
 from deep._files import JsonObject
 from deep.datasets._registry import resolve_dataset
-from deep.datasets.benchmarks import aggrefact, cognibench, fect, halueval, llm_aggrefact, ragtruth, summedits, tofueval
 from deep.datasets.benchmarks._record import Benchmark, BenchmarkFile
+from deep.datasets.benchmarks.aggrefact import read_aggrefact
+from deep.datasets.benchmarks.cognibench import count_cognibench, read_cognibench
+from deep.datasets.benchmarks.fect import read_fect
+from deep.datasets.benchmarks.halueval import read_halueval
+from deep.datasets.benchmarks.llm_aggrefact import read_llm_aggrefact
+from deep.datasets.benchmarks.ragtruth import read_ragtruth
+from deep.datasets.benchmarks.summedits import read_summedits
+from deep.datasets.benchmarks.tofueval import read_tofueval
 from deep.records import Example
 
 READERS: dict[str, Callable[..., Iterator[Example]]] = {
-    "aggrefact-cnn": partial(aggrefact.read, origin="cnndm", name="aggrefact-cnn"),
-    "aggrefact-xsum": partial(aggrefact.read, origin="xsum", name="aggrefact-xsum"),
-    "cognibench": cognibench.read,
-    "fect": fect.read,
-    "halueval-summarization": halueval.read,
-    "llm-aggrefact": llm_aggrefact.read,
-    "ragtruth": ragtruth.read,
-    "summedits": summedits.read,
-    "tofueval-mediasum": partial(tofueval.read, part="mediasum"),
-    "tofueval-meetingbank": partial(tofueval.read, part="meetingbank"),
+    "aggrefact-cnn": partial(read_aggrefact, origin="cnndm", name="aggrefact-cnn"),
+    "aggrefact-xsum": partial(read_aggrefact, origin="xsum", name="aggrefact-xsum"),
+    "cognibench": read_cognibench,
+    "fect": read_fect,
+    "halueval-summarization": read_halueval,
+    "llm-aggrefact": read_llm_aggrefact,
+    "ragtruth": read_ragtruth,
+    "summedits": read_summedits,
+    "tofueval-mediasum": partial(read_tofueval, part="mediasum"),
+    "tofueval-meetingbank": partial(read_tofueval, part="meetingbank"),
 }
 
-COUNTS = {"cognibench": cognibench.count}
+COUNTS = {"cognibench": count_cognibench}
 """Functions that count more than examples."""
 
 
@@ -62,7 +69,14 @@ def find_benchmark(name: str, *, param: str = "name") -> tuple[Benchmark, str | 
 
     Examples
     --------
-    >>> from deep.datasets.benchmarks import find_benchmark
+    >>> from deep.datasets.benchmarks.aggrefact import read_aggrefact
+    from deep.datasets.benchmarks.cognibench import count_cognibench, read_cognibench
+    from deep.datasets.benchmarks.fect import read_fect
+    from deep.datasets.benchmarks.halueval import read_halueval
+    from deep.datasets.benchmarks.llm_aggrefact import read_llm_aggrefact
+    from deep.datasets.benchmarks.ragtruth import read_ragtruth
+    from deep.datasets.benchmarks.summedits import read_summedits
+    from deep.datasets.benchmarks.tofueval import read_tofueval
     >>> benchmark, dataset = find_benchmark("SummEdits-News")
     >>> benchmark.name, dataset
     ('summedits', 'summedits-news')

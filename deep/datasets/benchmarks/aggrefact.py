@@ -12,14 +12,12 @@ from pathlib import Path
 from deep.datasets.benchmarks._read import rows_of
 from deep.records import Example
 
-__all__ = ["read"]
-
 NAMES = ("aggre_fact_sota.csv", "aggre_fact_final.csv")
 COLUMNS = ("dataset", "origin", "id", "doc", "summary", "model_name", "label", "cut")
 STATE_OF_THE_ART = {"BART", "Pegasus", "PegasusDynamic", "T5"}
 
 
-def read(folder: Path, *, origin: str, name: str) -> Iterator[Example]:
+def read_aggrefact(folder: Path, *, origin: str, name: str) -> Iterator[Example]:
     """Yield the test summaries of one origin by state-of-the-art models, in the order of the file."""
     path = next(folder / file for file in NAMES if (folder / file).is_file())
     seen: Counter[str] = Counter()

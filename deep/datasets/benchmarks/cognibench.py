@@ -9,8 +9,6 @@ from deep.datasets.benchmarks._read import read_document
 from deep.exceptions import InputError
 from deep.records import Example
 
-__all__ = ["CogniBenchTurn", "count", "load_turns", "read"]
-
 DIALOGUES, LABELS = "dialogues.json", "labels.json"
 ASSISTANT = "<assistant>"
 
@@ -112,7 +110,7 @@ def _turn(row: JsonObject, labels: JsonObject | None) -> CogniBenchTurn:
     )
 
 
-def read(folder: Path) -> Iterator[Example]:
+def read_cognibench(folder: Path) -> Iterator[Example]:
     """Yield the labeled turns: the source is knowledge and dialogue, the claim the response.
 
     A response is consistent if the authors list no hallucinated sentence of it (``hallu_list``).
@@ -123,7 +121,7 @@ def read(folder: Path) -> Iterator[Example]:
             yield Example(turn.source, turn.response, turn.turn_id, label, "cognibench", turn.dialogue_id)
 
 
-def count(folder: Path) -> dict[str, int]:
+def count_cognibench(folder: Path) -> dict[str, int]:
     """Return the numbers of turns, and of sentences by the lists and dictionaries that name them."""
     turns = load_turns(folder)
     labels = [turn.labels for turn in turns if turn.labels is not None]

@@ -6,12 +6,10 @@ from pathlib import Path
 from deep.datasets.benchmarks._read import rows_of
 from deep.records import Example
 
-__all__ = ["read"]
-
 NAME = "fect_benchmark.csv"
 
 
-def read(folder: Path) -> Iterator[Example]:
+def read_fect(folder: Path) -> Iterator[Example]:
     """Yield a claim and its conversation a row, in the order of ``data/fect_benchmark.csv`` of cresta/fect.
 
     The file has no identifiers, so a row's number, from 1, is its id.

@@ -13,15 +13,13 @@ from deep.datasets._rows import FileRow
 from deep.datasets.benchmarks._read import rows_of
 from deep.records import Example
 
-__all__ = ["read"]
-
 NAME = "summarization_data.json"
 SIZE = 3000
 SEED = 0
 LABELS = {"hallucinated_summary": 0, "right_summary": 1}
 
 
-def read(folder: Path) -> Iterator[Example]:
+def read_halueval(folder: Path) -> Iterator[Example]:
     """Yield the sample, in the order of the file.
 
     The documents are put into the order of SHA-256 of ``{seed}:{number}``; of the first 1,500 the right summary is

@@ -12,12 +12,10 @@ from deep.datasets._registry import canonical_name
 from deep.datasets.benchmarks._read import rows_of
 from deep.records import Example
 
-__all__ = ["read"]
-
 NAME = "data/test-00000-of-00001.parquet"
 
 
-def read(folder: Path) -> Iterator[Example]:
+def read_llm_aggrefact(folder: Path) -> Iterator[Example]:
     """Yield the test claims; an id is the published name of the dataset and the claim's number in it, from 0."""
     seen: Counter[str] = Counter()
     documents: dict[tuple[str, int], str] = {}

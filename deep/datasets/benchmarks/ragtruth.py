@@ -13,12 +13,10 @@ from deep.datasets._rows import FileRow
 from deep.datasets.benchmarks._read import rows_of
 from deep.records import Example
 
-__all__ = ["read"]
-
 RESPONSES, SOURCES = "response.jsonl", "source_info.jsonl"
 
 
-def read(folder: Path) -> Iterator[Example]:
+def read_ragtruth(folder: Path) -> Iterator[Example]:
     """Yield the responses of the test split; one without a hallucinated span is consistent."""
     sources = {str(row["source_id"]): row for row in rows_of(folder / SOURCES, ("source_id", "source_info"))}
     columns = ("id", "source_id", "labels", "split", "quality", "response")

@@ -11,8 +11,6 @@ from pathlib import Path
 from deep.datasets.benchmarks._read import read_document, rows_of
 from deep.records import Example
 
-__all__ = ["read"]
-
 DOMAINS = (
     "billsum",
     "ectsum",
@@ -28,7 +26,7 @@ DOMAINS = (
 TABLE = "texts.csv.gz"
 
 
-def read(folder: Path) -> Iterator[Example]:
+def read_summedits(folder: Path) -> Iterator[Example]:
     """Yield the pairs of every domain whose file is there; where none is, those of the table."""
     documents: dict[tuple[str, str], str] = {}
     for domain, identifier, source, claim, label in _pairs(folder):

@@ -13,13 +13,11 @@ from deep.datasets._rows import FileRow
 from deep.datasets.benchmarks._read import read_document, rows_of
 from deep.records import Example
 
-__all__ = ["read"]
-
 COLUMNS = ("doc_id", "annotation_id", "topic", "model_name", "sent_idx", "summ_sent", "sent_label")
 TRANSCRIPT_IDS = {"mediasum": "doc_id", "meetingbank": "meeting_id"}
 
 
-def read(folder: Path, *, part: str, main_only: bool = False) -> Iterator[Example]:
+def read_tofueval(folder: Path, *, part: str, main_only: bool = False) -> Iterator[Example]:
     """Yield the summaries of the test set, in the order of ``factual_consistency/{part}_factual_eval_test.csv``."""
     topics = read_document(folder / f"topic_category/{part}_topic_category.json")
     sources = _transcripts(folder, part)
