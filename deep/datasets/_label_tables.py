@@ -21,7 +21,7 @@ OLD = ".old"
 PLAIN = str.maketrans({"\0": "\ufffd", "\r": "\n"})
 """What stands in a table for characters that would break it."""
 
-Row = Mapping[str, str]
+LabelCells = Mapping[str, str]
 
 
 def write_labels(book: AnswerBook, out: Path) -> None:
@@ -93,11 +93,11 @@ def _plain(text: str) -> str:
     return text.translate(PLAIN).encode(errors="replace").decode()
 
 
-def _label_rows(book: AnswerBook) -> Iterator[Row]:
+def _label_rows(book: AnswerBook) -> Iterator[LabelCells]:
     for (dataset, item_id), label in book.majority().items():
         yield {"dataset": dataset, "item_id": item_id, "label": str(label)}
 
 
-def _write(out: Path, columns: Sequence[str], rows: Iterable[Row]) -> None:
+def _write(out: Path, columns: Sequence[str], rows: Iterable[LabelCells]) -> None:
     with whole_file(out) as scratch, scratch.open("w", encoding="utf-8", newline="") as file:
         write_rows(file, columns, ([_plain(row[name]) for name in columns] for row in rows))
