@@ -14,11 +14,11 @@ from collections import Counter
 from types import SimpleNamespace
 
 import pytest
-from deep.experiments.printed import PrintedTagJudge
-from deep.experiments.printed._steps import PrintedSteps
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from deep.experiments.printed import PrintedTagJudge
+from deep.experiments.printed._steps import PrintedSteps
 from deep.judge import run_program
 from deep.records import Example
 from tests.prompt_pool.test_staged_attacks import (
