@@ -17,10 +17,9 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from deep._odds import expit
+from deep._util.odds import expit
 from deep.datasets import PublishedDataset, published_datasets, published_points, recover_counts
-from deep.datasets._published import VoteCorrelations
-from deep.datasets._simulate import _highest, _loadings, _voters
+from deep.datasets._simulate import VoteCorrelations, _highest, _loadings, _voters
 from deep.experiments.paper import published_table
 
 Floats = npt.NDArray[np.float64]

@@ -100,7 +100,7 @@ def label_all(checks: Sequence[LexicalCheck], examples: Sequence[Example]) -> li
 
 def speed(rounds: int) -> None:
     """Print pairs a second."""
-    from deep.features.lexical._analysis import TokenizedText
+    from deep.features.lexical._base import TokenizedText
 
     checks = [check() for check in LEXICAL.values()]
     say(f"{len(checks)} checks together on one core; documents of 400 words, claims of 12; best of {rounds} rounds")

@@ -23,8 +23,8 @@ from transfer_target import TransferSettings, transfer_to
 from transfer_worlds import WORLDS, transfer_in
 
 from deep import report
-from deep._files import check_replaceable, write_results
-from deep._text import listed
+from deep._util.files import check_replaceable, write_results
+from deep._util.text import listed
 from deep.console import (
     SEVERAL,
     CommandParser,

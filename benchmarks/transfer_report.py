@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from deep._checks import Floats
+from deep._util.checks import Floats
 from deep.evaluate import Row, markdown, mean_interval, percent
 from deep.experiments.loo._few_labels import labeled_lines, summarize_labeled
 

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Floats, Labels
+from deep._util.checks import Floats, Labels
 from deep.calibration import balanced_accuracy, ece_noise_floor, expected_calibration_error, log_loss
 from deep.datasets import ScoreTable
 from deep.evaluate import (
@@ -18,14 +18,14 @@ from deep.evaluate import (
     row_weights,
     vote_baselines,
 )
-from deep.experiments.loo._few_labels import few_labels, fewer_labels
-from deep.experiments.loo._few_rivals import (
+from deep.experiments.loo._few_datasets import (
     PAPER_ENSEMBLERS,
     PAPER_SIZES,
     fit_and_score,
     judge_in_context,
     paper_chains,
 )
+from deep.experiments.loo._few_labels import few_labels, fewer_labels
 from deep.features import distinct_patterns
 from deep.model import Candidate, Model, Scores, recommend
 from deep.records import VoteMatrix

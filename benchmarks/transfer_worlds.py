@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import norm
 
-from deep._checks import Floats, Votes
+from deep._util.checks import Floats, Votes
 from deep.calibration import Platt, balanced_accuracy, expected_calibration_error, log_loss
 from deep.datasets import PublishedDataset, published_datasets, published_points
 from deep.ensembles import LabelModel, LogisticRegression

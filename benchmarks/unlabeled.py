@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from deep import VoteMatrix
-from deep._odds import at_prior, expit
+from deep._util.odds import at_prior, expit
 from deep.base import BaseEnsembler
 from deep.datasets import read_votes
 from deep.ensembles import DawidSkene, LabelModel, MajorityLabelVoter

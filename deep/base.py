@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from deep._checks import (
+from deep._util.checks import (
     Floats,
     Labels,
     Mask,
@@ -29,7 +29,7 @@ from deep._checks import (
     check_votes,
     column_names,
 )
-from deep._odds import DECISION, P_MIN
+from deep._util.odds import DECISION, P_MIN
 from deep.exceptions import InputError
 from deep.records import ABSTAIN
 

@@ -12,7 +12,7 @@ from threading import Timer
 from typing import cast
 
 from deep import console
-from deep._entry_points import COMMAND, JUDGE, Found, find_entry_points, load_entry_point, unusable
+from deep._util.entry_points import COMMAND, JUDGE, Found, find_entry_points, load_entry_point, unusable
 from deep.exceptions import DeepError, ExitStatus, InputError, StoppedError, printable
 
 __all__ = ["COMMANDS", "GROUPS", "PARTS", "RENAMED", "command_parser", "main"]

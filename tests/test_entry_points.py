@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 import deep
-from deep import _entry_points
-from deep._entry_points import COMMAND, JUDGE, OWN, find_entry_points
+from deep._util import entry_points
+from deep._util.entry_points import COMMAND, JUDGE, OWN, find_entry_points
 from deep.asking import TextScorer, find_judges, load_judge
 from deep.cli import COMMANDS, main
 from deep.exceptions import InputError
@@ -111,9 +111,9 @@ def placed(folder, name, entry_points):
 @pytest.fixture(autouse=True)
 def _fresh():
     """Look for packages anew before and after each test."""
-    _entry_points._installed.cache_clear()
+    entry_points._installed.cache_clear()
     yield
-    _entry_points._installed.cache_clear()
+    entry_points._installed.cache_clear()
 
 
 @pytest.fixture(scope="module")

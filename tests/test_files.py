@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from deep._files import check_replaceable, read_bytes, to_json, whole_file, whole_folder
+from deep._util.files import check_replaceable, read_bytes, to_json, whole_file, whole_folder
 from deep.datasets import read_examples, read_scores, read_votes
 from deep.datasets._annotations import read_annotations
 from deep.exceptions import InputError

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from deep._odds import expit, logit
+from deep._util.odds import expit, logit
 
 
 def test_expit_is_scipys():

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deep._plain_cells import PlainCsvWriter, plain_cell, plain_frame, read_cell, read_table, write_rows
+from deep._util.plain_cells import PlainCsvWriter, plain_cell, plain_frame, read_cell, read_table, write_rows
 from deep.datasets import AnswerBook, LabelEvent, read_annotations, read_labels, write_annotations, write_labels
 
 PREFIXES = ["", " ", "\t", "\r\n", "\u200b", "\ufeff", "\u00a0", "\u2060", "\u3164", "\u034f", "\x01", "'", "''"]

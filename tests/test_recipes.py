@@ -59,7 +59,7 @@ def names(title, *paths):
 def test_a_lexical_check(tree):
     """Its module and its row."""
     names("A judge", "deep/features/lexical/_NAME.py", "deep/features/lexical/_registry.py", "test_judges.py")
-    code = (tree / "deep/features/lexical/_quotes.py").read_text(encoding="utf-8")
+    code = (tree / "deep/features/lexical/_facts.py").read_text(encoding="utf-8")
     add(
         tree,
         "deep/features/lexical/_cited.py",
@@ -108,10 +108,10 @@ class TwiceJudge(LLMJudge):
 @pytest.mark.slow
 def test_a_kind_of_judge(tree):
     """A guest's folder, its row, its place in the contract of imports."""
-    names("A kind of judge", "deep/_entry_points.py", "deep/experiments/", "pyproject.toml", "test_judges.py")
+    names("A kind of judge", "deep/_util/entry_points.py", "deep/experiments/", "pyproject.toml", "test_judges.py")
     add(tree, "deep/experiments/twice/__init__.py", GUEST)
     row = '        "tiered": f"{_TIERED}:TieredJudge",\n'
-    change(tree, "deep/_entry_points.py", row, row + '        "twice": "deep.experiments.twice:TwiceJudge",\n')
+    change(tree, "deep/_util/entry_points.py", row, row + '        "twice": "deep.experiments.twice:TwiceJudge",\n')
     change(tree, "pyproject.toml", '"tiered", "stepwise"]', '"tiered", "stepwise | twice"]')
     passes(tree, "tests/contract/test_judges.py", "twice")
     lint = "from importlinter.cli import lint_imports_command as run; run(['--no-cache'])"
@@ -123,7 +123,7 @@ def test_a_kind_of_judge(tree):
 def test_an_ensembler(tree):
     """Its module, its name, its export."""
     names("An ensembler", "deep/ensembles/_NAME.py", "_names.py", "__init__.pyi", "test_ensemblers.py")
-    code = "from deep.ensembles._naive_bayes import BernoulliNB\n\n\nclass Bayes(BernoulliNB):\n    pass\n"
+    code = "from deep.ensembles._counting import BernoulliNB\n\n\nclass Bayes(BernoulliNB):\n    pass\n"
     add(tree, "deep/ensembles/_bayes.py", code)
     change(tree, "deep/ensembles/_names.py", '    "BernoulliNB",\n', '    "Bayes",\n    "BernoulliNB",\n')
     first = "from ._boosting import LGBM as LGBM\n"
@@ -135,7 +135,7 @@ def test_an_ensembler(tree):
 def test_a_calibrator(tree):
     """Its module, its name, its export."""
     names("A calibrator", "deep/calibration/_NAME.py", "_names.py", "__init__.pyi", "test_calibrators.py")
-    code = "from deep.calibration._platt import Platt\n\n\nclass Sloped(Platt):\n    pass\n"
+    code = "from deep.calibration._scaling import Platt\n\n\nclass Sloped(Platt):\n    pass\n"
     add(tree, "deep/calibration/_sloped.py", code)
     row = '    "temperature": "Temperature",\n'
     change(tree, "deep/calibration/_names.py", row, '    "sloped": "Sloped",\n' + row)

@@ -25,7 +25,7 @@ from transfer_worlds import PATTERNS, WORLDS, simulate_world, transfer_in, true_
 def quick(monkeypatch):
     """Leave the slow ensemblers out of the paper's recipe."""
     monkeypatch.setattr("transfer_target.PAPER_ENSEMBLERS", ("LogisticRegression",))
-    monkeypatch.setattr("deep.experiments.loo._few_rivals.PAPER_ENSEMBLERS", ("LogisticRegression",))
+    monkeypatch.setattr("deep.experiments.loo._few_datasets.PAPER_ENSEMBLERS", ("LogisticRegression",))
 
 
 def write_votes(path, *, n=200, n_datasets=5, seed=0):

@@ -7,11 +7,10 @@ from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
 
-from deep.asking._options import AskOptions
+from deep.asking._options import AskOptions, money
 from deep.asking._plan import Plan
-from deep.asking._progress import money
-from deep.asking._repairs import LONGEST_REPLY, may_repair, repair_requests
 from deep.asking._replay import Replay, offers_repair, repair_request
+from deep.asking._run import LONGEST_REPLY, may_repair, repair_requests
 from deep.asking._vote_files import chunks
 from deep.judge import LLMJudge, VoteQuestion
 from deep.llm import History, PriceBook, Request, json_text, output_limit, with_longer_limit, worst_case

@@ -1,15 +1,22 @@
 """The judgments of a plan, read: those that were asked for from the ledger alone, the others made here and now."""
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from deep.asking._options import AskOptions, AskProgress, ProgressCallback
 from deep.asking._plan import Plan, PlannedVoter
-from deep.asking._replay import Replay
+from deep.asking._replay import Entry, ProgramId, Replay
+from deep.asking._run import RunOutcome, ask_requests
+from deep.asking._vote_files import Outputs, Row, chunks
+from deep.datasets import origin_record
 from deep.judge import Question, run_program
+from deep.llm import History, Tally
 from deep.records import Example, Judgment
 
 if TYPE_CHECKING:
-    from deep.llm import History, Request
+    from deep.llm import Request
 
 
 def read_judgments(
@@ -62,3 +69,133 @@ def judge_offline(columns: Sequence[PlannedVoter], examples: Sequence[Example]) 
 
 def _ask_nobody(question: Question) -> NoReturn:
     raise TypeError(f"A judge that needs no LLM must ask no question. Got {question.step!r}.")
+
+
+def run_programs(
+    programs: Callable[[], Iterable[Entry]],
+    options: AskOptions,
+    *,
+    endpoint: str | None = None,
+    progress: ProgressCallback | None = None,
+) -> tuple[RunOutcome, dict[ProgramId, Any]]:
+    """Ask the questions of programs that the ledger lacks, and return the value of each program.
+
+    A wave asks all questions that can be asked now, side by side; the answers lead to the next wave. Questions that
+    are the same, of whatever program, are one request. Nothing is held but the ledger, so that a run that was
+    stopped, killed or out of budget goes on where it was when it is called again.
+
+    Parameters
+    ----------
+    programs : callable
+        Returns, fresh and the same ones every time, the identity of each program, the LLM that it asks, and the
+        program.
+    options : AskOptions
+    endpoint : str, optional
+        The endpoint's name in the ledger; its address where none is given.
+
+    Returns
+    -------
+    outcome : RunOutcome
+        The counts of the run; `stopped` says why it ended before its end.
+    values : dict
+        The value of each program by its identity; empty where the run was stopped.
+
+    Raises
+    ------
+    Exception
+        Whatever a program raises.
+    """
+    name = options.public_url if endpoint is None else endpoint
+    outcome = ask_requests(options, endpoint=name, programs=programs, progress=progress)
+    if outcome.stopped is not None:
+        return outcome, {}
+    values = {}
+    with History(options.ledger) as history:
+        for identity, value in Replay(programs, name, history).values():
+            if isinstance(value, Exception):
+                raise value
+            values[identity] = value
+    return outcome, values
+
+
+OnJudged = Callable[[Example, Mapping[str, Judgment]], object]
+"""What is called with each example and its judgments by voter."""
+
+
+def write_votes(
+    plan: Plan,
+    options: AskOptions | None,
+    out: Path,
+    tally: Tally,
+    progress: ProgressCallback | None = None,
+    on_judged: OnJudged | None = None,
+) -> None:
+    """Write the votes of a plan: those that were asked for from the ledger alone, the others as they are made.
+
+    Counts those of staged judges and of judges that need no LLM. `on_judged` is called with each example as it is
+    written.
+    """
+    documents = any(example.document_id is not None for example in plan.examples)
+    asked = {} if options is None else {"max_failure_rate": options.max_failure_rate}
+    outputs = Outputs(
+        out,
+        plan.voters,
+        soft=plan.soft_voters,
+        metadata={
+            **plan.metadata(None if options is None else options.public_url),
+            **asked,
+            "examples": origin_record(plan.examples, out),
+        },
+        documents=documents,
+        claim_first=plan.claim_first,
+        free=[column.name for column in plan.offline],
+    )
+    outputs.write(_told(read_rows(plan, options, tally, progress), on_judged))
+
+
+def _told(rows: Iterator[Row], on_judged: OnJudged | None) -> Iterator[Row]:
+    """Yield rows, each once it has been told of."""
+    for row in rows:
+        if on_judged is not None:
+            on_judged(row.example, row.judgments)
+        yield row
+
+
+def write_judged(
+    judged: Iterable[tuple[Example, Mapping[str, Judgment]]],
+    voters: Sequence[str],
+    out: Path,
+    made: Mapping[str, object],
+) -> None:
+    """Write votes that were given elsewhere, and their reasons and rationales beside them, as ``deep votes`` does.
+
+    Parameters
+    ----------
+    judged : iterable of (Example, mapping of voter to Judgment)
+    voters : sequence of str
+        The columns, in order; each example has a judgment of each.
+    out : Path
+        The Parquet file of votes.
+    made : mapping
+        How they came to be, for the account in the files.
+    """
+    outputs = Outputs(out, voters, soft=(), metadata=made, documents=True, claim_first=(), free=())
+    outputs.write(Row(example, judgments) for example, judgments in judged)
+
+
+def read_rows(
+    plan: Plan, options: AskOptions | None, tally: Tally, progress: ProgressCallback | None = None
+) -> Iterator[Row]:
+    """Yield every example of a plan with its judgments; counts those that no answer in the ledger is alone."""
+    counted = [column.name for column in (*plan.staged, *plan.offline)]
+    state = AskProgress(tally, 0, plan.n_examples)
+    with ExitStack() as stack:
+        history = None if options is None else stack.enter_context(History(options.ledger))
+        for examples in chunks(plan.examples):
+            for example, judgments in zip(examples, read_judgments(plan, examples, history), strict=True):
+                for voter in counted:
+                    tally.judge(voter, judgments[voter])
+                state.judged += 1
+                if progress is not None and plan.offline:
+                    progress(state)
+                yield Row(example, judgments)

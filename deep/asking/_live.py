@@ -8,8 +8,8 @@ from itertools import chain
 
 from deep.asking._options import AskOptions
 from deep.asking._plan import Plan
-from deep.asking._repairs import may_repair, repair_requests
 from deep.asking._replay import Replay, read_answer
+from deep.asking._run import may_repair, repair_requests
 from deep.asking._vote_files import chunks
 from deep.exceptions import InputError
 from deep.llm import (

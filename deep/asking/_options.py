@@ -3,15 +3,17 @@
 import math
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from deep.exceptions import InputError
 
 if TYPE_CHECKING:
-    from deep.llm import ConcurrencyLimit, PriceBook, Terms
+    from deep.llm import ConcurrencyLimit, PriceBook, Tally, Terms
+
 
 OPENAI_URL = "https://api.openai.com/v1"
 
@@ -195,3 +197,91 @@ def _say_surprise(llm: str, cost: float, worst: float) -> None:
         f"An answer of {llm} cost ${cost:.4f}, and ${worst:.4f} is the most that its limits allow. "
         "Every request to it is estimated to cost that much more from now on.\n"
     )
+
+
+@dataclass(slots=True)
+class AskProgress:
+    """How far a run has come.
+
+    Parameters
+    ----------
+    tally : Tally
+        Counts by voter, and the dollars spent.
+    judged, n_examples : int
+        Examples that judges without an LLM are done with, and all of them; 0 of 0 while an LLM is asked.
+    """
+
+    tally: "Tally"
+    judged: int = 0
+    n_examples: int = 0
+
+
+ProgressCallback = Callable[[AskProgress], None]
+"""Called about twice a second while an LLM is asked, and after each example that is judged without one."""
+
+
+def money(dollars: float | None, unpriced: int = 0) -> str:
+    """Return an amount in words; one that is not known is said to be unknown.
+
+    Examples
+    --------
+    >>> from deep.asking._options import money
+    >>> money(1.5), money(0.004, unpriced=3), money(0.0, unpriced=3), money(None)
+    ('$1.50', '$0.0040 (+ 3 unpriced)', 'unknown', 'unknown')
+    """
+    if dollars is None or (unpriced and not dollars):
+        return "unknown"
+    amount = f"${dollars:.2f}" if dollars >= 1 or not dollars else f"${dollars:.4f}"
+    return f"{amount} (+ {unpriced} unpriced)" if unpriced else amount
+
+
+def live_text(progress: AskProgress) -> str:
+    """Return one line a voter, and one for the run."""
+    tally = progress.tally
+    lines = [
+        f"{voter}  {counts['done']} done  {counts['failed']} failed  {counts['abstained']} abstained"
+        for voter, counts in sorted(tally.by_voter.items())
+    ]
+    if progress.n_examples:
+        return "\n".join([*lines, f"judging {progress.judged}/{progress.n_examples}  {tally.seconds:.0f} s"])
+    settled = tally.found + tally.answered + tally.failed
+    left = tally.seconds_left
+    total = "?" if tally.total is None else str(tally.total)
+    clock = "?" if left is None else f"{int(left) // 3600}:{int(left) // 60 % 60:02d}:{int(left) % 60:02d}"
+    lines.append(
+        f"{settled}/{total}  {tally.rate:.1f} requests/s  {money(tally.cost, tally.unpriced)} so far  {clock} left"
+    )
+    return "\n".join(lines)
+
+
+def notebook_progress() -> ProgressCallback | None:
+    """Make a callback that shows the counts of a run below the running cell, in one output that changes.
+
+    Returns
+    -------
+    callable or None
+        None where no notebook is listening: in a script, in a terminal, in IPython's shell there.
+    """
+    ipython = sys.modules.get("IPython")  # a kernel has loaded it
+    shell = None if ipython is None else ipython.get_ipython()
+    return None if getattr(shell, "kernel", None) is None else _Output()
+
+
+class _Output:
+    """An output of a notebook's cell."""
+
+    def __init__(self) -> None:
+        self._handle: Any = None
+        self._text = ""
+
+    def __call__(self, progress: AskProgress) -> None:
+        """Show the counts; what has not changed is not sent again."""
+        text = live_text(progress)
+        if text == self._text:
+            return
+        self._text = text
+        if self._handle is None:
+            display = import_module("IPython.display").display  # typed nowhere, and not here outside notebooks
+            self._handle = display({"text/plain": text}, raw=True, display_id=True)
+        else:
+            self._handle.update({"text/plain": text}, raw=True)

@@ -6,8 +6,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal, NamedTuple, cast
 
-from deep._checks import check_choice
-from deep._entry_points import JUDGE, Found, find_entry_points, load_entry_point, unusable
+from deep._util.checks import check_choice
+from deep._util.entry_points import JUDGE, Found, find_entry_points, load_entry_point, unusable
 from deep.asking._plan import Plan, PlannedVoter
 from deep.datasets import Examples
 from deep.exceptions import InputError

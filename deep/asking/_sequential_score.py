@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from deep._odds import DECISION, expit, logit
+from deep._util.odds import DECISION, expit, logit
 from deep.asking._estimate import Estimate
 from deep.asking._judgments import judge_offline
-from deep.asking._options import AskOptions
+from deep.asking._options import AskOptions, ProgressCallback
 from deep.asking._plan import Plan, PlannedVoter
-from deep.asking._progress import ProgressCallback
 from deep.asking._replay import Entry, ProgramId, Replay, RequestProgram
 from deep.asking._run import ask_requests
 from deep.asking._score_text import Scored

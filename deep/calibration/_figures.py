@@ -7,13 +7,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from deep._checks import Floats, Weights
-from deep._figures import BLUE, RED, new_figure, plain_grid
-from deep._figures import save_figure as save_figure
-from deep.calibration._ece import floor_of, plain_ece
+from deep._util.checks import Floats, Weights
+from deep._util.figures import BLUE, RED, new_figure, plain_grid
+from deep._util.figures import save_figure as save_figure
+from deep.calibration._ece import (
+    DistinctScores,
+    LabeledScores,
+    bin_edges,
+    check_bins,
+    checked_rows,
+    collapse,
+    floor_of,
+    plain_ece,
+)
 from deep.calibration._names import DEFAULT_BINS
 from deep.calibration._reliability import ReliabilityDisplay
-from deep.calibration._scores import DistinctScores, LabeledScores, bin_edges, check_bins, checked_rows, collapse
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,19 +10,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import xlogy
 
-from deep._checks import Floats, Labels, RandomState, Weights, weigh
-from deep._odds import P_MIN
-from deep.calibration._ece import beyond_floor, floor_of, plain_ece
-from deep.calibration._names import DEFAULT_BINS
-from deep.calibration._scores import (
+from deep._util.checks import Floats, Labels, RandomState, Weights, weigh
+from deep._util.odds import P_MIN
+from deep.calibration._ece import (
     DistinctScores,
+    beyond_floor,
     bin_edges,
     bin_sums,
     check_bins,
     checked_rows,
     checked_scores,
     collapse,
+    floor_of,
+    plain_ece,
 )
+from deep.calibration._names import DEFAULT_BINS
 from deep.exceptions import InputError
 
 

@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 from numpy.typing import ArrayLike
 
-from deep._checks import Floats, Labels, Weights
+from deep._util.checks import Floats, Labels, Weights
 from deep.base import BaseCalibrator
+from deep.calibration._ece import check_bins, checked_rows, collapse
 from deep.calibration._names import DEFAULT_BINS
-from deep.calibration._scores import check_bins, checked_rows, collapse
 from deep.exceptions import InputError, needs_extra
 
 MAX_ROWS = 1_000_000

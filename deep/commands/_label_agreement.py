@@ -14,8 +14,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from deep import datasets, evaluate
-from deep._files import check_out, whole_file
-from deep._plain_cells import write_rows
+from deep._util.files import check_out, whole_file
+from deep._util.plain_cells import write_rows
 from deep.console import (
     SCHEMA,
     CommandParser,

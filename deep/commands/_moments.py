@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 
 from deep import model
-from deep._files import check_out, whole_file
+from deep._util.files import check_out, whole_file
 from deep.console import SCHEMA, SEVERAL, CommandParser, add_model, add_options, print_result
 from deep.exceptions import ExitStatus, InputError
 

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from deep import evaluate, model
-from deep._files import check_out
+from deep._util.files import check_out
 from deep.console import (
     SCHEMA,
     CommandParser,

@@ -21,8 +21,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from deep import model
-from deep._entry_points import EXPORTER, find_entry_points, load_entry_point
-from deep._files import check_out
+from deep._util.entry_points import EXPORTER, find_entry_points, load_entry_point
+from deep._util.files import check_out
 from deep.console import CommandParser, add_model
 from deep.exceptions import ExitStatus, InputError, printable
 

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 from deep import console, datasets, evaluate
-from deep._files import check_out, to_json, whole_file
+from deep._util.files import check_out, to_json, whole_file
 from deep.commands import _sequential
 from deep.exceptions import ExitStatus, InputError
 

@@ -18,8 +18,8 @@ import argparse
 from pathlib import Path
 
 from deep import asking, console
-from deep._entry_points import JUDGE, find_entry_points
-from deep._files import check_out
+from deep._util.entry_points import JUDGE, find_entry_points
+from deep._util.files import check_out
 from deep.exceptions import ExitStatus, InputError
 
 REPORT = """\

@@ -6,10 +6,9 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deep._names import check_name
+from deep._util.text import check_name
 from deep.console._names import CONSTRAINTS
-from deep.console._options import SEVERAL, options_given
-from deep.console._prompt_options import add_material_options, chunk_of, few_shot_of
+from deep.console._options import SEVERAL, add_material_options, chunk_of, few_shot_of, options_given
 from deep.exceptions import InputError
 
 if TYPE_CHECKING:

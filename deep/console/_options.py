@@ -2,15 +2,25 @@
 
 import argparse
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from deep._util.files import LARGEST_TEXT, read_bytes
 from deep.calibration import CALIBRATOR_CLASSES, NETCAL_CLASSES
 from deep.console._names import RECIPES, SELECTORS, UNCALIBRATED
 from deep.console._parser import Values
+from deep.datasets import Examples, read_examples
 from deep.ensembles import ENSEMBLER_NAMES
 from deep.exceptions import InputError
+from deep.records import Example
+
+if TYPE_CHECKING:
+    from deep.judge import Judge
+    from deep.prompt_pool import Chunking, FewShot
+
 
 SEVERAL: dict[str, Any] = {"action": Values, "nargs": "+", "default": []}
 """The settings of an option that takes several values."""
@@ -151,3 +161,146 @@ def named(option: str) -> Iterator[None]:
         yield
     except InputError as error:
         raise InputError(str(error).replace("`examples`", f"`{option}`")) from None
+
+
+FIELDS = ("source", "claim", "label", "example_id", "dataset", "document_id")
+HELP = "a benchmark (`deep data list`), or a CSV, JSONL or Parquet file with the columns source and claim"
+
+
+def add_example_options(parser: argparse.ArgumentParser) -> None:
+    """Add ``--source-column`` and its siblings, and ``--main-only``."""
+    group = parser.add_argument_group("columns of a file of examples")
+    for field in FIELDS:
+        option = f"--{field.replace('_', '-')}-column"
+        group.add_argument(option, metavar="NAME", help=f"the column that holds {field}, if it has another name")
+    group.add_argument("--main-only", action="store_true", help="TofuEval: leave out summaries of marginal topics")
+
+
+def column_map(args: argparse.Namespace) -> Mapping[str, str]:
+    """Return field to column, for the columns that have another name."""
+    given = {field: getattr(args, f"{field}_column") for field in FIELDS}
+    return {field: column for field, column in given.items() if column is not None}
+
+
+def examples_from(args: argparse.Namespace, name: str, *, require_source: bool = True) -> Examples:
+    """Return the examples that a name or a path means, read as the options say."""
+    return read_examples(name, columns=column_map(args), main_only=args.main_only, require_source=require_source)
+
+
+def add_offline_options(parser: argparse.ArgumentParser) -> None:
+    """Add ``--lexical``, ``--encoder`` and ``--embedding``."""
+    group = parser.add_argument_group("judges that need no key")
+    group.add_argument("--lexical", **SEVERAL, metavar="NAME", help="lexical checks by name, or all of them: all")
+    model = "by id on the hub or by folder; NAME=FOLDER gives it another name"
+    ways = "before it, WAY: of summac-zs, minicheck, hhem, lettucedetect uses it as published"
+    group.add_argument("--encoder", **SEVERAL, metavar="ID|FOLDER", help=f"NLI or consistency models, {model}; {ways}")
+    group.add_argument("--embedding", **SEVERAL, metavar="ID|FOLDER", help=f"sentence-embedding models, {model}")
+
+
+def offline_judges(args: argparse.Namespace) -> "list[Judge]":
+    """Return the judges that the options name.
+
+    Raises
+    ------
+    InputError
+        There is no check or model of that name.
+    MissingDependencyError
+        A model is asked for and the libraries to run it are not installed.
+    """
+    from deep.asking import judges_of
+
+    return [
+        *judges_of("lexical", args.lexical),
+        *judges_of("encoder", args.encoder),
+        *judges_of("embedding", args.embedding),
+    ]
+
+
+def add_few_shot_options(parser: argparse.ArgumentParser) -> None:
+    """Add the labeled examples that prompts show."""
+    add = parser.add_argument
+    shown = "labeled examples, or a table of votes with labels, of which prompts show some; none of the same dataset"
+    add("--few-shot", metavar="FILE", help=shown)
+    add("--shots", type=int, metavar="N", help="how many of them, half of each label (default 4)")
+
+
+def add_material_options(parser: argparse.ArgumentParser) -> None:
+    """Add what prompts are shown: labeled examples, and windows of long sources."""
+    add_few_shot_options(parser)
+    windows = "cut sources of more than SIZE characters into windows that overlap; about four are a token"
+    parser.add_argument("--chunk", metavar="SIZE:OVERLAP", help=windows)
+
+
+def few_shot_of(args: argparse.Namespace, examples: str | None = None) -> "FewShot | None":
+    """Return the labeled examples of ``--few-shot`` and ``--shots``; None where there are none."""
+    from deep.asking import read_few_shot
+
+    if args.few_shot is None:
+        if args.shots is not None:
+            raise InputError(f"`shots` must be given with `few_shot`. Got {args.shots} without.")
+        return None
+    return read_few_shot(args.few_shot, 4 if args.shots is None else args.shots, examples=examples)
+
+
+def chunk_of(args: argparse.Namespace) -> "Chunking | None":
+    """Return the windows of ``--chunk``; None where sources stay whole."""
+    from deep.prompt_pool import Chunking
+
+    return None if args.chunk is None else Chunking.parse(args.chunk)
+
+
+def shots_for(args: argparse.Namespace, source: str, claim: str) -> "Sequence[Example]":
+    """Return the labeled examples of ``--few-shot`` that a prompt shows with one source and claim."""
+    few_shot = few_shot_of(args)
+    return () if few_shot is None else few_shot.choose(Example(source, claim, "1"))
+
+
+GIVEN = {"shard_requests": 50_000, "shard_mb": 190.0}
+"""The limits of a file where none are given: those that engines have."""
+
+
+def add_batch_file_options(parser: argparse.ArgumentParser) -> None:
+    """Add where batch files are written to and read from."""
+    files = parser.add_argument_group("batch files, for engines that run them (docs/votes.md)")
+    out = "write what is to be asked as OpenAI batch files, one LLM a file, and send nothing"
+    files.add_argument("--batch-out", type=Path, metavar="FOLDER", help=out)
+    into = "enter the results in the .jsonl files of a folder, in part and in any order"
+    files.add_argument("--batch-in", type=Path, metavar="FOLDER", help=into)
+    files.add_argument("--shard-requests", type=int, metavar="N", help="requests a file (default 50000)")
+    files.add_argument("--shard-mb", type=float, metavar="MB", help="MiB a file (default 190)")
+
+
+def shard_limits(args: argparse.Namespace) -> tuple[int, int]:
+    """Return the most requests and bytes of a batch file, once the options make sense together."""
+    if args.batch_out is not None and args.batch_in is not None:
+        raise InputError("`batch_in` and `batch_out` must be given one at a time. Got both. Enter results first.")
+    files = args.batch_out is not None or args.batch_in is not None
+    other = next((name for name in ("batch", "dry_run") if getattr(args, name)), None)
+    if files and other is not None:
+        raise InputError(f"`{other}` must not be given with batch files. Got both. Leave one out.")
+    limits = {name: getattr(args, name) for name in GIVEN if getattr(args, name) is not None}
+    if limits and args.batch_out is None:
+        raise InputError(f"`{next(iter(limits))}` must be given with `batch_out`. Got it without.")
+    requests, mebibytes = (limits.get(name, value) for name, value in GIVEN.items())
+    if not (requests >= 1 and 0 < mebibytes < 1e6):
+        raise InputError(f"`shard_requests` and `shard_mb` must be above 0. Got {requests!r} and {mebibytes!r}.")
+    return int(requests), max(int(mebibytes * 1024**2), 1)
+
+
+def read_text(path: str, option: str) -> str:
+    """Return the text of a file; ``-`` is standard input.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, is larger than 64 MiB, or is not UTF-8.
+    """
+    try:
+        raw = sys.stdin.buffer.read(LARGEST_TEXT + 1) if path == "-" else read_bytes(path, option)
+        if len(raw) > LARGEST_TEXT:
+            raise InputError(f"`{option}` must have at most {LARGEST_TEXT:,} bytes. Got more in {path!r}.")
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"`{option}` must be UTF-8. Got byte {error.start} of {path!r}.") from None
+    except OSError as error:
+        raise InputError(f"`{option}` must be a readable file. Got {path!r}: {error.strerror}.") from None

@@ -1,11 +1,72 @@
-"""Print the result of a command, for a person or for a program."""
+"""Progress bars on a terminal, silence in a pipe."""
 
+import argparse
 import sys
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
-from deep._files import to_json
-from deep.exceptions import printable
+from deep._util.entry_points import EVENT, find_entry_points, load_entry_point
+from deep._util.files import MARKER, to_json
+from deep.exceptions import InputError, printable
+from deep.records import Example, Judgment
+
+if TYPE_CHECKING:
+    from deep.asking import AskProgress, ProgressCallback, Scored
+
+
+@contextmanager
+def progress_bars() -> Iterator[Callable[[str, int], Callable[[], None]]]:
+    """Yield a function that starts a bar and returns what advances it."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    console = Console(stderr=True)
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    with Progress(
+        *columns, TimeRemainingColumn(), console=console, transient=True, disable=not sys.stderr.isatty()
+    ) as bars:
+
+        def start(task: str, steps: int) -> Callable[[], None]:
+            bar = bars.add_task(task, total=steps)
+
+            def step() -> None:
+                bars.advance(bar)
+                if bars.tasks[bar].finished:
+                    bars.update(bar, visible=False)
+
+            return step
+
+        yield start
+
+
+@contextmanager
+def live_progress() -> "Iterator[ProgressCallback | None]":
+    """Yield a callback that shows the counts of a run; None where standard error is no terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    from deep.asking import live_text
+
+    with Live(console=Console(stderr=True), refresh_per_second=2, transient=True) as live:
+
+        def show(progress: "AskProgress") -> None:
+            live.update(Text(live_text(progress)))
+
+        yield show
+
 
 Results = Mapping[str, Any]
 """JSON values by key."""
@@ -43,3 +104,78 @@ def points(share: float, sign: str = "") -> str:
     ('9.5', '+1.2')
     """
     return f"{100 * share:{sign}.1f}"
+
+
+class Events(Protocol):
+    """Sends an event for each score, and for each judgment of an example."""
+
+    def __call__(self, scored: "Scored", /) -> None:
+        """Send the event of a score."""
+
+    def judged(self, example: Example, judgments: Mapping[str, Judgment], /) -> None:
+        """Send an event for each judgment of an example."""
+
+
+def add_otel(parser: argparse.ArgumentParser) -> None:
+    """Add ``--otel``."""
+    purpose = "send an OpenTelemetry event gen_ai.evaluation.result for each, as OTEL_EXPORTER_OTLP_ENDPOINT says"
+    parser.add_argument("--otel", action="store_true", help=purpose)
+
+
+@contextmanager
+def evaluation_events(*, on: bool) -> Iterator[Events | None]:
+    """Give the sender of events, and send what is waiting in the end; None where they are not wanted.
+
+    Raises
+    ------
+    MissingDependencyError
+        ``deep-judges[opentelemetry]`` is not installed.
+    """
+    if not on:
+        yield None
+        return
+    with load_entry_point(find_entry_points(EVENT).usable["opentelemetry"])() as events:
+        yield events
+
+
+def check_apart(args: argparse.Namespace, out: Path | None = None) -> None:
+    """Raise where the output of a command would take the place of a file that it reads, or of its ledger.
+
+    Parameters
+    ----------
+    args : Namespace
+    out : Path, optional
+        Where the command writes, if not where its option `out` says.
+
+    Raises
+    ------
+    InputError
+        `out` is a file among the other options, or the folder of an earlier run in which one of them lies.
+    """
+    out = out or getattr(args, "out", None)
+    if isinstance(out, Path):
+        for option, path in _files(args):
+            check_not_in(out, path, option)
+
+
+def check_not_in(out: Path, path: Path, option: str) -> None:
+    """Raise where writing `out` would take the place of `path`, which was given as `option`."""
+    place, kept = out.resolve(), path.resolve()
+    if place == kept or ((out / MARKER).exists() and place in kept.parents):
+        raise InputError(f"`out` must leave `{option}` as it is. Got {str(out)!r} for {str(path)!r}. Name another.")
+
+
+def _files(args: argparse.Namespace) -> Iterator[tuple[str, Path]]:
+    """Yield the files that a command is given; a ledger is one before it is there."""
+    for option, value in vars(args).items():
+        for one in value if isinstance(value, list) else [value]:
+            named = option != "out" and isinstance(one, str | Path) and "\0" not in str(one)
+            if named and (option == "ledger" or _is_file(Path(one))):
+                yield option, Path(one)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name that no file can have
+        return False

@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, NoReturn, Protocol, Self
 
-from deep.console._apart import check_apart
+from deep.console._output import check_apart
 from deep.exceptions import printable
 
 

@@ -3,20 +3,25 @@
 import argparse
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from deep import asking, datasets, model
-from deep._files import check_out
+from deep._util.checks import Floats
+from deep._util.files import check_out
 from deep.console._ask_options import add_prompt_options
-from deep.console._example_options import add_example_options, examples_from
-from deep.console._options import SEVERAL, options_given
+from deep.console._options import SEVERAL, add_example_options, examples_from, options_given, read_text
 from deep.console._output import SCHEMA, Results, percent, print_result
-from deep.console._texts import read_text
+from deep.datasets import benchmarks
 from deep.exceptions import InputError
+from deep.records import VoteMatrix
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
 
 PAIR = ("source", "claim", "source_text", "claim_text")
 
@@ -139,3 +144,116 @@ def print_scored(
         results = SCHEMA | {"rows": n, "out": str(args.out), **more}
         lines = [_prior_line(more["prior"]), f"{n} examples scored: {args.out}"]
         print_result(results, lines, as_json=args.json)
+
+
+SIMULATED = "simulated"
+
+NOTICE = (
+    "These votes are SIMULATED from the operating points that the DEEP paper publishes; no LLM was called. "
+    "Give your own with --votes."
+)
+
+
+def origin_of(args: argparse.Namespace) -> str | list[str]:
+    """Return the tables of votes, or 'simulated'."""
+    return list(args.votes) or SIMULATED
+
+
+def read_training_votes(args: argparse.Namespace) -> VoteMatrix:
+    """Return the votes of `--votes`, else simulated ones; refuse voters that failed too often."""
+    return read_votes_and_scores(args)[0]
+
+
+def read_votes_and_scores(args: argparse.Namespace) -> "tuple[VoteMatrix, datasets.ScoreTable | None]":
+    """Return the votes, and the scores aligned with them where `--scores` is given.
+
+    Raises
+    ------
+    InputError
+        A table cannot be used, `--ignore` names no column, or a voter failed on more items of a dataset than
+        `--max-failure-rate`, where the command has that option.
+    """
+    score_tables = vars(args).get("scores", [])
+    in_scores = set(datasets.table_columns(score_tables)) if score_tables else set()
+    if args.votes:
+        in_votes = set(datasets.table_columns(args.votes))
+        # A name that neither has goes to the votes, whose error lists what there is.
+        ignored = [name for name in args.ignore if name in in_votes or name not in in_scores]
+        votes = datasets.read_votes(args.votes, ignore=ignored)
+        if "max_failure_rate" in args:
+            datasets.check_failures(datasets.read_reasons(args.votes, votes), args.max_failure_rate)
+    else:
+        votes = datasets.simulate_votes(args.seed)
+        unknown = [name for name in args.ignore if name not in in_scores]
+        if unknown:
+            raise InputError(f"`ignore` must name columns of --votes or --scores. Got {unknown[0]!r}, and no --votes.")
+    if not score_tables:
+        if vars(args).get("range"):
+            raise InputError("`range` must be given with --scores. Got it alone.")
+        return votes, None
+    scores = datasets.read_scores(score_tables, ignore=[name for name in args.ignore if name in in_scores])
+    given = datasets.parse_ranges(vars(args).get("range", []))
+    ranges = datasets.score_ranges(scores.score_names, scores.scores, given)
+    return votes, replace(datasets.join_scores(votes, scores), ranges=ranges)
+
+
+@dataclass(frozen=True, eq=False)
+class FitData:
+    """Votes, scores and a target that a model is fitted on.
+
+    Parameters
+    ----------
+    votes : VoteMatrix
+    scores : ndarray of float, shape (n_examples, n_scorers), optional
+    score_names : tuple of str
+    target : str, optional
+        The dataset that `--labels` is of.
+    provenance : dict
+        Where all of it came from.
+    """
+
+    votes: VoteMatrix
+    scores: Floats | None
+    score_names: tuple[str, ...]
+    target: str | None
+    provenance: dict[str, object]
+
+
+def read_fit_data(args: argparse.Namespace) -> FitData:
+    """Read what the options name.
+
+    Raises
+    ------
+    InputError
+        There are neither votes nor `--simulated`, or both, a table cannot be used, or labels are of several datasets.
+    """
+    if bool(args.votes) == args.simulated:
+        what = "both" if args.votes else "neither"
+        raise InputError(f"`VOTES` or `simulated` must be given. Got {what}. Give tables of votes.")
+    every, soft = read_votes_and_scores(args)
+    if soft is not None:  # a label known beside the scores is known
+        every = every.with_columns(labels=soft.labels)
+    votes = datasets.choose_datasets(every, only=args.only, exclude=args.exclude)
+    target = None
+    if args.labels:
+        table = datasets.read_labels(args.labels)
+        names = sorted(set(table.datasets))
+        if len(names) > 1:
+            raise InputError(f"`labels` must be of one dataset, your own. Got {', '.join(names)}.")
+        votes, target = datasets.join_labels(votes, table), names[0]
+    provenance = _provenance(args, votes)
+    if soft is None:
+        return FitData(votes, None, (), target, provenance)
+    # Labels of the target are those of its own file and no others.
+    joined = datasets.join_scores(votes, replace(soft, labels=np.full_like(soft.labels, -1)))
+    return FitData(votes, joined.scores, soft.score_names, target, provenance)
+
+
+def _provenance(args: argparse.Namespace, votes: VoteMatrix) -> dict[str, object]:
+    files = {name: [Path(path).name for path in getattr(args, name)] for name in ("votes", "labels", "scores")}
+    return {
+        **{name: value for name, value in files.items() if value},
+        "votes": files["votes"] or SIMULATED,
+        "voters": datasets.vote_details(args.votes),
+        "licences": benchmarks.licence_terms(votes.dataset_names),
+    }

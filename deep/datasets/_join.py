@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from deep._cells import shown
-from deep._checks import Labels, Positions, Texts
-from deep._hashes import Hashes, hash_texts
-from deep._names import ODD, check_twins, plain_form
+from deep._util.checks import Labels, Positions, Texts
+from deep._util.columns import Hashes, hash_texts, shown
+from deep._util.text import ODD, check_twins, plain_form
 from deep.datasets._registry import family_of
 from deep.datasets._source import Source
 from deep.exceptions import InputError

@@ -1,28 +1,169 @@
 """The log of people's labels: JSON lines that are only ever added to, each on disk before the next item is shown."""
 
+import csv
+import glob
+import os
+import shutil
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
 
-from deep._names import check_name, person_name
-from deep.datasets._held_file import FileChangedError, HeldFile, free_files, in_use
-from deep.datasets._label_book import AnswerBook, LabelEvent
-from deep.datasets._label_lines import LogLine, log_lines
-from deep.datasets._label_mend import (
-    COPY,
-    FoundLines,
-    append_whole,
-    are_not_whole,
-    free_place,
-    label_log_files,
-    mend_log,
-    place_of,
-    read_log_files,
+from deep._util.files import read_bytes, whole_file
+from deep._util.plain_cells import read_row, write_rows
+from deep._util.text import check_name, listed, person_name
+from deep.datasets._held_file import FileChangedError, HeldFile, free_files, in_use, sync_folder, write_all
+from deep.datasets._label_book import (
+    ANNOTATION_COLUMNS,
+    START,
+    AnswerBook,
+    LabelEvent,
+    LogLine,
+    in_written_order,
+    log_lines,
+    split_log,
 )
 from deep.exceptions import DeepError, InputError
+
+COPY = ".copy"
+"""What the name of a log's copy ends in, and a number where there are several."""
+
+LARGEST_LOG = 1 << 28
+"""Bytes of a log."""
+
+
+@dataclass(frozen=True)
+class FoundLines:
+    """The lines of a log and its copies.
+
+    Parameters
+    ----------
+    files : dict of Path to bytes
+    lines : list of LogLine
+        The whole ones of all files, each once, in the order in which they were written.
+    broken : list of str
+        Where the others are.
+    rest : bytes
+        What the others hold.
+    told : str
+    """
+
+    files: dict[Path, bytes]
+    lines: list[LogLine]
+    broken: list[str]
+    rest: bytes
+    told: str
+
+
+def read_log_files(path: Path) -> FoundLines:
+    """Read a log and the copies beside it.
+
+    Raises
+    ------
+    InputError
+        It is no log.
+    """
+    files = {file: read_bytes(file, "labels", LARGEST_LOG) for file in label_log_files(path)}
+    whole: dict[Path, list[LogLine]] = {}
+    broken: list[str] = []
+    rest = b""
+    for file, data in files.items():
+        whole[file], others = split_log(data)
+        name = "" if file == path else f" of {file.name!r}"
+        broken += [f"line {line.number}{name}" for line in others]
+        rest += b"".join(line.data + b"\n" for line in others)
+    ordered = in_written_order(line for lines in whole.values() for line in lines)
+    if rest and not ordered and not _is_torn(rest.removesuffix(b"\n"), files):
+        raise InputError(
+            f"`labels` must be a log that `deep label` wrote. Got {rest[:60]!r} at line 1 of {str(path)!r}."
+        )
+    own = whole.get(path, [])
+    told = list(_oddities(own, ordered))
+    if (
+        not (told or rest)
+        and START + b": 1" not in files.get(path, b"")
+        and files.get(path, b"") != b"".join(line.data for line in own)
+    ):
+        told = ["it was written otherwise than `deep label` writes it, but its lines are whole"]
+    return FoundLines(files, ordered, broken, rest, "; ".join(told))
+
+
+def _is_torn(rest: bytes, files: Mapping[Path, bytes]) -> bool:
+    """Return whether bytes are a first line that was being written, as a killed process or a full disk leaves it."""
+    start = rest[: len(START)] == START[: len(rest)]
+    return start and b"\n" not in rest and not any(data.endswith(b"\n") for data in files.values())
+
+
+def _oddities(own: list[LogLine], ordered: list[LogLine]) -> Iterator[str]:
+    """Yield the oddities of the lines of a log, beside all that its copies hold too."""
+    checks = {line.check for line in own}
+    lacking = sum(line.check not in checks for line in ordered)
+    if lacking:
+        yield f"{lacking} lines that it lacked were taken from the copy beside it"
+    if len(checks) < len(own):
+        yield f"{len(own) - len(checks)} lines stood there twice"
+    if [line for line in ordered if line.check in checks] != list({line.check: line for line in own}.values()):
+        yield "lines stood in another order than they were written in"
+    known = {line.check for line in ordered} | {""}
+    gaps = [number for number, line in enumerate(ordered, start=1) if line.before not in known]
+    if gaps:
+        yield f"lines are missing before {listed([f'line {number}' for number in gaps], 5)}"
+    behind = [line.before for line in ordered]
+    if len(set(behind)) < len(behind):
+        yield "it was written to from two places at once; where these differ on an item, the later line holds"
+
+
+def mend_log(path: Path, found: FoundLines) -> str:
+    """Write a log as its whole lines, where it is not so; return what became of the others."""
+    told = ""
+    if found.rest:
+        aside = path.with_name(f"{path.name}.broken")
+        append_whole(aside, found.rest)
+        told = f"{are_not_whole(found.broken)} set aside in {aside.name!r}"
+    content = b"".join(line.data for line in found.lines)
+    if found.files.get(path) != content:
+        with whole_file(path.resolve()) as scratch:
+            append_whole(scratch, content)
+        sync_folder(path.resolve().parent)
+    return told
+
+
+def are_not_whole(broken: list[str]) -> str:
+    """Return the words on broken lines, but for what became of them."""
+    verb = "is" if len(broken) == 1 else "are"
+    return f"{listed(broken, 5)} {verb} not whole and {verb}"
+
+
+def place_of(path: str | Path) -> Path:
+    """Return the whole path of a log; where it is a link, copies stand beside that."""
+    return Path(path).parent.resolve() / Path(path).name
+
+
+def label_log_files(path: str | Path) -> list[Path]:
+    """Return the files that the lines of a log stand in: itself, and the copies beside it; those that are there."""
+    path = place_of(path)
+    copies = path.parent.glob(f"{glob.escape(path.name + COPY)}*")
+    return [file for file in (path, *sorted(copies, key=lambda copy: (len(copy.name), copy.name))) if file.is_file()]
+
+
+def append_whole(path: Path, data: bytes) -> None:
+    """Add bytes to a file, a new one where there is none, and wait until they are on disk."""
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o644)
+    try:
+        write_all(file, data)
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def free_place(path: Path, ending: str) -> Path:
+    """Return a place beside a file where nothing is."""
+    names = (f"{path.name}{ending}{number or ''}" for number in count())
+    return next(place for name in names if not (place := path.with_name(name)).exists())
+
 
 LONGEST_NOTE = 2000
 """Characters of a note."""
@@ -346,3 +487,93 @@ def _only_one(path: Path) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+LABEL_COLUMNS = ("dataset", "item_id", "label")
+
+OLD = ".old"
+"""What the name of a table that was kept ends in, and a number where there are several."""
+
+PLAIN = str.maketrans({"\0": "\ufffd", "\r": "\n"})
+"""What stands in a table for characters that would break it."""
+
+LabelCells = Mapping[str, str]
+
+
+def write_labels(book: AnswerBook, out: Path) -> None:
+    """Write the label of most people for each item that has one, as :func:`deep.datasets.read_labels` reads it."""
+    _write(out, LABEL_COLUMNS, _label_rows(book))
+
+
+def write_annotations(book: AnswerBook, out: Path) -> None:
+    """Write the labels of each person, as :func:`deep.datasets.read_annotations` reads them."""
+    _write(out, ANNOTATION_COLUMNS, book.annotation_rows())
+
+
+def keep_other_labels(book: AnswerBook, labels: Path, annotations: Path) -> str:
+    """Keep a copy of each table that holds labels which nobody gave by the log; return what was kept, and where.
+
+    Labels that were given and taken back are none of those.
+
+    Parameters
+    ----------
+    book : AnswerBook
+    labels, annotations : Path
+        The tables that are about to be written over.
+
+    Raises
+    ------
+    InputError
+        A copy cannot be written, so that nothing may be written over the table.
+    """
+    given = {(*item, str(label)) for item, _, label, _ in book.given}
+    by_person = {(*item, who, "" if label < 0 else str(label), _plain(note)) for item, who, label, note in book.given}
+    columns = (*LABEL_COLUMNS[:2], "annotator", "label", "note")
+    told = [_kept(labels, LABEL_COLUMNS, given), _kept(annotations, columns, by_person)]
+    return " ".join(filter(None, told))
+
+
+def _kept(path: Path, columns: Sequence[str], known: Collection[tuple[str, ...]]) -> str:
+    others = [row for row in _rows_of(path, columns) if row not in known]
+    if not others:
+        return ""
+    old = free_place(path, OLD)
+    with whole_file(old) as scratch:
+        shutil.copyfile(path, scratch)
+        with scratch.open("rb+") as file:
+            os.fsync(file.fileno())
+    shown = listed([" ".join(filter(None, row[1:4])) for row in others], 5)
+    return f"{str(path)!r} held {len(others)} rows that are not in the log ({shown}): it is kept as {old.name!r}."
+
+
+def _rows_of(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Yield the cells of a table under some columns, as well as it can be read."""
+    if not path.exists():
+        return
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+        try:
+            for cells in csv.DictReader(file, restkey="", restval=""):
+                row = read_row({name: cell for name, cell in cells.items() if name})
+                found = tuple(row.get(name, "") for name in columns)
+                yield tuple(map(_in_one_spelling, columns, found)) if any(found) else (path.name, str(cells))
+        except csv.Error as error:
+            yield path.name, f"no CSV: {error}"
+
+
+def _in_one_spelling(column: str, cell: str) -> str:
+    return person_name(cell) if column == "annotator" else _plain(cell)
+
+
+def _plain(text: str) -> str:
+    # No table may hold a NUL, which is a character of notes like any other; nor a bare \r, which csv quotes not.
+    return text.translate(PLAIN).encode(errors="replace").decode()
+
+
+def _label_rows(book: AnswerBook) -> Iterator[LabelCells]:
+    for (dataset, item_id), label in book.majority().items():
+        yield {"dataset": dataset, "item_id": item_id, "label": str(label)}
+
+
+def _write(out: Path, columns: Sequence[str], rows: Iterable[LabelCells]) -> None:
+    with whole_file(out) as scratch, scratch.open("w", encoding="utf-8", newline="") as file:
+        write_rows(file, columns, ([_plain(row[name]) for name in columns] for row in rows))

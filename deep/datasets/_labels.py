@@ -1,17 +1,22 @@
 """Labels of some items, from tables of their own, joined to votes."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from deep._cells import shown, vote_cells
-from deep._checks import Labels, Texts
+from deep._util.checks import Labels, Texts, Votes
+from deep._util.columns import Column, label_cells, person_cells, score_cells, shown, text_cells, vote_cells
+from deep._util.files import read_bytes
+from deep._util.text import is_storable, person_name
 from deep.datasets._join import join_parts, number_items
-from deep.datasets._tables import open_all, read_part
+from deep.datasets._source import Source
+from deep.datasets._tables import VOTE_COLUMNS, open_all, read_part
 from deep.exceptions import InputError
-from deep.records import VoteMatrix
+from deep.records import ABSTAIN, VoteMatrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,3 +124,358 @@ def _check_same(votes: VoteMatrix, at: np.ndarray, given: Labels) -> None:
             f"`labels` must agree with the labels beside the votes. Got {given[clash[0]]} and {votes.labels[row]} for "
             f"item {shown(votes.example_ids[row])} of dataset {shown(votes.datasets[row])}."
         )
+
+
+ONE = "label"
+"""The name of the person where a table has one label an item and names nobody."""
+
+
+@dataclass(frozen=True, eq=False)
+class PeopleLabels:
+    """Labels that people gave to the items of a matrix of votes.
+
+    Parameters
+    ----------
+    names : tuple of str
+    ratings : ndarray of int8, shape (n_examples, n_people)
+        1, 0, or -1 where a person gave no label; rows are those of the votes.
+    n_unmatched : int, default=0
+        Rows about items that have no votes; they are left out.
+    document_ids : ndarray of str, shape (n_examples,), optional
+        Where a table has them; an item without one is a document of its own.
+    """
+
+    names: tuple[str, ...]
+    ratings: Votes
+    n_unmatched: int = 0
+    document_ids: Texts | None = None
+
+    @property
+    def labels(self) -> Labels:
+        """Return the label of most people, shape (n_examples,); -1 on a tie, or where nobody gave one."""
+        balance = (self.ratings == 1).sum(axis=1) - (self.ratings == 0).sum(axis=1)
+        return np.where(balance == 0, ABSTAIN, balance > 0).astype(np.int8)
+
+    @property
+    def n_tied(self) -> int:
+        """Return the number of items on which as many people say 1 as say 0."""
+        return int(((self.labels == ABSTAIN) & (self.ratings >= 0).any(axis=1)).sum())
+
+
+def read_people(
+    paths: str | Path | Sequence[str | Path],
+    votes: VoteMatrix,
+    *,
+    people: Sequence[str] = (),
+    consistent_from: float | None = None,
+) -> PeopleLabels:
+    r"""Read the labels that people gave to the items of a matrix of votes.
+
+    Parameters
+    ----------
+    paths : path or sequence of paths
+        CSV or Parquet tables with ``item_id`` and ``dataset``; the latter may be missing where no two items of the
+        votes share an id. ``document_id`` is read where it is. Labels are 1, 0 or empty, in one of three layouts:
+        ``label`` alone; ``annotator`` and ``label``, a row an item and person; or a column a person, where there is
+        no column ``label``.
+    votes : VoteMatrix
+    people : sequence of str, optional
+        The columns that are people; whatever else a table holds is not read.
+    consistent_from : float, optional
+        The grade from which on a person says "consistent", where the columns of people hold grades.
+
+    Raises
+    ------
+    InputError
+        A column is missing, a person labels an item twice, a label is neither 0 nor 1, or no item has votes.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from deep import VoteMatrix
+    >>> from deep.datasets import read_people
+    >>> votes = VoteMatrix([[1], [0]], ["a", "b"], ["strict"], ["news", "news"], [-1, -1])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "labels.csv")
+    ...     _ = path.write_text("item_id,annotator,label\na,Ann,1\na,Bob,1\nb,Ann,0\nb,Bob,1\n")
+    ...     found = read_people(path, votes)
+    >>> found.names, found.labels.tolist(), found.n_tied
+    (('Ann', 'Bob'), [1, -1], 1)
+    """
+    names: dict[str, int] = {}
+    given: list[tuple[np.ndarray, np.ndarray, Labels]] = []
+    documents: Texts | None = None
+    unmatched = 0
+    for source in open_all(paths):
+        rows = _rows_of(source, votes)
+        unmatched += int((rows < 0).sum())
+        if "document_id" in source.columns:
+            named = text_cells(source.read(["document_id"])["document_id"])
+            documents = votes.datasets + "/" + votes.example_ids if documents is None else documents
+            documents[rows[(rows >= 0) & (named != "")]] = named[(rows >= 0) & (named != "")]
+        for person, labels in _labels_of(source, people, consistent_from):
+            codes = np.array([names.setdefault(name, len(names)) for name in person])
+            kept = (rows >= 0) & (labels != ABSTAIN)
+            _check_once(source, rows[kept], codes[kept], given, list(names))
+            given.append((rows, codes, labels))
+    ratings = np.full((len(votes.votes), len(names)), ABSTAIN, dtype=np.int8)
+    for rows, codes, labels in given:
+        kept = (rows >= 0) & (labels != ABSTAIN)
+        ratings[rows[kept], codes[kept]] = labels[kept]
+    if not (ratings >= 0).any():
+        raise InputError("`labels` must hold a label of 0 or 1 for an item that has votes. Got none.")
+    return PeopleLabels(tuple(names), ratings, unmatched, documents)
+
+
+def _rows_of(source: Source, votes: VoteMatrix) -> np.ndarray:
+    """Return the row of the votes that each row of a table is about; -1 where there is none."""
+    if "item_id" not in source.columns:
+        raise InputError(f"`labels` must have a column item_id. Got none in {source.path}.")
+    items = text_cells(source.read(["item_id"])["item_id"], required=True)
+    if "dataset" in source.columns:
+        own, theirs = votes.datasets, text_cells(source.read(["dataset"])["dataset"], required=True)
+    else:
+        if len(set(votes.example_ids)) < len(votes.example_ids):
+            raise InputError(
+                f"`labels` must have a column dataset, since items of several datasets share an id. Got none in "
+                f"{source.path}."
+            )
+        own, theirs = np.full(len(votes.example_ids), "", object), np.full(len(items), "", object)
+    numbers, _ = number_items([own, theirs], [votes.example_ids, items])
+    return np.where(numbers[1] < len(votes.votes), numbers[1], -1)
+
+
+def _labels_of(
+    source: Source, people: Sequence[str], consistent_from: float | None
+) -> list[tuple[Texts | list[str], Labels]]:
+    """Return who labeled each row of a table, and with what."""
+    columns = source.columns
+    missing = [name for name in people if name not in columns]
+    if missing:
+        raise InputError(f"`people` must name columns of the labels. Got {missing[0]!r} for {source.path}.")
+    if not people and "label" in columns:
+        n, label = len(source.read(["label"])["label"].values), label_cells(source.read(["label"])["label"])
+        named = "annotator" in columns
+        if not named:
+            return [([ONE] * n, label)]
+        return [([*map(person_name, text_cells(source.read(["annotator"])["annotator"], required=True))], label)]
+    wide = list(people) or [name for name in columns if name not in VOTE_COLUMNS]
+    if not wide:
+        raise InputError(
+            f"`labels` must have a column label, or a column a person. Got {', '.join(map(shown, columns))} in "
+            f"{source.path}."
+        )
+    data = source.read(wide)
+    return [
+        ([person_name(name)] * len(column.values), _labels(column, consistent_from)) for name, column in data.items()
+    ]
+
+
+def _labels(column: Column, consistent_from: float | None) -> Labels:
+    if consistent_from is None:
+        return person_cells(column)
+    grades = score_cells(column)
+    return np.where(np.isnan(grades), ABSTAIN, grades >= consistent_from).astype(np.int8)
+
+
+def _check_once(
+    source: Source,
+    rows: np.ndarray,
+    codes: np.ndarray,
+    given: Sequence[tuple[np.ndarray, np.ndarray, Labels]],
+    names: Sequence[str],
+) -> None:
+    before = [np.column_stack([r, c])[(r >= 0) & (labels != ABSTAIN)] for r, c, labels in given]
+    pairs = np.concatenate([*before, np.column_stack([rows, codes])])
+    distinct, counts = np.unique(pairs, axis=0, return_counts=True)
+    if (counts > 1).any():
+        person = names[distinct[counts > 1][0][1]]
+        raise InputError(
+            f"`labels` must have one label for each item and person. Got two by {shown(person)} for one item, the "
+            f"second in {source.path}."
+        )
+
+
+VoteOfAnswer = Mapping[str, int | None]
+Record = Mapping[str, Any]
+Given = Iterator[tuple[str, object]]
+"""The people who answered a question of one record, each with the answer."""
+
+
+def read_argilla(path: str | Path, question: str, answers: VoteOfAnswer, *, dataset: str) -> VoteMatrix:
+    """Read the responses to one question from the records of an Argilla dataset.
+
+    Parameters
+    ----------
+    path : path
+        The JSON of ``dataset.records.to_list(flatten=True)``, or what ``to_json`` writes, of Argilla 2. Only the former
+        says which responses are drafts or discarded, and these are then no votes; in the latter every response counts.
+    question : str
+        The name of the question.
+    answers : mapping of str to {1, 0, None}
+        The vote that each answer is; None for one that is no vote. An answer that is not named is an error.
+    dataset : str
+        The name of the items' dataset.
+
+    Returns
+    -------
+    VoteMatrix
+        A row a record, by its id, and a voter a user, by the user's id. Suggestions are no votes.
+
+    Raises
+    ------
+    InputError
+        The file is no such export, nobody answered the question, or an answer is not among `answers`.
+
+    Examples
+    --------
+    >>> import json, tempfile
+    >>> from pathlib import Path
+    >>> from deep.datasets import read_argilla
+    >>> said = [{"value": "supported", "user_id": "u1"}, {"value": "unsure", "user_id": "u2"}]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "records.json")
+    ...     _ = path.write_text(json.dumps([{"id": "a", "fields": {}, "responses": {"verdict": said}}]))
+    ...     votes = read_argilla(path, "verdict", {"supported": 1, "not": 0, "unsure": None}, dataset="news")
+    >>> votes.voter_names, votes.votes.tolist()
+    (('u1', 'u2'), [[1, -1]])
+    """
+    return _read(path, "Argilla's records", _argilla_answers, question, answers, dataset)
+
+
+def read_label_studio(path: str | Path, question: str, answers: VoteOfAnswer, *, dataset: str) -> VoteMatrix:
+    """Read the choices of annotators from the tasks of a Label Studio project.
+
+    Parameters
+    ----------
+    path : path
+        An export as ``JSON``, not as ``JSON-MIN``.
+    question : str
+        The name of the ``Choices`` tag, ``from_name`` in the export.
+    answers : mapping of str to {1, 0, None}
+        As in `read_argilla`.
+    dataset : str
+
+    Returns
+    -------
+    VoteMatrix
+        A row a task, by its id, and a voter an annotator, by e-mail address where the export has it, else by id.
+        Skipped annotations, drafts and predictions are no votes.
+
+    Raises
+    ------
+    InputError
+        As in `read_argilla`.
+
+    Examples
+    --------
+    >>> import json, tempfile
+    >>> from pathlib import Path
+    >>> from deep.datasets import read_label_studio
+    >>> result = [{"from_name": "verdict", "to_name": "text", "type": "choices", "value": {"choices": ["yes"]}}]
+    >>> task = {"id": 7, "data": {}, "annotations": [{"completed_by": 1, "was_cancelled": False, "result": result}]}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "project.json")
+    ...     _ = path.write_text(json.dumps([task]))
+    ...     votes = read_label_studio(path, "verdict", {"yes": 1, "no": 0}, dataset="news")
+    >>> votes.example_ids.tolist(), votes.voter_names, votes.votes.tolist()
+    (['7'], ('1',), [[1]])
+    """
+    return _read(path, "Label Studio's export as JSON", _label_studio_answers, question, answers, dataset)
+
+
+def _read(
+    path: str | Path,
+    what: str,
+    given: Callable[[Record, str], Given],
+    question: str,
+    answers: VoteOfAnswer,
+    dataset: str,
+) -> VoteMatrix:
+    """Return the votes of a file; `given` finds the answers to a question in one record."""
+    _check_answers(answers)
+    items: dict[str, int] = {}
+    people: dict[str, int] = {}
+    votes: dict[tuple[int, int], int] = {}
+    for number, record in enumerate(_records(path, what), start=1):
+        at = f"record {number} of {str(path)!r}"
+        try:
+            item, said = str(record["id"]), list(given(record, question))
+        except (KeyError, TypeError, AttributeError, ValueError):
+            raise InputError(f"`path` must be {what}. Got another layout in {at}. Export it anew.") from None
+        if not is_storable(item):
+            raise InputError(
+                f"`path` must name items in plain text, without NUL. Got {shown(item)} in {at}. Export it anew."
+            )
+        if item in items:
+            raise InputError(f"`path` must name each item once. Got {shown(item)} again in {at}.")
+        row = items.setdefault(item, len(items))
+        for person, answer in said:
+            key = row, people.setdefault(person, len(people))
+            if key in votes:
+                raise InputError(f"`path` must have one answer of a person. Got two of {shown(person)} in {at}.")
+            votes[key] = _vote(answer, answers, at)
+    if not votes:
+        raise InputError(f"`question` must be one that somebody answered. Got {question!r} for {str(path)!r}.")
+    matrix = np.full((len(items), len(people)), ABSTAIN, dtype=np.int8)
+    for key, vote in votes.items():
+        matrix[key] = vote
+    return VoteMatrix(matrix, list(items), list(people), [dataset] * len(items), np.full(len(items), ABSTAIN))
+
+
+def _records(path: str | Path, what: str) -> Sequence[Record]:
+    try:
+        found = json.loads(read_bytes(str(path), "path"))
+    except OSError as error:
+        raise InputError(f"`path` must be a readable file. Got {str(path)!r}: {error.strerror}.") from None
+    except RecursionError:
+        raise InputError(f"`path` must be {what}. Got {str(path)!r}: nested too deeply.") from None
+    except ValueError as error:
+        reason = str(error).partition("\n")[0]
+        raise InputError(f"`path` must be {what}. Got {str(path)!r}: {reason}. Export it anew.") from None
+    if not isinstance(found, list) or not found:
+        raise InputError(f"`path` must be {what}, a list of records. Got {shown(found)} in {str(path)!r}.")
+    return found
+
+
+def _check_answers(answers: VoteOfAnswer) -> None:
+    wrong = next((vote for vote in answers.values() if vote not in (0, 1, None)), None)
+    if wrong is not None or not answers:
+        raise InputError(
+            f"`answers` must give 1, 0 or None for each answer. Got {wrong if answers else 'no answer'!r}."
+        )
+
+
+def _vote(answer: object, answers: VoteOfAnswer, at: str) -> int:
+    """Return the vote that an answer is."""
+    if not isinstance(answer, str) or answer not in answers:
+        known = ", ".join(map(shown, answers))
+        raise InputError(f"`answers` must name every answer, now {known}. Got {shown(answer)} in {at}.")
+    vote = answers[answer]
+    return ABSTAIN if vote is None else int(vote)
+
+
+def _argilla_answers(record: Record, question: str) -> Given:
+    if "responses" in record:
+        for response in record["responses"].get(question, ()):
+            yield str(response["user_id"]), response["value"]
+        return
+    _ = record["_server_id"]  # as every record has, and little else
+    column = f"{question}.responses"
+    people, values = record.get(f"{column}.users") or (), record.get(column) or ()
+    statuses = record.get(f"{column}.status") or ["submitted"] * len(values)
+    for person, value, status in zip(people, values, statuses, strict=True):
+        if status == "submitted":
+            yield str(person), value
+
+
+def _label_studio_answers(task: Record, question: str) -> Given:
+    for annotation in task["annotations"]:
+        if annotation.get("was_cancelled"):
+            continue
+        by = annotation["completed_by"]
+        person = str(by.get("email") or by["id"]) if isinstance(by, Mapping) else str(by)
+        for part in annotation["result"]:
+            if part.get("from_name") == question and part.get("type") == "choices":
+                choices = part["value"]["choices"]
+                yield person, choices[0] if len(choices) == 1 else choices

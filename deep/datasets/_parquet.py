@@ -8,8 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deep._cells import shown
-from deep._files import check_regular
+from deep._util.columns import shown
+from deep._util.files import check_regular
 from deep.exceptions import InputError
 
 if TYPE_CHECKING:

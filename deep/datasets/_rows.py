@@ -7,16 +7,50 @@ import json
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
-from deep._files import MOST_INFLATED, GzipReader, check_regular
-from deep.datasets._csv import csv_records
+from deep._util.files import MOST_INFLATED, GzipReader, check_regular
 from deep.datasets._parquet import open_parquet
 from deep.exceptions import InputError
+
+
+def csv_records(lines: Iterable[str], longest: int, *, strict: bool) -> Iterator[tuple[int, list[str]]]:
+    """Yield the records that are not blank, header first, each with the line that it begins on, from 1.
+
+    Parameters
+    ----------
+    lines : iterable of str
+        With their ends.
+    longest : int
+        Characters that a cell may have.
+    strict : bool
+        Whether a misplaced quote is an error.
+
+    Raises
+    ------
+    csv.Error
+        A record is no CSV or a cell is too long; the message says on which line the record begins.
+    """
+    reader = csv.reader(lines, strict=strict)
+    while True:
+        line = reader.line_num + 1
+        # The limit of a cell is the whole process's, so it is put back after every record.
+        before = csv.field_size_limit(longest)
+        try:
+            cells = next(reader, None)
+        except csv.Error as error:
+            raise csv.Error(f"{error} in the record that begins on line {line}") from None
+        finally:
+            csv.field_size_limit(before)
+        if cells is None:
+            return
+        if cells:
+            yield line, cells
+
 
 LONGEST = 1 << 26
 """Characters that a line or a cell may have; nothing longer is ever held in memory."""

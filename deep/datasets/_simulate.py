@@ -1,21 +1,273 @@
-"""The embedded default: votes simulated from the paper's published operating points. No LLM is called."""
+"""The figures that the DEEP paper prints, and the whole counts behind them.
 
+The data file beside this module holds Table 1 in percent, as printed; here they are fractions in [0, 1].
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from numbers import Integral
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Floats, Positions
-from deep.datasets._published import (
-    PublishedDataset,
-    VoteCorrelations,
-    published_datasets,
-    published_points,
-    recover_counts,
-)
+from deep._util.checks import Floats, Positions, check_choice
+from deep._util.files import JsonObject
 from deep.datasets._registry import family_of
 from deep.exceptions import InputError
 from deep.records import VoteMatrix
+
+HALF_DIGIT = 0.0005 + 1e-9
+"""A figure printed in percent with one decimal stands for an interval of this half width."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperatingPoint:
+    """One cell of the paper's Table 1: one prompt, asked of one model, on one dataset.
+
+    Parameters
+    ----------
+    prompt : str
+        For example ``"prompt-1"``.
+    model : str
+        ``"gpt-4"`` or ``"gpt-3.5"``.
+    dataset : str
+    balanced_accuracy, precision, recall : float
+        Fractions in [0, 1]; consistent is the positive class.
+
+    References
+    ----------
+    .. [1] Chandler, Surve and Su (2024), Table 1. https://arxiv.org/abs/2406.13009
+
+    Examples
+    --------
+    >>> from deep.datasets import OperatingPoint
+    >>> point = OperatingPoint("prompt-1", "gpt-4", "aggrefact-xsum", 0.691, 0.659, 0.828)
+    >>> point.voter, round(point.tnr, 3), round(point.prior, 3)
+    ('prompt-1/gpt-4', 0.554, 0.51)
+    """
+
+    prompt: str
+    model: str
+    dataset: str
+    balanced_accuracy: float
+    precision: float
+    recall: float
+
+    @property
+    def voter(self) -> str:
+        """Return the name of the voter: prompt and model."""
+        return f"{self.prompt}/{self.model}"
+
+    @property
+    def tpr(self) -> float:
+        """Return the share of consistent items that are voted consistent: the recall."""
+        return self.recall
+
+    @property
+    def tnr(self) -> float:
+        """Return the share of inconsistent items that are voted inconsistent."""
+        return 2.0 * self.balanced_accuracy - self.recall
+
+    @property
+    def prior(self) -> float:
+        """Return the share of consistent items that the three figures imply."""
+        false_alarms = self.precision * (1.0 - self.tnr)
+        return false_alarms / (false_alarms + self.tpr * (1.0 - self.precision))
+
+
+@dataclass(frozen=True, slots=True)
+class VoteCorrelations:
+    """How far the voters share their latent judgments of a dataset's items: fitted to Table 2, not printed.
+
+    Given the label, the latent judgments of two voters correlate by sqrt(r_j r_k) of their prompts, plus
+    `same_prompt` where they are one prompt, plus `same_model` where they asked one model.
+
+    Parameters
+    ----------
+    consistent, inconsistent : tuple of float
+        r of prompts 1 to 5 on consistent and on inconsistent items, in [0, 1).
+    same_prompt, same_model : float
+        In [0, 1), with every r + `same_prompt` + `same_model` < 1.
+    """
+
+    consistent: tuple[float, ...]
+    inconsistent: tuple[float, ...]
+    same_prompt: float
+    same_model: float
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedDataset:
+    """A test set of the paper.
+
+    Parameters
+    ----------
+    name : str
+    title : str
+        As the paper's tables head it.
+    n_consistent, n_inconsistent : int
+        Items by gold label, recovered from Table 1.
+    correlations : VoteCorrelations
+        Fitted here to the rows of LabelModel and of the majority in Table 2, not printed in the paper.
+    """
+
+    name: str
+    title: str
+    n_consistent: int
+    n_inconsistent: int
+    correlations: VoteCorrelations
+
+    @property
+    def n_items(self) -> int:
+        """Return the number of items."""
+        return self.n_consistent + self.n_inconsistent
+
+
+class WholeCounts(NamedTuple):
+    """Votes for consistent behind a cell of Table 1, in whole items."""
+
+    true_positives: int
+    false_positives: int
+    reproduces: bool
+    """Whether these counts give all three printed figures, to their last digit."""
+
+
+@cache
+def _figures() -> JsonObject:
+    figures: JsonObject = json.loads(files("deep.datasets").joinpath("operating_points.json").read_bytes())
+    return figures
+
+
+def published_source() -> str:
+    """Return the reference of the paper that all published figures come from.
+
+    Examples
+    --------
+    >>> from deep.datasets import published_source
+    >>> published_source().endswith("arXiv:2406.13009")
+    True
+    """
+    source = _figures()["source"]
+    return f"{source['authors']}. {source['title']}. arXiv:{source['arxiv']}"
+
+
+@cache
+def published_datasets() -> tuple[PublishedDataset, ...]:
+    """Return the paper's four test sets, in its order.
+
+    Examples
+    --------
+    >>> from deep.datasets import published_datasets
+    >>> [(d.n_consistent, d.n_inconsistent) for d in published_datasets()]
+    [(285, 273), (1500, 1500), (151, 116), (169, 98)]
+    """
+    rows = _figures()["datasets"]
+    return tuple(
+        PublishedDataset(
+            row["name"], row["title"], row["consistent"], row["inconsistent"], _correlations(row["correlations"])
+        )
+        for row in rows
+    )
+
+
+def _correlations(row: JsonObject) -> VoteCorrelations:
+    return VoteCorrelations(tuple(row["consistent"]), tuple(row["inconsistent"]), row["same_prompt"], row["same_model"])
+
+
+def published_dataset(name: str) -> PublishedDataset:
+    """Return one of the paper's test sets by its name; `InputError` lists the names where it is another."""
+    by_name = {dataset.name: dataset for dataset in published_datasets()}
+    return by_name[check_choice(name, by_name, "name")]
+
+
+def _cells(rows: list[JsonObject]) -> Iterator[tuple[JsonObject, str, list[float]]]:
+    """Walk rows that hold a list of percentages under the name of each dataset."""
+    for row in rows:
+        for dataset in published_datasets():
+            yield row, dataset.name, [round(figure / 100.0, 6) for figure in row[dataset.name]]
+
+
+@cache
+def published_points() -> tuple[OperatingPoint, ...]:
+    """Return the 40 cells of Table 1: five prompts, two models, four datasets.
+
+    Examples
+    --------
+    >>> from deep.datasets import published_points
+    >>> len(published_points()), published_points()[0].voter
+    (40, 'prompt-1/gpt-3.5')
+    """
+    cells = _cells(_figures()["prompts"]["rows"])
+    return tuple(OperatingPoint(row["prompt"], row["model"], dataset, *figures) for row, dataset, figures in cells)
+
+
+def _whole_within(rate: float, half: float, n: int) -> Positions:
+    """Return the whole numbers k of `n` whose share k / n is within `half` of `rate`."""
+    k = np.arange(n + 1)
+    return k[np.abs(k / n - rate) <= half]
+
+
+def _squared_error(point: OperatingPoint, tp: Positions, fp: Positions, dataset: PublishedDataset) -> Floats:
+    """Return the squared distance of counts from the printed figures, infinite where one is not reproduced."""
+    recall = tp / dataset.n_consistent
+    balanced = (recall + 1.0 - fp / dataset.n_inconsistent) / 2.0
+    precision = tp / (tp + fp)
+    printed = np.array([point.recall, point.balanced_accuracy, point.precision])
+    gaps = np.stack(np.broadcast_arrays(recall, balanced, precision), axis=-1) - printed
+    return np.where(np.abs(gaps).max(axis=-1) <= HALF_DIGIT, (gaps**2).sum(axis=-1), np.inf)
+
+
+def recover_counts(point: OperatingPoint, dataset: PublishedDataset) -> WholeCounts:
+    """Return the whole counts of votes behind an operating point.
+
+    Parameters
+    ----------
+    point : OperatingPoint
+    dataset : PublishedDataset
+        The one that `point` was measured on.
+
+    Returns
+    -------
+    WholeCounts
+        The counts that reproduce balanced accuracy, precision and recall to their last printed digit, the
+        closest where there are several. Where none do, the whole numbers nearest to TPR times the
+        consistent and FPR times the inconsistent items.
+
+    Examples
+    --------
+    >>> from deep.datasets import published_dataset, published_points, recover_counts
+    >>> recover_counts(published_points()[0], published_dataset("aggrefact-xsum"))
+    WholeCounts(true_positives=233, false_positives=128, reproduces=True)
+    """
+    tp = _whole_within(point.tpr, HALF_DIGIT, dataset.n_consistent)[:, None]
+    fp = _whole_within(1.0 - point.tnr, 3.0 * HALF_DIGIT, dataset.n_inconsistent)[None, :]
+    error = _squared_error(point, tp, fp, dataset)
+    if error.size and np.isfinite(error.min()):
+        i, j = np.unravel_index(error.argmin(), error.shape)
+        return WholeCounts(int(tp[i, 0]), int(fp[0, j]), reproduces=True)
+    n_true_negatives = round(point.tnr * dataset.n_inconsistent)
+    return WholeCounts(
+        round(point.tpr * dataset.n_consistent), dataset.n_inconsistent - n_true_negatives, reproduces=False
+    )
+
+
+def contradicting_points() -> tuple[OperatingPoint, ...]:
+    """Return the cells of Table 1 that no whole counts reproduce.
+
+    Examples
+    --------
+    >>> from deep.datasets import contradicting_points
+    >>> for point in contradicting_points():
+    ...     print(point.voter, point.dataset)
+    prompt-2/gpt-3.5 halueval-summarization
+    prompt-5/gpt-4 tofueval-meetingbank
+    """
+    return tuple(p for p in published_points() if not recover_counts(p, published_dataset(p.dataset)).reproduces)
+
 
 OVERSAMPLING = 16
 """Items drawn for each one that is kept."""

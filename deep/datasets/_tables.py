@@ -8,10 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from deep._cells import Column, id_cells, label_cells, name_cells, score_cells, shown, text_cells, texts, vote_cells
-from deep._checks import Array, Floats, Labels, Texts, Votes
-from deep._hashes import Hashes
+from deep._util.checks import Array, Floats, Labels, Texts, Votes
+from deep._util.columns import (
+    Column,
+    Hashes,
+    id_cells,
+    label_cells,
+    name_cells,
+    score_cells,
+    shown,
+    text_cells,
+    texts,
+    vote_cells,
+)
 from deep.datasets._join import Joined, TablePart, below, hash_items, join_parts, number_items
+from deep.datasets._registry import resolve_dataset
 from deep.datasets._source import Source, open_source
 from deep.exceptions import InputError
 from deep.records import VoteMatrix
@@ -333,3 +344,106 @@ def read_part(source: Source, names: tuple[str, ...], ignored: frozenset[str], c
     columns = {name: below(parts) for name, parts in found.items()}
     given: dict[str, Any] = {role: columns.get(role) for role in ROLE_READERS}
     return TablePart(source, item_id=columns["item_id"], hashes=hashes, names=names, values=columns["values"], **given)
+
+
+def choose_datasets(votes: VoteMatrix, *, only: Sequence[str] = (), exclude: Sequence[str] = ()) -> VoteMatrix:
+    """Return the rows of some datasets.
+
+    Parameters
+    ----------
+    votes : VoteMatrix
+    only, exclude : sequence of str
+        Names as :func:`deep.datasets.resolve_dataset` takes them; by default all, and none.
+
+    Raises
+    ------
+    InputError
+        A name is unknown, or no dataset is left.
+
+    Examples
+    --------
+    >>> from deep.datasets import choose_datasets, simulate_votes
+    >>> choose_datasets(simulate_votes(0), only=["xsum"]).dataset_names
+    ('aggrefact-xsum',)
+    """
+    names = votes.dataset_names
+    kept = {resolve_dataset(name, names, param="only") for name in only} or set(names)
+    kept -= {resolve_dataset(name, names, param="exclude") for name in exclude}
+    if not kept:
+        raise InputError(f"`exclude` must leave a dataset to learn from. Got all of {', '.join(names)}.")
+    if kept == set(names):
+        return votes
+    return votes.rows(np.isin(votes.datasets.astype(str), sorted(kept)))
+
+
+Range = tuple[float, float]
+
+PUBLISHED_RANGES: Mapping[str, Range] = {
+    "alignscore": (0.0, 1.0),
+    "qafacteval": (0.0, 5.0),
+    "questeval": (0.0, 1.0),
+    "summacconv": (0.0, 1.0),
+    "summaccv": (0.0, 1.0),
+    "summaczs": (-1.0, 1.0),
+}
+"""Letters and digits of a scorer's name, and the range that the DEEP paper states for it (footnote 2)."""
+
+
+def parse_ranges(options: Iterable[str]) -> dict[str, Range]:
+    """Read options ``NAME=LOW:HIGH``.
+
+    Examples
+    --------
+    >>> from deep.datasets import parse_ranges
+    >>> parse_ranges(["QAFactEval=0:5"])
+    {'QAFactEval': (0.0, 5.0)}
+    """
+    return dict(_parse(option) for option in options)
+
+
+def _parse(option: str) -> tuple[str, Range]:
+    name, _, bounds = option.rpartition("=")
+    try:
+        low, high = (float(bound) for bound in bounds.split(":"))
+    except ValueError:
+        low = high = np.nan
+    if not name or not -np.inf < low < high < np.inf:
+        raise InputError(f"`range` must be NAME=LOW:HIGH with LOW below HIGH. Got {option!r}.")
+    return name, (low, high)
+
+
+def score_ranges(names: Iterable[str], scores: Floats, given: Mapping[str, Range]) -> dict[str, Range]:
+    """Return the ranges of scorers that are known: those given, else the published ones of their names.
+
+    Parameters
+    ----------
+    names : sequence of str
+    scores : ndarray of float, shape (n_examples, n_scorers)
+        A published range that does not hold all scores of its scorer is another scorer's, and left out.
+    given : mapping of str to (float, float)
+
+    Raises
+    ------
+    InputError
+        A range is given for a name that is none of `names`, or does not hold all scores.
+    """
+    names = tuple(names)
+    unknown = [name for name in given if name not in names]
+    if unknown:
+        raise InputError(f"`range` must be of one of {', '.join(sorted(names))}. Got {unknown[0]!r}.")
+    found: dict[str, Range] = {}
+    for name, column in zip(names, scores.T, strict=True):
+        known = given.get(name) or PUBLISHED_RANGES.get(_plain(name))
+        outside = column[(column < known[0]) | (column > known[1])] if known else column
+        if known and not outside.size:
+            found[name] = known
+        elif name in given:
+            low, high = given[name]
+            raise InputError(
+                f"`range` must hold every score of {name!r}. Got {outside[0].item()!r} outside {low:g}:{high:g}."
+            )
+    return found
+
+
+def _plain(name: str) -> str:
+    return "".join(letter for letter in name.partition("@")[0].casefold() if letter.isalnum())

@@ -7,7 +7,7 @@ from numbers import Integral
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Floats, Labels, Votes
+from deep._util.checks import Floats, Labels, Votes
 from deep.exceptions import InputError
 from deep.records import ABSTAIN
 

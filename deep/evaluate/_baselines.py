@@ -1,24 +1,32 @@
 """The rivals of an ensemble: single judges, one with its context, the majority, thresholded encoder scores."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
+import numpy.typing as npt
 
-from deep._checks import Floats, Labels, Mask, Texts, Votes, numbered
-from deep.calibration import DEFAULT_BINS, balanced_accuracy, bootstrap_balanced_accuracy, precision, recall
+from deep._util.checks import Floats, Labels, Mask, Texts, Votes, check_choice, numbered
+from deep.calibration import (
+    DEFAULT_BINS,
+    balanced_accuracy,
+    bootstrap_balanced_accuracy,
+    paired_bootstrap,
+    precision,
+    recall,
+)
 from deep.datasets import ScoreTable
-from deep.ensembles import MajorityLabelVoter
-from deep.evaluate._frames import null_if_nan
-from deep.evaluate._holdout import HoldOut
-from deep.evaluate._metrics import decision_metrics
-from deep.evaluate._result import Row
+from deep.ensembles import ENSEMBLERS, MajorityLabelVoter
+from deep.evaluate._holdout import HoldOut, decision_metrics
+from deep.evaluate._tables import Row, null_if_nan
+from deep.exceptions import InputError
 from deep.model import MIN_DATASETS, Fits, Stack, group_weights, leading_column
 from deep.records import ABSTAIN, VoteMatrix
 
 if TYPE_CHECKING:
     from deep.model.score import ScoreSum, VoteSum
+
 
 CONTEXT = "best_judge_context"
 
@@ -223,3 +231,133 @@ def _thresholds(
     realistic = best_threshold(train, split.train.labels, weights)
     if not np.isnan(realistic):
         yield "train", realistic
+
+
+ALPHA = 0.01
+"""Significance level after Bonferroni's correction over datasets, as in the paper's section 4.4."""
+
+RIVALS = ("best_prompt", CONTEXT, "majority")
+"""Kinds of baselines that are chosen on training data; encoders with a threshold from there come after them."""
+
+DRAWS_A_TEST = 200
+"""Resamples that each of m tests needs, or no p can be small enough to pass ALPHA / m."""
+
+
+def rivals(baselines: Sequence[Baseline]) -> list[Baseline]:
+    """Return the baselines that need no test label."""
+    return [b for b in baselines if b.kind in RIVALS or (b.kind, b.threshold_from) == ("encoder", "train")]
+
+
+def compare(
+    decisions: npt.NDArray[np.bool_],
+    labels: Labels,
+    baselines: Sequence[Baseline],
+    *,
+    n_boot: int,
+    random_state: int,
+    n_datasets: int = 1,
+) -> list[Row]:
+    """Test the balanced accuracy of `recommended` against each rival by paired bootstrap.
+
+    Parameters
+    ----------
+    decisions : ndarray of bool, shape (n_examples,)
+        Of what is recommended.
+    labels : ndarray of int8, shape (n_examples,)
+        -1 where unknown; such rows are left out.
+    baselines : sequence of Baseline
+    n_boot : int
+        Raised to 200 a test where it is less.
+    random_state : int
+    n_datasets : int, default=1
+        How many datasets are held out in turn, each with the same tests.
+
+    Returns
+    -------
+    list of dict
+        ``a, b, difference, ci, p`` each; ``p_bonferroni, significant`` after the correction over rivals,
+        ``p_bonferroni_datasets, significant_datasets`` after that over datasets. Empty where a class has no labeled
+        row.
+    """
+    against = rivals(baselines)
+    labeled = labels >= 0
+    if len(np.unique(labels[labeled])) < 2:
+        return []
+    y, a = labels[labeled], decisions[labeled]
+    rows = []
+    for rival in against:
+        found = paired_bootstrap(
+            y,
+            a,
+            rival.decisions[labeled],
+            n_boot=max(n_boot, DRAWS_A_TEST * max(len(against), n_datasets)),
+            random_state=random_state,
+        )
+        over_rivals, over_datasets = (float(min(1.0, found.p * n)) for n in (len(against), n_datasets))
+        rows.append(
+            {
+                "a": "recommended",
+                "b": f"{rival.kind}: {rival.name}",
+                "difference": float(found.difference),
+                "ci": [float(bound) for bound in found.ci],
+                "p": float(found.p),
+                "p_bonferroni": over_rivals,
+                "significant": over_rivals < ALPHA,
+                "p_bonferroni_datasets": over_datasets,
+                "significant_datasets": over_datasets < ALPHA,
+            }
+        )
+    return rows
+
+
+LABEL_FREE = tuple(name for name, ensembler in ENSEMBLERS.items() if not ensembler.uses_labels)
+"""The ensemblers that can be fitted to the votes that they are to judge."""
+
+
+def ensemble_votes(votes: VoteMatrix, names: Sequence[str]) -> VoteMatrix:
+    """Return the decisions of ensembles of all voters, each fitted to each dataset's votes without their labels.
+
+    Parameters
+    ----------
+    votes : VoteMatrix
+        Of at least two voters. Those without a vote on a dataset are left out there.
+    names : sequence of str
+        Of `LABEL_FREE`.
+
+    Returns
+    -------
+    VoteMatrix
+        A voter an ensembler, ``<name> of <number of voters>``; no vote where its P(consistent) is 0.5.
+
+    Examples
+    --------
+    >>> from deep import VoteMatrix
+    >>> from deep.evaluate import ensemble_votes
+    >>> votes = VoteMatrix([[1, 1, 0], [0, -1, 0], [1, 0, -1]], "abc", ["x", "y", "z"], ["d"] * 3, [-1] * 3)
+    >>> made = ensemble_votes(votes, ["MajorityLabelVoter"])
+    >>> made.voter_names, made.votes.ravel().tolist()
+    (('MajorityLabelVoter of 3',), [1, 0, -1])
+    """
+    chosen = [check_choice(name, LABEL_FREE, "ensembler") for name in names]
+    k = len(votes.voter_names)
+    if k < 2:
+        raise InputError(f"`votes` must have at least two voters for `ensembler`. Got {k}.")
+    decided: Votes = np.full((len(votes.votes), len(chosen)), ABSTAIN, dtype=np.int8)
+    for name in votes.dataset_names:
+        rows = np.flatnonzero((votes.datasets == name) & (votes.votes != ABSTAIN).any(axis=1))
+        for column, ensembler in enumerate(chosen if len(rows) else ()):
+            decided[rows, column] = _decide(ensembler, votes.votes[rows])
+    return VoteMatrix(
+        votes=decided,
+        example_ids=votes.example_ids,
+        voter_names=[f"{name} of {k}" for name in chosen],
+        datasets=votes.datasets,
+        labels=votes.labels,
+        document_ids=votes.document_ids,
+    )
+
+
+def _decide(ensembler: str, votes: Votes) -> Votes:
+    cast = votes[:, (votes != ABSTAIN).any(axis=0)]
+    p = ENSEMBLERS[ensembler]().fit(cast).predict_proba(cast)[:, 1]
+    return np.where(np.abs(p - 0.5) < 1e-12, ABSTAIN, p > 0.5).astype(np.int8)

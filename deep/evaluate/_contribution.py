@@ -8,11 +8,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from deep._checks import Floats, Votes
-from deep._logistic import fit_logistic
-from deep._odds import DECISION, P_MIN, expit
+from deep._util.checks import Floats, Votes
+from deep._util.odds import DECISION, P_MIN, expit, fit_logistic
 from deep.ensembles import LogisticRegression
-from deep.evaluate._intervals import mean_interval
+from deep.evaluate._annotators import mean_interval
 from deep.exceptions import InputError
 from deep.model import LEVEL, TrainingSet
 from deep.records import ABSTAIN

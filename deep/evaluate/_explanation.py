@@ -1,10 +1,12 @@
 """How a model comes to its probability for one item."""
 
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from deep._util.checks import Floats, Votes, check_votes
+from deep._util.odds import expit
 from deep.datasets import resolve_dataset
 from deep.exceptions import InputError
 from deep.model import Model
@@ -89,3 +91,174 @@ def explanation(model: Model, votes: Mapping[str, int]) -> dict[str, object]:
         "prior": asdict(model.prior),
         "contributions": [asdict(contribution) for contribution in model.explain(row[0].tolist())],
     }
+
+
+UNUSUAL = 0.05
+"""A share of the training rows below which votes are called unusual."""
+
+ONLY_LABELS = "The model knows votes and no texts: whether it can be trusted on texts of a new kind, only labels tell."
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """The votes on one item beside those on the training rows.
+
+    Parameters
+    ----------
+    rows, datasets : int
+        That the model was fitted on.
+    alike : int
+        Training rows with exactly these votes.
+    n_voters, n_votes, n_consistent : int
+        Judges, those that voted, and those that voted 1.
+    as_few_votes : float
+        Share of training rows with as few votes or fewer, each dataset counting the same.
+    as_split : float
+        Likewise, share of those on which the smaller side is as large a part of the votes, or a larger one.
+    """
+
+    rows: int
+    datasets: int
+    alike: int
+    n_voters: int
+    n_votes: int
+    n_consistent: int
+    as_few_votes: float
+    as_split: float
+
+    @property
+    def unusual(self) -> bool:
+        """Return whether hardly any training row has as few votes, or votes as split."""
+        return min(self.as_few_votes, self.as_split) < UNUSUAL
+
+    def sentences(self) -> list[str]:
+        """Return sentences on it, the most telling one first."""
+        return [*self._warnings(), self._alike(), *self._parts(), ONLY_LABELS]
+
+    def as_dict(self) -> dict[str, object]:
+        """Return JSON values."""
+        return {**asdict(self), "unusual": self.unusual}
+
+    def _warnings(self) -> Iterator[str]:
+        if self.as_few_votes < UNUSUAL:
+            yield "UNUSUAL: hardly any training row has as few votes."
+        if self.as_split < UNUSUAL:
+            yield "UNUSUAL: on hardly any training row do judges disagree as much."
+
+    def _alike(self) -> str:
+        some = f"{self.alike:,}" if self.alike else "None"
+        rows, datasets = _count(self.rows, "training row"), _count(self.datasets, "dataset")
+        return f"{some} of the {rows} ({datasets}) {'has' if self.alike < 2 else 'have'} exactly these votes."
+
+    def _parts(self) -> Iterator[str]:
+        yield (
+            f"{self.n_votes} of {_count(self.n_voters, 'judge')} voted; so few, or fewer, do on "
+            f"{self.as_few_votes:.0%} of the training rows."
+        )
+        if 0 < self.n_consistent < self.n_votes:
+            yield (
+                f"They are split {self.n_consistent} to {self.n_votes - self.n_consistent}; as split, or more, are "
+                f"{self.as_split:.0%} of the training rows."
+            )
+
+
+def likeness(model: Model, votes: Sequence[int]) -> Likeness:
+    """Compare the votes on one item with those that a model was fitted on.
+
+    Parameters
+    ----------
+    model : Model
+    votes : sequence of int
+        1 consistent, 0 inconsistent, -1 no vote, in the order of the model's voters.
+
+    Raises
+    ------
+    InputError
+        A vote is out of range, or their number is not that of the model's voters.
+
+    Examples
+    --------
+    >>> from deep.datasets import simulate_votes
+    >>> from deep.evaluate import likeness
+    >>> from deep.model import fit
+    >>> votes = simulate_votes(0)
+    >>> found = likeness(fit(votes), [1] * len(votes.voter_names))
+    >>> found.unusual, found.sentences()[1]
+    (False, '... of ... judges voted; so few, or fewer, do on ...% of the training rows.')
+    """
+    row = check_votes([list(votes)], name="votes", voters=model.voter_names)
+    if row.shape[1] != len(model.voters):
+        raise InputError(f"`votes` must have one for each of {len(model.voters)} voters. Got {row.shape[1]}.")
+    patterns, counts = model.cells.patterns, model.cells.counts.sum(axis=2)
+    weight = np.asarray((counts / np.maximum(counts.sum(axis=0), 1)).mean(axis=1))
+    return Likeness(
+        rows=int(counts.sum()),
+        datasets=len(model.cells.groups),
+        alike=int(counts[(patterns == row).all(axis=1)].sum()),
+        n_voters=row.shape[1],
+        n_votes=int(_cast(row)[0]),
+        n_consistent=int((row == 1).sum()),
+        as_few_votes=float(weight[_cast(patterns) <= _cast(row)].sum()),
+        as_split=float(weight[_split(patterns) >= _split(row)].sum()),
+    )
+
+
+def _cast(patterns: Votes) -> Floats:
+    return np.asarray((patterns >= 0).sum(axis=1), dtype=np.float64)
+
+
+def _split(patterns: Votes) -> Floats:
+    """Return the part of the smaller side among the votes of each row; 0 without a vote."""
+    ones, zeros = (patterns == 1).sum(axis=1), (patterns == 0).sum(axis=1)
+    return np.asarray(np.minimum(ones, zeros) / np.maximum(ones + zeros, 1), dtype=np.float64)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+DECISIONS = ("P at 0.5", "P at prior")
+"""The two rules by which a P(consistent) becomes a vote: for accuracy, and for balanced accuracy."""
+
+
+def model_votes(model: Model, votes: VoteMatrix, *, allow_missing: bool = False) -> VoteMatrix:
+    """Return the decisions of a model as two voters, one for each of `DECISIONS`.
+
+    Each dataset is scored by itself, at its estimated prior. An item on which every voter of the model is without a
+    vote gets none.
+
+    Parameters
+    ----------
+    model : Model
+    votes : VoteMatrix
+        Its columns are matched by name.
+    allow_missing : bool, default=False
+        Let a voter without a column count as no vote.
+
+    Raises
+    ------
+    InputError
+        A voter of the model is missing or of another version.
+    """
+    selected = model.select(votes, allow_missing=allow_missing)
+    decided: Votes = np.full((len(selected), len(DECISIONS)), ABSTAIN, dtype=np.int8)
+    for name in votes.dataset_names:
+        rows = np.flatnonzero((votes.datasets == name) & (selected != ABSTAIN).any(axis=1))
+        if len(rows):
+            p = model.score(votes.rows(rows), allow_missing=allow_missing)
+            decided[rows] = np.column_stack([p >= at for at in (0.5, _prior(model, votes.rows(rows), allow_missing))])
+    return VoteMatrix(
+        votes=decided,
+        example_ids=votes.example_ids,
+        voter_names=DECISIONS,
+        datasets=votes.datasets,
+        labels=votes.labels,
+        document_ids=votes.document_ids,
+    )
+
+
+def _prior(model: Model, votes: VoteMatrix, allow_missing: bool) -> float:
+    """Return the P(consistent) from which on a dataset's items are called consistent for balanced accuracy."""
+    if model.correction is not None:
+        return float(expit(model.decision_log_odds))
+    return model.estimate_prior(votes, allow_missing=allow_missing).estimate

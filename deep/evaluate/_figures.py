@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from deep._figures import AMBER, BLUE, GRAY, LIGHT, RED, new_figure, save_figures
-from deep._names import file_name
+from deep._util.figures import AMBER, BLUE, GRAY, LIGHT, RED, new_figure, save_figures
+from deep._util.text import file_name
 from deep.calibration import plot_reliability
 from deep.evaluate._baselines import CONTEXT
-from deep.evaluate._result import LooResult, Row, Run
+from deep.evaluate._tables import LooResult, Row, Run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,7 +9,7 @@ from itertools import islice
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Floats, Positions, Votes
+from deep._util.checks import Floats, Positions, Votes
 from deep.datasets import (
     Failures,
     PeopleLabels,
@@ -22,18 +22,18 @@ from deep.datasets import (
 )
 from deep.evaluate._annotators import agreement_measures
 from deep.evaluate._baselines import row_weights
-from deep.evaluate._contribution import PanelReport, panel_worth
-from deep.evaluate._judge_card import (
+from deep.evaluate._cards import (
     AgainstOthers,
     AgainstPeople,
     JudgeCard,
+    PanelCard,
     against_itself,
     against_people,
     disagreements,
     is_wrong,
 )
-from deep.evaluate._panel_card import PanelCard
-from deep.evaluate._result import Row
+from deep.evaluate._contribution import PanelReport, panel_worth
+from deep.evaluate._tables import Row
 from deep.exceptions import InputError
 from deep.features import cohen_kappa, effective_number, error_correlation
 from deep.model import RECIPES, training_set

@@ -1,14 +1,32 @@
 """One dataset that a model is used on: its votes, its soft scores, and labels of some of its items."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
-from deep._checks import Floats
-from deep.datasets import join_labels, read_labels, read_votes
+from deep._util.checks import Floats, Votes
+from deep.calibration import DEFAULT_BINS, CorpDisplay, ece_noise_floor, expected_calibration_error
+from deep.datasets import Failures, join_labels, read_labels, read_votes
+from deep.evaluate._tables import null_if_nan
 from deep.exceptions import InputError
-from deep.model import Model, other_columns, scores_for
+from deep.model import (
+    SHARE_METHODS,
+    SIGNIFICANCE,
+    Canary,
+    DriftRow,
+    Model,
+    Scores,
+    canary,
+    compare_votes,
+    estimate_share,
+    false_alarms,
+    labels_needed,
+    match_columns,
+    other_columns,
+    propose_labels,
+    scores_for,
+)
 from deep.records import VoteMatrix
 
 
@@ -103,3 +121,435 @@ def read_targets(
 def _target(votes: VoteMatrix, scores: Floats | None, name: str) -> Target:
     rows = votes.datasets == name
     return Target(votes.rows(rows), None if scores is None else scores[rows])
+
+
+def label_proposal(
+    model: Model, target: Target, n: int, *, strategy: str = "random", random_state: int = 0
+) -> dict[str, object]:
+    """Propose items of one dataset to label, and the error expected then; labeled items are passed over.
+
+    Parameters
+    ----------
+    model : Model
+        Not corrected by labels of its target.
+    target : Target
+    n : int
+        Items to propose.
+    strategy : {'design', 'random', 'spread'}, default='random'
+        See :func:`deep.model.propose_labels`.
+    random_state : int, default=0
+
+    Returns
+    -------
+    dict
+        JSON values; `labels_needed` is how many the canary needs, by power.
+
+    Raises
+    ------
+    InputError
+        The model was corrected by labels, or there are fewer unlabeled items than `n`.
+    """
+    check_uncorrected(model)
+    votes = target.votes
+    found = model.scores_of(votes, scores=target.scores)
+    p, labeled = found.p_consistent, np.flatnonzero(votes.labels >= 0)
+    chosen = propose_labels(p, model.misfit, n, strategy=strategy, labeled=labeled, random_state=random_state)
+    needed = labels_needed(p, model.misfit, random_state=random_state)
+    return {
+        "dataset": target.name,
+        "strategy": strategy,
+        "prior": asdict(found.prior),
+        "expected_error_before": chosen.error_before,
+        "expected_error_after": chosen.error_after,
+        "labels_needed": {str(power): size for power, size in needed.items()},
+        "items": [{"item_id": str(votes.example_ids[row]), "p_consistent": float(p[row])} for row in chosen.rows],
+    }
+
+
+def check_uncorrected(model: Model) -> None:
+    """Raise where labels have corrected a model, by which no items to label can then be proposed."""
+    if model.correction is not None:
+        raise InputError(
+            f"`model` must not be corrected by labels before. Got one with {model.correction.n_labels} of them. "
+            "Take the model that it was made of."
+        )
+
+
+def adapt_model(model: Model, target: Target) -> tuple[Model, dict[str, object]]:
+    """Return the model of one dataset, and a report on the change.
+
+    Parameters
+    ----------
+    model : Model
+        Of `deep fit`, and not of one dataset already.
+    target : Target
+        The whole dataset; its labels, where it has some, are of items drawn at random.
+
+    Returns
+    -------
+    model : Model
+    report : dict
+        JSON values: the prior, the change of P, the correction by labels, and calibration errors on them before and
+        after. The labels flatter the latter, for the correction was learned from them.
+
+    Raises
+    ------
+    InputError
+        The model is one of a dataset already.
+    """
+    votes, soft = target.votes, target.scores
+    fresh = model.adapted(votes, votes.labels, scores=soft, documents=votes.document_ids, target=target.name)
+    streamed = model.score(votes, scores=soft, streamed=True)
+    unlabeled, found = model.scores_of(votes, scores=soft), fresh.scores_of(votes, scores=soft)
+    report: dict[str, object] = {
+        "dataset": target.name,
+        "n": len(votes.labels),
+        "prior": asdict(fresh.prior),
+        "p_mean": {
+            "streamed": _mean(streamed),
+            "unlabeled": _mean(unlabeled.p_consistent),
+            "adapted": _mean(found.p_consistent),
+        },
+        "p_change": _mean(np.abs(found.p_consistent - streamed)),
+        "interval_width": {"before": _width(unlabeled.interval()), "after": _width(found.interval())},
+        "table": fresh.table is not None,
+        "correction": None,
+    }
+    if fresh.correction is not None:
+        parts = ("prior", "intercept", "slope", "n_labels", "n_effective")
+        report["correction"] = {part: getattr(fresh.correction, part) for part in parts}
+        report["labels"] = _errors(votes, unlabeled.p_consistent, found.p_consistent)
+    return fresh, report
+
+
+def _mean(values: Floats) -> float:
+    return float(values.mean())
+
+
+def _width(bounds: tuple[Floats, Floats]) -> float:
+    return _mean(bounds[1] - bounds[0])
+
+
+def _errors(votes: VoteMatrix, before: Floats, after: Floats) -> dict[str, object]:
+    """Return calibration errors on the labels, before and after."""
+    known = votes.labels >= 0
+    y = votes.labels[known]
+    found: dict[str, object] = {"n": len(y), "consistent": int(y.sum())}
+    for name, p in (("before", before[known]), ("after", after[known])):
+        found[f"ece_{name}"] = expected_calibration_error(y, p, n_bins=DEFAULT_BINS)
+        found[f"ece_floor_{name}"] = ece_noise_floor(p, n_bins=DEFAULT_BINS).mean
+        found[f"miscalibration_{name}"] = CorpDisplay.from_predictions(y, p, n_resamples=1).miscalibration
+    return found
+
+
+TOLD = "the prior that the labels told as the model was made that of this dataset"
+
+
+def share_report(model: Model, target: Target) -> dict[str, object]:
+    """Estimate the share of consistent items in a dataset.
+
+    Parameters
+    ----------
+    model : Model
+    target : Target
+        The whole dataset; labels, where there are some, of items or documents drawn at random.
+
+    Returns
+    -------
+    dict
+        JSON values: by method (:func:`deep.model.estimate_share`), the best first, `estimate`, `low`, `high` and
+        `how` in a sentence.
+
+    Examples
+    --------
+    >>> from deep.datasets import simulate_votes
+    >>> from deep.evaluate import Target, share_report
+    >>> from deep.model import fit
+    >>> votes = simulate_votes(0)
+    >>> mine = votes.datasets == "aggrefact-xsum"
+    >>> found = share_report(fit(votes.rows(~mine)), Target(votes.rows(mine)))
+    >>> [share["method"] for share in found["shares"]]
+    ['corrected model', 'prediction-powered', 'mean of the labels', 'Rogan-Gladen']
+    """
+    votes = target.votes
+    found = model.scores_of(votes, scores=target.scores)
+    # A model that labels have corrected is no more off than they leave it: its prior is what they say.
+    misfit = model.misfit if model.correction is None else None
+    shares = estimate_share(
+        found.p_consistent, votes.labels, prior=found.prior, documents=votes.document_ids, misfit=misfit
+    )
+    return {
+        "dataset": target.name,
+        "n": len(votes.labels),
+        "labels": target.n_labels,
+        "prior": asdict(found.prior),
+        "shares": [{**asdict(share), "how": _how(model, share.method)} for share in shares],
+    }
+
+
+def _how(model: Model, method: str) -> str:
+    labeled = model.correction is not None or model.method == "own-labels"
+    return TOLD if labeled and method == "model" else SHARE_METHODS[method]
+
+
+ENOUGH = 50
+"""Labels from which on correcting P by them is worth more than testing it."""
+
+
+def canary_report(model: Model, target: Target, *, alpha: float = SIGNIFICANCE) -> dict[str, object]:
+    """Test whether the labels of a dataset agree with P as the model gives it there without them.
+
+    Parameters
+    ----------
+    model : Model
+    target : Target
+        The whole dataset, of which items drawn at random have labels.
+    alpha : float in (0, 1), default=0.05
+        Share of datasets like the training datasets that are flagged by chance.
+
+    Returns
+    -------
+    dict
+        JSON values: those of :class:`deep.model.Canary`, the `prior`, whether the dataset is `flagged`, how many
+        labels are needed to find a dataset like the training dataset on which P was furthest off (`labels_needed`,
+        by power), and whether the labels are `enough` to correct P with.
+
+    Raises
+    ------
+    InputError
+        There is no label, or `alpha` is not in (0, 1).
+
+    Examples
+    --------
+    >>> from deep.datasets import simulate_votes
+    >>> from deep.evaluate import Target, canary_report
+    >>> from deep.model import fit
+    >>> votes = simulate_votes(0)
+    >>> mine = votes.datasets == "aggrefact-xsum"
+    >>> model = fit(votes.rows(~mine))
+    >>> found = canary_report(model, Target(votes.rows(mine)))
+    >>> found["n_labels"], found["flagged"] == (found["p_value"] < 0.05), found["enough"]
+    (558, True, True)
+    """
+    if not 0 < alpha < 1:
+        raise InputError(f"`alpha` must lie strictly between 0 and 1. Got {alpha!r}.")
+    votes = target.votes
+    found, test = dataset_canary(model, target)
+    needed = labels_needed(found.p_consistent, model.misfit)
+    documents = None if votes.document_ids is None else len(np.unique(votes.document_ids[votes.labels >= 0]))
+    return {
+        "dataset": target.name,
+        "n": len(votes.labels),
+        "alpha": alpha,
+        "flagged": test.p_value < alpha,
+        **asdict(test),
+        "documents": documents,
+        "prior": asdict(found.prior),
+        "labels_needed": {str(power): size for power, size in needed.items()},
+        "enough": test.n_labels >= ENOUGH,
+        "advice": [*_warned(model, target.name), *_advice(model, test, needed, flagged=test.p_value < alpha)],
+    }
+
+
+def dataset_canary(model: Model, target: Target) -> tuple[Scores, Canary]:
+    """Score a dataset without its labels, and test the labels against that.
+
+    Parameters
+    ----------
+    model : Model
+    target : Target
+        The whole dataset, of which items drawn at random have labels.
+
+    Returns
+    -------
+    (Scores, Canary)
+
+    Raises
+    ------
+    InputError
+        There is no label.
+
+    Examples
+    --------
+    >>> from deep.datasets import simulate_votes
+    >>> from deep.evaluate import Target, dataset_canary
+    >>> from deep.model import fit
+    >>> votes = simulate_votes(0)
+    >>> mine = votes.datasets == "aggrefact-xsum"
+    >>> scores, test = dataset_canary(fit(votes.rows(~mine)), Target(votes.rows(mine)))
+    >>> len(scores.p_consistent), test.n_labels
+    (558, 558)
+    """
+    votes = target.votes
+    found = model.scores_of(votes, scores=target.scores)
+    return found, canary(found.p_consistent, votes.labels, documents=votes.document_ids, misfit=model.misfit)
+
+
+def labels_seen(model: Model) -> set[str]:
+    """Find the datasets by whose labels a model was fitted or corrected.
+
+    Parameters
+    ----------
+    model : Model
+
+    Returns
+    -------
+    set of str
+        Their names; empty for a model of votes alone.
+
+    Examples
+    --------
+    >>> from deep.datasets import simulate_votes
+    >>> from deep.evaluate import labels_seen
+    >>> from deep.model import fit
+    >>> votes = simulate_votes(0)
+    >>> sorted(labels_seen(fit(votes.rows(votes.datasets == "aggrefact-xsum"))))
+    ['aggrefact-xsum']
+    """
+    training = model.report["training_datasets"]
+    assert isinstance(training, dict)  # as every fit writes it
+    seen = {name for name, row in training.items() if row["prior"] is not None}
+    corrected = {str(model.target)} if model.correction is not None else set()
+    return seen | corrected
+
+
+def _warned(model: Model, name: str) -> Iterator[str]:
+    """Yield a warning where the labels may be those that the model has learned from."""
+    if name in labels_seen(model):
+        yield "The model has learned from labels of this dataset: only labels that it has not seen can test it."
+
+
+def _advice(model: Model, test: Canary, needed: Mapping[float, int | None], *, flagged: bool) -> Iterator[str]:
+    """Yield advice in sentences."""
+    n = test.n_labels
+    adapt = "`deep adapt`" if model.target is None else "`deep adapt` of the model that this one was made of"
+    if flagged:
+        yield "Do not use P as it is, nor its interval, on this dataset."
+    else:
+        found = [f"{size} for {100 * power:.0f} %" for power, size in needed.items() if size is not None]
+        wanted = ", ".join(found) or "more labels than there are items"
+        yield f"To find a dataset as far off as the worst in training takes, by the chance of finding it: {wanted}."
+    if n >= ENOUGH:
+        yield f"{n} labels are worth more than a test: {adapt} corrects P by them."
+    elif flagged:
+        yield f"{adapt} corrects P by these labels; {ENOUGH} do most of it (`deep label list`)."
+
+
+FEWEST_DATASETS = 3
+"""Training datasets from which on one can be held beside the others."""
+
+
+@dataclass(frozen=True)
+class DriftReport:
+    """How new votes differ from those that a model was fitted on.
+
+    Parameters
+    ----------
+    stale : bool
+        Whether anything moved.
+    moved : list of str
+        Judges that were renamed, fail too often, or moved beyond chance; ``(panel)`` for all of them together.
+    other_version_or_model : dict of str to str
+        By voter of the model: the column of another version or LLM that stands for it.
+    failing : dict of str to float
+        By voter: its share of items without a usable answer, where that is too large.
+    n : int
+        New rows.
+    statistics : list of DriftRow
+    training_datasets, false_alarms_on_training : list of str
+        The latter would be called stale beside the others.
+    """
+
+    stale: bool
+    moved: list[str]
+    other_version_or_model: dict[str, str]
+    failing: dict[str, float]
+    n: int
+    statistics: list[DriftRow]
+    training_datasets: list[str]
+    false_alarms_on_training: list[str]
+
+    def as_dict(self) -> dict[str, object]:
+        """Return JSON values; a statistic without a value is null."""
+        rows = [{**asdict(row), "now": null_if_nan(row.now)} for row in self.statistics]
+        return {**asdict(self), "statistics": rows}
+
+    def sentences(self) -> list[str]:
+        """Return sentences on it for a page."""
+        verdict = f"Moved: {', '.join(self.moved)}." if self.stale else "Nothing moved beyond chance."
+        n = len(self.training_datasets)
+        says = [f"{self.n:,} new rows beside those of {n} training dataset{'' if n == 1 else 's'}. {verdict}"]
+        if n >= FEWEST_DATASETS:
+            alarms = ", ".join(self.false_alarms_on_training) or "none"
+            says.append(f"Training datasets that would be called moved beside the others: {alarms}.")
+        renamed = self.other_version_or_model
+        return says + [f"{name}: the votes are of another version or LLM, {now}." for name, now in renamed.items()]
+
+
+def drift_report(
+    model: Model,
+    votes: VoteMatrix,
+    failures: Sequence[Failures] = (),
+    *,
+    alpha: float = 0.05,
+    max_failure_rate: float = 0.05,
+) -> DriftReport:
+    """Compare new votes with those that a model was fitted on.
+
+    Parameters
+    ----------
+    model : Model
+    votes : VoteMatrix
+        Columns of another version or LLM of a judge stand for it, and are reported.
+    failures : sequence of Failures
+        Why votes are missing (:func:`deep.datasets.read_reasons`).
+    alpha : float, default=0.05
+        Chance of a false alarm, over all judges and statistics.
+    max_failure_rate : float, default=0.05
+        Above it a judge is called failing.
+
+    Raises
+    ------
+    InputError
+        `max_failure_rate` is not in [0, 1], or a voter of the model has no column.
+
+    Examples
+    --------
+    >>> from deep.datasets import simulate_votes
+    >>> from deep.evaluate import drift_report
+    >>> from deep.model import fit
+    >>> votes = simulate_votes(0)
+    >>> model = fit(votes, sizes=[3], ensembler="LogisticRegression", calibrator="platt")
+    >>> drift_report(model, votes).stale
+    False
+    """
+    if not 0 <= max_failure_rate <= 1:
+        raise InputError(f"`max_failure_rate` must lie in [0, 1]. Got {max_failure_rate!r}.")
+    columns = match_columns(model.voters, votes.voter_names, allow_mismatch=True)
+    present = {
+        voter.name: votes.voter_names[column]
+        for voter, column in zip(model.voters, columns, strict=True)
+        if column is not None
+    }
+    renamed = {name: now for name, now in present.items() if now != name}
+    predict = _predict(model)
+    rows = compare_votes(model.cells, model.select(votes, allow_mismatch=True), predict, alpha=alpha)
+    used = set(present.values())
+    failing = {each.voter: each.rate for each in failures if each.voter in used and each.rate > max_failure_rate}
+    moved = list(dict.fromkeys([*renamed, *failing, *(row.judge for row in rows if row.moved)]))
+    return DriftReport(
+        stale=bool(moved),
+        moved=moved,
+        other_version_or_model=renamed,
+        failing=failing,
+        n=len(votes.votes),
+        statistics=rows,
+        training_datasets=list(model.cells.groups),
+        false_alarms_on_training=false_alarms(model.cells, predict, alpha=alpha),
+    )
+
+
+def _predict(model: Model) -> Callable[[Votes], Floats]:
+    """Return P of patterns of votes; where the model knows soft scores too, P of rows that have none."""
+    n = len(model.score_names)
+    return lambda patterns: model.predict(patterns, np.full((len(patterns), n), np.nan) if n else None)

@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Positions, Votes, check_consistent_length, check_labels, check_votes, numbered
+from deep._util.checks import Positions, Votes, check_consistent_length, check_labels, check_votes, numbered
 from deep.exceptions import InputError
 
 CHUNK = 20

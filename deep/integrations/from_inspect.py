@@ -15,7 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from deep import console
-from deep._files import check_out
+from deep._util.files import check_out
 from deep.exceptions import ExitStatus
 
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from deep.exceptions import needs_extra
 from deep.integrations._inspect_logs import LogVotes, votes_from_logs
-from deep.integrations._texts import text_of, text_scorer
-from deep.integrations._verdict import Verdict
+from deep.integrations._verdict import Verdict, text_of, text_scorer
 
 with needs_extra("inspect"):
     from anyio import to_thread

@@ -5,7 +5,7 @@ It needs no library; docs/integrations/langfuse.md has an example.
 
 from pathlib import Path
 
-from deep._files import whole_file
+from deep._util.files import whole_file
 from deep.exceptions import InputError
 from deep.model import Model, python_code
 

@@ -8,8 +8,7 @@ from typing import Any
 
 from deep import __version__
 from deep.exceptions import needs_extra
-from deep.integrations._texts import AnyModel, text_of, text_scorer
-from deep.integrations._verdict import Verdict
+from deep.integrations._verdict import AnyModel, Verdict, text_of, text_scorer
 
 with needs_extra("mlflow"):
     from mlflow.entities import AssessmentError, AssessmentSource, Feedback, Trace

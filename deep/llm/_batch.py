@@ -12,17 +12,15 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, TypeVar
 
 from deep.exceptions import printable
-from deep.llm import _batch_table as table
-from deep.llm._batch_lines import BatchLine, BatchLines, reply_in
-from deep.llm._batch_table import Batch
-from deep.llm._budget import worst_case
-from deep.llm._caller import Session
+from deep.llm import _batch_results as table
+from deep.llm._batch_results import Batch, BatchLine, BatchLines, reply_in
 from deep.llm._client import call_error
 from deep.llm._errors import AMBIGUOUS, CallError, EndpointError, RequestState
 from deep.llm._lease import Job
-from deep.llm._request import Request, json_text
-from deep.llm._runner import StopReason
-from deep.llm._writer import Written
+from deep.llm._ledger import Written
+from deep.llm._messages import Request, json_text
+from deep.llm._runner import Session, StopReason
+from deep.llm._spending import worst_case
 
 if TYPE_CHECKING:
     from openai.types import Batch as RemoteBatch

@@ -1,25 +1,134 @@
 """One attempt over HTTP: the openai client without its own retries, and its errors in our words."""
 
 import asyncio
+import codecs
 import email.utils
 import functools
+import hashlib
+import html.entities
 import itertools
 import json
 import math
 import re
 import time
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
-from deep.exceptions import printable
+import httpx2
+
+from deep.exceptions import InputError, printable
 from deep.llm._errors import CallError, ErrorKind
-from deep.llm._secrets import Redactor, secret_segments
 
 if TYPE_CHECKING:
     import ssl
 
-    import httpx2
+
+MIN_SECRET = 8
+"""Shorter "keys" are the placeholders that local servers ask for; removing them would tear replies apart."""
+
+_PLAIN_SEGMENT = re.compile(
+    r"(?!.*(?:key|password|secret|sk-|token))(?:(?:[a-z]{1,14}\d{0,2}|v?\d{1,4}[a-z]{0,4})(?:[-_.~]|$))*"
+)
+"""A part of a URL's path that is made of words, versions and dates; any other may be a key."""
+
+
+class Redactor:
+    r"""Replaces every occurrence of the secrets it knows, also as JSON, URLs and HTML spell them.
+
+    Parameters
+    ----------
+    *secrets : str or None
+        Keys; None and those shorter than 8 characters are passed over.
+
+    Examples
+    --------
+    >>> from deep.llm import Redactor
+    >>> Redactor("sk-0123456789")("Incorrect key sk-0123456789")
+    'Incorrect key [key]'
+    >>> Redactor("sk/0123456789")(r"sk\/0123456789 sk%2F0123456789 sk\u002f0123456789")
+    '[key] [key] [key]'
+    """
+
+    def __init__(self, *secrets: str | None) -> None:
+        known = [secret for secret in secrets if secret and len(secret) >= MIN_SECRET]
+        self._secrets = [re.compile("".join(map(_spellings, secret))) for secret in known]
+
+    def __call__(self, text: str) -> str:
+        """Return `text` without the secrets."""
+        for secret in self._secrets:
+            text = secret.sub("[key]", text)
+        return text
+
+    def line(self, text: str, limit: int = 300) -> str:
+        """Return `text` without secrets, on one line of at most `limit` characters."""
+        return " ".join(self(text).split())[:limit]
+
+
+def _spellings(character: str) -> str:
+    """Return a pattern for a character as it is, and as JSON, URLs and HTML may spell it, once or several times over.
+
+    Each way begins with a letter of its own, by which `re` finds the places to look at quickly.
+    """
+    code = ord(character)
+    digits = "".join(f"[{digit}{digit.upper()}]" for digit in f"{code:02x}")
+    names = [name for name, text in html.entities.html5.items() if text == character and name[-1] == ";"]
+    entities = rf"&(?:amp;)*(?:{'|'.join([rf'#0*{code};?', rf'#[xX]0*{digits};?', *names])})"
+    ways = [rf"\\\\*(?:u00|x){digits}", rf"%(?:25)*{digits}", entities]
+    # The character itself comes last: it may be how a longer spelling of it begins.
+    plain = re.escape(character) if character.isalnum() else rf"\\*{re.escape(character)}"
+    return f"(?:{'|'.join([*ways, plain])})"
+
+
+def check_base_url(url: str) -> str:
+    """Return the base URL without a trailing slash, if it is one and carries no secret.
+
+    Raises
+    ------
+    InputError
+        Not an http(s) URL, or with a user, a password, a query or a fragment. The message does not repeat it.
+
+    Examples
+    --------
+    >>> from deep.llm import check_base_url
+    >>> check_base_url("http://localhost:8000/v1/")
+    'http://localhost:8000/v1'
+    """
+    try:
+        parts = urlsplit(url)
+        port_is_valid = parts.port is None or parts.port > 0
+    except ValueError:
+        port_is_valid = False
+    if not port_is_valid or parts.scheme not in ("http", "https") or not parts.hostname:
+        raise InputError("`base_url` must be an http(s) URL, such as http://localhost:8000/v1. Got something else.")
+    if any(sign in url for sign in "@?#"):
+        raise InputError(
+            "`base_url` must hold no user, password, query or fragment: keys come from the environment only."
+        )
+    return url.rstrip("/")
+
+
+def secret_segments(url: str) -> list[str]:
+    """Return the parts of a URL's path that may be keys."""
+    return [part for part in urlsplit(url).path.split("/") if not _PLAIN_SEGMENT.fullmatch(part)]
+
+
+def public_url(url: str) -> str:
+    """Return a URL as files may hold it: what may be a key in its path is named by 8 hex digits of its SHA-256.
+
+    Examples
+    --------
+    >>> from deep.llm import public_url
+    >>> public_url("http://localhost/v1"), public_url("http://localhost/hunter2xyz/v1")
+    ('http://localhost/v1', 'http://localhost/[4e5f83f2]/v1')
+    """
+    start, slashes, path = url.partition("://")
+    secret = set(secret_segments(url))
+    parts = (f"[{hashlib.sha256(p.encode()).hexdigest()[:8]}]" if p in secret else p for p in path.split("/"))
+    return f"{start}{slashes}{'/'.join(parts)}"
+
 
 PLACEHOLDER_KEY = "none"
 """The key sent to a server that needs none, since the client insists on one."""
@@ -59,8 +168,6 @@ class Client:
     ) -> None:
         import httpx2
         from openai import AsyncOpenAI
-
-        from deep.llm._transport import LARGE_AT_ONCE, BoundedClient
 
         self.timeout = timeout
         self.redact = Redactor(api_key, *secret_segments(base_url))
@@ -245,3 +352,82 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         return max(date.timestamp() - time.time(), 0.0)
     except (KeyError, ValueError, OverflowError):
         return None
+
+
+LARGEST_REPLY = 8 << 20
+"""Bytes of a reply, decompressed."""
+
+LARGEST_ERROR = 1 << 16
+"""Bytes of an error reply that are read; its beginning says what is wrong."""
+
+SMALL = 1 << 18
+"""Bytes up to which replies are read side by side."""
+
+LARGE_AT_ONCE = 2
+"""Larger replies that are read at a time, however many requests are in flight."""
+
+
+class BoundedClient(httpx2.AsyncClient):
+    """An HTTP client whose replies are bounded, and which goes nowhere but to the address that it was given.
+
+    Parameters
+    ----------
+    large : asyncio.Semaphore
+        Shared by all clients of an endpoint: who holds it may read a large reply.
+    **options
+        As of an ``httpx2.AsyncClient``.
+    """
+
+    def __init__(self, large: asyncio.Semaphore, **options: Any) -> None:
+        super().__init__(**options)
+        self._large = large
+
+    async def send(self, request: httpx2.Request, *, stream: bool = False, **options: Any) -> httpx2.Response:
+        """Send a request once; what is streamed is bounded by whoever reads it, save errors.
+
+        Raises
+        ------
+        CallError
+            Of kind ``broken``: the reply is too large.
+        """
+        response = await super().send(request, stream=True, **{**options, "follow_redirects": False})
+        if stream and response.is_success:
+            return response
+        try:
+            content = await self._read(response)
+        finally:
+            await response.aclose()
+        kind = response.headers.get("content-type", "").partition(";")[0]
+        kept = [(name, value) for name, value in response.headers.multi_items() if not name.startswith("content-")]
+        headers = [*kept, ("content-type", kind)]  # without a character set: that of JSON is known
+        read = httpx2.Response(response.status_code, headers=headers, content=content, request=request)
+        read.encoding = "utf-8"
+        return read
+
+    async def _read(self, response: httpx2.Response) -> bytes:
+        """Return the body as UTF-8; that of an error may be cut."""
+        parts, size = list[bytes](), 0
+        most = LARGEST_REPLY if response.is_success else LARGEST_ERROR
+        async with AsyncExitStack() as waiting:
+            async for part in response.aiter_bytes():
+                if size <= SMALL < size + len(part):
+                    await waiting.enter_async_context(self._large)
+                parts.append(part)
+                size += len(part)
+                if size > most:
+                    break
+            if size > most and response.is_success:
+                raise CallError("broken", f"the reply has more than {LARGEST_REPLY:,} bytes")
+            return _as_utf8(b"".join(parts)[:most])
+
+
+def _as_utf8(content: bytes) -> bytes:
+    """Return JSON of any Unicode encoding as UTF-8, whatever character set its header names."""
+    encoding = json.detect_encoding(content)
+    if encoding == "utf-8":
+        return content
+    return content.removeprefix(codecs.BOM_UTF8) if encoding == "utf-8-sig" else _recoded(content, encoding)
+
+
+def _recoded(content: bytes, encoding: str) -> bytes:
+    return content.decode(encoding, errors="replace").encode(errors="replace")

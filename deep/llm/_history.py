@@ -17,7 +17,7 @@ from deep.llm._database import connect, describe_ledger, engine_for, in_parts, o
 from deep.llm._errors import AMBIGUOUS, CallError, LedgerError, RequestState
 from deep.llm._gate import Quirk
 from deep.llm._lease import known
-from deep.llm._reply import Reply, read_reply
+from deep.llm._messages import Reply, read_reply
 from deep.llm._schema import RequestRow
 
 P = ParamSpec("P")

@@ -10,11 +10,10 @@ from sqlalchemy import Connection, bindparam, select, update
 from sqlalchemy import text as sql
 
 from deep.llm import _schema
-from deep.llm._budget import output_limit, with_longer_limit
 from deep.llm._database import LOCK_CLASS, among
-from deep.llm._request import Request, json_text
-from deep.llm._schema import ItemRow, RequestRow
-from deep.llm._statements import Write, write_all
+from deep.llm._messages import Request, json_text
+from deep.llm._schema import ItemRow, RequestRow, Write, write_all
+from deep.llm._spending import output_limit, with_longer_limit
 
 _COLUMNS = ("key", "state", "owner", "attempts", "failure", "vote", "reason", "batch")
 """The columns that say where a request stands."""

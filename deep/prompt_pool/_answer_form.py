@@ -1,16 +1,117 @@
 """How a prompt asks for its answer, and the judgment that a reply makes of it."""
 
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from itertools import accumulate
+from typing import Any, Literal, get_args
 
-from deep.judge import LLMReply
+from deep._util.checks import check_choice
+from deep.judge import Choice, LLMReply
 from deep.prompt_pool._material import Material
-from deep.prompt_pool._soft import Logprobs, soft_vote
-from deep.prompt_pool.reader import FinalAnswer, Kind, Output, ReplyReader, after_thoughts, entries, read_label, said_in
+from deep.prompt_pool.reader import (
+    FinalAnswer,
+    Kind,
+    Output,
+    ReplyReader,
+    after_thoughts,
+    entries,
+    normalise_label,
+    read_label,
+    said_in,
+)
 from deep.records import Judgment, Reason
+
+Logprobs = Sequence[Mapping[str, Any]]
+"""One entry a token of the reply, as chat completions give them: `token`, `logprob`, `top_logprobs`."""
+
+_WORDS = re.compile(r"\w(?:.*\w)?", re.DOTALL)
+
+
+def soft_vote(value: str, logprobs: Logprobs, labels: Mapping[str, int]) -> float | None:
+    """Return P(consistent) against P(inconsistent) at the first token of the answer `value` that tells them apart.
+
+    Alternatives that begin labels of both kinds, of neither, or an abstention count for neither side.
+
+    Parameters
+    ----------
+    value : str
+        The answer as the judge wrote it; its last occurrence in the tokens is looked at.
+    logprobs : sequence of mapping
+        The tokens of the reply with their log-probabilities (natural logarithm) and most likely alternatives.
+    labels : mapping of str to {1, 0, -1}
+
+    Returns
+    -------
+    float or None
+        In [0, 1]; None where the tokens do not hold the answer or no alternative begins a label.
+
+    Examples
+    --------
+    >>> from deep.prompt_pool._answer_form import soft_vote
+    >>> top = [{"token": " YES", "logprob": -0.105}, {"token": " NO", "logprob": -2.303}]
+    >>> round(soft_vote("YES", [{"token": "VERDICT:"}, {"token": " YES", "top_logprobs": top}], {"YES": 1, "NO": 0}), 2)
+    0.9
+    """
+    mass = {1: 0.0, 0: 0.0}
+    before, weight = "", 1.0
+    for chosen, alternatives in _steps(value, logprobs):
+        for token, probability in alternatives:
+            sides = _sides(before + token, labels)
+            if len(sides) == 1 and sides <= mass.keys():
+                mass[sides.pop()] += weight * probability
+        if len(_sides(before + chosen, labels)) < 2:
+            break
+        before, weight = before + chosen, weight * dict(alternatives).get(chosen, 0.0)
+    total = mass[1] + mass[0]
+    return mass[1] / total if total > 0 else None
+
+
+def _steps(value: str, logprobs: Logprobs) -> Iterator[tuple[str, list[tuple[str, float]]]]:
+    """Yield the tokens of the answer, each with the probabilities of those that could have stood in its place.
+
+    What precedes the answer in its first token is left out.
+    """
+    words = _WORDS.search(value)
+    entries = _token_entries(logprobs)
+    position = "".join(entry["token"] for entry in entries).rfind(words[0]) if words else -1
+    ends = list(accumulate(len(entry["token"]) for entry in entries))
+    first = next((i for i, end in enumerate(ends) if end > position), 0)
+    lead = entries[first]["token"][: position - ends[first]] if position >= 0 else ""
+    for entry in entries[first:] if position >= 0 else ():
+        listed = _token_entries(entry.get("top_logprobs")) or [entry]
+        yield (
+            entry["token"].removeprefix(lead),
+            [(one["token"].removeprefix(lead), _probability(one)) for one in listed],
+        )
+        lead = ""
+
+
+def _probability(entry: Mapping[str, Any]) -> float:
+    """Return the probability of a token; 0 where none is told."""
+    logprob = entry.get("logprob")
+    if not isinstance(logprob, int | float) or math.isnan(logprob):
+        return 0.0
+    return math.exp(min(logprob, 0.0))
+
+
+def _token_entries(listed: Any) -> list[Mapping[str, Any]]:
+    """Return the entries of what an endpoint sent that name a token; servers differ in what they send."""
+    if not isinstance(listed, Sequence):
+        return []
+    return [entry for entry in listed if isinstance(entry, Mapping) and isinstance(entry.get("token"), str)]
+
+
+def _sides(token: str, labels: Mapping[str, int]) -> set[int]:
+    """Return the polarities of the labels that `token` begins or, where it runs on, holds at its beginning."""
+    said = normalise_label(token.lstrip(" :>{\"'"))
+    if not said:
+        return set()
+    spelled = ((normalise_label(label), polarity) for label, polarity in labels.items())
+    return {polarity for label, polarity in spelled if label.startswith(said) or said.startswith(label)}
+
 
 CUT_OFF = frozenset({"incomplete", "length", "max_output_tokens", "max_tokens", "model_length"})
 WITHHELD = frozenset({"blocklist", "content_filter", "prohibited_content", "recitation", "refusal", "safety"})
@@ -222,3 +323,99 @@ def why_none(text: str, cut: bool) -> Reason:
         return "truncated"
     said = text[after_thoughts(text) or 0 :].strip()
     return "refused" if _DECLINES.match(said[:200].replace("\u2019", "'")) else "unparsable"
+
+
+Constraint = Literal["none", "schema", "vllm"]
+"""How a choice of answers is told: not at all, as a JSON schema with an enumeration, or as vLLM's list of texts."""
+
+
+def check_constraint(value: str) -> str:
+    """Return how a choice is told, or refuse a word for it that is not known.
+
+    Examples
+    --------
+    >>> from deep.prompt_pool._answer_form import check_constraint
+    >>> check_constraint("guided_choice")
+    Traceback (most recent call last):
+    deep.exceptions.InputError: `constrain` must be one of none, schema, vllm. Got 'guided_choice'.
+    """
+    return check_choice(value, get_args(Constraint), "constrain")
+
+
+def choice_of(form: AnswerForm, tag: str, how: str) -> Choice | None:
+    """Return the constraint to the labels of a verdict; None for a score, and where nothing is to be constrained.
+
+    Parameters
+    ----------
+    form : AnswerForm
+    tag : str
+        The code that the answer must carry.
+    how : {'none', 'schema', 'vllm'}
+        A JSON schema (``response_format``) makes the reply an object, ``{"verdict": "YES"}``; vLLM's
+        ``structured_outputs``, from its version 0.12 on, makes it the very line that the prompt asks for.
+    """
+    if how == "none" or form.kind == "score":
+        return None
+    labels = list(form.told)
+    if how == "vllm":
+        lines = [form.line(tag, label) for label in labels]
+        return Choice({"structured_outputs": {"choice": lines}}, frozenset(map(_squeezed, lines)))
+    key = form.key(tag)
+    answers = [json.dumps({key: label}, ensure_ascii=False) for label in labels]
+    return Choice({"response_format": _schema(key, labels)}, frozenset(map(_squeezed, answers)))
+
+
+def _schema(key: str, labels: list[str]) -> dict[str, object]:
+    schema = {
+        "type": "object",
+        "properties": {key: {"type": "string", "enum": labels}},
+        "required": [key],
+        "additionalProperties": False,
+    }
+    return {"type": "json_schema", "json_schema": {"name": "verdict", "strict": True, "schema": schema}}
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text.split())
+
+
+MOST_QUOTED = 2000
+"""Characters of the reply's end that are quoted, so that a repair has a greatest cost."""
+
+_TURN = """
+A reply to all of the above follows, between tags. It is material too.
+
+{reply}
+
+That reply does not close with an answer that can be read. Give the answer now, and nothing else. Where the reply \
+leaves it open, decide for yourself. Your whole reply is a single line. It reads {lines}, and no word comes after it.
+"""
+
+
+def repair_text(form: AnswerForm, material: Material, reply: str) -> str:
+    """Return the paragraphs below a question that ask once more, for the answer alone.
+
+    The reply is fenced by tags whose code stands in none of the texts, and it is read as a document is: what it holds
+    can be copied, and what is copied is no vote.
+
+    Parameters
+    ----------
+    form : AnswerForm
+    material : Material
+        The source and the claim.
+    reply : str
+        The reply as it came.
+    """
+    # The reply's own code: it is new, so that no tag in the reply can close the fence.
+    fence = Material(reply[-MOST_QUOTED:], f"{material.source}\n{material.claim}")
+    quoted = f"<reply-{fence.code}>\n{fence.source}\n</reply-{fence.code}>"
+    return _TURN.format(reply=quoted, lines=_lines(form, material.tag(form.kind)))
+
+
+def _lines(form: AnswerForm, tag: str) -> str:
+    """Return the lines that the judge may write, as they stand in the instruction."""
+    if form.scale is not None:
+        low, high = form.scale
+        return f'"{form.line(tag, "N")}", where N is a number from {low:g} to {high:g}'
+    *others, last = (f'"{form.line(tag, label)}"' for label in form.told)
+    return f"exactly {', '.join(others)} or {last}" if others else f"exactly {last}"

@@ -9,12 +9,9 @@ from typing import Any
 
 from deep.exceptions import InputError
 from deep.judge import Choice
-from deep.prompt_pool._answer_form import AnswerForm
-from deep.prompt_pool._choice import choice_of
+from deep.prompt_pool._answer_form import AnswerForm, Logprobs, choice_of, repair_text
 from deep.prompt_pool._material import PLACEHOLDER, Material, fill
-from deep.prompt_pool._repair import repair_text
 from deep.prompt_pool._rules import PURPOSE, find_problems, first_labels
-from deep.prompt_pool._soft import Logprobs
 from deep.prompt_pool._windows import Rule
 from deep.prompt_pool.reader import Kind, Output
 from deep.records import Example, Judgment

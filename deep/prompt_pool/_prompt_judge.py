@@ -8,11 +8,17 @@ from hashlib import sha256
 
 from deep.exceptions import InputError
 from deep.judge import REPAIR, Choice, LLMJudge, LLMReply, Program, VoteQuestion
-from deep.prompt_pool._choice import check_constraint
-from deep.prompt_pool._few_shot import FewShot
-from deep.prompt_pool._pooling import pool_judgments, repaired_judgment
+from deep.prompt_pool._answer_form import check_constraint
+from deep.prompt_pool._material import FewShot
 from deep.prompt_pool._prompt import Prompt
-from deep.prompt_pool._windows import Chunking, chunk_details, over_windows, window_spans
+from deep.prompt_pool._windows import (
+    Chunking,
+    chunk_details,
+    over_windows,
+    pool_judgments,
+    repaired_judgment,
+    window_spans,
+)
 from deep.records import ABSTAIN, Example, Judgment
 
 LOGPROBS: Mapping[str, object] = {"logprobs": True, "top_logprobs": 5}

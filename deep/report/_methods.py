@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deep._checks import Labels, Mask, Texts
-from deep._files import JsonObject
+from deep._util.checks import Labels, Mask, Texts
+from deep._util.files import JsonObject
 from deep.calibration import balanced_accuracy, bootstrap_balanced_accuracy
 from deep.evaluate import (
     COLORS,
@@ -19,9 +19,8 @@ from deep.evaluate import (
 )
 from deep.model import Model
 from deep.records import ABSTAIN
-from deep.report._material import ReportMaterial, ScoredVotes, dataset_rows, vote_share
-from deep.report._page import Chapter, DataTable, Picture, between, decimal, percent
-from deep.report._svg import inline_svg
+from deep.report._page import Chapter, DataTable, Picture, between, decimal, inline_svg, percent
+from deep.report._sources import ReportMaterial, ScoredVotes, dataset_rows, vote_share
 
 LEVEL = 0.95
 N_BOOT = 2000

@@ -3,17 +3,27 @@
 import base64
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from hashlib import sha256
+from html import escape
 from importlib.resources import files
+from io import StringIO
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deep.exceptions import printable
+import pandas as pd
+
+from deep._util.figures import AMBER, BLUE, GRAY, GRID, LIGHT, RED, draw_svg
+from deep._util.files import read_bytes
+from deep._util.plain_cells import read_row
+from deep.exceptions import needs_extra, printable
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from matplotlib.figure import Figure
+
 
 NUMBER = re.compile(r"[+-]?[\d,]+(?:\.\d+)?(?: %| to [+-]?[\d.]+)?|")
 """A cell that is flush right."""
@@ -54,7 +64,7 @@ class Picture:
     Parameters
     ----------
     svg : str
-        Safe markup, as :func:`deep.report._svg.inline_svg` gives it.
+        Safe markup, as :func:`deep.report._page.inline_svg` gives it.
     caption : str
     tables : sequence of DataTable
         Its numbers, shown on demand.
@@ -191,3 +201,103 @@ def between(bounds: Iterable[float] | None) -> str:
     '66.7 to 74.3'
     """
     return "" if bounds is None else " to ".join(percent(bound) for bound in bounds)
+
+
+COLORS = {
+    "#000000": "currentColor",
+    "#ffffff": "var(--paper)",
+    GRID: "var(--grid)",
+    "#b0b0b0": "var(--grid)",
+    BLUE: "var(--blue)",
+    RED: "var(--red)",
+    AMBER: "var(--amber)",
+    GRAY: "var(--gray)",
+    **{LIGHT[name]: f"var(--light-{word})" for name, word in ((BLUE, "blue"), (RED, "red"), (GRAY, "gray"))},
+}
+"""The project's palette, in words that the style sheet defines for light and dark."""
+
+TAG = re.compile(r"<[^>]*>")
+LONG = re.compile(r"(\d\.\d\d)\d+")
+ID = re.compile(r' id="([^"]*)"')
+FONT = re.compile(r"font-family: [^;\"]*;? ?")
+
+
+def inline_svg(figure: "Figure", name: str, label: str) -> str:
+    """Return a figure as markup.
+
+    Parameters
+    ----------
+    figure : matplotlib Figure
+    name : str
+        Stands before every id in it, so that the figures of a page do not meet.
+    label : str
+        Said of it to those who do not see it.
+    """
+    text = StringIO()
+    draw_svg(figure, text, salt=name)
+    svg = text.getvalue()
+    svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", svg[svg.index("<svg") :], flags=re.DOTALL)
+    used = set(re.findall(r'(?:href="#|url\(#)([^")]+)', svg))
+    svg = TAG.sub(lambda tag: _tidy(tag[0], used, name), svg)
+    svg = re.sub(r">\s+<", "><", svg)
+    head = f'<svg role="img" aria-label="{escape(label)}"'
+    return svg.replace("<svg", head, 1)
+
+
+def _tidy(tag: str, used: set[str], name: str) -> str:
+    """Return a tag with short numbers, the page's colors, and only the ids that something refers to."""
+    tag = ID.sub(lambda found: f' id="{name}-{found[1]}"' if found[1] in used else "", tag)
+    tag = re.sub(r'(href="#|url\(#)', rf"\g<1>{name}-", tag)
+    tag = FONT.sub("", LONG.sub(r"\1", tag))
+    return re.sub(r"(?<=: )#[0-9a-f]{6}", lambda color: COLORS.get(color[0], color[0]), tag)
+
+
+MOST_FILES = 60
+MOST_ROWS = 200
+LARGEST_PICTURE = 400_000
+"""Bytes of a picture that is embedded."""
+
+
+def study_chapters(folder: Path) -> list[Chapter]:
+    """Return the chapters of what lies in a folder: Markdown, and pictures with the tables of their names."""
+    chapters = []
+    texts = [Prose(_markdown(path)) for path in _files(folder, "*.md")]
+    if texts:
+        chapters.append(Chapter("results", "Results", parts=texts))
+    pictures = [_picture(path) for path in _files(folder, "*.svg") if path.stat().st_size <= LARGEST_PICTURE]
+    if pictures:
+        says = ["A picture without a table of its own shows numbers of the tables above."]
+        chapters.append(Chapter("pictures", "Pictures", says, pictures))
+    return chapters
+
+
+def _files(folder: Path, pattern: str) -> Iterator[Path]:
+    yield from sorted(path for path in folder.glob(pattern) if path.is_file())[:MOST_FILES]
+
+
+def _markdown(path: Path) -> str:
+    """Return the Markdown of a file as markup: no HTML of its own, no link, no image."""
+    with needs_extra("studies", what="The report of a study's own texts"):
+        from markdown_it import MarkdownIt
+
+    reader = MarkdownIt("commonmark", {"html": False}).enable("table").disable(["link", "image", "autolink"])
+    html: str = reader.render(read_bytes(path, "RUN").decode("utf-8", "replace"))
+    for level in (3, 2, 1):  # below the chapter's own heading
+        html = html.replace(f"<h{level}>", f"<h{level + 2}>").replace(f"</h{level}>", f"</h{level + 2}>")
+    html = html.replace("<table>", '<div class="wide" tabindex="0" role="region" aria-label="table"><table>')
+    return html.replace("</table>", "</table></div>")
+
+
+def _picture(path: Path) -> Picture:
+    """Return a picture as an image, in which nothing can run, with the table of its name where there is one."""
+    data = base64.b64encode(read_bytes(path, "RUN")).decode()
+    image = f'<img src="data:image/svg+xml;base64,{data}" alt="{escape(path.stem)}">'
+    table = path.with_suffix(".csv")
+    tables = [_table(table)] if table.is_file() else []
+    return Picture(image, path.stem, tables)
+
+
+def _table(path: Path) -> DataTable:
+    frame = pd.read_csv(path, dtype=str, keep_default_na=False, nrows=MOST_ROWS)
+    rows = [read_row({str(name): str(value) for name, value in row.items()}) for row in frame.to_dict("records")]
+    return DataTable(path.stem, rows)

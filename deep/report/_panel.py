@@ -11,9 +11,8 @@ from deep.evaluate import JudgeCard, PanelCard, draw_error_correlation, judge_va
 from deep.exceptions import InputError
 from deep.model import RECIPES, training_set
 from deep.records import VoteMatrix
-from deep.report._material import ReportMaterial
-from deep.report._page import Chapter, DataTable, Picture, between, percent
-from deep.report._svg import inline_svg
+from deep.report._page import Chapter, DataTable, Picture, between, inline_svg, percent
+from deep.report._sources import ReportMaterial
 
 TITLE = "The panel"
 

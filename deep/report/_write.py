@@ -6,20 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 from traceback import extract_tb
 
-from deep._files import check_out, whole_file, whole_folder
+from deep._util.files import check_out, whole_file, whole_folder
 from deep.exceptions import InputError
-from deep.report._headline import SIMULATED, headline_chapter
-from deep.report._items import order_of, sample_sentence
-from deep.report._material import ReportMaterial
+from deep.report._chapters import SIMULATED, headline_chapter, prior_chapter, reliability_chapter, watch_chapter
+from deep.report._items import TextChoice, items_with_texts, order_of, sample_sentence
 from deep.report._methods import methods_chapter, methods_of
-from deep.report._page import Chapter, Page, page_html
+from deep.report._page import Chapter, Page, page_html, study_chapters
 from deep.report._panel import panel_chapter
-from deep.report._prior import prior_chapter
-from deep.report._reliability import reliability_chapter
-from deep.report._sources import LabelFiles, read_material
-from deep.report._study import study_chapters
-from deep.report._texts import TextChoice, items_with_texts
-from deep.report._watch import watch_chapter
+from deep.report._sources import LabelFiles, ReportMaterial, read_material
 
 REPORT = "report.html"
 """The report of a run, in its folder."""

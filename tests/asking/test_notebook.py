@@ -11,7 +11,7 @@ from jupyter_client.manager import start_new_kernel
 
 import deep
 from deep.asking import AskProgress
-from deep.asking._notebook import _Output, notebook_progress
+from deep.asking._options import _Output, notebook_progress
 
 ROOT = Path(deep.__file__).parents[1]
 

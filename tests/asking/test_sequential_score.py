@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from deep._odds import at_prior
+from deep._util.odds import at_prior
 from deep.asking import load_judge
 from deep.asking._sequential_policy import training_patterns
 from deep.asking._sequential_score import COLUMNS

@@ -13,10 +13,10 @@ from contextlib import closing
 import pandas as pd
 import pytest
 
-from deep._entry_points import JUDGE, OWN
+from deep._util.entry_points import JUDGE, OWN
 from deep.asking import AskOptions
+from deep.asking._judgments import run_programs
 from deep.asking._replay import ProgramId
-from deep.asking._waves import run_programs
 from deep.llm import PriceBook
 from deep.records import Judgment
 from tests.asking.toy_judge import ToyJudge, answer, ask
@@ -201,7 +201,7 @@ def make(folder):
 _CHILD = """
 import sys
 from tests.deep_commands import votes as main
-from deep._entry_points import JUDGE, OWN
+from deep._util.entry_points import JUDGE, OWN
 OWN[JUDGE]["toy"] = "tests.asking.toy_judge:ToyJudge"
 sys.exit(main(sys.argv[1:]))
 """

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from deep.asking._batch_summary import export_lines
+from deep.asking._batch_files import export_lines
 from deep.llm import EndpointError, _batch
 from tests.fault_server import FaultServer
 from tests.llm.calls import questions, rows, run, states

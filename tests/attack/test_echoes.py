@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deep.experiments.printed import PrintedTagJudge
-from deep.experiments.printed._steps import PrintedSteps
+from deep.experiments.printed._judges import PrintedSteps
 from deep.judge import run_program
 from deep.records import Example
 from tests.prompt_pool.test_staged_attacks import (

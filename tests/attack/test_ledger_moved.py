@@ -11,7 +11,7 @@ import pytest
 from deep.exceptions import InputError
 from deep.llm import LedgerError, json_text, with_longer_limit
 from deep.llm._errors import CallError
-from deep.llm._reply import read_reply
+from deep.llm._messages import read_reply
 from deep.records import Judgment
 from tests.attack.odd_replies import completion
 from tests.fault_server import FaultServer

@@ -8,7 +8,7 @@ from scipy.optimize import minimize, minimize_scalar
 from scipy.special import expit, logit
 from sklearn.exceptions import NotFittedError
 
-from deep._logistic import fit_logistic
+from deep._util.odds import fit_logistic
 from deep.calibration import BBQ, Beta, Histogram, Isotonic, Platt, Temperature, VennAbers
 from deep.exceptions import InputError
 

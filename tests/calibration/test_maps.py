@@ -10,7 +10,7 @@ from sklearn.calibration import _SigmoidCalibration
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
-from deep._logistic import fit_logistic
+from deep._util.odds import fit_logistic
 from deep.calibration import Beta, Histogram, Isotonic, Platt, Temperature
 from deep.exceptions import InputError
 

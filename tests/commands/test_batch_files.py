@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from deep._entry_points import JUDGE, OWN
+from deep._util.entry_points import JUDGE, OWN
 from tests.deep_commands import votes as main
 from tests.fault_server import FaultServer, honest_reply
 from tests.llm.calls import KEY, outcomes, rows, states

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deep._entry_points import JUDGE, OWN
+from deep._util.entry_points import JUDGE, OWN
 from deep.asking import find_judges, load_judge, planned_voters
 from deep.features.lexical import LEXICAL
 from deep.judge import Judge, LLMJudge, VoteQuestion, parse_voter, run_program

@@ -10,7 +10,7 @@ import pytest
 
 from deep.datasets import describe_examples, read_examples, shared_documents
 from deep.datasets.benchmarks import BENCHMARKS, checksum_state, find_benchmark, find_folder, homes
-from deep.datasets.benchmarks.cognibench import load_turns
+from deep.datasets.benchmarks._readers import load_turns
 from deep.exceptions import InputError
 from deep.records import Example
 

@@ -9,7 +9,7 @@ import pytest
 from pyarrow import parquet
 
 from deep.datasets import _parquet, iter_votes, open_parquet, read_examples, read_judgments, read_votes
-from deep.datasets._judgment_files import judgments_schema
+from deep.datasets._judgments import judgments_schema
 from tests.datasets.tables import fault
 
 VOTES = {"dataset": "d", "item_id": "i", "a": "1"}

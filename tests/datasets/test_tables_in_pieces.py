@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from deep._hashes import hash_texts
+from deep._util.columns import hash_texts
 from deep.datasets import join_scores, read_scores, read_votes
 from deep.records import VoteMatrix
 from tests.datasets.tables import fault, write_rows

@@ -248,7 +248,7 @@ def test_no_library_is_imported_before_a_fit():
     """Importing the modules loads none of the heavy libraries."""
     code = (
         "import sys, deep.ensembles._boosting, "
-        "deep.ensembles._label_model, deep.ensembles._dawid_skene\n"
+        "deep.ensembles._label_models, deep.ensembles._label_models\n"
         "print({'xgboost', 'lightgbm', 'catboost', 'snorkel', 'torch', 'crowdkit'} & set(sys.modules))"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

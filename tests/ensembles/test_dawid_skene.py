@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from deep.ensembles._dawid_skene import DawidSkene
+from deep.ensembles._label_models import DawidSkene
 from deep.exceptions import InputError
 
 RTE, BLUEBIRDS = "votes_RTE.csv", "votes_bluebirds_duck.csv"

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from deep.ensembles._label_model import LabelModel, _right_way_round
+from deep.ensembles._label_models import LabelModel, _right_way_round
 from deep.exceptions import InputError
 
 

@@ -17,8 +17,7 @@ from deep.evaluate._baselines import (
     row_weights,
     vote_baselines,
 )
-from deep.evaluate._holdout import hold_out
-from deep.evaluate._metrics import METRICS, decision_metrics
+from deep.evaluate._holdout import METRICS, decision_metrics, hold_out
 from deep.model import Stack
 from deep.records import VoteMatrix
 from tests.model.fitted import small_votes

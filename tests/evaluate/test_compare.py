@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from deep.evaluate import _compare
+from deep.evaluate import _baselines
 from deep.evaluate._baselines import Baseline
 
 
@@ -21,7 +21,7 @@ def test_rivals_never_saw_the_test_labels():
         baseline("majority", [1]),
         *(baseline("encoder", [1], origin) for origin in ("test", "center", "train")),
     ]
-    assert [r.name for r in _compare.rivals(every)] == [
+    assert [r.name for r in _baselines.rivals(every)] == [
         "best_prompt-None",
         "best_judge_context-None",
         "majority-None",
@@ -34,7 +34,7 @@ def test_clear_and_absent_differences():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 400).astype(np.int8)
     coin = rng.random(400) < 0.5
-    rows = _compare.compare(
+    rows = _baselines.compare(
         y == 1, y, [baseline("best_prompt", coin), baseline("majority", y == 1)], n_boot=1000, random_state=0
     )
     assert rows[0]["significant"]
@@ -48,22 +48,26 @@ def test_clear_and_absent_differences():
 def test_resamples_grow_with_the_number_of_tests(monkeypatch):
     """With m tests at least 200 m resamples are drawn, so that p can pass the corrected level."""
     asked = []
-    original = _compare.paired_bootstrap
-    monkeypatch.setattr(_compare, "paired_bootstrap", lambda *a, **k: (asked.append(k["n_boot"]), original(*a, **k))[1])
+    original = _baselines.paired_bootstrap
+    monkeypatch.setattr(
+        _baselines, "paired_bootstrap", lambda *a, **k: (asked.append(k["n_boot"]), original(*a, **k))[1]
+    )
     y = np.array([0, 1] * 20, dtype=np.int8)
-    _compare.compare(y == 1, y, [baseline("encoder", y == 0, "train")] * 7, n_boot=100, random_state=0)
+    _baselines.compare(y == 1, y, [baseline("encoder", y == 0, "train")] * 7, n_boot=100, random_state=0)
     assert asked == [1400] * 7
 
 
 def test_tests_are_corrected_over_datasets_too(monkeypatch):
     """With one rival on eleven datasets p is corrected eleven-fold, and enough resamples are drawn for that."""
     asked = []
-    original = _compare.paired_bootstrap
-    monkeypatch.setattr(_compare, "paired_bootstrap", lambda *a, **k: (asked.append(k["n_boot"]), original(*a, **k))[1])
+    original = _baselines.paired_bootstrap
+    monkeypatch.setattr(
+        _baselines, "paired_bootstrap", lambda *a, **k: (asked.append(k["n_boot"]), original(*a, **k))[1]
+    )
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 200).astype(np.int8)
     rival = baseline("majority", np.where(rng.random(200) < 0.07, 1 - y, y))
-    (row,) = _compare.compare(y == 1, y, [rival], n_boot=100, random_state=0, n_datasets=11)
+    (row,) = _baselines.compare(y == 1, y, [rival], n_boot=100, random_state=0, n_datasets=11)
     assert asked == [2200]
     assert row["p_bonferroni"] == row["p"]
     assert row["p_bonferroni_datasets"] == min(1, 11 * row["p"])
@@ -73,6 +77,6 @@ def test_tests_are_corrected_over_datasets_too(monkeypatch):
 def test_no_labels_no_tests():
     """Without both classes among the labels there is nothing to test."""
     assert (
-        _compare.compare(np.array([True]), np.array([-1]), [baseline("majority", [1])], n_boot=100, random_state=0)
+        _baselines.compare(np.array([True]), np.array([-1]), [baseline("majority", [1])], n_boot=100, random_state=0)
         == []
     )

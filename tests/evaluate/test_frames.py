@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from deep._figures import new_figure, save_figures
+from deep._util.figures import new_figure, save_figures
 from deep.evaluate import Row, framed, markdown, mean_interval, null_if_nan, percent, records, t_reach, write_table
 
 FRAME = pd.DataFrame({"name": ["a|b", "c"], "share": [0.5, np.nan], "n": [1, 2]})

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 
-from deep import _figures
+from deep._util import figures
 
 
 @pytest.fixture(scope="session")
 def blank(tmp_path_factory):
     """Return the names of a figure with nothing on it, to be copied."""
-    return _figures.save_figure(Figure(figsize=(1, 1)), tmp_path_factory.mktemp("blank") / "blank")
+    return figures.save_figure(Figure(figsize=(1, 1)), tmp_path_factory.mktemp("blank") / "blank")
 
 
 @pytest.fixture(autouse=True)
@@ -26,4 +26,4 @@ def _blank_figures(request, monkeypatch, blank):
             copy.write_bytes(file.read_bytes())
         return made
 
-    monkeypatch.setattr(_figures, "save_figure", save)
+    monkeypatch.setattr(figures, "save_figure", save)

@@ -9,11 +9,9 @@ from hypothesis import strategies as st
 
 from deep.datasets import read_examples
 from deep.exceptions import InputError
-from deep.experiments.cognibench._kinds import accuracy_of, classified
-from deep.experiments.cognibench._labels import read_labels
-from deep.experiments.cognibench._spans import read_spans
-from deep.experiments.cognibench._split import in_split
-from deep.experiments.cognibench._turns import read_turns, verdict_is_bad
+from deep.experiments.cognibench._labels import accuracy_of, classified, read_labels
+from deep.experiments.cognibench._methods import read_spans
+from deep.experiments.cognibench._turns import in_split, read_turns, verdict_is_bad
 from deep.experiments.tiered import TIERS, AutoLabelJudge
 from deep.judge import run_program
 from tests.deep_commands import cognibench as main

@@ -41,7 +41,7 @@ CASES = {
 @pytest.fixture
 def few_ensemblers(monkeypatch):
     """Let the table hold few ensemblers where none is named: it is not what is looked at."""
-    monkeypatch.setattr("deep.experiments.loo._settings.ENSEMBLERS", {name: ENSEMBLERS[name] for name in FEW})
+    monkeypatch.setattr("deep.experiments.loo._tasks.ENSEMBLERS", {name: ENSEMBLERS[name] for name in FEW})
 
 
 @pytest.fixture
@@ -277,6 +277,6 @@ def test_an_svm_that_is_fitted_to_draws_is_said(monkeypatch):
     votes = small_votes()
     test, note = votes.dataset_names[-1], "SVC is fitted to 20 draws wherever its voters leave more distinct rows"
     for most, name, said in ((20, "SVC", True), (20, "LDA", False), (4_000, "SVC", False)):
-        monkeypatch.setattr("deep.ensembles._svc.MOST_ROWS", most)
+        monkeypatch.setattr("deep.ensembles._classifiers.MOST_ROWS", most)
         found = leave_one_dataset_out(votes, test, settings=LooOptions(sizes=[3], ensemblers=[name]))
         assert any(line.startswith(note) for line in found.results["notes"]) is said

@@ -11,12 +11,19 @@ from hypothesis import strategies as st
 
 from deep.datasets import read_examples
 from deep.exceptions import InputError
-from deep.experiments.probe._articles import ARTICLES_BY, deal_styles, deal_tasks, split_articles
-from deep.experiments.probe._build import BuildOptions
-from deep.experiments.probe._content import Rejected, prompts, read_insertions
+from deep.experiments.probe._content import (
+    ARTICLES_BY,
+    BuildOptions,
+    Rejected,
+    deal_styles,
+    deal_tasks,
+    prompts,
+    read_insertions,
+    split_articles,
+)
 from deep.experiments.probe._records import TASKS, Article, Sample, read_articles, read_samples
+from deep.experiments.probe._report import voter_table
 from deep.experiments.probe._run_build import plan_programs
-from deep.experiments.probe._run_votes import voter_table
 from deep.experiments.stepwise import fenced_messages, read_list, read_verdict
 from deep.records import VoteMatrix
 from tests.deep_commands import probe as main

@@ -9,13 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deep.experiments.probe._match_encoder import contradict, installed_encoder
-from deep.experiments.probe._match_llm import EQUIVALENCE
-from deep.experiments.probe._measures import SIMILAR, match_claims, measure
-from deep.experiments.probe._observe import Observed
-from deep.experiments.probe._records import FoundExcerpt, GoldClaim, Insertion, Sample, read_samples, write_samples
-from deep.experiments.probe._sft import chats
-from deep.experiments.probe._statistics import statistics
+from deep.experiments.probe._matching import EQUIVALENCE, contradict, installed_encoder
+from deep.experiments.probe._measures import SIMILAR, Observed, match_claims, measure
+from deep.experiments.probe._records import (
+    FoundExcerpt,
+    GoldClaim,
+    Insertion,
+    Sample,
+    read_samples,
+    statistics,
+    write_samples,
+)
+from deep.experiments.probe._run_eval import chats
 from deep.experiments.stepwise import CheckedClaim, Claim, Excerpt
 from tests.deep_commands import probe as main
 from tests.experiments.probe_world import parts, step_of
@@ -255,7 +260,7 @@ def test_the_installed_encoder_compares_by_default(measured, capsys):
 
 def test_without_an_encoder_the_measured_llm_compares(measured, monkeypatch, capsys):
     """It is asked through the same ledger; one that never answers is refused with the reason, not counted as wrong."""
-    monkeypatch.setattr("deep.experiments.probe._matcher.installed_encoder", lambda: None)
+    monkeypatch.setattr("deep.experiments.probe._matching.installed_encoder", lambda: None)
     found, _ = measured()
     assert "claims compared by the LLM that is measured, as no encoder is installed" in capsys.readouterr().out
     assert found["decompose", "recall", ALL] == (5, 5)

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from deep._checks import weigh
+from deep._util.checks import weigh
 from deep.exceptions import InputError
 from deep.features import Cells, distinct_patterns
 

@@ -19,7 +19,7 @@ from transformers.utils import logging
 
 from deep.exceptions import InputError, MissingDependencyError
 from deep.features.encoders import load_embedding, load_encoder
-from deep.features.encoders._chunks import chunk_spans, fitting_spans
+from deep.features.encoders._judge import chunk_spans, fitting_spans
 from deep.judge import Judge
 from deep.records import ABSTAIN, Example
 from tests.features.tiny_encoders import save_classifier, save_distilbert, save_embedding, save_tokenizer

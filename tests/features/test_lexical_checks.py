@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from deep.exceptions import InputError
 from deep.features.lexical import LEXICAL, _words
-from deep.features.lexical._analysis import (
+from deep.features.lexical._base import (
     ALIKE,
     FEW_PAIRS,
     LONG_LINE,
@@ -19,8 +19,7 @@ from deep.features.lexical._analysis import (
     TokenizedText,
     _Shelf,
 )
-from deep.features.lexical._entities import _acronyms, _may_join
-from deep.features.lexical._quotes import MOST_QUOTED
+from deep.features.lexical._facts import MOST_QUOTED, _acronyms, _may_join
 from deep.features.lexical._words import WORD, stem, words_with_stems
 from deep.records import Example
 from tests.features.lexical_cases import judged, vote

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deep._text import sentence_spans
-from deep.features.lexical._sentences import sentence_ends
+from deep._util.text import sentence_spans
+from deep.features.lexical._words import sentence_ends
 
 
 def cut(text):

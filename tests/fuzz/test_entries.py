@@ -22,9 +22,9 @@ from hypothesis import strategies as st
 from deep import VoteMatrix
 from deep.datasets import read_argilla, read_label_log, read_label_studio, write_annotations, write_labels
 from deep.exceptions import DeepError, InputError
-from deep.llm import FileResults, History, Ledger, PriceBook, Redactor, _batch_lines
-from deep.llm._batch_import import BatchImporter
-from deep.llm._batch_table import take_batches
+from deep.llm import FileResults, History, Ledger, PriceBook, Redactor, _batch_results
+from deep.llm._batch_files import BatchImporter
+from deep.llm._batch_results import take_batches
 from deep.llm._errors import CallError
 from deep.model import adapt_by_moments, fit, moments_of_votes, read_moments, save_moments
 from deep.serve import CheckOptions, create_app, serving
@@ -105,7 +105,7 @@ def test_results_that_once_broke(path):
 
 def test_a_line_without_an_end_is_no_result(tmp_path, monkeypatch):
     """Of a line that is too long no more than the limit is held; those behind it are read."""
-    monkeypatch.setattr(_batch_lines, "LONGEST_LINE", 400)
+    monkeypatch.setattr(_batch_results, "LONGEST_LINE", 400)
     good = json.dumps(ROWS[0]).encode()
     (tmp_path / "out.jsonl").write_bytes(b'{"custom_id": "k1", "response": "' + b"x" * 2000 + b'"}\n' + good)
     with FileResults(tmp_path, Redactor(KEY)) as results:

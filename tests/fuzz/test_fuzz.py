@@ -19,13 +19,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deep import Example
-from deep._names import check_name, file_name
+from deep._util.text import check_name, file_name
 from deep.datasets import read_examples, read_scores, read_votes, simulate_votes
 from deep.evaluate import labels_seen
 from deep.exceptions import DeepError
 from deep.llm import PriceBook, Redactor, Tally
 from deep.llm._batch import BatchRunner
-from deep.llm._batch_lines import BatchLines
+from deep.llm._batch_results import BatchLines
 from deep.llm._errors import CallError
 from deep.llm._lease import Job
 from deep.model import fit, load

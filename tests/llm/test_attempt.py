@@ -6,7 +6,7 @@ import json
 import pytest
 
 from deep.llm import Attempt, Budget, CallError, ConcurrencyLimit, Failed, PriceBook, Terms, Throttle
-from deep.llm._budget import BudgetReachedError
+from deep.llm._spending import BudgetReachedError
 
 BODY = {"model": "m", "max_tokens": 10}
 TEXT = json.dumps(BODY)

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from deep.llm import LedgerError, _ledger
-from deep.llm._reserve import SIZE, Reserve
+from deep.llm._database import SIZE, Reserve
 from tests.fault_server import FaultServer
 from tests.llm.calls import KEY, outcomes, questions, run, states
 from tests.llm.crash import write_examples

@@ -15,7 +15,7 @@ import pytest
 import sqlalchemy
 
 from deep.exceptions import InputError
-from deep.llm import History, LedgerError, RetryPolicy, _caller, describe_ledger
+from deep.llm import History, LedgerError, RetryPolicy, _runner, describe_ledger
 from tests.fault_server import FaultServer
 from tests.llm.calls import question, questions, run
 
@@ -181,7 +181,7 @@ def test_a_live_machine_is_waited_for(ledger):
 
 def test_a_budget_counts_what_other_machines_spend(ledger, monkeypatch):
     """Both look at the ledger while they run, so together they stay within what one of them may spend."""
-    monkeypatch.setattr(_caller, "REFRESH_SECONDS", -1.0)
+    monkeypatch.setattr(_runner, "REFRESH_SECONDS", -1.0)
     rans = []
     with FaultServer(latency=0.02) as server:
         threads = [

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from deep.llm import Budget
-from deep.llm._budget import BudgetReachedError
+from deep.llm._spending import BudgetReachedError
 from tests.fault_server import FaultServer
 from tests.llm.calls import questions, rows, run
 

@@ -7,7 +7,7 @@ from scipy.special import expit, logit
 from deep.exceptions import InputError
 from deep.model import Stack, fit
 from deep.model.adaptation import context_of, learn_prior
-from deep.model.adaptation._align import LeftOut
+from deep.model.adaptation._misfit import LeftOut
 from deep.model.linear import LabeledRows, fit_average
 from deep.records import VoteMatrix
 from tests.model.file.models import soft_scores, with_labels

@@ -13,10 +13,7 @@ from hypothesis import strategies as st
 
 from deep.exceptions import InputError
 from deep.experiments.printed import PAPERS, import_prompts, load_steps, write_prompts
-from deep.experiments.printed._columns import readings
-from deep.experiments.printed._cut import cut
-from deep.experiments.printed._fold import FoldedText, clean
-from deep.experiments.printed._print import prints_of, take_print
+from deep.experiments.printed._passages import FoldedText, clean, cut, prints_of, readings, take_print
 from deep.prompt_pool import load_pool, load_prompt
 from tests.deep_commands import prompts as main
 

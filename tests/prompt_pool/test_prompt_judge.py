@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from deep.exceptions import InputError
 from deep.judge import run_program
 from deep.prompt_pool import PromptJudge, load_prompt, pool_judgments
-from deep.prompt_pool._soft import soft_vote
+from deep.prompt_pool._answer_form import soft_vote
 from deep.records import Example, Judgment
 
 EXAMPLE = Example("It rained all night.", "It rained.", "1")

@@ -7,12 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deep._entry_points import JUDGE, OWN
+from deep._util.entry_points import JUDGE, OWN
 from deep.asking import load_judge
 from deep.exceptions import InputError
 from deep.experiments.tiered import CRITERIA, Contrast, ListJudge, TieredJudge, load_contrasts
-from deep.experiments.tiered._reading import LabelTally, SentenceVerdict, TurnReading
-from deep.experiments.tiered._wording import LABELS, own_contrasts, wording
+from deep.experiments.tiered._wording import LABELS, LabelTally, SentenceVerdict, TurnReading, own_contrasts, wording
 from deep.judge import run_program
 from deep.records import Example
 from tests.prompt_pool.injections import INJECTIONS

@@ -6,7 +6,7 @@ import pytest
 
 import deep
 from deep.datasets import WORKSHEET
-from deep.experiments.probe._match_llm import EQUIVALENCE
+from deep.experiments.probe._matching import EQUIVALENCE
 from tests.prompt_pool.test_pool import word_runs
 
 CODE = Path(deep.__file__).parent

@@ -16,10 +16,10 @@ from deep.exceptions import InputError
 from deep.model import fit
 from deep.model.file._document import checksum
 from deep.report import write_report
-from deep.report._material import BY_MODEL, ReportMaterial, dataset_rows, score_by
+from deep.report._chapters import watch_chapter
 from deep.report._methods import N_BOOT, methods_of, ours
 from deep.report._page import percent
-from deep.report._watch import watch_chapter
+from deep.report._sources import BY_MODEL, ReportMaterial, dataset_rows, score_by
 from tests.model.fitted import QUICK, small_votes
 
 CHAPTERS = ["headline", "reliability", "methods", "panel", "prior", "watch", "items"]

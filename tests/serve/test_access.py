@@ -93,7 +93,7 @@ def test_tokens_are_compared_in_constant_time(monkeypatch):
         compared.append(wanted)
         return hmac.compare_digest(given, wanted)
 
-    monkeypatch.setattr("deep.serve.web._access.compare_digest", compare)
+    monkeypatch.setattr("deep.serve.web._guard.compare_digest", compare)
     access = Access(TOKEN)
     assert not access.allows({"authorization": "Bearer 0", "cookie": f"{access.cookie}=0"})
     assert access.redeem("0") is None

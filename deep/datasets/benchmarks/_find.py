@@ -1,21 +1,30 @@
 """Benchmarks by name: the entry of `benchmarks.toml`, and the function that reads its files."""
 
+import hashlib
+import os
+import sys
 import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from importlib.resources import files
+from pathlib import Path
 
-from deep._files import JsonObject
+from deep._util.files import JsonObject, whole_file
+from deep.datasets._examples import Examples
 from deep.datasets._registry import resolve_dataset
+from deep.datasets.benchmarks._readers import (
+    count_cognibench,
+    read_aggrefact,
+    read_cognibench,
+    read_fect,
+    read_halueval,
+    read_llm_aggrefact,
+    read_ragtruth,
+    read_summedits,
+    read_tofueval,
+)
 from deep.datasets.benchmarks._record import Benchmark, BenchmarkFile
-from deep.datasets.benchmarks.aggrefact import read_aggrefact
-from deep.datasets.benchmarks.cognibench import count_cognibench, read_cognibench
-from deep.datasets.benchmarks.fect import read_fect
-from deep.datasets.benchmarks.halueval import read_halueval
-from deep.datasets.benchmarks.llm_aggrefact import read_llm_aggrefact
-from deep.datasets.benchmarks.ragtruth import read_ragtruth
-from deep.datasets.benchmarks.summedits import read_summedits
-from deep.datasets.benchmarks.tofueval import read_tofueval
+from deep.exceptions import InputError
 from deep.records import Example
 
 READERS: dict[str, Callable[..., Iterator[Example]]] = {
@@ -69,14 +78,14 @@ def find_benchmark(name: str, *, param: str = "name") -> tuple[Benchmark, str | 
 
     Examples
     --------
-    >>> from deep.datasets.benchmarks.aggrefact import read_aggrefact
-    from deep.datasets.benchmarks.cognibench import count_cognibench, read_cognibench
-    from deep.datasets.benchmarks.fect import read_fect
-    from deep.datasets.benchmarks.halueval import read_halueval
-    from deep.datasets.benchmarks.llm_aggrefact import read_llm_aggrefact
-    from deep.datasets.benchmarks.ragtruth import read_ragtruth
-    from deep.datasets.benchmarks.summedits import read_summedits
-    from deep.datasets.benchmarks.tofueval import read_tofueval
+    >>> from deep.datasets.benchmarks._readers import read_aggrefact
+    from deep.datasets.benchmarks._readers import count_cognibench, read_cognibench
+    from deep.datasets.benchmarks._readers import read_fect
+    from deep.datasets.benchmarks._readers import read_halueval
+    from deep.datasets.benchmarks._readers import read_llm_aggrefact
+    from deep.datasets.benchmarks._readers import read_ragtruth
+    from deep.datasets.benchmarks._readers import read_summedits
+    from deep.datasets.benchmarks._readers import read_tofueval
     >>> benchmark, dataset = find_benchmark("SummEdits-News")
     >>> benchmark.name, dataset
     ('summedits', 'summedits-news')
@@ -92,3 +101,246 @@ def licence_terms(datasets: Iterable[str]) -> dict[str, str]:
     """Return the licences of datasets where they are known, and whether they allow commercial use."""
     known = {name: b.terms for b in BENCHMARKS.values() for name in b.datasets or (b.name,)}
     return {name: known[name] for name in datasets if name in known}
+
+
+TIMEOUT = 60
+"""Seconds without a byte after which a download is given up."""
+
+
+def homes() -> list[Path]:
+    """Return the folders in which benchmarks are looked for; downloads go to the first.
+
+    ``DEEP_DATA_HOME`` where it is set, then the user's cache folder.
+    """
+    given = os.environ.get("DEEP_DATA_HOME")
+    return [*([Path(given)] if given else []), _cache_folder()]
+
+
+def _cache_folder() -> Path:
+    """Return deep's folder where this system keeps what can be downloaded again."""
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "deep"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "deep" / "deep" / "Cache"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").expanduser() / "deep"
+
+
+def find_folder(benchmark: Benchmark) -> Path | None:
+    """Return the first folder that holds the files of a benchmark; None where none does."""
+    folders = (home / benchmark.folder for home in homes())
+    return next((folder for folder in folders if not benchmark.missing(folder)), None)
+
+
+def what_to_do(benchmark: Benchmark) -> str:
+    """Return, in a sentence or two, how the files of a benchmark get here."""
+    folder = homes()[0] / benchmark.folder
+    by_hand = [file for file in benchmark.missing(folder) if file.url is None]
+    if by_hand and not benchmark.any_file:
+        return f"{by_hand[0].by_hand}, to {folder / by_hand[0].name}."
+    unverified = any(file.url and not file.sha256 for file in benchmark.missing(folder))
+    flag = " --allow-unverified" if unverified else ""
+    return f"Run `deep data fetch {benchmark.name}{flag}`, or put the files of {benchmark.url} into {folder}."
+
+
+def require_folder(benchmark: Benchmark) -> Path:
+    """Return the folder of a benchmark.
+
+    Raises
+    ------
+    InputError
+        No folder has its files; the message says what to do.
+    """
+    folder = find_folder(benchmark)
+    if folder is None:
+        names = [file.name for file in benchmark.missing(homes()[0] / benchmark.folder)]
+        raise InputError(
+            f"`examples` must name a benchmark whose files are here. Got {benchmark.name!r}, without {names[0]!r}. "
+            f"{what_to_do(benchmark)}"
+        )
+    return folder
+
+
+def benchmark_folders(benchmark: Benchmark | None) -> list[Path]:
+    """Return the folder of a benchmark; of None, all folders in which benchmarks are looked for.
+
+    Raises
+    ------
+    InputError
+        No folder has its files; the message says what to do.
+    """
+    if benchmark is None:
+        return list(homes())
+    folder = find_folder(benchmark)
+    if folder is None:
+        advice = what_to_do(benchmark)
+        raise InputError(f"`name` must be a benchmark whose files are here. Got {benchmark.name!r}. {advice}")
+    return [folder]
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def checksum_state(file: BenchmarkFile, folder: Path) -> str:
+    """Return ``absent``, ``unverified`` (no checksum is known), ``verified`` or ``differs``."""
+    path = folder / file.name
+    if not path.is_file():
+        return "absent"
+    if file.sha256 is None:
+        return "unverified"
+    return "verified" if sha256_of(path) == file.sha256 else "differs"
+
+
+def fetch_benchmark(benchmark: Benchmark, *, allow_unverified: bool = False, progress: bool = False) -> list[Path]:
+    """Download the files of a benchmark that are not here yet, and return the paths of all that can be.
+
+    Parameters
+    ----------
+    benchmark : Benchmark
+    allow_unverified : bool
+        Also download files whose checksum nobody here knows.
+    progress : bool
+        Show a bar for each file.
+
+    Raises
+    ------
+    InputError
+        A file must be got by hand, has no known checksum, cannot be downloaded, or is not what was published.
+        A file that came whole before stays; of the one that failed nothing does.
+    """
+    folder = homes()[0] / benchmark.folder
+    files = [file for file in benchmark.files if file.url]
+    if not files:
+        raise InputError(
+            f"`name` must be a benchmark that can be downloaded. Got {benchmark.name!r}. {what_to_do(benchmark)}"
+        )
+    unverified = [file for file in files if file.sha256 is None]
+    if unverified and not allow_unverified:
+        raise InputError(
+            f"`name` must be a benchmark whose checksums are known. Got {benchmark.name!r}, where that of "
+            f"{unverified[0].name!r} is not. Add --allow-unverified to download it from {unverified[0].url}, which is "
+            "fixed to a commit."
+        )
+    return [_download(file, folder, progress=progress) for file in files]
+
+
+def _download(file: BenchmarkFile, folder: Path, *, progress: bool) -> Path:
+    """Download a file unless it is here whole, and return its path; what comes otherwise than published is not kept."""
+    path = folder / file.name
+    if checksum_state(file, folder) in ("verified", "unverified"):
+        return path
+    import httpx2
+
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(path) as scratch:
+            digest = hashlib.sha256()
+            with scratch.open("wb") as stream:
+                for piece in _pieces(str(file.url), progress=progress):
+                    digest.update(piece)
+                    stream.write(piece)
+            if file.sha256 not in (None, digest.hexdigest()):
+                raise _failed(file, path, "a file with another SHA-256 than the published one")
+    except httpx2.HTTPStatusError as error:
+        raise _failed(file, path, f"status {error.response.status_code}") from None
+    except httpx2.HTTPError as error:
+        raise _failed(file, path, type(error).__name__) from None
+    except OSError as error:
+        raise InputError(
+            f"`DEEP_DATA_HOME` must be a folder that can be written to. Got {str(path.parent)!r}: "
+            f"{error.strerror}. Set it to another, or unset it."
+        ) from None
+    return path
+
+
+def _pieces(url: str, *, progress: bool) -> Iterator[bytes]:
+    """Yield the body of a file on the web, with a bar on standard error where one is wanted."""
+    import httpx2
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with (
+        httpx2.stream("GET", url, follow_redirects=True, timeout=TIMEOUT) as response,
+        Progress(console=Console(stderr=True), transient=True, disable=not progress) as bars,
+    ):
+        response.raise_for_status()
+        length = response.headers.get("Content-Length", "")
+        bar = bars.add_task(url.rsplit("/", 1)[-1], total=int(length) if length.isdecimal() else None)
+        for piece in response.iter_bytes():
+            bars.advance(bar, len(piece))
+            yield piece
+
+
+def _failed(file: BenchmarkFile, path: Path, reason: str) -> InputError:
+    return InputError(
+        f"`name` must be a benchmark whose files can be downloaded. Got {reason} from {file.url}. "
+        f"Try again, or put the file at {path}; nothing of it was kept."
+    )
+
+
+class BenchmarkExamples(Examples):
+    """The examples of a benchmark whose files are in `folder`, read anew each time.
+
+    Parameters
+    ----------
+    benchmark : Benchmark
+    folder : Path
+    dataset : str, optional
+        Only this one of its datasets.
+    main_only : bool
+        Leave out what is about marginal topics, where the benchmark knows of topics.
+    require_source : bool
+        Raise at an example whose source is not there; a judge needs it, a count does not.
+    """
+
+    def __init__(
+        self,
+        benchmark: Benchmark,
+        folder: Path,
+        *,
+        dataset: str | None = None,
+        main_only: bool = False,
+        require_source: bool = True,
+    ) -> None:
+        if main_only and not benchmark.topics:
+            raise InputError(
+                f"`main_only` must be given for a benchmark with main and marginal topics. Got {benchmark.name!r}. "
+                "Leave it out."
+            )
+        self.benchmark, self.folder = benchmark, folder
+        self.name = dataset or benchmark.name
+        self.dataset = dataset
+        self.main_only, self.require_source = main_only, require_source
+
+    @property
+    def origin(self) -> str:
+        """The folder."""
+        return repr(str(self.folder))
+
+    def __iter__(self) -> Iterator[Example]:
+        options = {"main_only": True} if self.main_only else {}
+        try:
+            for example in self.benchmark.read(self.folder, **options):
+                if self.dataset in (None, example.dataset):
+                    yield self._with_source(example)
+        except InputError:
+            raise
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+            raise InputError(
+                f"`examples` must be in the layout that the authors of {self.benchmark.name!r} publish. "
+                f"Got {type(error).__name__} {error} in {self.origin}. Download the files again."
+            ) from None
+
+    def _with_source(self, example: Example) -> Example:
+        if self.require_source and not example.source:
+            remedy = next(
+                (f"{file.by_hand}. Put it into {self.folder}" for file in self.benchmark.files if file.optional),
+                "Download the files again",
+            )
+            raise InputError(
+                f"`source` must be text. Got none for {example.document_id or example.example_id!r} of "
+                f"{self.benchmark.name!r}. {remedy}."
+            )
+        return example

@@ -2,14 +2,11 @@
 
 from collections.abc import Sequence
 
-from deep._files import JsonObject
-from deep._text import table
-from deep.datasets._cards import DatasetCard, Lengths, describe_examples
+from deep._util.files import JsonObject
+from deep._util.text import table
+from deep.datasets._cards import DatasetCard, Lengths, SharedDocument, describe_examples
 from deep.datasets._examples import Examples
-from deep.datasets._leakage import SharedDocument
-from deep.datasets.benchmarks._examples import BenchmarkExamples
-from deep.datasets.benchmarks._fetch import checksum_state, find_folder, what_to_do
-from deep.datasets.benchmarks._find import BENCHMARKS
+from deep.datasets.benchmarks._find import BENCHMARKS, BenchmarkExamples, checksum_state, find_folder, what_to_do
 
 SHOWN = 20
 """Findings that are printed one by one; JSON has all."""

@@ -16,7 +16,7 @@ from deep.console import (
     run_subcommand,
 )
 from deep.exceptions import ExitStatus
-from deep.experiments.cognibench._split import add_split
+from deep.experiments.cognibench._turns import add_split
 from deep.experiments.tiered import CRITERIA
 
 AGREEMENT = "measure the agreement of annotators by protocol, and of protocols with one another"
@@ -162,7 +162,7 @@ def _add_export(parser: CommandParser) -> None:
 
 
 def _export(args: argparse.Namespace) -> int:
-    from deep.experiments.cognibench._run_export import export
+    from deep.experiments.cognibench._run_label import export
 
     return export(args)
 
@@ -175,7 +175,7 @@ def _add_sentences(parser: CommandParser) -> None:
 
 
 def _sentences(args: argparse.Namespace) -> int:
-    from deep._files import check_out, whole_file, write_json_lines
+    from deep._util.files import check_out, whole_file, write_json_lines
     from deep.experiments.cognibench._turns import read_turns, sentence_rows
 
     out = check_out(args.out, [".jsonl"])
@@ -195,7 +195,7 @@ def _add_curve(parser: CommandParser) -> None:
 
 
 def _curve(args: argparse.Namespace) -> int:
-    from deep.experiments.cognibench._run_curve import curve
+    from deep.experiments.cognibench._run_evaluate import curve
 
     return curve(args)
 
@@ -207,7 +207,7 @@ def _add_agreement(parser: CommandParser) -> None:
 
 def _agreement(args: argparse.Namespace) -> int:
     from deep.evaluate import markdown
-    from deep.experiments.cognibench._agreement import agreement_tables, read_annotations
+    from deep.experiments.cognibench._measures import agreement_tables, read_annotations
     from deep.experiments.printed import printed_text
 
     check_least(args, n_boot=1, seed=0)

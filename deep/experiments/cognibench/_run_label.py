@@ -5,22 +5,21 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 
-from deep._figures import save_figures
-from deep._files import JsonObject, check_replaceable, write_json_lines, write_results
-from deep._text import sentence_spans
+from deep._util.figures import save_figures
+from deep._util.files import JsonObject, check_out, check_replaceable, whole_file, write_json_lines, write_results
+from deep._util.text import sentence_spans
 from deep.asking import Entry, ProgramId, run_programs
 from deep.console import ask_options, check_draws, check_models, endpoint_of, live_progress, named, print_result
 from deep.datasets import ending_of, read_examples, read_rows
 from deep.evaluate import markdown, records, write_table
 from deep.exceptions import ExitStatus, InputError, StoppedError
 from deep.experiments.cognibench import _tables as build
-from deep.experiments.cognibench._figures import draw_shares
-from deep.experiments.cognibench._kinds import classified
-from deep.experiments.cognibench._labels import AutoTurn, SentenceLabel
-from deep.experiments.cognibench._split import turns_of_split
-from deep.experiments.cognibench._turns import read_dialogues, read_turns
+from deep.experiments.cognibench._labels import AutoTurn, SentenceLabel, classified, complete, read_labels, read_voted
+from deep.experiments.cognibench._tables import draw_shares
+from deep.experiments.cognibench._turns import Answered, LabeledTurn, chats, read_dialogues, read_turns, turns_of_split
 from deep.experiments.printed import load_tag_judge
 from deep.experiments.tiered import AutoLabelJudge, SentenceJudge, TieredJudge, TurnReading, load_contrasts
 from deep.judge import Program
@@ -176,3 +175,59 @@ def _text(results: JsonObject, out: Path) -> str:
         f"{results['turns']:,} turns labeled by {results['judge']}, types by {results['types_by'] or 'nobody'}"
     )
     return "\n".join([*lines, f"labels.jsonl, table and figure: in {out}", report_line(out), ""])
+
+
+Turn = LabeledTurn | AutoTurn
+
+
+def export(args: argparse.Namespace) -> int:
+    """Run ``deep cognibench export-sft``."""
+    out = check_out(args.out, [".jsonl"])
+    every = _read(args)
+    turns = turns_of_split(every, args)
+    answered = [pair for turn in turns for pair in _answered(turn, args.level)]
+    if not answered:
+        raise InputError(f"`level` must leave a turn whose sentences are all decided. Got none in {len(turns)}.")
+    lines = []
+    for path, some in _files(out, answered, args.sizes).items():
+        with whole_file(path) as scratch:
+            write_json_lines(scratch, chats(pair for _, pair in some))
+        lines.append(f"{len(some):,} chats: in {path}")
+    left = len(turns) - len(answered)
+    lines += [f"{left:,} turns left out, with a sentence that the judge left undecided"] if left else []
+    kept = len(every) - len(turns)
+    lines += [f"{kept:,} turns of other dialogues are left for --split test"] if kept and args.split == "train" else []
+    sys.stdout.write("\n".join([*lines, ""]))
+    return ExitStatus.DONE
+
+
+def _read(args: argparse.Namespace) -> Sequence[Turn]:
+    given = [name for name in ("data", "labels") if getattr(args, name) is not None]
+    if len(given) != 1:
+        raise InputError(f"`data` or `labels` must be given, and not both. Got {' and '.join(given) or 'neither'}.")
+    if args.labels is not None:
+        if args.votes:
+            raise InputError("`votes` must be given with the examples as `data`. Got `labels`.")
+        return read_labels(args.labels)
+    return read_voted(args.data, args.votes, args.voter) if args.votes else read_turns(args.data)
+
+
+def _answered(turn: Turn, level: str) -> list[tuple[str, Answered]]:
+    """Return a turn's identifier with its answer; nothing where a sentence is undecided."""
+    if isinstance(turn, AutoTurn):
+        return [(turn.turn_id, (turn.source, turn.response, bad)) for _, bad in complete([turn], level)]
+    bad = [sentence.text for sentence in turn.sentences if sentence.hallucinated(level)]
+    return [(turn.turn_id, (turn.source, turn.response, bad))]
+
+
+def _files(
+    out: Path, answered: list[tuple[str, Answered]], sizes: Sequence[str]
+) -> dict[Path, list[tuple[str, Answered]]]:
+    """Return the turns of each file; those of a smaller size are among those of a larger one."""
+    wrong = [size for size in sizes if not size.isdecimal() or not 1 <= int(size) <= len(answered)]
+    if wrong:
+        raise InputError(f"`sizes` must be whole numbers from 1 to {len(answered)}. Got {wrong[0]!r}.")
+    if not sizes:
+        return {out: answered}
+    shuffled = sorted(answered, key=lambda pair: sha256(pair[0].encode()).digest())
+    return {out.with_stem(f"{out.stem}-{size}"): shuffled[: int(size)] for size in sizes}

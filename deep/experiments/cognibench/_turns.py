@@ -1,16 +1,19 @@
 """The published turns of CogniBench as sentences, each with its type and its verdict."""
 
+import argparse
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
+from typing import Protocol, TypeVar
 
-from deep._files import JsonObject
-from deep.console import named
+from deep._util.files import JsonObject
+from deep.console import CommandParser, named
 from deep.datasets.benchmarks import BENCHMARKS, require_folder
-from deep.datasets.benchmarks.cognibench import CogniBenchTurn, load_turns
+from deep.datasets.benchmarks._readers import CogniBenchTurn, load_turns
 from deep.exceptions import InputError
-from deep.experiments.tiered import CRITERIA, TIERS
+from deep.experiments.tiered import CRITERIA, TIERS, ListJudge, list_text
 
 _TIER_LISTS = ("misleading_list", "speculative_list", "realiable_list", "unequivocal_list")
 """The published names, as they are spelled there, in the order of `TIERS`."""
@@ -228,3 +231,69 @@ def counts_of(turns: Sequence[LabeledTurn]) -> dict[str, int]:
         "irrelevant": sum(sentence.kind == "irrelevant" for sentence in every),
         "untyped": sum(turn.n_untyped for turn in turns),
     }
+
+
+SPLITS = ("all", "train", "test")
+
+
+class _InDialogue(Protocol):
+    @property
+    def dialogue_id(self) -> str: ...
+
+
+T = TypeVar("T", bound=_InDialogue)
+
+
+def add_split(parser: CommandParser, standard: str) -> None:
+    """Add the options of the split."""
+    add = parser.add_argument
+    add("--split", choices=SPLITS, default=standard, help=f"dialogues to take (default: {standard})")
+    add("--test-share", type=float, default=0.2, metavar="SHARE", help="dialogues of the test split (default 0.2)")
+    add("--split-seed", type=int, default=0, metavar="N", help="seed of the split (default 0)")
+
+
+def in_split(dialogue_id: str, split: str, share: float, seed: int) -> bool:
+    """Tell whether a dialogue is in a split; its identifier and the seed alone decide, whatever file it is in.
+
+    Examples
+    --------
+    >>> from deep.experiments.cognibench._turns import in_split
+    >>> [in_split("7_en", split, 0.2, 0) for split in ("all", "train", "test")]
+    [True, True, False]
+    """
+    drawn = int.from_bytes(sha256(f"{seed} {dialogue_id}".encode()).digest()[:8]) / 2**64
+    return split == "all" or (drawn < share) == (split == "test")
+
+
+def turns_of_split(turns: Iterable[T], args: argparse.Namespace) -> list[T]:
+    """Return the turns of the split that the options of :func:`add_split` name.
+
+    Raises
+    ------
+    InputError
+        The share is not in (0, 1), or no turn is in the split.
+    """
+    if not 0 < args.test_share < 1:
+        raise InputError(f"`test_share` must lie in (0, 1). Got {args.test_share!r}.")
+    chosen = [turn for turn in turns if in_split(turn.dialogue_id, args.split, args.test_share, args.split_seed)]
+    if not chosen:
+        raise InputError(
+            f"`split` must have at least one turn. Got none in {args.split!r}. Take another --test-share or "
+            "--split-seed, or --split all."
+        )
+    return chosen
+
+
+Answered = tuple[str, str, list[str]]
+"""Source, response and its hallucinated sentences."""
+
+
+def chats(turns: Iterable[Answered]) -> Iterator[JsonObject]:
+    """Yield one chat a turn: what :class:`ListJudge` asks, and the list of hallucinated sentences as the answer.
+
+    A model tuned on them can be asked by that judge.
+    """
+    judge = ListJudge()
+    for source, response, bad in turns:
+        messages = judge.messages(source, response)
+        yield {"messages": [*messages, {"role": "assistant", "content": list_text(bad)}]}

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deep._files import check_replaceable, write_results
-from deep._plain_cells import plain_frame
+from deep._util.files import check_replaceable, write_results
+from deep._util.plain_cells import plain_frame
 from deep.console import (
     SEVERAL,
     CommandParser,
@@ -226,9 +226,15 @@ def _rows(plan: "Plan", history: "History") -> Iterator[dict[str, object]]:
 
 def _write(args: argparse.Namespace, verdicts: "pd.DataFrame", counts: dict[str, int]) -> None:
     from deep.evaluate import records
-    from deep.experiments.fect._published import printed_summary
-    from deep.experiments.fect._report import draw, frames_of, report
-    from deep.experiments.fect._scores import consistency, score_runs, summarise
+    from deep.experiments.fect._report import (
+        consistency,
+        draw,
+        frames_of,
+        printed_summary,
+        report,
+        score_runs,
+        summarise,
+    )
     from deep.report import report_line, reported_folder
 
     runs, repeats = score_runs(verdicts), consistency(verdicts)

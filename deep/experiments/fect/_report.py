@@ -1,21 +1,195 @@
 """FECT's tables and figures: its Tables 2, 4 and 5, its Figures 5, 7 and 8, and self-consistency beside them."""
 
+import json
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from deep._figures import AMBER, BLUE, GRAY, RED, new_figure, save_figures
-from deep._files import JsonObject
-from deep.evaluate import markdown
-from deep.experiments.fect._published import SOURCE
-from deep.experiments.fect._scores import LEAST_COVERAGE, METRICS, pick_best
+from deep._util.figures import AMBER, BLUE, GRAY, RED, new_figure, save_figures
+from deep._util.files import JsonObject
+from deep.evaluate import markdown, t_reach
+from deep.features import krippendorff_alpha
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+
+METRICS = ("f1", "precision", "recall")
+
+JUDGE = ["model", "prompt"]
+
+CONFIDENCE = 0.95
+
+LEAST_COVERAGE = 0.5
+"""Share of verdicts that must be votes for a judge's figures to be compared with those of others."""
+
+
+def score_runs(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """Score every run of every judge; the non-factual class is the positive one.
+
+    Parameters
+    ----------
+    verdicts : DataFrame
+        ``item, label, model, prompt, run, vote``; labels and votes 1 factual, 0 not; -1 no vote.
+
+    Returns
+    -------
+    DataFrame
+        One row a model, prompt and run: ``tp, fp, fn, tn`` over the items with a vote; ``no_vote`` and, of them,
+        ``no_vote_nonfactual``; ``precision``, ``recall`` and ``f1`` in [0, 1], missing where they are undefined
+        (nothing called non-factual; nothing non-factual with a vote; neither).
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from deep.experiments.fect._report import score_runs
+    >>> judge = {"model": "m", "prompt": "3d", "run": 1}
+    >>> said = [(0, 0), (0, 1), (1, 0), (1, 1), (1, -1)]
+    >>> rows = [{"item": i, "label": label, "vote": vote, **judge} for i, (label, vote) in enumerate(said)]
+    >>> score_runs(pd.DataFrame(rows)).loc[0, ["tp", "fp", "fn", "no_vote", "f1"]].tolist()
+    [1.0, 1.0, 1.0, 1.0, 0.5]
+    """
+    columns = verdicts[[*JUDGE, "run"]].copy()
+    for name, label, vote in (("tp", 0, 0), ("fp", 1, 0), ("fn", 0, 1), ("tn", 1, 1)):
+        columns[name] = (verdicts["label"] == label) & (verdicts["vote"] == vote)
+    columns["no_vote"] = verdicts["vote"] == -1
+    columns["no_vote_nonfactual"] = columns["no_vote"] & (verdicts["label"] == 0)
+    scores = columns.groupby([*JUDGE, "run"], sort=False).sum().reset_index()
+    tp, fp, fn = (scores[name].astype(float) for name in ("tp", "fp", "fn"))
+    scores["precision"] = tp / (tp + fp)
+    scores["recall"] = tp / (tp + fn)
+    scores["f1"] = 2 * tp / (2 * tp + fp + fn)
+    return scores
+
+
+def summarise(scores: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean of every metric over runs, with its standard deviation and 95 % t-interval.
+
+    Returns
+    -------
+    DataFrame
+        One row a model, prompt and metric: ``n_runs`` in which the metric is defined, ``mean``, ``sd`` (of a sample),
+        ``low`` and ``high`` (mean ∓ t · sd / √n), the last three missing below two runs; ``coverage``, the share of
+        verdicts that are votes.
+    """
+    scores = scores.assign(voted=scores[["tp", "fp", "fn", "tn"]].sum(axis=1))
+    counts = scores.groupby(JUDGE, sort=False)[["voted", "no_vote"]].sum()
+    coverage = (counts["voted"] / (counts["voted"] + counts["no_vote"])).rename("coverage").reset_index()
+    long = scores.melt([*JUDGE, "run"], list(METRICS), var_name="metric")
+    found = long.groupby([*JUDGE, "metric"], sort=False)["value"].agg(n_runs="count", mean="mean", sd="std")
+    half = [t_reach(sd, n, CONFIDENCE) if n > 1 else np.nan for n, sd in zip(found.n_runs, found.sd, strict=True)]
+    bounded = pd.DataFrame(found.assign(low=found["mean"] - half, high=found["mean"] + half).reset_index())
+    return bounded.merge(coverage, on=JUDGE, how="left", validate="many_to_one")
+
+
+def pick_best(summary: pd.DataFrame, metric: str) -> JsonObject:
+    """Return, by prompt, the model of the best mean; where means tie at two decimals, that of the lowest deviation.
+
+    A judge that votes on less than `LEAST_COVERAGE` of the claims is measured on others than the rest, and is no best.
+    """
+    known = summary["mean"].notna() & (summary["coverage"] >= LEAST_COVERAGE)
+    chosen = summary[(summary["metric"] == metric) & known].copy()
+    chosen["mean"] = chosen["mean"].round(2)
+    ranked = chosen.sort_values(["mean", "sd"], ascending=[False, True], kind="stable", na_position="last")
+    return dict(ranked.drop_duplicates("prompt").set_index("prompt")["model"])
+
+
+def consistency(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """Return how far the runs of each judge agree with one another.
+
+    Returns
+    -------
+    DataFrame
+        One row a model and prompt: ``n_items`` in all; ``n_repeated`` with at least two votes; ``n_flipped``, those of
+        them with both votes; ``flipped``, their share; ``alpha``, Krippendorff's over all runs, missing where every
+        vote is the same; ``no_vote``, the verdicts without a vote.
+    """
+    rows = []
+    for model, prompt in verdicts[JUDGE].drop_duplicates().itertuples(index=False):
+        chosen = verdicts[(verdicts["model"] == model) & (verdicts["prompt"] == prompt)]
+        votes = chosen.pivot(index="item", columns="run", values="vote").to_numpy(dtype=np.int64)
+        repeated = votes[(votes >= 0).sum(axis=1) > 1]
+        flipped = (repeated == 0).any(axis=1) & (repeated == 1).any(axis=1)
+        rows.append(
+            {
+                "model": model,
+                "prompt": prompt,
+                "n_items": len(votes),
+                "n_repeated": len(repeated),
+                "n_flipped": int(flipped.sum()),
+                "flipped": flipped.mean() if len(repeated) else np.nan,
+                "alpha": krippendorff_alpha(votes),
+                "no_vote": int((votes < 0).sum()),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+SOURCE = "as printed (Shin et al. 2025, arXiv:2508.00889, ten runs a model and prompt)"
+
+_METRICS = ("f1", "precision", "recall")
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedScore:
+    """One cell of the FECT paper's Tables 2, 4 and 5; the non-factual class is the positive one.
+
+    Parameters
+    ----------
+    model : str
+    prompt : {'basic', 'basic-ttc', '3d', '3d-ttc'}
+    metric : {'f1', 'precision', 'recall'}
+    mean, sd : float
+        Over `n_runs` runs, to two decimals as printed.
+    n_runs : int
+
+    References
+    ----------
+    .. [1] Shin et al. (2025). https://arxiv.org/abs/2508.00889
+    """
+
+    model: str
+    prompt: str
+    metric: str
+    mean: float
+    sd: float
+    n_runs: int
+
+
+@cache
+def published_fect() -> tuple[PublishedScore, ...]:
+    """Return every cell of the FECT paper's Tables 2, 4 and 5.
+
+    Examples
+    --------
+    >>> from deep.experiments.fect import published_fect
+    >>> f1 = [score for score in published_fect() if score.metric == "f1"]
+    >>> best = max(f1, key=lambda score: score.mean)
+    >>> len(f1), best.model, best.prompt, best.mean
+    (62, 'o1', '3d-ttc', 0.86)
+    """
+    stored: JsonObject = json.loads(files(__package__).joinpath("published.json").read_bytes())
+    return tuple(
+        PublishedScore(model, prompt, metric, cell[0], cell[1], stored["n_runs"])
+        for metric in _METRICS
+        for model, cells in stored[metric].items()
+        for prompt, cell in zip(stored["prompts"], cells, strict=True)
+        if cell is not None
+    )
+
+
+def printed_summary() -> pd.DataFrame:
+    """Return the printed means and deviations with the 95 % t-intervals that they imply."""
+    frame = pd.DataFrame([asdict(score) for score in published_fect()])
+    half = [t_reach(sd, n, CONFIDENCE) for n, sd in zip(frame["n_runs"], frame["sd"], strict=True)]
+    return frame.assign(low=frame["mean"] - half, high=frame["mean"] + half, coverage=1.0)
 
 
 TABLES = {"f1": 2, "precision": 4, "recall": 5}

@@ -10,12 +10,21 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from deep._files import check_replaceable, to_json, whole_folder, write_results
+from deep._util.files import check_replaceable, to_json, whole_folder, write_results
 from deep.console import CommandParser, add_options, check_not_in, print_result, progress_bars, read_text
 from deep.evaluate import Row
 from deep.exceptions import ExitStatus, InputError, StoppedError
-from deep.experiments.finetune._data import TrainingTurn, file_hash, read_chats, turns_of
-from deep.experiments.finetune._settings import PRESETS, SCHEDULES, TrainSettings, as_record, settings_for
+from deep.experiments.finetune._data import (
+    PRESETS,
+    SCHEDULES,
+    TrainingTurn,
+    TrainSettings,
+    as_record,
+    file_hash,
+    read_chats,
+    settings_for,
+    turns_of,
+)
 from deep.experiments.finetune._train import Base, fitting_turns, load_base, quiet, require_training, save_model, train
 
 LIBRARIES = ("torch", "transformers", "trl", "peft", "accelerate", "datasets")

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deep.exceptions import InputError, MissingDependencyError
-from deep.experiments.finetune._data import TrainingTurn
-from deep.experiments.finetune._settings import TrainSettings
+from deep.experiments.finetune._data import TrainingTurn, TrainSettings
 
 if TYPE_CHECKING:
     from peft import LoraConfig

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deep import datasets, evaluate, report
-from deep._files import check_replaceable, write_results
-from deep._names import file_name
+from deep._util.files import check_replaceable, write_results
+from deep._util.text import file_name
 from deep.calibration import CALIBRATOR_CLASSES, DEFAULT_BINS, NETCAL_CLASSES
 from deep.console import (
     NOTICE,
@@ -31,7 +31,7 @@ from deep.exceptions import ExitStatus, InputError
 
 if TYPE_CHECKING:
     from deep.experiments.loo._few_datasets import StudyPanel
-    from deep.experiments.loo._settings import LooOptions
+    from deep.experiments.loo._tasks import LooOptions
     from deep.records import VoteMatrix
 
 Bars = Callable[[str, int], Callable[[], None]]
@@ -73,7 +73,7 @@ def add_arguments(parser: CommandParser) -> None:
 
 
 def _settings(args: argparse.Namespace) -> "LooOptions":
-    from deep.experiments.loo._settings import LooOptions
+    from deep.experiments.loo._tasks import LooOptions
 
     return LooOptions(
         sizes=[int(word) if word.isdecimal() else word for word in args.sizes] or None,
@@ -95,7 +95,7 @@ def _settings(args: argparse.Namespace) -> "LooOptions":
 def _whole(args: argparse.Namespace, found: "Sequence[evaluate.LooResult]", seconds: float) -> "evaluate.Run":
     """Return the contents of `results.json`: one run, or all of them with their means."""
     from deep.experiments.loo._run import SCHEMA_VERSION
-    from deep.experiments.loo._summary import mean_of_runs
+    from deep.experiments.loo._show import mean_of_runs
 
     runs = [result.results for result in found]
     if args.test != "all":
@@ -111,8 +111,7 @@ def _whole(args: argparse.Namespace, found: "Sequence[evaluate.LooResult]", seco
 
 
 def _lines(results: "evaluate.Run", folder: Path, *, brief: bool) -> Iterator[str]:
-    from deep.experiments.loo._show import tables
-    from deep.experiments.loo._summary import mean_summary, summary
+    from deep.experiments.loo._show import mean_summary, summary, tables
 
     runs = results.get("runs", [results])
     for run in runs:

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from deep._checks import Floats, Labels
+from deep._util.checks import Floats, Labels
 from deep.calibration import balanced_accuracy, expected_calibration_error
 from deep.evaluate import Row, markdown, percent
 from deep.model import (

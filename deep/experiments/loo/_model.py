@@ -7,11 +7,11 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Texts, numbered
+from deep._util.checks import Texts, numbered
 from deep.console import parallel_map
 from deep.datasets import ScoreTable
 from deep.evaluate import HoldOut, Row, context_member, decision_metrics, hold_out
-from deep.experiments.loo._settings import LooOptions
+from deep.experiments.loo._tasks import LooOptions
 from deep.model import (
     MIN_DATASETS,
     RECIPES,

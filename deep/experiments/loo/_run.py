@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pandas as pd
 
-from deep._checks import Texts
+from deep._util.checks import Texts
 from deep.calibration import NETCAL_CLASSES
 from deep.datasets import ScoreTable
 from deep.ensembles import draws_note, left_out_note
@@ -24,10 +24,8 @@ from deep.evaluate import (
     null_if_nan,
     vote_baselines,
 )
-from deep.experiments.loo._chains import chain_table
 from deep.experiments.loo._model import Fitted, fit_model, groups_of, member_fits, run_over, score_held_out
-from deep.experiments.loo._settings import LooOptions
-from deep.experiments.loo._tasks import LooOutcome, Scored, Step, run_tasks
+from deep.experiments.loo._tasks import LooOptions, LooOutcome, Scored, Step, chain_table, run_tasks
 from deep.features import analyze_votes, distinct_patterns, effective_votes, error_correlation
 from deep.model import (
     SIZES,

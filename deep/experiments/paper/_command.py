@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from deep import report
-from deep._files import check_replaceable, write_results
+from deep._util.files import check_replaceable, write_results
 from deep.console import (
     NOTICE,
     SIMULATED,
@@ -34,9 +34,7 @@ def add_arguments(parser: CommandParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Hold every dataset out, write and report."""
     from deep.experiments.loo import LooOptions, run_all
-    from deep.experiments.paper._figures import paper_figures
-    from deep.experiments.paper._tables import TABLES, paper_tables
-    from deep.experiments.paper._write import check_labeled, figure_dataset, write
+    from deep.experiments.paper._tables import TABLES, check_labeled, figure_dataset, paper_figures, paper_tables, write
 
     check_replaceable(args.out)
     votes, scores = read_votes_and_scores(args)

@@ -1,16 +1,140 @@
 """The DEEP paper's Tables 1 to 6: its printed figures beside those of a run, in percent."""
 
+import json
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
-from deep.calibration import NETCAL_CLASSES
-from deep.datasets import published_points
-from deep.evaluate import Row, Run
+from deep._util.checks import check_choice
+from deep._util.figures import save_figures
+from deep._util.files import JsonObject
+from deep._util.plain_cells import plain_frame
+from deep.calibration import NETCAL_CLASSES, plot_reliability
+from deep.console import SIMULATED
+from deep.datasets import ScoreTable, published_points, published_source, resolve_dataset
+from deep.evaluate import (
+    CAPTION,
+    Row,
+    Run,
+    TestCells,
+    draw_optimal_thresholds,
+    draw_threshold_transfer,
+    hold_out,
+    markdown,
+    optimal_thresholds,
+)
+from deep.exceptions import InputError
 from deep.experiments.loo import published_baselines
-from deep.experiments.paper._published import published_table
 from deep.judge import parse_voter
+from deep.model import RECIPES, choose_subsets, fit_candidates, training_set
+from deep.records import VoteMatrix
+
+PUBLISHED_TABLES = ("2", "4", "5")
+
+TABLE_5_PROMPTS = 3
+"""The paper does not say; its figures on AggreFact-XSUM are those of Table 4 with three prompts."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedFigure:
+    """One figure of the paper's Tables 2, 4 and 5.
+
+    Parameters
+    ----------
+    table : {'2', '4', '5'}
+    dataset : str
+    ensembler : str
+    n_prompts : {3, 5, 9}
+    calibrator : str or None
+        None: before calibration.
+    metric : {'balanced_accuracy', 'ece'}
+    value : float
+        In [0, 1].
+
+    References
+    ----------
+    .. [1] Chandler, Surve and Su (2024). https://arxiv.org/abs/2406.13009
+    """
+
+    table: str
+    dataset: str
+    ensembler: str
+    n_prompts: int
+    calibrator: str | None
+    metric: str
+    value: float
+
+
+@cache
+def published_table(number: str) -> tuple[PublishedFigure, ...]:
+    """Return every figure of one of the paper's large tables.
+
+    Parameters
+    ----------
+    number : {'2', '4', '5'}
+
+    Returns
+    -------
+    tuple of PublishedFigure
+
+    Examples
+    --------
+    >>> from deep.experiments.paper import published_table
+    >>> [len(published_table(number)) for number in ("2", "4", "5")]
+    [192, 84, 280]
+    >>> max(published_table("2"), key=lambda figure: figure.value).value
+    0.7974
+    """
+    table = _tables()[check_choice(number, PUBLISHED_TABLES, "number")]
+    return tuple(
+        PublishedFigure(number, dataset, method, n_prompts, calibrator, table["metric"], round(value / 100.0, 6))
+        for method, dataset, n_prompts, calibrator, value in _READERS[number](table)
+    )
+
+
+@cache
+def _tables() -> JsonObject:
+    tables: JsonObject = json.loads(files(__package__).joinpath("published_tables.json").read_bytes())
+    return tables
+
+
+PrintedCell = tuple[str, str, int, str | None, float]
+
+
+def _by_size(table: JsonObject) -> Iterator[PrintedCell]:
+    for method, by_dataset in table["methods"].items():
+        for dataset, values in zip(table["datasets"], by_dataset, strict=True):
+            for n_prompts, value in zip(table["values"], values, strict=True):
+                yield method, dataset, n_prompts, None, value
+
+
+def _by_size_and_calibrator(table: JsonObject) -> Iterator[PrintedCell]:
+    (dataset,) = table["datasets"]
+    for method, by_size in table["methods"].items():
+        for n_prompts, values in zip(table["values"], by_size, strict=True):
+            for calibrator, value in zip(table["calibrators"], values, strict=True):
+                yield method, dataset, n_prompts, _calibrator(calibrator), value
+
+
+def _by_calibrator(table: JsonObject) -> Iterator[PrintedCell]:
+    for method, by_dataset in table["methods"].items():
+        for dataset, values in zip(table["datasets"], by_dataset, strict=True):
+            for calibrator, value in zip(table["values"], values, strict=True):
+                yield method, dataset, TABLE_5_PROMPTS, _calibrator(calibrator), value
+
+
+def _calibrator(name: str) -> str | None:
+    return None if name == "uncalibrated" else name
+
+
+_READERS = {"2": _by_size, "4": _by_size_and_calibrator, "5": _by_calibrator}
+
 
 PUBLISHED, THIS_RUN = "published", "this run"
 
@@ -242,3 +366,76 @@ def _gain(dataset: str, origin: str, alone: float, majority: float | None, best:
 
 
 _BUILDERS = (single_prompts, ensemblers, methods, platt_errors, calibrator_errors, gains)
+
+
+MOST_PROMPTS = 9
+
+
+def paper_figures(
+    votes: VoteMatrix, scores: ScoreTable | None, runs: Sequence[JsonObject], dataset: str, random_state: int
+) -> dict[str, "Figure"]:
+    """Return Figure 4, and Figures 1 and 2 where there are encoder scores, by their file names.
+
+    Figure 4 is the paper's example: LabelModel on nine prompts (or as many as there are), fitted on the other
+    datasets and tested on `dataset`, before and after Platt scaling.
+    """
+    figures = {}
+    if scores is not None:
+        figures["figure1-optimal-thresholds"] = draw_optimal_thresholds(optimal_thresholds(votes, scores))
+        figures["figure2-threshold-transfer"] = draw_threshold_transfer(runs)
+    return {**figures, "figure4-reliability": _reliability(votes, dataset, random_state)}
+
+
+def _reliability(votes: VoteMatrix, dataset: str, random_state: int) -> "Figure":
+    recipe = RECIPES["paper"]
+    split = hold_out(votes, dataset)
+    target = TestCells.from_votes(split.test)
+    training = training_set(split.train, recipe, random_state=random_state)
+    (subset,) = choose_subsets(training, [min(MOST_PROMPTS, votes.shape[1])], criterion=recipe.subset_criterion)
+    before, after = fit_candidates(
+        "LabelModel",
+        subset,
+        training,
+        target.patterns,
+        calibrators=("platt",),
+        recipe=recipe,
+        random_state=random_state,
+    )
+    labeled = split.test.labels >= 0
+    patterns = target.row_pattern[labeled]
+    return plot_reliability(
+        split.test.labels[labeled],
+        before=before.p[patterns],
+        after=after.p[patterns],
+        title=f"{dataset}: LabelModel on {len(subset.columns)} prompts, before and after Platt scaling",
+    )
+
+
+EXAMPLE_DATASET = "aggrefact-xsum"
+"""The dataset of the paper's Figure 4."""
+
+
+def figure_dataset(name: str | None, votes: VoteMatrix) -> str:
+    """Return the dataset of Figure 4."""
+    if name is not None:
+        return resolve_dataset(name, votes.dataset_names, param="figure_dataset")
+    return EXAMPLE_DATASET if EXAMPLE_DATASET in votes.dataset_names else votes.dataset_names[0]
+
+
+def check_labeled(votes: VoteMatrix) -> None:
+    """Raise unless every dataset has labels, without which no table can be filled."""
+    for dataset in votes.dataset_names:
+        if (votes.labels[votes.datasets == dataset] < 0).any():
+            raise InputError(f"`label` must be 0 or 1 in every row. Got a row without in dataset {dataset!r}.")
+
+
+def write(folder: Path, figures: pd.DataFrame, drawn: dict[str, Figure], origin: str | list[str]) -> None:
+    """Write one CSV of all figures, one Markdown text a table, and the drawings."""
+    votes = origin if isinstance(origin, str) else ", ".join(origin)
+    marked = figures.assign(votes=figures["origin"].map(lambda name: "" if name == PUBLISHED else votes))
+    plain_frame(marked).to_csv(folder / "figures.csv", index=False, lineterminator="\n")
+    for table, title in TABLES.items():
+        lines = [f"# Table {table}. {title}", "", *markdown(side_by_side(figures, table)), ""]
+        lines += [f"In percent. Published: {published_source()}. This run: {votes} votes, the paper's recipe.", ""]
+        (folder / f"table{table}.md").write_text("\n".join(lines), encoding="utf-8")
+    save_figures(drawn, folder, caption=CAPTION if origin == SIMULATED else "")

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from deep import console
 from deep.exceptions import ExitStatus
-from deep.experiments.printed._import import PAPERS, import_prompts, write_prompts
-from deep.experiments.printed._report import import_lines, import_results
+from deep.experiments.printed._import import PAPERS, import_lines, import_prompts, import_results, write_prompts
 
 
 def add_arguments(parser: console.CommandParser) -> None:

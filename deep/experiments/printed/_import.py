@@ -1,21 +1,77 @@
 """The prompt files that a paper's printed prompts make up."""
 
+import json
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
-from deep._checks import check_choice
-from deep._files import JsonObject, read_bytes, whole_file
+from deep._util.checks import check_choice
+from deep._util.files import JsonObject, read_bytes, whole_file
+from deep._util.text import table
 from deep.exceptions import InputError
-from deep.experiments.printed._columns import readings
-from deep.experiments.printed._cut import Cut, cut
-from deep.experiments.printed._fold import FoldedText, clean
-from deep.experiments.printed._print import prints_of
-from deep.experiments.printed._toml import prompt_toml, steps_toml
+from deep.experiments.printed._passages import Cut, FoldedText, clean, cut, prints_of, readings
+
+Differences = Sequence[tuple[str, str]]
+
+_COPIED = ("reasons_first", "scale", "threshold", "threshold_reason")
+
+
+def prompt_toml(of: JsonObject, source: str, texts: Mapping[str, str], differs: Differences) -> str:
+    """Return the file of a prompt that `deep votes --prompt` takes."""
+    fields = {
+        "id": of["id"],
+        "version": "1",
+        "family": "printed",
+        "follows": _follows(of, source, differs),
+        "kind": "score" if "scale" in of else "verdict",
+        "output": "text",
+        "document_first": False,
+        "fenced": False,
+        **{name: of[name] for name in _COPIED if name in of},
+    }
+    lines = [*_notes(differs), *_values(fields), ""]
+    lines += [line for role in ("system", "user") if role in of for line in _text(role, texts[of[role]])]
+    if "labels" in of:
+        lines += ["[labels]", *_values(of["labels"]), ""]
+    return "\n".join([*lines, "[parameters]", *_values({"temperature": 0.0, "max_tokens": of["max_tokens"]}), ""])
+
+
+def steps_toml(of: JsonObject, source: str, texts: Mapping[str, str], differs: Differences) -> str:
+    """Return the file of a judge's or builder's steps, which :func:`load_steps` reads."""
+    about = {"id": of["id"], "version": "1", "follows": _follows(of, source, differs), "fenced": False}
+    lines = [*_notes(differs), *_values(about), ""]
+    for name, step in of["steps"].items():
+        lines += [f"[{name}]", *_values({"reply": step["reply"]})]
+        for role in ("system", "user"):
+            text = texts[step[role]] if role in step else step.get(f"plain_{role}")
+            lines += [] if text is None else _text(role, text)
+    return "\n".join(lines)
+
+
+def _follows(of: JsonObject, source: str, differs: Differences) -> str:
+    return f"{source}, {of['where']}, {'not verified' if differs else 'as printed'}"
+
+
+def _notes(differs: Differences) -> Iterator[str]:
+    """Yield a comment that names what differs from the printed text."""
+    for name, words in differs:
+        yield f"# not verified: {name} first differs from the printed text within: {' '.join(words.split())}"
+
+
+def _values(fields: Mapping[str, object]) -> Iterable[str]:
+    for name, value in fields.items():
+        key = name if name.replace("_", "").replace("-", "").isalnum() and name.isascii() else json.dumps(name)
+        yield f"{key} = {json.dumps(value, ensure_ascii=False)}"
+
+
+def _text(role: str, text: str) -> Iterator[str]:
+    escaped = text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    yield from (f'{role} = """', escaped, '"""', "")
+
 
 PAPERS = ("cognibench", "deep", "fect", "probe")
 """The papers whose printed prompts can be imported."""
@@ -165,3 +221,26 @@ def _fill_blanks(text: str, names: Iterable[str]) -> str:
     for name in names:
         text = re.sub(r"\{\.\.\.\}", f"{{{{{name}}}}}", text, count=1)
     return text
+
+
+def import_results(found: PaperImport, paths: Sequence[Path]) -> dict[str, object]:
+    """Return an import as JSON holds it: each prompt with its file and the words that differ, and what is missing."""
+    prompts = [
+        {"id": prompt.id, "file": str(path), "verified": prompt.verified, "differs": dict(prompt.differs)}
+        for prompt, path in zip(found.prompts, paths, strict=True)
+    ]
+    return {"paper": found.paper, "verified": found.verified, "prompts": prompts, "missing": dict(found.missing)}
+
+
+def import_lines(found: PaperImport, folder: Path) -> Iterator[str]:
+    """Yield a table of the prompts, and a line for each that is missing."""
+    yield table([("PROMPT", "PRINT"), *((prompt.id, _says(prompt)) for prompt in found.prompts)])
+    for name, passages in found.missing.items():
+        yield f"{name}: not made, since the text does not hold {', '.join(passages)}"
+    yield f"written to {folder}"
+
+
+def _says(prompt: ImportedPrompt) -> str:
+    if prompt.verified:
+        return "verified"
+    return "; ".join(f"not verified: {name} first differs within {words!r}" for name, words in prompt.differs)

@@ -16,9 +16,8 @@ from deep.console import (
     check_nothing_asked,
     run_subcommand,
 )
-from deep.experiments.probe._articles import ARTICLES_BY
-from deep.experiments.probe._measures import MATCHES, SIMILAR
-from deep.experiments.probe._observe import STAGES
+from deep.experiments.probe._content import ARTICLES_BY
+from deep.experiments.probe._measures import MATCHES, SIMILAR, STAGES
 from deep.experiments.probe._records import TASKS
 
 BUILD = """\
@@ -80,7 +79,7 @@ def _eval(args: argparse.Namespace) -> int:
 
 
 def _export(args: argparse.Namespace) -> int:
-    from deep.experiments.probe._run_export import export
+    from deep.experiments.probe._run_eval import export
 
     return export(args)
 

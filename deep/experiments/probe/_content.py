@@ -2,17 +2,33 @@
 
 import re
 import tomllib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
+from hashlib import sha256
 from importlib.resources import files
 from typing import TypeVar
 
-from deep._files import JsonObject
-from deep.experiments.probe._records import Article, Insertion, Sample
-from deep.experiments.stepwise import TextQuestion, fence_code, fenced_messages, read_list
+from deep._util.files import JsonObject
+from deep.experiments.probe._records import Article, FoundExcerpt, GoldClaim, Insertion, Sample
+from deep.experiments.stepwise import (
+    Claim,
+    Excerpt,
+    TextQuestion,
+    decomposition_question,
+    evaluation_question,
+    fence_code,
+    fenced_messages,
+    finding_question,
+    read_claims,
+    read_evidence,
+    read_list,
+    read_verdict,
+)
 from deep.judge import LLMReply, Program, Question
-from deep.prompt_pool import SearchableText, Span, why_unusable
+from deep.prompt_pool import SearchableText, Span, covered, why_unusable
 
 T = TypeVar("T")
 
@@ -220,3 +236,204 @@ def read_insertions(edited: str, base: str, code: str, count: int) -> tuple[str,
         return Rejected("insert", "the rest was altered")
     lead = len(text) - len(text.lstrip())
     return text.strip(), [(spans[n][0] - lead, spans[n][1] - lead) for n in sorted(spans)]
+
+
+SPLITS = ("train", "evaluation")
+
+ARTICLES_BY = ("task", "all")
+"""Each article serves one task, as in the paper; or every article serves all."""
+
+Dealt = Mapping[str, tuple[str, ...]]
+"""Tasks by article."""
+
+
+def ordered(articles: Sequence[Article], seed: int) -> list[Article]:
+    """Return the articles in an order that only their ids and the seed decide."""
+    return sorted(articles, key=lambda article: sha256(f"{seed} {article.article_id}".encode()).digest())
+
+
+def deal_tasks(articles: Sequence[Article], tasks: Sequence[str], by: str, seed: int) -> dict[str, tuple[str, ...]]:
+    """Return the tasks that each article serves.
+
+    One with a task of its own serves that. The others take turns in shuffled order, or serve all tasks: where `by`
+    is ``all``, and where there are fewer of them than tasks.
+
+    Examples
+    --------
+    >>> from deep.experiments.probe._content import deal_tasks
+    >>> from deep.experiments.probe._records import Article
+    >>> some = [Article("a", "It rained."), Article("b", "It snowed."), Article("c", "It hailed.", "summarization")]
+    >>> deal_tasks(some, ["summarization", "question_answering"], "task", 0)
+    {'c': ('summarization',), 'b': ('summarization',), 'a': ('question_answering',)}
+    """
+    free = [article for article in ordered(articles, seed) if article.task is None]
+    own = {a.article_id: (a.task,) if a.task in tasks else () for a in articles if a.task is not None}
+    shared = by == "all" or len(free) < len(tasks)
+    return own | {a.article_id: tuple(tasks) if shared else (tasks[i % len(tasks)],) for i, a in enumerate(free)}
+
+
+def deal_styles(articles: Sequence[Article], dealt: Dealt, seed: int) -> dict[str, str]:
+    """Return the style of each article; they take turns over the shuffled articles that serve style transfer."""
+    in_turn = sorted(ordered(articles, seed), key=lambda article: "style_transfer" not in dealt[article.article_id])
+    return {article.article_id: STYLES[i % len(STYLES)] for i, article in enumerate(in_turn)}
+
+
+def split_articles(
+    articles: Sequence[Article], dealt: Dealt, samples: Sequence[Sample], *, size: int, share: float, seed: int
+) -> dict[str, str]:
+    """Return the split of each article.
+
+    Articles that serve the same tasks are taken for evaluation in shuffled order, whole, until there are `size` samples
+    of each of these tasks, and no more than `share` of them; of two or more, neither split is empty.
+    """
+    made = Counter((sample.article_id, sample.task) for sample in samples)
+    split = {}
+    for tasks in dict.fromkeys(dealt.values()):
+        group = [article.article_id for article in ordered(articles, seed) if dealt[article.article_id] == tasks]
+        most = min(max(1, round(share * len(group))), max(1, len(group) - 1))
+        have: Counter[str] = Counter()
+        for i, name in enumerate(group):
+            wanted = i < most and any(have[task] < size for task in tasks)
+            split[name] = SPLITS[wanted]
+            have.update({task: made[name, task] for task in tasks if wanted})
+    return split
+
+
+MIXED_BELOW = 0.5
+"""A claim whose segment lies in insertions by at least this share is hallucinated, by less it is mixed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildOptions:
+    """The options of building samples.
+
+    Parameters
+    ----------
+    writer : str
+        The LLM that writes base content, invents facts and works them in.
+    decomposer : str
+        The LLM that takes responses apart into claims.
+    verifiers : tuple of str
+        The LLMs that look for evidence and vote on it.
+    consensus : float
+        The share of the verifiers that must let an excerpt pass.
+    attempts : int
+        How often each step is asked before its sample is given up.
+    """
+
+    writer: str
+    decomposer: str
+    verifiers: tuple[str, ...]
+    consensus: float = 0.75
+    attempts: int = 5
+
+
+@dataclass(slots=True)
+class BuiltSample:
+    """A sample, or the reasons why there is none.
+
+    Parameters
+    ----------
+    sample : Sample or None
+        None where a step gave nothing usable.
+    rejected : list of Rejected
+        Every answer that could not be used.
+    counts : Counter
+        Claims and excerpts that were left out, by cause.
+    """
+
+    sample: Sample | None = None
+    rejected: list[Rejected] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+
+
+def build_sample(
+    article: Article, task: str, style: str, complexity: int, recipe: BuildOptions
+) -> Program[BuiltSample]:
+    """Build one sample of the benchmark, whole."""
+    result = BuiltSample()
+    attempts, log = recipe.attempts, result.rejected
+    with suppress(GivenUpError):
+        sample = yield from write_sample(article, task, style, complexity, attempts=attempts, log=log)
+        claims = yield from _decompose(sample, recipe, log)
+        gold = _label(sample, claims, result.counts)
+        gold = yield from _with_candidates(sample.source, gold, recipe, result.counts)
+        gold = yield from _with_votes(sample.source, gold, recipe)
+        result.sample = replace(sample, claims=tuple(_named(claim) for claim in gold))
+    return result
+
+
+def _decompose(sample: Sample, recipe: BuildOptions, log: list[Rejected]) -> Program[list[Claim]]:
+    text = SearchableText(sample.response)
+
+    def read(reply: LLMReply | None) -> list[Claim] | Rejected:
+        claims = read_claims(reply, text)
+        if isinstance(claims, str):
+            return Rejected("decompose", claims)
+        located = any(claim.span is not None for claim in claims)
+        return claims if located else Rejected("decompose", "no segment stands in the response")
+
+    question = decomposition_question(sample.response, model=recipe.decomposer)
+    return (yield from ask_again(question, read, recipe.attempts, log))
+
+
+def _label(sample: Sample, claims: Sequence[Claim], counts: Counter[str]) -> list[GoldClaim]:
+    """Label claims by the share of their segments in insertions; those of the base content are unverified so far."""
+    inserted = [insertion.span for insertion in sample.insertions]
+    gold: list[GoldClaim] = []
+    for claim in claims:
+        if claim.span is None:
+            counts["claims whose segment is not in the response"] += 1
+            continue
+        share = covered(claim.span, by=inserted) / (claim.span[1] - claim.span[0])
+        label = "unverified" if not share else "hallucinated" if share >= MIXED_BELOW else "mixed"
+        gold.append(GoldClaim(claim.text, sample.response[slice(*claim.span)], claim.span, label))
+    return gold
+
+
+def _with_candidates(
+    source: str, gold: Sequence[GoldClaim], recipe: BuildOptions, counts: Counter[str]
+) -> Program[list[GoldClaim]]:
+    """Give each claim the union of the verbatim excerpts that the verifiers find for it, in the order of the source."""
+    texts = list(dict.fromkeys(claim.text for claim in gold))
+    asked = [(text, finding_question(source, text, model=model)) for text in texts for model in recipe.verifiers]
+    replies = yield [question for _, question in asked]
+    document = SearchableText(source)
+    union: dict[str, set[Span]] = {text: set() for text in texts}
+    for (text, _), reply in zip(asked, replies, strict=True):
+        found = read_evidence(reply, text, document)
+        if isinstance(found, str):
+            counts["evidence replies without an answer"] += 1
+            continue
+        counts["excerpts not verbatim in the article"] += sum(excerpt.span is None for excerpt in found)
+        union[text] |= {excerpt.span for excerpt in found if excerpt.span is not None}
+    candidates = {
+        text: tuple(FoundExcerpt(Excerpt(source[slice(*span)], span), None, accepted=False) for span in sorted(spans))
+        for text, spans in union.items()
+    }
+    return [replace(claim, candidates=candidates[claim.text]) for claim in gold]
+
+
+def _with_votes(source: str, gold: Sequence[GoldClaim], recipe: BuildOptions) -> Program[list[GoldClaim]]:
+    """Let all verifiers vote on each excerpt for a claim of the base content; no verdict is no pass."""
+    pairs = [(c.text, each.excerpt) for c in gold if c.label == "unverified" for each in c.candidates]
+    asked = [(pair, model) for pair in dict.fromkeys(pairs) for model in recipe.verifiers]
+    questions: list[Question] = [evaluation_question(source, *pair, model=model) for pair, model in asked]
+    replies = yield questions
+    passes: Counter[tuple[str, Excerpt]] = Counter()
+    for (pair, _), reply in zip(asked, replies, strict=True):
+        passes[pair] += read_verdict(reply, source, pair[0]).vote == 1
+    needed = recipe.consensus * len(recipe.verifiers) - 1e-9
+    return [
+        claim if claim.label != "unverified" else replace(claim, candidates=_voted(claim, passes, needed))
+        for claim in gold
+    ]
+
+
+def _voted(claim: GoldClaim, passes: Counter[tuple[str, Excerpt]], needed: float) -> tuple[FoundExcerpt, ...]:
+    counted = [(each.excerpt, passes[claim.text, each.excerpt]) for each in claim.candidates]
+    return tuple(FoundExcerpt(excerpt, n, accepted=n >= needed) for excerpt, n in counted)
+
+
+def _named(claim: GoldClaim) -> GoldClaim:
+    return replace(claim, label="truth") if claim.label == "unverified" and claim.evidence else claim

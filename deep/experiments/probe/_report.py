@@ -1,16 +1,23 @@
 """The tables and figures of an evaluation."""
 
-from collections.abc import Mapping, Sequence
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from deep._figures import AMBER, BLUE, RED, new_figure, save_figures
-from deep.evaluate import write_table
+from deep._util.figures import AMBER, BLUE, RED, new_figure, save_figures
+from deep._util.files import check_replaceable, write_results
+from deep.console import print_result
+from deep.datasets import read_votes
+from deep.evaluate import Row, framed, markdown, records, write_table
+from deep.exceptions import ExitStatus, InputError
 from deep.experiments.printed import write_printed
 from deep.experiments.probe._measures import Measure
-from deep.experiments.probe._records import TASKS
+from deep.experiments.probe._records import COMPLEXITIES, TASKS, Sample
+from deep.records import ABSTAIN, VoteMatrix
+from deep.report import report_line, reported_folder
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -114,3 +121,53 @@ def _bars(table: pd.DataFrame, panels: Mapping[str, Mapping[str, str]], title: s
     figure.suptitle(title, fontsize=10)
     figure.subplots_adjust(wspace=0.05, top=0.83)
     return figure
+
+
+TITLE = "Responses that each voter calls inconsistent, by task and complexity"
+
+
+def measure_votes(args: argparse.Namespace, samples: Sequence[Sample]) -> int:
+    """Run ``deep probe eval --votes``."""
+    check_replaceable(args.out)
+    table = voter_table(read_votes(args.votes), samples)
+    results = {"schema_version": 1, "samples": len(samples), "voters": records(table)}
+    with reported_folder(args.out) as folder:
+        write_table(folder, "voters", table, TITLE)
+        write_results(folder, results)
+    text = "\n".join([TITLE, "", *markdown(table), "", f"written to {args.out}", report_line(args.out), ""])
+    print_result(results, [text], as_json=args.json)
+    return ExitStatus.DONE
+
+
+@framed
+def voter_table(votes: VoteMatrix, samples: Sequence[Sample]) -> Iterator[Row]:
+    """Return a row per voter, task and complexity: responses, those without a vote, and the share called inconsistent.
+
+    At complexity 0 that share is of false alarms, above it is the recall; a response without a vote is not called.
+
+    Raises
+    ------
+    InputError
+        A sample has no row.
+    """
+    row_of = {item: row for row, item in enumerate(zip(votes.datasets, votes.example_ids, strict=True))}
+    items = [(f"probe-{sample.task}", sample.example_id) for sample in samples]
+    missing = next((item for item in items if item not in row_of), None)
+    if missing is not None:
+        raise InputError(f"`votes` must have a row for every sample. Got none for {missing[1]!r} of {missing[0]!r}.")
+    of_samples = votes.votes[[row_of[item] for item in items]]
+    for voter, column in zip(votes.voter_names, of_samples.T.tolist(), strict=True):
+        for task in (*TASKS, "overall"):
+            for complexity in COMPLEXITIES:
+                cast = [
+                    vote
+                    for vote, sample in zip(column, samples, strict=True)
+                    if task in (sample.task, "overall") and sample.complexity == complexity
+                ]
+                if cast:
+                    counts = {
+                        "responses": len(cast),
+                        "no_vote": cast.count(ABSTAIN),
+                        "called": cast.count(0) / len(cast),
+                    }
+                    yield {"voter": voter, "task": task, "complexity": complexity, **counts}

@@ -7,19 +7,33 @@ from dataclasses import asdict
 from itertools import product
 from pathlib import Path
 
-from deep._files import JsonObject, check_replaceable, write_results
-from deep._names import check_name
+from deep._util.files import JsonObject, check_replaceable, write_results
+from deep._util.text import check_name
 from deep.asking import Entry, ProgramId
 from deep.console import check_least, check_models, named, print_result
 from deep.evaluate import markdown, records, write_table
 from deep.exceptions import ExitStatus, InputError
 from deep.experiments.printed import PrintedSteps, printed_text, write_printed
-from deep.experiments.probe._articles import SPLITS, Dealt, deal_styles, deal_tasks, split_articles
-from deep.experiments.probe._ask import ask
-from deep.experiments.probe._build import BuildOptions, BuiltSample, build_sample
-from deep.experiments.probe._printed import BUILDER_STEPS, JUDGE_STEPS, in_print, read_printed
-from deep.experiments.probe._records import COMPLEXITIES, TASKS, Article, Sample, read_articles, write_samples
-from deep.experiments.probe._statistics import statistics
+from deep.experiments.probe._ask import BUILDER_STEPS, JUDGE_STEPS, ask, in_print, read_printed
+from deep.experiments.probe._content import (
+    SPLITS,
+    BuildOptions,
+    BuiltSample,
+    Dealt,
+    build_sample,
+    deal_styles,
+    deal_tasks,
+    split_articles,
+)
+from deep.experiments.probe._records import (
+    COMPLEXITIES,
+    TASKS,
+    Article,
+    Sample,
+    read_articles,
+    statistics,
+    write_samples,
+)
 from deep.report import report_line, reported_folder
 
 

@@ -1,27 +1,28 @@
 """Measuring models on the benchmark."""
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
 
-from deep._files import JsonObject, check_replaceable, write_results
+from deep._util.files import JsonObject, check_out, check_replaceable, whole_file, write_json_lines, write_results
 from deep.asking import Entry, ProgramId
 from deep.console import check_models, check_not_in, named, print_result
 from deep.evaluate import markdown
 from deep.exceptions import ExitStatus, InputError
 from deep.experiments.printed import printed_text
-from deep.experiments.probe._ask import ask
-from deep.experiments.probe._match_encoder import with_alike
-from deep.experiments.probe._match_llm import equivalence_program
-from deep.experiments.probe._matcher import Matcher, choose_matcher
-from deep.experiments.probe._measures import Measure, measure
-from deep.experiments.probe._observe import Observed, direct_program, stage_program
-from deep.experiments.probe._printed import JUDGE_STEPS, in_print, read_printed
-from deep.experiments.probe._records import Sample, read_samples
-from deep.experiments.probe._report import TITLES, build_tables, write_report
-from deep.experiments.probe._run_votes import measure_votes
+from deep.experiments.probe._ask import JUDGE_STEPS, ask, in_print, read_printed
+from deep.experiments.probe._content import SPLITS
+from deep.experiments.probe._matching import Matcher, choose_matcher, equivalence_program, with_alike
+from deep.experiments.probe._measures import Measure, Observed, direct_program, measure, stage_program
+from deep.experiments.probe._records import FoundExcerpt, GoldClaim, Sample, read_samples
+from deep.experiments.probe._report import TITLES, build_tables, measure_votes, write_report
+from deep.experiments.stepwise import evaluation_question, finding_question
+from deep.judge import Question
 from deep.report import report_line, reported_folder
 
 
@@ -140,3 +141,60 @@ def _text(tables: Mapping[str, pd.DataFrame], matcher: Matcher, out: Path) -> st
     lines += printed_text("probe", tables)
     lines += [f"claims compared by {matcher.name}"] if matcher.name else []
     return "\n".join([*lines, f"written to {out}", report_line(out), ""])
+
+
+def chats(samples: Iterable[Sample]) -> Iterator[JsonObject]:
+    """Yield evidence-finding and evidence-evaluation examples, each distinct one once.
+
+    Finding: the accepted excerpts of each truth claim. Evaluation: PASS for those; FAIL for excerpts of truth claims
+    that no model let pass, and for every excerpt found for hallucinated claims. The user's turn is the question of the
+    stepwise judge, so that a tuned model can be asked the same way.
+    """
+    seen: set[str] = set()
+    for sample in samples:
+        for claim in sample.labeled("truth", "hallucinated"):
+            for chat in _of_claim(sample.source, claim):
+                key = json.dumps(chat, sort_keys=True)
+                if key not in seen:
+                    seen.add(key)
+                    yield chat
+
+
+def _of_claim(source: str, claim: GoldClaim) -> Iterator[JsonObject]:
+    if claim.label == "truth":
+        quoted = [excerpt.text for excerpt in claim.evidence]
+        reasoning = f"{len(quoted)} passage{'' if len(quoted) == 1 else 's'} of the source speak to the claim."
+        yield _chat("find", finding_question(source, claim.text), {"reasoning": reasoning, "evidence": quoted})
+    for candidate in claim.candidates:
+        verdict = _verdict(claim, candidate)
+        if verdict is not None:
+            reasoning = f"The excerpt {'establishes' if verdict == 'PASS' else 'does not establish'} the whole claim."
+            question = evaluation_question(source, claim.text, candidate.excerpt)
+            yield _chat("evaluate", question, {"reasoning": reasoning, "verdict": verdict})
+
+
+def _verdict(claim: GoldClaim, candidate: FoundExcerpt) -> str | None:
+    """Return the right answer; None where the models disagreed too much to know it."""
+    if claim.label == "hallucinated":
+        return "FAIL"
+    if candidate.accepted:
+        return "PASS"
+    return "FAIL" if candidate.passes == 0 else None
+
+
+def _chat(step: str, question: Question, answer: JsonObject) -> JsonObject:
+    reply = {"role": "assistant", "content": json.dumps(answer, ensure_ascii=False)}
+    return {"messages": [*question.messages, reply], "step": step}
+
+
+def export(args: argparse.Namespace) -> int:
+    """Run ``deep probe export-sft``."""
+    out, data = check_out(args.out, [".jsonl"]), data_file(args.data, "train")
+    if out.resolve() in (data.resolve(), *(data.resolve().with_name(f"{split}.jsonl") for split in SPLITS)):
+        raise InputError(f"`out` must leave the benchmark as it is. Got {str(out)!r}. Give another name.")
+    written = list(chats(split_samples(args.data, "train")))
+    with whole_file(out) as scratch:
+        write_json_lines(scratch, written)
+    counts = Counter(chat["step"] for chat in written)
+    sys.stdout.write(f"{counts['find']} finding and {counts['evaluate']} evaluation examples written to {out}\n")
+    return ExitStatus.DONE

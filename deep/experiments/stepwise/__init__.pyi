@@ -3,9 +3,6 @@ from ._judge import DirectJudge as DirectJudge
 from ._judge import StepwiseJudge as StepwiseJudge
 from ._judge import check_claims as check_claims
 from ._judge import unsupported_spans as unsupported_spans
-from ._replies import read_list as read_list
-from ._replies import read_verdict as read_verdict
-from ._replies import strings as strings
 from ._steps import Claim as Claim
 from ._steps import Excerpt as Excerpt
 from ._steps import TextQuestion as TextQuestion
@@ -20,3 +17,6 @@ from ._steps import find_unsupported as find_unsupported
 from ._steps import finding_question as finding_question
 from ._steps import read_claims as read_claims
 from ._steps import read_evidence as read_evidence
+from ._steps import read_list as read_list
+from ._steps import read_verdict as read_verdict
+from ._steps import strings as strings

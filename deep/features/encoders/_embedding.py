@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deep._checks import Floats
+from deep._util.checks import Floats
 from deep.exceptions import InputError
-from deep.features.encoders._chunks import fitting_spans
-from deep.features.encoders._judge import NetworkJudge
+from deep.features.encoders._judge import NetworkJudge, fitting_spans, in_windows
 from deep.features.encoders._network import Network, load_network, read_settings
-from deep.features.encoders._windows import in_windows
 from deep.records import ABSTAIN, Example, Judgment
 
 if TYPE_CHECKING:

@@ -9,14 +9,19 @@ from pathlib import Path
 
 import numpy as np
 
-from deep._checks import Floats, check_choice
-from deep._text import sentence_spans
+from deep._util.checks import Floats, check_choice
+from deep._util.text import sentence_spans
 from deep.exceptions import InputError
-from deep.features.encoders._chunks import chunk_spans, fitting_spans
-from deep.features.encoders._head import Head, contradiction_head, read_head
-from deep.features.encoders._judge import NetworkJudge
+from deep.features.encoders._judge import (
+    Head,
+    NetworkJudge,
+    chunk_spans,
+    contradiction_head,
+    fitting_spans,
+    in_windows,
+    read_head,
+)
 from deep.features.encoders._network import Network, load_network
-from deep.features.encoders._windows import in_windows
 from deep.records import ABSTAIN, Example, Judgment
 
 SUMMAC_ZS = "summac-zs"

@@ -6,10 +6,8 @@ from typing import Any
 
 from deep.features.encoders._embedding import load_embedding
 from deep.features.encoders._encoder import SUMMAC_ZS, load_encoder, load_summac
-from deep.features.encoders._hhem import load_hhem
 from deep.features.encoders._judge import NetworkJudge
-from deep.features.encoders._lettucedetect import load_lettucedetect
-from deep.features.encoders._minicheck import load_minicheck
+from deep.features.encoders._published import load_hhem, load_lettucedetect, load_minicheck
 
 ENCODERS: Mapping[str, Callable[..., NetworkJudge]] = {
     "hhem": load_hhem,

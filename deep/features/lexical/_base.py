@@ -1,14 +1,246 @@
 """The base of lexical checks: judges that look at words and abstain where these tell nothing."""
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, lru_cache
 from hashlib import sha256
-from typing import ClassVar
+from itertools import pairwise
+from math import log
+from threading import Lock
+from typing import Any, ClassVar, TypeVar
 
-from deep.features.lexical._analysis import LONGEST_CLAIM, LONGEST_SOURCE, Pair, analysed_pair, too_long
+from deep.features.lexical._words import FUNCTION_STEMS, FUNCTION_WORDS, sentence_ends, words_with_stems
 from deep.judge import OfflineJudge, voter_name
 from deep.records import ABSTAIN, Example, Judgment
+
+T = TypeVar("T")
+
+BEST = 3
+"""Sentences of a source that a sentence of the claim is held against."""
+
+MOST_PLACES = 500
+"""A word in more places tells little of where to look, and in a very long source would take long."""
+
+ALIKE = 5
+"""Letters at the start from which on two stems may be one word: develop, development."""
+
+FEW_PAIRS = 24
+"""Below it pairs of neighbours are searched for one by one, from there on among all pairs of the source."""
+
+LONGEST_SOURCE, LONGEST_CLAIM = 1_000_000, 50_000
+"""Characters that checks read; whatever stands in them, all twelve together take a few seconds at most."""
+
+LONG_LINE = 5_000
+"""Words from which on a search in the line of all takes longer than a set of them."""
+
+CHARACTERS_AT_HAND = 500_000
+"""Two hundred documents of 400 words, some 2 MB when cut up; more would not stay in the processor's cache."""
+
+
+def too_long(source: str, claim: str) -> str | None:
+    """Return a sentence on the text that is longer than checks read; None where neither is."""
+    for name, text, most in (("source", source, LONGEST_SOURCE), ("claim", claim, LONGEST_CLAIM)):
+        if len(text) > most:
+            return f"The {name} has {len(text):,} characters; a check reads at most {most:,}."
+    return None
+
+
+def _lower_case(text: str) -> str:
+    """Return a text in lower case and of the same length; one capital letter has two in its place."""
+    lower = text.lower()
+    return lower if len(lower) == len(text) else "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
+
+
+class TokenizedText:
+    """One text as sentences, words and stems; the rest is worked out when a check asks for it.
+
+    Parameters
+    ----------
+    text : str
+
+    Attributes
+    ----------
+    lower, stems : list of str
+        The words in lower case, and without their endings; of one length.
+    starts : list of int
+        The position of every sentence's first word, and the number of words at the end.
+    """
+
+    def __init__(self, text: str) -> None:
+        # A lone surrogate, which no file can hold, becomes "?".
+        self.text = text = text if text.isascii() else text.encode(errors="replace").decode()
+        self.starts = [0]
+        in_lower_case = _lower_case(text)
+        in_turn: list[str] = []
+        for start, end in pairwise([0, *sentence_ends(text)]):
+            in_turn += words_with_stems(in_lower_case[start:end])
+            if len(in_turn) // 2 > self.starts[-1]:
+                self.starts.append(len(in_turn) // 2)
+        self.lower, self.stems = in_turn[::2], in_turn[1::2]
+        self._derived: dict[str, Any] = {}
+
+    @cached_property
+    def ends(self) -> list[int]:
+        """Where each word ends in the text."""
+        in_lower_case, end = _lower_case(self.text), 0
+        # What lies between two words holds no letter and no digit, so that the next place is the right one.
+        return [end := in_lower_case.index(word, end) + len(word) for word in self.lower]
+
+    @cached_property
+    def words(self) -> list[str]:
+        """The words as written."""
+        return [self.text[end - len(word) : end] for word, end in zip(self.lower, self.ends, strict=True)]
+
+    @property
+    def n_sentences(self) -> int:
+        """The number of sentences that hold a word."""
+        return len(self.starts) - 1
+
+    def sentence(self, number: int) -> list[str]:
+        """Return the words of a sentence in lower case."""
+        return self.lower[self.starts[number] : self.starts[number + 1]]
+
+    def sentence_stems(self, number: int) -> list[str]:
+        """Return the stems of a sentence."""
+        return self.stems[self.starts[number] : self.starts[number + 1]]
+
+    @cached_property
+    def line(self) -> str:
+        """All stems on one line, a blank on either side of each."""
+        return f" {' '.join(self.stems)} "
+
+    @cached_property
+    def initials(self) -> str:
+        """The first letters of all words in order, and once more without those of function words."""
+        content = (word[0] for word in self.lower if word not in FUNCTION_WORDS)
+        return f"{''.join(word[0] for word in self.lower)} {''.join(content)}"
+
+    @cached_property
+    def content(self) -> list[str]:
+        """The stems of all words but function words, in order."""
+        return [s for s in self.stems if s not in FUNCTION_STEMS]
+
+    @cached_property
+    def stem_set(self) -> frozenset[str]:
+        """All stems."""
+        return frozenset(self.stems)
+
+    @cached_property
+    def stem_starts(self) -> frozenset[str]:
+        """The first letters of all stems, as many as make two of them alike; shorter ones are whole."""
+        return frozenset([s[:ALIKE] for s in self.stem_set])
+
+    def has(self, s: str) -> bool:
+        """Return whether a stem occurs, or one that starts alike."""
+        if len(self.stems) > LONG_LINE:
+            return s[:ALIKE] in self.stem_starts if len(s) >= ALIKE else s in self.stem_set
+        return (f" {s[:ALIKE]}" if len(s) >= ALIKE else f" {s} ") in self.line
+
+    def derived(self, name: str, work_out: Callable[["TokenizedText"], T]) -> T:
+        """Return the value that a check derives from a text, computed once for all claims that are held against it."""
+        if name not in self._derived:
+            self._derived[name] = work_out(self)
+        return self._derived[name]  # type: ignore[no-any-return]
+
+
+class Pair:
+    """A claim beside its source.
+
+    Parameters
+    ----------
+    source, claim : TokenizedText
+    """
+
+    def __init__(self, source: TokenizedText, claim: TokenizedText) -> None:
+        self.source = source
+        self.claim = claim
+
+    @cached_property
+    def places(self) -> dict[str, list[int]]:
+        """The content words of the claim, stemmed, and in which sentences of the source each is."""
+        wanted = frozenset(self.claim.content)
+        places: dict[str, list[int]] = {s: [] for s in wanted}
+        stems = self.source.stems
+        for number, (start, end) in enumerate(pairwise(self.source.starts)):
+            for s in wanted.intersection(stems[start:end]):
+                if len(places[s]) < MOST_PLACES:
+                    places[s].append(number)
+        return places
+
+    @cached_property
+    def aligned(self) -> list[tuple[float, list[int]]]:
+        """For every sentence of the claim, how much of it is in one sentence of the source, and in which ones.
+
+        The share of its content words, rare ones weighing more, that the best sentence of the source holds, in [0, 1];
+        and the best sentences, the best first. None is best where nothing is shared.
+        """
+        sentences = (set(self.claim.sentence_stems(n)) - FUNCTION_STEMS for n in range(self.claim.n_sentences))
+        return [_align(sorted(stems), self.places, self.source.n_sentences) for stems in sentences]
+
+    @cached_property
+    def neighbours(self) -> set[tuple[str, str]]:
+        """The stems that are neighbours in the claim and in the source, as pairs."""
+        in_claim = set(pairwise(self.claim.stems))
+        if len(in_claim) >= FEW_PAIRS:
+            return in_claim.intersection(pairwise(self.source.stems))
+        lacking = {s for s, numbers in self.places.items() if not numbers}
+        held = (pair for pair in in_claim if lacking.isdisjoint(pair))
+        return {(a, b) for a, b in held if f" {a} {b} " in self.source.line}
+
+
+def _align(stems: list[str], index: dict[str, list[int]], n_sentences: int) -> tuple[float, list[int]]:
+    shared: dict[int, float] = {}
+    whole = 0.0
+    for s in stems:
+        weight = log(1.0 + n_sentences / (1.0 + len(index[s])))
+        whole += weight
+        for number in index[s]:
+            shared[number] = shared.get(number, 0.0) + weight
+    best = sorted(shared, key=lambda number: (-shared[number], number))[:BEST]
+    return (shared[best[0]] / whole, best) if best else (0.0, [])
+
+
+class _Shelf:
+    """A least-recently-used cache of tokenized texts, bounded by their characters, which `lru_cache` cannot count.
+
+    Parameters
+    ----------
+    most : int
+        Characters of all texts together; the latest stays, whatever its length.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._texts: OrderedDict[str, TokenizedText] = OrderedDict()
+        self._size = 0
+        self._lock = Lock()
+
+    def text(self, text: str) -> TokenizedText:
+        """Return a text cut up; one on the shelf is not cut up again."""
+        with self._lock:
+            known = self._texts.get(text)
+            if known is not None:
+                self._texts.move_to_end(text)
+                return known
+        fresh = TokenizedText(text)
+        with self._lock:
+            if text not in self._texts:
+                self._size += len(text)
+            self._texts[text] = fresh
+            while self._size > self._most and len(self._texts) > 1:
+                self._size -= len(self._texts.popitem(last=False)[0])
+        return fresh
+
+
+_SHELF = _Shelf(CHARACTERS_AT_HAND)
+
+
+@lru_cache(1)
+def analysed_pair(source: str, claim: str) -> Pair:
+    """Return a claim beside its source; a source seen lately is not cut up again."""
+    return Pair(_SHELF.text(source), TokenizedText(claim))
+
 
 ANALYSIS = 2
 """Raised when what all checks share changes: how texts are cut into sentences, words and stems, and aligned."""

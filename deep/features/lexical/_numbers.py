@@ -3,12 +3,195 @@
 import re
 from bisect import bisect_left
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
-from deep.features.lexical._analysis import Pair, TokenizedText
-from deep.features.lexical._base import LexicalCheck, found_or_missing
-from deep.features.lexical._quantities import Quantity, quantities
+from deep.features.lexical._base import LexicalCheck, Pair, TokenizedText, found_or_missing
+from deep.features.lexical._words import WORD_LISTS, bag
 from deep.records import Judgment
+
+
+def _numbered(words: str, first: int, step: int = 1) -> dict[str, int]:
+    return {word: first + step * place for place, word in enumerate(words.split())}
+
+
+SMALL = _numbered(
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen",
+    0,
+)
+TENS = _numbered("twenty thirty forty fifty sixty seventy eighty ninety", 20, 10)
+ORDINALS = _numbered("second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth", 2)
+MAGNITUDES: dict[str, float] = WORD_LISTS["magnitudes"]
+SUFFIXES = {"k": 1e3, "m": 1e6, "mn": 1e6, "bn": 1e9, "b": 1e9, "tn": 1e12}
+"""Letters that stand right behind digits, where they may be a magnitude."""
+
+HEDGES = bag(
+    """
+    about around approximately nearly almost roughly some over under least most than up close estimated
+    """
+)
+CURRENCIES = {"$": "dollar", "€": "euro", "£": "pound", "¥": "yen"}
+ORDINAL_ENDINGS = frozenset(("st", "nd", "rd", "th"))
+UNITS = {word: unit for unit, words in WORD_LISTS["units"].items() for word in words.split()}
+DIGITS = re.compile(r"([$€£¥]?)((?:\d{1,3}(?:,\d{2,3})*,\d{3}|\d+)(?:\.\d+)?)\s?(%|[a-z]{1,2})?")
+LARGEST = 1e12
+LONGEST = 300
+"""Digits; more do not fit a float."""
+NUMBER_WORDS = frozenset(SMALL) | frozenset(TENS) | frozenset(ORDINALS) | {"dozen", "hundred", "thousand"}
+
+MONTHS = bag("january february march april may june july august september october november december")
+WEEKDAYS = bag("monday tuesday wednesday thursday friday saturday sunday")
+NAMES = {
+    **{name: name for name in (*MONTHS, *WEEKDAYS)},
+    **{name[:3]: name for name in MONTHS if name[:3] not in ("mar", "may")},
+    **{f"{day}s": day for day in WEEKDAYS},
+    "sept": "september",
+    "tues": "tuesday",
+    "thurs": "thursday",
+    **{part: part for part in bag("spring summer autumn winter weekend")},
+    "noon": "12:00",
+    "midnight": "12:00",
+}
+"""Words for dates and times, and what they are called here."""
+
+DATE_WORDS = NAMES.keys() | {"quarter"}
+MARKED = NUMBER_WORDS | DATE_WORDS
+
+
+class Quantity(NamedTuple):
+    """A number as a text gives it.
+
+    Parameters
+    ----------
+    shown : str
+        As written, in lower case.
+    values : tuple of float
+        What it may mean; two values where a letter behind it may be a magnitude.
+    step : float
+        What a difference of one in its last significant place is worth; 0 where it must be exact.
+    unit : str
+        ``percent``, a currency, or the word behind it in lower case; empty where there is none.
+    start, end : int
+        Positions of its first word, and of the word behind it.
+    words : bool
+        Whether it was spelled out.
+    """
+
+    shown: str
+    values: tuple[float, ...]
+    step: float
+    unit: str
+    start: int
+    end: int
+    words: bool
+
+    @property
+    def shown_with_unit(self) -> str:
+        """As written, with the name of its unit where that is a word behind it."""
+        glued = self.unit in ("", "th") or self.shown[0] in CURRENCIES or self.shown[-1] == "%"
+        return self.shown if glued else f"{self.shown} {self.unit}"
+
+
+def marked(text: TokenizedText) -> list[int]:
+    """Return where a number or a date may start: at digits, currency signs, and words for either."""
+    # No letter sorts before "a" in lower case, and digits and $ do: the quickest test there is.
+    if any(sign in text.text for sign in "€£¥"):
+        return [i for i, word in enumerate(text.lower) if word < "a" or word in MARKED or word[0] in "€£¥"]
+    return [i for i, word in enumerate(text.lower) if word < "a" or word in MARKED]
+
+
+def quantities(text: TokenizedText) -> list[Quantity]:
+    """Return the numbers of a text, in order."""
+    lower = text.lower
+    found: list[Quantity] = []
+    end = 0
+    for start in text.derived("marked", marked):
+        if start >= end and lower[start] not in DATE_WORDS:
+            quantity = _spelled(text, start) if lower[start] in NUMBER_WORDS else _digits(text, start)
+            if quantity is not None:
+                found.append(quantity)
+                end = quantity.end
+    return found
+
+
+def _digits(text: TokenizedText, start: int) -> Quantity | None:
+    word = text.lower[start]
+    match = DIGITS.fullmatch(word)
+    if match is None or len(word) > LONGEST:
+        return None
+    sign, digits, suffix = match.groups()
+    value = float(digits.replace(",", ""))
+    if suffix in SUFFIXES:
+        factor, end = SUFFIXES[suffix], start + 1
+        values: tuple[float, ...] = (value, value * factor)
+    else:
+        end, factor = _magnitude(text.lower, start + 1)
+        values = (value * factor,)
+    unit = "percent" if suffix == "%" else CURRENCIES.get(sign, "")
+    return _quantity(text, values, _step(digits, factor, text, start), unit, start, end, words=False)
+
+
+def _magnitude(lower: list[str], end: int) -> tuple[int, float]:
+    factor = 1.0
+    while end < len(lower) and lower[end] in MAGNITUDES and factor < LARGEST:
+        factor *= MAGNITUDES[lower[end]]
+        end += 1
+    return end, factor
+
+
+def _step(digits: str, factor: float, text: TokenizedText, start: int) -> float:
+    """Return the worth of one in the last significant place; 0 where every place is significant."""
+    whole, _, decimals = digits.replace(",", "").partition(".")
+    if not decimals and (factor > 1.0 or whole[-1] == "0") and _is_hedged(text.lower, start):
+        return float(factor * 10.0 ** (len(whole) - len(whole.rstrip("0"))))
+    if not decimals and factor == 1.0:
+        return 0.0
+    significant = len((whole + decimals).lstrip("0"))
+    return float(factor * 10.0 ** -len(decimals)) if significant > 1 else 0.0
+
+
+def _is_hedged(lower: list[str], start: int) -> bool:
+    return not HEDGES.isdisjoint(lower[max(0, start - 3) : start])
+
+
+def _spelled(text: TokenizedText, start: int) -> Quantity | None:
+    lower = text.lower
+    if lower[start] in ORDINALS:
+        return _quantity(text, (float(ORDINALS[lower[start]]),), 0.0, "th", start, start + 1, words=True)
+    total, current, end, last = 0.0, 0.0, start, LARGEST
+    while end < len(lower) and current < LARGEST:
+        word = lower[end]
+        if word in SMALL or word in TENS:
+            value = float(SMALL[word] if word in SMALL else TENS[word])
+            # Twenty-five is a number; twenty thirty and two three are two.
+            if last < 20 or (last < 100 and value >= 10):
+                break
+            current, last = current + value, value
+        elif word in MAGNITUDES:
+            factor = MAGNITUDES[word]
+            current, last = max(current, 1.0) * factor, max(factor, 100.0)
+            if factor > 100:
+                total, current = total + current, 0.0
+        elif word != "and" or last < 100 or end + 1 == len(lower) or lower[end + 1] not in SMALL.keys() | TENS.keys():
+            break
+        end += 1
+    step = 10.0 ** (len(str(int(total + current))) - 1) if _is_hedged(lower, start) and total + current >= 10 else 0.0
+    return _quantity(text, (total + current,), step, "", start, end, words=True)
+
+
+def _quantity(
+    text: TokenizedText, values: tuple[float, ...], step: float, unit: str, start: int, end: int, *, words: bool
+) -> Quantity:
+    if not unit and end < len(text.lower):
+        following = text.lower[end]
+        if following in ORDINAL_ENDINGS:
+            unit, end = "th", end + 1
+        else:
+            unit = UNITS.get(following, "")
+            if following == "per" and text.lower[end + 1 : end + 2] == ["cent"]:
+                unit = "percent"
+    return Quantity(" ".join(text.lower[start:end]), values, step, unit, start, end, words)
+
 
 SAME = 1e-14
 """Relative; what floats lose in a multiplication."""

@@ -7,12 +7,42 @@ from typing import Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Floats, check_consistent_length, check_probabilities
-from deep._odds import expit, logit
+from deep._util.checks import Floats, check_consistent_length, check_probabilities
+from deep._util.odds import P_MIN, expit, logit
 from deep.exceptions import InputError
-from deep.model.adaptation._align import LeftOut
-from deep.model.adaptation._estimate import PriorEstimate
-from deep.model.adaptation._spread import MIN_DATASETS, student_quantile
+from deep.model.adaptation._misfit import MIN_DATASETS, LeftOut, student_quantile
+
+
+@dataclass(frozen=True)
+class PriorEstimate:
+    """A dataset's share of consistent items, with its 90 % interval.
+
+    Parameters
+    ----------
+    estimate, low, high : float
+        In (0, 1).
+    warning : str or None
+        In a sentence, what makes the estimate less sure than the training datasets make it look.
+    """
+
+    estimate: float
+    low: float
+    high: float
+    warning: str | None = None
+
+    @classmethod
+    def from_log_odds(cls, centre: float, reach: float, warning: str | None = None) -> "PriorEstimate":
+        """Return the estimate at `centre`, with an interval of `reach` log-odds to either side, held off 0 and 1.
+
+        Examples
+        --------
+        >>> PriorEstimate.from_log_odds(0.0, 1.0)
+        PriorEstimate(estimate=0.5, low=0.26..., high=0.73..., warning=None)
+        """
+        held = (min(max(float(expit(at)), P_MIN), 1 - P_MIN) for at in (centre, centre - reach, centre + reach))
+        estimate, low, high = held
+        return cls(estimate, low, high, warning)
+
 
 MIN_FOR_LINE = MIN_DATASETS + 1
 """Fewer leave no residual to judge a line by."""

@@ -6,14 +6,12 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Floats, Mask, check_probabilities
-from deep._odds import expit, logit
+from deep._util.checks import Floats, Mask, check_probabilities
+from deep._util.odds import expit, logit
 from deep.exceptions import InputError
-from deep.model.adaptation._clusters import Clusters, labeled_rows
-from deep.model.adaptation._estimate import PriorEstimate
-from deep.model.adaptation._few_labels import FewLabels
-from deep.model.adaptation._misfit import START_DATASETS, Misfit
-from deep.model.adaptation._spread import LEVEL, student_quantile
+from deep.model.adaptation._few_labels import Clusters, FewLabels, labeled_rows
+from deep.model.adaptation._misfit import LEVEL, START_DATASETS, Misfit, student_quantile
+from deep.model.adaptation._prior import PriorEstimate
 
 PSEUDO_LABELS = 10
 """The power tuning of P starts at full trust, worth so many labels: a few labels cannot tell how much P explains."""

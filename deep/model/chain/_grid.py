@@ -1,18 +1,21 @@
 """Grid search over inner folds, formed on rows and collapsed per fold."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import combinations, product
 from typing import cast
 
 import numpy as np
+import numpy.typing as npt
 
-from deep._checks import Floats
-from deep._odds import DECISION, P_MIN
-from deep.base import BaseEnsembler, StagedEnsembler
+from deep._util.checks import Floats, Labels, check_choice
+from deep._util.odds import DECISION, P_MIN
+from deep.base import BaseCalibrator, BaseEnsembler, StagedEnsembler
+from deep.calibration import ALL_CALIBRATORS
 from deep.ensembles import ENSEMBLERS
-from deep.model.chain._recipe import Criterion
-from deep.model.chain._training import TrainingSet
+from deep.exceptions import InputError
+from deep.features import SELECTORS, Exhaustive
+from deep.model.chain._training import Criterion, Recipe, TrainingSet
 
 ParamValues = Mapping[str, Sequence[object]]
 
@@ -164,3 +167,194 @@ def _staged_oof(
         assert isinstance(ensembler, StagedEnsembler)  # only those have a stage_param
         folds.append(ensembler.staged_predict_proba(training.cells.patterns, stages))
     return np.stack(folds, axis=2)
+
+
+SELECTOR_NAMES = ("auto", *SELECTORS)
+
+
+@dataclass(frozen=True)
+class Subset:
+    """Some columns of a vote matrix and the selector that chose them ('all' where there was no choice)."""
+
+    columns: tuple[int, ...]
+    selector: str
+
+
+def choose_subsets(
+    training: TrainingSet, sizes: Sequence[int], *, selector: str = "auto", criterion: Criterion = "balanced_accuracy"
+) -> list[Subset]:
+    """Choose one subset of the voters for each size.
+
+    Parameters
+    ----------
+    training : TrainingSet
+    sizes : sequence of int
+        Numbers of voters; a size of at least the number of voters takes them all.
+    selector : {'auto', 'exhaustive', 'mrmr', 'mrmr-selection', 'rfe'}, default='auto'
+        'auto' takes the better of mRMR and RFE for each size, by the inner `criterion` of logistic
+        regression; 'exhaustive' tries every subset by inner log loss.
+    criterion : {'accuracy', 'balanced_accuracy', 'log_loss'}, default='balanced_accuracy'
+
+    Returns
+    -------
+    list of Subset
+        In the order of `sizes`; columns in ascending order.
+
+    Raises
+    ------
+    InputError
+        `selector` is unknown, or 'exhaustive' would have to try more than 1,000 subsets.
+    """
+    check_choice(selector, SELECTOR_NAMES, "selector")
+    n_voters = len(training.cells.voter_names)
+    subsets: list[Subset] = []
+    rankings = _rankings(training, selector) if any(size < n_voters for size in sizes) else {}
+    for size in sizes:
+        if size >= n_voters:
+            subsets.append(Subset(tuple(range(n_voters)), "all"))
+        elif selector == "exhaustive":
+            subsets.append(_exhaustive(training, size))
+        else:
+            proposals = [Subset(tuple(sorted(order[:size])), name) for name, order in rankings.items()]
+            subsets.append(_better(training, proposals, criterion))
+    return subsets
+
+
+def _rankings(training: TrainingSet, selector: str) -> dict[str, list[int]]:
+    """Return the voters from best to worst by each selector that ranks."""
+    wanted = {"auto": ("mrmr", "rfe"), "exhaustive": ()}.get(selector, (selector,))
+    table = training.table()
+    # Rankings do not depend on how many are wanted: one.
+    return {name: np.argsort(SELECTORS[name](1).fit(*table).ranking_).tolist() for name in wanted}
+
+
+def _better(training: TrainingSet, proposals: Sequence[Subset], criterion: Criterion) -> Subset:
+    """Return the proposal with the best inner score; the first of equals."""
+    if len({subset.columns for subset in proposals}) == 1:
+        return proposals[0]
+    scores = [cross_validate("LogisticRegression", training.select(s.columns), criterion) for s in proposals]
+    return proposals[int(np.argmax(scores))]
+
+
+def _exhaustive(training: TrainingSet, size: int) -> Subset:
+    def inner_log_loss(columns: tuple[int, ...]) -> float:
+        return cross_validate("LogisticRegression", training.select(columns), "log_loss")
+
+    selector = Exhaustive(n_prompts=size, scoring=inner_log_loss).fit(*training.table())
+    return Subset(tuple(np.flatnonzero(selector.support_).tolist()), "exhaustive")
+
+
+Calibrated = Iterator[tuple[str, Floats, Floats]]
+"""Calibrator, inner probabilities (n_patterns, n_folds), and the target's calibrated scores."""
+
+CalibrationData = Callable[[str], tuple[Floats, Floats]]
+"""From a calibrator's name to the last two."""
+
+
+def calibrate(
+    found: GridResult,
+    training: TrainingSet,
+    scores: Floats,
+    calibrators: Sequence[str],
+    recipe: Recipe,
+    random_state: int,
+    faults: list[str] | None = None,
+) -> Calibrated:
+    """Yield, for each calibrator, its inner probabilities and the target's scores, calibrated as the recipe says.
+
+    A calibrator that cannot be fitted is noted in `faults` and left out; it raises where there is no such list.
+    """
+    if recipe.calibrate_on == "training":
+        step = _on_training_scores(found, training, scores)
+    else:
+        step = _on_out_of_fold_scores(found, training, scores, random_state if calibrators else None)
+    for name in calibrators:
+        try:
+            yield name, *step(name)
+        except InputError as error:
+            if faults is None:
+                raise
+            faults.append(str(error))
+
+
+def _on_training_scores(found: GridResult, training: TrainingSet, scores: Floats) -> CalibrationData:
+    """Return the step that calibrates on the rows that the ensembler was fitted on, as the paper does."""
+    X, y, w = training.table()
+    seen = found.ensembler.predict_proba(X)[:, 1]
+    return lambda name: (found.oof, fit_calibrator(name, seen, y, w).transform(scores))
+
+
+def _on_out_of_fold_scores(
+    found: GridResult, training: TrainingSet, scores: Floats, random_state: int | None
+) -> CalibrationData:
+    """Return the step that calibrates on scores of rows left out of the fit; None: it is not going to be taken."""
+    weights = training.weights()
+    pairs = found.oof if random_state is None else _without_the_judged_fold(found, training, random_state)
+    everything = np.ones(len(training.fold_of), dtype=bool)
+
+    def step(name: str) -> tuple[Floats, Floats]:
+        fitted = fit_calibrator(name, *scored_rows(found.oof, training, weights, everything))
+        return _cross_fitted(name, found.oof, pairs, training, weights), fitted.transform(scores)
+
+    return step
+
+
+def fit_calibrator(name: str, p: Floats, y: Labels, w: Floats) -> BaseCalibrator:
+    """Return a calibrator by its name, fitted."""
+    return ALL_CALIBRATORS[name]().fit(p, y, w)
+
+
+def scored_rows(
+    oof: Floats, training: TrainingSet, weights: Floats, groups: npt.NDArray[np.bool_]
+) -> tuple[Floats, Labels, Floats]:
+    """Return out-of-fold probabilities, labels and weights of the rows in `groups`."""
+    kept = np.where(groups[None, :, None], weights, 0.0)
+    pattern, group, label = np.nonzero(kept)
+    return oof[pattern, training.fold_of[group]], label.astype(np.int8), kept[pattern, group, label]
+
+
+def _without_the_judged_fold(found: GridResult, training: TrainingSet, random_state: int) -> Floats:
+    """Return, for each fold to be judged, out-of-fold probabilities of the others that never saw it.
+
+    A score of another fold by a fit that did see the judged fold tells about its labels: where the judged
+    fold's are high, so is that score. A flexible calibrator reads this off and looks better than it is. With
+    two folds nothing would be left to fit on, and the plain out-of-fold scores have to do.
+    """
+    if training.n_folds < 3:
+        return np.stack([found.oof] * training.n_folds)
+    return leave_pairs_out(found.name, found.params, training, random_state)
+
+
+def _cross_fitted(name: str, oof: Floats, pairs: Floats, training: TrainingSet, weights: Floats) -> Floats:
+    """Return out-of-fold probabilities, each fold's calibrated on the other folds' by fits without it."""
+    columns = []
+    for fold in range(training.n_folds):
+        calibrator = fit_calibrator(name, *scored_rows(pairs[fold], training, weights, training.fold_of != fold))
+        columns.append(calibrator.transform(oof[:, fold]))
+    return np.column_stack(columns)
+
+
+def leave_pairs_out(name: str, params: Mapping[str, object], training: TrainingSet, random_state: int) -> Floats:
+    """Return P(consistent) of each pattern by the fit that left two inner folds out.
+
+    Parameters
+    ----------
+    name : str
+        A key of `ENSEMBLERS`.
+    params : mapping
+    training : TrainingSet
+        Of three folds or more.
+    random_state : int
+
+    Returns
+    -------
+    ndarray of float, shape (n_folds, n_patterns, n_folds)
+        ``[f, :, g]`` is the fit without folds f and g; NaN where f is g.
+    """
+    n = training.n_folds
+    p = np.full((n, len(training.cells.patterns), n), np.nan)
+    for pair in combinations(range(n), 2):
+        table = training.table(~np.isin(training.fold_of, pair))
+        scores = make_ensembler(name, params, random_state).fit(*table).predict_proba(training.cells.patterns)[:, 1]
+        p[pair[0], :, pair[1]] = p[pair[1], :, pair[0]] = scores
+    return p

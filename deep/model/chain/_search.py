@@ -5,15 +5,144 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, TypeVar
+from zlib import crc32
 
-from deep._checks import Votes
+import numpy as np
+
+from deep._util.checks import Floats, Votes, check_choice
+from deep._util.odds import P_MIN
+from deep.base import BaseCalibrator, BaseEnsembler
 from deep.calibration import NETCAL_CLASSES
 from deep.ensembles import ENSEMBLERS
 from deep.exceptions import InputError
-from deep.model.chain._candidates import Candidate, fit_candidates, task_seed
-from deep.model.chain._recipe import Recipe
-from deep.model.chain._subsets import Subset, choose_subsets
-from deep.model.chain._training import TrainingSet
+from deep.features import distinct_patterns
+from deep.model.chain._grid import (
+    Subset,
+    calibrate,
+    choose_subsets,
+    fit_calibrator,
+    grid_search,
+    inner_score,
+    scored_rows,
+)
+from deep.model.chain._training import RECIPES, ChainSpec, KeptCells, Recipe, TrainingSet
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """One fitted chain and its P of the target's vote patterns.
+
+    Parameters
+    ----------
+    ensembler : str
+    params : dict
+        The grid point that won.
+    subset : Subset
+    prompts : tuple of str
+        The names of the subset's voters.
+    calibrator : str or None
+        None: the ensembler's own probabilities.
+    inner_log_loss, inner_balanced_accuracy, inner_accuracy : float
+        Of out-of-fold probabilities on the training data, the calibrator cross-fitted: fitted on the other
+        inner folds, by fits that saw neither. Where a recipe calibrates on training scores they are those of
+        the uncalibrated probabilities.
+    p : ndarray of float, shape (n_target_patterns,)
+        P(consistent).
+    """
+
+    ensembler: str
+    params: dict[str, object]
+    subset: Subset
+    prompts: tuple[str, ...]
+    calibrator: str | None
+    inner_log_loss: float
+    inner_balanced_accuracy: float
+    inner_accuracy: float
+    p: Floats
+
+
+def task_seed(ensembler: str, columns: tuple[int, ...], recipe: str, random_state: int) -> int:
+    """Return a seed that depends on the chain alone, not on the order or the process of fits."""
+    return crc32(f"{random_state}|{recipe}|{ensembler}|{columns}".encode()) % 2**31
+
+
+def fit_candidates(
+    ensembler: str,
+    subset: Subset,
+    training: TrainingSet,
+    target: Votes,
+    *,
+    calibrators: Sequence[str],
+    recipe: Recipe,
+    random_state: int = 0,
+    faults: list[str] | None = None,
+) -> list[Candidate]:
+    """Search, fit and calibrate one ensembler on one subset of voters.
+
+    Parameters
+    ----------
+    ensembler : str
+        A key of `ENSEMBLERS`.
+    subset : Subset
+    training : TrainingSet
+        Of all voters.
+    target : ndarray of int8, shape (n_target_patterns, n_voters)
+        Vote patterns to score; their labels are never seen here.
+    calibrators : sequence of str
+        Keys of `CALIBRATORS`.
+    recipe : Recipe
+    random_state : int, default=0
+    faults : list of str, optional
+        Takes a sentence on each calibrator that cannot be fitted; without it such a one raises.
+
+    Returns
+    -------
+    list of Candidate
+        The uncalibrated one first, then one a calibrator.
+    """
+    chosen = training.select(subset.columns)
+    found = grid_search(ensembler, chosen, criterion=recipe.criterion, random_state=random_state)
+    patterns, row_pattern = distinct_patterns(np.ascontiguousarray(target[:, list(subset.columns)]))
+    scores = found.ensembler.predict_proba(patterns)[:, 1]
+    calibrated = calibrate(found, chosen, scores, calibrators, recipe, random_state, faults)
+    weights = chosen.weights()
+    candidates = []
+    for calibrator, inner, p in [(None, found.oof, np.clip(scores, P_MIN, 1 - P_MIN)), *calibrated]:
+        candidates.append(
+            Candidate(
+                ensembler=ensembler,
+                params=found.params,
+                subset=subset,
+                prompts=chosen.cells.voter_names,
+                calibrator=calibrator,
+                inner_log_loss=-inner_score(inner, chosen, "log_loss", weights),
+                inner_balanced_accuracy=inner_score(inner, chosen, "balanced_accuracy", weights),
+                inner_accuracy=inner_score(inner, chosen, "accuracy", weights),
+                p=p[row_pattern],
+            )
+        )
+    return candidates
+
+
+def recommend(candidates: Sequence[Candidate], by: str) -> Candidate:
+    """Return the candidate that does best on the training data alone.
+
+    Parameters
+    ----------
+    candidates : sequence of Candidate
+    by : {'accuracy', 'balanced_accuracy', 'log_loss'}
+        An inner score. Equals are decided by log loss, then by fewer voters, then by the order given.
+    """
+
+    def worse(c: Candidate) -> tuple[float, float, int]:
+        score = {"accuracy": -c.inner_accuracy, "balanced_accuracy": -c.inner_balanced_accuracy}.get(
+            by, c.inner_log_loss
+        )
+        return round(score, 12), round(c.inner_log_loss, 12), len(c.subset.columns)
+
+    check_choice(by, ("accuracy", "balanced_accuracy", "log_loss"), "by")
+    return min(candidates, key=worse)
+
 
 UNCALIBRATED = "none"
 """In place of a calibrator's name: the ensembler's own probabilities."""
@@ -181,3 +310,59 @@ def search(tasks: Sequence[ChainTask], target: Votes, run: MapLike = map) -> lis
 
 def _run(task: ChainTask, target: Votes) -> ChainAttempt:
     return task.run(target)
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """A fitted ensembler, and the calibrator of its probabilities where there is one."""
+
+    ensembler: BaseEnsembler
+    calibrator: BaseCalibrator | None
+
+    def uncalibrated(self, patterns: Votes) -> Floats:
+        """Return the ensembler's own P(consistent) of vote patterns, shape (n_patterns,)."""
+        return np.asarray(np.clip(self.ensembler.predict_proba(patterns)[:, 1], P_MIN, 1 - P_MIN))
+
+    def predict(self, patterns: Votes) -> Floats:
+        """Return P(consistent) of vote patterns, shape (n_patterns,)."""
+        if self.calibrator is None:
+            return self.uncalibrated(patterns)
+        return self.calibrator.transform(self.ensembler.predict_proba(patterns)[:, 1])
+
+
+def fit_chain(spec: ChainSpec, training: TrainingSet) -> Chain:
+    """Fit a chain on a training set of its own voters.
+
+    Parameters
+    ----------
+    spec : ChainSpec
+    training : TrainingSet
+
+    Returns
+    -------
+    Chain
+        The same for the same training set, whatever else was fitted before.
+    """
+    recipe = RECIPES[spec.recipe]
+    point = {name: (value,) for name, value in spec.params.items()}
+    found = grid_search(
+        spec.ensembler, training, criterion=recipe.criterion, grid=point, random_state=spec.random_state
+    )
+    if spec.calibrator is None:
+        return Chain(found.ensembler, None)
+    if recipe.calibrate_on == "training":
+        X, y, w = training.table()
+        return Chain(found.ensembler, fit_calibrator(spec.calibrator, found.ensembler.predict_proba(X)[:, 1], y, w))
+    everything = np.ones(len(training.fold_of), dtype=bool)
+    scores = scored_rows(found.oof, training, training.weights(), everything)
+    return Chain(found.ensembler, fit_calibrator(spec.calibrator, *scores))
+
+
+def predict_left_out(spec: ChainSpec, kept: KeptCells, patterns: Votes, run: MapLike = map) -> Floats:
+    """Return P of each pattern by the chain fitted without each unit of datasets, shape (n_patterns, n_units)."""
+    step = partial(_predict_without, spec=spec, kept=kept, patterns=patterns)
+    return np.column_stack(list(run(step, range(kept.n_units))))
+
+
+def _predict_without(unit: int, *, spec: ChainSpec, kept: KeptCells, patterns: Votes) -> Floats:
+    return fit_chain(spec, kept.training(without=unit)).predict(patterns)

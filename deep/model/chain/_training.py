@@ -1,6 +1,6 @@
 """From labeled rows to training cells: weights, groups left out together, and the cells that a model keeps."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, NamedTuple, Self
@@ -8,11 +8,71 @@ from typing import Literal, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Floats, Labels, Votes, check_choice, numbered
+from deep._util.checks import Floats, Labels, Votes, check_choice, numbered
 from deep.exceptions import InputError
 from deep.features import Cells, distinct_patterns
-from deep.model.chain._recipe import Recipe, Weighting
 from deep.records import VoteMatrix
+
+Weighting = Literal["dataset", "dataset-class", "uniform"]
+
+Criterion = Literal["accuracy", "balanced_accuracy", "log_loss"]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The choices in which two ways of fitting a chain differ; docs/recipes.md compares them.
+
+    Parameters
+    ----------
+    name : str
+    weighting : {'dataset', 'dataset-class', 'uniform'}
+        What weighs the same in every fit and every inner score.
+    criterion : {'accuracy', 'balanced_accuracy', 'log_loss'}
+        What the grid search and the choice of the recommended chain maximise.
+    subset_criterion : {'accuracy', 'balanced_accuracy', 'log_loss'}
+        What decides between two prompt selectors.
+    inner_folds : {'dataset', 'rows'}
+        Training datasets, or five folds of the pooled rows.
+    calibrate_on : {'out-of-fold', 'training'}
+        Scores of rows left out of the fit, or of the rows the ensembler was fitted on.
+    """
+
+    name: str
+    weighting: Weighting
+    criterion: Criterion
+    subset_criterion: Criterion
+    inner_folds: Literal["dataset", "rows"]
+    calibrate_on: Literal["out-of-fold", "training"]
+
+
+RECIPES = {
+    "deep": Recipe("deep", "dataset-class", "log_loss", "balanced_accuracy", "dataset", "out-of-fold"),
+    "paper": Recipe("paper", "uniform", "accuracy", "accuracy", "rows", "training"),
+}
+
+
+@dataclass(frozen=True)
+class ChainSpec:
+    """All that decides a chain, given the training cells of its voters.
+
+    Parameters
+    ----------
+    recipe : str
+        A key of `RECIPES`; it says what the calibrator is fitted on.
+    ensembler : str
+        A key of `ENSEMBLERS`.
+    params : mapping
+    calibrator : str or None
+        A key of `CALIBRATORS`; None: the ensembler's own probabilities.
+    random_state : int
+    """
+
+    recipe: str
+    ensembler: str
+    params: Mapping[str, object]
+    calibrator: str | None
+    random_state: int
+
 
 LabeledVotes = tuple[Votes, Labels, Floats]
 """Votes, labels and weights that an estimator is fitted on."""

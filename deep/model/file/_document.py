@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from deep._files import JsonObject, whole_file
+from deep._util.files import JsonObject, whole_file
 from deep.exceptions import InputError
 from deep.features import Cells
 from deep.model.adaptation import Correction, FixedPrior, LearnedPrior, LeftOut, Misfit, ShiftedPrior
-from deep.model.file._chain_scorer import ChainScorer
-from deep.model.file._table import Table, pattern_text
-from deep.model.file._voters import Voter
+from deep.model.file._table import ChainScorer, Table, Voter, pattern_text
 from deep.model.score import Part, ScoreForest, ScoreSum, Standardizer, Trees, VoteForest, VoteSum
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from deep import __version__
-from deep._files import whole_file
-from deep._odds import P_MIN, logit
+from deep._util.files import whole_file
+from deep._util.odds import P_MIN, logit
 from deep.ensembles import BETWEEN
 from deep.exceptions import InputError
 from deep.features.lexical import LEXICAL, lexical_code

@@ -2,18 +2,34 @@
 
 import json
 from collections.abc import Mapping
+from importlib import metadata
 from pathlib import Path
+from platform import python_version
 from typing import NoReturn
 
 import numpy as np
 
-from deep._files import read_bytes
+from deep import __version__
+from deep._util.files import read_bytes
 from deep.exceptions import InputError
-from deep.model.file._chain_scorer import ChainScorer
 from deep.model.file._document import FORMAT, SCHEMA_VERSION, checksum
 from deep.model.file._model import Model
 from deep.model.file._read import FileObject, from_document, sized
-from deep.model.file._versions import library_versions
+from deep.model.file._table import ChainScorer
+
+LIBRARIES = ("numpy", "scipy", "scikit-learn", "catboost", "lightgbm", "xgboost")
+
+
+def library_versions() -> dict[str, str]:
+    """Return the versions of Python, deep and the libraries that a fit depends on."""
+    found = {"deep": __version__, "python": python_version()}
+    for name in LIBRARIES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
 
 LARGEST = 1 << 28
 """Bytes of a model file."""

@@ -3,26 +3,127 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import factorial
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Floats, Positions, Votes, check_votes, weigh
-from deep._odds import P_MIN, expit, logit
+from deep._util.checks import Floats, Positions, Votes, check_votes, weigh
+from deep._util.odds import P_MIN, expit, logit
 from deep.exceptions import InputError
 from deep.features import Cells, distinct_patterns
 from deep.model.adaptation import Correction, FixedPrior, LeftOut, Misfit, PriorEstimate, PriorRule
-from deep.model.file._adapt import by_labels
-from deep.model.file._chain_scorer import ChainScorer
 from deep.model.file._document import model_values, write_document
-from deep.model.file._explain import Contribution, contributions
-from deep.model.file._table import MAX_TABLE_VOTERS, pattern_codes, pattern_grid
-from deep.model.file._voters import Voter, VotesLike, select_columns
+from deep.model.file._table import (
+    MAX_TABLE_VOTERS,
+    ChainScorer,
+    Voter,
+    VotesLike,
+    pattern_codes,
+    pattern_grid,
+    select_columns,
+)
 from deep.model.linear import Rows
 from deep.model.score import Blend, Scores
 from deep.records import ABSTAIN, VoteMatrix
+
+if TYPE_CHECKING:
+    from deep.model.adaptation import Predict
+
+
+MAX_EXACT_VOTES = 12
+"""Up to this many cast votes all 2**n sets of them are tried."""
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """The contribution of one voter to the log-odds of P(consistent).
+
+    Parameters
+    ----------
+    voter : str
+    vote : {1, 0, -1}
+    without : float
+        Log-odds of P minus log-odds of P with this vote taken back; 0 where there is no vote.
+    shapley : float or None
+        The Shapley value: what the vote adds on average over all orders in which the votes could come in. They sum
+        to the log-odds of P minus those of a row without votes. None where too many votes were cast.
+    """
+
+    voter: str
+    vote: int
+    without: float
+    shapley: float | None
+
+
+def contributions(predict: "Predict", names: tuple[str, ...], votes: npt.NDArray[np.int8]) -> list[Contribution]:
+    """Return the contribution of each vote of one row.
+
+    Parameters
+    ----------
+    predict : callable
+        From patterns (n, n_voters) to P(consistent).
+    names : tuple of str
+    votes : ndarray of int8, shape (n_voters,)
+
+    Notes
+    -----
+    A row's Shapley values [1]_ are exact: P is known for every set of votes.
+
+    References
+    ----------
+    .. [1] L. S. Shapley, "A value for n-person games", 1953. https://doi.org/10.1515/9781400881970-018
+    """
+    cast = np.flatnonzero(votes != ABSTAIN)
+    alone = np.tile(votes, (len(cast) + 1, 1))
+    alone[np.arange(len(cast)), cast] = ABSTAIN
+    scores = logit(predict(alone))
+    without = dict(zip(cast.tolist(), (scores[-1] - scores[:-1]).tolist(), strict=True))
+    shapley = _shapley(predict, votes, cast) if len(cast) <= MAX_EXACT_VOTES else None
+    return [
+        Contribution(
+            voter=name,
+            vote=int(votes[column]),
+            without=without.get(column, 0.0),
+            shapley=None if shapley is None else shapley.get(column, 0.0),
+        )
+        for column, name in enumerate(names)
+    ]
+
+
+def _shapley(predict: "Predict", votes: npt.NDArray[np.int8], cast: npt.NDArray[np.intp]) -> dict[int, float]:
+    n = len(cast)
+    sets = np.arange(2**n)
+    inside = (sets[:, None] >> np.arange(n) & 1).astype(bool)
+    patterns = np.full((len(sets), len(votes)), ABSTAIN, dtype=np.int8)
+    patterns[:, cast] = np.where(inside, votes[cast], ABSTAIN)
+    scores = logit(predict(patterns))
+    weight = np.array([factorial(size) * factorial(n - size - 1) / factorial(n) for size in range(n)])
+    sizes = inside.sum(axis=1)
+    found = {}
+    for position, column in enumerate(cast.tolist()):
+        before = sets[~inside[:, position]]
+        gain = scores[before | 1 << position] - scores[before]
+        found[column] = float(weight[sizes[before]] @ gain)
+    return found
+
+
+def by_labels(
+    found: Scores, labels: npt.ArrayLike | None, documents: npt.ArrayLike | None
+) -> tuple[PriorEstimate, Correction | None]:
+    """Return the prior of a dataset and the correction of P, from scores without labels and the labels, if any."""
+    if labels is None or not (np.asarray(labels) >= 0).any():
+        return found.prior, None
+    from deep.model.adaptation import estimate_share  # scikit-learn, which a model that is read does without
+
+    misfit, prior = found.misfit, found.prior
+    correction = Correction.learn(misfit, prior.estimate, found.p_uniform, labels, documents=documents)
+    told = estimate_share(found.p_consistent, labels, prior=prior, documents=documents, misfit=misfit)[0]
+    estimate, low, high = (min(max(share, P_MIN), 1 - P_MIN) for share in (told.estimate, told.low, told.high))
+    return PriorEstimate(estimate, low, high), correction
+
 
 METHODS = ("average", "chain", "own-labels", "stack", "votes")
 """How a model can have been fitted."""

@@ -1,27 +1,40 @@
 """Moments of a dataset: all that its context needs, as counts and exact sums that merge in any order."""
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Floats, Positions, Texts, Votes, check_consistent_length
-from deep._odds import expit
+from deep._util.checks import Floats, Positions, Texts, Votes, check_consistent_length
+from deep._util.files import JsonObject, read_bytes
+from deep._util.odds import expit
+from deep._util.text import check_name
 from deep.datasets import BatchColumns, iter_counted_votes
 from deep.exceptions import InputError
 from deep.model.adaptation import FixedPrior, context_of_mean
+from deep.model.file._document import write_document
+from deep.model.file._export import quoted
 from deep.model.file._model import Model
 from deep.model.file._pieces import VotePiece, dataset_codes, rows_by_dataset
-from deep.model.file._table import MAX_TABLE_VOTERS, pattern_codes, pattern_grid, pattern_text, patterns_from_text
-from deep.model.file._voters import match_columns
+from deep.model.file._table import (
+    MAX_TABLE_VOTERS,
+    match_columns,
+    pattern_codes,
+    pattern_grid,
+    pattern_text,
+    patterns_from_text,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
 
 UNIT_BITS = 53
 """Sums of P are whole numbers of 2**-53: adding whole numbers gives the same in any order."""
@@ -327,3 +340,152 @@ def _sums(values: Sequence[Whole], counts: Whole) -> DatasetMoments:
     high, low = ((one * counts).sum(axis=1) for one in values)
     sums = tuple((int(h) << (UNIT_BITS - HIGH_BITS)) + int(low_) for h, low_ in zip(high, low, strict=True))
     return DatasetMoments(int(counts.sum()), {}, sums)
+
+
+MOMENTS_FORMAT = "deep moments"
+MOMENTS_VERSION = 1
+LARGEST = 1 << 28
+"""Bytes of a file of moments."""
+
+
+def moments_values(moments: Moments) -> JsonObject:
+    """Return moments as a JSON object; sums are text, for they have more digits than other readers' numbers."""
+    return {
+        "format": MOMENTS_FORMAT,
+        "schema_version": MOMENTS_VERSION,
+        "voters": list(moments.voters),
+        "score_names": list(moments.score_names),
+        "parts": list(moments.parts),
+        "model": moments.model,
+        "datasets": {
+            name: {"n": one.n, "cells": dict(one.cells), "p_sums": [str(total) for total in one.p_sums]}
+            for name, one in moments.datasets.items()
+        },
+    }
+
+
+def moments_from(values: JsonObject) -> Moments:
+    """Return the moments that a JSON object holds.
+
+    Raises
+    ------
+    InputError
+        It is no such object, or its numbers contradict each other.
+    """
+    try:
+        return _checked(values)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise InputError(
+            f"`moments` must be written by `deep data moments`. Got an object that is not: {reason[:120]}. Count again."
+        ) from None
+
+
+def save_moments(moments: Moments, path: str | Path) -> None:
+    """Write moments as JSON, whole or not at all; :func:`read_moments` reads them.
+
+    Parameters
+    ----------
+    moments : Moments
+    path : path
+    """
+    write_document(moments_values(moments), path)
+
+
+def read_moments(path: str | Path) -> Moments:
+    """Read moments from a JSON file.
+
+    Parameters
+    ----------
+    path : path
+
+    Raises
+    ------
+    InputError
+        There is no such file, or it holds something else.
+    """
+    shown = repr(str(path))
+    try:
+        values = json.loads(read_bytes(path, "moments", LARGEST).decode("utf-8"))
+    except OSError as error:
+        raise InputError(f"`moments` must be a readable file. Got {shown}: {error.strerror}.") from None
+    except (ValueError, RecursionError) as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise InputError(f"`moments` must be JSON. Got {shown}: {reason}. Count again.") from None
+    if not isinstance(values, dict) or values.get("format") != MOMENTS_FORMAT:
+        raise InputError(f"`moments` must be a file that `deep data moments` wrote. Got {shown}.")
+    if values.get("schema_version") != MOMENTS_VERSION:
+        raise InputError(
+            f"`moments` must have schema_version {MOMENTS_VERSION}. Got {values.get('schema_version')!r} in {shown}."
+        )
+    return moments_from(values)
+
+
+def _checked(values: JsonObject) -> Moments:
+    names = {key: tuple(check_name(name, key) for name in values[key]) for key in ("voters", "score_names", "parts")}
+    model = values["model"]
+    _expect(model is None or isinstance(model, str), "model is no checksum")
+    _expect((model is None) == (not names["parts"]), "parts and model go together")
+    datasets = {
+        check_name(name, "datasets"): _dataset(one, len(names["voters"]), len(names["parts"]))
+        for name, one in values["datasets"].items()
+    }
+    return Moments(**names, model=model, datasets=dict(sorted(datasets.items())))
+
+
+def _dataset(values: JsonObject, n_voters: int, n_parts: int) -> DatasetMoments:
+    n, cells = values["n"], dict(sorted(values["cells"].items()))
+    sums = tuple(int(text) for text in values["p_sums"])
+    _expect(type(n) is int and n >= 1, "n is not 1 or more")
+    _expect(len(sums) == n_parts, "p_sums are not one a part")
+    _expect(all(0 <= total <= n << 53 for total in sums), "p_sums are out of range")
+    _expect(all(type(count) is int and count >= 1 for count in cells.values()), "a cell counts no rows")
+    _expect(all(len(text) == n_voters and not set(text) - set("-01") for text in cells), "a cell is no pattern")
+    _expect(sum(cells.values()) == (0 if n_parts else n), "cells do not add up to n")
+    return DatasetMoments(n, cells, sums)
+
+
+def _expect(holds: bool, rule: str) -> None:
+    if not holds:
+        raise ValueError(rule)
+
+
+def moments_sql(model: Model, *, table: str = "votes") -> str:
+    """Return one SELECT that counts every pattern of votes by dataset, in words that every SQL database knows.
+
+    Parameters
+    ----------
+    model : Model
+        Of votes alone.
+    table : str, default='votes'
+        The table with a column `dataset` and one for each voter: 1, 0, or NULL for no vote.
+
+    Raises
+    ------
+    InputError
+        The model has soft scores, or `table` is no name.
+
+    Examples
+    --------
+    >>> from deep.datasets import simulate_votes
+    >>> from deep.model import fit, moments_sql
+    >>> model = fit(simulate_votes(0), sizes=[1], ensembler="LogisticRegression", calibrator="platt")
+    >>> print(moments_sql(model).splitlines()[-1])
+    GROUP BY "dataset", "prompt-1/gpt-4";
+    """
+    if model.score_names:
+        raise InputError(
+            f"`model` must be one of votes alone to be counted in SQL. Got one with soft scores, "
+            f"{model.score_names[0]!r}. Give `deep data moments` the votes and scores, or call `moments_of_batch`."
+        )
+    check_name(table, "table")
+    for name in model.voter_names:
+        check_name(name, "model")
+    columns = ", ".join(['"dataset"', *(quoted(name) for name in model.voter_names)])
+    return (
+        "-- Counts of every pattern of votes, by dataset: what a model needs of a whole dataset before it scores one.\n"
+        "-- Save the result as cells.csv or cells.parquet; tables of parts of the rows do as well. In DuckDB:\n"
+        "--   COPY (this SELECT without its semicolon) TO 'cells.parquet' (FORMAT parquet);\n"
+        "-- Then: deep data moments model.json --cells cells.parquet --out moments.json\n"
+        f'SELECT {columns}, COUNT(*) AS "n"\nFROM {quoted(table)}\nGROUP BY {columns};\n'
+    )

@@ -7,9 +7,9 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Floats
-from deep._names import check_name
-from deep._odds import P_MIN
+from deep._util.checks import Floats
+from deep._util.odds import P_MIN
+from deep._util.text import check_name
 from deep.calibration import CALIBRATOR_CLASSES, NETCAL_CLASSES
 from deep.ensembles import ENSEMBLER_NAMES
 from deep.features import Cells
@@ -24,11 +24,9 @@ from deep.model.adaptation import (
     ShiftedPrior,
 )
 from deep.model.chain import RECIPES, ChainSpec, KeptCells, Weighting
-from deep.model.file._chain_scorer import ChainScorer
 from deep.model.file._document import REPORT
 from deep.model.file._model import METHODS, Model
-from deep.model.file._table import Table, patterns_from_text
-from deep.model.file._voters import Voter
+from deep.model.file._table import ChainScorer, Table, Voter, patterns_from_text
 from deep.model.linear import Linear
 from deep.model.score import Blend, Part, ScoreForest, Scorer, ScoreSum, Standardizer, Trees, VoteForest, VoteSum
 

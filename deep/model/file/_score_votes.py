@@ -1,40 +1,108 @@
 """Score tables of votes a piece at a time: first each dataset's contexts are found, then P of its rows."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Floats, Positions, Votes
-from deep._files import whole_file
-from deep._odds import expit
-from deep._plain_cells import PlainCsvWriter
+from deep._util.checks import Floats, Positions, Votes
+from deep._util.files import whole_file
+from deep._util.odds import expit
+from deep._util.plain_cells import PlainCsvWriter
+from deep.datasets import BatchColumns
+from deep.exceptions import InputError
 from deep.model.adaptation import PriorEstimate, context_of_mean
-from deep.model.file._columns import check_scores_given
-from deep.model.file._inspect_records import InspectWriter
+from deep.model.file._export import InspectWriter
 from deep.model.file._model import Model
-from deep.model.file._moments import Moments, merged, moments_of_piece
+from deep.model.file._moments import Moments, matched_names, merged, moments_of_piece
 from deep.model.file._pieces import (
     KeptRows,
     ScoreOptions,
     VotePiece,
     by_pattern,
+    check_scores_given,
     dataset_codes,
     iter_pieces,
     rows_by_dataset,
 )
-from deep.model.file._score_columns import SCORE_COLUMNS, ScoredRows, count_votes, score_schema
-from deep.model.file._table import pattern_grid
+from deep.model.file._table import MAX_TABLE_VOTERS, pattern_codes, pattern_grid
 from deep.model.linear import Rows
+from deep.model.score import Scores
+from deep.records import ABSTAIN
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow import parquet
+
+    BatchLike = TypeVar("BatchLike", pa.RecordBatch, pa.Table)
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredRows:
+    """Rows of one dataset with their scores.
+
+    Parameters
+    ----------
+    scores : Scores
+    own : ndarray of float, shape (n_rows,), optional
+        P of a chain before calibration; None where the model is no chain.
+    n_votes : ndarray of int, shape (n_rows,)
+    """
+
+    scores: Scores
+    own: Floats | None
+    n_votes: npt.NDArray[np.integer]
+
+    @cached_property
+    def uniform(self) -> Floats:
+        """Return P at equal class weights."""
+        return self.scores.p_uniform
+
+    @cached_property
+    def bounds(self) -> tuple[Floats, Floats]:
+        """Return the bounds of P."""
+        return self.scores.interval()
+
+    def columns(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the columns of scores by name."""
+        return {name: of(self) for name, (_, of) in SCORE_COLUMNS.items()}
+
+
+ITEM_COLUMNS = {"dataset": "string", "item_id": "string", "label": "int8"}
+"""The columns that name a row and say what is known of it, with their types in Arrow."""
+
+SCORE_COLUMNS: Mapping[str, tuple[str, Callable[[ScoredRows], npt.NDArray[Any]]]] = {
+    "p_consistent": ("double", lambda rows: rows.scores.p_consistent),
+    "p_uniform": ("double", lambda rows: rows.uniform),
+    "p_uncalibrated": ("double", lambda rows: rows.uniform if rows.own is None else rows.own),
+    "n_votes": ("int64", lambda rows: rows.n_votes),
+    "p_low": ("double", lambda rows: rows.bounds[0]),
+    "p_high": ("double", lambda rows: rows.bounds[1]),
+}
+"""What is said of a row, with its type in Arrow and in numpy."""
+
+
+def score_schema() -> "pa.Schema":
+    """Return the columns of scores."""
+    return schema_of({**ITEM_COLUMNS, **{name: kind for name, (kind, _) in SCORE_COLUMNS.items()}})
+
+
+def schema_of(types: Mapping[str, str]) -> "pa.Schema":
+    """Return columns of these types."""
+    import pyarrow as pa
+
+    return pa.schema([(name, pa.type_for_alias(kind)) for name, kind in types.items()])
+
+
+def count_votes(votes: Votes) -> npt.NDArray[np.integer]:
+    """Return how many voters voted on each row."""
+    return np.asarray((votes != ABSTAIN).sum(axis=1))
+
 
 KEPT_TABLES = 8
 """Of large datasets, the scores of every pattern of votes; more are made again."""
@@ -233,3 +301,108 @@ def prior_lines(found: dict[str, PriorEstimate]) -> Iterator[str]:
             f"{name}: {100 * prior.estimate:.1f} % consistent, 90 % interval {100 * prior.low:.1f} to "
             f"{100 * prior.high:.1f}{warning}"
         )
+
+
+@dataclass(frozen=True)
+class BatchScorer:
+    """Scores an Arrow batch, row by row: P of a row does not depend on the rows beside it.
+
+    It can be pickled, and so sent to workers: DuckDB ``create_function(type="arrow")``, Polars ``map_batches``, Spark
+    ``mapInArrow``, Ray Data ``map_batches(batch_format="pyarrow")``.
+
+    Parameters
+    ----------
+    model : Model
+        Adapted to the dataset of the rows (``deep adapt``).
+    streamed : bool, default=False
+        Take a model for any dataset, and score rows as of one like the mean of those that were trained on.
+    allow_mismatch, allow_missing : bool, default=False
+        As in :meth:`Model.score`.
+
+    Raises
+    ------
+    InputError
+        The model is not that of a dataset, and `streamed` is not given.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from deep.datasets import simulate_votes
+    >>> from deep.model import BatchScorer, fit
+    >>> model = fit(simulate_votes(0), sizes=[1], ensembler="LogisticRegression", calibrator="platt")
+    >>> score = BatchScorer(model, streamed=True)
+    >>> batch = pa.record_batch({"id": ["a", "b"], model.voter_names[0]: pa.array([1, None], pa.int8())})
+    >>> found = score(batch)
+    >>> found.schema.names[:2], found["n_votes"].to_pylist()
+    (['id', 'p_consistent'], [1, 0])
+    """
+
+    model: Model
+    streamed: bool = False
+    allow_mismatch: bool = False
+    allow_missing: bool = False
+
+    def __post_init__(self) -> None:
+        if self.model.target is None and not self.streamed:
+            raise InputError(
+                "`model` must be adapted to the dataset of the rows. Got one for any dataset. Run `deep adapt`, or "
+                "give `streamed` to score each row as one of a dataset like the training mean."
+            )
+
+    def __call__(self, batch: "BatchLike") -> "BatchLike":
+        """Return the columns of a batch that are no votes or scores of the model, and after them those of scores.
+
+        Raises
+        ------
+        InputError
+            A column is missing or holds something else.
+        """
+        arrays = [*(batch.column(name) for name in self._kept(batch.schema.names)), *self._scores(batch)]
+        return type(batch).from_arrays(arrays, schema=self.schema(batch.schema))
+
+    def schema(self, schema: "pa.Schema") -> "pa.Schema":
+        """Return the columns of the scores of batches with the columns `schema`, for engines that ask beforehand."""
+        import pyarrow as pa
+
+        fields = [schema.field(name) for name in self._kept(schema.names)]
+        return pa.schema([*fields, *(score_schema().field(name) for name in SCORE_COLUMNS)])
+
+    def _kept(self, names: list[str]) -> list[str]:
+        read = {*self._voters(names), *self.model.score_names}
+        kept = [name for name in names if name not in read]
+        clash = next((name for name in SCORE_COLUMNS if name in kept), None)
+        if clash is not None:
+            raise InputError(f"`batch` must not have a column named {clash!r}, which scores have. Got one. Rename it.")
+        return kept
+
+    def _voters(self, names: list[str]) -> list[str | None]:
+        return matched_names(self.model, names, allow_mismatch=self.allow_mismatch, allow_missing=self.allow_missing)
+
+    def _scores(self, batch: "pa.RecordBatch | pa.Table") -> "list[pa.Array]":
+        import pyarrow as pa
+
+        columns = BatchColumns(batch)
+        votes = columns.votes(self._voters(batch.schema.names))
+        if not len(votes):
+            return [pa.array([], field.type) for field in score_schema()][len(ITEM_COLUMNS) :]
+        if self._table is None:
+            soft = columns.scores(self.model.score_names) if self.model.score_names else None
+            return [pa.array(values) for values in self._of_rows(votes, soft)]
+        codes = pattern_codes(votes)
+        return [pa.array(values[codes]) for values in self._table]
+
+    @cached_property
+    def _table(self) -> list[npt.NDArray[Any]] | None:
+        """Return the scores of every pattern of votes; None where there are too many or soft scores beside them."""
+        if self.model.score_names or len(self.model.voters) > MAX_TABLE_VOTERS:
+            return None
+        return self._of_rows(pattern_grid(len(self.model.voters)), None)
+
+    def _of_rows(self, votes: Votes, soft: Floats | None) -> list[npt.NDArray[Any]]:
+        """Return the scores of rows, in the order of their columns."""
+        scores = self.model.scores_at(self.model.raw(self.model.rows(votes, soft)), self.model.contexts)
+        return [*ScoredRows(scores, self.model.uncalibrated(votes), count_votes(votes)).columns().values()]
+
+    def __reduce__(self) -> tuple[type["BatchScorer"], tuple[object, ...]]:
+        """Return the parts that a worker makes the scorer of: no table that it can make itself."""
+        return BatchScorer, (self.model, self.streamed, self.allow_mismatch, self.allow_missing)

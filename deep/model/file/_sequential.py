@@ -7,8 +7,8 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Floats, check_votes
-from deep._odds import DECISION
+from deep._util.checks import Floats, check_votes
+from deep._util.odds import DECISION
 from deep.exceptions import InputError
 from deep.model.file._table import MAX_TABLE_VOTERS
 

@@ -1,10 +1,10 @@
+from ._average import LabeledRows as LabeledRows
+from ._average import Linear as Linear
+from ._average import Rows as Rows
 from ._average import best_judge as best_judge
 from ._average import fit_average as fit_average
 from ._average import fit_best_judge as fit_best_judge
 from ._average import fit_majority as fit_majority
 from ._average import fit_ridge as fit_ridge
-from ._linear import Linear as Linear
-from ._rows import LabeledRows as LabeledRows
-from ._rows import Rows as Rows
 from ._unlabeled import Unlabeled as Unlabeled
 from ._unlabeled import fit_unlabeled as fit_unlabeled

@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from deep._checks import Floats, Mask, Positions, Votes, weigh
-from deep._odds import expit, logit
+from deep._util.checks import Floats, Mask, Positions, Votes, weigh
+from deep._util.odds import expit, logit
 from deep.features import distinct_patterns
-from deep.model.linear._linear import Linear
+from deep.model.linear._average import Linear
 
 ROUNDS = 4
 """Rounds of expectation-maximization. Most of the gain over the vote shares, where it starts, comes in the first few;

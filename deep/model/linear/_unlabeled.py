@@ -8,7 +8,7 @@ import numpy.typing as npt
 from scipy.sparse.csgraph import connected_components
 from scipy.special import ndtr
 
-from deep._checks import (
+from deep._util.checks import (
     Floats,
     Mask,
     Positions,
@@ -21,10 +21,10 @@ from deep._checks import (
     column_names,
     weigh,
 )
-from deep._odds import expit, logit
+from deep._util.odds import expit, logit
 from deep.model.adaptation import PriorEstimate
+from deep.model.linear._average import Linear
 from deep.model.linear._consensus import Judges, Panel, count_copies, dawid_skene, majority, overlap
-from deep.model.linear._linear import Linear
 
 ERROR_CORRELATION = 0.4
 """Correlation of two judges' errors that is assumed, since votes alone cannot show an error that all judges share.

@@ -5,4 +5,4 @@ from ._chain import ChainOptions as ChainOptions
 from ._fit import SharedWork as SharedWork
 from ._fit import fit as fit
 from ._fit import fit_asked as fit_asked
-from ._training import training_groups as training_groups
+from ._report import training_groups as training_groups

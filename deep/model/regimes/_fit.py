@@ -6,17 +6,15 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Floats, Texts, check_both_classes, check_consistent_length, check_some_votes, numbered
+from deep._util.checks import Floats, Texts, check_both_classes, check_consistent_length, check_some_votes, numbered
 from deep.exceptions import InputError
 from deep.model.adaptation import MIN_DATASETS
 from deep.model.chain import Candidate, MapLike, Weighting, enough_for_folds
 from deep.model.file import Model
-from deep.model.regimes._average import fit_few
 from deep.model.regimes._chain import STACK, ChainOptions, fit_chosen_chain
+from deep.model.regimes._defaults import fit_few, fit_stack, fit_votes
 from deep.model.regimes._own_labels import fit_own_labels
-from deep.model.regimes._stack import fit_stack
-from deep.model.regimes._training import training_groups
-from deep.model.regimes._votes import fit_votes
+from deep.model.regimes._report import training_groups
 from deep.model.stack import Fits
 from deep.records import VoteMatrix
 

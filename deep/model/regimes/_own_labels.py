@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Floats
-from deep._odds import expit, logit
+from deep._util.checks import Floats
+from deep._util.odds import expit, logit
 from deep.ensembles import BernoulliNB, LogisticRegression
 from deep.features import Cells
 from deep.model.adaptation import (

@@ -5,13 +5,15 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from deep._checks import Floats
-from deep._files import JsonObject
-from deep._odds import expit
+from deep._util.checks import Floats, Texts, numbered
+from deep._util.files import JsonObject
+from deep._util.odds import expit
 from deep.calibration import DEFAULT_BINS, balanced_accuracy, ece_noise_floor, evaluate
 from deep.features import Cells
 from deep.model.adaptation import LeftOut
+from deep.model.chain import RECIPES, STACK_FOLDS, inner_folds
 from deep.model.file import library_versions
+from deep.records import VoteMatrix
 
 
 def report_of(
@@ -89,3 +91,21 @@ def _datasets(cells: Cells, licences: object, *, labeled: bool) -> JsonObject:
 def mean_context(left_out: Sequence[Floats]) -> Floats:
     """Return the mean over datasets of the contexts of each part."""
     return np.asarray(np.mean(left_out, axis=0))
+
+
+def training_groups(votes: VoteMatrix, *, by_family: bool = False, random_state: int = 0) -> Texts:
+    """Return the group that each labeled row is left out with: its dataset, or all that share documents with it."""
+    names, codes = numbered(votes.datasets)
+    if len(names) == 1:
+        return votes.datasets
+    recipe = RECIPES["deep"]
+    folds = inner_folds(votes, recipe, by_family=by_family, random_state=random_state, limit=STACK_FOLDS).of_row
+    pairs = np.unique(folds * len(names) + codes).tolist()
+    first = {pair // len(names): names[pair % len(names)] for pair in reversed(pairs)}
+    of_fold = np.array([first.get(fold, "") for fold in range(max(first) + 1)], dtype=object)
+    return np.asarray(of_fold[folds])
+
+
+def training_cells(votes: VoteMatrix) -> Cells:
+    """Return the training rows counted by dataset."""
+    return Cells.from_rows(votes.votes, labels=votes.labels, groups=votes.datasets, voter_names=votes.voter_names)

@@ -6,13 +6,12 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from deep._checks import Floats, Mask, weigh
-from deep._odds import P_MIN, expit, logit
+from deep._util.checks import Floats, Mask, weigh
+from deep._util.odds import P_MIN, expit, logit
 from deep.features import distinct_patterns
 from deep.model.adaptation import TIE, Correction, Misfit, PriorEstimate, context_of
 from deep.model.linear import Rows
-from deep.model.score._score_parts import ScoreParts, SoftScorer
-from deep.model.score._scorers import Scorer
+from deep.model.score._scorers import ScoreParts, Scorer, SoftScorer
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from deep._files import JsonObject
-from deep._names import check_name, person_name
-from deep._text import sentence_spans
+from deep._util.files import JsonObject
+from deep._util.text import check_name, person_name, sentence_spans
 from deep.datasets import (
     AnswerBook,
     LabelEvent,
@@ -25,8 +24,7 @@ from deep.datasets import (
 from deep.evaluate import agreement_measures
 from deep.exceptions import InputError
 from deep.records import Example
-from deep.serve.label._folder import LabelFolder, label_summary
-from deep.serve.label._subject import Item, LabelSubject
+from deep.serve.label._subject import Item, LabelFolder, LabelSubject, label_summary
 
 AHEAD = 500
 """Items that are laid out at a time: their texts are read, and the log has them."""

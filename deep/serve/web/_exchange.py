@@ -1,10 +1,114 @@
 """One request and its answer: a body that is read whole or dropped, and the headers that every response has."""
 
+import json
+import re
 import secrets
-from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from deep.serve.web._errors import WebError, error_body
+from deep.exceptions import DeepError, MissingDependencyError, printable
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+
+class WebError(Exception):
+    """A request that is refused.
+
+    Parameters
+    ----------
+    status : int
+        Of HTTP: 4xx where the client can mend it, 503 where it can come again.
+    code : str
+        A word for programs, such as ``too_large``.
+    message : str
+        One line for people, without any text of the request.
+    headers : mapping of str to str, optional
+    more : mapping, optional
+        JSON values beside `code` and `message`.
+
+    Examples
+    --------
+    >>> from deep.serve.web import WebError, error_body
+    >>> error_body(WebError(413, "too_large", "The body must have at most 10 bytes."))
+    b'{"error":{"code":"too_large","message":"The body must have at most 10 bytes."}}'
+    """
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        more: Mapping[str, object] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status, self.code, self.message = status, code, printable(message)
+        self.headers, self.more = dict(headers or {}), dict(more or {})
+
+
+def error_body(error: WebError) -> bytes:
+    """Return the JSON of an error: ``{"error": {"code": ..., "message": ..., ...}}``."""
+    said = {"code": error.code, "message": error.message, **error.more}
+    return json.dumps({"error": said}, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+
+CODES = {404: "not_found", 405: "method_not_allowed", 422: "invalid"}
+"""The codes of the statuses that the router itself answers with."""
+
+
+BROKEN = "The server broke on this request, which is a bug of deep."
+
+
+def install_errors(app: "FastAPI") -> None:
+    """Let an application answer every error in the one shape: a :class:`WebError`, deep's own, and the router's."""
+    from starlette.exceptions import HTTPException
+    from starlette.responses import Response
+
+    def respond(error: WebError) -> "Response":
+        return Response(error_body(error), error.status, error.headers, media_type="application/json")
+
+    async def web(_: "Request", error: Exception) -> "Response":
+        assert isinstance(error, WebError)
+        return respond(error)
+
+    async def routed(_: "Request", error: Exception) -> "Response":
+        assert isinstance(error, HTTPException)
+        code = CODES.get(error.status_code, "refused")
+        return respond(WebError(error.status_code, code, str(error.detail), headers=error.headers))
+
+    async def ours(_: "Request", error: Exception) -> "Response":
+        return respond(WebError(422, "invalid", str(error)))
+
+    async def broken(_: "Request", __: Exception) -> "Response":
+        return respond(WebError(500, "broken", BROKEN))
+
+    app.add_exception_handler(Exception, broken)
+    app.add_exception_handler(WebError, web)
+    app.add_exception_handler(HTTPException, routed)
+    app.add_exception_handler(DeepError, ours)
+
+
+@contextmanager
+def need_serve() -> Iterator[None]:
+    """Say in one line which extra to install where a library of servers is missing.
+
+    Raises
+    ------
+    MissingDependencyError
+        FastAPI or uvicorn cannot be imported.
+    """
+    try:
+        yield
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"A server needs a library that is not installed ({error}). Run: pip install 'deep-judges[serve]'."
+        ) from None
+
 
 Message = MutableMapping[str, Any]
 Scope = MutableMapping[str, Any]
@@ -149,3 +253,92 @@ def _page_policy(scope: Scope) -> bytes:
         f"default-src 'none'; script-src {own}; style-src {own}; img-src 'self' data:; font-src 'self'; "
         "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     ).encode()
+
+
+DEEPEST = 32
+"""Brackets within brackets; what a server of deep is sent has three or four."""
+
+_BRACKETS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{}]', re.DOTALL)
+"""A string, whatever is in it, or a bracket."""
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def json_bytes(value: object) -> bytes:
+    """Return a value as compact JSON in UTF-8; lone surrogates are escaped, a NaN is a bug and raises."""
+    text = _ENCODER.encode(value)
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
+
+
+def read_json(body: bytes) -> object:
+    r"""Return the value of a body of JSON.
+
+    Parameters
+    ----------
+    body : bytes
+
+    Raises
+    ------
+    WebError
+        With status 400: it is no UTF-8, no JSON, holds NaN or infinity, a key twice in one object, or more than 32
+        brackets within each other.
+
+    Examples
+    --------
+    >>> from deep.serve.web import read_json
+    >>> read_json(b'{"source": "It rained.", "claim": "It was wet."}')
+    {'source': 'It rained.', 'claim': 'It was wet.'}
+    >>> read_json(b"[NaN]")
+    Traceback (most recent call last):
+    deep.serve.web._exchange.WebError: The body must be JSON. Got NaN, which is no number of JSON.
+    """
+    try:
+        text = body.decode()
+    except UnicodeDecodeError as error:
+        raise _refused(f"The body must be UTF-8. Got byte 0x{body[error.start]:02x} at {error.start}.") from None
+    if _is_deep(text):
+        raise _refused(f"The body must have at most {DEEPEST} brackets within each other. Got more.")
+    try:
+        return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_once, parse_float=_finite)
+    except json.JSONDecodeError as error:
+        raise _refused(f"The body must be JSON. Got what breaks at character {error.pos}: {error.msg}.") from None
+    except ValueError as error:  # a number of thousands of digits
+        raise _refused(f"The body must be JSON. Got what cannot be read: {error}.") from None
+
+
+def _refused(message: str) -> WebError:
+    return WebError(400, "bad_json", message)
+
+
+def _is_deep(text: str) -> bool:
+    """Return whether brackets go deep; a body with few of them is not looked through."""
+    if text.count("[") + text.count("{") <= DEEPEST:
+        return False
+    depth = 0
+    for token in _BRACKETS.finditer(text):
+        kind = token[0][0]
+        depth += (kind in "[{") - (kind in "]}")
+        if depth > DEEPEST:
+            return True
+    return False
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise _refused(f"The body must be JSON. Got {name}, which is no number of JSON.")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if number in (float("inf"), float("-inf")):
+        raise _refused("The body must be JSON. Got a number beyond all floats.")
+    return number
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise _refused("The body must have each key once. Got one twice in an object.")
+    return found

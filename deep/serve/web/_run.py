@@ -13,10 +13,8 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from deep.exceptions import ExitStatus, InputError
-from deep.serve.web._access import LOOPBACK, Access, to_stderr
-from deep.serve.web._errors import need_serve
-from deep.serve.web._exchange import ASGIApp
-from deep.serve.web._guard import ANY_ADDRESS, WILDCARDS, Guard, GuardOptions
+from deep.serve.web._exchange import ASGIApp, need_serve
+from deep.serve.web._guard import ANY_ADDRESS, LOOPBACK, WILDCARDS, Access, Guard, GuardOptions, to_stderr
 
 if TYPE_CHECKING:
     import uvicorn

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit, logit
 
-from deep._odds import at_prior
+from deep._util.odds import at_prior
 from deep.calibration import balanced_accuracy
 from deep.exceptions import InputError
 from deep.model.adaptation import Correction, FewLabels, LeftOutRows, Misfit, learn_misfit

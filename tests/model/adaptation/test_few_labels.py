@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit
 
-from deep._odds import P_MIN
+from deep._util.odds import P_MIN
 from deep.calibration import log_loss
 from deep.exceptions import InputError
 from deep.model import FewLabels, Misfit

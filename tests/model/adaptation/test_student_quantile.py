@@ -3,7 +3,7 @@
 import pytest
 from scipy.special import stdtrit
 
-from deep.model.adaptation._spread import student_quantile
+from deep.model.adaptation._misfit import student_quantile
 
 
 @pytest.mark.parametrize("degrees", [*range(1, 40), 100, 101, 999, 1000, 2.5, 7.25])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_allclose
 
-from deep._odds import at_prior, expit
+from deep._util.odds import at_prior, expit
 from deep.datasets import read_votes
 from deep.ensembles import DawidSkene
 from deep.exceptions import InputError

@@ -13,7 +13,7 @@ from sklearn.tree import DecisionTreeClassifier
 from deep.ensembles import RandomForest, neutral
 from deep.model.linear import Linear, Rows
 from deep.model.score import ScoreForest, ScoreSum, Standardizer, Trees, VoteForest, VoteSum
-from deep.model.score._standardizer import MAX_KNOTS, fit_standardizer, strongest
+from deep.model.score._scorers import MAX_KNOTS, fit_standardizer, strongest
 from tests.model.stack.test_members_values import panel, unlabeled
 
 

@@ -8,7 +8,7 @@ from deep.evaluate import fit_report
 from deep.model import fit
 from deep.model.linear import LabeledRows
 from deep.model.stack import MOST_ROWS, Stack, sample_rows
-from deep.model.stack import _sample as sample
+from deep.model.stack import _members as sample
 from deep.records import VoteMatrix
 
 
@@ -96,7 +96,7 @@ def test_a_stack_of_a_sample_is_near_that_of_all_rows(monkeypatch):
     given = {"groups": rows.groups.astype(str), "scores": rows.scores}
     new = panel(500, seed=9)
     whole = Stack().fit(rows.votes, rows.labels, **given).score(new.votes, scores=new.scores)
-    monkeypatch.setattr("deep.model.stack._sample.sample_rows.__defaults__", (2_000,))
+    monkeypatch.setattr("deep.model.stack._members.sample_rows.__defaults__", (2_000,))
     part = Stack().fit(rows.votes, rows.labels, **given).score(new.votes, scores=new.scores)
     assert 0 < np.abs(whole.p_consistent - part.p_consistent).mean() < 0.02
 

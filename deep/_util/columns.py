@@ -1,0 +1,294 @@
+"""The cells of one column of a table: ids as text, votes and labels as 1, 0 or none, scores as numbers."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from deep._util.checks import Floats, Labels, Mask, Texts, Votes
+from deep._util.text import check_name
+from deep.exceptions import InputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def shown(value: object) -> str:
+    """Return a value for an error message: on one line, and not longer than 60 characters."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:56]}...{text[-1]}"
+
+
+class TablePlace(Protocol):
+    """A table that has columns: a file, or a data frame."""
+
+    @property
+    def path(self) -> object:
+        """Return the name of the table for an error message."""
+
+    def where(self, row: int, column: str) -> str:
+        """Return the place of a cell for an error message; `row` counts data rows from 0."""
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """A column of a table, or a piece of it.
+
+    Parameters
+    ----------
+    source : TablePlace
+    name : str
+    values : pyarrow.ChunkedArray
+    start : int
+        The data row of the first cell, from 0.
+    """
+
+    source: TablePlace
+    name: str
+    values: "pa.ChunkedArray"
+    start: int = 0
+
+    def where(self, row: int) -> str:
+        """Return the place of a cell, counted from 0 in `values`, for an error message."""
+        return self.source.where(self.start + row, self.name)
+
+
+VOTE_OF_TEXT = {"": -1, "0": 0, "0.0": 0, "1": 1, "1.0": 1}
+
+
+def texts(column: Column, *, required: bool = False) -> "pa.ChunkedArray":
+    """Return a column as Arrow strings, empty where a cell is."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    values = _plain(column.values)
+    if not (_is_text(values) or pa.types.is_integer(values.type) or pa.types.is_null(values.type)):
+        raise InputError(
+            f"`{column.name}` must be text or whole numbers. Got type {values.type} in {column.source.path}, column "
+            f"{shown(column.name)}."
+        )
+    cells = values.cast(pa.string()).fill_null("")
+    first = compute.index(cells, "").as_py() if required else -1
+    if first >= 0:
+        raise InputError(f"`{column.name}` must not be empty. Got '' at {column.where(first)}.")
+    return cells
+
+
+def text_cells(column: Column, *, required: bool = False) -> Texts:
+    """Return a column as strings, empty where a cell is; equal strings share their memory."""
+    encoded = texts(column, required=required).combine_chunks().dictionary_encode()
+    distinct = np.array(encoded.dictionary.to_pylist(), dtype=object)
+    cells: Texts = distinct[encoded.indices.to_numpy()]
+    return cells
+
+
+def id_cells(column: Column) -> Texts:
+    """Return a column of ids, hardly two of which are the same and none empty."""
+    cells: Texts = texts(column, required=True).to_numpy()
+    return cells
+
+
+def name_cells(column: Column, *, required: bool = False) -> Texts:
+    """Return a column of names as strings, empty where a cell is."""
+    cells = text_cells(column, required=required)
+    for name in set(cells) - {""}:
+        if not name.isprintable():
+            check_name(name, column.name, where=f" at {column.where(int(np.flatnonzero(cells == name)[0]))}")
+    return cells
+
+
+def vote_cells(column: Column) -> Votes:
+    """Return a voter's column as 1, 0, or -1 where a cell is empty."""
+    remedy = "Leave a cell empty for no vote; a column that holds no votes must be ignored."
+    return _ternary(column, "votes", remedy)
+
+
+def person_cells(column: Column) -> Labels:
+    """Return the column of one person's labels as 1, 0, or -1 where a cell is empty."""
+    remedy = "Of grades, say from which one on they mean consistent; name the columns of people where there are others."
+    return _ternary(column, "labels", remedy)
+
+
+def label_cells(column: Column) -> Labels:
+    """Return the column of labels as 1, 0, or -1 where a cell is empty."""
+    return _ternary(column, "label", "Leave the cell empty where the label is unknown.")
+
+
+MOST_SCORE = 1e15
+"""Above any scorer's unit; squares and sums of larger ones leave the numbers of a float, and of a figure."""
+
+
+def score_cells(column: Column) -> Floats:
+    """Return a scorer's column as finite numbers, nan where a cell is empty or nan."""
+    remedy = "Leave a cell empty for no score; a column that holds no scores must be ignored."
+    values, wrong = _numbers(_plain(column.values))
+    wrong |= np.isinf(values)
+    if wrong.any():
+        raise _error(column, wrong, "`scores` must be finite numbers or empty.", remedy)
+    wrong = np.abs(values) >= MOST_SCORE
+    if wrong.any():
+        raise _error(column, wrong, "`scores` must lie between -1e15 and 1e15.", remedy)
+    return values
+
+
+def _ternary(column: Column, role: str, remedy: str) -> Votes:
+    plain = _plain(column.values)
+    votes, wrong = _votes_of_text(plain) if _is_text(plain) else _votes_of_numbers(plain)
+    if wrong.any():
+        raise _error(column, wrong, f"`{role}` must be 0, 1 or empty.", remedy)
+    return votes
+
+
+def _votes_of_text(column: "pa.ChunkedArray") -> tuple[Votes, Mask]:
+    import pyarrow as pa
+    from pyarrow import compute
+
+    found = compute.index_in(column.fill_null(""), value_set=pa.array(list(VOTE_OF_TEXT), pa.string()))
+    positions = found.fill_null(-1).to_numpy()
+    return np.array(list(VOTE_OF_TEXT.values()), dtype=np.int8)[positions], positions == -1
+
+
+def _votes_of_numbers(column: "pa.ChunkedArray") -> tuple[Votes, Mask]:
+    from pyarrow import types
+
+    if types.is_signed_integer(column.type):  # the usual type, and many times faster than by way of floats
+        whole = column.fill_null(-1).to_numpy()
+        wrong = (whole != 0) & (whole != 1)
+        if wrong.sum() == column.null_count:
+            return whole.astype(np.int8), np.zeros(len(whole), dtype=bool)
+    values, wrong = _numbers(column)
+    missing = np.isnan(values)
+    wrong |= ~(missing | (values == 0) | (values == 1))
+    return np.where(missing | wrong, -1, values).astype(np.int8), wrong
+
+
+def _numbers(column: "pa.ChunkedArray") -> tuple[Floats, Mask]:
+    """Return a column as floats, nan where empty, and a mask with True at (one of) the cells that are none."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    wrong = np.zeros(len(column), dtype=bool)
+    if _is_text(column):
+        column = compute.if_else(compute.equal(column, ""), pa.scalar(None, pa.string()), column)
+        first = _first_uncastable(column)
+        if first is not None:
+            wrong[first] = True
+            return np.full(len(column), np.nan), wrong
+    elif not _is_numeric(column.type):
+        return np.full(len(column), np.nan), ~wrong
+    return column.cast(pa.float64(), safe=False).to_numpy().astype(np.float64), wrong
+
+
+def _first_uncastable(column: "pa.ChunkedArray") -> int | None:
+    """Return the first row of a text column that is no number: halve the part that fails until it is one row."""
+    if _castable(column):
+        return None
+    start, stop = 0, len(column)
+    while stop - start > 1:
+        middle = (start + stop) // 2
+        if _castable(column.slice(start, middle - start)):
+            start = middle
+        else:
+            stop = middle
+    return start
+
+
+def _castable(column: "pa.ChunkedArray") -> bool:
+    import pyarrow as pa
+
+    try:
+        column.cast(pa.float64())
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _error(column: Column, wrong: Mask, rule: str, remedy: str) -> InputError:
+    """Return the error for the first wrong cell of a column."""
+    row = int(np.flatnonzero(wrong)[0])
+    return InputError(f"{rule} Got {shown(column.values[row].as_py())} at {column.where(row)}. {remedy}")
+
+
+def _plain(column: "pa.ChunkedArray") -> "pa.ChunkedArray":
+    """Return a column without dictionary encoding, and text in Arrow's usual type."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type):
+        kind = pa.string() if _holds_text(column.type.value_type) else column.type.value_type
+        column = pa.chunked_array([part.dictionary.cast(kind).take(part.indices) for part in column.chunks], kind)
+    return column.cast(pa.string()) if _is_text(column) else column
+
+
+def _is_text(column: "pa.ChunkedArray") -> bool:
+    return _holds_text(column.type)
+
+
+def _holds_text(kind: "pa.DataType") -> bool:
+    from pyarrow import types
+
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def _is_numeric(kind: "pa.DataType") -> bool:
+    from pyarrow import types
+
+    checks = (types.is_boolean, types.is_integer, types.is_floating, types.is_decimal, types.is_null)
+    return any(check(kind) for check in checks)
+
+
+MIXERS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
+"""Of splitmix64's finalizer, which spreads every bit over all of a 64-bit number."""
+
+WORD = 8
+"""Bytes of a text that are hashed at once."""
+
+Hashes = npt.NDArray[np.uint64]
+
+
+def mixed(values: Hashes) -> Hashes:
+    """Return numbers whose bits are spread by splitmix64."""
+    values = values + np.uint64(0x9E3779B97F4A7C15)
+    for shift, multiplier in MIXERS:
+        values = (values ^ (values >> np.uint64(shift))) * np.uint64(multiplier)
+    return np.asarray(values ^ (values >> np.uint64(31)))
+
+
+def hash_texts(column: "pa.ChunkedArray") -> Hashes:
+    r"""Return a 64-bit hash of each text, none of which is missing.
+
+    pandas' ``hash_array`` makes a Python string of each first, which takes as long as all else that scoring does with a
+    row; Arrow has no hash that Python can call.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> found = hash_texts(pa.chunked_array([["a", "b"], ["a", "ab", "a\0"]]))
+    >>> (found == found[0]).tolist()
+    [True, False, True, False, False]
+    """
+    import pyarrow as pa
+
+    parts = [_hash_chunk(chunk.cast(pa.large_string())) for chunk in column.chunks if len(chunk)]
+    return np.concatenate(parts) if parts else np.empty(0, dtype=np.uint64)
+
+
+def _hash_chunk(texts: "pa.LargeStringArray") -> Hashes:
+    _, places, data = texts.buffers()
+    ends = np.frombuffer(places, dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    start, stop = int(ends[0]), int(ends[-1])
+    raw = np.zeros(stop - start + WORD, dtype=np.uint8)
+    raw[: stop - start] = np.frombuffer(data, dtype=np.uint8)[start:stop] if stop > start else 0
+    words = np.ndarray((len(raw) - WORD + 1,), np.dtype("<u8"), raw, strides=(1,))  # one begins at every byte
+    lengths, at = np.diff(ends), ends[:-1] - start
+    found = mixed(lengths.view(np.uint64))
+    rows: npt.NDArray[np.intp] | slice = slice(None)
+    while len(at):
+        beyond = np.uint64(8) * np.maximum(WORD - lengths, 0).astype(np.uint64)
+        shift = np.minimum(beyond, np.uint64(63))
+        word = np.where(lengths > 0, (words[at] << shift) >> shift, np.uint64(0))
+        found[rows] = mixed(found[rows] ^ word)
+        longer = np.flatnonzero(lengths > WORD)
+        rows = longer if isinstance(rows, slice) else rows[longer]
+        at, lengths = at[longer] + WORD, lengths[longer] - WORD
+    return found

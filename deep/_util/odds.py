@@ -1,0 +1,145 @@
+"""Log-odds and back, and the two numbers that every probability of deep keeps to.
+
+A caller of `logit` says how far off 0 and 1 it holds probabilities; the reason stands at the call. SciPy is not used:
+it would take longer to load than a text to score.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from deep._util.checks import Floats
+
+P_MIN = 1e-6
+"""Calibrated probabilities lie in [P_MIN, 1 - P_MIN], so that log loss and log-odds are finite."""
+
+DECISION = 0.5
+"""P(consistent) from which on an item is called consistent."""
+
+
+def logit(p: npt.ArrayLike, *, clip: float = P_MIN) -> npt.NDArray[np.float64]:
+    """Return log(p / (1 - p)) of probabilities, held within [clip, 1 - clip] first.
+
+    Parameters
+    ----------
+    p : array-like of float
+    clip : float, default=1e-6
+        0 or more; 0 where p is known to lie strictly between 0 and 1.
+
+    Examples
+    --------
+    >>> logit([0.0, 0.5, 0.9]).round(2).tolist()
+    [-13.82, 0.0, 2.2]
+    """
+    held = np.clip(np.asarray(p, dtype=np.float64), clip, 1.0 - clip)
+    # log1p keeps the digits of a p next to 0, of which 1 - p would lose most.
+    return np.asarray(np.log(held) - np.log1p(-held))
+
+
+def expit(z: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Return 1 / (1 + exp(-z)), the inverse of `logit`, without overflow.
+
+    Examples
+    --------
+    >>> expit([-1000.0, 0.0, 2.0]).round(2).tolist()
+    [0.0, 0.5, 0.88]
+    """
+    found = np.negative(np.asarray(z, dtype=np.float64), out=np.empty(np.shape(z)))
+    with np.errstate(over="ignore"):  # of exp(-z), whose infinity gives the 0 that is meant
+        np.exp(found, out=found)
+    found += 1.0
+    return np.reciprocal(found, out=found)
+
+
+def at_prior(p: npt.ArrayLike, prior: float) -> npt.NDArray[np.float64]:
+    """Return P at another class prior from P at equal class weights.
+
+    Parameters
+    ----------
+    p : array-like of float
+    prior : float
+        Strictly between 0 and 1.
+
+    Examples
+    --------
+    >>> at_prior([0.5, 0.8], 0.2).round(2).tolist()
+    [0.2, 0.5]
+    """
+    return expit(logit(p) + logit(prior, clip=0.0))
+
+
+RIDGE = 1e-6
+"""Pull towards `centre`: invisible beside one row, yet enough for separable data to have an optimum."""
+
+MAX_STEPS = 100
+MAX_HALVINGS = 30
+TOLERANCE = 1e-13
+"""Newton stops where the next step would lower the loss by less than this share of the loss at the start."""
+
+ROUNDING = 1e-12
+"""A rise of the loss by this share of it is none: sums of rows round."""
+
+
+def fit_logistic(
+    design: Floats,
+    n: Floats,
+    n1: Floats,
+    *,
+    centre: Floats,
+    penalty: Floats | None = None,
+    start: Floats | None = None,
+    tolerance: float = TOLERANCE,
+    slope: float = 0.0,
+) -> Floats:
+    """Return the coefficients that maximise the penalised likelihood of n1 successes in n trials a row.
+
+    Parameters
+    ----------
+    design : ndarray of shape (n_scores, n_coefficients)
+    n, n1 : ndarray of shape (n_scores,)
+        Trials and successes; neither needs to be whole.
+    centre : ndarray of shape (n_coefficients,)
+        The coefficients that a direction without information keeps.
+    penalty : ndarray of shape (n_coefficients, n_coefficients), optional
+        Half its quadratic form about `centre` is added to the negative log likelihood; default `RIDGE` times the
+        identity.
+    start : ndarray of shape (n_coefficients,), optional
+        Where Newton's method sets out; default 0.
+    tolerance : float, default=1e-13
+    slope : float, default=0.0
+        Newton also stops where no slope of the mean loss is steeper, after a step that promised to lower it by no more.
+
+    Returns
+    -------
+    ndarray of shape (n_coefficients,)
+    """
+    pull = RIDGE * np.eye(len(centre)) if penalty is None else penalty
+    theta = np.zeros(len(centre)) if start is None else start.astype(float)
+
+    def loss_at(at: Floats) -> float:
+        z = design @ at
+        return float(n @ np.logaddexp(0.0, z) - n1 @ z + 0.5 * (at - centre) @ pull @ (at - centre))
+
+    loss = loss_at(theta)
+    negligible, least = tolerance * loss, slope * n.sum()
+    decrement = np.inf
+    for _ in range(MAX_STEPS):
+        fitted = expit(design @ theta)
+        gradient = design.T @ (n * fitted - n1) + pull @ (theta - centre)
+        if np.abs(gradient).max() <= least and decrement / 2 <= least:
+            return theta
+        curvature = (design.T * (n * fitted * (1.0 - fitted))) @ design + pull
+        step = np.linalg.solve(curvature, gradient)
+        # Newton's decrement: twice what the quadratic model of the loss promises for the whole step.
+        decrement = float(gradient @ step)
+        if decrement <= negligible:
+            # So near the optimum a whole step squares the error, while differences of the loss are all rounding.
+            return np.asarray(theta - step)
+        # Armijo backtracking: where the loss is far from quadratic a whole step overshoots; it is halved until the
+        # loss falls by a quarter of what its slope promises, which makes the method converge from anywhere.
+        for _ in range(MAX_HALVINGS):
+            reached = loss_at(theta - step)
+            if reached <= loss - 0.25 * float(gradient @ step) + ROUNDING * loss:
+                break
+            step = step / 2.0
+        theta, loss = theta - step, reached
+    return theta

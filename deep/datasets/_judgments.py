@@ -1,0 +1,518 @@
+"""Rationale, evidence and cost of each judgment: the file beside a table of votes, alike for all kinds of judges."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+
+from deep._util.checks import Positions, Votes
+from deep._util.columns import shown, text_cells
+from deep._util.files import JsonObject
+from deep.datasets._join import number_items
+from deep.datasets._parquet import open_parquet
+from deep.datasets._source import open_source
+from deep.exceptions import InputError
+from deep.records import ABSTAIN, Reason, VoteMatrix
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+
+COLUMNS = ("dataset", "item_id", "voter", "reason")
+
+
+@dataclass(frozen=True)
+class Failures:
+    """How often one voter gave no vote on one dataset, by reason.
+
+    Parameters
+    ----------
+    voter, dataset : str
+    n_items : int
+        Items of the dataset.
+    reasons : dict of str to int
+        Only `abstained` is the voter's own will; the others are failures.
+    """
+
+    voter: str
+    dataset: str
+    n_items: int
+    reasons: dict[str, int]
+
+    @property
+    def rate(self) -> float:
+        """Return the share of items on which the voter failed, abstentions not counted."""
+        return sum(count for reason, count in self.reasons.items() if reason != "abstained") / self.n_items
+
+
+def reasons_path(votes_path: str | Path) -> Path:
+    """Return where the reasons of a table of votes are, if there are any.
+
+    Examples
+    --------
+    >>> reasons_path("runs/votes.parquet").name
+    'votes.reasons.parquet'
+    """
+    return file_beside(votes_path, "reasons")
+
+
+def file_beside(votes_path: str | Path, kind: str) -> Path:
+    """Return where a file lies beside a table of votes: its judgments, reasons or soft votes.
+
+    Examples
+    --------
+    >>> from deep.datasets import file_beside
+    >>> file_beside("runs/votes.parquet", "judgments").name
+    'votes.judgments.parquet'
+    """
+    path = Path(votes_path)
+    stem = path.name.removesuffix(".gz").rsplit(".", 1)[0]
+    return path.parent / f"{stem}.{kind}.parquet"  # also of a folder without a name, which no reader takes
+
+
+def read_reasons(paths: Sequence[str | Path], votes: VoteMatrix) -> list[Failures]:
+    """Read the reasons that lie beside tables of votes.
+
+    Parameters
+    ----------
+    paths : sequence of str or Path
+        The tables of votes; one without reasons beside it adds nothing.
+    votes : VoteMatrix
+        What was read from them; voters and datasets that it lacks are left out.
+
+    Returns
+    -------
+    list of Failures
+        By voter and dataset, only where a vote is missing.
+
+    Raises
+    ------
+    InputError
+        A file lacks a column or holds a reason outside the closed set.
+    """
+    counts: dict[tuple[str, str], Counter[str]] = {}
+    for path in map(reasons_path, paths):
+        if path.exists():
+            for _, voter, dataset, reason in _reason_rows(path):
+                counts.setdefault((voter, dataset), Counter())[reason] += 1
+    sizes = Counter(votes.datasets.tolist())
+    return [
+        Failures(voter, dataset, sizes[dataset], dict(sorted(found.items())))
+        for (voter, dataset), found in sorted(counts.items())
+        if voter in votes.voter_names and dataset in sizes
+    ]
+
+
+def read_item_reasons(
+    paths: Sequence[str | Path], *, items: Collection[tuple[str, str]]
+) -> Iterator[tuple[tuple[str, str], str, str]]:
+    """Yield the item, the voter and the reason of each missing vote on some items.
+
+    Parameters
+    ----------
+    paths : sequence of str or Path
+        The tables of votes; one without reasons beside it adds nothing.
+    items : collection of (dataset, item_id)
+
+    Raises
+    ------
+    InputError
+        A file lacks a column or holds a reason outside the closed set.
+    """
+    wanted = set(items)
+    for path in map(reasons_path, paths):
+        if path.exists():
+            for item, voter, dataset, reason in _reason_rows(path):
+                if (dataset, item) in wanted:
+                    yield (dataset, item), voter, reason
+
+
+def _reason_rows(path: Path) -> list[tuple[str, str, str, str]]:
+    from pyarrow import parquet
+
+    source = open_source(path)
+    missing = [name for name in COLUMNS if name not in source.columns]
+    if missing:
+        raise InputError(
+            f"`reasons` must have the columns {', '.join(COLUMNS)}. Got none named {missing[0]!r} in {path}."
+        )
+    if not parquet.read_metadata(path).num_rows:
+        return []
+    columns = source.read(COLUMNS)
+    cells = {name: text_cells(column) for name, column in columns.items()}
+    allowed = get_args(Reason)
+    for row, reason in enumerate(cells["reason"]):
+        if reason not in allowed:
+            raise InputError(
+                f"`reason` must be one of {', '.join(allowed)}. Got {shown(reason)} at {columns['reason'].where(row)}."
+            )
+    return list(zip(cells["item_id"], cells["voter"], cells["dataset"], cells["reason"], strict=True))
+
+
+def check_failures(failures: Sequence[Failures], limit: float) -> None:
+    """Raise where a voter failed on more than a share `limit` of a dataset: what is left is no fair sample."""
+    worst = max(failures, key=lambda f: f.rate, default=None)
+    if worst is None or worst.rate <= limit:
+        return
+    counted = ", ".join(f"{count} {reason}" for reason, count in worst.reasons.items())
+    raise InputError(
+        f"`votes` must come from voters that fail on at most {limit:.0%} of a dataset. Got {worst.rate:.0%} for "
+        f"{worst.voter!r} on {worst.dataset!r} ({counted} of {worst.n_items} items). Ask again what failed, leave the "
+        "voter out with --ignore, or raise --max-failure-rate."
+    )
+
+
+TextPlace = tuple[Literal["claim", "source"], int, int]
+"""The text that a passage stands in, where it begins there, and the position behind its last character."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A piece of text that a judge gives as evidence.
+
+    Parameters
+    ----------
+    text : str
+    where : {'claim', 'source', None}
+        The text that it was found in; None where it stands in neither, word for word, or is one of very many pieces.
+    start, end : int, optional
+        Its characters there: ``source[start:end]``; None where `where` is.
+    verdict : str, optional
+        What the judge says of it, in the judge's own word: PASS, hallucinated, unsupported.
+    about : str, optional
+        The part of the claim that it is evidence for, where the judge takes the claim apart.
+    """
+
+    text: str
+    where: Literal["claim", "source"] | None = None
+    start: int | None = None
+    end: int | None = None
+    verdict: str | None = None
+    about: str | None = None
+
+
+def passages_of(
+    evidence: Iterable[str], find: Callable[[str], TextPlace | None] = lambda _: None
+) -> tuple[Passage, ...]:
+    """Return the evidence of a judgment of whichever kind of judge as passages.
+
+    Parameters
+    ----------
+    evidence : iterable of str
+        Excerpts or words; ``<verdict>: <text>``; or a claim that was checked with its excerpts, as JSON.
+    find : callable, optional
+        Returns the place of a text.
+
+    Examples
+    --------
+    >>> from deep.datasets import passages_of
+    >>> passages_of(["unsupported: It snowed."], lambda text: ("claim", 3, 13) if text == "It snowed." else None)
+    (Passage(text='It snowed.', where='claim', start=3, end=13, verdict='unsupported', about=None),)
+    """
+    return tuple(passage for entry in evidence for passage in _passages(entry, find))
+
+
+def _passages(entry: str, find: Callable[[str], TextPlace | None]) -> Iterator[Passage]:
+    checked = _checked_claim(entry)
+    if checked is not None:
+        yield _at_span(checked["claim"], "claim", checked.get("span"), checked.get("state"))
+        for found in checked.get("evidence", ()):
+            yield _at_span(found["excerpt"], "source", found.get("span"), found.get("verdict"), checked["claim"])
+        return
+    verdict, colon, rest = entry.partition(": ")
+    if (place := find(entry)) is not None:
+        yield Passage(entry, *place)
+    elif colon and (place := find(rest)) is not None:
+        yield Passage(rest, *place, verdict=verdict)
+    else:
+        yield Passage(entry)
+
+
+def _checked_claim(entry: str) -> dict[str, Any] | None:
+    try:
+        record = json.loads(entry) if entry.startswith("{") else None
+    except ValueError:
+        return None
+    return record if isinstance(record, dict) and isinstance(record.get("claim"), str) else None
+
+
+def _at_span(
+    text: str,
+    where: Literal["claim", "source"],
+    span: list[int] | None,
+    verdict: str | None,
+    about: str | None = None,
+) -> Passage:
+    if span is None:
+        return Passage(text, verdict=verdict, about=about)
+    return Passage(text, where, span[0], span[1], verdict, about)
+
+
+KEY = ("dataset", "item_id", "voter")
+ROWS_AT_ONCE = 1 << 14
+
+
+@dataclass(frozen=True, slots=True)
+class JudgmentDetail:
+    """All but the vote of one judgment.
+
+    Parameters
+    ----------
+    dataset, item_id, voter : str
+    rationale : str, optional
+        The judge's reasoning, where it gives one.
+    passages : tuple of Passage
+        Its evidence, with offsets.
+    samples : tuple of int
+        The votes of repeated samples, -1 where one gave none; empty where the judge was asked once.
+    cost : float, optional
+        US dollars; None where unknown.
+    seconds : float, optional
+    tokens : int, optional
+        Read and written, together.
+    repaired : bool, default=False
+        A repair turn gave the vote, or that of a sample.
+    """
+
+    dataset: str
+    item_id: str
+    voter: str
+    rationale: str | None = None
+    passages: tuple[Passage, ...] = ()
+    samples: tuple[int, ...] = ()
+    cost: float | None = None
+    seconds: float | None = None
+    tokens: int | None = None
+    repaired: bool = False
+
+
+def judgments_schema() -> "pa.Schema":
+    """Return the columns of such a file."""
+    import pyarrow as pa
+
+    text, number = pa.string(), pa.int32()
+    passage = [("text", text), ("where", text), ("start", number), ("end", number), ("verdict", text), ("about", text)]
+    columns = [(name, text) for name in (*KEY, "rationale")]
+    columns += [("passages", pa.list_(pa.struct(passage))), ("samples", pa.list_(pa.int8()))]
+    columns += [("cost", pa.float64()), ("seconds", pa.float64()), ("tokens", pa.int64()), ("repaired", pa.bool_())]
+    return pa.schema(columns)
+
+
+def read_judgments(
+    paths: str | Path | Sequence[str | Path], *, items: Collection[tuple[str, str]] | None = None
+) -> Iterator[JudgmentDetail]:
+    r"""Read rationale, evidence with offsets, samples and cost of the judgments beside tables of votes.
+
+    Parameters
+    ----------
+    paths : path or sequence of paths
+        The tables of votes. One with nothing beside it adds nothing; of one that an earlier version of deep wrote,
+        the evidence of the staged judges is read.
+    items : collection of (dataset, item_id), optional
+        Only these; of a large file no more than a piece is held at a time.
+
+    Yields
+    ------
+    JudgmentDetail
+        In the order of the files.
+
+    Raises
+    ------
+    InputError
+        A file cannot be read, or lacks a column.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from deep.cli import main
+    >>> from deep.datasets import read_judgments
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     claims, votes = Path(folder, "claims.csv"), Path(folder, "votes.parquet")
+    ...     _ = claims.write_text("source,claim\nSales rose to 12.,Sales rose to 13.\n")
+    ...     _ = main(["votes", str(claims), "--lexical", "numbers", "--out", str(votes), "--json"])
+    ...     for detail in read_judgments(votes):
+    ...         passage = detail.passages[0]
+    ...         print(detail.rationale, passage.text, passage.where, passage.start)
+    {...}
+    The source lacks numbers of the claim: 13. 13 claim 14
+    """
+    wanted = None if items is None else set(items)
+    for path in [paths] if isinstance(paths, str | Path) else paths:
+        now, before = file_beside(path, "judgments"), file_beside(path, "evidence")
+        if now.exists():
+            yield from _rows(now, judgments_schema().names, wanted)
+        elif before.exists():
+            yield from _rows(before, (*KEY, "evidence"), wanted)
+
+
+def judgment_pieces(path: Path, columns: Sequence[str], size: int | None = ROWS_AT_ONCE) -> "Iterator[pa.Table]":
+    """Yield some columns of a file of judgments, at most `size` rows at a time; None: all at once.
+
+    Raises
+    ------
+    InputError
+        It cannot be read, or lacks a column.
+    """
+    import pyarrow as pa
+
+    try:
+        with open_parquet(path, "judgments") as table:
+            _check_columns(path, table.names, columns)
+            yield from table.tables(columns, size)
+    except InputError:
+        raise
+    except (pa.ArrowException, OSError, ValueError) as error:
+        reason = str(error).partition("\n")[0].rstrip(".")
+        raise InputError(f"`judgments` must be readable Parquet. Got {str(path)!r}: {reason}.") from None
+
+
+def _check_columns(path: Path, names: Collection[str], columns: Sequence[str]) -> None:
+    missing = next((name for name in columns if name not in names), None)
+    if missing is not None:
+        raise InputError(f"`judgments` must have a column {missing}. Got none in {str(path)!r}.")
+
+
+def _rows(path: Path, columns: Sequence[str], wanted: set[tuple[str, str]] | None) -> Iterator[JudgmentDetail]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    ids = None if wanted is None else pa.array(sorted({item for _, item in wanted}), pa.string())
+    for piece in judgment_pieces(path, columns):
+        near = piece if ids is None else piece.filter(pc.is_in(piece.column("item_id"), value_set=ids))
+        for row in near.to_pylist():
+            if wanted is None or (row["dataset"], row["item_id"]) in wanted:
+                yield _detail(row)
+
+
+def _detail(row: Mapping[str, Any]) -> JudgmentDetail:
+    key = {name: row[name] for name in KEY}
+    if "evidence" in row:
+        return JudgmentDetail(**key, passages=passages_of(row["evidence"] or ()))
+    return JudgmentDetail(
+        **key,
+        rationale=row["rationale"],
+        passages=tuple(Passage(**passage) for passage in row["passages"] or ()),
+        samples=tuple(row["samples"] or ()),
+        cost=row["cost"],
+        seconds=row["seconds"],
+        tokens=row["tokens"],
+        repaired=row["repaired"],
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class VoterUsage:
+    """The cost of a voter, and the votes of its repeated samples.
+
+    Parameters
+    ----------
+    n_judgments : int
+    cost : float or None
+        US dollars in all; None where the price of an answer is unknown.
+    seconds, tokens : float or None
+        In all, as far as they are known.
+    n_repaired : int, default=0
+        Judgments whose vote a repair turn gave.
+    sample_rows : ndarray of int, shape (n_sampled,)
+        The rows of the votes that were sampled more than once.
+    samples : ndarray of int8, shape (n_sampled, n_samples)
+        The vote of each sample, -1 where there is none.
+    """
+
+    n_judgments: int
+    cost: float | None
+    seconds: float | None
+    tokens: float | None
+    n_repaired: int = 0
+    sample_rows: Positions = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    samples: Votes = field(default_factory=lambda: np.empty((0, 0), dtype=np.int8))
+
+
+def read_usage(paths: Sequence[str | Path], votes: VoteMatrix) -> dict[str, VoterUsage]:
+    """Read samples and cost of the voters of tables of votes.
+
+    Parameters
+    ----------
+    paths : sequence of str or Path
+        The tables of votes; one without judgments beside it adds nothing.
+    votes : VoteMatrix
+        What was read from them; voters and items that it lacks are left out.
+
+    Returns
+    -------
+    dict of str to VoterUsage
+        By voter; only those that a file of judgments knows.
+    """
+    import pandas as pd
+
+    columns = (*KEY, "samples", "cost", "seconds", "tokens", "repaired")
+    pieces: list[pd.DataFrame] = []
+    for path in paths:
+        file = file_beside(path, "judgments")
+        if file.exists():
+            pieces += [piece.to_pandas() for piece in judgment_pieces(file, columns, None)]
+    if not pieces:
+        return {}
+    table = pd.concat(pieces, ignore_index=True)
+    numbers, _ = number_items(
+        [votes.datasets, table["dataset"].to_numpy(object)], [votes.example_ids, table["item_id"].to_numpy(object)]
+    )
+    table["row"] = numbers[1]
+    table = table[(table["row"] < len(votes.votes)) & table["voter"].isin(votes.voter_names)]
+    return {str(voter): _usage(rows) for voter, rows in table.groupby("voter")}
+
+
+def _usage(rows: "pd.DataFrame") -> VoterUsage:
+    sampled = rows[rows["samples"].map(len) > 1]
+    most = max(map(len, sampled["samples"]), default=0)
+    samples = np.full((len(sampled), most), ABSTAIN, dtype=np.int8)
+    for i, given in enumerate(sampled["samples"]):
+        samples[i, : len(given)] = given
+    return VoterUsage(
+        n_judgments=len(rows),
+        cost=None if rows["cost"].isna().any() else float(rows["cost"].sum()),
+        seconds=_known(rows["seconds"]),
+        tokens=_known(rows["tokens"]),
+        n_repaired=int(rows["repaired"].sum()),
+        sample_rows=sampled["row"].to_numpy(np.intp),
+        samples=samples,
+    )
+
+
+def _known(values: "pd.Series[float]") -> float | None:
+    """Return the sum of the values that are known; None where none is."""
+    return None if values.isna().all() else float(values.sum())
+
+
+def vote_details(paths: Sequence[str]) -> dict[str, dict[str, object]]:
+    """Return the descriptions of voters in vote files, by name: hash, model, parameters; and `samples` where several.
+
+    Files that say nothing, or that cannot be read, are passed over: the reader of the votes says what is wrong.
+    """
+    details: dict[str, dict[str, object]] = {}
+    for path in paths:
+        stored = file_metadata(path)
+        if isinstance(voters := stored.get("voters"), dict):
+            samples = {"samples": stored["samples"]} if stored.get("samples", 1) != 1 else {}
+            details |= {name: {**entry, **samples} for name, entry in voters.items() if isinstance(entry, Mapping)}
+    return details
+
+
+def file_metadata(path: str | Path) -> JsonObject:
+    """Return the metadata that deep wrote into a Parquet file; nothing where there are none, or it cannot be read."""
+    import pyarrow as pa
+
+    if not (str(path).lower().endswith(".parquet") and Path(path).is_file()):
+        return {}
+    try:
+        with open_parquet(Path(path), "paths") as table:
+            stored = json.loads((table.file.schema_arrow.metadata or {}).get(b"deep", b"{}"))
+    except (pa.ArrowException, OSError, RecursionError, ValueError):
+        return {}
+    return stored if isinstance(stored, dict) else {}

@@ -1,0 +1,382 @@
+"""Linear ensemblers: P(consistent) is the logistic function of a weighted sum of signed votes."""
+
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit
+from sklearn import svm
+
+from deep._util.checks import Floats, Labels, Votes
+from deep._util.odds import fit_logistic
+from deep.base import BaseEnsembler
+from deep.ensembles._encoding import Grid, check_above, distinct_cells, merge_repeats, signed, weighted_sums
+from deep.exceptions import InputError
+
+SLOPE = 1e-8
+"""Where Newton's method stops: no slope of the mean log loss is steeper."""
+
+
+class LogisticRegression(BaseEnsembler):
+    """Logistic regression on signed votes, with an L2 penalty on all but the intercept.
+
+    Exact on weighted rows. The coefficients are those of scikit-learn's Newton solver to 1e-12, whose checks take
+    longer than the few small matrix products that its steps come to.
+
+    Parameters
+    ----------
+    C : float, default=0.1
+        Inverse strength of the penalty, above 0: C times the summed log loss stands against half the squared
+        norm of the coefficients.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_voters,)
+        Change of the log-odds by a vote for 1; a vote for 0 is the opposite, no vote is 0.
+    intercept_ : float
+
+    Examples
+    --------
+    >>> model = LogisticRegression(C=1.0).fit([[1, 1], [1, 0], [0, 1], [0, 0]], [1, 1, 0, 0])
+    >>> model.coef_[0].round(3).item()
+    1.043
+    >>> model.predict_proba([[1, 0], [-1, -1]])[:, 1].round(3).tolist()
+    [0.739, 0.5]
+    """
+
+    param_grid: ClassVar[Grid] = {"C": (0.0001, 0.001, 0.01, 1.0)}
+
+    def __init__(self, C: float = 0.1) -> None:
+        self.C = C
+
+    def _fit(self, X: Votes, y: Labels, w: Floats) -> None:
+        check_above(self.C, 0, "C")
+        self.coef_, self.intercept_ = penalised_logistic(signed(X), y, w, C=self.C)
+
+    def _proba(self, X: Votes) -> Floats:
+        return np.asarray(expit(weighted_sums(signed(X), self.coef_) + self.intercept_))
+
+
+class LDA(BaseEnsembler):
+    """Linear discriminant analysis on signed votes.
+
+    The two classes are taken as normal with one covariance in common [1]_. Fitted in closed form on weighted
+    moments, because scikit-learn's takes no weights; on unweighted rows it equals scikit-learn's
+    ``LinearDiscriminantAnalysis(solver="lsqr", shrinkage=shrinkage)``. A variance of 1e-8 is added to every
+    voter, so that a voter that never varies is harmless and one that is never wrong is followed.
+
+    Parameters
+    ----------
+    shrinkage : float, default=0.0
+        In [0, 1]: how far the covariance is drawn to a multiple of the identity matrix of the same trace.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_voters,)
+        Change of the log-odds by a vote for 1; a vote for 0 is the opposite, no vote is 0.
+    intercept_ : float
+
+    References
+    ----------
+    .. [1] Fisher, "The use of multiple measurements in taxonomic problems", Annals of Eugenics 7 (1936).
+       https://doi.org/10.1111/j.1469-1809.1936.tb02137.x
+
+    Examples
+    --------
+    >>> X, y = [[1, 1], [1, 0], [0, 1], [1, 1], [0, 0], [0, 1]], [1, 1, 1, 0, 0, 0]
+    >>> model = LDA().fit(X, y)
+    >>> model.predict_proba([[1, 1], [0, 0]])[:, 1].round(3).tolist()
+    [0.679, 0.321]
+    """
+
+    param_grid: ClassVar[Grid] = {"shrinkage": (0.0, 0.1, 0.5)}
+
+    def __init__(self, shrinkage: float = 0.0) -> None:
+        self.shrinkage = shrinkage
+
+    def _fit(self, X: Votes, y: Labels, w: Floats) -> None:
+        if not 0 <= self.shrinkage <= 1:
+            raise InputError(f"`shrinkage` must be in [0, 1]. Got {self.shrinkage!r}.")
+        votes, total = signed(X), np.bincount(y, weights=w)
+        means = np.stack([w[y == label] @ votes[y == label] / total[label] for label in (0, 1)])
+        centred = votes - means[y]
+        covariance = (centred.T * w) @ centred / w.sum()
+        self.coef_ = np.linalg.solve(self._regularised(covariance), means[1] - means[0])
+        self.intercept_ = float(np.log(total[1] / total[0]) - means.mean(axis=0) @ self.coef_)
+
+    def _regularised(self, covariance: Floats) -> Floats:
+        mean_variance = float(np.trace(covariance)) / len(covariance)
+        ridge = self.shrinkage * mean_variance + 1e-8
+        return np.asarray((1 - self.shrinkage) * covariance + ridge * np.eye(len(covariance)))
+
+    def _proba(self, X: Votes) -> Floats:
+        return np.asarray(expit(weighted_sums(signed(X), self.coef_) + self.intercept_))
+
+
+def penalised_logistic(features: Floats, y: Labels, w: Floats, *, C: float) -> tuple[Floats, float]:
+    """Return the coefficients and the intercept of logistic regression with a penalty on the coefficients.
+
+    Parameters
+    ----------
+    features : ndarray of float64, shape (n_examples, n_features)
+    y : ndarray of int8, shape (n_examples,)
+        Labels, 0 and 1, both present.
+    w : ndarray of float64, shape (n_examples,)
+    C : float
+        Inverse strength of the L2 penalty.
+    """
+    n_features = features.shape[1]
+    design = np.column_stack([features, np.ones(len(features))])
+    penalty = np.diag(np.append(np.full(n_features, 1 / C), 0.0))
+    theta = fit_logistic(design, w, w * y, centre=np.zeros(n_features + 1), penalty=penalty, slope=SLOPE)
+    return theta[:-1], float(theta[-1])
+
+
+KERNEL_BLOCK = 2_000_000
+"""Pairs of rows and support vectors that are held at once."""
+
+MOST_ROWS = 4_000
+"""Distinct rows (votes and label) up to which all are fitted; of more, as many are drawn."""
+
+
+class SVC(BaseEnsembler):
+    """Support vector classifier on signed votes, Gaussian kernel, with Platt's sigmoid on its output.
+
+    scikit-learn's, with three departures, each for the sake of weighted rows. Its ``gamma="scale"`` takes the
+    variance of the rows unweighted; here it is weighted. Its ``probability=True`` cross-validates inside, which
+    weighted cells cannot follow, and is deprecated; here the sigmoid is fitted, weighted, to the decision
+    values of the training rows. And `C` stands against the mean of the hinge loss, not its sum, so that what it
+    means, and how long the solver runs, does not change with the number of rows. Exact on weighted rows.
+
+    The solver's time grows with the square of the distinct rows (votes and label), or faster. Of more than 4,000 it is
+    given 4,000 draws with replacement, in each class in proportion to the weights, the same in every fit of the
+    same rows; the sigmoid is fitted to all (docs/decisions/0020-many-cells.md).
+
+    Parameters
+    ----------
+    C : float, default=10.0
+        Above 0: penalty of the mean hinge loss; scikit-learn's `C` times the number of rows.
+    gamma : float or 'scale', default='scale'
+        Above 0: inverse width of the kernel; 'scale' is 1 over the weighted variance of the signed votes, summed
+        over voters, to which a voter that never varies adds nothing.
+    tol : float, default=1e-6
+        Where the solver stops.
+
+    Attributes
+    ----------
+    model_ : sklearn.svm.SVC
+    sigmoid_ : tuple of float
+        Slope and intercept: P(consistent) = 1 / (1 + exp(-(slope * decision + intercept))).
+
+    References
+    ----------
+    .. [1] Platt, "Probabilities for SV machines", Advances in Large-Margin Classifiers (2000).
+       https://doi.org/10.7551/mitpress/1113.003.0008
+
+    Examples
+    --------
+    >>> model = SVC().fit([[1, 1], [1, 0], [0, 1], [0, 0]], [1, 1, 0, 0])
+    >>> model.predict_proba([[1, 1], [0, 0]])[:, 1].round(3).tolist()
+    [0.75, 0.25]
+    """
+
+    param_grid: ClassVar[Grid] = {"C": (1.0, 10.0, 100.0)}
+
+    def __init__(self, C: float = 10.0, *, gamma: float | str = "scale", tol: float = 1e-6) -> None:
+        self.C = C
+        self.gamma = gamma
+        self.tol = tol
+
+    def _fit(self, X: Votes, y: Labels, w: Floats) -> None:
+        check_above(self.C, 0, "C")
+        cells, labels, weights = merge_repeats(X, y, w)
+        votes = signed(cells)
+        drawn = _drawn(labels, weights)
+        fitted = drawn > 0
+        gamma = _inverse_variance(votes, weights) if self.gamma == "scale" else float(self.gamma)
+        # Without a seed it advances numpy's global generator, though nothing in it is random here.
+        model = svm.SVC(C=self.C / weights.sum(), gamma=gamma, tol=self.tol, random_state=0)
+        self.model_ = model.fit(votes[fitted], labels[fitted], sample_weight=drawn[fitted])
+        self.sigmoid_ = _platt_sigmoid(_decisions(model, gamma, votes), labels, weights)
+
+    def _proba(self, X: Votes) -> Floats:
+        slope, intercept = self.sigmoid_
+        return np.asarray(expit(slope * _decisions(self.model_, self.model_.gamma, signed(X)) + intercept))
+
+
+def draws_note(n_rows: int) -> str | None:
+    """Return the sentence on fits to draws for so many distinct rows (votes and label) of all voters, if any is due."""
+    if n_rows <= MOST_ROWS:
+        return None
+    return (
+        f"SVC is fitted to {MOST_ROWS:,} draws wherever its voters leave more distinct rows (votes and label). "
+        f"All voters leave {n_rows:,}."
+    )
+
+
+def _drawn(y: Labels, w: Floats) -> Floats:
+    """Return the weights that rows are fitted with: their own, or of too many rows how often each is drawn, scaled."""
+    if len(w) <= MOST_ROWS:
+        return w
+    rng, drawn = np.random.default_rng(0), np.zeros(len(w))
+    for label in (0, 1):  # each class keeps its weight
+        total = w[y == label].sum()
+        n_draws = max(1, round(MOST_ROWS * total / w.sum()))
+        drawn[y == label] = rng.multinomial(n_draws, w[y == label] / total) * (total / n_draws)
+    return drawn
+
+
+def _decisions(model: svm.SVC, gamma: float, votes: Floats) -> Floats:
+    """Return scikit-learn's `decision_function`, whose exponentials are as few as the distances between votes are.
+
+    Squared distances of signed votes are whole numbers up to four a voter, so the kernel is looked up.
+    """
+    support, coef = model.support_vectors_, model.dual_coef_[0]
+    kernel = np.exp(-gamma * np.arange(4 * votes.shape[1] + 1))
+    own, other = (votes**2).sum(axis=1), (support**2).sum(axis=1)
+    step = max(1, KERNEL_BLOCK // max(1, len(support)))
+    found = np.empty(len(votes))
+    for start in range(0, len(votes), step):
+        part = slice(start, start + step)
+        apart = own[part, None] + other - 2 * votes[part] @ support.T
+        found[part] = weighted_sums(kernel[apart.astype(np.intp)], coef)
+    return found + float(model.intercept_[0])
+
+
+def _inverse_variance(votes: Floats, w: Floats) -> float:
+    """Return 1 over the summed weighted variances of the columns, 1 where nothing varies."""
+    centred = votes - np.average(votes, axis=0, weights=w)
+    variance = float(np.average(centred**2, axis=0, weights=w).sum())
+    return 1 / variance if variance > 0 else 1.0
+
+
+def _platt_sigmoid(decision: Floats, y: Labels, w: Floats) -> tuple[float, float]:
+    """Return the slope and intercept that fit Platt's softened labels best.
+
+    A row of label 1 counts (n_1 + 1) / (n_1 + 2) as a 1 and the rest as a 0, and the mirror image for label 0,
+    so that separable rows, too, have a finite slope.
+    """
+    total = np.bincount(y, weights=w)
+    soft = np.where(y == 1, (total[1] + 1) / (total[1] + 2), 1 / (total[0] + 2))
+    # Decisions this small are rounding of 0, from which nothing can be read.
+    scale = max(float(np.abs(decision).max()), 1e-9)
+    column = np.tile(decision / scale, 2)[:, None]
+    labels = np.repeat([1, 0], len(y))
+    coef, intercept = penalised_logistic(column, labels, np.concatenate([w * soft, w * (1 - soft)]), C=1e9)
+    return float(coef[0]) / scale, intercept
+
+
+BLOCK = 2**22
+"""Distances held at once, so that memory does not grow with the rows asked for."""
+
+TABLE = 2**22
+"""Most cells in a table of all patterns of votes by distance: those of 11 voters."""
+
+APART = np.array([[0, 1, 1], [1, 0, 2], [1, 2, 0]])
+"""How far two votes of one voter are apart, each in the order no vote, 0, 1."""
+
+
+class KNeighbors(BaseEnsembler):
+    """The share of label 1 among the nearest training rows, ties shared.
+
+    The distance between two rows adds up over voters: 0 where they agree or neither voted, 1 where only one
+    voted, 2 where they disagree. Votes leave most rows at equal distances, and scikit-learn's neighbours then
+    are those that happen to stand first: shuffling the training rows flips up to a fifth of its answers at 5
+    neighbours. It takes no weights either. Hence this one is written out: neighbours are counted by weight,
+    and all rows at the distance of the last one share what is left of `n_neighbors`, which is the mean of
+    scikit-learn's answer over all orders of the rows. Exact on weighted rows.
+
+    The distance is a sum over voters, so that the weights at every distance of all 3^k patterns of k voters follow from
+    those of the training rows one voter at a time: where rows are many and voters few, that takes less than going
+    through all pairs of rows, and gives the same.
+
+    Parameters
+    ----------
+    n_neighbors : float, default=100
+        Above 0: weight, that is number of rows, to average over. Where the training rows weigh less, all are
+        averaged.
+
+    Attributes
+    ----------
+    patterns_ : ndarray of int8, shape (n_patterns, n_voters)
+        The distinct training rows.
+    counts_ : ndarray of shape (n_patterns, 2)
+        Their weights by label.
+
+    References
+    ----------
+    .. [1] Cover and Hart, "Nearest neighbor pattern classification", IEEE Transactions on Information Theory 13
+       (1967). https://doi.org/10.1109/TIT.1967.1053964
+
+    Examples
+    --------
+    The one row equal to [1, 1] has label 1; the two at distance 2 have labels 1 and 0 and share the other two
+    places.
+
+    >>> model = KNeighbors(n_neighbors=2).fit([[1, 1], [1, 0], [0, 1], [0, 0]], [1, 1, 0, 0])
+    >>> model.predict_proba([[1, 1]])[:, 1].tolist()
+    [0.75]
+    """
+
+    param_grid: ClassVar[Grid] = {"n_neighbors": (25, 100, 400, 1600)}
+
+    def __init__(self, n_neighbors: float = 100) -> None:
+        self.n_neighbors = n_neighbors
+
+    def _fit(self, X: Votes, y: Labels, w: Floats) -> None:
+        check_above(self.n_neighbors, 0, "n_neighbors")
+        self.patterns_, counts = distinct_cells(X, y, w)
+        # Whole multiples of a power of two, a 2^50th of the sum, add up exactly, and so alike in both ways below.
+        unit = 2.0 ** (np.ceil(np.log2(counts.sum())) - 50)
+        self.counts_ = np.rint(counts / unit) * unit
+
+    def _proba(self, X: Votes) -> Floats:
+        k = X.shape[1]
+        if (2 * k + 1) * 3**k <= TABLE and 2 * k * (2 * k + 1) * 3**k < len(X) * len(self.patterns_):
+            return self._share_of_ones(_weights_of_all(self.patterns_, self.counts_)[:, _positions(X)])
+        step = max(1, BLOCK // len(self.patterns_))
+        blocks = (X[i : i + step] for i in range(0, len(X), step))
+        return np.concatenate([self._share_of_ones(self._weights(block)) for block in blocks])
+
+    def _weights(self, X: Votes) -> Floats:
+        """Return the weight of training rows by distance, row and label."""
+        distance, n = _distances(X, self.patterns_), 2 * X.shape[1] + 1
+        where = (distance + n * np.arange(len(X))[:, None]).ravel()
+        by_label = [np.bincount(where, np.tile(w, len(X)), n * len(X)) for w in self.counts_.T]
+        return np.asarray(np.stack(by_label, axis=-1).reshape(len(X), n, 2).swapaxes(0, 1), dtype=np.float64)
+
+    def _share_of_ones(self, weights: Floats) -> Floats:
+        """Return the share of label 1 in the nearest `n_neighbors` of each row, outward by distance."""
+        total = weights.sum(axis=2)
+        before = np.cumsum(total, axis=0) - total
+        room = np.clip(self.n_neighbors - before, 0.0, total)
+        share = np.divide(room, total, out=np.zeros_like(total), where=total > 0)
+        return weighted_sums(weights[:, :, 1].T, share.T) / weighted_sums(room.T, np.ones(len(room)))
+
+
+def _positions(X: Votes) -> npt.NDArray[np.intp]:
+    """Return the position of each row of votes among all patterns, the first voter counting most."""
+    return (X.astype(np.intp) + 1) @ 3 ** np.arange(X.shape[1])[::-1]
+
+
+def _weights_of_all(patterns: Votes, counts: Floats) -> Floats:
+    """Return the weight of training rows by distance, pattern and label: of all 3^k patterns of k voters."""
+    k = patterns.shape[1]
+    weights = np.zeros((2 * k + 1, 3**k, 2))
+    weights[0, _positions(patterns)] = counts
+    for voter in range(k):
+        of_rest = weights.reshape(2 * k + 1, 3**voter, 3, -1)
+        found = np.zeros_like(of_rest)
+        for (theirs, ours), apart in np.ndenumerate(APART):
+            found[apart:, :, ours] += of_rest[: 2 * k + 1 - apart, :, theirs]
+        weights = found.reshape(weights.shape)
+    return weights
+
+
+def _distances(A: Votes, B: Votes) -> npt.NDArray[np.int16]:
+    """Return the city-block distances between signed votes, shape (len(A), len(B))."""
+    a, b = signed(A), signed(B)
+    # |a - b| = |a| + |b| - ab - |ab| for each of the nine pairs of -1, 0 and 1, so two products give all.
+    cast_a, cast_b = np.abs(a), np.abs(b)
+    apart = cast_a.sum(axis=1)[:, None] + cast_b.sum(axis=1) - a @ b.T - cast_a @ cast_b.T
+    return np.asarray(apart, dtype=np.int16)

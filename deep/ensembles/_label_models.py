@@ -1,0 +1,414 @@
+"""Two-coin Dawid-Skene: each voter's error rates and the class prior, learned from votes alone."""
+
+import contextlib
+import random
+import warnings
+from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
+from functools import cache
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import expit
+
+from deep._util.checks import Floats, Labels, Votes
+from deep.base import BaseEnsembler
+from deep.ensembles._encoding import Grid, check_above, tokens, weighted_sums
+from deep.exceptions import InputError, needs_extra
+from deep.records import ABSTAIN
+
+SMALLEST = 1e-10
+"""The least expected count of a vote that occurs, the least prior and the least probability of a vote."""
+
+SIGNS = np.array([[-1.0], [1.0]])
+"""Of the log-odds, for label 0 and label 1."""
+
+
+class DawidSkene(BaseEnsembler):
+    """Maximum-likelihood error rates of every voter and class by expectation-maximization, without labels.
+
+    Given the true label, voters are taken to err independently, each with its own rate for either label [1]_;
+    P(consistent) is the posterior under the learned rates and prior, so a row without votes gets the prior.
+    Voters that share their errors break that assumption, and P is then far too sure: calibrate it. Nothing is
+    smoothed, so `max_iter` rounds are as many rounds of crowd-kit's.
+
+    The two labels are told apart only by the start, each row's share of votes for 1: where most voters are
+    worse than chance, all labels come out turned round. Votes turned round turn P to 1 - P, weighted rows are
+    exact, and rows without votes take no part in the fit. Whether a voter votes at all is taken to say nothing,
+    so a voter that only ever votes one way, as keyword rules do, has no influence.
+
+    Parameters
+    ----------
+    max_iter : int, default=1_000
+        The most rounds, each an E-step and an M-step. 0 leaves the error rates against the vote shares. Where
+        voters hardly tell the labels apart, rates creep towards 0 or 1 for ever, and more rounds change P little.
+    tol : float, default=1e-10
+        At least 0: converged once no row's P(consistent) changes by more.
+
+    Attributes
+    ----------
+    prior_ : float
+        P(consistent) before any vote is seen.
+    confusion_ : ndarray of shape (n_voters, 2, 2)
+        ``confusion_[i, y, v]`` = P(voter i votes v | it votes, true label y); 0.5 for one that never votes.
+    n_iter_ : int
+        Rounds done.
+    converged_ : bool
+        Whether `tol` was reached.
+
+    References
+    ----------
+    .. [1] Dawid and Skene, "Maximum likelihood estimation of observer error-rates using the EM algorithm",
+       Applied Statistics 28 (1979). https://doi.org/10.2307/2346806
+
+    Examples
+    --------
+    Two voters agree; the third is at odds with both as often as not, and its vote ends up with no influence.
+
+    >>> X = [[1, 1, 1], [1, 1, 0], [0, 0, 1], [0, 0, 0]]
+    >>> model = DawidSkene().fit(X, sample_weight=[30, 30, 20, 20])
+    >>> round(model.prior_, 3), model.confusion_[2].round(3).tolist()
+    (0.6, [[0.5, 0.5], [0.5, 0.5]])
+    >>> model.predict_proba([[-1, -1, 0], [0, -1, 1]])[:, 1].round(3).tolist()
+    [0.6, 0.0]
+    """
+
+    uses_labels: ClassVar[bool] = False
+
+    def __init__(self, max_iter: int = 1_000, *, tol: float = 1e-10) -> None:
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def _fit(self, X: Votes, y: Labels, w: Floats) -> None:  # noqa: ARG002 - learns from votes alone
+        self._check_params()
+        voted = (X != ABSTAIN).any(axis=1)
+        if not voted.any():
+            raise InputError("`X` must hold at least one vote. Got only -1 (no vote).")
+        votes, w = tokens(X[voted]), w[voted]
+        least = _least_counts(w @ votes)
+        ones = votes[:, : X.shape[1]].sum(axis=1) / votes.sum(axis=1)
+        # EM starts from the vote shares, which is what tells label 1 from label 0: the likelihood is the same with both
+        # labels exchanged.
+        posterior = np.stack([1.0 - ones, ones])
+        prior, rates = _maximize(votes, w * posterior, least)
+        self.n_iter_, self.converged_ = 0, False
+        while self.n_iter_ < self.max_iter and not self.converged_:
+            before, posterior = posterior, _expect(votes, prior, rates)
+            prior, rates = _maximize(votes, w * posterior, least)
+            self.n_iter_ += 1
+            self.converged_ = bool(np.abs(posterior - before).max() <= self.tol)
+        self.prior_ = float(prior[1])
+        self.confusion_ = rates.reshape(2, 2, -1)[:, ::-1].transpose(2, 0, 1)
+
+    def _check_params(self) -> None:
+        if self.max_iter < 0:
+            raise InputError(f"`max_iter` must be at least 0. Got {self.max_iter!r}.")
+        if not self.tol >= 0:
+            raise InputError(f"`tol` must be at least 0. Got {self.tol!r}.")
+
+    def _proba(self, X: Votes) -> Floats:
+        rates = self.confusion_.transpose(1, 2, 0)[:, ::-1].reshape(2, -1)
+        by_token, prior = _log_odds(np.array([1.0 - self.prior_, self.prior_]), rates)
+        return np.asarray(expit(weighted_sums(tokens(X), by_token) + prior))
+
+
+def _least_counts(cast: Floats) -> Floats:
+    """Return the least expected count of each token; a voter that never votes gets as many of both."""
+    k = len(cast) // 2
+    silent = np.tile(cast[:k] + cast[k:] == 0, 2)
+    return np.where(cast > 0, SMALLEST, np.where(silent, 0.5, 0.0))
+
+
+def _maximize(votes: Floats, share: Floats, least: Floats) -> tuple[Floats, Floats]:
+    """Return the most likely prior of label 0 and 1, and error rates, where labels have weights `share`.
+
+    Parameters
+    ----------
+    votes : ndarray of float, shape (n, 2 * n_voters)
+        Tokens.
+    share : ndarray of float, shape (2, n)
+        Weight of each row by label.
+    least : ndarray of float, shape (2 * n_voters,)
+
+    Returns
+    -------
+    prior : ndarray of float, shape (2,)
+    rates : ndarray of float, shape (2, 2 * n_voters)
+        P(token | label, the voter votes).
+    """
+    mass = share.sum(axis=1)
+    counts = np.maximum(share @ votes, least)
+    by_vote = counts.reshape(2, 2, -1)
+    # Each rate is over the votes that the voter cast, so that an abstain is missing at random and not a third answer.
+    return mass / mass.sum(), (by_vote / by_vote.sum(axis=1, keepdims=True)).reshape(2, -1)
+
+
+def _expect(votes: Floats, prior: Floats, rates: Floats) -> Floats:
+    """Return P(label 0) and P(label 1) of each row of tokens, shape (2, n)."""
+    by_token, of_prior = _log_odds(prior, rates)
+    # Bayes' rule under conditional independence: log-likelihood ratios of the votes add to the prior log-odds.
+    return np.asarray(expit(SIGNS * (votes @ by_token + of_prior)))
+
+
+def _log_odds(prior: Floats, rates: Floats) -> tuple[Floats, float]:
+    """Return the log-odds of label 1 that each token adds, and those of the prior."""
+    log_rates, log_prior = np.log(np.maximum(rates, SMALLEST)), np.log(np.maximum(prior, SMALLEST))
+    return log_rates[1] - log_rates[0], float(log_prior[1] - log_prior[0])
+
+
+RATES = 4
+"""How many learning rates are tried, each a tenth of the one before."""
+
+MOMENTUM = 0.9
+"""Of the descent, as in snorkel."""
+
+PRECISION = 0.7
+"""The share of each voter's votes that are right where the descent starts, as in snorkel."""
+
+LARGEST = float(np.finfo(np.float32).max)
+"""A loss above this is no number in snorkel's single precision: the descent has diverged."""
+
+
+@dataclass(eq=False, repr=False)
+class LabelModel(BaseEnsembler):
+    """Snorkel's label model: voters' accuracies from how often they agree, without labels [1]_.
+
+    P(voter votes v | label), abstaining being one more outcome, is fitted by gradient descent so that voters who
+    err independently would overlap as often as these do. An abstain is no evidence in P(consistent), so a row
+    without votes gets `class_balance`. Voters that share their errors make P far too sure: calibrate it.
+
+    The descent is snorkel's (SGD with momentum from the same start, the same loss, rate and bounds) and sees the votes
+    only as the share of rows on which each pair of votes meets, here the weighted share: exact on weighted rows, in
+    time that does not depend on how many there are. Snorkel runs it in torch in single precision, this class in numpy
+    in double: P differs from snorkel's by its rounding, 1e-6 at most on real votes, in a thirtieth of the time
+    (docs/decisions/0018-label-model.md). No global random state is touched.
+
+    A voter without votes has the same P for both labels, and so no influence; one that always votes alike has little.
+    P is finite for any finite fit.
+
+    Parameters
+    ----------
+    n_epochs : int, default=100
+        At least 1: steps of gradient descent. Snorkel's default, which stops well before convergence.
+    lr : float, default=0.01
+        Above 0: learning rate. Where the descent diverges (at 0.01 beyond 100 to 150 voters that all vote on all
+        rows) a tenth of it is tried, at most three times.
+    l2 : float, default=0.0
+        At least 0: weight decay, and pull to the start, where each voter is right on 7 of 10 of its votes.
+    class_balance : tuple of two floats, default=(0.5, 0.5)
+        Assumed shares of labels 0 and 1: positive, summing to 1.
+    random_state : int, default=0
+        Snorkel's seed: scales the start.
+
+    Attributes
+    ----------
+    vote_probs_ : ndarray of float64, shape (n_voters, 2, 2)
+        ``vote_probs_[i, y, v]`` = P(voter i votes v | true label y). Within [e, 1 - e], where e is snorkel's
+        default, the power of ten at or below 1 / sum of weights, at most 0.01.
+
+    Raises
+    ------
+    InputError
+        In `fit`: the descent diverged at every rate, or a parameter is out of range.
+
+    References
+    ----------
+    .. [1] Ratner et al., "Training complex models with multi-task weak supervision", AAAI 2019.
+       https://arxiv.org/abs/1810.02840
+
+    Examples
+    --------
+    >>> X = [[1, 1, 1], [1, 1, 0], [0, 0, 1], [0, 0, 0]]
+    >>> model = LabelModel(n_epochs=1000, lr=0.1).fit(X, sample_weight=[40, 10, 10, 40])
+    >>> round(float(model.vote_probs_[2, 1, 1]), 1)
+    0.8
+    >>> model.predict_proba([[1, 1, -1], [-1, -1, 0], [-1, -1, -1]])[:, 1].round(1).tolist()
+    [1.0, 0.2, 0.5]
+    """
+
+    n_epochs: int = 100
+    _: KW_ONLY
+    lr: float = 0.01
+    l2: float = 0.0
+    class_balance: tuple[float, float] = (0.5, 0.5)
+    random_state: int = 0
+
+    uses_labels: ClassVar[bool] = False
+    min_voters: ClassVar[int] = 3
+    param_grid: ClassVar[Grid] = {"l2": (0.0, 0.1)}
+
+    def _fit(self, X: Votes, y: Labels, w: Floats) -> None:  # noqa: ARG002 - learns from votes alone
+        self._check_params()
+        rates = [self.lr / 10**step for step in range(RATES)]
+        descents = (self._descend(X, w, rate) for rate in rates)
+        mu = next((found for found in descents if np.isfinite(found).all()), None)
+        if mu is None:
+            raise InputError(
+                f"`lr` must be small enough for the descent to converge. Got {self.lr!r} for {X.shape[1]} voters, and "
+                f"{rates[-1]:g} was tried too. Fit fewer voters."
+            )
+        self.vote_probs_ = mu.reshape(X.shape[1], 2, 2).transpose(0, 2, 1)
+
+    def _check_params(self) -> None:
+        check_above(self.lr, 0, "lr")
+        for name, least in (("n_epochs", 1), ("l2", 0)):
+            if not getattr(self, name) >= least:
+                raise InputError(f"`{name}` must be at least {least}. Got {getattr(self, name)!r}.")
+        balance = np.asarray(self.class_balance, dtype=np.float64)
+        if balance.shape != (2,) or not (balance > 0).all() or abs(balance.sum() - 1) > 1e-9:
+            raise InputError(
+                f"`class_balance` must be two positive shares that sum to 1, of labels 0 and 1. "
+                f"Got {self.class_balance!r}."
+            )
+
+    def _descend(self, X: Votes, w: Floats, rate: float) -> Floats:
+        """Return snorkel's mu, shape (2 * n_voters, 2), or NaN where its loss is."""
+        # Snorkel's loss compares O, the second moments of the vote indicators, with mu P mu', which is what they are
+        # where voters err independently; only O depends on the rows, so weighted moments are all that weights need.
+        votes = _indicators(X)
+        overlaps = votes.T @ (w[:, None] * votes) / w.sum()
+        start = _start(overlaps, self.class_balance)
+        mu = start * np.random.RandomState(self.random_state).random_sample()  # snorkel's draw
+        speed: Floats | None = None
+        for _ in range(self.n_epochs):
+            gradient = _gradient(mu, overlaps, self.class_balance)
+            if gradient is None:
+                return np.full_like(mu, np.nan)
+            # Snorkel gives `l2` to the loss, squared, and to torch as weight decay.
+            gradient += 2 * self.l2**2 * (mu - start) + self.l2 * mu
+            speed = gradient if speed is None else MOMENTUM * speed + gradient
+            mu = mu - rate * speed
+        # Snorkel's own bound on the rates, with the sum of weights for the number of rows.
+        least = min(0.01, 10 ** -np.ceil(np.log10(w.sum())))
+        return _right_way_round(mu.clip(least, 1 - least), self.class_balance)
+
+    @property
+    def vote_log_odds_(self) -> Floats:
+        """Return the log-odds that a vote for 0 and a vote for 1 add, shape (n_voters, 2)."""
+        # Unlike in snorkel, the sums are not exponentiated one by one, which makes 0 / 0 of many voters.
+        log_probs = np.log(self.vote_probs_)
+        return np.asarray(log_probs[:, 1] - log_probs[:, 0])
+
+    def _proba(self, X: Votes) -> Floats:
+        prior = np.log(self.class_balance[1]) - np.log(self.class_balance[0])
+        return np.asarray(expit(prior + weighted_sums(_indicators(X), self.vote_log_odds_.ravel())))
+
+
+def _indicators(X: Votes) -> Floats:
+    """Return two columns a voter, "voted 0" and "voted 1", in snorkel's order."""
+    return np.stack([X == 0, X == 1], axis=2).reshape(len(X), -1).astype(np.float64)
+
+
+def _start(overlaps: Floats, balance: tuple[float, float]) -> Floats:
+    """Return P(voter votes v | label) where each voter is right on `PRECISION` of its votes; 0 for wrong votes."""
+    shares, label = np.diag(overlaps), np.arange(len(overlaps)) % 2
+    start = np.zeros((len(overlaps), 2))
+    start[np.arange(len(overlaps)), label] = np.clip(shares * PRECISION / np.asarray(balance)[label], 0, 1)
+    return start
+
+
+def _gradient(mu: Floats, overlaps: Floats, balance: tuple[float, float]) -> Floats | None:
+    """Return the gradient of |O - mu P mu'|^2 off the voters' own blocks plus |sum(mu P) - diag O|^2, or None."""
+    joint = mu * balance
+    misfit = joint @ mu.T - overlaps
+    voters = np.arange(0, len(mu), 2)
+    for i, j in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        misfit[voters + i, voters + j] = 0
+    if not np.vdot(misfit, misfit) <= LARGEST:
+        return None
+    shares = joint.sum(axis=1) - np.diag(overlaps)
+    return np.asarray((4 * misfit @ joint) + 2 * shares[:, None] * balance)
+
+
+def _right_way_round(mu: Floats, balance: tuple[float, float]) -> Floats:
+    """Return mu with its labels swapped where equal priors allow it and voters would else be wrong more often."""
+    if np.around(balance[0], 3) != np.around(balance[1], 3):
+        return mu
+    votes = mu.reshape(-1, 2, 2).sum(axis=0)
+    return mu if np.trace(votes) >= np.trace(votes[:, ::-1]) else mu[:, ::-1]
+
+
+class SnorkelLabelModel(LabelModel):
+    """Snorkel's label model, fitted by the library itself: torch, single precision.
+
+    The parameters, and how P follows from the rates, are those of :class:`LabelModel`, whose P differs by the rounding
+    of single precision, 1e-6 at most on real votes; the library takes thirty times as long. It takes no weights: the
+    one thing it learns from the rows, the share on which each pair of votes meets, is given weighted here, and so is
+    the bound on its rates, which makes it exact on weighted rows. The library seeds the generators of Python, numpy
+    and torch; all three are left as they were. It is tried where it is named.
+
+    Raises
+    ------
+    MissingDependencyError
+        In `fit`: ``deep-judges[snorkel]`` is not installed.
+    InputError
+        In `fit`: the descent diverged at every rate, or a parameter is out of range.
+
+    References
+    ----------
+    .. [1] Ratner et al., "Training complex models with multi-task weak supervision", AAAI 2019.
+       https://arxiv.org/abs/1810.02840
+
+    Examples
+    --------
+    >>> from deep.ensembles import SnorkelLabelModel
+    >>> X = [[1, 1, 1], [1, 1, 0], [0, 0, 1], [0, 0, 0]]
+    >>> model = SnorkelLabelModel(n_epochs=1000, lr=0.1).fit(X, sample_weight=[40, 10, 10, 40])
+    >>> model.predict_proba([[1, 1, -1], [-1, -1, 0], [-1, -1, -1]])[:, 1].round(1).tolist()
+    [1.0, 0.2, 0.5]
+    """
+
+    def _descend(self, X: Votes, w: Floats, rate: float) -> Floats:
+        """Return snorkel's mu, shape (2 * n_voters, 2), or NaN where its loss is."""
+        with needs_extra("snorkel", what="`ensembler` 'snorkel-labelmodel'"), _guarded():
+            model = _weighted_model()(cardinality=2, verbose=False)
+            model.row_weights = w
+            try:
+                model.fit(
+                    X.astype(np.int64),
+                    class_balance=list(self.class_balance),
+                    progress_bar=False,
+                    n_epochs=self.n_epochs,
+                    lr=rate,
+                    l2=self.l2,
+                    seed=self.random_state,
+                    mu_eps=min(0.01, 10 ** -float(np.ceil(np.log10(w.sum())))),
+                )
+            except Exception as error:
+                if "Loss is NaN" not in str(error):
+                    raise
+                return np.full((2 * X.shape[1], 2), np.nan)
+        return np.asarray(model.mu.detach().numpy(), dtype=np.float64)
+
+
+@cache
+def _weighted_model() -> Any:
+    """Return snorkel's class with one step changed: the overlaps of votes are those of weighted rows."""
+    import torch
+    from snorkel.labeling.model.label_model import LabelModel as Library
+
+    class WeightedLabelModel(Library):
+        row_weights: Floats
+
+        def _generate_O(self, L: Votes, higher_order: bool = False) -> None:  # noqa: N802 - snorkel's name
+            votes = self._get_augmented_label_matrix(L, higher_order=higher_order)
+            self.d = votes.shape[1]
+            overlaps = votes.T @ (self.row_weights[:, None] * votes) / self.row_weights.sum()
+            self.O = torch.from_numpy(overlaps).float().to(self.config.device)
+
+    return WeightedLabelModel
+
+
+@contextlib.contextmanager
+def _guarded() -> Iterator[None]:
+    """Leave the global generators as they were: snorkel seeds them, and draws from numpy's as it is imported."""
+    python, numbers = random.getstate(), np.random.get_state()  # noqa: NPY002
+    try:
+        import torch
+
+        with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(numbers)  # noqa: NPY002

@@ -1,0 +1,493 @@
+"""The card of one judge: against people, against itself, and against the other judges."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from deep._util.checks import Floats, Labels, Mask, Votes, check_choice
+from deep.datasets import VoterUsage
+from deep.evaluate._annotators import clustered_kappa, clustered_share
+from deep.evaluate._contribution import PanelReport
+from deep.evaluate._tables import Row, null_if_nan
+from deep.features import cohen_kappa, krippendorff_alpha
+from deep.records import ABSTAIN, VoteMatrix
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgainstPeople:
+    """The votes of one judge beside the labels of people, on the items that have both.
+
+    Parameters
+    ----------
+    n : int
+        Items with a label and a vote.
+    n_without_vote : int
+        Items with a label and no vote; they are in no other figure.
+    true_positive, false_negative, false_positive, true_negative : int
+        The confusion matrix; positive is consistent.
+    base_rate : float
+        Share of the labels that are 1. Kappa falls as it nears 0 or 1 though a judge errs no more often.
+    agreement : float
+        Share of votes that equal the label.
+    kappa, alpha : float
+        Cohen's and Krippendorff's; NaN where no two categories were used.
+    kappa_ci : (float, float)
+        95 % interval over resampled documents.
+    tpr, tnr : float
+        Share of consistent items voted 1, and of inconsistent ones voted 0; NaN where there are none.
+    tpr_ci, tnr_ci : (float, float)
+        95 % intervals (:func:`deep.evaluate.clustered_share`).
+    balanced_accuracy : float
+        The mean of `tpr` and `tnr`.
+    leniency : float
+        Share of its votes that are 1, less `base_rate`: above 0, it passes more than people do.
+    """
+
+    n: int
+    n_without_vote: int
+    true_positive: int
+    false_negative: int
+    false_positive: int
+    true_negative: int
+    base_rate: float
+    agreement: float
+    kappa: float
+    kappa_ci: Interval
+    alpha: float
+    tpr: float
+    tpr_ci: Interval
+    tnr: float
+    tnr_ci: Interval
+    balanced_accuracy: float
+    leniency: float
+
+    def as_dict(self) -> Row:
+        """Return JSON values, null for NaN."""
+        return json_values(asdict(self))
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgainstItself:
+    """The voting of one judge alone, without a label.
+
+    Parameters
+    ----------
+    n : int
+        Items.
+    coverage : float
+        Share of them with a vote.
+    polarity : float
+        Share of 1 among its votes.
+    reasons : dict of str to int
+        Items without a vote by reason: only `abstained` is the judge's own will; `unknown` where no file says why.
+    failure_rate : float
+        Share of items without a usable answer, abstentions not counted.
+    n_repaired : int
+        Items whose vote a repair turn gave.
+    n_sampled : int
+        Items that were asked more than once.
+    consistency : float
+        Share of pairs of samples of one item that agree; NaN where nothing was asked twice.
+    consistency_alpha : float
+        Krippendorff's alpha of the samples: the same beyond chance.
+    unanimous : float
+        Share of sampled items whose samples all agree.
+    ties : int
+        Sampled items with as many samples for 1 as for 0.
+    """
+
+    n: int
+    coverage: float
+    polarity: float
+    reasons: Mapping[str, int]
+    failure_rate: float
+    n_repaired: int
+    n_sampled: int
+    consistency: float
+    consistency_alpha: float
+    unanimous: float
+    ties: int
+
+    def as_dict(self) -> Row:
+        """Return JSON values, null for NaN."""
+        return json_values(asdict(self))
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgainstOthers:
+    """The worth and the cost of one judge beside the others of its panel.
+
+    Parameters
+    ----------
+    error_correlation : float
+        Mean correlation of its errors with those of the others; NaN without labels or others.
+    adds, adds_ci : float, (float, float)
+        How much log loss rises where it alone is dropped from the panel, over datasets left out, and its 90 %
+        interval; NaN where that cannot be measured.
+    kept : bool or None
+        Whether it is in the smallest panel within one standard error of all; None where that cannot be measured.
+    votes_without : float
+        The effective votes of the panel without it.
+    second_sample : float
+        The effective votes that a second sample of it adds; NaN where it was not sampled twice on labeled items.
+    cost_per_1000 : float or None
+        US dollars for 1,000 items; None where a price is unknown.
+    seconds_per_1000, tokens_per_1000 : float or None
+    """
+
+    error_correlation: float
+    adds: float
+    adds_ci: Interval
+    kept: bool | None
+    votes_without: float
+    second_sample: float
+    cost_per_1000: float | None
+    seconds_per_1000: float | None
+    tokens_per_1000: float | None
+
+    def as_dict(self) -> Row:
+        """Return JSON values, null for NaN."""
+        return json_values(asdict(self))
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgeCard:
+    """The card of one judge.
+
+    Parameters
+    ----------
+    judge : str
+    people : AgainstPeople or None
+        None where no item has both a label and a vote.
+    itself : AgainstItself
+    others : AgainstOthers
+    by_dataset : dict of str to AgainstPeople
+        The same on each dataset alone: figures over all datasets also hold what these differ by.
+    by_person : dict of str to float
+        Cohen's kappa with each person, where there are several.
+    n_disagreements : int
+        Votes that are not the label.
+    disagreements : tuple of dict
+        The worst of them first: `dataset`, `item_id`, `vote`, `label`, `severity`, and what it is the product of:
+        `people` (margin among people), `certainty` (margin among the judge's own samples) and `others` (share of the
+        other judges' votes that are with the people), each 1 where there is but one.
+    """
+
+    judge: str
+    people: AgainstPeople | None
+    itself: AgainstItself
+    others: AgainstOthers
+    by_dataset: Mapping[str, AgainstPeople]
+    by_person: Mapping[str, float]
+    n_disagreements: int
+    disagreements: tuple[Row, ...]
+
+    def as_dict(self) -> Row:
+        """Return JSON values, null for NaN."""
+        return {
+            "judge": self.judge,
+            "people": None if self.people is None else self.people.as_dict(),
+            "itself": self.itself.as_dict(),
+            "others": self.others.as_dict(),
+            "by_dataset": {name: found.as_dict() for name, found in self.by_dataset.items()},
+            "by_person": json_values(self.by_person),
+            "n_disagreements": self.n_disagreements,
+            "disagreements": list(self.disagreements),
+        }
+
+
+def json_values(values: Mapping[str, object]) -> Row:
+    """Return values as JSON holds them: null for NaN, a list for a tuple."""
+    return {name: _json_value(value) for name, value in values.items()}
+
+
+def _json_value(value: object) -> object:
+    return null_if_nan(value) if isinstance(value, float | tuple) else value
+
+
+def against_people(
+    votes: Labels, labels: Labels, documents: npt.ArrayLike | None, *, n_boot: int, random_state: int
+) -> AgainstPeople | None:
+    """Compare the votes of one judge with labels; None where no item has both."""
+    both = (votes >= 0) & (labels >= 0)
+    if not both.any():
+        return None
+    vote, label = votes[both], labels[both]
+    groups = None if documents is None else np.asarray(documents)[both]
+    tn, fp, fn, tp = (int(n) for n in np.bincount(2 * label.astype(int) + vote, minlength=4))
+    ratings = np.column_stack([vote, label])
+    one, zero = label == 1, label == 0
+    tpr, tnr = _share(tp, tp + fn), _share(tn, tn + fp)
+    return AgainstPeople(
+        n=len(vote),
+        n_without_vote=int(((votes < 0) & (labels >= 0)).sum()),
+        true_positive=tp,
+        false_negative=fn,
+        false_positive=fp,
+        true_negative=tn,
+        base_rate=float(label.mean()),
+        agreement=(tp + tn) / len(vote),
+        kappa=cohen_kappa(ratings),
+        kappa_ci=clustered_kappa(vote, label, groups, n_boot=n_boot, random_state=random_state),
+        alpha=krippendorff_alpha(ratings),
+        tpr=tpr,
+        tpr_ci=clustered_share(vote[one] == 1, _rows(groups, one)),
+        tnr=tnr,
+        tnr_ci=clustered_share(vote[zero] == 0, _rows(groups, zero)),
+        balanced_accuracy=(tpr + tnr) / 2,
+        leniency=float(vote.mean() - label.mean()),
+    )
+
+
+def _rows(groups: npt.NDArray[np.object_] | None, mask: Mask) -> npt.NDArray[np.object_] | None:
+    return None if groups is None else groups[mask]
+
+
+def _share(part: float, whole: float) -> float:
+    return part / whole if whole else float("nan")
+
+
+def against_itself(votes: Labels, reasons: Mapping[str, int], usage: VoterUsage | None) -> AgainstItself:
+    """Describe the votes of one judge, and how far its repeated samples agree."""
+    n, given = len(votes), votes[votes >= 0]
+    unexplained = n - len(given) - sum(reasons.values())
+    samples = np.empty((0, 2), dtype=np.int8) if usage is None or not len(usage.samples) else usage.samples
+    ones, zeros = (samples == 1).sum(axis=1), (samples == 0).sum(axis=1)
+    size = ones + zeros
+    pairs = size * (size - 1) / 2
+    agreeing = (ones * (ones - 1) + zeros * (zeros - 1)) / 2
+    several = size > 1
+    return AgainstItself(
+        n=n,
+        coverage=_share(len(given), n),
+        polarity=float(given.mean()) if len(given) else float("nan"),
+        reasons={**dict(sorted(reasons.items())), **({"unknown": unexplained} if unexplained > 0 else {})},
+        failure_rate=_share(sum(count for reason, count in reasons.items() if reason != "abstained"), n),
+        n_repaired=0 if usage is None else usage.n_repaired,
+        n_sampled=len(samples),
+        consistency=_share(float(agreeing.sum()), float(pairs.sum())),
+        consistency_alpha=krippendorff_alpha(samples.astype(np.int64)) if len(samples) else float("nan"),
+        unanimous=_share(int(((ones == 0) | (zeros == 0))[several].sum()), int(several.sum())),
+        ties=int(((ones == zeros) & several).sum()),
+    )
+
+
+def is_wrong(votes: VoteMatrix, column: int) -> Mask:
+    """Return where a judge votes and the label is another."""
+    own = votes.votes[:, column]
+    return np.asarray((own >= 0) & (votes.labels >= 0) & (own != votes.labels))
+
+
+def disagreements(votes: VoteMatrix, column: int, people: Votes | None, usage: VoterUsage | None) -> Iterator[Row]:
+    """Yield the votes of one judge that are not the label, the worst first; see :class:`JudgeCard`."""
+    own, labels = votes.votes[:, column], votes.labels
+    wrong = np.flatnonzero(is_wrong(votes, column))
+    margin = _margin(labels[:, None] if people is None else people)[wrong]
+    certainty = np.ones(len(own))
+    if usage is not None and len(usage.samples):
+        certainty[usage.sample_rows] = _margin(usage.samples)
+    rest = np.delete(votes.votes, column, axis=1)[wrong]
+    against = (rest == labels[wrong, None]).sum(axis=1)
+    voted = (rest != ABSTAIN).sum(axis=1)
+    others = np.where(voted > 0, against / np.maximum(voted, 1), 1.0)
+    severity = margin * certainty[wrong] * others
+    for i in np.argsort(-severity, kind="stable"):
+        row = wrong[i]
+        yield {
+            "dataset": str(votes.datasets[row]),
+            "item_id": str(votes.example_ids[row]),
+            "vote": int(own[row]),
+            "label": int(labels[row]),
+            "severity": float(severity[i]),
+            "people": float(margin[i]),
+            "certainty": float(certainty[row]),
+            "others": float(others[i]),
+        }
+
+
+def _margin(ratings: Votes) -> Floats:
+    """Return the difference between the shares of 1 and of 0 among the ratings of each row."""
+    ones, zeros = (ratings == 1).sum(axis=1), (ratings == 0).sum(axis=1)
+    return np.asarray(np.abs(ones - zeros) / np.maximum(ones + zeros, 1))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PanelCard:
+    """Everything that votes, labels and the files beside them say of a panel of judges.
+
+    Made by :func:`panel_card` and :func:`read_panel_card`; read by ``deep panel``, and by the report as a chapter.
+
+    Parameters
+    ----------
+    n : int
+        Items.
+    datasets : tuple of str
+    n_documents : int or None
+        Documents that intervals are clustered by; None where no item has one, and each counts by itself.
+    n_labeled : int
+        Items with a label: of several people, that of most of them.
+    n_tied : int
+        Items on which people are tied; they are in no comparison with labels.
+    n_replaced : int
+        Labels beside the votes that differ from those of the people, which stand in their place.
+    n_unmatched : int
+        Rows of people's labels about items that have no votes.
+    people : tuple of str
+        Those who labeled; empty where the labels lie beside the votes.
+    people_agreement : tuple of dict
+        `name`, `items`, `value`, `low`, `high`: Cohen's kappa of each pair of people, Fleiss' kappa, Krippendorff's
+        alpha. Empty where each item has one label: how far people agree cannot be told then.
+    judges : tuple of JudgeCard
+        In the order of the votes.
+    between : ndarray of float, shape (n_judges, n_judges)
+        Cohen's kappa of each two judges; needs no label.
+    error_correlation : ndarray of float, shape (n_judges, n_judges), or None
+        None without labels; datasets x classes weigh the same.
+    effective_votes : float
+        NaN without labels.
+    cost_per_1000 : float or None
+        US dollars for 1,000 items by all judges; None where a price is unknown.
+    effective_votes_a_dollar : float
+        `effective_votes` on as many items as a dollar pays for. NaN where one of the two is unknown, or nothing was
+        paid.
+    worth : PanelReport or None
+        Of the panel against its best judge, over datasets left out.
+    worth_missing : str
+        Why `worth` is None, in a sentence; empty where it is not.
+    drop_first : str or None
+        The judge without which the panel has the most effective votes a dollar (or most effective votes, where a price
+        is unknown); None where each is better kept, or that cannot be measured.
+    sample_twice : str or None
+        The judge whose second sample adds most effective votes a dollar (or most, where a price is unknown); None where
+        none adds any, or no judge was sampled twice on labeled items.
+    doubtful_labels : tuple of dict
+        Labels that most judges are against, the most of them first: `dataset`, `item_id`, `label`, `against`,
+        `votes`. A wrong label looks like this, and so does an item that all judges misread.
+    """
+
+    n: int
+    datasets: tuple[str, ...]
+    n_documents: int | None
+    n_labeled: int
+    n_tied: int
+    n_replaced: int
+    n_unmatched: int
+    people: tuple[str, ...]
+    people_agreement: tuple[Row, ...]
+    judges: tuple[JudgeCard, ...]
+    between: Floats
+    error_correlation: Floats | None
+    effective_votes: float
+    cost_per_1000: float | None
+    effective_votes_a_dollar: float
+    worth: PanelReport | None
+    worth_missing: str
+    drop_first: str | None
+    sample_twice: str | None
+    doubtful_labels: tuple[Row, ...]
+
+    def as_dict(self) -> Row:
+        """Return JSON values; those of `worth` stand beside the others, null for NaN."""
+        names = [card.judge for card in self.judges]
+        counts = ("n", "n_documents", "n_labeled", "n_tied", "n_replaced", "n_unmatched")
+        plain = (*counts, "cost_per_1000", "drop_first", "sample_twice")
+        measured = {"effective_votes": self.effective_votes, "effective_votes_a_dollar": self.effective_votes_a_dollar}
+        return {
+            "datasets": list(self.datasets),
+            "judges": names,
+            **{name: getattr(self, name) for name in plain},
+            **json_values(measured),
+            "people": list(self.people),
+            "people_agreement": list(self.people_agreement),
+            "cards": [card.as_dict() for card in self.judges],
+            "between": _matrix(self.between),
+            "error_correlation": None if self.error_correlation is None else _matrix(self.error_correlation),
+            "worth_missing": self.worth_missing or None,
+            **({} if self.worth is None else _worth_values(self.worth)),
+            "doubtful_labels": list(self.doubtful_labels),
+        }
+
+    def frame(self, part: str = "judges") -> "pd.DataFrame":
+        """Return one part of the card as a table.
+
+        Parameters
+        ----------
+        part : str
+            ``judges`` (a row a judge: every figure), ``people`` (their agreement), ``by_dataset``, ``by_person``,
+            ``reasons``, ``disagreements``, ``between``, ``error_correlation``, ``steps`` (judges dropped one after the
+            other) or ``doubtful_labels``.
+
+        Raises
+        ------
+        InputError
+            There is no such part.
+        """
+        import pandas as pd
+
+        check_choice(part, sorted(PARTS), "part")
+        return pd.DataFrame(PARTS[part](self))
+
+
+def _matrix(values: Floats) -> list[list[object]]:
+    return [[null_if_nan(value) for value in row] for row in values]
+
+
+def _worth_values(worth: PanelReport) -> Row:
+    found = asdict(worth)
+    for step in found["steps"]:
+        step["n_judges"] = len(step.pop("judges"))
+    return found
+
+
+def _judge_rows(card: PanelCard) -> list[Row]:
+    return [
+        {
+            "judge": each.judge,
+            **({} if each.people is None else asdict(each.people)),
+            **{name: value for name, value in asdict(each.itself).items() if name not in ("n", "reasons")},
+            **asdict(each.others),
+            "n_disagreements": each.n_disagreements,
+        }
+        for each in card.judges
+    ]
+
+
+def _square(values: Floats | None, card: PanelCard) -> list[Row]:
+    names = [each.judge for each in card.judges]
+    rows = [] if values is None else zip(names, values, strict=True)
+    return [{"judge": name, **dict(zip(names, row, strict=True))} for name, row in rows]
+
+
+PARTS: Mapping[str, Callable[[PanelCard], list[Row]]] = {
+    "between": lambda card: _square(card.between, card),
+    "by_dataset": lambda card: [
+        {"judge": each.judge, "dataset": name, **asdict(found)}
+        for each in card.judges
+        for name, found in each.by_dataset.items()
+    ],
+    "by_person": lambda card: [
+        {"judge": each.judge, "person": name, "kappa": kappa}
+        for each in card.judges
+        for name, kappa in each.by_person.items()
+    ],
+    "disagreements": lambda card: [{"judge": each.judge, **row} for each in card.judges for row in each.disagreements],
+    "doubtful_labels": lambda card: list(card.doubtful_labels),
+    "error_correlation": lambda card: _square(card.error_correlation, card),
+    "judges": _judge_rows,
+    "people": lambda card: list(card.people_agreement),
+    "reasons": lambda card: [
+        {"judge": each.judge, "reason": reason, "items": count}
+        for each in card.judges
+        for reason, count in each.itself.reasons.items()
+    ],
+    "steps": lambda card: [] if card.worth is None else _worth_values(card.worth)["steps"],
+}

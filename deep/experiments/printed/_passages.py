@@ -1,0 +1,470 @@
+"""A passage of a paper, found in the user's copy by its print, or where the copy differs, by its heading."""
+
+import json
+import re
+import unicodedata
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from hashlib import sha256
+from importlib.resources import files
+from itertools import accumulate
+from typing import NamedTuple
+
+WINDOW = 40
+"""Folded characters, some eight words, that have a hash of their own."""
+
+BLANK = "\0"
+"""Stands in a folded text for a blank to be filled in, which papers print as dots in brackets."""
+
+_BLANK = re.compile(r"[\[{]\s*(?:\.\s*){3}[\]}]")
+_CONTINUED = re.compile(r"[ \t]*\n[ \t]*(?:- )?(?:[\u21aa\u21b3]\u2192?|,\u2192)[ \t]*|[\u21aa\u21b3][ \t]*")
+_FENCE = re.compile(r"`{3,}(?:[a-z]+$)?", re.MULTILINE)
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f]")
+_LINE_END = re.compile(r"\r\n|[\r\f]")
+_BOLD = re.compile(r"\*\*")
+_ESCAPE = re.compile(r"\\([_{}#*$&%\[\]])")
+_SIGNS = str.maketrans(
+    {**dict.fromkeys("\u2018\u2019\u201a\u2032", "'"), **dict.fromkeys("\u201c\u201d\u201e\u2033", '"'), "\u00ad": ""}
+    | dict.fromkeys("\u2010\u2011\u2012\u2212", "-")
+    | dict.fromkeys("\u200b\u200c\u200d\ufeff\u2060", "")
+)
+
+
+def clean(text: str) -> str:
+    """Return a text with ligatures taken apart, quotes straight, and without the marks that extraction leaves.
+
+    Signs for a continued line, code fences, bold type, escapes and soft hyphens are no part of what a paper prints.
+    """
+    plain = unicodedata.normalize("NFKC", _CONTROL.sub("", _LINE_END.sub("\n", text)))
+    unsigned = _CONTINUED.sub(_join, plain.translate(_SIGNS))
+    return _BLANK.sub("{...}", _ESCAPE.sub(r"\1", _BOLD.sub("", _FENCE.sub("", unsigned))))
+
+
+def _join(mark: re.Match[str]) -> str:
+    return " " if "\n" in mark[0] else ""
+
+
+def digest(folded: str, length: int = 10) -> str:
+    """Return the first hexadecimal digits of the SHA-256 of a folded text."""
+    return sha256(folded.encode()).hexdigest()[:length]
+
+
+@dataclass(frozen=True)
+class FoldedText:
+    r"""A cleaned text and its letters and digits, each with its place.
+
+    White space, hyphens, punctuation, accents, case and the form of blanks differ between two extractions of one PDF;
+    letters and digits do not.
+
+    Parameters
+    ----------
+    text : str
+        As :func:`clean` returns it.
+
+    Examples
+    --------
+    >>> from deep.experiments.printed._passages import FoldedText, clean
+    >>> FoldedText(clean("Con-\nsistent \ufb01gures: {...}")).folded
+    'consistentfigures\x00'
+    """
+
+    text: str
+
+    @cached_property
+    def _pairs(self) -> list[tuple[str, int]]:
+        blanks = {blank.start(): blank.end() for blank in _BLANK.finditer(self.text)}
+        pairs: list[tuple[str, int]] = []
+        place = 0
+        while place < len(self.text):
+            if place in blanks:
+                pairs.append((BLANK, place))
+                place = blanks[place]
+                continue
+            parts = unicodedata.normalize("NFKD", self.text[place].casefold())
+            pairs += [(letter, place) for letter in parts if letter.isalnum()]
+            place += 1
+        return pairs
+
+    @cached_property
+    def folded(self) -> str:
+        """The letters and digits."""
+        return "".join(letter for letter, _ in self._pairs)
+
+    @cached_property
+    def places(self) -> list[int]:
+        """The place in `text` of each folded character."""
+        return [place for _, place in self._pairs]
+
+    @cached_property
+    def line_starts(self) -> list[int]:
+        """The number of the first folded character of every line that has one, and the length of all."""
+        starts = {bisect_left(self.places, line.start()) for line in re.finditer(r"(?m)^", self.text)}
+        return sorted({*starts, len(self.folded)})
+
+    @cached_property
+    def _windows(self) -> dict[int, dict[str, list[int]]]:
+        return {}
+
+    def places_of(self, window: str, size: int = WINDOW) -> list[int]:
+        """Return the folded characters at which a window of a hash begins."""
+        if size not in self._windows:
+            known = self._windows.setdefault(size, {})
+            for start in range(len(self.folded) - size + 1):
+                known.setdefault(digest(self.folded[start : start + size]), []).append(start)
+        return self._windows[size].get(window, [])
+
+    def first_line(self, number: int) -> int:
+        """Return which of `line_starts` is the first one from a folded character on."""
+        return bisect_left(self.line_starts, number)
+
+    def at(self, place: int) -> int:
+        """Return the number of the first folded character from a place of the text on."""
+        return bisect_left(self.places, place)
+
+    def words(self, start: int, end: int) -> str:
+        """Return the words that some folded characters belong to."""
+        if start >= len(self.places):
+            return ""
+        first = self.places[start]
+        last = self.places[min(end, len(self.places)) - 1] + 1
+        left = max(self.text.rfind(space, 0, first) for space in " \n\t") + 1
+        right = min((r for r in (self.text.find(space, last) for space in " \n\t") if r >= 0), default=len(self.text))
+        return " ".join(self.text[left:right].split())
+
+
+MOST_FURNITURE = 80
+"""Lines that may stand between two lines of a prompt: the rest of a page, a figure, the head of the next page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Print:
+    """The print of one passage of a paper.
+
+    Parameters
+    ----------
+    length : int
+        Folded characters: letters, digits and blanks.
+    whole : str
+        SHA-256 of all of them.
+    windows : tuple of str
+        The hash of every window of them; the last one holds the rest too.
+    breaks : mapping of int to int
+        The new lines, 1 or 2 for an empty one between, before the folded character of a number.
+    hyphens : frozenset of int
+        The folded characters before which a hyphen stands that is part of the word.
+    """
+
+    length: int
+    whole: str
+    windows: tuple[str, ...]
+    breaks: Mapping[int, int]
+    hyphens: frozenset[int]
+
+    def sizes(self) -> Iterator[int]:
+        """Yield the size of each window."""
+        whole = max(self.length // WINDOW, 1)
+        yield from [WINDOW] * (whole - 1)
+        yield self.length - WINDOW * (whole - 1)
+
+
+class Match(NamedTuple):
+    """How far a passage of a text agrees with a print.
+
+    `kept` are the runs of folded characters that agree; between two of them stands page furniture. `end` is where the
+    first window begins that does not agree.
+    """
+
+    kept: tuple[tuple[int, int], ...]
+    n_windows: int
+    end: int
+
+
+def take_print(text: str) -> Print:
+    r"""Return the print of a passage that has its final line breaks and hyphens.
+
+    Examples
+    --------
+    >>> from deep.experiments.printed._passages import take_print
+    >>> taken = take_print("Weigh the claim.\n\nClaim: {...}")
+    >>> taken.length, taken.breaks
+    (19, {13: 2})
+    """
+    passage = FoldedText(clean(text))
+    breaks = {passage.at(lines.end()): min(len(lines[0]), 2) for lines in re.finditer(r"\n+", passage.text)}
+    hyphens = frozenset(passage.at(hyphen.end()) for hyphen in re.finditer(r"(?<=\w)-(?=\w)", passage.text))
+    empty = Print(len(passage.folded), digest(passage.folded, 64), (), breaks, hyphens)
+    ends = list(accumulate(empty.sizes()))
+    windows = tuple(digest(passage.folded[a:b]) for a, b in zip([0, *ends], ends, strict=False))
+    return replace(empty, windows=windows)
+
+
+@cache
+def prints_of(paper: str) -> Mapping[str, Print]:
+    """Return the prints of a paper's passages by name."""
+    stored = json.loads(files(__package__).joinpath("prints.json").read_bytes())[paper]
+    return {
+        name: Print(
+            length=of["length"],
+            whole=of["whole"],
+            windows=tuple(of["windows"]),
+            breaks={int(number): lines for number, lines in of["breaks"].items()},
+            hyphens=frozenset(of["hyphens"]),
+        )
+        for name, of in stored.items()
+    }
+
+
+def match(text: FoldedText, start: int, wanted: Print) -> Match:
+    """Compare a text from one of its folded characters on with a print, passing over lines of page furniture."""
+    kept: list[tuple[int, int]] = []
+    cursor, n = start, 0
+    for size, expected in zip(wanted.sizes(), wanted.windows, strict=True):
+        if digest(text.folded[cursor : cursor + size]) == expected:
+            runs = [(cursor, cursor + size)]
+        else:
+            runs = _around_furniture(text, cursor, size, expected)
+        if not runs:
+            break
+        kept += runs
+        cursor, n = runs[-1][1], n + 1
+    return Match(tuple(_merged(kept)), n, cursor)
+
+
+def _around_furniture(text: FoldedText, cursor: int, size: int, expected: str) -> list[tuple[int, int]]:
+    """Return the two runs of a window in the midst of which whole lines stand that are no part of it; else nothing.
+
+    Where several cuts fit, as between two prompts that share their words, the shortest one is taken.
+    """
+    starts = text.line_starts
+    first = text.first_line(cursor)
+    found: list[tuple[int, int, int]] = []
+    for i in range(first, len(starts)):
+        if starts[i] > cursor + size:
+            break
+        for again in starts[i + 1 : i + 1 + MOST_FURNITURE]:
+            rest = again + size - (starts[i] - cursor)
+            if digest(text.folded[cursor : starts[i]] + text.folded[again:rest]) == expected:
+                found.append((again - starts[i], starts[i], again))
+                break
+    if not found:
+        return []
+    _, stop, again = min(found)
+    return [run for run in ((cursor, stop), (again, again + size - (stop - cursor))) if run[0] < run[1]]
+
+
+def _merged(runs: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Yield runs, those that touch as one."""
+    start, end = runs[0] if runs else (0, 0)
+    for run in runs[1:]:
+        if run[0] != end:
+            yield start, end
+            start = run[0]
+        end = run[1]
+    if runs:
+        yield start, end
+
+
+LONGEST = 2.0
+"""A passage without a print that fits ends by then, in multiples of the printed length."""
+
+LEAST_ALIKE = 0.25
+"""Share of a print's windows that a section must hold to be that passage with changes, unless it is short."""
+
+FEW = 8
+"""Windows below which a change may touch them all."""
+
+HEADING_LINES = 6
+"""Lines among which a passage begins behind its heading."""
+
+WRAPPERS = " \t\n\"`'"
+"""Marks around a passage that are those of the page."""
+
+_MARKS = re.compile(r"[^\s\w]*")
+_PIECE = re.compile(r"(?P<wrap>(?<=\w)-[ \t]*\n\s*(?=\w))|(?P<space>\s+)|\S")
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A passage as it was found.
+
+    Parameters
+    ----------
+    text : str
+        Its words, with the line breaks of the printed page where the print fits.
+    verified : bool
+        Whether the print fits.
+    differs : str
+        The first words that differ from what was printed; empty where the print fits.
+    n_verified : int
+        Windows of the print that fit.
+    """
+
+    text: str
+    verified: bool
+    differs: str = ""
+    n_verified: int = 0
+
+
+def cut(text: FoldedText, wanted: Print, heading: str, following: Sequence[str]) -> Cut | None:
+    """Return a passage of a text; None where neither its print nor its heading is found.
+
+    Parameters
+    ----------
+    text : FoldedText
+    wanted : Print
+    heading : str
+        A regular expression; the passage begins behind it.
+    following : sequence of str
+        Regular expressions of what may come after the passage.
+    """
+    section = _section(text, heading, following)
+    starts = text.places_of(wanted.windows[0], next(wanted.sizes()))
+    if section is not None:
+        starts = [*starts, *_first_lines(text, *section)]
+    matches = [(match(text, start, wanted), start) for start in starts]
+    for found, _ in matches:
+        if found.n_windows == len(wanted.windows):
+            return Cut(_lay_out(text, found.kept, wanted), verified=True, n_verified=found.n_windows)
+    begin, end = section or (0, len(text.folded))
+    inside = [(found, start) for found, start in matches if begin <= start < end]
+    if not inside or not _is_alike(text, begin, end, wanted):
+        return None
+    found, start = max(inside, key=lambda pair: pair[0].n_windows)
+    return _unverified(text, start, end, found, wanted)
+
+
+def _is_alike(text: FoldedText, begin: int, end: int, wanted: Print) -> bool:
+    """Tell whether a section holds a part of a passage, or is short enough to be one that differs."""
+    sizes = zip(wanted.sizes(), wanted.windows, strict=True)
+    held = sum(any(begin <= place < end for place in text.places_of(window, size)) for size, window in sizes)
+    short = len(wanted.windows) < FEW and end - begin < LONGEST * wanted.length
+    return short or held >= LEAST_ALIKE * len(wanted.windows)
+
+
+def _first_lines(text: FoldedText, begin: int, end: int) -> list[int]:
+    """Return where the first lines of a section begin."""
+    line = text.first_line(begin)
+    return [begin, *(start for start in text.line_starts[line : line + HEADING_LINES] if begin < start < end)]
+
+
+def _section(text: FoldedText, heading: str, following: Sequence[str]) -> tuple[int, int] | None:
+    """Return the folded characters where the passage behind the last heading of its kind begins and ends."""
+    headings = list(re.finditer(heading, text.text, re.MULTILINE))
+    if not headings:
+        return None
+    place = headings[-1].end()
+    after = (found for pattern in following for found in re.finditer(pattern, text.text[place:], re.MULTILINE))
+    end = min((place + found.start() for found in after), default=len(text.text))
+    return text.at(place), text.at(end)
+
+
+def _unverified(text: FoldedText, start: int, end: int, found: Match, wanted: Print) -> Cut:
+    """Return a passage as the copy has it, up to the printed end where that is found."""
+    sizes = [*wanted.sizes()]
+    size = sizes[-1]
+    ends = [place + size for place in text.places_of(wanted.windows[-1], size) if start < place < end]
+    end = min(ends[0] if ends else end, start + int(LONGEST * wanted.length))
+    differs = text.words(found.end, found.end + sizes[found.n_windows]) or "its end is missing"
+    lines = _slice(text, start, end).split("\n")
+    said = re.sub(r"\n{3,}", "\n\n", "\n".join(" ".join(line.split()) for line in lines))
+    return Cut(said.rstrip(WRAPPERS), verified=False, differs=differs, n_verified=found.n_windows)
+
+
+def _slice(text: FoldedText, start: int, end: int) -> str:
+    """Return the text of a run of folded characters, with the marks before the line and behind the last word."""
+    if start >= end:
+        return ""
+    stop = text.places[end - 1] + 1
+    marks = _MARKS.match(text.text, stop)
+    return text.text[text.places[start] : marks.end() if marks else stop]
+
+
+def _lay_out(text: FoldedText, kept: Sequence[tuple[int, int]], wanted: Print) -> str:
+    """Return the words of runs of a text, with the line breaks and hyphens of the print in place of the copy's."""
+    passage = FoldedText("\n".join(_whole_lines(text, kept)).rstrip(WRAPPERS))
+    pieces = [(piece, passage.at(piece.end())) for piece in _PIECE.finditer(passage.text)]
+    breaks = _places_of_breaks(pieces, wanted)
+    said: list[str] = []
+    for piece, number in pieces:
+        if piece["wrap"]:
+            said.append("-" if number in wanted.hyphens else "")
+        elif piece["space"]:
+            said.append("\n" * breaks.get(piece.start(), 0) or " ")
+        else:
+            said.append(piece[0])
+    return "".join(said).strip()
+
+
+def _places_of_breaks(pieces: Sequence[tuple[re.Match[str], int]], wanted: Print) -> dict[int, int]:
+    """Return where in a text the new lines of a print go; a mark between spaces stays on the line that it is on."""
+    places: dict[int, tuple[int, bool]] = {}
+    for piece, number in pieces:
+        if not piece["space"] or number not in wanted.breaks:
+            continue
+        here = piece.start(), "\n" in piece[0]
+        if number not in places or here[1]:
+            places[number] = here
+    return {place: wanted.breaks[number] for number, (place, _) in places.items()}
+
+
+def _whole_lines(text: FoldedText, kept: Sequence[tuple[int, int]]) -> Iterator[str]:
+    """Yield the text of each run; those behind page furniture from the marks on that begin their line."""
+    for i, (start, end) in enumerate(kept):
+        run = _slice(text, start, end)
+        line = text.text.rfind("\n", 0, text.places[start]) + 1
+        yield text.text[line : text.places[start]].lstrip() + run if i else run
+
+
+_NUMBERS = re.compile(
+    r"^[ \t]*\d{1,4}(?:[ \t]+\d{1,4})?[ \t]*$\n?|^[ \t]*\d{3,4}[ \t]+(?=\S)|[ \t]+\d{3,4}$", re.MULTILINE
+)
+_PAGE_END = re.compile(r"\f|\n[ \t]*\d{1,4}[ \t]*(?=\n)")
+_GAP = re.compile(r"\S {2,}(?=\S)")
+
+
+def readings(text: str) -> Iterator[str]:
+    """Yield a text as it is, without the numbers of lines and pages, and with two columns taken apart."""
+    yield text
+    numberless = _NUMBERS.sub("", text)
+    if numberless != text:
+        yield numberless
+    if len(_GAP.findall(text)) > 20:
+        yield "\f".join(_apart(page) for page in _pages(text))
+
+
+def _pages(text: str) -> Iterator[list[str]]:
+    for page in _PAGE_END.split(text):
+        yield page.expandtabs().split("\n")
+
+
+def _apart(lines: Sequence[str]) -> str:
+    """Return the lines of a page, the left column before the right one; a line across both stands between them."""
+    gutter = _gutter(lines)
+    if gutter is None:
+        return "\n".join(lines)
+    done: list[str] = []
+    left: list[str] = []
+    right: list[str] = []
+    for line in lines:
+        if len(line) > gutter and line[gutter - 2 : gutter].strip():
+            done += [*left, *right, line]
+            left, right = [], []
+        else:
+            left.append(line[:gutter])
+            right.append(line[gutter:])
+    return "\n".join([*done, *left, *right])
+
+
+def _gutter(lines: Sequence[str]) -> int | None:
+    """Return the column before which a gap stands in most of the lines that go beyond it; None where there is none."""
+    starts = [gap.end() for line in lines for gap in _GAP.finditer(line)]
+    wide = max((len(line) for line in lines), default=0)
+    middle = [start for start in starts if 0.3 * wide < start < 0.7 * wide]
+    if not middle:
+        return None
+    best = max(sorted(set(middle)), key=middle.count)
+    beyond = [line for line in lines if len(line) > best]
+    clear = [line for line in beyond if not line[best - 2 : best].strip()]
+    return best if middle.count(best) >= 5 and len(clear) > 0.6 * len(beyond) else None

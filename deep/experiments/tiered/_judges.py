@@ -1,0 +1,429 @@
+"""The tiered judge of CogniBench: sentence by sentence, first typed, then checked against rising criteria."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+
+from deep._util.checks import check_choice
+from deep._util.text import sentence_spans
+from deep.experiments.stepwise import read_list, strings
+from deep.experiments.tiered._tags import closest, plain
+from deep.experiments.tiered._turn import CHECKED, ReviewedTurn, SentenceJudge
+from deep.experiments.tiered._wording import (
+    AUTO_LABELS,
+    CRITERIA,
+    LABELS,
+    TIERS,
+    UNMARKED,
+    Contrast,
+    LabelTally,
+    SentenceVerdict,
+    TurnReading,
+    auto_contrasts,
+    messages_of,
+    own_contrasts,
+    task_text,
+    wording,
+)
+from deep.judge import LLMReply, Program, Question
+from deep.prompt_pool import Material
+from deep.records import Example, Reason
+
+READING = 1
+"""Raised when the same replies come to mean something else."""
+
+_OUTCOMES = {"grounded": ("grounded", "ungrounded"), "irrefutable": ("irrefutable", "debatable")}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TieredJudge(SentenceJudge):
+    """Judges a reply sentence by sentence, in up to four tasks that each label all sentences in one call.
+
+    Each sentence is typed irrelevant, factual or cognitive; a factual one is then faithful or invented, and a
+    cognitive one is held against three criteria, of which a later one is never asked where an earlier one failed:
+    rational, grounded, irrefutable. By the number that it meets it is misleading, speculative, reliable or
+    irrefutable. Strategy after [1]_; the wording is deep's own.
+
+    Parameters
+    ----------
+    level : {'grounded', 'irrefutable', 'rational'}, default='grounded'
+        The criterion that cognitive statements must meet for the reply to be consistent.
+    samples : int, default=5
+        Replies to each question; above 1 they are drawn at temperature 1.
+    threshold : int, optional
+        A sentence fails where so many samples say so: the lower, the more is found, the higher, the surer it is.
+        Default: the majority.
+    tiers : bool, default=True
+        Ask for the criteria above `level` too, which tells all four tiers apart.
+    contrasts : tuple of Contrast, optional
+        Examples to show; default: those that come with deep.
+
+    Attributes
+    ----------
+    name : str
+        ``tiered:`` and the level.
+    version : str
+        SHA-256 of all that decides what is asked and how it is read, 64 hexadecimal digits.
+
+    Raises
+    ------
+    InputError
+        A parameter is out of range.
+
+    References
+    ----------
+    .. [1] "CogniBench: a legal-inspired framework and dataset for assessing cognitive faithfulness of large language
+       models", 2025. https://arxiv.org/abs/2505.20767
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> from deep import Example
+    >>> from deep.judge import run_program
+    >>> from deep.experiments.tiered import TieredJudge
+    >>> said = {"type": "factual", "check": "invented"}
+    >>> def ask(question):
+    ...     label = said[question.step]
+    ...     return SimpleNamespace(text=f"<{label}>It snowed.</{label}>", finish_reason="stop", refusal=None,
+    ...                            model="tiny", tokens={})
+    >>> judgment = run_program(TieredJudge().program(Example("It rained.", "It snowed.", "1")), ask)
+    >>> judgment.vote, judgment.evidence
+    (0, ('invented: It snowed.',))
+    """
+
+    level: str = "grounded"
+    tiers: bool = True
+    contrasts: tuple[Contrast, ...] | None = None
+
+    def __post_init__(self) -> None:
+        check_choice(self.level, CRITERIA, "level")
+        super().__post_init__()
+
+    @property
+    def name(self) -> str:
+        """``tiered:`` and the level."""
+        return f"tiered:{self.level}"
+
+    @property
+    def _content(self) -> Mapping[str, object]:
+        return {
+            "reading": READING,
+            "labels": LABELS,
+            "level": self.level,
+            "tiers": self.tiers,
+            "texts": {name: text for name, text in wording().items() if name != "examples"},
+            "contrasts": [asdict(contrast) for contrast in self._contrasts],
+        }
+
+    @property
+    def _contrasts(self) -> tuple[Contrast, ...]:
+        return own_contrasts() if self.contrasts is None else self.contrasts
+
+    @property
+    def _criteria(self) -> tuple[str, ...]:
+        """The criteria that are asked about."""
+        return CRITERIA if self.tiers else CRITERIA[: CRITERIA.index(self.level) + 1]
+
+    def most_calls(self, example: Example) -> int:  # noqa: ARG002  the bound holds for every example
+        """Return the most calls that one example can take."""
+        return self.samples * (1 + len(self._criteria))
+
+    def read(self, source: str, claim: str, sentences: Sequence[str] | None = None) -> Program[TurnReading]:
+        """Return the questions about one reply, as a program that ends with a verdict for each sentence."""
+        turn = ReviewedTurn.of(source, claim, sentences, LABELS)
+
+        def label(task: str, names: Mapping[int, str]) -> Program[dict[int, LabelTally]]:
+            return turn.label(task, names, self._contrasts, self.samples)
+
+        typed = yield from label("type", dict.fromkeys(range(len(turn.spans)), UNMARKED))
+        kinds = {i: tally.kind() for i, tally in typed.items()}
+        checked = yield from label("check", {i: k for i, k in kinds.items() if k in CHECKED and k})
+        met: dict[int, list[bool | None]] = {
+            i: [tally.passes(*CHECKED[str(kinds[i])], self._threshold)] for i, tally in checked.items()
+        }
+        for criterion in self._criteria[1:]:
+            # All criteria so far, and only cognitive statements have more than the first.
+            live = [i for i, passed in met.items() if kinds[i] == "cognitive" and all(passed)]
+            answered = yield from label(criterion, dict.fromkeys(live, UNMARKED))
+            for i, tally in answered.items():
+                met[i].append(tally.passes(*_OUTCOMES[criterion], self._threshold))
+        verdicts = (turn.verdict(i, kinds.get(i), met.get(i, []), self.level) for i in range(len(turn.spans)))
+        return TurnReading(tuple(verdicts), tuple(turn.unaligned), tuple(turn.replies))
+
+
+tiered_irrefutable = partial(TieredJudge, level="irrefutable")
+tiered_rational = partial(TieredJudge, level="rational")
+
+
+ASKED: Mapping[str, tuple[str, ...]] = {"type": LABELS["type"], **AUTO_LABELS}
+
+
+@dataclass(frozen=True, kw_only=True)
+class AutoLabelJudge(SentenceJudge):
+    """Labels a reply sentence by sentence as the pipeline of CogniBench-L does: a classifier, then two prompts.
+
+    Each sentence is typed factual or cognitive once. One prompt then asks of all sentences whether they are faithful,
+    hallucinated or irrelevant, and decides on the factual ones; another asks for the tier of the cognitive ones, which
+    decides on these. Both prompts are asked several times. Strategy after [1]_; the wording is deep's own. The
+    annotators' protocol, with a question for each criterion, is :class:`TieredJudge`.
+
+    Parameters
+    ----------
+    level : {'grounded', 'irrefutable', 'rational'}, default='grounded'
+        The criterion that cognitive statements must meet for the reply to be consistent.
+    samples : int, default=5
+        Replies to each of the two prompts; above 1 they are drawn at temperature 1.
+    threshold : int, optional
+        A sentence fails where so many samples say so. Default: the majority.
+    contrasts : tuple of Contrast, optional
+        Examples to show; default: those that come with deep.
+
+    Attributes
+    ----------
+    name : str
+        ``auto:`` and the level.
+    version : str
+        SHA-256 of all that decides what is asked and how it is read, 64 hexadecimal digits.
+
+    Raises
+    ------
+    InputError
+        A parameter is out of range.
+
+    References
+    ----------
+    .. [1] "CogniBench: a legal-inspired framework and dataset for assessing cognitive faithfulness of large language
+       models", 2025. https://arxiv.org/abs/2505.20767
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> from deep import Example
+    >>> from deep.judge import run_program
+    >>> from deep.experiments.tiered import AutoLabelJudge
+    >>> said = {"type": "cognitive", "support": "hallucinated", "tier": "speculative"}
+    >>> def ask(question):
+    ...     label = said[question.step]
+    ...     return SimpleNamespace(text=f"<{label}>Skiers will be glad.</{label}>", finish_reason="stop", refusal=None,
+    ...                            model="tiny", tokens={})
+    >>> judgment = run_program(AutoLabelJudge().program(Example("It snowed.", "Skiers will be glad.", "1")), ask)
+    >>> judgment.vote, judgment.evidence
+    (0, ('speculative: Skiers will be glad.',))
+    """
+
+    level: str = "grounded"
+    contrasts: tuple[Contrast, ...] | None = None
+
+    def __post_init__(self) -> None:
+        check_choice(self.level, CRITERIA, "level")
+        super().__post_init__()
+
+    @property
+    def name(self) -> str:
+        """``auto:`` and the level."""
+        return f"auto:{self.level}"
+
+    @property
+    def _content(self) -> Mapping[str, object]:
+        return {
+            "reading": 1,
+            "labels": ASKED,
+            "level": self.level,
+            "texts": [wording()["system"], wording()["form"], *map(task_text, ASKED)],
+            "contrasts": [asdict(contrast) for contrast in self._contrasts],
+        }
+
+    @property
+    def _contrasts(self) -> tuple[Contrast, ...]:
+        return auto_contrasts() if self.contrasts is None else self.contrasts
+
+    def most_calls(self, example: Example) -> int:  # noqa: ARG002  the bound holds for every example
+        """Return the most calls that one example can take."""
+        return 1 + 2 * self.samples
+
+    def read(
+        self,
+        source: str,
+        claim: str,
+        sentences: Sequence[str] | None = None,
+        kinds: Sequence[str] | None = None,
+    ) -> Program[TurnReading]:
+        """Return the questions about one reply, as a program that ends with a verdict for each sentence.
+
+        Parameters
+        ----------
+        source : str
+            The material that the reply was written from.
+        claim : str
+            The reply. Not used where `sentences` are given.
+        sentences : sequence of str, optional
+            The sentences that the reply consists of; default: those that its text is split into.
+        kinds : sequence of str, optional
+            Their types, factual or cognitive, as a classifier gave them; default: the LLM is asked, once.
+        """
+        turn = ReviewedTurn.of(source, claim, sentences, ASKED)
+        every = dict.fromkeys(range(len(turn.spans)), UNMARKED)
+        if kinds is None:
+            typed = yield from turn.label("type", every, self._contrasts, 1)
+            known = {i: tally.kind() for i, tally in typed.items()}
+        else:
+            known = dict(enumerate(kinds))
+        relevant = {i: UNMARKED for i in every if known[i] != "irrelevant"}
+        support = yield from turn.label("support", relevant, self._contrasts, self.samples)
+        for i, tally in support.items():
+            known[i] = "irrelevant" if 2 * tally.labels["irrelevant"] > self.samples else known[i]
+        cognitive = {i: UNMARKED for i in every if known[i] == "cognitive"}
+        tiers = yield from turn.label("tier", cognitive, self._contrasts, self.samples)
+        met = {i: [self._supported(tally)] for i, tally in support.items()} | {
+            i: self._met(t) for i, t in tiers.items()
+        }
+        verdicts = (turn.verdict(i, known[i], met.get(i, []), self.level) for i in every)
+        return TurnReading(tuple(verdicts), tuple(turn.unaligned), tuple(turn.replies))
+
+    def _supported(self, tally: LabelTally) -> bool | None:
+        """Return whether a factual sentence is faithful; a sample that calls it irrelevant does not object."""
+        good = {"good": tally.labels["faithful"] + tally.labels["irrelevant"], "bad": tally.labels["hallucinated"]}
+        return tally.relabeled(good).passes("good", "bad", self._threshold)
+
+    def _met(self, tally: LabelTally) -> list[bool | None]:
+        """Return the criteria that a cognitive sentence meets; none is looked at behind one that it fails."""
+        met: list[bool | None] = []
+        for below in range(1, len(TIERS)):
+            bad = sum(tally.labels[tier] for tier in TIERS[:below])
+            counts = {"good": tally.labels.total() - bad, "bad": bad}
+            met.append(tally.relabeled(counts).passes("good", "bad", self._threshold))
+            if not met[-1]:
+                break
+        return met
+
+
+auto_irrefutable = partial(AutoLabelJudge, level="irrefutable")
+auto_rational = partial(AutoLabelJudge, level="rational")
+
+
+KEY = "hallucinated"
+
+SCHEMA = {
+    "type": "object",
+    "properties": {KEY: {"type": "array", "items": {"type": "string"}}},
+    "required": [KEY],
+    "additionalProperties": False,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListJudge(SentenceJudge):
+    """Judges a reply by asking for the list of its hallucinated sentences, without labels, steps or examples.
+
+    The baseline of the tiered judge, and the form of answer that a fine-tuned detector is trained to give.
+
+    Parameters
+    ----------
+    samples : int, default=1
+        Replies to the question; above 1 they are drawn at temperature 1.
+    threshold : int, optional
+        A sentence is hallucinated where so many samples list it. Default: the majority.
+
+    Attributes
+    ----------
+    name : str
+        ``listed``.
+    version : str
+        SHA-256 of all that decides what is asked and how it is read, 64 hexadecimal digits.
+
+    Raises
+    ------
+    InputError
+        A parameter is out of range.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> from deep import Example
+    >>> from deep.judge import run_program
+    >>> from deep.experiments.tiered import ListJudge
+    >>> def ask(question):
+    ...     return SimpleNamespace(text='{"hallucinated": ["Snow fell."]}', finish_reason="stop", refusal=None,
+    ...                            model="tiny", tokens={})
+    >>> run_program(ListJudge().program(Example("It rained.", "It rained. Snow fell.", "1")), ask).evidence
+    ('consistent: It rained.', 'hallucinated: Snow fell.')
+    """
+
+    samples: int = 1
+
+    @property
+    def name(self) -> str:
+        """``listed``."""
+        return "listed"
+
+    @property
+    def _content(self) -> Mapping[str, object]:
+        texts = wording()
+        return {"reading": 2, "texts": [texts["system"], texts["tasks"]["list"]]}
+
+    def most_calls(self, example: Example) -> int:  # noqa: ARG002  the bound holds for every example
+        """Return the most calls that one example can take."""
+        return self.samples
+
+    def messages(self, source: str, claim: str) -> list[dict[str, str]]:
+        """Return the chat messages that ask about one reply."""
+        return messages_of("list", Material(source, claim), {}, (), "")
+
+    def read(self, source: str, claim: str, sentences: Sequence[str] | None = None) -> Program[TurnReading]:
+        """Return the question about one reply, as a program that ends with a verdict for each sentence."""
+        parts = [claim[start:end] for start, end in sentence_spans(claim)] if sentences is None else list(sentences)
+        if not parts:
+            return TurnReading(())
+        parameters = {"temperature": float(self.samples > 1), "max_tokens": 256 + len(claim) // 2}
+        messages = self.messages(source, claim)
+        replies = yield [
+            Question(step="list", messages=messages, schema=SCHEMA, parameters=parameters, sample=sample)
+            for sample in range(self.samples)
+        ]
+        tallies = [LabelTally(self.samples) for _ in parts]
+        unaligned: list[str] = []
+        for sample, reply in enumerate(replies):
+            unaligned += [
+                f"list, sample {sample + 1}, {text}" for text in _count(reply, (source, claim), parts, tallies)
+            ]
+        verdicts = (self._verdict(text, tally) for text, tally in zip(parts, tallies, strict=True))
+        return TurnReading(tuple(verdicts), tuple(unaligned), tuple(replies))
+
+    def _verdict(self, text: str, tally: LabelTally) -> SentenceVerdict:
+        consistent = tally.passes("left out", "listed", self._threshold)
+        reason = tally.reason if consistent is None else None
+        return SentenceVerdict(text, consistent=consistent, votes=dict(sorted(tally.labels.items())), reason=reason)
+
+
+def list_text(sentences: Sequence[str]) -> str:
+    """Return the answer that lists some sentences."""
+    return json.dumps({KEY: list(sentences)}, ensure_ascii=False)
+
+
+def _count(
+    reply: LLMReply | None, shown: Sequence[str], sentences: Sequence[str], tallies: Sequence[LabelTally]
+) -> list[str]:
+    """Count one reply about the texts that were shown, and return what it lists that is none of the sentences."""
+    items = read_list(reply, KEY, *shown)
+    listed = None if isinstance(items, str) else strings(items)
+    reason: Reason = items if isinstance(items, str) else "unparsable"
+    texts = [plain(sentence) for sentence in sentences]
+    found: Counter[int] = Counter()
+    unaligned = []
+    for item in listed or []:
+        position = closest(plain(item), texts)
+        if position is None:
+            unaligned.append(" ".join(item.split())[:200])
+        else:
+            found.update({position, *(i for i, text in enumerate(texts) if text and text in plain(item))})
+    for i, tally in enumerate(tallies):
+        if i in found:
+            tally.labels["listed"] += 1
+        elif listed is None or unaligned:
+            # What could not be found again may have meant any of the others.
+            tally.reasons[reason] += 1
+        else:
+            tally.labels["left out"] += 1
+    return unaligned

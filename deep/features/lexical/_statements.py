@@ -1,0 +1,233 @@
+"""Sentences of the claim beside those of the source: denied, turned into their opposite, or merely reworded."""
+
+from collections.abc import Collection, Iterable
+from functools import partial
+from itertools import islice, pairwise
+from typing import ClassVar
+
+from deep.features.lexical._base import LexicalCheck, Pair, TokenizedText, abstained, graded, undecided
+from deep.features.lexical._words import FUNCTION_STEMS, WORD_LISTS, bag, stem
+from deep.records import Judgment
+
+
+class _Cue(LexicalCheck):
+    """Votes on whether a sentence with a cue has a cue of the same kind among its best matches in the source."""
+
+    cues: ClassVar[frozenset[str]]
+    says: ClassVar[str]
+    silent: ClassVar[str] = "no sentence of the claim has such a word; the sentence shares no word with the source"
+
+    def _judge(self, pair: Pair) -> Judgment:
+        matched: list[str] = []
+        alone: list[str] = []
+        for number, (_, best) in enumerate([] if self.cues.isdisjoint(pair.claim.lower) else pair.aligned):
+            cues = self.cues.intersection(pair.claim.sentence(number))
+            if cues and best:
+                found = any(not self.cues.isdisjoint(pair.source.sentence(other)) for other in best)
+                (matched if found else alone).extend(sorted(cues))
+        if alone:
+            said = f"The claim {self.says} ({', '.join(alone)}); the source's matching sentences do not."
+            return Judgment(0, score=len(matched) / len(matched + alone), rationale=said, evidence=tuple(alone))
+        if matched:
+            said = f"The claim {self.says} ({', '.join(matched)}), and so does the source."
+            return Judgment(1, score=1.0, rationale=said, evidence=tuple(matched))
+        return abstained(f"No sentence of the claim {self.says}.")
+
+
+class Negation(_Cue):
+    """Votes 0 where the claim negates and the matching sentences of the source do not, 1 where both do.
+
+    A negation that the claim has dropped is not looked for: on real text it told nothing.
+    """
+
+    name: ClassVar[str] = "negation"
+    says: ClassVar[str] = "negates"
+    look: ClassVar[str] = (
+        "not, never, without, instead, fail, lack and the like, missing from the 3 best source sentences"
+    )
+    cues: ClassVar[frozenset[str]] = bag(
+        """
+        no none nobody nor neither never not nothing nowhere without ain't aren't can't cannot couldn't didn't
+        doesn't don't hadn't hasn't haven't isn't mustn't needn't shouldn't wasn't weren't won't wouldn't except
+        excluded excludes excluding exclude instead rather unlike barely hardly rarely scarcely seldom denied denies
+        deny failed failing fails fail lacked lacking lacks lack refused refuses refuse unable
+        """
+    )
+
+
+class Restriction(_Cue):
+    """Votes 0 where the claim restricts and the matching sentences of the source do not, 1 where both do."""
+
+    name: ClassVar[str] = "restriction"
+    says: ClassVar[str] = "restricts"
+    look: ClassVar[str] = "only, merely, solely and the like, missing from the 3 best source sentences"
+    cues: ClassVar[frozenset[str]] = bag("exclusively just merely only purely simply solely")
+
+
+MODALS = {
+    "possible": bag("could likely may maybe might perhaps possibly potentially probably"),
+    "certain": bag("certainly definitely must shall will"),
+}
+REACH = 3
+"""Words behind a modal among which the one is that it belongs to."""
+
+
+class Modality(LexicalCheck):
+    """Votes 0 where the claim says of a word that it may (or will) be, and the source has the word but never so."""
+
+    name: ClassVar[str] = "modality"
+    look: ClassVar[str] = (
+        "the word behind may, might, could (or will, must) that the source has, but never behind such a word"
+    )
+    silent: ClassVar[str] = "the claim has no such words; the source lacks the word behind"
+
+    def _judge(self, pair: Pair) -> Judgment:
+        matched: list[str] = []
+        alone: list[str] = []
+        for name, cues in MODALS.items():
+            claimed = _governed(pair.claim, cues)
+            in_source = pair.source.derived(name, partial(_governed, cues=cues)) if claimed else {}
+            for word, cue in claimed.items():
+                if pair.places[word]:
+                    (matched if word in in_source else alone).append(f"{cue} {word}")
+        if alone:
+            said = f"The source speaks of this, but not as the claim does: {', '.join(alone)}."
+            return Judgment(0, score=len(matched) / len(matched + alone), rationale=said, evidence=tuple(alone))
+        if matched:
+            said = f"The source is as sure of this as the claim: {', '.join(matched)}."
+            return Judgment(1, score=1.0, rationale=said, evidence=tuple(matched))
+        return abstained("The claim says of nothing in the source that it may or will be.")
+
+
+def _governed(text: TokenizedText, cues: frozenset[str]) -> dict[str, str]:
+    """Return the stem of the first content word behind each cue, with the cue."""
+    found = {}
+    for i in [i for i, word in enumerate(text.lower) if word in cues]:
+        behind = (s for s in text.stems[i + 1 : i + 1 + REACH] if s not in FUNCTION_STEMS)
+        found.update(dict.fromkeys(islice(behind, 1), text.lower[i]))
+    return found
+
+
+AXES = tuple((tuple(one.split()), tuple(other.split())) for one, other in WORD_LISTS["axes"])
+"""Two poles each. A word of one denies those of the other; words with a second, unrelated sense are left out."""
+
+
+def _poles() -> dict[str, tuple[int, ...]]:
+    """Return the poles of every stem: an axis and, by its sign, a side of it."""
+    poles: dict[str, tuple[int, ...]] = {}
+    for axis, sides in enumerate(AXES, 1):
+        for sign, words in zip((1, -1), sides, strict=True):
+            for s in sorted({stem(word) for word in words}):
+                poles[s] = (*poles.get(s, ()), sign * axis)
+    return poles
+
+
+POLES = _poles()
+
+
+class Opposites(LexicalCheck):
+    """Votes 0 where a word of the claim has its opposite, and not itself, in the best matching sentences, 1 where not.
+
+    Only words of :data:`AXES` count, and a sentence of the claim with both sides of an axis says nothing of it.
+    """
+
+    name: ClassVar[str] = "opposites"
+    look: ClassVar[str] = "words of which the 3 best source sentences have only the opposite: rise, fall; more, less"
+    silent: ClassVar[str] = "the claim has no such word; the source's sentences have neither it nor its opposite"
+
+    def _judge(self, pair: Pair) -> Judgment:
+        same, opposite = [], []
+        for number, (_, best) in enumerate(pair.aligned):
+            claimed = _poles_in(pair.claim, [number])
+            said = _poles_in(pair.source, best) if claimed else {}
+            for pole, word in claimed.items():
+                if -pole in claimed:
+                    continue
+                if pole in said:
+                    same.append(word)
+                elif -pole in said:
+                    opposite.append(f"{word}: {said[-pole]}")
+        if opposite:
+            rationale = f"Where the source says otherwise (claim: source): {', '.join(opposite)}."
+            score = len(same) / len(same + opposite)
+            return Judgment(0, score=score, rationale=rationale, evidence=tuple(opposite))
+        if same:
+            said_too = ", ".join(same)
+            return Judgment(1, score=1.0, rationale=f"The source says so too: {said_too}.", evidence=tuple(same))
+        return abstained("The claim has no word whose opposite is known and that the source touches.")
+
+
+def _poles_in(text: TokenizedText, sentences: Iterable[int]) -> dict[int, str]:
+    """Return the poles that some sentences name, each with the first word that does."""
+    found: dict[int, str] = {}
+    for number in sentences:
+        for word, s in zip(text.sentence(number), text.sentence_stems(number), strict=True):
+            for pole in POLES.get(s, ()):
+                found.setdefault(pole, word)
+    return found
+
+
+class Coverage(LexicalCheck):
+    """Votes 1 where every content word of the claim is in the source, 0 where most are not."""
+
+    name: ClassVar[str] = "coverage"
+    look: ClassVar[str] = "content words that the source lacks in every form"
+    silent: ClassVar[str] = "half or more of them are there, but not all; the claim has none"
+
+    def _judge(self, pair: Pair) -> Judgment:
+        words = dict.fromkeys(pair.claim.content)
+        if not words:
+            return abstained("The claim has no content words.")
+        missing = [word for word in words if not (pair.places[word] or pair.source.has(word))]
+        share = 1.0 - len(missing) / len(words)
+        said = f"The source has {len(words) - len(missing)} of {len(words)} content words of the claim."
+        return graded(share, said, below=0.5, from_=1.0, evidence=missing)
+
+
+class SentenceOverlap(LexicalCheck):
+    """Votes on how much of a claim's sentences the best sentence of the source for each holds, on average."""
+
+    name: ClassVar[str] = "sentence-overlap"
+    look: ClassVar[str] = "the share of each sentence's content, rare words weighing more, in its best source sentence"
+    silent: ClassVar[str] = "the mean share is from a fifth to four fifths; the claim has no sentence"
+
+    def _judge(self, pair: Pair) -> Judgment:
+        shares = [share for share, _ in pair.aligned]
+        if not shares or not pair.claim.content:
+            return abstained("The claim has no content words.")
+        mean = sum(shares) / len(shares)
+        said = f"The best sentences of the source hold {mean:.0%} of what the claim's sentences say."
+        return graded(mean, said, below=0.2, from_=0.8)
+
+
+class NovelRun(LexicalCheck):
+    """Votes on the longest run of the claim's words of which no two neighbours are neighbours in the source."""
+
+    name: ClassVar[str] = "novel-run"
+    look: ClassVar[str] = "the longest n-gram of the claim without a pair of neighbours that the source has"
+    silent: ClassVar[str] = "it is 4 to 9 words long; the claim has fewer than 4 words"
+
+    def _judge(self, pair: Pair) -> Judgment:
+        if len(pair.claim.stems) < 4:
+            return abstained("The claim has fewer than four words.")
+        start, n = _longest_novel(pair.claim.stems, pair.neighbours)
+        evidence = (" ".join(pair.claim.words[start : start + n]),) if n else ()
+        said = f"The longest run of words that is new has {n} of the claim's {len(pair.claim.stems)} words."
+        score = 1.0 - n / len(pair.claim.stems)
+        if n >= 10:
+            return Judgment(0, score=score, rationale=said, evidence=evidence)
+        return Judgment(1, score=score, rationale=said, evidence=evidence) if n <= 3 else undecided(said, score)
+
+
+def _longest_novel(stems: list[str], known: Collection[tuple[str, str]]) -> tuple[int, int]:
+    """Return where the longest run without a known pair starts, and its length in words; 0 where all is known."""
+    best = (0, 0)
+    start = None
+    for i, pair in enumerate(pairwise(stems)):
+        if pair in known:
+            start = None
+            continue
+        start = i if start is None else start
+        if i + 2 - start > best[1]:
+            best = (start, i + 2 - start)
+    return best

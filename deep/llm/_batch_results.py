@@ -1,0 +1,517 @@
+"""The lines of a batch's result files: found by the request, checked, and read without secrets."""
+
+import json
+import math
+import sqlite3
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import BinaryIO, NamedTuple, TypedDict, cast
+
+from sqlalchemy import Connection, case, func, select, update
+
+from deep._util.files import check_regular
+from deep._util.text import is_storable
+from deep.llm import _schema
+from deep.llm._client import Redactor, reply_error
+from deep.llm._errors import CallError, RequestState
+from deep.llm._lease import known, live_runs
+from deep.llm._messages import MOST_VALUES, Reply, checked_reply, is_shallow, json_text
+from deep.llm._schema import RequestRow
+
+LONGEST_LINE = 8 << 20
+"""Bytes of a line that can be a result, as of any reply."""
+
+
+class BatchResponse(TypedDict, total=False):
+    """The reply inside a line: its HTTP status and its body."""
+
+    status_code: int
+    body: object
+
+
+class BatchLine(TypedDict, total=False):
+    """One line of a result file."""
+
+    custom_id: str
+    response: BatchResponse | None
+    error: dict[str, object] | None
+
+
+class BatchLines:
+    """The lines of result files by custom id; only their places are held in memory.
+
+    Attributes
+    ----------
+    broken : int
+        Lines that are no result of a request.
+    contradicting : set of str
+        Custom ids with two results that differ.
+    """
+
+    def __init__(self, paths: Iterable[Path], redact: Redactor) -> None:
+        self.broken = 0
+        self.contradicting: set[str] = set()
+        self._redact = redact
+        self._places: dict[str, tuple[Path, int]] = {}
+        for path in paths:
+            with path.open("rb") as file:
+                for at, line in placed_lines(file):
+                    self._note(read_line(line.decode("utf-8-sig", errors="replace")), (path, at))
+
+    def _note(self, line: "BatchLine | None", place: tuple[Path, int]) -> None:
+        if line is None:
+            self.broken += 1
+        elif line["custom_id"] not in self._places:
+            self._places[line["custom_id"]] = place
+        elif result_of(line) != result_of(self._at(*self._places[line["custom_id"]])):
+            self.contradicting.add(line["custom_id"])
+
+    def keys(self) -> set[str]:
+        """Return all custom ids."""
+        return set(self._places)
+
+    def get(self, key: str) -> "BatchLine":
+        """Return the result of one request, without secrets.
+
+        Raises
+        ------
+        CallError
+            There is none, or there are two that contradict each other.
+        """
+        if key in self.contradicting:
+            raise CallError("broken", "the batch has two results for this request, which contradict each other")
+        if key not in self._places and self.broken:
+            raise CallError("broken", "the batch has lines that cannot be read, and none for this request")
+        if key not in self._places:
+            raise CallError("expired", "the batch ended without this request", reached=False)
+        return self._at(*self._places[key])
+
+    def _at(self, path: Path, at: int) -> "BatchLine":
+        with path.open("rb") as file:
+            file.seek(at)
+            line = read_line(self._redact(file.readline(LONGEST_LINE).decode("utf-8-sig", errors="replace")))
+        assert line is not None, "a line that could be read before"
+        return line
+
+
+def placed_lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines that are not blank, each with its place; of one that is too long for a result, the beginning."""
+    at = 0
+    while line := file.readline(LONGEST_LINE):
+        start, rest = at, line
+        at += len(line)
+        while len(rest) == LONGEST_LINE and not rest.endswith(b"\n"):
+            rest = file.readline(LONGEST_LINE)
+            at += len(rest)
+        if line.strip():
+            yield start, line
+
+
+def read_line(line: str) -> BatchLine | None:
+    """Return a line of a result file; None where it is no result of a request."""
+    if sum(map(line.count, ",[{")) > MOST_VALUES:
+        return None
+    try:
+        entry = json.loads(line, parse_constant=str, parse_float=_number)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(entry, dict) or not is_shallow(entry):
+        return None
+    name = entry.get("custom_id")
+    if not isinstance(name, str) or not is_storable(name):
+        return None
+    response, error = entry.get("response"), entry.get("error")
+    if not isinstance(response, dict | None) or not isinstance(error, dict | None):
+        return None
+    return cast(BatchLine, entry) if _is_status((response or {}).get("status_code")) else None
+
+
+def _number(digits: str) -> float | str:
+    """Return a number; one beyond what a float holds as it is written, since JSON cannot say infinity."""
+    number = float(digits)
+    return number if math.isfinite(number) else digits
+
+
+def _is_status(status: object) -> bool:
+    return status is None or (isinstance(status, int) and not isinstance(status, bool) and 100 <= status < 600)
+
+
+def reply_in(line: BatchLine) -> tuple[Reply, object]:
+    """Return the reply in a line, and its body.
+
+    Raises
+    ------
+    CallError
+        It holds none, or an error beside it.
+    """
+    response, error = line.get("response") or {}, line.get("error") or {}
+    body = response.get("body")
+    raw = json_text(body)
+    if response.get("status_code") != 200:
+        raise reply_error(response.get("status_code"), raw, error)
+    if error:
+        message = reply_error(200, "", error).message
+        raise CallError("broken", f"the line has an answer and an error: {message}", status=200, body=raw)
+    return checked_reply(body, raw), body
+
+
+def result_of(line: BatchLine) -> tuple[object, ...]:
+    """Return the parts of a result in which two lines about one request must agree; ids and times may differ."""
+    response = line.get("response") or {}
+    body = response.get("body")
+    answer = body.get("choices") if isinstance(body, dict) and "choices" in body else body
+    return response.get("status_code"), answer, line.get("error")
+
+
+AT_ONCE = 2000
+"""Lines that are entered in the index together."""
+
+MOST_OPEN = 32
+"""Files that are kept open to look up their lines."""
+
+Place = tuple[str, int, bytes, int, int, bool]
+"""Key, number of the attempt, digest, file, position in it, and whether the line is an answer."""
+
+
+class FileResult(NamedTuple):
+    """One result: the number of the attempt that it is of, a digest of what it says, and its line."""
+
+    number: int
+    digest: bytes
+    answered: bool
+    line: BatchLine
+
+
+def custom_id(key: str, number: int) -> str:
+    """Return the id of an attempt at a request: the request's key, and from the second attempt on its number.
+
+    Examples
+    --------
+    >>> custom_id("0a", 1), custom_id("0a", 3)
+    ('0a', '0a.3')
+    """
+    return key if number == 1 else f"{key}.{number}"
+
+
+def result_digest(line: BatchLine) -> bytes:
+    """Return a digest of the parts of a result in which two lines that say the same agree."""
+    text = json.dumps(result_of(line), sort_keys=True, default=str)
+    return sha256(text.encode(errors="surrogatepass")).digest()[:16]
+
+
+class FileResults:
+    """The results in the JSONL files of folders, indexed in a temporary file.
+
+    Parameters
+    ----------
+    folder : Path
+        Looked through with all folders in it; batch files of requests, which may lie there too, are passed over.
+    redact : Redactor
+
+    Attributes
+    ----------
+    files, lines : int
+        Files with results, and results in them.
+    broken : int
+        Lines that are no result of a request.
+    repeated : int
+        Results that say what another one of the same attempt has said.
+    """
+
+    def __init__(self, folder: Path, redact: Redactor) -> None:
+        self.files = self.lines = self.broken = self.repeated = 0
+        self._redact = redact
+        self._paths: list[Path] = []
+        self._open: dict[int, BinaryIO] = {}
+        with ExitStack() as stack:
+            scratch = stack.enter_context(tempfile.TemporaryDirectory())
+            self._index = sqlite3.connect(Path(scratch) / "index.sqlite", check_same_thread=False)
+            stack.callback(self._index.close)
+            self._index.execute("PRAGMA journal_mode = OFF")
+            self._index.execute("PRAGMA synchronous = OFF")
+            columns = "key TEXT, number INT, digest BLOB, file INT, at INT, answered INT, met INT DEFAULT 0"
+            self._index.execute(f"CREATE TABLE results ({columns}, PRIMARY KEY (key, number, digest)) WITHOUT ROWID")
+            for path in sorted(folder.rglob("*.jsonl")):
+                check_regular(path, "batch-in")
+                self._add(path)
+            self._stack = stack.pop_all()
+
+    def __enter__(self) -> "FileResults":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for file in self._open.values():
+            file.close()
+        self._stack.close()
+
+    def of(self, keys: Collection[str]) -> dict[str, list[FileResult]]:
+        """Return the results of requests by key, without secrets; answers first, in the order of attempts."""
+        marks = ", ".join("?" * len(keys))
+        self._index.execute(f"UPDATE results SET met = 1 WHERE key IN ({marks})", list(keys))
+        chosen = f"SELECT key, number, digest, answered, file, at FROM results WHERE key IN ({marks})"
+        found: defaultdict[str, list[FileResult]] = defaultdict(list)
+        for key, number, digest, answered, file, at in self._index.execute(
+            f"{chosen} ORDER BY key, answered DESC, number, file, at", list(keys)
+        ):
+            found[key].append(FileResult(number, digest, bool(answered), self._at(file, at)))
+        return dict(found)
+
+    def strange(self, most: int = 3) -> tuple[int, list[str]]:
+        """Return how many ids no request has had that :meth:`of` was called with, and the first of them."""
+        (n,) = self._index.execute("SELECT count(DISTINCT key) FROM results WHERE NOT met").fetchone()
+        first = self._index.execute("SELECT DISTINCT key FROM results WHERE NOT met ORDER BY key LIMIT ?", (most,))
+        return n, [key for (key,) in first]
+
+    def _add(self, path: Path) -> None:
+        before, number = self.lines, len(self._paths)
+        self._paths.append(path)
+        gathered: list[Place] = []
+        for place in self._places(path, number):
+            gathered.append(place)
+            if len(gathered) >= AT_ONCE:
+                self._enter(gathered)
+                gathered = []
+        self._enter(gathered)
+        self.files += self.lines > before
+
+    def _enter(self, places: Iterable[Place]) -> None:
+        rows = list(places)
+        with self._index:
+            insert = "INSERT OR IGNORE INTO results (key, number, digest, file, at, answered) VALUES (?, ?, ?, ?, ?, ?)"
+            entered = self._index.executemany(insert, rows).rowcount
+        self.lines += len(rows)
+        self.repeated += len(rows) - max(entered, 0)
+
+    def _places(self, path: Path, file_number: int) -> Iterator[Place]:
+        with path.open("rb") as file:
+            for start, raw in placed_lines(file):
+                line = read_line(raw.decode("utf-8-sig", errors="replace"))
+                if line is not None and "body" in line and "url" in line:
+                    continue  # a request, not its result
+                if line is None or (line.get("response") is None and line.get("error") is None):
+                    self.broken += 1
+                    continue
+                key, _, number = line["custom_id"].partition(".")
+                answered = (line.get("response") or {}).get("status_code") == 200
+                whole = int(number) if number.isdecimal() and number.isascii() and len(number) < 10 else 1
+                yield key, whole, result_digest(line), file_number, start, answered
+
+    def _at(self, file_number: int, at: int) -> BatchLine:
+        if file_number not in self._open:
+            while len(self._open) >= MOST_OPEN:
+                self._open.pop(next(iter(self._open))).close()
+            self._open[file_number] = self._paths[file_number].open("rb")
+        file = self._open[file_number]
+        file.seek(at)
+        line = read_line(self._redact(file.readline(LONGEST_LINE).decode("utf-8-sig", errors="replace")))
+        assert line is not None, "a line that could be read before"
+        return line
+
+
+EXPORTS = ("exported", "exporting")
+"""The states of batches that are files; nobody polls them."""
+
+MAKING = ("creating", "filling", "open")
+"""The states of batches of the Batch API that are not over; what they mean stands at `_schema.BatchRow`."""
+
+NOBODY = 0
+"""The owner of requests that the next run takes over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One batch: our name for it, the endpoint's (of its file, while it is being made), its requests and its state."""
+
+    id: str
+    remote: str | None
+    size: int
+    state: str
+
+    @property
+    def unconfirmed(self) -> bool:
+        """Whether the endpoint was asked to make it, and no answer is on record."""
+        return self.state != "open" or self.remote is None
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a request stands: its row, whether it is in an exported file, and all answers that were bought.
+
+    Parameters
+    ----------
+    row : RequestRow
+    exported : bool
+    replies : list of str
+        As JSON; those kept beside the one that counts among them.
+    least : int
+        The least number of its attempts; below 0 are answers beside the one that counts.
+    """
+
+    row: RequestRow
+    exported: bool
+    replies: list[str]
+    least: int
+
+    @property
+    def state(self) -> RequestState:
+        """The state of the request."""
+        return self.row["state"]
+
+    @property
+    def attempts(self) -> int:
+        """The number of its last attempt."""
+        return self.row["attempts"]
+
+
+def add_batch(connection: Connection, batch: Batch, endpoint: str, run: int) -> None:
+    """Enter a batch that is about to be made; one of files that are exported has their name for its remote one."""
+    row = {"id": batch.id, "endpoint": endpoint, "owner": run, "state": batch.state, "size": batch.size}
+    connection.execute(_schema.batches.insert(), {**row, "remote": batch.remote, "created": time.time()})
+
+
+def mend_exports(connection: Connection, endpoint: str, run: int) -> list[tuple[str, str]]:
+    """Take back what dead runs were exporting; return the names of files that may not have theirs, and the states."""
+    table = _schema.batches
+    live = live_runs(connection, run)
+    chosen = select(table.c.id, table.c.remote, table.c.state, table.c.owner).where(table.c.endpoint == endpoint)
+    found = []
+    for batch_id, name, state, owner in connection.execute(chosen.where(table.c.state.in_(EXPORTS))).all():
+        if state == "exporting" and owner in live:
+            continue
+        if state == "exporting":
+            release(connection, batch_id, NOBODY)
+        found.append((str(name), str(state)))
+    return found
+
+
+def waiting_in(connection: Connection, endpoint: str, states: Collection[str]) -> int:
+    """Return how many requests are in batches of some states, exported files among them, and have not come back."""
+    requests, batches = _schema.requests, _schema.batches
+    chosen = select(func.count()).select_from(requests.join(batches, batches.c.id == requests.c.batch))
+    mine = (batches.c.endpoint == endpoint) & batches.c.state.in_(states)
+    waiting = (_schema.OPEN, requests.c.state == "sent", mine)
+    return int(connection.execute(chosen.where(*waiting)).scalar_one())
+
+
+def release_exports(connection: Connection, endpoint: str) -> int:
+    """Put the requests of all exported files back into the queue, and return how many there were."""
+    n = waiting_in(connection, endpoint, EXPORTS)
+    chosen = select(_schema.batches.c.id).where(
+        _schema.batches.c.endpoint == endpoint, _schema.batches.c.state == "exported"
+    )
+    for batch_id in connection.execute(chosen).scalars().all():
+        release(connection, batch_id, NOBODY)
+    return n
+
+
+def standing_of(connection: Connection, keys: Collection[str]) -> dict[str, Standing]:
+    """Return where those of `keys` that are in the ledger stand."""
+    rows = known(connection, keys)
+    attempts, batches = _schema.attempts.c, _schema.batches.c
+    in_files = {row["batch"] for row in rows.values() if row["batch"] is not None}
+    chosen = select(batches.id).where(batches.id.in_(list(in_files)), batches.state.in_(EXPORTS))
+    exports = set(connection.execute(chosen).scalars())
+    tried: dict[str, list[tuple[int, str | None]]] = {key: [] for key in rows}
+    answered = case((attempts.outcome == "answered", attempts.reply), else_=None)
+    for key, number, reply in connection.execute(
+        select(attempts.key, attempts.number, answered).where(attempts.key.in_(list(rows)))
+    ):
+        tried[key].append((number, reply))
+    return {
+        key: Standing(
+            row,
+            row["batch"] in exports,
+            [reply for _, reply in tried[key] if reply is not None],
+            min((number for number, _ in tried[key]), default=0),
+        )
+        for key, row in rows.items()
+    }
+
+
+def set_batch(connection: Connection, /, batch_id: str, **values: object) -> None:
+    """Change what is known of a batch."""
+    connection.execute(update(_schema.batches).where(_schema.batches.c.id == batch_id).values(**values))
+
+
+def take_batches(connection: Connection, endpoint: str, run: int) -> list[Batch]:
+    """Make this run the owner of what dead runs have left, and return its batches that are not over, oldest first.
+
+    So a batch is collected by one run: two would each enter its failures, and ask again what the other is asking.
+    """
+    table = _schema.batches
+    left = (table.c.endpoint == endpoint) & table.c.state.in_((*MAKING, "doubtful"))
+    dead = table.c.owner.not_in(live_runs(connection, run))
+    connection.execute(update(table).where(left, dead).values(owner=run))
+    chosen = select(table.c.id, table.c.remote, table.c.size, table.c.state).where(left, table.c.owner == run)
+    return [Batch(*row) for row in connection.execute(chosen.order_by(table.c.created))]
+
+
+def release_unmade(connection: Connection, live: Collection[int]) -> None:
+    """Put back the requests of batches that dead runs were still writing: the endpoint was not asked to make them."""
+    table = _schema.batches
+    chosen = select(table.c.id).where(table.c.state == "filling", table.c.owner.not_in(live))
+    for batch_id in connection.execute(chosen).scalars().all():
+        release(connection, batch_id, NOBODY)
+
+
+def adopt(connection: Connection, batch: Batch, remote: str) -> int:
+    """Enter the endpoint's name of a batch that was made after all; return how many requests still wait for it.
+
+    Those that were given up on, and not asked again, wait for it once more.
+    """
+    requests, attempts = _schema.requests, _schema.attempts
+    lost = (requests.c.state == "unknown") | ((requests.c.state == "failed") & (requests.c.failure == "unknown"))
+    mine = (requests.c.batch == batch.id) & lost
+    its_last = (attempts.c.key == requests.c.key) & (attempts.c.number == requests.c.attempts)
+    found = select(1).where(its_last, mine).exists()
+    connection.execute(update(attempts).where(attempts.c.outcome == "unknown", found).values(outcome=None))
+    connection.execute(update(requests).where(mine).values(state="sent", failure=None))
+    set_batch(connection, batch.id, state="open", remote=remote)
+    return still_in(connection, batch.id)
+
+
+def doubt(connection: Connection, batch_id: str) -> int:
+    """Turn the requests of a batch that the endpoint does not list into unknown ones, and return their number."""
+    requests, attempts = _schema.requests, _schema.attempts
+    n = still_in(connection, batch_id)
+    waiting = (requests.c.batch == batch_id) & (requests.c.state == "sent")
+    unended = attempts.c.key.in_(select(requests.c.key).where(waiting)) & attempts.c.outcome.is_(None)
+    connection.execute(update(attempts).where(unended).values(outcome="unknown"))
+    connection.execute(update(requests).where(waiting).values(state="unknown", failure="unknown", owner=NOBODY))
+    set_batch(connection, batch_id, state="doubtful")
+    return n
+
+
+def numbers_in(connection: Connection, batch_id: str, keys: Collection[str]) -> dict[str, tuple[int, bool]]:
+    """Return the number of the attempt in flight of those of `keys` that wait in a batch.
+
+    Beside it stands whether an earlier reply was cut off, so that this attempt has a longer limit.
+    """
+    table = _schema.requests
+    waiting = (table.c.batch == batch_id) & (table.c.state == "sent") & table.c.key.in_(list(keys))
+    rows = connection.execute(select(table.c.key, table.c.attempts, table.c.reason).where(waiting))
+    return {row.key: (row.attempts, row.reason == "truncated") for row in rows}
+
+
+def still_in(connection: Connection, batch_id: str) -> int:
+    """Return how many requests wait in a batch."""
+    table = _schema.requests
+    waiting = select(func.count()).where(table.c.batch == batch_id, table.c.state == "sent")
+    return int(connection.execute(waiting).scalar_one())
+
+
+def release(connection: Connection, batch_id: str, run: int) -> None:
+    """Put the requests of a batch that was never carried out back into the queue."""
+    requests, attempts = _schema.requests, _schema.attempts
+    waiting = (requests.c.batch == batch_id) & (requests.c.state == "sent")
+    keys = select(requests.c.key).where(waiting)
+    unsent = attempts.c.key.in_(keys) & attempts.c.outcome.is_(None)
+    connection.execute(update(attempts).where(unsent).values(outcome="unsent", reached=False))
+    connection.execute(update(requests).where(waiting).values(state="queued", batch=None, owner=run))
+    set_batch(connection, batch_id, state="released")

@@ -1,0 +1,449 @@
+"""A hard limit on spending: work is let in only where even its worst case fits."""
+
+import asyncio
+import time
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from deep._util.files import read_bytes
+from deep.exceptions import InputError
+from deep.judge import REPAIR
+from deep.llm._messages import Body
+from deep.records import ABSTAIN, Judgment
+
+if TYPE_CHECKING:
+    from genai_prices.types import PriceCalculation
+
+    from deep.llm._schema import RequestRow
+
+
+_KINDS = {"input", "cached", "output"}
+_MILLION = 1_000_000
+
+
+class PriceBook:
+    """US dollars by model and usage, from the user's own file first and from genai-prices else.
+
+    A model that neither knows has an unknown price (None), never 0. genai-prices is asked with the endpoint's URL,
+    so that a local server under a famous model's name is not charged for.
+
+    Parameters
+    ----------
+    base_url : str
+        The endpoint, which decides whose price it is.
+    overrides : mapping of str to mapping, optional
+        Model name to dollars per million tokens: ``input`` and ``output``, and ``cached`` (default: as `input`).
+
+    Examples
+    --------
+    >>> from deep.llm import PriceBook
+    >>> prices = PriceBook("http://localhost:8000/v1", {"mine": {"input": 1.0, "output": 4.0}})
+    >>> prices.cost(["mine"], {"input": 1_000_000, "output": 500_000})
+    3.0
+    >>> prices.cost(["gpt-4o-mini"], {"input": 10, "output": 1}) is None
+    True
+    """
+
+    def __init__(self, base_url: str, overrides: Mapping[str, Mapping[str, float]] | None = None) -> None:
+        self._base_url = base_url
+        self._overrides = dict(overrides or {})
+        self._rates = lru_cache(maxsize=256)(self._lookup)
+
+    @classmethod
+    def from_file(cls, base_url: str, path: str | Path | None) -> "PriceBook":
+        """Read overrides from a TOML file: a table a model, dollars per million tokens.
+
+        Raises
+        ------
+        InputError
+            The file is no such TOML; the message names the model.
+        """
+        if path is None:
+            return cls(base_url)
+        try:
+            tables = tomllib.loads(read_bytes(path, "prices").decode("utf-8"))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise InputError(f"`prices` must be a readable TOML file. Got {str(path)!r}: {error}.") from None
+        for model, rates in tables.items():
+            _check_rates(model, rates, path)
+        return cls(base_url, tables)
+
+    def cost(self, models: Iterable[str | None], tokens: Mapping[str, int], *, batch: bool = False) -> float | None:
+        """Return the dollars for one call, by the first of `models` with a known price.
+
+        Parameters
+        ----------
+        models : iterable of str or None
+            The model that answered, where the endpoint named it, then the model that was asked.
+        tokens : mapping of str to int
+            Usage: ``input`` (all of it), ``cached`` (the part of it read from a cache), ``output``.
+        batch : bool
+            By the batch rate, where one is published; by the full rate else, which is then an upper bound.
+
+        Returns
+        -------
+        float or None
+            None where no price or no usage is known.
+        """
+        if "input" not in tokens or "output" not in tokens:
+            return None
+        for model in filter(None, models):
+            rate = self._overrides.get(model)
+            dollars = self._published(model, tokens, batch) if rate is None else _by_rate(rate, tokens)
+            if dollars is not None:
+                return dollars
+        return None
+
+    def _published(self, model: str, tokens: Mapping[str, int], batch: bool) -> float | None:
+        calculate = self._rates(model)
+        if calculate is None:
+            return None
+        from genai_prices.types import Usage
+
+        cached = min(tokens.get("cached", 0), tokens["input"])
+        usage = Usage(input_tokens=tokens["input"], cache_read_tokens=cached, output_tokens=tokens["output"])
+        context = {"processing": "batch"} if batch else None
+        return float(calculate(usage, price_context=context).total_price)
+
+    def _lookup(self, model: str) -> "partial[PriceCalculation] | None":
+        from genai_prices import calc_price
+        from genai_prices.types import Usage
+
+        calculate = partial(calc_price, model_ref=model, provider_api_url=self._base_url)
+        try:
+            calculate(Usage(input_tokens=1, output_tokens=1))
+        except LookupError:
+            return None
+        return calculate
+
+
+def _by_rate(rate: Mapping[str, float], tokens: Mapping[str, int]) -> float:
+    cached = min(tokens.get("cached", 0), tokens["input"])
+    fresh = tokens["input"] - cached
+    dollars = fresh * rate["input"] + cached * rate.get("cached", rate["input"]) + tokens["output"] * rate["output"]
+    return dollars / _MILLION
+
+
+def _check_rates(model: str, rates: object, path: str | Path) -> None:
+    allowed = "a table with input, output and, if it differs, cached: dollars per million tokens"
+    if not isinstance(rates, dict) or not {"input", "output"} <= set(rates) <= _KINDS:
+        raise InputError(
+            f"`prices` must hold, for each model, {allowed}. Got {rates!r} for {model!r} in {str(path)!r}."
+        )
+    for kind, value in rates.items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+            raise InputError(f"`prices` must be numbers >= 0. Got {value!r} for {model!r}.{kind} in {str(path)!r}.")
+
+
+LONGER = 4
+"""How many times its output limit a request has whose reply was cut off there."""
+
+NOTHING = 1e-12
+"""Dollars; sums of floats that should be zero are below it."""
+
+
+class BudgetReachedError(Exception):
+    """Nothing more can be asked within the budget."""
+
+
+@dataclass(slots=True)
+class _Account:
+    """The requests to one LLM in flight, and what answers have cost beyond their worst case.
+
+    An endpoint that bills hidden tokens adds them to the limit, or bills a fixed sum whatever the limit is: `excess`
+    is the most that was added, `most` the largest bill of an answer that cost too much.
+    """
+
+    n: int = 0
+    worst: float = 0.0
+    excess: float = 0.0
+    most: float = 0.0
+
+    def bound(self, n: int, worst: float) -> float:
+        """Return the most that `n` requests can cost, as far as answers have shown."""
+        return max(worst + n * self.excess, n * self.most)
+
+
+class Budget:
+    """Dollars that may be spent, those in flight included at their worst case.
+
+    Where an answer costs more than its worst case, all requests to that LLM, those in flight too, count that much more.
+
+    Parameters
+    ----------
+    limit : float, optional
+        None for no limit.
+    spent_before : float
+        Dollars that earlier runs, and runs elsewhere, may have cost.
+    surprised : callable, optional
+        Called with an LLM, the dollars of its answer and its worst case when one first costs more than that.
+
+    Examples
+    --------
+    >>> import asyncio
+    >>> from deep.llm import Budget
+    >>> async def two_calls():
+    ...     budget = Budget(1.0)
+    ...     await budget.admit(0.6)
+    ...     budget.settle(0.6, 0.1)
+    ...     await budget.admit(0.6)
+    ...     return round(budget.left, 2)
+    >>> asyncio.run(two_calls())
+    0.3
+    """
+
+    def __init__(
+        self,
+        limit: float | None = None,
+        spent_before: float = 0.0,
+        surprised: Callable[[str, float, float], object] | None = None,
+    ) -> None:
+        if limit is not None and not 0 <= limit < float("inf"):
+            raise InputError(f"`budget` must be 0 or more dollars. Got {limit!r}.")
+        self.limit = limit
+        self.spent_before = spent_before
+        self._surprised = surprised
+        self._spent = 0.0
+        self._accounts: dict[str, _Account] = {}
+        self._changed = asyncio.Event()
+
+    @property
+    def left(self) -> float:
+        """Dollars that new work may still reserve; below 0 where answers cost more than their worst case."""
+        limit = float("inf") if self.limit is None else self.limit
+        reserved = sum(account.bound(account.n, account.worst) for account in self._accounts.values())
+        return limit - self.spent_before - self._spent - reserved
+
+    async def admit(self, worst: float | None, model: str = "") -> None:
+        """Reserve `worst` dollars for a request to `model`, once enough of what is in flight has turned out cheaper.
+
+        Raises
+        ------
+        BudgetReachedError
+            It does not fit, and nothing is in flight that could free any.
+        InputError
+            There is a budget and the worst case is not known.
+        """
+        while not self.fits(worst, model):
+            if not any(account.n for account in self._accounts.values()):
+                raise BudgetReachedError
+            self._changed.clear()
+            await self._changed.wait()
+        account = self._accounts.setdefault(model, _Account())
+        account.n += 1
+        account.worst += worst or 0.0
+
+    def fits(self, worst: float | None, model: str = "") -> bool:
+        """Return whether `worst` dollars for a request to `model` could be reserved now."""
+        if self.limit is None:
+            return True
+        if worst is None:
+            raise InputError(
+                "`budget` needs a known price and an output limit for every LLM. "
+                f"Got {model!r} without one of them at this endpoint. Name a file of prices "
+                "(`prices`, --prices; docs/votes.md#money shows one), and an output limit (`max_tokens`, --max-tokens)."
+            )
+        return self.estimate(worst, model) <= self.left
+
+    def estimate(self, worst: float, model: str = "") -> float:
+        """Return the most that a request to `model` can cost, as far as its answers have shown."""
+        return self._accounts.get(model, _Account()).bound(1, worst)
+
+    def settle(self, worst: float | None, cost: float | None, model: str = "", beyond: float = 0.0) -> None:
+        """Give back a reservation, of which `cost` dollars are spent, `beyond` of them for tokens over the limits."""
+        account = self._accounts.setdefault(model, _Account())
+        if account.n:
+            account.n -= 1
+            account.worst = account.worst - (worst or 0.0) if account.n else 0.0
+            self._spent += cost or 0.0
+        else:  # an earlier run's, in a batch: `spent_before` has its worst case
+            self._spent += (cost or 0.0) - (worst or 0.0)
+        self.learn(worst, cost, model, beyond)
+        self._changed.set()
+
+    def learn(self, worst: float | None, cost: float | None, model: str = "", beyond: float = 0.0) -> None:
+        """Raise the estimate for `model` where an answer has cost more than that."""
+        if worst is None or cost is None or cost <= self.estimate(worst, model) + NOTHING:
+            return
+        account = self._accounts.setdefault(model, _Account())
+        if self._surprised is not None and not account.most:
+            self._surprised(model, cost, worst)
+        account.excess = max(account.excess, cost - worst, beyond)
+        account.most = max(account.most, cost)
+
+
+def worst_case(prices: PriceBook, body: Body, text: str, *, batch: bool = False) -> float | None:
+    """Return the most dollars that one attempt can cost; None where no price or no output limit is known.
+
+    A token is at least one byte of UTF-8, so the body's length bounds the input.
+
+    Examples
+    --------
+    >>> from deep.llm import PriceBook, worst_case
+    >>> prices = PriceBook("http://localhost/v1", {"m": {"input": 1.0, "output": 2.0}})
+    >>> worst_case(prices, {"model": "m", "max_tokens": 500_000}, "x" * 1_000_000)
+    2.0
+    """
+    limit = output_limit(body)
+    if limit is None:
+        return None
+    tokens = {"input": len(text.encode()), "output": limit}
+    return prices.cost([str(body["model"])], tokens, batch=batch)
+
+
+def output_limit(body: Body) -> int | None:
+    """Return the most tokens that the answer may have, where the request says so."""
+    return next(iter(_limits(body).values()), None)
+
+
+def with_longer_limit(body: Body) -> Body:
+    """Return a request that lets the answer be four times as long; the same where it sets no limit.
+
+    Examples
+    --------
+    >>> from deep.llm import with_longer_limit
+    >>> with_longer_limit({"model": "m", "max_tokens": 500})
+    {'model': 'm', 'max_tokens': 2000}
+    """
+    return {**body, **{name: LONGER * limit for name, limit in _limits(body).items()}}
+
+
+def _limits(body: Body) -> dict[str, int]:
+    limits = {name: body.get(name) for name in ("max_completion_tokens", "max_tokens")}
+    return {name: n for name, n in limits.items() if isinstance(n, int) and not isinstance(n, bool)}
+
+
+TOO_LONG = "too_long"
+"""The class of failure of a request that does not fit into the context of its LLM."""
+
+
+class Tally:
+    """Counts by voter, and what the run has cost.
+
+    Parameters
+    ----------
+    total : int, optional
+        Requests in all, where that is known.
+
+    Attributes
+    ----------
+    by_voter : dict of str to Counter
+        Per voter: ``done`` (settled now or before), ``votes``, ``answers`` that are no votes, each reason without
+        a vote, and ``failed``; ``repairs`` are repair turns, and ``repaired`` those of them that turned an unparsable
+        reply into a vote or an abstention.
+    answered, failed, attempts : int
+        Of this run: requests answered and given up; attempts in all.
+    in_doubt : int
+        Attempts of this run that ended without an answer which the endpoint may have given, and may bill.
+    found : int
+        Requests that were settled before, or were asked already about another item.
+    cost : float
+        Dollars of the answers of this run with a known price.
+    unpriced : int
+        Answers of this run without one.
+    other_models : Counter of (str, str)
+        Answers of this run by a model of another name: the one asked and the one that answered.
+    too_long : int
+        Requests, of this run or found, that did not fit into the context of their LLM.
+    longer, saved : int
+        Replies of this run that were cut off at their length limit and asked for again with a longer one, and those of
+        them that then came whole and gave a vote, or an answer that is none by itself.
+    lines_passed_over, contradictions : int
+        Lines of batch files that are no result of a request, and requests with two results that contradict each other.
+    """
+
+    def __init__(self, total: int | None = None) -> None:
+        self.total = total
+        self.by_voter: dict[str, Counter[str]] = {}
+        self.answered = self.failed = self.attempts = self.in_doubt = self.found = self.unpriced = 0
+        self.cost = 0.0
+        self.other_models: Counter[tuple[str, str]] = Counter()
+        self.too_long = self.lines_passed_over = self.contradictions = 0
+        self.longer = self.saved = 0
+        self._started = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the tally began."""
+        return time.monotonic() - self._started
+
+    @property
+    def rate(self) -> float:
+        """Settled requests a second in this run."""
+        return (self.answered + self.failed) / max(self.seconds, 1e-9)
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Seconds to go at this rate; None where that cannot be said."""
+        settled = self.answered + self.failed
+        if self.total is None or not settled:
+            return None
+        return max(self.total - self.found - settled, 0) / self.rate
+
+    def find(self, voter: str, row: "RequestRow") -> None:
+        """Count a request that the ledger has settled already."""
+        self.found += 1
+        self.too_long += row.get("failure") == TOO_LONG
+        if row["state"] != "done":
+            self._count(voter, "failed")
+        else:
+            self._count(voter, "answers" if row["vote"] is None else row["reason"])
+
+    def answer(self, voter: str, judgment: Judgment | None, cost: float | None) -> None:
+        """Count an answer; its judgment is None where it has no vote of its own."""
+        self.answered += 1
+        self.cost += cost or 0.0
+        self.unpriced += cost is None
+        self._count(voter, "answers" if judgment is None else judgment.reason)
+
+    def cut(self, cost: float | None) -> None:
+        """Count a reply that was cut off, and is asked for again: what it has cost, and no answer."""
+        self.cost += cost or 0.0
+        self.unpriced += cost is None
+
+    def end_longer(self, judgment: Judgment | None) -> None:
+        """Count the second reply to a request whose first was cut off."""
+        self.longer += 1
+        self.saved += judgment is None or judgment.vote != ABSTAIN
+
+    def name(self, asked: str, answered: str | None) -> None:
+        """Count an answer by the name of the model that gave it, where that is not the one asked."""
+        if answered is not None and answered != asked:
+            self.other_models[asked, answered] += 1
+
+    def judge(self, voter: str, judgment: Judgment) -> None:
+        """Count a judgment that was made of several answers, each counted already."""
+        self._count(voter, judgment.reason)
+
+    def fail(self, voter: str, kind: str | None = None) -> None:
+        """Count a request that was given up, for the class of failure `kind`."""
+        self.failed += 1
+        self.too_long += kind == TOO_LONG
+        self._count(voter, "failed")
+
+    def _count(self, voter: str, reason: str | None) -> None:
+        if voter.endswith(f"#{REPAIR}"):
+            self._count_repair(voter.removesuffix(f"#{REPAIR}"), reason)
+            return
+        counts = self.by_voter.setdefault(voter, Counter())
+        counts["done"] += 1
+        counts[reason or "votes"] += 1
+
+    def _count_repair(self, voter: str, reason: str | None) -> None:
+        counts = self.by_voter.setdefault(voter, Counter())
+        counts["repairs"] += 1
+        if reason in (None, "abstained"):
+            counts["repaired"] += 1
+            counts["unparsable"] -= 1
+            counts[reason or "votes"] += 1
+
+    def failure_rate(self, voter: str) -> float:
+        """Return the share of a voter's requests without a usable answer; an abstention is usable."""
+        counts = self.by_voter[voter]
+        lost = sum(counts[kind] for kind in ("failed", "refused", "truncated", "unparsable"))
+        return lost / counts["done"]

@@ -1,0 +1,366 @@
+"""The first chapter: the headline with its interval, and what it rests on."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from deep._util.checks import Floats, Labels
+from deep._util.files import JsonObject
+from deep._util.odds import expit
+from deep.calibration import ReliabilityDisplay, ece_noise_floor, expected_calibration_error, plot_reliability
+from deep.evaluate import IntervalRow, Target, dataset_canary, draw_intervals, drift_report, fit_report
+from deep.exceptions import InputError
+from deep.model import MIN_DATASETS, SIGNIFICANCE, STATISTICS, LearnedPrior, Model, PriorEstimate, ShiftedPrior
+from deep.report._methods import MeasuredMethod, ours
+from deep.report._page import Chapter, DataTable, Picture, between, decimal, inline_svg, percent
+from deep.report._sources import ReportMaterial, ScoredVotes, dataset_rows
+
+SIMULATED = (
+    "These votes are SIMULATED from the operating points that the DEEP paper publishes; no LLM was called. They show "
+    "how a report looks, and nothing about any LLM."
+)
+
+
+def headline_chapter(material: ReportMaterial, methods: Sequence[MeasuredMethod]) -> Chapter:
+    """Return the chapter."""
+    method = ours(methods)
+    figures = [] if method is None else list(_figures(method))
+    if not figures and material.scored is not None:
+        figures = [(f"{percent(float(material.scored.p.mean()))} %", "mean P(consistent); nothing here has a label")]
+    says = [*([SIMULATED] if material.simulated else []), *_rests_on(material)]
+    remarks = list(_remarks(material.runs)) if len(material.runs) > 1 else []
+    tables = [
+        DataTable("By dataset", list(_by_dataset(material, method))),
+        DataTable("Remarks on single datasets", remarks, folded=True),
+    ]
+    parts = [table for table in tables if table.rows]
+    return Chapter("headline", "The headline", says, parts, figures)
+
+
+def _figures(method: MeasuredMethod) -> Iterator[tuple[str, str]]:
+    n = len(method.by_dataset)
+    over = f"mean over {n} datasets" if n > 1 else f"on {next(iter(method.by_dataset))}"
+    interval = "" if method.interval is None else f", 95 % interval {between(method.interval)}"
+    yield f"{percent(method.mean('balanced_accuracy'))} %", f"balanced accuracy, {over}{interval}"
+    ece, floor = method.mean("ece"), method.mean("ece_floor")
+    if ece is not None:
+        yield f"{percent(ece)} %", f"calibration error (ECE); a perfect P would show {percent(floor)} % by chance"
+    if (loss := method.mean("log_loss")) is not None:
+        yield decimal(loss), "log loss; 0.693 is that of a coin"
+
+
+def _rests_on(material: ReportMaterial) -> Iterator[str]:
+    if material.runs:
+        yield from _of_runs(material.runs)
+    elif material.model is not None:
+        yield from _of_model(material)
+    if material.scored is not None:
+        votes = material.scored.votes
+        n, k, labels = len(votes.labels), votes.shape[1], int(material.scored.labeled.sum())
+        sets = len(votes.dataset_names)
+        if votes.document_ids is not None and not material.runs and labels:
+            yield "Intervals on one dataset are bootstraps over its documents; a mean has Student's t over datasets."
+        yield (
+            f"{n:,} items of {sets} dataset{'s' * (sets > 1)}, votes of {k} judge{'s' * (k > 1)}, {labels:,} labels. "
+            f"{material.scored.how}"
+        )
+    if material.learned_from:
+        yield (
+            f"The model has seen the labels of {', '.join(material.learned_from)}: what is measured here is measured "
+            "on the other datasets, or by fits that left each out."
+        )
+
+
+def _of_runs(runs: Sequence[JsonObject]) -> Iterator[str]:
+    first = runs[0]
+    if len(runs) > 1:
+        yield (
+            f"Each of {len(runs)} datasets was held out in turn: all was chosen, fitted and calibrated on the others. "
+            "The interval is that of a mean over datasets, by Student's t."
+        )
+    else:
+        train = ", ".join(f"{name} ({n:,})" for name, n in first["train"].items())
+        yield (
+            f"{first['test']} was held out ({first['n_test']:,} items): all was chosen, fitted and calibrated on the "
+            f"rows of {train}. The interval is a bootstrap over its items."
+        )
+    chosen = first["recommended"]
+    if len(runs) == 1:
+        yield f"Recommended: {chosen['ensembler']} on {chosen['n_prompts']} judges, calibrator {chosen['calibrator']}."
+        yield from [*first["warnings"], *first["notes"]]
+
+
+def _remarks(runs: Sequence[JsonObject]) -> Iterator[dict[str, str]]:
+    for run in runs:
+        for sentence in [*run["warnings"], *run["notes"]]:
+            yield {"dataset": run["test"], "remark": sentence}
+
+
+def _of_model(material: ReportMaterial) -> Iterator[str]:
+    assert material.model is not None  # the caller's branch
+    found = fit_report(material.model)
+    yield f"The model is {found['what']}: {found['why']}."
+    notes, said, members = found["notes"], found["said"], found["members"]
+    assert isinstance(notes, list)  # as fit_report builds them
+    assert isinstance(said, list)
+    assert isinstance(members, list)
+    yield f"It holds: {'; '.join(member.strip() for member in members)}."
+    if material.model.score_names:
+        yield "It knows soft scores too, of which a report has none: P here rests on the votes alone."
+    yield from [*said, *notes]
+
+
+def _by_dataset(material: ReportMaterial, method: MeasuredMethod | None) -> Iterator[dict[str, str]]:
+    sizes = {run["test"]: run["n_test"] for run in material.runs}
+    if not sizes and material.scored is not None:
+        sizes = {name: len(rows) for name, rows in dataset_rows(material.scored.votes)}
+    if not sizes and material.model is not None:
+        training = material.model.report["training_datasets"]
+        assert isinstance(training, dict)  # as every fit writes it
+        sizes = {name: row["n"] for name, row in training.items()}
+    for name, n in sizes.items():
+        row = {} if method is None else method.by_dataset.get(name, {})
+        yield {
+            "dataset": name,
+            "items": f"{n:,}",
+            "balanced accuracy, %": percent(row.get("balanced_accuracy")),
+            "95 % interval": between(row.get("balanced_accuracy_ci")),
+            "ECE, %": percent(row.get("ece")),
+            "noise floor, %": percent(row.get("ece_floor")),
+            "log loss": decimal(row.get("log_loss")),
+        }
+
+
+LEARNED = (
+    "The share of consistent items of a dataset without labels is told by lines, learned across the training datasets, "
+    "from the mean of the uncalibrated P to the share. Each training dataset was scored by fits without it; the 90 % "
+    "interval comes from how far the lines were off on datasets left out."
+)
+BY_VOTES = (
+    "No labeled dataset taught this share: it follows from how the votes agree, and nothing shows how far off it is. "
+    "A model (`deep fit`) learns it from labeled datasets."
+)
+SHIFTED = (
+    "There are too few training datasets to learn a line from the votes to the share: it is the mean of their shares, "
+    "moved towards what the votes imply as far as that can be believed."
+)
+FIXED = "The share is that of the dataset that the model is for, by its votes and its labels."
+BY_RUNS = (
+    "The share of each dataset that was held out is told from its votes by a model of the other datasets, without its "
+    "labels; those stand beside it."
+)
+PRIOR_TITLE = "The share of consistent items"
+PRIOR_CAPTION = "Estimated share of consistent items with its 90 % interval"
+MOST_DRAWN = 60
+LONGEST = 48
+
+
+def prior_chapter(material: ReportMaterial) -> Chapter:
+    """Return the chapter."""
+    priors = {} if material.scored is None else material.scored.priors
+    says = [_how(material)]
+    parts: list[DataTable | Picture] = []
+    if material.model is not None:
+        says += list(_prior_of_model(material.model))
+        rows = list(_training(material.model))
+        parts += [DataTable("The training datasets, each by lines through the others", rows)] if rows else []
+    if not priors:
+        return Chapter("prior", PRIOR_TITLE, says, parts)
+    shares = _labeled_shares(material)
+    table = DataTable(PRIOR_CAPTION, list(_rows(priors, shares)))
+    shown = list(priors.items())[:MOST_DRAWN][::-1]
+    lines = [IntervalRow(name[:LONGEST], prior.estimate, [prior.low, prior.high]) for name, prior in shown]
+    figure = draw_intervals(lines, xlabel="share of consistent items, 90 % interval")
+    return Chapter(
+        "prior",
+        PRIOR_TITLE,
+        says,
+        [*parts, Picture(inline_svg(figure, "prior", PRIOR_CAPTION), PRIOR_CAPTION, [table])],
+    )
+
+
+def _how(material: ReportMaterial) -> str:
+    """Return a sentence on how the share is learned."""
+    if material.runs:
+        if any(run["recommended"].get("calibrator") != "learned-prior" for run in material.runs):
+            return BY_RUNS
+        return LEARNED if all(len(run["train"]) > MIN_DATASETS for run in material.runs) else SHIFTED
+    if material.model is None:
+        return BY_VOTES
+    rule = material.model.prior_rule
+    return LEARNED if isinstance(rule, LearnedPrior) else SHIFTED if isinstance(rule, ShiftedPrior) else FIXED
+
+
+def _prior_of_model(model: Model) -> Iterator[str]:
+    prior = model.prior
+    of = "a dataset not known" if model.target is None else model.target
+    yield (
+        f"Expected of {of}: {percent(prior.estimate)} % consistent (90 % interval {between([prior.low, prior.high])})."
+    )
+
+
+def _training(model: Model) -> Iterator[dict[str, str]]:
+    rule = model.prior_rule
+    if isinstance(rule, LearnedPrior):
+        for name, share, told in zip(model.left_out, rule.priors_, expit(rule.left_out_), strict=False):
+            yield {"dataset": name, "consistent, %": percent(float(share)), "told without it, %": percent(float(told))}
+
+
+def _labeled_shares(material: ReportMaterial) -> dict[str, float]:
+    assert material.scored is not None  # the caller's branch
+    votes = material.scored.votes
+    known = {name: votes.labels[rows] for name, rows in dataset_rows(votes)}
+    return {name: float((y == 1).sum() / (y >= 0).sum()) for name, y in known.items() if (y >= 0).any()}
+
+
+def _rows(priors: dict[str, PriorEstimate], shares: dict[str, float]) -> Iterator[dict[str, str]]:
+    for name, prior in priors.items():
+        yield {
+            "dataset": name,
+            "estimated, %": percent(prior.estimate),
+            "90 % interval": between([prior.low, prior.high]),
+            "of the labeled items, %": percent(shares.get(name)),
+            "remark": prior.warning or "",
+        }
+
+
+MOST_DISTINCT = 5000
+"""More distinct values of P, as soft scores give, are rounded: the law behind the noise floor takes long with them."""
+
+RELIABILITY_TITLE = "Reliability"
+RELIABILITY_CAPTION = "Share of consistent items beside the P that they were given, before and after calibration"
+
+
+def reliability_chapter(material: ReportMaterial) -> Chapter:
+    """Return the chapter."""
+    scored = material.measured
+    if material.learned_from and not (scored is not None and scored.labeled.any()):
+        return Chapter(
+            "reliability", RELIABILITY_TITLE, ["The model has seen every label here. Give votes on another dataset."]
+        )
+    if scored is None or not scored.labeled.any():
+        why = "Reliability is seen where items have a P and a label. Here none has both: give votes and --labels."
+        return Chapter("reliability", RELIABILITY_TITLE, [why])
+    labeled = scored.labeled
+    y = scored.votes.labels[labeled]
+    before, after = (_few(p[labeled]) for p in (scored.before, scored.p))
+    figure = plot_reliability(y, before, after, n_bins=material.n_bins)
+    tables = [_bins(y, p, name, material.n_bins) for name, p in (("before", before), ("after", after))]
+    says = [
+        "Each item counts once here, also where datasets differ in size; the table by dataset shows them apart. ECE "
+        "has a noise floor: with so many items, a perfect P would show that much by chance."
+    ]
+    rows = list(_reliability_by_dataset(scored, material.n_bins))
+    parts: list[DataTable | Picture] = [
+        DataTable("Calibration error (ECE) by dataset, in percent", rows),
+        Picture(inline_svg(figure, "reliability", RELIABILITY_CAPTION), RELIABILITY_CAPTION, tables),
+    ]
+    return Chapter("reliability", RELIABILITY_TITLE, says, parts)
+
+
+def _bins(y: Labels, p: Floats, name: str, n_bins: int) -> DataTable:
+    bins = ReliabilityDisplay.from_predictions(y, p, n_bins=n_bins)
+    rows = [
+        {
+            "P from": f"{bins.edges[i]:.3f} to {bins.edges[i + 1]:.3f}",
+            "items": f"{bins.count[i]:.0f}",
+            "mean P, %": percent(bins.mean_prob[i]),
+            "consistent, %": percent(bins.share[i]),
+            "95 % interval": between([bins.low[i], bins.high[i]]),
+        }
+        for i in np.flatnonzero(bins.count)
+    ]
+    return DataTable(f"{name.capitalize()} calibration", rows)
+
+
+def _few(p: Floats) -> Floats:
+    return p if len(np.unique(p)) <= MOST_DISTINCT else np.round(p, 3)
+
+
+def _reliability_by_dataset(scored: ScoredVotes, n_bins: int) -> Iterator[dict[str, str]]:
+    for name, every in dataset_rows(scored.votes):
+        rows = every[scored.labeled[every]]
+        if not len(rows):
+            continue
+        y = scored.votes.labels[rows]
+        row = {"dataset": name, "labels": f"{len(rows):,}"}
+        for when, p in (("before", scored.before), ("after", scored.p)):
+            given = _few(p[rows])
+            row[when] = percent(expected_calibration_error(y, given, n_bins=n_bins))
+            row[f"floor {when}"] = percent(ece_noise_floor(given, n_bins=n_bins, n_draws=0).mean)
+        yield row
+
+
+TRUST_TITLE = "Drift and canary"
+NEEDS_BOTH = (
+    "Drift compares votes with those that a model was fitted on, and the canary tests labels against its P: "
+    "`deep report model.json votes.parquet --labels labels.csv` shows both."
+)
+
+
+def watch_chapter(material: ReportMaterial) -> Chapter:
+    """Return the chapter."""
+    model, scored = material.model, material.scored
+    if model is None or scored is None:
+        return Chapter("watch", TRUST_TITLE, [NEEDS_BOTH])
+    says, parts = _drift(model, scored, material)
+    rows = list(_canaries(model, scored))
+    if rows:
+        parts.append(DataTable("Canary: do labels agree with the model's P?", rows))
+    else:
+        says.append("There are no labels for the canary.")
+    return Chapter("watch", TRUST_TITLE, says, parts)
+
+
+def _drift(model: Model, scored: ScoredVotes, material: ReportMaterial) -> tuple[list[str], list[DataTable]]:
+    try:
+        found = drift_report(model, scored.votes, material.failures)
+    except InputError as error:
+        return [f"Drift was not tested: {error}"], []
+    rows = [
+        {
+            "judge": row.judge,
+            "statistic": STATISTICS[row.statistic],
+            "now": decimal(None if np.isnan(row.now) else row.now),
+            "expected": f"{row.low:.3f} to {row.high:.3f}",
+            "p": f"{row.p:.2g}",
+            "moved": "yes" if row.moved else "",
+        }
+        for row in found.statistics
+    ]
+    return found.sentences(), [DataTable("Drift: each statistic now, and as expected by the training datasets", rows)]
+
+
+def _canaries(model: Model, scored: ScoredVotes) -> Iterator[dict[str, str]]:
+    votes = scored.votes
+    for name, rows in dataset_rows(votes):
+        part = votes.rows(rows)
+        if not (part.labels >= 0).any():
+            continue
+        soft = np.full((len(rows), len(model.score_names)), np.nan) if model.score_names else None
+        try:
+            _, found = dataset_canary(model, Target(part, soft))
+        except InputError as error:
+            yield _row(name, verdict=str(error))
+            continue
+        yield _row(
+            name,
+            labels=f"{found.n_labels:,}",
+            observed=percent(found.observed),
+            expected=percent(found.expected),
+            p=f"{found.p_value:.2g}",
+            verdict="DISAGREE with the model" if found.p_value < SIGNIFICANCE else "do not disagree",
+        )
+
+
+def _row(
+    name: str, *, verdict: str, labels: str = "", observed: str = "", expected: str = "", p: str = ""
+) -> dict[str, str]:
+    return {
+        "dataset": name,
+        "labels": labels,
+        "consistent, %": observed,
+        "expected, %": expected,
+        "p": p,
+        "the labels": verdict,
+    }
