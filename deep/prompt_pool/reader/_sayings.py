@@ -250,7 +250,7 @@ _SENTENCE = re.compile(r"(?:[^.!?\u3002\uff01\uff1f\n]|[.](?=\S))+[.!?\u3002\uff
 _LEADING = re.compile(r"[\s>#*_`\"'\u201c\u2018\xab\u3008-\u3011|\\({\[-]*")
 _ITEM = re.compile(r"[\s{>#*_`\"'\u201c\u2018|\\-]*(?:\(?(?:\d{1,2}|[a-e])[.):][\s*_]*)?")
 _NAME = (
-    rf"(?P<name>(?:final )?(?:{one_of('name_of_answer')}))(?: ?\([^()\n]{{1,60}}\))?"
+    rf"(?P<name>(?:final )?(?:{one_of('name_of_answer')}|{one_of('named')}))(?: ?\([^()\n]{{1,60}}\))?"
     r"(?=[*_ ]*[:\uff1a=\u2010-\u2015])"
 )
 _LEAD = compiled(rf"(?:{_NAME}|", "leads", r")[\s,:\uff1a\uff0c\u3001*_-]+")
@@ -284,6 +284,9 @@ _PREDICATE = re.compile(
 )
 _SPOKEN_OF = compiled(r"\b", "spoken_of", r"\b")
 _RIGHT = re.compile(r"\bnot (?:entirely |fully )?$", re.IGNORECASE)
+_IS = re.compile(r"\b(that|it|there)['\u2019]s\b", re.IGNORECASE)
+_FOUND_NONE = re.compile(r"\bc(?:ould|an)(?: ?not|n['\u2019]t) (?=find|see|detect|identify)", re.IGNORECASE)
+_UNSPACED = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _DENIES = re.compile(r"\b(?:no|ne|n|non|nicht|не)[\s'\u2019]*$", re.IGNORECASE)
 _SO = re.compile(r"[,;:\u2014] (?:and )?(?P<so>(?:so|therefore|thus|hence|consequently|which means|meaning)\b)", re.I)
 
@@ -323,8 +326,11 @@ def _vocabulary(labels: tuple[tuple[str, float], ...]) -> _Vocabulary:
                 known.setdefault(prefix + label, 1 - polarity)
     gap = r"[\s*_`\"'\u2010-\u2015()-]+"
     longest_first = sorted(known, key=lambda label: (-len(label), label))
-    words = "|".join(re.escape(label).replace(r"\ ", gap) for label in longest_first)
-    return _Vocabulary(known, re.compile(rf"(?<![a-z0-9])(?:{words})(?:s|es)?(?![a-z0-9])", re.IGNORECASE))
+    words = {label: re.escape(label).replace(r"\ ", gap) for label in longest_first}
+    spaced = (
+        word if _UNSPACED.search(label) else rf"(?<![^\W_]){word}(?:s|es)?(?![^\W_])" for label, word in words.items()
+    )
+    return _Vocabulary(known, re.compile("|".join(spaced), re.IGNORECASE))
 
 
 def _sentences(text: str, base: int) -> Iterator[tuple[int, str]]:
@@ -354,7 +360,7 @@ def stated(text: str, labels: Mapping[str, float]) -> list[Stated]:
     found = []
     for i, (start, sentence) in enumerate([*opening, *closing]):
         starts = not start or "\n" in text[start - 1 : start + 1]
-        plain = _SIGNS.sub("", _plain(sentence))
+        plain = _FOUND_NONE.sub("did not ", _IS.sub(r"\1 is", _SIGNS.sub("", _plain(sentence))))
         said = _opening(plain, labels) if i == 0 else _statement(plain, labels, starts=starts)
         said = said if not isinstance(said, int | float) or _signs_agree(sentence, said) else "open"
         if said == "open" and i in (0, len(closing)):
@@ -429,12 +435,12 @@ def _framed(sentence: str, at: int, first: re.Match[str], known: _Vocabulary) ->
         return 1 - value if preferred["not"] and value in (0, 1) else value
     before = sentence[at : first.start()]
     lettered = len(first[0]) == 1 and sentence[first.end() :].startswith(")")
-    if first[0].isascii() and not lettered and not _TAIL.match(sentence, first.end()):
+    if not _UNSPACED.search(first[0]) and not lettered and not _TAIL.match(sentence, first.end()):
         return None
     if not _LEADING.sub("", before):
         listed = sentence[first.end() :].lstrip("*_`\"')").startswith(",") and not (bare or first[0].isupper())
         return None if listed else value  # "Output (b), on the other hand, ..." only names what it speaks of
-    if not first[0].isascii():
+    if _UNSPACED.search(first[0]):
         denied = before.rstrip().endswith(("不", "并不", "未"))
         return None if len(before) > 40 else "open" if denied and value not in (0, 1) else abs(value - denied)
     named = len(first[0]) > 1 and first[0].isupper()
@@ -495,7 +501,8 @@ _RANGE = {
     False: re.compile(r"\s?(?:-|\u2013|to|or|,)\s?\d|\.\s+\S", re.I),
 }
 _SCALE_TALK = re.compile(
-    r"\b(?:scale|range)\s+(?:of|from|between)?\s*(?:\d+\s*(?:to|-|and)\s*)?$|\b(?:with|where)\s+$", re.I
+    r"\b(?:scale|range)\s+(?:of|from|between)?\s*(?:\d+\s*(?:to|-|and)\s*)?$|\b(?:with|where)\s+$|\d\s(?:or|to)\s(?:an?\s)?$",
+    re.I,
 )
 
 

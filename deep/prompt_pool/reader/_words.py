@@ -143,8 +143,10 @@ def one_of(name: str) -> str:
     """Return the alternatives of a list of `words.toml` as a pattern, with the lists that it refers to."""
     known = {**{key: value.split("|") for key, value in _AROUND.items()}, **_TONGUES["alternatives"]}
     known["names"] = [word for words in _TONGUES["names"].values() for word in words.split("|")]
-    parts = (re.sub(r"^\{(\w+)\}$", lambda found: one_of(found[1]), part) for part in known.get(name, ()))
-    return "|".join(part.replace("'", "['\u2019]") for part in parts)
+    parts = (
+        one_of(part[1:-1]) if part.startswith("{") else part.replace("'", "['\u2019]") for part in known.get(name, ())
+    )
+    return "|".join(parts)
 
 
 def compiled(before: str, name: str, behind: str = "") -> re.Pattern[str]:
