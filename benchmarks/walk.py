@@ -1,0 +1,80 @@
+"""The way of one text to its P: the files and functions of deep that scoring it passes through.
+
+    python benchmarks/walk.py [--cold]
+
+A model of twelve lexical checks is fitted on ``examples/claims.csv``. One text is scored to warm up; then another is
+scored while every call into `deep/` is counted by Python's profiler. Comprehensions and lambdas count with the function
+that holds them. With ``--cold`` the model is loaded, its judges are found and the text is scored, with nothing done
+before but the imports.
+"""
+
+import argparse
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+
+import deep
+from deep.asking import TextScorer
+from deep.cli import main as run
+
+ROOT = Path(deep.__file__).parent
+CLAIMS = ROOT.parent / "examples" / "claims.csv"
+WARM_UP = "It was hot in May 2020 for 3 hours. No rain.", 'It was cold in June 2021 for 4 km, "hot".'
+SCORED = "Rain fell on Monday. The river rose by 14 centimetres.", "The river rose by 41 centimetres."
+
+
+def passed_through(work: Callable[[], object]) -> dict[str, set[str]]:
+    """Return the functions of deep that a piece of work calls, by file."""
+    found = defaultdict[str, set[str]](set)
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        code = frame.f_code
+        if event == "call" and code.co_filename.startswith(str(ROOT)) and not code.co_name.startswith("<"):
+            found[str(Path(code.co_filename).relative_to(ROOT))].add(code.co_qualname)
+
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return dict(found)
+
+
+def fitted(folder: str) -> str:
+    """Return the file of a model of all lexical checks."""
+    votes, model = f"{folder}/votes.parquet", f"{folder}/model.json"
+    for words in (
+        ["votes", str(CLAIMS), "--lexical", "all", "--out", votes],
+        ["fit", votes, "--exclude", "weather", "--out", model],
+    ):
+        if run(words):
+            raise SystemExit(f"`deep {words[0]}` failed")
+    return model
+
+
+def walk(*, cold: bool) -> dict[str, set[str]]:
+    """Return the functions that one text passes through, by file."""
+    with tempfile.TemporaryDirectory() as folder:
+        model = fitted(folder)
+        scorer = TextScorer(deep.load(model))
+        scorer.score(*WARM_UP)
+        if cold:
+            return passed_through(lambda: TextScorer(deep.load(model)).score(*SCORED))
+        return passed_through(lambda: scorer.score(*SCORED))
+
+
+def main() -> None:
+    """Walk and print."""
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--cold", action="store_true", help="with loading the model and finding its judges")
+    found = walk(cold=p.parse_args().cold)
+    sys.stdout.write(f"{len(found)} files, {sum(map(len, found.values()))} functions\n")
+    for file, names in sorted(found.items()):
+        sys.stdout.write(f"  {file}: {', '.join(sorted(names))}\n")
+
+
+if __name__ == "__main__":
+    main()
