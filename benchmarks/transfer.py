@@ -24,7 +24,7 @@ from transfer_worlds import WORLDS, transfer_in
 
 from deep import report
 from deep._util.files import check_replaceable, write_results
-from deep._util.text import listed
+from deep._util.names import listed
 from deep.console import (
     SEVERAL,
     CommandParser,

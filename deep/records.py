@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from deep._util.checks import Labels, Texts, Votes, check_consistent_length, check_labels, check_votes
 from deep._util.frames import Frame, FrameVotes, Layout, frame_of, read_frame, read_label_matrix
-from deep._util.text import check_name, check_twins, plain_form
+from deep._util.names import check_name, check_twins, plain_form
 from deep.exceptions import InputError
 
 if TYPE_CHECKING:

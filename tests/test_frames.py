@@ -15,7 +15,7 @@ from snorkel.labeling import LFApplier, labeling_function
 from snorkel.labeling.apply.pandas import PandasLFApplier
 
 from deep import InputError, VoteMatrix, read_votes
-from deep._util.text import check_name
+from deep._util.names import check_name
 from deep.datasets import simulate_votes
 from deep.ensembles import LogisticRegression
 from deep.model import fit

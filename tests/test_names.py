@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deep._util.text import check_name, file_name
+from deep._util.names import check_name, file_name
 from deep.exceptions import InputError
 
 WINDOWS_DEVICES = {"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))}

@@ -59,12 +59,8 @@ def names(title, *paths):
 def test_a_lexical_check(tree):
     """Its module and its row."""
     names("A judge", "deep/features/lexical/_NAME.py", "deep/features/lexical/_registry.py", "test_judges.py")
-    code = (tree / "deep/features/lexical/_facts.py").read_text(encoding="utf-8")
-    add(
-        tree,
-        "deep/features/lexical/_cited.py",
-        code.replace("class Quotes", "class Cited").replace('"quotes"', '"cited"'),
-    )
+    code = 'from deep.features.lexical._facts import Quotes\n\n\nclass Cited(Quotes):\n    name = "cited"\n'
+    add(tree, "deep/features/lexical/_cited.py", code)
     registry = "deep/features/lexical/_registry.py"
     base = "from deep.features.lexical._base import LexicalCheck\n"
     change(tree, registry, base, base + "from deep.features.lexical._cited import Cited\n")
@@ -139,7 +135,7 @@ def test_a_calibrator(tree):
     add(tree, "deep/calibration/_sloped.py", code)
     row = '    "temperature": "Temperature",\n'
     change(tree, "deep/calibration/_names.py", row, '    "sloped": "Sloped",\n' + row)
-    first = "from ._temperature import Temperature as Temperature\n"
+    first = "from ._scaling import Temperature as Temperature\n"
     change(tree, "deep/calibration/__init__.pyi", first, "from ._sloped import Sloped as Sloped\n" + first)
     passes(tree, "tests/contract/test_calibrators.py", "sloped or registry")
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deep._util.text import sentence_spans
+from deep._util.names import sentence_spans
 
 
 @given(st.text(alphabet=st.sampled_from('aB3.!?。 \n\r\t\xa0\x85\u2028"”)İ'), max_size=80))

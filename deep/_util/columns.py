@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._util.checks import Floats, Labels, Mask, Texts, Votes
-from deep._util.text import check_name
+from deep._util.names import check_name
 from deep.exceptions import InputError
 
 if TYPE_CHECKING:

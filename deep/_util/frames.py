@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from deep._util.checks import Labels, Positions, Texts, Votes, check_choice, check_votes
 from deep._util.columns import Column, label_cells, name_cells, shown, text_cells, vote_cells
-from deep._util.dataset_names import family_of
-from deep._util.text import check_name
+from deep._util.names import check_name, family_of
 from deep.exceptions import InputError
 
 if TYPE_CHECKING:

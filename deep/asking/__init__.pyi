@@ -5,10 +5,6 @@ from ._batch_files import by_files as by_files
 from ._batch_files import export_plan as export_plan
 from ._batch_files import import_results as import_results
 from ._estimate import print_estimate as print_estimate
-from ._judgments import read_samples as read_samples
-from ._judgments import run_programs as run_programs
-from ._judgments import write_judged as write_judged
-from ._judgments import write_votes as write_votes
 from ._live import LiveAsker as LiveAsker
 from ._options import AskOptions as AskOptions
 from ._options import AskProgress as AskProgress
@@ -34,9 +30,9 @@ from ._run import RunOutcome as RunOutcome
 from ._run import run_plan as run_plan
 from ._score_text import PatternScores as PatternScores
 from ._score_text import Scored as Scored
-from ._score_text import TextScorer as TextScorer
 from ._score_text import decisions_of as decisions_of
 from ._score_text import prior_of_texts as prior_of_texts
+from ._score_text import read_samples as read_samples
 from ._score_text import score_examples as score_examples
 from ._score_text import score_some as score_some
 from ._score_text import write_scored as write_scored
@@ -51,6 +47,10 @@ from ._summary import ledger_lines as ledger_lines
 from ._summary import ledger_report as ledger_report
 from ._summary import summary as summary
 from ._summary import summary_text as summary_text
+from ._text_scorer import TextScorer as TextScorer
 from ._vote_files import Places as Places
 from ._vote_files import chunks as chunks
 from ._vote_files import located as located
+from ._write import run_programs as run_programs
+from ._write import write_judged as write_judged
+from ._write import write_votes as write_votes

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from deep.asking._judgments import read_rows
 from deep.asking._options import AskOptions, ProgressCallback, notebook_progress
 from deep.asking._plan import Plan, planned_voters
 from deep.asking._registry import Sampling, find_judges
 from deep.asking._run import run_plan
 from deep.asking._vote_files import Row
+from deep.asking._write import read_rows
 from deep.datasets import Examples
 from deep.exceptions import InputError, StoppedError
 from deep.judge import Judge

@@ -9,11 +9,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from deep._util.text import check_name
-from deep.asking._judgments import write_votes
+from deep._util.names import check_name
 from deep.asking._options import AskOptions, AskProgress, ProgressCallback, money
 from deep.asking._plan import Plan
 from deep.asking._replay import Replay, read_answer
+from deep.asking._write import write_votes
 from deep.exceptions import InputError
 from deep.llm import (
     SHARD_BYTES,

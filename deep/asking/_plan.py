@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import chain, groupby, islice, product
 from pathlib import Path
 
-from deep._util.text import check_name
+from deep._util.names import check_name
 from deep.asking._replay import Entry, ProgramId, RequestProgram, as_requests
 from deep.datasets import Examples, family_of, read_examples, read_labels, read_texts, table_columns
 from deep.exceptions import InputError

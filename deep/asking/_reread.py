@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from deep.asking._judgments import write_votes
 from deep.asking._options import AskOptions
 from deep.asking._plan import Plan
+from deep.asking._write import write_votes
 from deep.exceptions import InputError
 from deep.llm import Tally
 

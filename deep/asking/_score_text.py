@@ -1,36 +1,27 @@
 """Score text: P(consistent) from the judgments of the judges that a model names."""
 
-import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from deep._util.checks import Votes
-from deep._util.files import to_json, whole_file
-from deep._util.odds import expit, logit
-from deep.asking._ask import GivenExamples
-from deep.asking._judgments import read_judgments
-from deep.asking._options import AskOptions
-from deep.asking._plan import Plan
+from deep._util.files import whole_file
+from deep._util.odds import logit
+from deep.asking._plan import Plan, PlannedVoter
 from deep.asking._registry import Finder
-from deep.asking._run import run_plan
+from deep.asking._replay import Replay
 from deep.asking._vote_files import chunks
-from deep.exceptions import InputError, StoppedError
+from deep.judge import Question, run_program
 from deep.model import (
     InspectWriter,
     Model,
     ScoreOptions,
     Scores,
-    check_scores_given,
-    load,
     match_columns,
     score_rows,
     writer,
@@ -40,7 +31,59 @@ from deep.records import ABSTAIN, Example, Judgment
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from deep.llm import History
+    from deep.llm import History, Request
+
+
+def read_judgments(
+    plan: Plan, examples: Sequence[Example], history: "History | None", *, tell: bool = True
+) -> list[dict[str, Judgment]]:
+    """Return the judgments of each example by voter, in the order of the plan.
+
+    Several samples are pooled, a request without an answer is ``failed``, and a judge that breaks is ``unparsable``
+    and, with `tell`, named on standard error.
+
+    Parameters
+    ----------
+    plan : Plan
+    examples : sequence of Example
+        All or some of the plan's; each with an id of its own in its dataset.
+    history : History or None
+        The ledger; None where no LLM was asked.
+    """
+    asked = [column for column in plan.columns if column.judge.needs_llm]
+    rows: dict[tuple[str, str], dict[str, Judgment]] = {(str(e.dataset), e.example_id): {} for e in examples}
+    replay = Replay(lambda: plan.programs(examples, asked, tell=tell), plan.endpoint, history)
+    for identity, judgment in replay.values() if asked else ():
+        rows[identity.dataset, identity.item][identity.voter] = judgment
+    return [row | made for row, made in zip(rows.values(), judge_offline(plan.offline, examples), strict=True)]
+
+
+def read_samples(plan: Plan, examples: Sequence[Example], history: "History") -> "Iterator[tuple[Request, Judgment]]":
+    """Yield every request of a plan's prompts about some examples with the judgment of its reply alone."""
+    requests = list(plan.requests(examples))
+    answers = history.answers([request.key for request in requests])
+    for request in requests:
+        answer = answers.get(request.key)
+        yield request, request.context.read(None if answer is None else answer.reply)
+
+
+def judge_offline(columns: Sequence[PlannedVoter], examples: Sequence[Example]) -> Iterator[dict[str, Judgment]]:
+    """Yield the judgments of each example by voter, by judges that need no LLM.
+
+    Judges that are quicker on many examples take all at once; the others go together from example to example, so
+    that lexical checks share the analysis of a text.
+    """
+    batches = {c.name: c.judge.label_many(examples) for c in columns if hasattr(c.judge, "label_many")}
+    single = {column.name: column.judge for column in columns}
+    for i, example in enumerate(examples):
+        yield {
+            name: batches[name][i] if name in batches else run_program(judge.program(example), _ask_nobody)
+            for name, judge in single.items()
+        }
+
+
+def _ask_nobody(question: Question) -> NoReturn:
+    raise TypeError(f"A judge that needs no LLM must ask no question. Got {question.step!r}.")
 
 
 MOST_PATTERNS = 20_000
@@ -215,177 +258,4 @@ def write_scored(scored: Iterator[list[Scored]], out: Path, schema: "pa.Schema",
     return n
 
 
-TEXTS = "texts"
-"""The dataset of pairs of texts that come one by one."""
-
 ANYWHERE, PLAIN = Finder(), ScoreOptions()
-
-
-class TextScorer:
-    """Scores texts by a model whose judges are found once, from one thread or many: for servers and other tools.
-
-    Where judges ask an LLM, pairs that come while others are asked about go together in the next run against the
-    ledger; the same pair is never paid for twice. A pair is known by its text alone.
-
-    Parameters
-    ----------
-    model : Model, str or Path
-        A model, or its file.
-    ask : AskOptions, optional
-        The ledger and the limits; needed where a judge asks an LLM.
-    finder : Finder, optional
-        Where the model's judges are looked for.
-    options : ScoreOptions, optional
-        The prior, and whether judges of another version may stand in.
-    endpoint : str, optional
-        The endpoint's name in the ledger, if its address may change.
-    dataset : str, default='texts'
-        The dataset of the pairs in the ledger; it is no part of what is asked.
-
-    Attributes
-    ----------
-    plan : Plan
-        The model's judges, without examples.
-
-    Raises
-    ------
-    InputError
-        The model cannot be read, was fitted with soft scores, or has a voter that is no judge; or `ask` is missing.
-
-    Examples
-    --------
-    >>> from deep import Example, fit
-    >>> from deep.asking import TextScorer, ask
-    >>> source = "Rain fell on Monday. The river rose by 14 centimetres."
-    >>> votes = ask([Example(source, f"It rose by {n} centimetres.", str(n)) for n in range(10, 20)], ["numbers"])
-    >>> scored = TextScorer(fit(votes)).score(source, "The river rose by 41 centimetres.")
-    >>> scored.columns["decision"], [judgment.vote for judgment in scored.judgments.values()]
-    (0, [0])
-    """
-
-    def __init__(
-        self,
-        model: Model | str | Path,
-        ask: AskOptions | None = None,
-        *,
-        finder: Finder = ANYWHERE,
-        options: ScoreOptions = PLAIN,
-        endpoint: str | None = None,
-        dataset: str = TEXTS,
-    ) -> None:
-        self.model = model if isinstance(model, Model) else load(model)
-        self.options = options
-        check_scores_given(self.model, ())
-        self._ask, self._dataset = ask, dataset
-        self.plan = finder.plan(
-            self.model, GivenExamples(()), lambda: endpoint or ("" if ask is None else ask.public_url)
-        )
-        if self.plan.asks and ask is None:
-            raise InputError(
-                "`ask` must be given with a model whose judges ask an LLM: the ledger and its limits. Got none."
-            )
-        self._scores = PatternScores(self.model, options)
-        self._waiting: dict[str, tuple[Example, Future[Scored]]] = {}
-        self._queue, self._turn = Lock(), Lock()
-
-    @property
-    def asks(self) -> bool:
-        """Whether a judge of the model asks an LLM."""
-        return self.plan.asks
-
-    @cached_property
-    def threshold(self) -> float:
-        """The P from which on a claim is called consistent: the prior, unless labels moved it."""
-        if self.options.prior is not None and self.model.correction is None:
-            return self.options.prior
-        return float(expit(self.model.decision_log_odds))
-
-    @cached_property
-    def digest(self) -> str:
-        """Eight hex digits of the model's content, to tell its scores from another's."""
-        return hashlib.sha256(to_json(self.model.document()).encode()).hexdigest()[:8]
-
-    def score(self, source: str, claim: str) -> Scored:
-        """Return one claim's judgments and scores; as `score_all`."""
-        return self.score_all([(source, claim)])[0]
-
-    def score_all(self, pairs: Iterable[tuple[str, str]]) -> list[Scored]:
-        """Return the judgments and scores of each (source, claim), in their order.
-
-        Raises
-        ------
-        InputError
-            A text is empty or holds a NUL byte, or the ledger cannot be used.
-        StoppedError
-            The budget is reached, or the run was interrupted; the answers so far are in the ledger.
-        """
-        examples = [_example(source, claim, self._dataset) for source, claim in pairs]
-        distinct = {example.example_id: example for example in examples}
-        if not distinct:
-            return []
-        found = self._in_turn(distinct) if self.asks else self._score(list(distinct.values()))
-        by_id = {scored.example.example_id: scored for scored in found}
-        return [by_id[example.example_id] for example in examples]
-
-    def read(self, examples: Sequence[Example], history: "History | None" = None, *, tell: bool = True) -> list[Scored]:
-        """Return examples scored by their judgments, those of LLMs as a ledger has them; nothing is asked.
-
-        Parameters
-        ----------
-        examples : sequence of Example
-            Each with an id of its own in its dataset.
-        history : History, optional
-            The ledger; needed where a judge asks an LLM.
-        tell : bool, default=True
-            Name each program that breaks on standard error.
-        """
-        return score_some(self.model, self.plan, examples, history, self.options, tell=tell, rows=self._scores)
-
-    def _in_turn(self, examples: dict[str, Example]) -> list[Scored]:
-        """Ask about all that wait, or let the caller whose turn it is do so."""
-        with self._queue:
-            for name, example in examples.items():
-                self._waiting.setdefault(name, (example, Future()))
-            mine = [self._waiting[name][1] for name in examples]
-        with self._turn:
-            with self._queue:
-                taken, self._waiting = list(self._waiting.values()), {}
-            self._answer(taken)
-        return [future.result() for future in mine]
-
-    def _answer(self, taken: Sequence[tuple[Example, "Future[Scored]"]]) -> None:
-        """Fill in the results of what was waited for, or the error that keeps them all from coming."""
-        if not taken:
-            return
-        try:
-            found = self._score([example for example, _ in taken])
-        except BaseException as error:
-            for _, future in taken:
-                future.set_exception(error)
-        else:
-            for (_, future), scored in zip(taken, found, strict=True):
-                future.set_result(scored)
-
-    def _score(self, examples: Sequence[Example]) -> list[Scored]:
-        if not self.asks:
-            with self._turn:  # lexical checks share what they keep of a text
-                return self.read(examples)
-        from deep.llm import History
-
-        assert self._ask is not None  # or `__init__` has raised
-        outcome = run_plan(replace(self.plan, examples=GivenExamples(examples)), self._ask)
-        if outcome.stopped is not None:
-            raise StoppedError(outcome.stopped, "The answers so far are in the ledger; ask again to go on.")
-        with History(self._ask.ledger) as history:
-            return self.read(examples, history)
-
-
-def _example(source: str, claim: str, dataset: str) -> Example:
-    """Return a pair under a name that its texts give it."""
-    for name, text in (("source", source), ("claim", claim)):
-        if not isinstance(text, str):
-            raise InputError(f"`{name}` must be text. Got a {type(text).__name__}.")
-        if not text.strip() or "\0" in text:
-            raise InputError(f"`{name}` must be text. Got {'a NUL byte' if text.strip() else 'nothing'}.")
-    digest = hashlib.sha256(f"{len(source)}:{source}{claim}".encode(errors="surrogatepass"))
-    return Example(source, claim, digest.hexdigest()[:32], dataset=dataset)

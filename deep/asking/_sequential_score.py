@@ -11,12 +11,11 @@ import numpy as np
 
 from deep._util.odds import DECISION, expit, logit
 from deep.asking._estimate import Estimate
-from deep.asking._judgments import judge_offline
 from deep.asking._options import AskOptions, ProgressCallback
 from deep.asking._plan import Plan, PlannedVoter
 from deep.asking._replay import Entry, ProgramId, Replay, RequestProgram
 from deep.asking._run import ask_requests
-from deep.asking._score_text import Scored
+from deep.asking._score_text import Scored, judge_offline
 from deep.asking._sequential_policy import Prices, Step, learn_policy, training_report
 from deep.asking._vote_files import chunks
 from deep.judge import LLMJudge

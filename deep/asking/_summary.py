@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from deep._util.text import table
+from deep._util.names import table
 from deep.asking._options import AskOptions, money
 from deep.asking._run import RunOutcome, doubt_lines
 from deep.asking._vote_files import output_paths

@@ -5,8 +5,6 @@ from ._ece import NoiseFloor as NoiseFloor
 from ._ece import debiased_ece as debiased_ece
 from ._ece import ece_noise_floor as ece_noise_floor
 from ._ece import expected_calibration_error as expected_calibration_error
-from ._figures import plot_reliability as plot_reliability
-from ._figures import save_figure as save_figure
 from ._intervals import PairedComparison as PairedComparison
 from ._intervals import SelectiveThreshold as SelectiveThreshold
 from ._intervals import bootstrap_balanced_accuracy as bootstrap_balanced_accuracy
@@ -39,6 +37,8 @@ from ._registry import NETCAL_CALIBRATORS as NETCAL_CALIBRATORS
 from ._reliability import CorpDisplay as CorpDisplay
 from ._reliability import ReliabilityDisplay as ReliabilityDisplay
 from ._reliability import VennAbers as VennAbers
+from ._reliability import plot_reliability as plot_reliability
+from ._reliability import save_figure as save_figure
 from ._reliability import wilson_interval as wilson_interval
 from ._scaling import Beta as Beta
 from ._scaling import Platt as Platt

@@ -22,7 +22,7 @@ import sys
 from pathlib import Path
 
 from deep import console, datasets, serve
-from deep._util.text import check_name, person_name
+from deep._util.names import check_name, person_name
 from deep.commands import _label_agreement, _label_list
 from deep.exceptions import ExitStatus
 

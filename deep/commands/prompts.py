@@ -18,7 +18,7 @@ For instance:
 import argparse
 
 from deep import console, prompt_pool
-from deep._util.text import table
+from deep._util.names import table
 from deep.exceptions import ExitStatus, InputError
 
 run = console.run_subcommand

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from deep._util.text import table
+from deep._util.names import table
 from deep.console._output import Results, percent, points
 from deep.exceptions import printable
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 from deep._util.entry_points import EVENT, find_entry_points, load_entry_point
 from deep._util.files import MARKER, to_json
 from deep.exceptions import InputError, printable
-from deep.records import Example, Judgment
 
 if TYPE_CHECKING:
     from deep.asking import AskProgress, ProgressCallback, Scored
+    from deep.records import Example, Judgment
 
 
 @contextmanager
@@ -112,7 +112,7 @@ class Events(Protocol):
     def __call__(self, scored: "Scored", /) -> None:
         """Send the event of a score."""
 
-    def judged(self, example: Example, judgments: Mapping[str, Judgment], /) -> None:
+    def judged(self, example: "Example", judgments: "Mapping[str, Judgment]", /) -> None:
         """Send an event for each judgment of an example."""
 
 

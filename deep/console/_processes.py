@@ -5,15 +5,14 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from importlib import import_module
+from contextlib import contextmanager
 from multiprocessing import resource_tracker
 from multiprocessing.process import BaseProcess
 from typing import TypeVar
 
 from deep.exceptions import InputError
 
-PRELOADED = "deep.console._processes"
+PRELOADED = "deep.console._preload"
 """What the process that workers are forked from has imported."""
 
 Given = TypeVar("Given")
@@ -134,22 +133,3 @@ def _signals_held() -> Iterator[None]:
 def _start() -> None:
     """Leave Ctrl-C to the main process, which ends its workers; a word from each of them would only hide its own."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-THREADS = ("MKL_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-
-USED = {
-    "catboost": "CatBoostClassifier",
-    "lightgbm": "train",
-    "xgboost": "train",
-    "deep.calibration": "ALL_CALIBRATORS",
-    "deep.ensembles": "ENSEMBLERS",
-    "deep.evaluate": "TestCells",
-    "deep.model": "ChainTask",
-}
-"""A name of every package, for deep's own load nothing before one is asked for."""
-
-os.environ.update(dict.fromkeys(THREADS, "1"))
-for package, name in USED.items():
-    with suppress(ModuleNotFoundError):  # of an extra
-        getattr(import_module(package), name)

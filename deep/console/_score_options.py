@@ -12,8 +12,14 @@ import numpy as np
 from deep import asking, datasets, model
 from deep._util.checks import Floats
 from deep._util.files import check_out
-from deep.console._ask_options import add_prompt_options
-from deep.console._options import SEVERAL, add_example_options, examples_from, options_given, read_text
+from deep.console._options import (
+    SEVERAL,
+    add_example_options,
+    add_prompt_options,
+    examples_from,
+    options_given,
+    read_text,
+)
 from deep.console._output import SCHEMA, Results, percent, print_result
 from deep.datasets import benchmarks
 from deep.exceptions import InputError

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from deep._util.names import person_name
 from deep._util.plain_cells import read_row
-from deep._util.text import person_name
 from deep.datasets._rows import read_rows
 from deep.exceptions import InputError
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from deep._util.files import check_regular
-from deep._util.text import check_name, is_storable, plain_form
+from deep._util.names import check_name, is_storable, plain_form
 from deep.datasets._rows import ENDINGS, TEXT_ENDINGS, FileRow, Located, ending_of, read_rows, rows_of_text
 from deep.exceptions import InputError
 from deep.records import Example

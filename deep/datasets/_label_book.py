@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import Literal
 
 from deep._util.files import JsonObject
-from deep._util.text import person_name
+from deep._util.names import person_name
 from deep.datasets._annotations import Annotations, annotations_of
 from deep.datasets._origin import Item
 from deep.exceptions import InputError

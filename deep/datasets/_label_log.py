@@ -13,8 +13,8 @@ from itertools import count
 from pathlib import Path
 
 from deep._util.files import read_bytes, whole_file
+from deep._util.names import check_name, listed, person_name
 from deep._util.plain_cells import read_row, write_rows
-from deep._util.text import check_name, listed, person_name
 from deep.datasets._held_file import FileChangedError, HeldFile, free_files, in_use, sync_folder, write_all
 from deep.datasets._label_book import (
     ANNOTATION_COLUMNS,

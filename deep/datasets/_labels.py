@@ -11,7 +11,7 @@ import numpy as np
 from deep._util.checks import Labels, Texts, Votes
 from deep._util.columns import Column, label_cells, person_cells, score_cells, shown, text_cells, vote_cells
 from deep._util.files import read_bytes
-from deep._util.text import is_storable, person_name
+from deep._util.names import is_storable, person_name
 from deep.datasets._join import join_parts, number_items
 from deep.datasets._source import Source
 from deep.datasets._tables import VOTE_COLUMNS, open_all, read_part

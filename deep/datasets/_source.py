@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from deep._util.columns import Column, shown
 from deep._util.files import GzipReader, check_regular
+from deep._util.names import check_name
 from deep._util.plain_cells import read_table
-from deep._util.text import check_name
 from deep.datasets._parquet import ParquetTable, open_parquet
 from deep.datasets._rows import csv_records
 from deep.exceptions import InputError

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._util.figures import AMBER, BLUE, GRAY, LIGHT, RED, new_figure, save_figures
-from deep._util.text import file_name
+from deep._util.names import file_name
 from deep.calibration import plot_reliability
 from deep.evaluate._baselines import CONTEXT
 from deep.evaluate._tables import LooResult, Row, Run

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._util.checks import Floats, Labels, Mask, Votes, check_both_classes, check_choice, check_some_votes, numbered
+from deep._util.names import listed
 from deep._util.odds import DECISION
-from deep._util.text import listed
 from deep.calibration import (
     balanced_accuracy,
     bootstrap_balanced_accuracy,

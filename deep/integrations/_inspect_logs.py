@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from deep import asking
-from deep._util.text import check_name
+from deep._util.names import check_name
 from deep.exceptions import InputError, needs_extra
 from deep.records import ABSTAIN, Example, Judgment, Reason
 

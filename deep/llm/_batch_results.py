@@ -16,7 +16,7 @@ from typing import BinaryIO, NamedTuple, TypedDict, cast
 from sqlalchemy import Connection, case, func, select, update
 
 from deep._util.files import check_regular
-from deep._util.text import is_storable
+from deep._util.names import is_storable
 from deep.llm import _schema
 from deep.llm._client import Redactor, reply_error
 from deep.llm._errors import CallError, RequestState

@@ -19,19 +19,21 @@ from deep.llm._batch_results import EXPORTS, MAKING, release_exports, release_un
 from deep.llm._database import (
     LOCK_CLASS,
     FileLock,
+    LedgerFiles,
     Reserve,
     connect,
     describe_ledger,
     engine_for,
+    enter_kept,
     in_parts,
     is_shared,
+    keep,
     one_line,
     one_round_trip,
 )
 from deep.llm._errors import AMBIGUOUS, CallError, LedgerError, LedgerFullError, LedgerMovedError, RequestState
 from deep.llm._gate import Quirk
 from deep.llm._history import read_quirks
-from deep.llm._kept import LedgerFiles, enter_kept, keep
 from deep.llm._lease import Job, Lease, Leases, live_runs
 from deep.llm._messages import Reply, Request, json_text, storable
 from deep.llm._schema import AttemptRow, QuirkRow, RequestRow, Write, missing_rows, write_all

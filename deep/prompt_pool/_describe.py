@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from deep._util.text import table
+from deep._util.names import table
 from deep.exceptions import InputError
 from deep.prompt_pool._prompt import Prompt
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypedDict
 
-from deep._util.text import sentence_spans
+from deep._util.names import sentence_spans
 from deep.exceptions import InputError
 from deep.judge import Judge, LLMJudge, LLMReply, Program, Question, VoteQuestion
 from deep.records import ABSTAIN, Example, Judgment, Reason

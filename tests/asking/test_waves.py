@@ -15,8 +15,8 @@ import pytest
 
 from deep._util.entry_points import JUDGE, OWN
 from deep.asking import AskOptions
-from deep.asking._judgments import run_programs
 from deep.asking._replay import ProgramId
+from deep.asking._write import run_programs
 from deep.llm import PriceBook
 from deep.records import Judgment
 from tests.asking.toy_judge import ToyJudge, answer, ask

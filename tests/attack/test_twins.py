@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from deep import VoteMatrix
-from deep._util.text import plain_form
+from deep._util.names import plain_form
 from deep.datasets import read_examples, read_votes
 from deep.exceptions import InputError
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deep._util.text import sentence_spans
+from deep._util.names import sentence_spans
 from deep.features.lexical._words import sentence_ends
 
 

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deep import Example
-from deep._util.text import check_name, file_name
+from deep._util.names import check_name, file_name
 from deep.datasets import read_examples, read_scores, read_votes, simulate_votes
 from deep.evaluate import labels_seen
 from deep.exceptions import DeepError

@@ -1,4 +1,4 @@
-"""The way of the votes through `fit`: each file of deep is entered once or twice, and the data never go back to it."""
+"""The way of the votes through `fit`: few files of deep, in few stays."""
 
 import sys
 from itertools import groupby
@@ -13,8 +13,9 @@ from tests.model.fitted import QUICK, small_votes
 
 HOME = Path(deep.__file__).parent
 DATA = (VoteMatrix, Cells, TrainingSet, KeptCells, ChainTask)
-MOST_FILES = 12
-MOST_RETURNS = 2
+MOST_FILES = 8
+MOST_STAYS = 16
+"""Fewer files than when each step had one of its own, so that some are entered more than twice."""
 
 
 def stays(run):
@@ -53,6 +54,5 @@ def test_votes_go_one_way():
     assert route[0] == "model/regimes/_fit.py"
     assert "model/chain/_search.py" in route
     assert len(set(route)) <= MOST_FILES, route
-    returns = {name: route.count(name) - 1 for name in route}
-    assert max(returns.values()) <= MOST_RETURNS, "\n".join(route)
+    assert len(route) <= MOST_STAYS, "\n".join(route)
     assert route == stays(lambda: fit(votes, **QUICK))  # whatever was fitted before

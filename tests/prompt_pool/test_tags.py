@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from deep.experiments.tiered._tags import closest, mark, read_tags
+from deep.experiments.tiered._wording import closest, mark, read_tags
 
 LABELS = ("good", "bad", "neither")
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deep._util.text import sentence_spans
+from deep._util.names import sentence_spans
 from deep.asking import load_judge
 from deep.exceptions import InputError
 from deep.judge import run_program

@@ -10,6 +10,8 @@ from ._find import licence_terms as licence_terms
 from ._find import require_folder as require_folder
 from ._find import sha256_of as sha256_of
 from ._find import what_to_do as what_to_do
+from ._readers import CogniBenchTurn as CogniBenchTurn
+from ._readers import load_turns as load_turns
 from ._record import Benchmark as Benchmark
 from ._record import BenchmarkFile as BenchmarkFile
 from ._report import benchmark_rows as benchmark_rows

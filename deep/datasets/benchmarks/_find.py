@@ -78,14 +78,7 @@ def find_benchmark(name: str, *, param: str = "name") -> tuple[Benchmark, str | 
 
     Examples
     --------
-    >>> from deep.datasets.benchmarks._readers import read_aggrefact
-    from deep.datasets.benchmarks._readers import count_cognibench, read_cognibench
-    from deep.datasets.benchmarks._readers import read_fect
-    from deep.datasets.benchmarks._readers import read_halueval
-    from deep.datasets.benchmarks._readers import read_llm_aggrefact
-    from deep.datasets.benchmarks._readers import read_ragtruth
-    from deep.datasets.benchmarks._readers import read_summedits
-    from deep.datasets.benchmarks._readers import read_tofueval
+    >>> from deep.datasets.benchmarks import find_benchmark
     >>> benchmark, dataset = find_benchmark("SummEdits-News")
     >>> benchmark.name, dataset
     ('summedits', 'summedits-news')

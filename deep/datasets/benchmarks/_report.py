@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from deep._util.files import JsonObject
-from deep._util.text import table
+from deep._util.names import table
 from deep.datasets._cards import DatasetCard, Lengths, SharedDocument, describe_examples
 from deep.datasets._examples import Examples
 from deep.datasets.benchmarks._find import BENCHMARKS, BenchmarkExamples, checksum_state, find_folder, what_to_do

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from deep._util.figures import save_figures
 from deep._util.files import JsonObject, check_out, check_replaceable, whole_file, write_json_lines, write_results
-from deep._util.text import sentence_spans
+from deep._util.names import sentence_spans
 from deep.asking import Entry, ProgramId, run_programs
 from deep.console import ask_options, check_draws, check_models, endpoint_of, live_progress, named, print_result
 from deep.datasets import ending_of, read_examples, read_rows

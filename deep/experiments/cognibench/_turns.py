@@ -10,8 +10,7 @@ from typing import Protocol, TypeVar
 
 from deep._util.files import JsonObject
 from deep.console import CommandParser, named
-from deep.datasets.benchmarks import BENCHMARKS, require_folder
-from deep.datasets.benchmarks._readers import CogniBenchTurn, load_turns
+from deep.datasets.benchmarks import BENCHMARKS, CogniBenchTurn, load_turns, require_folder
 from deep.exceptions import InputError
 from deep.experiments.tiered import CRITERIA, TIERS, ListJudge, list_text
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from deep import datasets, evaluate, report
 from deep._util.files import check_replaceable, write_results
-from deep._util.text import file_name
+from deep._util.names import file_name
 from deep.calibration import CALIBRATOR_CLASSES, DEFAULT_BINS, NETCAL_CLASSES
 from deep.console import (
     NOTICE,

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._util.checks import Floats, Labels
+from deep._util.names import listed
 from deep._util.odds import at_prior, expit, logit
-from deep._util.text import listed
 from deep.calibration import DEFAULT_BINS, balanced_accuracy, expected_calibration_error, log_loss
 from deep.datasets import ScoreTable
 from deep.ensembles import BernoulliNB, DawidSkene, LabelModel, LogisticRegression, WeightedMajorityVoting

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
-from deep._util.text import listed
+from deep._util.names import listed
 from deep.evaluate import CONTEXT, Row, Run, percent
 
 CHAINS = {

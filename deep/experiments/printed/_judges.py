@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from deep._util.files import JsonObject, read_bytes
-from deep._util.text import sentence_spans
+from deep._util.names import sentence_spans
 from deep.exceptions import InputError
 from deep.experiments.stepwise import TextQuestion
 from deep.experiments.tiered import LabelTally, SentenceJudge, SentenceVerdict, TurnReading, read_tags

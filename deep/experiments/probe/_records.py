@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deep._util.files import JsonObject, write_json_lines
-from deep._util.text import is_storable
+from deep._util.names import is_storable
 from deep.datasets import ending_of, read_rows
 from deep.evaluate import Row, framed
 from deep.exceptions import InputError

@@ -15,12 +15,12 @@ from deep.console import check_models, check_not_in, named, print_result
 from deep.evaluate import markdown
 from deep.exceptions import ExitStatus, InputError
 from deep.experiments.printed import printed_text
-from deep.experiments.probe._ask import JUDGE_STEPS, ask, in_print, read_printed
 from deep.experiments.probe._content import SPLITS
 from deep.experiments.probe._matching import Matcher, choose_matcher, equivalence_program, with_alike
 from deep.experiments.probe._measures import Measure, Observed, direct_program, measure, stage_program
 from deep.experiments.probe._records import FoundExcerpt, GoldClaim, Sample, read_samples
 from deep.experiments.probe._report import TITLES, build_tables, measure_votes, write_report
+from deep.experiments.probe._run_build import JUDGE_STEPS, ask, in_print, read_printed
 from deep.experiments.stepwise import evaluation_question, finding_question
 from deep.judge import Question
 from deep.report import report_line, reported_folder

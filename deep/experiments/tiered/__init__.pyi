@@ -6,7 +6,6 @@ from ._judges import auto_rational as auto_rational
 from ._judges import list_text as list_text
 from ._judges import tiered_irrefutable as tiered_irrefutable
 from ._judges import tiered_rational as tiered_rational
-from ._tags import read_tags as read_tags
 from ._turn import SentenceJudge as SentenceJudge
 from ._wording import CRITERIA as CRITERIA
 from ._wording import TIERS as TIERS
@@ -15,3 +14,4 @@ from ._wording import LabelTally as LabelTally
 from ._wording import SentenceVerdict as SentenceVerdict
 from ._wording import TurnReading as TurnReading
 from ._wording import load_contrasts as load_contrasts
+from ._wording import read_tags as read_tags

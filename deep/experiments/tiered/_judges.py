@@ -7,9 +7,8 @@ from dataclasses import asdict, dataclass
 from functools import partial
 
 from deep._util.checks import check_choice
-from deep._util.text import sentence_spans
+from deep._util.names import sentence_spans
 from deep.experiments.stepwise import read_list, strings
-from deep.experiments.tiered._tags import closest, plain
 from deep.experiments.tiered._turn import CHECKED, ReviewedTurn, SentenceJudge
 from deep.experiments.tiered._wording import (
     AUTO_LABELS,
@@ -22,8 +21,10 @@ from deep.experiments.tiered._wording import (
     SentenceVerdict,
     TurnReading,
     auto_contrasts,
+    closest,
     messages_of,
     own_contrasts,
+    plain,
     task_text,
     wording,
 )

@@ -8,8 +8,7 @@ from functools import cached_property
 from hashlib import sha256
 from itertools import chain
 
-from deep._util.text import sentence_spans
-from deep.experiments.tiered._tags import Span, holds_tag, read_tags
+from deep._util.names import sentence_spans
 from deep.experiments.tiered._wording import (
     CRITERIA,
     TIERS,
@@ -17,10 +16,13 @@ from deep.experiments.tiered._wording import (
     Contrast,
     LabelTally,
     SentenceVerdict,
+    Span,
     TurnReading,
     check_samples,
+    holds_tag,
     majority_of,
     messages_of,
+    read_tags,
 )
 from deep.judge import LLMJudge, LLMReply, Program, Question
 from deep.prompt_pool import Material, why_unusable

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from deep._util.checks import Floats, check_choice
-from deep._util.text import sentence_spans
+from deep._util.names import sentence_spans
 from deep.exceptions import InputError
 from deep.features.encoders._judge import (
     Head,

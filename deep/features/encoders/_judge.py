@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import expit, softmax
 
 from deep._util.checks import Floats
-from deep._util.text import sentence_spans
+from deep._util.names import sentence_spans
 from deep.exceptions import InputError
 from deep.features.encoders._network import Network
 from deep.judge import OfflineJudge, voter_name

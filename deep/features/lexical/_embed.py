@@ -92,7 +92,7 @@ def _ordered(wanted: Iterable[str]) -> list[str]:
                 visit(other)
             order.append(name)
 
-    for name in (f"{PACKAGE}._analysis", *wanted):
+    for name in (f"{PACKAGE}._base", *wanted):
         visit(name)
     return order
 

@@ -9,7 +9,8 @@ import numpy.typing as npt
 from deep._util.checks import Floats, check_choice, check_probabilities
 from deep._util.odds import expit, logit
 from deep.exceptions import InputError
-from deep.model.adaptation._few_labels import NOISE, Clusters, FewLabels, labeled_rows, standardised
+from deep.model.adaptation._correction import NOISE, Clusters, labeled_rows, standardised
+from deep.model.adaptation._few_labels import FewLabels
 from deep.model.adaptation._misfit import NO_CORRECTION, Misfit, learn_misfit
 
 SIGNIFICANCE = 0.05

@@ -9,7 +9,8 @@ import numpy.typing as npt
 from deep._util.checks import Floats, Mask, check_probabilities
 from deep._util.odds import expit, logit
 from deep.exceptions import InputError
-from deep.model.adaptation._few_labels import Clusters, FewLabels, labeled_rows
+from deep.model.adaptation._correction import Clusters, labeled_rows
+from deep.model.adaptation._few_labels import FewLabels
 from deep.model.adaptation._misfit import LEVEL, START_DATASETS, Misfit, student_quantile
 from deep.model.adaptation._prior import PriorEstimate
 

@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from deep._util.checks import Floats
 from deep._util.files import whole_file
+from deep._util.names import check_name
 from deep._util.plain_cells import plain_cell
-from deep._util.text import check_name
 from deep.exceptions import InputError
 from deep.model.file._model import Model
 from deep.model.file._table import MAX_TABLE_VOTERS, pattern_grid

@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from deep._util.checks import Floats, Positions, Texts, Votes, check_consistent_length
 from deep._util.files import JsonObject, read_bytes
+from deep._util.names import check_name
 from deep._util.odds import expit
-from deep._util.text import check_name
 from deep.datasets import BatchColumns, iter_counted_votes
 from deep.exceptions import InputError
 from deep.model.adaptation import FixedPrior, context_of_mean

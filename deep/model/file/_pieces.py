@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from deep._util.checks import Floats, Positions, Votes
-from deep._util.text import check_name
+from deep._util.names import check_name
 from deep.datasets import VOTE_COLUMNS, VoteRows, iter_votes, join_scores, read_scores, table_columns
 from deep.exceptions import InputError
 from deep.model.file._model import Model

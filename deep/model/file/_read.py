@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._util.checks import Floats
+from deep._util.names import check_name
 from deep._util.odds import P_MIN
-from deep._util.text import check_name
 from deep.calibration import CALIBRATOR_CLASSES, NETCAL_CLASSES
 from deep.ensembles import ENSEMBLER_NAMES
 from deep.features import Cells

@@ -12,9 +12,8 @@ from deep import __version__, datasets, evaluate
 from deep.model import Model
 from deep.records import ABSTAIN, VoteMatrix
 from deep.report import page_asset
-from deep.serve.check._answers import CheckOptions, model_answer
+from deep.serve.check._answers import CHECK, HEALTH, MODEL, CheckOptions, model_answer
 from deep.serve.check._checker import Checker, PairText, read_pairs
-from deep.serve.check._contract import CHECK, HEALTH, MODEL
 from deep.serve.web import WebError, install_errors, json_bytes, need_serve, read_json
 
 if TYPE_CHECKING:

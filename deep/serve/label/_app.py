@@ -5,7 +5,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from deep._util.files import JsonObject
-from deep._util.text import person_name
+from deep._util.names import person_name
 from deep.datasets import LabelLogLostError
 from deep.exceptions import InputError
 from deep.report import page_asset

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from deep._util.files import JsonObject
-from deep._util.text import check_name, person_name, sentence_spans
+from deep._util.names import check_name, person_name, sentence_spans
 from deep.datasets import (
     AnswerBook,
     LabelEvent,

@@ -6,7 +6,7 @@ from scipy.special import expit, ndtr
 
 from deep.exceptions import InputError
 from deep.model.adaptation import FewLabels, Misfit
-from deep.model.adaptation._few_labels import Clusters, labeled_rows, standardised
+from deep.model.adaptation._correction import Clusters, labeled_rows, standardised
 
 NONE = np.array([0.0, 1.0])
 MOMENT = np.array([[0.5, 0.0], [0.0, 0.1]])

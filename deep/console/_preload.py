@@ -1,0 +1,26 @@
+"""Import what workers need, in the process that they are forked from.
+
+Each worker computes in one thread, for there are as many of them as cores. The libraries read that as they load.
+"""
+
+import os
+from contextlib import suppress
+from importlib import import_module
+
+THREADS = ("MKL_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+USED = {
+    "catboost": "CatBoostClassifier",
+    "lightgbm": "train",
+    "xgboost": "train",
+    "deep.calibration": "ALL_CALIBRATORS",
+    "deep.ensembles": "ENSEMBLERS",
+    "deep.evaluate": "TestCells",
+    "deep.model": "ChainTask",
+}
+"""A name of every package, for deep's own load nothing before one is asked for."""
+
+os.environ.update(dict.fromkeys(THREADS, "1"))
+for package, name in USED.items():
+    with suppress(ModuleNotFoundError):  # of an extra
+        getattr(import_module(package), name)
