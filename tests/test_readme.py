@@ -80,4 +80,4 @@ def test_layers_are_kept():
         check=False,
     )
     assert found.returncode == 0, found.stdout
-    assert "4 kept, 0 broken" in found.stdout
+    assert "5 kept, 0 broken" in found.stdout

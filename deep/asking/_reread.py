@@ -48,14 +48,16 @@ class Reread:
             yield f"  {voter}: {len(items):,} {change} ({', '.join(items[:SHOWN])}{more})"
 
 
-def reread(plan: Plan, options: AskOptions, out: Path) -> Reread:
+def reread(plan: Plan, options: AskOptions | None, out: Path) -> Reread:
     """Read the replies of a ledger again, write the votes, and return which differ from those that were there.
 
     Raises
     ------
     InputError
-        There is no ledger or no table of votes of an earlier run.
+        No LLM is asked, or there is no ledger or no table of votes of an earlier run.
     """
+    if options is None:
+        raise InputError("`reread` must be given with judges that ask an LLM. Got none of them. Leave it out.")
     if not out.is_file():
         raise InputError(f"`out` must be the votes of an earlier run with `reread`. Got no file at {str(out)!r}.")
     before = pd.read_parquet(out).set_index(KEYS)

@@ -11,7 +11,6 @@ For instance:
   deep votes summedits --lexical all --out votes.parquet
       judge by words alone: no model, no key, no cost
   deep votes claims.csv --pool deep-9 --llm gpt-4o-mini --reread --out votes.parquet
-      read the replies of an old ledger by the reader of today, and say which votes that changes
 """
 
 import argparse
@@ -81,8 +80,6 @@ def _ask(args: argparse.Namespace) -> int:
         return ExitStatus.DONE
     out = check_out(args.out, [".parquet"])
     if args.reread:
-        if options is None:
-            raise InputError("`reread` must be given with judges that ask an LLM. Got none of them. Leave it out.")
         reread = asking.reread(plan, options, out)
         console.print_result(reread.results(), reread.lines(), as_json=args.json)
         return ExitStatus.DONE
@@ -100,8 +97,8 @@ def _ask(args: argparse.Namespace) -> int:
 
 def _by_files(args: argparse.Namespace, plan: "asking.Plan", options: "asking.AskOptions | None") -> int:
     limits, out = console.shard_limits(args), check_out(args.out, [".parquet"])
-    with console.live_progress() as progress:
-        results, lines = asking.by_files(plan, options, args.batch_out, args.batch_in, out, limits, progress)
+    with console.live_progress() as shown:
+        results, lines = asking.by_files(plan, options, args.batch_out, args.batch_in, out, limits, shown)
     console.print_result(results, lines, as_json=args.json)
     return ExitStatus.of_stop(results["stopped"])
 

@@ -149,8 +149,8 @@ def test_table_5(case):
         "Tiered (threshold = 2) (tiny)": "Tiered (threshold = 2) (tiny)",
         "Tiered (threshold = 3) (tiny)": "Tiered (threshold = 3) (tiny)",
         "Tiered (threshold = 5) (tiny)": "Tiered (threshold = 5) (tiny)",
-        "- Sampling (tiny)": "Tiered, one sample (tiny)",
-        "- CFP (tiny)": "Direct prompting, 5 samples (tiny)",
+        "'- Sampling (tiny)": "Tiered, one sample (tiny)",
+        "'- CFP (tiny)": "Direct prompting, 5 samples (tiny)",
     }
     assert list(table(case, "table5-ablation")["method"]) == list(rows)
     for name, method in rows.items():

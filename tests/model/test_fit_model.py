@@ -5,7 +5,7 @@ import pytest
 from scipy.special import expit, logit
 
 from deep.exceptions import InputError
-from deep.model import Stack, fit
+from deep.model import ChainOptions, SharedWork, Stack, fit, fit_asked
 from deep.model.adaptation import context_of, learn_prior
 from deep.model.adaptation._misfit import LeftOut
 from deep.model.linear import LabeledRows, fit_average
@@ -250,7 +250,6 @@ def test_a_stack_with_scores_and_a_target():
         (none_of(A), QUICK, "^`votes` must have labeled rows of other datasets"),
         (few_of(A, "a", 40), QUICK, "^`votes` must have labeled rows of other datasets"),
         (ABC.rows((ABC.datasets != "c") | (ABC.labels == 1)), {}, "Got only 1 in dataset 'c'"),
-        (ABC, {"groups": ["a"]}, r"^`groups` must have 360 entries, one a row\. Got 1\.$"),
         (ABC, {"scores": np.zeros((2, 1))}, r"^`scores` must have 360 entries, one a row\. Got 2\.$"),
         (ABC, {"scores": np.zeros((360, 2)), "score_names": ["a"]}, r"^`score_names` must be one a column"),
         (ABC, {"recipe": "mine"}, "^`recipe` must be one of deep, paper"),
@@ -265,10 +264,16 @@ def test_what_cannot_be_fitted_is_refused(votes, options, message):
         fit(votes, **options)
 
 
+def test_groups_are_one_a_row():
+    """A fit that shares work takes what rows are left out with."""
+    with pytest.raises(InputError, match=r"^`groups` must have 360 entries, one a row\. Got 1\.$"):
+        fit_asked(ABC, ChainOptions(), SharedWork(groups=["a"]))
+
+
 def test_groups_are_left_out_together():
     """Two of four datasets in one group: three are left out, as if they were families."""
     groups = np.where(np.isin(ABCD.datasets, ["a", "b"]), "ab", ABCD.datasets)
-    model = fit(ABCD, groups=groups)
+    model = fit_asked(ABCD, ChainOptions(), SharedWork(groups=groups))
     assert list(model.left_out) == ["ab", "c", "d"]
     families = fit(linked(ABCD))
     assert list(families.left_out) == ["a", "c", "d"]

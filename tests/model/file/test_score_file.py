@@ -103,7 +103,7 @@ def test_a_given_prior_is_that_of_all_datasets(kind, tmp_path):
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_names_of_datasets_stand_on_one_line(suffix, tmp_path):
     """Those of a table that is read in pieces too."""
-    model = model_of("pool")
+    model = model_of("stack")
     (path,) = tables(new_rows(model)[0], None, tmp_path, suffix)
     frame = (pd.read_csv(path) if suffix == ".csv" else pd.read_parquet(path)).assign(dataset="bad\x1b[31m")
     frame.to_csv(path, index=False) if suffix == ".csv" else frame.to_parquet(path)
