@@ -10,7 +10,6 @@ For instance:
       ask, and stop before the bill can pass five dollars; run again, it asks only what is missing
   deep votes summedits --lexical all --out votes.parquet
       judge by words alone: no model, no key, no cost
-  deep votes claims.csv --pool deep-9 --llm gpt-4o-mini --reread --out votes.parquet
 """
 
 import argparse

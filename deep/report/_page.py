@@ -13,8 +13,6 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pandas as pd
-
 from deep._util.figures import AMBER, BLUE, GRAY, GRID, LIGHT, RED, draw_svg
 from deep._util.files import read_bytes
 from deep._util.plain_cells import read_row
@@ -298,6 +296,8 @@ def _picture(path: Path) -> Picture:
 
 
 def _table(path: Path) -> DataTable:
+    import pandas as pd
+
     frame = pd.read_csv(path, dtype=str, keep_default_na=False, nrows=MOST_ROWS)
     rows = [read_row({str(name): str(value) for name, value in row.items()}) for row in frame.to_dict("records")]
     return DataTable(path.stem, rows)
