@@ -73,7 +73,7 @@ def alpha(asked):
 def beta(asked):
     """Judge rightly, where a reply can be read at all."""
     cut = Fault("truncated")  # also where it is asked again with a longer limit
-    faults = {(6, 2): cut, (6, 3): cut, (1, 3): '{"reasoning": "hm"}', (2, 1): Fault("refused"), (2, 2): "No idea."}
+    faults = {(6, 2): cut, (6, 4): cut, (1, 3): '{"reasoning": "hm"}', (2, 1): Fault("refused"), (2, 2): "No idea."}
     if prompt_of(asked) == "3d-ttc" and (item_of(asked), asked.times + 1) in faults:
         return faults[item_of(asked), asked.times + 1]
     return say(asked, LABELS[item_of(asked) - 1])
