@@ -1,10 +1,13 @@
 """Rules that hold for the whole house: names, rooms and sizes."""
 
 import ast
+import importlib.util
 import re
-from collections import defaultdict
+import sys
+from collections import Counter, defaultdict
 from functools import cache
 from pathlib import Path
+from statistics import median
 
 import deep
 
@@ -177,3 +180,43 @@ def test_an_alias_names_what_nothing_else_names():
         if node.name in places:
             places[node.name].add(str(path))
     assert sorted(name for name, where in places.items() if len(where) > 1) == TWO_MEANINGS.split()
+
+
+def counter():
+    """Return the committed counter of lines of code."""
+    spec = importlib.util.spec_from_file_location("lines", ROOT.parent / "benchmarks" / "lines.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["lines"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+SHORT = {
+    "__init__.py",
+    "__main__.py",
+    "_command.py",
+    "_load.py",
+    "_names.py",
+    "_preload.py",
+    "_registry.py",
+    "from_inspect.py",
+    "inspect.py",
+}
+"""Registries, lists of names, doors and modules that are imported for their effect: these may be short."""
+
+
+def test_files_hold_a_topic():
+    """No more files than there are topics, none a splinter but for a reason, and few lines that import."""
+    files = counter().counted_files(ROOT)
+    assert len(files) <= 300
+    short = [str(path) for path, found in files.items() if 0 < found.code < 30 and path.name not in SHORT]
+    assert short == []
+    assert median(found.code for found in files.values() if found.code) >= 90
+    code, imports = (sum(getattr(found, name) for found in files.values()) for name in ("code", "imports"))
+    assert imports <= 0.11 * code
+    guests = Counter()
+    for path, found in files.items():
+        guests[counter().guest_of(path)] += found.code
+    core = guests.pop(None)
+    assert core <= 31_000
+    assert max(guests.values()) <= 1_600
