@@ -50,7 +50,8 @@ def printed_tables(paper: str) -> tuple[PrintedTable, ...]:
 
     Examples
     --------
-    >>>     >>> [table.name for table in printed_tables("probe")]
+    >>> from deep.experiments.printed import printed_tables
+    >>> [table.name for table in printed_tables("probe")]
     ['table1-statistics', 'table2-evidence', 'figures']
     >>> printed_tables("cognibench")[2].rows[-1]
     ("the paper's", 'CogniDet 8B', 70.3, 64.4, 73.8)
