@@ -125,9 +125,9 @@ def mend_log(path: Path, found: FoundLines) -> str:
         told = f"{are_not_whole(found.broken)} set aside in {aside.name!r}"
     content = b"".join(line.data for line in found.lines)
     if found.files.get(path) != content:
-        with whole_file(path.resolve()) as scratch:
+        with whole_file(Path(os.path.realpath(path))) as scratch:
             append_whole(scratch, content)
-        sync_folder(path.resolve().parent)
+        sync_folder(Path(os.path.realpath(path)).parent)
     return told
 
 
