@@ -353,3 +353,16 @@ def test_a_clock_that_jumps_is_told(tmp_path, monkeypatch):
         log.add(label("b", 1))
         assert log.problem == ""
     assert given(path) == {("Ann", "a"): 0, ("Ann", "b"): 1}
+
+
+def test_a_loop_of_links_is_mended_from_the_copy(tmp_path):
+    """No traceback at the start, and no label is lost."""
+    path = tmp_path / "labels.jsonl"
+    with open_label_log(path) as log:
+        log.add(label("a", 1))
+    path.unlink()
+    path.symlink_to("moved.jsonl")
+    (tmp_path / "moved.jsonl").symlink_to("labels.jsonl")
+    with open_label_log(path) as log:
+        log.add(label("b", 0))
+    assert given(path) == {("Ann", "a"): 1, ("Ann", "b"): 0}
