@@ -5,7 +5,7 @@ TORCH ?= torch==2.13.0
 # The versions that every check has run with; empty takes the newest that the dependencies allow.
 CONSTRAINTS ?= --constraint constraints.txt
 CONSTRAINTS_INTEGRATIONS ?= --constraint constraints-integrations.txt
-INTEGRATIONS := deepeval,inspect,langfuse,mlflow,opentelemetry
+INTEGRATIONS := deepeval,inspect,judges,langfuse,mlflow,opentelemetry
 VENV ?= .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
@@ -23,7 +23,7 @@ IN_PARALLEL := -n $(JOBS) --dist worksteal
 # Where Python is told to keep no bytecode, each of the many processes of the tests would compile deep again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: loo test test-slow test-all check docs engines integrations bare processors dist-check versions fuzz bench mutants screenshots papers clean
+.PHONY: loo test test-slow test-all check docs engines integrations bare processors dist-check versions fuzz bench mutants screenshots papers peers clean
 
 loo: $(VENV)/installed
 	$(BIN)/python -m deep.experiments.loo --test aggrefact
@@ -92,10 +92,14 @@ mutants: $(VENV)/mutation-installed
 	$(BIN)/python benchmarks/mutants.py --jobs $(JOBS)
 
 screenshots: $(VENV)/test-installed
-	$(BIN)/python benchmarks/screenshots.py
+	$(BIN)/python benchmarks/screenshots.py --every build/screens
 
 papers: $(VENV)/installed
 	$(BIN)/python benchmarks/papers.py
+
+# 20 minutes on two idle cores: what deep is compared with in docs/benchmarks.md, by real votes in DEEP_DATA_HOME.
+peers: $(VENV)-peers/installed
+	OMP_NUM_THREADS=1 $(VENV)-peers/bin/python benchmarks/peers.py --jobs $(JOBS)
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -128,6 +132,11 @@ $(VENV)-engines/installed: $(VENV)/test-installed
 $(VENV)-integrations/installed: $(VENV)/test-installed constraints-integrations.txt
 	$(call ON_TOP,$(VENV)-integrations)
 	$(VENV)-integrations/bin/python -m pip install --quiet $(CONSTRAINTS_INTEGRATIONS) --editable '.[$(INTEGRATIONS)]'
+	touch $@
+
+$(VENV)-peers/installed: $(VENV)/test-installed
+	$(call ON_TOP,$(VENV)-peers)
+	$(VENV)-peers/bin/python -m pip install --quiet $(CONSTRAINTS) --editable '.[peers]'
 	touch $@
 
 clean:

@@ -4,6 +4,7 @@
 
     python benchmarks/call_layer.py            # speed: three rounds of each, in turn
     python benchmarks/call_layer.py --memory   # growth over 100,000 calls
+    python benchmarks/call_layer.py --functions --calls 10000   # `deep.ask` of an async function of 50 ms
 
 A server with 50 ms latency runs in a process of its own. The bare loop is 64 workers that call
 ``client.chat.completions.create`` and read the text: no ledger, no retries, no resuming. Inspect (`inspect_calls.py`)
@@ -171,6 +172,38 @@ def ratio_to(rival: str, rates: list[dict[str, float]]) -> float:
     return statistics.median(one["deep_per_s"] / one[f"{rival}_per_s"] for one in rates)
 
 
+def functions(n: int, rounds: int, folder: Path) -> None:
+    """Print the rate of a whole `deep.ask` of one function, every answer on disk, beside a loop that keeps nothing."""
+    import deep
+
+    examples = [deep.Example(f"It rained for {i % 17} days.", f"It rained {i} days.", str(i)) for i in range(n)]
+
+    async def judge(source: str, claim: str) -> bool:
+        await asyncio.sleep(0.05)
+        return len(claim) < len(source)
+
+    async def loop() -> None:
+        left = iter(examples)
+
+        async def work() -> None:
+            for example in left:
+                await judge(example.source, example.claim)
+
+        await asyncio.gather(*(work() for _ in range(WORKERS)))
+
+    own = deep.judge(version="1", workers=WORKERS)(judge)
+    deep.ask(examples[:WORKERS], own)  # what is imported and opened once
+    rates: list[dict[str, float]] = []
+    for i in range(rounds):
+        start = time.perf_counter()
+        asyncio.run(loop())
+        between = time.perf_counter()
+        deep.ask(examples, own, ledger=str(folder / f"own-{i}.sqlite"))
+        rates.append({"bare_per_s": n / (between - start), "deep_per_s": n / (time.perf_counter() - between)})
+        say("   ".join(f"{name.removesuffix('_per_s')} {rate:6.1f}/s" for name, rate in rates[-1].items()))
+    say(f"median ratio to the bare loop: {ratio_to('bare', rates):.2f} over {rounds} rounds of {n:,} calls")
+
+
 def memory(url: str, n: int, folder: Path) -> None:
     """Print how much memory the call layer takes from the two thousandth call to the last."""
     growth: list[float] = []
@@ -183,6 +216,7 @@ def main() -> None:
     """Measure, and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--memory", action="store_true", help="measure memory instead of speed")
+    parser.add_argument("--functions", action="store_true", help="measure `deep.ask` of a function instead")
     parser.add_argument("--calls", type=int, help="default 3,000, or 100,000 with --memory")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument(
@@ -193,6 +227,10 @@ def main() -> None:
     )
     parser.add_argument("--out", type=Path, help="also write the rates here, as JSON")
     args = parser.parse_args()
+    if args.functions:
+        with tempfile.TemporaryDirectory() as folder:
+            functions(args.calls or 3000, args.rounds, Path(folder))
+        return
     latency, port = 0.0 if args.memory else 0.05, free_port()
     server = multiprocessing.get_context("spawn").Process(target=serve, args=(port, latency), daemon=True)
     server.start()

@@ -48,10 +48,10 @@ def counted_files(root: Path = ROOT) -> dict[Path, Counted]:
 
 
 def guest_of(path: Path) -> str | None:
-    """Return the guest that a file belongs to, a study or the integrations; None of the core."""
+    """Return the guest that a file belongs to: a study, the encoders or the other integrations; None of the core."""
     if path.parts[0] not in GUESTS:
         return None
-    return "/".join(path.parts[:2]) if path.parts[0] == "experiments" and len(path.parts) > 2 else path.parts[0]
+    return "/".join(path.parts[:2]) if len(path.parts) > 2 else path.parts[0]
 
 
 def main() -> None:

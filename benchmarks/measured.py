@@ -29,6 +29,8 @@ Found = dict[str, Any]
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = Path(__file__).resolve().parent / "measured"
 PAGES = [ROOT / name for name in ("README.md", "docs/results.md", "docs/results-tables.md")]
+CODE = ("deep", "benchmarks/*.py", "pyproject.toml")
+"""Figures depend on these; pages and JSON of earlier runs may have changed."""
 DATA = "$DATA"
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas", "lightgbm", "xgboost", "catboost")
 
@@ -111,7 +113,7 @@ def as_typed(command: str) -> str:
 
 def measured(name: str, data: Path, jobs: int | None) -> Found:
     """Run the commands of a name; return where, when and what was found."""
-    commit, changed = git("rev-parse", "--short=12", "HEAD"), bool(git("status", "--porcelain", "--untracked-files=no"))
+    commit, changed = git("rev-parse", "--short=12", "HEAD"), bool(git("status", "--porcelain", "-uno", "--", *CODE))
     environment = os.environ | {"PYTHONPATH": str(ROOT), "DEEP_DATA_HOME": str(data)}
     used = []
     with tempfile.TemporaryDirectory() as folder:

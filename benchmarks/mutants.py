@@ -1,6 +1,6 @@
 """Break the mathematics in one place at a time, and count how often its tests notice.
 
-    python benchmarks/mutants.py [--sample 300] [--jobs 2] [--module deep/calibration/_scaling.py ...]
+    python benchmarks/mutants.py [--sample 300] [--jobs 2] [--module deep/calibration/_calibrators.py ...]
 
 cosmic-ray says where its operators can change a module; a sample is drawn from all places at once, so that every
 module has its share, by a hash of the changed line: a change elsewhere leaves it as it was. Each mutant is imported

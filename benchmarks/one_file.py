@@ -20,7 +20,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 
 from deep._util.names import table
-from deep.model import MAX_TABLE_VOTERS, Model, export_python
+from deep.integrations.python_program import export_python
+from deep.model import MAX_TABLE_VOTERS, Model
 from deep.model.linear import Rows
 from tests.model.file.models import MAKERS, model_of
 

@@ -7,18 +7,19 @@
 stand. Each command runs once, in a temporary folder; one whose data are missing is skipped, and its figures stay as the
 page has them. The page is written anew, and the status is 1 where a figure has moved by more than its last digit, where
 it is further from the printed one than the item allows, where a file is missing, or where a table of simulated votes
-does not say so.
+does not say so. docs/papers-cells.csv has every cell of the DEEP paper's tables beside this run's, with a verdict.
 """
 
 import argparse
 import csv
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
 import tomllib
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,9 +28,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("DEEP_DATA_HOME", ROOT.parent / "shared" / "data"))
 
-VERDICTS = ("same", "differs", "cannot be had")
+VERDICTS = ("same", "fitted", "differs", "cannot be had")
 SIMULATED = "simulated votes"
-BEGIN = "| paper | item | figure | printed | here | from |"
+BEGIN = "| paper | item | figure | printed | here | from | verdict |"
 KEY = 3
 """Cells of a row of figures that name the figure."""
 
@@ -106,8 +107,12 @@ def json_rows(path: Path, name: str) -> list[dict[str, str]]:
 
 
 def value_of(folder: Path, spec: Entry) -> float:
-    """Return a figure: how many (`count`), how far from the printed ones on average (`apart`), or one cell."""
+    """Return a figure: a number of a text, how many (`count`), how far from others (`apart`, `off`), or one cell."""
+    if "regex" in spec:
+        return float(re.findall(spec["regex"], (folder / spec["file"]).read_text(encoding="utf-8"))[0])
     rows = rows_of(folder, spec)
+    if "off" in spec:
+        return mean_gap(rows, fitted=spec["off"] == "fitted")
     if "count" in spec:
         return len({row[spec["count"]] for row in rows})
     if "apart" in spec:
@@ -118,9 +123,15 @@ def value_of(folder: Path, spec: Entry) -> float:
     return float(rows[0][spec["column"]]) / whole * float(spec.get("scale", 1))
 
 
+def mean_gap(rows: list[dict[str, str]], *, fitted: bool) -> float:
+    """Return the mean distance of this run from the printed cells that it was fitted to, or from the others."""
+    known = [row for row in rows if row["ours"] and (row["verdict"] == "fitted") == fitted]
+    return sum(abs(float(row["ours"]) - float(row["value"])) for row in known) / len(known)
+
+
 def mean_distance(rows: list[dict[str, str]], column: str, one: str, other: str) -> float:
     """Return the mean absolute difference of `value` between two values of a column, over the cells that both have."""
-    skipped = {column, "value", "low", "high", "votes"}
+    skipped = {column, "value", "low", "high", "votes", "ours", "verdict"}
     cells: dict[str, dict[Row, float]] = {one: {}, other: {}}
     for row in rows:
         if row[column] in cells:
@@ -134,8 +145,25 @@ def figure_row(paper: str, item: Entry, figure: Entry, run: Entry, folder: Path)
     printed = figure.get("printed", "-")
     if isinstance(printed, dict):
         printed = value_of(folder, {**figure, **printed})
-    cells = (shown_value(cell, figure.get("digits", 1)) for cell in (printed, value_of(folder, figure)))
-    return paper, item["item"], figure["what"], *cells, run["from"]
+    cells = [shown_value(cell, figure.get("digits", 1)) for cell in (printed, value_of(folder, figure))]
+    return paper, item["item"], figure["what"], *cells, run["from"], figure_verdict(item, figure, *cells)
+
+
+def figure_verdict(item: Entry, figure: Entry, printed: str, here: str) -> str:
+    """Return the verdict of one figure: fitted where its item is, else whether it is the printed one, else why not."""
+    if printed == "-":
+        return "not printed"
+    if item["verdict"] == "fitted":
+        return "fitted"
+    return "same" if printed == here else f"differs because {reason_of(item, figure)}"
+
+
+def reason_of(item: Entry, figure: Entry) -> str:
+    """Return the first clause of an item's reason, or the one of the figure itself."""
+    why = figure.get("because") or item.get("why", "")
+    if not why:
+        raise SystemExit(f"{item['item']}, {figure['what']}: it is not the printed one, and nothing says why.")
+    return str(why.split(";")[0])
 
 
 def shown_value(value: float | str, digits: int) -> str:
@@ -155,7 +183,8 @@ def settled(new: Row, old: Row | None) -> Row:
     if old is None or new[KEY] != old[KEY]:
         return new
     unit = 10.0 ** -len(new[KEY + 1].partition(".")[2])
-    return old if abs(float(new[KEY + 1]) - float(old[KEY + 1])) < unit * 1.5 and unit < 1 else new
+    near = abs(float(new[KEY + 1]) - float(old[KEY + 1])) < unit * 1.5 and unit < 1
+    return (*new[: KEY + 1], old[KEY + 1], *new[KEY + 2 :]) if near else new
 
 
 def faults(item: Entry, run: Entry, rows: list[Row], folder: Path) -> Iterator[str]:
@@ -200,7 +229,7 @@ def render(papers: Papers, rows: list[Row]) -> str:
         papers.about_figures.strip(),
         "",
         BEGIN,
-        "| --- | --- | --- | --- | --- | --- |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
         *(f"| {' | '.join(row)} |" for row in rows),
     ]
     return "\n".join(lines) + "\n"
@@ -229,7 +258,11 @@ def collect(papers: Papers, ran: Mapping[str, Path], old: Mapping[Row, Row]) -> 
         run, figures, folder = papers.run_of(item), item.get("figures", ()), ran.get(item.get("run", ""))
         if folder is None:
             keys = [(paper, item["item"], figure["what"]) for figure in figures]
-            rows += [old.get(key, (*key, "-", "not run", run["from"])) for key in keys]
+            stood = [old.get(key, (*key, "-", "not run"))[KEY : KEY + 2] for key in keys]
+            rows += [
+                (*key, *cells, run["from"], figure_verdict(item, figure, *cells))
+                for key, cells, figure in zip(keys, stood, figures, strict=True)
+            ]
             continue
         new = [figure_row(paper, item, figure, run, folder) for figure in figures]
         wrong += faults(item, run, new, folder)
@@ -244,6 +277,79 @@ def changes(old: dict[Row, Row], rows: list[Row]) -> Iterator[str]:
         before, after = (found.get(key, (*key, "no figure", "no figure"))[KEY : KEY + 2] for found in (old, new))
         if before != after:
             yield f"{', '.join(key)}: was {before[1]} (printed {before[0]}), is {after[1]} (printed {after[0]})"
+
+
+CELLS = "papers-cells.csv"
+"""Beside the page: every cell that the papers' tables print, this run's figure and a verdict."""
+
+CELL = ("paper", "table", "dataset", "method", "n_prompts", "calibrator", "metric", "value", "ours", "verdict")
+ROOMS = {"PROBE": "probe", "CogniBench": "cognibench"}
+"""The folders of the papers whose tables are stored as they are printed."""
+
+Cell = dict[str, str]
+
+
+def deep_cells(figures: Path) -> Iterator[Cell]:
+    """Yield the printed cells of `deep paper` with this run's figures and verdicts; refuse one without a verdict."""
+    for row in csv_rows(figures, ""):
+        if row["origin"] == "published":
+            if not row["verdict"]:
+                raise SystemExit(f"{figures.name}: a printed figure has no verdict.")
+            yield {"paper": "DEEP", **{name: row.get(name, "") for name in CELL[1:]}}
+
+
+def other_cells(papers: Papers, rows: list[Row]) -> Iterator[Cell]:
+    """Yield the printed cells of the other papers: as the page has them where they were measured, else why not."""
+    for paper, place, method, metric, value in printed_cells():
+        item = item_of(papers, paper, place)
+        same = [row for row in rows if row[:2] == (paper, item["item"]) and number_of(row[KEY]) == number_of(value)]
+        ours, _, verdict = (
+            same[0][KEY + 1 :] if same else ("", "", f"not had because {reason_of(item, {'what': metric})}")
+        )
+        known = {"paper": paper, "table": place, "method": method, "metric": metric, "value": value}
+        yield {**dict.fromkeys(CELL, ""), **known, "ours": ours, "verdict": verdict}
+
+
+def printed_cells() -> Iterator[tuple[str, str, str, str, str]]:
+    """Yield paper, table or figure, row, column and value of the papers but DEEP."""
+    stored = ROOT / "deep" / "experiments"
+    fect = json.loads((stored / "fect" / "published.json").read_text(encoding="utf-8"))
+    for place, metric in (("Table 2", "f1"), ("Table 4", "precision"), ("Table 5", "recall")):
+        for model, cells in fect[metric].items():
+            for prompt, cell in zip(fect["prompts"], cells, strict=True):
+                if cell is not None:
+                    yield "FECT", place, f"{model}, {prompt}", metric, str(cell[0])
+    for paper, room in ROOMS.items():
+        for name, table in json.loads((stored / room / "printed_tables.json").read_bytes())["tables"].items():
+            for row in table["rows"]:
+                if name == "figures":
+                    yield paper, f"Figure {row[0]}", str(row[1]), str(row[2]), str(row[3])
+                    continue
+                n = 2 if table["columns"][0] == "group" else 1
+                for column, cell in list(zip(table["columns"], row, strict=True))[n:]:
+                    yield paper, f"Table {name[5]}", ", ".join(row[:n]), column, str(cell)
+
+
+def item_of(papers: Papers, paper: str, place: str) -> Entry:
+    """Return the first item of a paper whose name has a table or figure, alone or among others."""
+    kind, number = place.split()
+    for name, item in papers.items():
+        if name == paper and item["item"].startswith(kind) and number in re.findall(r"\w+", item["item"]):
+            return item
+    raise SystemExit(f"{paper}: no item says anything of {place}.")
+
+
+def number_of(text: str) -> float | str:
+    """Return the number that a cell holds, else the cell."""
+    return float(text) if re.fullmatch(r"-?[\d.]+", text) else text
+
+
+def write_cells(cells: Iterable[Cell], path: Path) -> None:
+    """Write the cells as CSV."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, CELL, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(cells)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -262,6 +368,9 @@ def main(argv: list[str] | None = None) -> int:
         places = {"data": args.data, "texts": args.texts or args.data.parent / "papers", "out": Path(scratch)}
         ran = run_all(papers, places, papers.runs if args.run is None else args.run)
         rows, wrong = collect(papers, ran, old)
+        if "paper" in ran:
+            cells = [*deep_cells(ran["paper"] / "figures.csv"), *other_cells(papers, rows)]
+            write_cells(cells, args.page.with_name(CELLS))
     page = render(papers, rows)
     args.page.write_text(page, encoding="utf-8")
     wrong += changes(old, rows)

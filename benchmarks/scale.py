@@ -28,7 +28,8 @@ import numpy as np
 import pyarrow as pa
 from measuring import measure
 
-from deep.model import BatchScorer, Model, fit, moments_of_batch
+from deep.integrations.engines import BatchScorer, moments_of_batch
+from deep.model import Model, fit
 from deep.records import VoteMatrix
 
 BATCH = 65_536

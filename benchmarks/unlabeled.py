@@ -1,11 +1,16 @@
 """Accuracy on real panels of what is fitted to votes alone, one fit a table and one fit a dataset.
 
-DEEP_DATA_HOME=... python benchmarks/unlabeled.py
+DEEP_DATA_HOME=... python benchmarks/unlabeled.py [--choose]
+
+`--choose` prints which constants of `fit_unlabeled` the other panels choose for each panel, and what they give there:
+the least mean log loss of those by which no other panel's rises by more than `LOST`. Seven panels are sets of WRENCH.
 """
 
+import argparse
 import os
 import sys
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +21,7 @@ from deep.base import BaseEnsembler
 from deep.datasets import read_votes
 from deep.ensembles import DawidSkene, LabelModel, MajorityLabelVoter
 from deep.model import Unlabeled, fit_unlabeled
+from deep.model.linear import _consensus, _unlabeled
 
 PANELS = (
     "crowd/votes_RTE.csv",
@@ -27,6 +33,13 @@ PANELS = (
     "summeval_llm/votes_ge5.csv",
     "llm_aggrefact/votes.parquet",
 )
+WRENCH = tuple(f"wrench/{name}.parquet" for name in ("cdr", "commercial", "imdb", "sms", "tennis", "yelp", "youtube"))
+MORE = ("faithbench", "relevance_methods", "span_mt")
+GRID = tuple(product((0.0, 0.25, 0.5, 0.75, 1.0), (2.25, 2.5, 2.75, 3.0, np.inf), (0.0, 0.4)))
+"""How far the share of class 1 follows the votes of sparse judges, the largest log-odds, and below which coverage
+judges are sparse."""
+BEFORE = (1.0, np.inf, 0.0)
+LOST = 0.01
 COPIES = 5
 DRAWS = 500
 
@@ -106,9 +119,61 @@ def worst_copy(panel: VoteMatrix) -> float:
     return float(100 * np.abs(changes).max())
 
 
+def fitted(votes: np.ndarray) -> tuple[_consensus.Judges, _consensus.Panel, float]:
+    """Return of a panel what no constant of the grid changes."""
+    judges = _consensus.Judges.of(votes, np.ones(len(votes)))
+    alike = _consensus.overlap(judges.panel)
+    panel = _consensus.count_copies(judges.panel, alike)
+    trust = _unlabeled._compare_halves(panel, _unlabeled._blocks(alike), np.random.default_rng(0))
+    return judges, panel, trust.weight
+
+
+def tried(path: str, folder: Path) -> np.ndarray:
+    """Return accuracy, log loss and Brier score of a panel by constants of the grid, mean of both ways to fit it."""
+    panel, found = read_votes([folder / path]), []
+    for by_dataset in (False, True):
+        for rows in parts(panel, by_dataset):
+            votes, y = panel.votes[rows], panel.labels[rows]
+            known = fitted(votes[(votes >= 0).any(axis=1)])
+            weight = 1.0 if not by_dataset else 1 / len(panel.dataset_names)
+            found.append(weight * np.array([figures(known, votes, y, constants) for constants in (*GRID, BEFORE)]))
+    return np.sum(found, axis=0) / 2
+
+
+def figures(known: tuple[_consensus.Judges, _consensus.Panel, float], votes, y, constants) -> list[float]:
+    """Return accuracy, log loss and Brier score by constants."""
+    _consensus.FOLLOWED, _unlabeled.LARGEST, _consensus.SPARSE = constants
+    _consensus.BY_SIGHT = np.inf if constants == BEFORE else 10.0
+    judges, panel, weight = known
+    mixed = judges.expand(_unlabeled._average(panel, _consensus.dawid_skene(panel), weight))
+    p = np.clip(expit(mixed.log_odds(votes)), 1e-6, 1 - 1e-6)
+    return [((p >= 0.5) == y).mean(), -np.log(np.where(y == 1, p, 1 - p)).mean(), ((p - y) ** 2).mean()]
+
+
+def choose(folder: Path) -> None:
+    """Print for each panel the constants that the others choose, and what they change there."""
+    paths = (*WRENCH, *PANELS, *(f"{name}/votes.parquet" for name in MORE))
+    all_figures = np.array([tried(path, folder) for path in paths])
+    change = all_figures[:, :-1] - all_figures[:, -1:]
+    nested = []
+    for i, path in enumerate((*paths, "all")):
+        others = np.arange(len(paths)) != i
+        losses = np.where((change[others, :, 1] > LOST).any(axis=0), np.inf, change[others, :, 1].mean(axis=0))
+        best = int(np.argmin(losses))
+        gain = change[:, best].mean(axis=0) if path == "all" else change[i, best]
+        nested += [] if path == "all" else [all_figures[i, best]]
+        sys.stdout.write(f"{path}: {GRID[best]}, accuracy, log loss, Brier score {np.round(gain, 4).tolist()}\n")
+    of_wrench = np.mean(nested[: len(WRENCH)], axis=0)
+    sys.stdout.write(f"WRENCH by what the others choose: {np.round(of_wrench, 4).tolist()}\n")
+
+
 def main() -> None:
     """Print the accuracies of each panel, mean over its datasets, and the gain of `fit_unlabeled` on the majority."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--choose", action="store_true")
     folder = Path(os.environ.get("DEEP_DATA_HOME", "../shared/data"))
+    if parser.parse_args().choose:
+        return choose(folder)
     for path in PANELS:
         panel = read_votes([folder / path])
         for by_dataset in (False, True):
@@ -121,6 +186,7 @@ def main() -> None:
                 f"+- {100 * error(panel, gain):.1f}  {covered(panel, by_dataset)}\n"
             )
         sys.stdout.write(f"  {COPIES} copies of a judge move accuracy by at most {worst_copy(panel):.2f} points\n")
+    return None
 
 
 if __name__ == "__main__":

@@ -1,18 +1,18 @@
 """The way of one text to its P: the files and functions of deep that scoring it passes through.
 
-    python benchmarks/walk.py [--cold]
+    python benchmarks/walk.py [--cold | --write]
 
 A model of twelve lexical checks is fitted on ``examples/claims.csv``. One text is scored to warm up; then another is
 scored while every call into `deep/` is counted by Python's profiler. Comprehensions and lambdas count with the function
 that holds them. With ``--cold`` the model is loaded, its judges are found and the text is scored, with nothing done
-before but the imports.
+before but the imports. ``--write`` puts the list into ``docs/how-it-works.md``, held by a test.
 """
 
 import argparse
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import FrameType
 
@@ -21,6 +21,8 @@ from deep.asking import TextScorer
 from deep.cli import main as run
 
 ROOT = Path(deep.__file__).parent
+PAGE = ROOT.parent / "docs" / "how-it-works.md"
+BEGIN, END = "<!-- walk -->", "<!-- end of walk -->"
 CLAIMS = ROOT.parent / "examples" / "claims.csv"
 WARM_UP = "It was hot in May 2020 for 3 hours. No rain.", 'It was cold in June 2021 for 4 km, "hot".'
 SCORED = "Rain fell on Monday. The river rose by 14 centimetres.", "The river rose by 41 centimetres."
@@ -66,14 +68,29 @@ def walk(*, cold: bool) -> dict[str, set[str]]:
         return passed_through(lambda: scorer.score(*SCORED))
 
 
+def listed(found: Mapping[str, set[str]]) -> str:
+    """Return the list as it stands on the page, between its marks."""
+    rows = [f"| `{file}` | `{'`, `'.join(sorted(names))}` |" for file, names in sorted(found.items())]
+    total = f"{len(found)} files, {sum(map(len, found.values()))} functions:"
+    return "\n".join([f"{BEGIN}\n{total}\n", "| file | functions |", "| --- | --- |", *rows, f"\n{END}"])
+
+
+def on_page() -> str:
+    """Return the list that stands on the page."""
+    text = PAGE.read_text(encoding="utf-8")
+    return text[text.index(BEGIN) : text.index(END) + len(END)]
+
+
 def main() -> None:
-    """Walk and print."""
+    """Walk, and print or write."""
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--cold", action="store_true", help="with loading the model and finding its judges")
-    found = walk(cold=p.parse_args().cold)
-    sys.stdout.write(f"{len(found)} files, {sum(map(len, found.values()))} functions\n")
-    for file, names in sorted(found.items()):
-        sys.stdout.write(f"  {file}: {', '.join(sorted(names))}\n")
+    p.add_argument("--write", action="store_true", help="write the list into docs/how-it-works.md")
+    args = p.parse_args()
+    found = walk(cold=args.cold)
+    if args.write:
+        PAGE.write_text(PAGE.read_text(encoding="utf-8").replace(on_page(), listed(found)), encoding="utf-8")
+    sys.stdout.write(listed(found) + "\n")
 
 
 if __name__ == "__main__":

@@ -14,21 +14,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from deep._util.checks import (
-    Floats,
-    Labels,
-    Mask,
-    Positions,
-    Texts,
-    Votes,
-    Weights,
-    check_labels,
-    check_probabilities,
-    check_sample_weight,
-    check_two_classes,
-    check_votes,
-    column_names,
-)
+from deep._util import checks
+from deep._util.checks import Floats, Labels, Mask, Positions, Texts, Votes, Weights
 from deep._util.odds import DECISION, P_MIN
 from deep.exceptions import InputError
 from deep.records import ABSTAIN
@@ -65,10 +52,10 @@ class BasePromptSelector(SelectorMixin, BaseEstimator):
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: Weights = None) -> Self:
         """Rank the columns of votes `X` by labels `y` and weights, and select the first `n_prompts`."""
-        names = column_names(X)
-        votes = check_votes(X, voters=names)
-        labels = check_labels(y, len(votes))
-        weights = check_sample_weight(sample_weight, len(votes))
+        names = checks.column_names(X)
+        votes = checks.check_votes(X, voters=names)
+        labels = checks.check_labels(y, len(votes))
+        weights = checks.check_sample_weight(sample_weight, len(votes))
         if type(self.n_prompts) is not int or not 1 <= self.n_prompts <= votes.shape[1]:
             raise InputError(f"`n_prompts` must be a whole number from 1 to {votes.shape[1]}. Got {self.n_prompts!r}.")
         order = self._rank(votes, labels, weights)
@@ -88,7 +75,7 @@ class BasePromptSelector(SelectorMixin, BaseEstimator):
 
     def inverse_transform(self, X: npt.ArrayLike) -> Votes:
         """Return votes with the columns that were not selected given back as "no vote"."""
-        kept = check_votes(X)
+        kept = checks.check_votes(X)
         if kept.shape[1] != self._get_support_mask().sum():
             raise InputError(f"`X` must have {self.support_.sum()} columns, the selected ones. Got {kept.shape[1]}.")
         whole = np.full((len(kept), len(self.support_)), ABSTAIN, dtype=np.int8)
@@ -152,17 +139,17 @@ class BaseEnsembler(ClassifierMixin, BaseEstimator):
             Votes, labels or weights are out of range, lengths differ, a class is missing, or there are
             fewer than `min_voters` columns.
         """
-        names = column_names(X)
-        votes = check_votes(X, voters=names)
-        weights = check_sample_weight(sample_weight, len(votes))
-        labels = check_labels(y, len(votes)) if self.uses_labels else np.full(len(votes), -1, dtype=np.int8)
+        names = checks.column_names(X)
+        votes = checks.check_votes(X, voters=names)
+        weights = checks.check_sample_weight(sample_weight, len(votes))
+        labels = checks.check_labels(y, len(votes)) if self.uses_labels else np.full(len(votes), -1, dtype=np.int8)
         if votes.shape[1] < self.min_voters:
             raise InputError(
                 f"`X` must have at least {self.min_voters} columns for {type(self).__name__}. Got {votes.shape[1]}."
             )
         kept = weights > 0
         if self.uses_labels:
-            check_two_classes(labels[kept], "y")
+            checks.check_two_classes(labels[kept], "y")
         self.classes_ = np.array([0, 1])
         remember_columns(self, names, votes.shape[1])
         self._fit(votes[kept], labels[kept], weights[kept])
@@ -212,14 +199,14 @@ def remember_columns(estimator: "BaseEnsembler | BasePromptSelector", names: lis
 def align_columns(estimator: "BaseEnsembler | BasePromptSelector", X: npt.ArrayLike) -> Votes:
     """Return checked votes with the columns in the order of the fit, by name where names are known."""
     check_is_fitted(estimator)
-    names = column_names(X)
+    names = checks.column_names(X)
     fitted = getattr(estimator, "feature_names_in_", None)
     if names is not None and fitted is not None:
         missing = [name for name in fitted if name not in names]
         if missing:
             raise InputError(f"`X` must have the columns it was fitted on. Got none named {missing[0]!r}.")
         X = np.asarray(X)[:, [names.index(name) for name in fitted]]
-    votes = check_votes(X, voters=None if fitted is None else list(fitted))
+    votes = checks.check_votes(X, voters=None if fitted is None else list(fitted))
     if votes.shape[1] != estimator.n_features_in_:
         raise InputError(f"`X` must have {estimator.n_features_in_} columns, as in `fit`. Got {votes.shape[1]}.")
     return votes
@@ -260,11 +247,11 @@ class BaseCalibrator(BaseEstimator):
         InputError
             A value is out of range, lengths differ, or a class is missing.
         """
-        p = check_probabilities(y_prob)
-        y = check_labels(y_true, len(p), name="y_true")
-        w = check_sample_weight(sample_weight, len(p))
+        p = checks.check_probabilities(y_prob)
+        y = checks.check_labels(y_true, len(p), name="y_true")
+        w = checks.check_sample_weight(sample_weight, len(p))
         kept = w > 0
-        check_two_classes(y[kept], "y_true")
+        checks.check_two_classes(y[kept], "y_true")
         self._fit(p[kept], y[kept], w[kept])
         self.is_fitted_ = True
         return self
@@ -272,7 +259,7 @@ class BaseCalibrator(BaseEstimator):
     def transform(self, y_prob: npt.ArrayLike) -> Floats:
         """Return calibrated probabilities, shape (n_examples,), within [1e-6, 1 - 1e-6]."""
         check_is_fitted(self, "is_fitted_")
-        return np.clip(self._transform(check_probabilities(y_prob)), P_MIN, 1.0 - P_MIN)
+        return np.clip(self._transform(checks.check_probabilities(y_prob)), P_MIN, 1.0 - P_MIN)
 
     def predict(self, y_prob: npt.ArrayLike) -> Floats:
         """Return calibrated probabilities; the name that scikit-learn's cross-validation has for `transform`."""

@@ -30,7 +30,10 @@ GROUPS = {
         "export": ("deep.commands.export", "a model as a table (SQL, CSV, Parquet) or as a scorer of one Python file"),
         "fit": ("deep.commands.fit", "learn from votes and whatever labels there are, and write the model file"),
         "score": ("deep.commands.score", "P(consistent) by a model, of votes or of text; explain: what each vote adds"),
-        "serve": ("deep.commands.serve", "a model over HTTP: P(consistent) of a source and a claim, on loopback"),
+        "serve": (
+            "deep.integrations.serve._command",
+            "a model over HTTP: P(consistent) of a source and a claim, on loopback",
+        ),
     },
     "look": {
         "panel": ("deep.commands.panel", "the card of each judge; sequential: calls that asking one by one saves"),
@@ -43,7 +46,10 @@ GROUPS = {
             "can a model be trusted here? by a few labels, or by votes alone; name what moved",
         ),
         "estimate": ("deep.commands.estimate", "how many items of a dataset are consistent, from votes or with labels"),
-        "label": ("deep.commands.label", "label on a page, blind; list: which items first; agreement of people"),
+        "label": (
+            "deep.integrations.labeling._command",
+            "label on a page, blind; list: which items first; agreement of people",
+        ),
         "select": ("deep.commands.select", "decide only where confident enough to be right as often as wanted"),
     },
     "studies and papers": {
@@ -70,8 +76,10 @@ COMMANDS = {name: row for group in GROUPS.values() for name, row in group.items(
 """The same rows without their groups."""
 
 PARTS = {
+    "cognibench generate": "deep.experiments.dialogues._command",
     "data from-inspect": "deep.integrations.from_inspect",
-    "prompts import": "deep.experiments.printed._command",
+    "data moments": "deep.integrations.engines._command",
+    "prompts import": "deep.experiments.printed._import",
 }
 """Sub-commands of guests: command and name, and the module."""
 
@@ -155,7 +163,7 @@ def main(argv: Sequence[str] | None = None, *, command: str | None = None) -> in
 def _main(words: list[str], command: str | None) -> int:
     if command is None:
         if not words or words[0] in ("-h", "--help"):
-            sys.stdout.write(help_text())
+            sys.stdout.write(console.fitted(help_text()))
             return ExitStatus.DONE
         command = words.pop(0)
     if command == "--version":
@@ -165,7 +173,14 @@ def _main(words: list[str], command: str | None) -> int:
         return ExitStatus.DONE
     if command in RENAMED:
         raise InputError(f"`COMMAND` must be a name of today. Got {command!r}. Say `deep {RENAMED[command]}` instead.")
-    return _command(command).run(command_parser(command).parse(words))
+    asked = command_parser(command).asked(words)
+    with console.recorded(asked):
+        if getattr(asked.args, "dataset", None) is None:
+            return _command(command).run(asked.args)
+        from deep.datasets import rows_of
+
+        with rows_of(asked.args.dataset):
+            return _command(command).run(asked.args)
 
 
 def _open_streams() -> None:
@@ -206,6 +221,7 @@ def command_parser(name: str) -> console.CommandParser:
     ]
     parser = console.CommandParser(prog=f"deep {name}", description=description, epilog=examples, parts=parts)
     command.add_arguments(parser)
+    console.add_config(parser)
     return parser
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._util.checks import Labels, Texts, Votes, check_consistent_length, check_labels, check_votes
+from deep._util.columns import html_table, listed
 from deep._util.frames import Frame, FrameVotes, Layout, frame_of, read_frame, read_label_matrix
 from deep._util.names import check_name, check_twins, plain_form
 from deep.exceptions import InputError
@@ -45,6 +46,9 @@ class Example:
         Where the example comes from; the unit that is held out.
     document_id : str or None
         Examples that share it share their source, and never straddle a fold.
+    question : str or None
+        The question that the claim answers, where there is one. It is no evidence: the source has to bear out the
+        claim.
 
     Examples
     --------
@@ -59,6 +63,7 @@ class Example:
     label: int | None = None
     dataset: str | None = None
     document_id: str | None = None
+    question: str | None = None
 
     def __post_init__(self) -> None:
         if self.label not in (None, 0, 1):
@@ -235,6 +240,25 @@ class VoteMatrix:
         if any(plain_form(name) != name for name in self.example_ids):
             for dataset in self.dataset_names:
                 check_twins(self.example_ids[self.datasets == dataset], "example_ids")
+
+    def __repr__(self) -> str:
+        return "\n".join([*self._said(), "its items and votes: .to_frame()"])
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (name, f"{np.mean(column >= 0):.2f}", f"{np.mean(column[column >= 0]):.2f}" if (column >= 0).any() else "")
+            for name, column in zip(self.voter_names, self.votes.T, strict=True)
+        ]
+        return html_table(self._said(), ("voter", "votes on", "says consistent"), rows)
+
+    def _said(self) -> list[str]:
+        """Return lines on the matrix for people."""
+        n, k = self.shape
+        return [
+            f"VoteMatrix: {n:,} items x {k} voters, {int((self.labels >= 0).sum()):,} items labeled",
+            f"voters: {listed(self.voter_names)}",
+            f"datasets: {listed(self.dataset_names)}",
+        ]
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -80,12 +80,50 @@ class Opened:
         assert self.complaints == []
 
 
-def grave_violations(page: Any) -> list[tuple[str, str]]:
-    """Return the violations that axe calls serious or critical on a page as it is now, each with its first element."""
-    found = axe.Axe().run(page).response["violations"]
-    return [(each["id"], each["nodes"][0]["html"]) for each in found if each["impact"] in ("serious", "critical")]
+def violations(page: Any) -> list[tuple[str, str]]:
+    """Return what axe finds on a page as it is now, of any level: each with its first element."""
+    return [(each["id"], each["nodes"][0]["html"]) for each in axe.Axe().run(page).response["violations"]]
 
 
 def is_narrow(page: Any) -> bool:
     """Return whether a page is no wider than its window."""
     return bool(page.evaluate("document.documentElement.scrollWidth <= window.innerWidth + 1"))
+
+
+SMALL = """() => {
+  const found = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const text = walker.currentNode, holder = text.parentElement;
+    if (!text.data.trim() || holder.closest("script, style, noscript")) continue;
+    const box = document.createRange();
+    box.selectNodeContents(text);
+    if (!box.getBoundingClientRect().width) continue;
+    const svg = holder.closest("svg");
+    const size = parseFloat(getComputedStyle(holder).fontSize) * (svg ? svg.getScreenCTM().a : 1);
+    if (size < 10.99) found.push(`${size.toFixed(1)} ${text.data.trim().slice(0, 40)}`);
+  }
+  const shrunk = [...document.images].filter(({ clientWidth: w, naturalWidth: drawn }) => w && w < 0.92 * drawn);
+  return [...found, ...shrunk.map((image) => `${image.clientWidth}: ${image.alt}`)].slice(0, 10);
+}"""
+"""Texts below 11 pixels, and pictures that are shown smaller than their letters were drawn for."""
+
+BROKEN = """() => [...document.querySelectorAll("td.number bdi, .figures dd, .share strong")].filter((cell) => {
+  const box = document.createRange();
+  box.selectNodeContents(cell);
+  return new Set([...box.getClientRects()].map((line) => Math.round(line.top))).size > 1;
+}).map((cell) => cell.textContent).slice(0, 10)"""
+"""Numbers on two lines."""
+
+CUT = """() => [...document.querySelectorAll("body *:not(svg *)")].filter((box) => {
+  const style = getComputedStyle(box);
+  const hides = ["hidden", "clip"].includes(style.overflowX) && style.position !== "absolute";
+  return hides && box.scrollWidth > box.clientWidth + 1;
+}).map((box) => box.outerHTML.slice(0, 80)).slice(0, 10)"""
+"""Boxes that hide a part of a line."""
+
+
+def faults(page: Any) -> list[str]:
+    """Return what is cut, too small, or broken on a page as it is now."""
+    wide = [] if is_narrow(page) else ["wider than its window"]
+    return [*wide, *(found for script in (SMALL, BROKEN, CUT) for found in page.evaluate(script))]

@@ -513,7 +513,7 @@ def _share_of_words_found(text: str, noise: str) -> float:
 
 def is_repair(body: dict[str, Any]) -> bool:
     """Return whether a request asks once more for the answer that the reply which it quotes lacks."""
-    return re.search(r"<reply-[0-9a-f]{8}>", body["messages"][-1]["content"]) is not None
+    return re.search(r"<reply-[0-9a-f]{8}>", str(body["messages"][-1]["content"])) is not None
 
 
 def _logprobs(text: str) -> list[dict[str, Any]]:

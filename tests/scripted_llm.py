@@ -55,7 +55,7 @@ class Asked:
     @property
     def text(self) -> str:
         """All messages."""
-        return "\n".join(said["content"] for said in self.body["messages"])
+        return "\n".join(str(said["content"]) for said in self.body["messages"])
 
     @property
     def properties(self) -> dict[str, Any]:

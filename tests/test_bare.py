@@ -55,8 +55,8 @@ def bare(*commands, cwd):
 
 
 def test_the_mandatory_dependencies_are_few_and_imported():
-    """At most fifteen, in order, each imported by deep's own code and by more than a guest."""
-    assert len(MANDATORY) <= 15
+    """At most fourteen, in order, each imported by deep's own code and by more than a guest."""
+    assert len(MANDATORY) <= 14
     assert sorted(MANDATORY) == MANDATORY
     core = {name for name, rooms in imported().items() if rooms - {"experiments", "integrations"}}
     assert set(NAMES) - core == set()
@@ -130,3 +130,24 @@ def test_every_command_says_its_options(tmp_path):
     code = f"{BARE}\n{loop}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert done.stdout.count("usage: deep ") == len(COMMANDS)
+
+
+LABELING = """
+from deep.integrations.labeling import open_label_log
+from deep.exceptions import MissingDependencyError
+try:
+    open_label_log("labels.jsonl").__enter__()
+except MissingDependencyError as error:
+    print(error)
+"""
+
+
+def test_labeling_says_what_it_needs(votes, tmp_path):
+    """One line that names the extra, before any file is begun: the page, and the log by itself."""
+    done = bare(["label", votes, "--examples", CLAIMS, "--dataset", "sport", "--n", "2", "--port", "0"], cwd=tmp_path)
+    log = subprocess.run([sys.executable, "-c", BARE + LABELING], capture_output=True, text=True, cwd=tmp_path)
+    line = r"(error: A server|Labeling) needs a library .*\. Run: pip install 'deep-judges\[serve\]'\.\n"
+    assert done.returncode == 2
+    assert re.fullmatch(line, done.stderr)
+    assert re.fullmatch(line, log.stdout)
+    assert list(tmp_path.iterdir()) == []

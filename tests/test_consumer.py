@@ -21,11 +21,40 @@ asked = deep.ask(examples, ["lexical"], progress=lambda at: print(at.judged))
 votes = deep.VoteMatrix.from_frame(pd.read_csv("votes.csv"), dataset="mine")
 model = deep.fit(deep.read_votes(["labeled.csv"]))
 p = model.score(votes)
+frame = pl.DataFrame({"item_id": ["a"], "strict": [1]})
+
+
+@deep.judge(name="mine", version="2", cost=0.001, workers=4)
+def mine(source: str, claim: str) -> bool:
+    return claim in source
+
+
+@deep.judge
+async def slow(example: deep.Example) -> tuple[bool | None, str]:
+    return None, example.claim
+
+
+def plain(claim: str, source: str) -> float:
+    return 0.5
+
+
+def of_question(question: str | None, source: str, claim: str) -> bool | None:
+    return None if question is None else claim in source
+
+
+asked_too = deep.ask([deep.Example("source", "claim", "a", question="Why?")], of_question)
+own = deep.ask(examples, [mine, slow, plain, "numbers"], llm="mistral/small", ledger="l.sqlite", workers=64, budget=1.0)
+deep.ask(examples, plain)
+deep.ask(pd.DataFrame({"source": ["a"], "claim": ["b"]}), ["numbers"])
+deep.fit(frame).score_frame("votes.csv", library="polars")
 """
 TYPES = {
     "examples": "Examples",
     "next(iter(examples))": "Example",
     "asked": "VoteMatrix",
+    "own": "VoteMatrix",
+    'mine("source", "claim")': "bool",
+    "mine.name": "str",
     "votes": "VoteMatrix",
     "votes.votes": "ndarray[signedinteger]",
     "votes.labels": "ndarray[signedinteger]",
@@ -41,9 +70,18 @@ TYPES = {
     "model.intervals(votes)": "ndarray[float64]",
     "model.estimate_prior(votes).estimate": "float",
     "model.explain([1, 0])[0].shapley": "float | None",
+    "model.score_frame(votes)": "DataFrame",
+    'model.score_frame(votes, library="polars")': "DataFrame",
+    'model.deciding("cost=5:1").threshold()': "float",
+    'deep.adapt(model, frame, [1], decide="accuracy")': "Model",
+    'deep.check(model, "votes.csv", labels=frame)': "dict[str, object]",
+    "deep.estimate(model, frame)": "DataFrame",
+    "deep.report(model, votes)": "ShownReport",
     'deep.read_scores("scores.csv")': "ScoreTable",
     'deep.read_scores("scores.csv").scores': "ndarray[float64]",
     'deep.Example("source", "claim", "a").label': "int | None",
+    'deep.Example("source", "claim", "a", question="Why?").question': "str | None",
+    "asked_too": "VoteMatrix",
     "deep.Judgment(1).vote": "int",
     "deep.Judgment(1).cost": "float | None",
     "deep.Stack().fit": None,

@@ -15,7 +15,7 @@ from deep._util.entry_points import COMMAND, JUDGE, OWN, find_entry_points
 from deep.asking import TextScorer, find_judges, load_judge
 from deep.cli import COMMANDS, main
 from deep.exceptions import InputError
-from deep.serve import create_app, serving
+from deep.integrations.serve import create_app, serving
 from tests.scripted_llm import ScriptedLLM
 from tests.serve.serving_case import ask
 
@@ -46,7 +46,7 @@ packages = ["toy_judges"]
 import hashlib
 
 from deep import Judgment
-from deep.judge import LLMJudge, OfflineJudge, Question
+from deep.judges import LLMJudge, OfflineJudge, Question
 
 
 class WordsJudge(OfflineJudge):
@@ -200,12 +200,12 @@ def test_a_judge_of_another_package_asks_an_llm(installed, tmp_path, monkeypatch
 BROKEN = """
 [deep.judges]
 gone = no_such_module:Judge
-odd = json:dumps
+odd = json:JSONDecodeError
 bare = collections:OrderedDict
 renamed = deep.experiments.stepwise:StepwiseJudge
-stepwise = json:dumps
-lexical = json:dumps
-lexical-numbers = json:dumps
+stepwise = json:JSONDecodeError
+lexical = json:JSONDecodeError
+lexical-numbers = json:JSONDecodeError
 twin = json:loads
 
 [deep.commands]
@@ -231,8 +231,8 @@ def broken(tmp_path, monkeypatch):
     ("name", "message"),
     [
         ("gone", "Got 'gone' of broken-toys 1.0: ModuleNotFoundError: No module named 'no_such_module'."),
-        ("odd", "Got 'odd' of broken-toys 1.0: TypeError: dumps"),
-        ("bare", "Got 'bare' of broken-toys 1.0: OrderedDict, which is no judge: deep.judge.Judge says"),
+        ("odd", "Got 'odd' of broken-toys 1.0: TypeError: JSONDecodeError"),
+        ("bare", "Got 'bare' of broken-toys 1.0: OrderedDict, which is no judge: deep.judges.Judge says"),
         ("twin", "Got 'twin' of broken-toys 1.0 and other-toys 1.0: a name is one entry point's."),
         ("lexical", "Got 'lexical' of broken-toys 1.0: the name is deep's own."),
     ],

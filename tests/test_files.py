@@ -5,6 +5,7 @@ import gzip
 import json
 import os
 import platform
+import shutil
 import socket
 import subprocess
 import sys
@@ -14,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from deep._util.files import check_replaceable, read_bytes, to_json, whole_file, whole_folder
+from deep._util.files import check_out, check_replaceable, read_bytes, to_json, whole_file, whole_folder
 from deep.datasets import read_examples, read_scores, read_votes
-from deep.datasets._annotations import read_annotations
 from deep.exceptions import InputError
+from deep.integrations.labeling._annotations import read_annotations
 from deep.llm import PriceBook
 from deep.model import load
 from deep.prompt_pool import load_prompt
@@ -105,7 +106,7 @@ def test_what_others_put_in_the_place_of_a_run_stays(tmp_path, earlier):
         with whole_folder(out) as folder:
             (folder / "results.json").write_text("old")
     with (
-        pytest.raises(InputError, match=r"others replaced meanwhile.*the run is in '.*x\.new'"),
+        pytest.raises(InputError, match=r"others replaced or changed meanwhile.*the run is in '.*x\.new'"),
         whole_folder(out) as folder,
     ):
         (folder / "results.json").write_text("new")
@@ -227,3 +228,74 @@ def test_a_gzip_file_is_not_read_beyond_its_bound(tmp_path, monkeypatch, read, p
         "decompress it or write it as Parquet."
     )
     assert peak < 4 * most
+
+
+@pytest.mark.parametrize("change", ["write", "replace", "make"])
+def test_a_file_that_others_write_in_mid_run_stays(tmp_path, change):
+    """From the check at the start of a command on; the new file is kept beside it, under its ending."""
+    out = tmp_path / "v.csv"
+    if change != "make":
+        out.write_text("earlier")
+    check_out(out, [".csv"])
+    if change == "replace":
+        out.unlink()
+    out.write_text("theirs!")
+    with (
+        pytest.raises(
+            InputError, match=r"`out` must stay as it is during a run.*v\.csv.*the run is in '.*v\.new\.csv'"
+        ),
+        whole_file(out) as new,
+    ):
+        new.write_text("ours")
+    assert (out.read_text(), (tmp_path / "v.new.csv").read_text()) == ("theirs!", "ours")
+    check_out(out, [".csv"])
+    out.unlink()
+    for text in (
+        "again",
+        "and again",
+    ):  # a place that is empty is free, and what the process itself wrote is no other's
+        with whole_file(out) as new:
+            new.write_text(text)
+    assert out.read_text() == "and again"
+
+
+def test_what_others_add_to_an_earlier_run_in_mid_run_stays(tmp_path):
+    """A new file, and a changed one."""
+    out = tmp_path / "x"
+    for change in ("notes.md", "results.json"):
+        with whole_folder(out) as folder:
+            (folder / "results.json").write_text("old")
+        check_replaceable(out)
+        (out / change).write_text("theirs")
+        with pytest.raises(InputError, match=r"the run is in '.*x\.new"), whole_folder(out) as folder:
+            (folder / "results.json").write_text("new")
+        assert (out / change).read_text() == "theirs"
+        shutil.rmtree(out)
+
+
+@pytest.mark.parametrize("whole", [whole_file, whole_folder])
+def test_a_link_stays_and_leads_to_what_is_new(tmp_path, whole):
+    """The place that a link leads to is written, not the link."""
+    link, place = tmp_path / "link", tmp_path / "disk" / "x"
+    place.parent.mkdir()
+    link.symlink_to(place)
+    for text in ("old", "new"):
+        with whole(link) as made:
+            (made if whole is whole_file else made / "results.json").write_text(text)
+        assert link.is_symlink()
+        assert (place if whole is whole_file else place / "results.json").read_text() == text
+
+
+@pytest.mark.parametrize("whole", [whole_file, whole_folder])
+def test_a_place_in_a_folder_that_is_gone_is_one_line(tmp_path, monkeypatch, whole):
+    """Also where one is in that folder, which has no path any more."""
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with (
+        pytest.raises(InputError, match=r"`out` must be where files can be written. Got 'x'.*No such file"),
+        whole(Path("x")),
+    ):
+        pass
+    with pytest.raises(InputError, match="`out` must"):
+        check_out(Path("x.csv"), [".csv"])

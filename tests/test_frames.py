@@ -180,7 +180,7 @@ NO_VOTE = r"`votes` must be 0, 1 or empty\. Got {} at row 1 \(from 0\), column '
         (frame_of(1, 2), NO_VOTE.format(2)),
         (frame_of(1, -1), NO_VOTE.format(-1)),
         (frame_of(1, 0.5), NO_VOTE.format(r"0\.5")),
-        (frame_of("1", "yes"), NO_VOTE.format("'yes'")),
+        (frame_of("1", "maybe"), NO_VOTE.format("'maybe'")),
         (frame_of([1], [0]), r"Got \[1\] at row 0"),
         (frame_of(1, "0"), r"one kind of cell in a column\. Got '0' at row 1 \(from 0\), column 'strict', below 1\."),
         (frame_of(1, True), r"Got True at row 1 \(from 0\), column 'strict', below 1\."),

@@ -35,6 +35,7 @@ item = "Table 1"
 says = "two numbers"
 run = "printing"
 verdict = "same"
+why = "rows differ; and more"
 
 [[papers.items.figures]]
 what = "rows"
@@ -87,9 +88,12 @@ def test_a_page_is_rendered_once_and_then_stands(tiny, tmp_path, capsys):
     assert tiny(0.51) == 0
     assert "2 figures, 0 changes or faults" in capsys.readouterr().out
     written = lines_of(tmp_path / "papers.md")
-    assert "| A | Table 1 | F1 | 50.0 | 51.0 | simulated votes |" in written
-    assert "| A | Table 1 | rows | - | 2 | simulated votes |" in written
-    assert "| Table 1 | two numbers | `json.tool {data}/figures.json` | same. *Simulated votes.* |" in written
+    assert "| A | Table 1 | F1 | 50.0 | 51.0 | simulated votes | differs because rows differ |" in written
+    assert "| A | Table 1 | rows | - | 2 | simulated votes | not printed |" in written
+    assert (
+        "| Table 1 | two numbers | `json.tool {data}/figures.json` | same: rows differ; and more. *Simulated votes.* |"
+        in written
+    )
     assert "| Table 2 | more | - | cannot be had: nobody knows |" in written
 
 
@@ -101,7 +105,9 @@ def test_it_fails_where_a_figure_has_changed_and_writes_it(tiny, tmp_path, capsy
     said = capsys.readouterr().out.splitlines()
     assert said[0] == "A, Table 1, F1: was 51.0 (printed 50.0), is 50.5 (printed 50.0)"
     assert len(said) == 2
-    assert "| A | Table 1 | F1 | 50.0 | 50.5 | simulated votes |" in lines_of(tmp_path / "papers.md")
+    assert "| A | Table 1 | F1 | 50.0 | 50.5 | simulated votes | differs because rows differ |" in lines_of(
+        tmp_path / "papers.md"
+    )
     assert tiny() == 0
 
 
@@ -109,7 +115,9 @@ def test_noise_in_the_last_digit_changes_nothing(tiny, tmp_path):
     """The figure of the page stays."""
     tiny(0.51)
     assert tiny(0.5109) == 0
-    assert "| A | Table 1 | F1 | 50.0 | 51.0 | simulated votes |" in lines_of(tmp_path / "papers.md")
+    assert "| A | Table 1 | F1 | 50.0 | 51.0 | simulated votes | differs because rows differ |" in lines_of(
+        tmp_path / "papers.md"
+    )
 
 
 def test_a_figure_too_far_from_the_printed_one_fails_every_time(tiny, capsys):
@@ -142,7 +150,9 @@ def test_a_page_that_is_not_what_the_items_say_fails_once(tiny, tmp_path, capsys
 def test_a_verdict_is_one_of_three_and_has_its_reason(verdict, tmp_path):
     """Only "same" needs none."""
     path = tmp_path / "papers.toml"
-    path.write_text(TINY.replace('verdict = "same"', f'verdict = "{verdict}"'), encoding="utf-8")
+    path.write_text(
+        TINY.replace('verdict = "same"\nwhy = "rows differ; and more"', f'verdict = "{verdict}"'), encoding="utf-8"
+    )
     with pytest.raises(SystemExit, match="Table 1: the verdict must be one of"):
         page.read_papers(path)
 
@@ -162,6 +172,33 @@ def test_distances_are_means_over_shared_cells():
     cells = [("a", "x", 1.0), ("b", "x", 3.0), ("a", "y", 2.0), ("b", "y", 2.5), ("a", "z", 9.0)]
     rows = [{"origin": origin, "cell": cell, "value": str(value)} for origin, cell, value in cells]
     assert page.mean_distance(rows, "origin", "a", "b") == pytest.approx(1.25)
+
+
+def test_fitted_and_kept_out_cells_are_apart():
+    """Cells that this run lacks are in neither mean."""
+    cells = [
+        ("fitted", "1.0", "2.0"),
+        ("fitted", "1.0", "1.0"),
+        ("differs because", "5.0", "8.0"),
+        ("not had", "", "1.0"),
+    ]
+    rows = [{"verdict": verdict, "ours": ours, "value": value} for verdict, ours, value in cells]
+    assert [page.mean_gap(rows, fitted=fitted) for fitted in (True, False)] == [0.5, 3.0]
+
+
+def test_every_printed_cell_has_a_verdict(tmp_path):
+    """The committed table has none without, and a run that has one is refused."""
+    rows = page.csv_rows(ROOT / "docs" / page.CELLS, "")
+    of_deep = [row for row in rows if row["paper"] == "DEEP"]
+    assert len(of_deep) == 120 + 192 + 56 + 84 + 280 + 16
+    assert {row["paper"] for row in rows} == set(TEXTS)
+    assert len(rows) - len(of_deep) == len(list(page.printed_cells())) > 200
+    assert all(
+        re.match("same|fitted|within the paper's rounding|(differs|not had) because ", row["verdict"]) for row in rows
+    )
+    (tmp_path / "figures.csv").write_text("table,origin,value,ours,verdict\n2,published,70.0,,\n", encoding="utf-8")
+    with pytest.raises(SystemExit, match="a printed figure has no verdict"):
+        list(page.deep_cells(tmp_path / "figures.csv"))
 
 
 def test_the_page_says_what_the_items_say():

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deep._util.plain_cells import PlainCsvWriter, plain_cell, plain_frame, read_cell, read_table, write_rows
-from deep.datasets import AnswerBook, LabelEvent, read_annotations, read_labels, write_annotations, write_labels
+from deep.datasets import read_labels
+from deep.integrations.labeling import AnswerBook, LabelEvent, read_annotations, write_annotations, write_labels
 
 PREFIXES = ["", " ", "\t", "\r\n", "\u200b", "\ufeff", "\u00a0", "\u2060", "\u3164", "\u034f", "\x01", "'", "''"]
 FORMULAS = [f"{before}{sign}{after}" for before in PREFIXES for sign in "=+-@\uff1d" for after in ("SUM(1)", "1+cmd|x")]

@@ -34,7 +34,8 @@ def test_python_that_is_shown_first_runs(capsys, monkeypatch, tmp_path):
         assert sum(bool(line.strip()) and not line.startswith(("import", "from")) for line in code.split("\n")) <= 10
         exec(compile(code, page.name, "exec"), {})
     printed = capsys.readouterr().out
-    assert re.match(r"stack \[0\.\d.*\] \d\d% consistent\n", printed)
+    assert re.match(r"Model \(stack\) of 12 judges, fitted on 5 datasets, for any dataset\n", printed)
+    assert re.search(r"^4  town-notices .*", printed, re.MULTILINE)
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
     assert re.search(r"^ECE 0\.\d\d$", printed, re.MULTILINE)
 
@@ -80,4 +81,4 @@ def test_layers_are_kept():
         check=False,
     )
     assert found.returncode == 0, found.stdout
-    assert "5 kept, 0 broken" in found.stdout
+    assert "6 kept, 0 broken" in found.stdout

@@ -64,7 +64,7 @@ def test_a_lexical_check(tree):
     registry = "deep/features/lexical/_registry.py"
     base = "from deep.features.lexical._base import LexicalCheck\n"
     change(tree, registry, base, base + "from deep.features.lexical._cited import Cited\n")
-    change(tree, registry, "        Coverage,\n        Dates,\n", "        Cited,\n        Coverage,\n        Dates,\n")
+    change(tree, registry, "        Dates,\n", "        Cited,\n        Dates,\n")
     passes(tree, "tests/contract/test_judges.py", "lexical-cited")
 
 
@@ -72,7 +72,7 @@ GUEST = '''"""A judge of two questions."""
 
 import hashlib
 
-from deep.judge import LLMJudge, Program, Question
+from deep.judges import LLMJudge, Program, Question
 from deep.prompt_pool import why_unusable
 from deep.records import Example, Judgment
 
@@ -119,10 +119,10 @@ def test_a_kind_of_judge(tree):
 def test_an_ensembler(tree):
     """Its module, its name, its export."""
     names("An ensembler", "deep/ensembles/_NAME.py", "_names.py", "__init__.pyi", "test_ensemblers.py")
-    code = "from deep.ensembles._counting import BernoulliNB\n\n\nclass Bayes(BernoulliNB):\n    pass\n"
+    code = "from deep.ensembles._classifiers import BernoulliNB\n\n\nclass Bayes(BernoulliNB):\n    pass\n"
     add(tree, "deep/ensembles/_bayes.py", code)
     change(tree, "deep/ensembles/_names.py", '    "BernoulliNB",\n', '    "Bayes",\n    "BernoulliNB",\n')
-    first = "from ._boosting import LGBM as LGBM\n"
+    first = "from ._classifiers import LDA as LDA\n"
     change(tree, "deep/ensembles/__init__.pyi", first, "from ._bayes import Bayes as Bayes\n" + first)
     passes(tree, "tests/contract/test_ensemblers.py", "Bayes or registry")
 
@@ -131,11 +131,11 @@ def test_an_ensembler(tree):
 def test_a_calibrator(tree):
     """Its module, its name, its export."""
     names("A calibrator", "deep/calibration/_NAME.py", "_names.py", "__init__.pyi", "test_calibrators.py")
-    code = "from deep.calibration._scaling import Platt\n\n\nclass Sloped(Platt):\n    pass\n"
+    code = "from deep.calibration._calibrators import Platt\n\n\nclass Sloped(Platt):\n    pass\n"
     add(tree, "deep/calibration/_sloped.py", code)
     row = '    "temperature": "Temperature",\n'
     change(tree, "deep/calibration/_names.py", row, '    "sloped": "Sloped",\n' + row)
-    first = "from ._scaling import Temperature as Temperature\n"
+    first = "from ._reliability import CorpDisplay as CorpDisplay\n"
     change(tree, "deep/calibration/__init__.pyi", first, "from ._sloped import Sloped as Sloped\n" + first)
     passes(tree, "tests/contract/test_calibrators.py", "sloped or registry")
 

@@ -1,6 +1,8 @@
 """The cells of one column of a table: ids as text, votes and labels as 1, 0 or none, scores as numbers."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -18,6 +20,28 @@ def shown(value: object) -> str:
     """Return a value for an error message: on one line, and not longer than 60 characters."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:56]}...{text[-1]}"
+
+
+FIRST = 4
+"""Names that stand for many."""
+
+MOST_ROWS = 8
+"""Rows of a table in a notebook."""
+
+
+def listed(names: Sequence[object]) -> str:
+    """Return the first names, and how many more there are."""
+    more = f" and {len(names) - FIRST} more" if len(names) > FIRST else ""
+    return ", ".join(map(str, names[:FIRST])) + more
+
+
+def html_table(said: Sequence[str], header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Return lines and the first rows of a table as HTML, for a notebook."""
+    shown_rows = [*rows[:MOST_ROWS], *([(f"and {len(rows) - MOST_ROWS} more",)] if len(rows) > MOST_ROWS else [])]
+    lines = "".join(f"<div>{escape(line)}</div>" for line in said)
+    cells = ["".join(f"<td>{escape(str(cell))}</td>" for cell in row) for row in shown_rows]
+    head = "".join(f"<th>{escape(name)}</th>" for name in header)
+    return f"{lines}<table><tr>{head}</tr>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
 
 
 class TablePlace(Protocol):
@@ -54,7 +78,10 @@ class Column:
         return self.source.where(self.start + row, self.name)
 
 
-VOTE_OF_TEXT = {"": -1, "0": 0, "0.0": 0, "1": 1, "1.0": 1}
+VOTE_WORDS = {"false": 0, "no": 0, "true": 1, "yes": 1}
+VOTE_OF_TEXT = {"": -1, "0": 0, "0.0": 0, "1": 1, "1.0": 1} | {
+    written: vote for word, vote in VOTE_WORDS.items() for written in (word, word.capitalize(), word.upper())
+}
 
 
 def texts(column: Column, *, required: bool = False) -> "pa.ChunkedArray":
@@ -100,7 +127,7 @@ def name_cells(column: Column, *, required: bool = False) -> Texts:
 
 def vote_cells(column: Column) -> Votes:
     """Return a voter's column as 1, 0, or -1 where a cell is empty."""
-    remedy = "Leave a cell empty for no vote; a column that holds no votes must be ignored."
+    remedy = "Leave a cell empty for no vote; leave a column that holds no votes out with `--ignore` (`ignore`)."
     return _ternary(column, "votes", remedy)
 
 
@@ -121,7 +148,7 @@ MOST_SCORE = 1e15
 
 def score_cells(column: Column) -> Floats:
     """Return a scorer's column as finite numbers, nan where a cell is empty or nan."""
-    remedy = "Leave a cell empty for no score; a column that holds no scores must be ignored."
+    remedy = "Leave a cell empty for no score; leave a column that holds no scores out with `--ignore` (`ignore`)."
     values, wrong = _numbers(_plain(column.values))
     wrong |= np.isinf(values)
     if wrong.any():

@@ -14,16 +14,41 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
+from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
 from deep.exceptions import DeepError, InputError, printable
 
 COMMAND, EVENT, EXPORTER, JUDGE = "deep.commands", "deep.events", "deep.exporters", "deep.judges"
+ADAPTER, CALIBRATOR, ENSEMBLER = "deep.adapters", "deep.calibrators", "deep.ensemblers"
+GATE, NETWORK, WRITER = "deep.gates", "deep.networks", "deep.writers"
+"""Groups of deep's own guests alone: estimators and networks that need an extra, and writers of scores."""
 
+_BOOSTING, _ENCODERS, _NETCAL = (f"deep.integrations.{name}" for name in ("boosting", "encoders", "netcal"))
 _TIERED, _STEPWISE = "deep.experiments.tiered", "deep.experiments.stepwise"
 OWN: dict[str, dict[str, str]] = {
+    ADAPTER: {"moments": "deep.integrations.engines:adapt_by_file"},
+    CALIBRATOR: {
+        "netcal-bbq": f"{_NETCAL}:NetcalBBQ",
+        "netcal-beta": f"{_NETCAL}:NetcalBeta",
+        "netcal-enir": f"{_NETCAL}:NetcalENIR",
+        "netcal-histogram": f"{_NETCAL}:NetcalHistogram",
+        "netcal-isotonic": f"{_NETCAL}:NetcalIsotonic",
+        "netcal-platt": f"{_NETCAL}:NetcalPlatt",
+        "netcal-temperature": f"{_NETCAL}:NetcalTemperature",
+    },
+    ENSEMBLER: {name: f"{_BOOSTING}:{name}" for name in ("CatBoost", "LGBM", "XGB")},
     EVENT: {"opentelemetry": "deep.integrations.opentelemetry:EvaluationEvents"},
-    EXPORTER: {"langfuse": "deep.integrations.langfuse_code:export_evaluator"},
+    EXPORTER: {
+        "langfuse": "deep.integrations.python_program:export_evaluator",
+        "python": "deep.integrations.python_program:export_python",
+    },
+    GATE: {"check": "deep.integrations.gate:run_gate"},
+    NETWORK: {
+        "again": f"{_ENCODERS}:load_again",
+        "embedding": f"{_ENCODERS}:load_named_embedding",
+        "encoder": f"{_ENCODERS}:load_named_encoder",
+    },
     JUDGE: {
         "auto": f"{_TIERED}:AutoLabelJudge",
         "auto:grounded": f"{_TIERED}:AutoLabelJudge",
@@ -37,6 +62,7 @@ OWN: dict[str, dict[str, str]] = {
         "tiered:irrefutable": f"{_TIERED}:tiered_irrefutable",
         "tiered:rational": f"{_TIERED}:tiered_rational",
     },
+    WRITER: {"inspect": "deep.integrations.inspect_files:InspectWriter"},
 }
 """Entry points of deep's own guests, here so that a checkout that is not installed has them; commands are in `cli`."""
 
@@ -111,6 +137,11 @@ def load_entry_point(entry: EntryPoint) -> Any:
         if entry.dist is None:
             raise
         raise unusable(entry, f"{type(error).__name__}: {error}") from error
+
+
+def load_own(group: str, name: str) -> Any:
+    """Import what a guest of deep's own brings."""
+    return resolve_name(OWN[group][name])
 
 
 def unusable(entry: EntryPoint, why: str) -> InputError:

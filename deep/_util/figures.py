@@ -101,5 +101,5 @@ def save_figures(figures: Mapping[str, "Figure"], folder: Path, *, caption: str 
     """Save figures under their names, with a caption in the corner of each where there is one."""
     for name, figure in figures.items():
         if caption:
-            figure.text(0.99, 0.005, caption, ha="right", va="bottom", fontsize=7, color="#a33")
+            figure.text(0.99, 1.02, caption, ha="right", va="bottom", fontsize=9, color="#a33")
         save_figure(figure, folder / name)

@@ -25,6 +25,9 @@ MARKER = "results.json"
 LARGEST_TEXT = 1 << 26
 """Bytes of a prompt, a text or a price list."""
 
+LARGEST_MODEL = 1 << 28
+"""Bytes of a model file."""
+
 MOST_INFLATED = 1 << 28
 """Bytes that a gzip file may hold: of all formats it alone hides how large it is."""
 
@@ -92,6 +95,7 @@ def check_out(out: Path, endings: Sequence[str], name: str = "out") -> Path:
         raise InputError(f"`{name}` must be a file. Got the folder {str(out)!r}.")
     if not out.parent.is_dir() or not os.access(out.parent, os.W_OK):
         raise InputError(f"`{name}` must lie in a folder that can be written to. Got {str(out)!r}.")
+    remember(out)
     return out
 
 
@@ -114,11 +118,7 @@ def _scratch(out: Path) -> Iterator[Path]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        reason = error.strerror or str(error).partition("\n")[0]
-        raise InputError(
-            f"`out` must be where files can be written. Got {str(out)!r}: {reason}. Nothing was written there; make "
-            "room, or name another place."
-        ) from error
+        raise _unwritable(out, error) from error
 
 
 def _remove_stale(folder: Path) -> None:
@@ -143,10 +143,66 @@ def _is_alive(process: int) -> bool:
 
 @contextmanager
 def whole_file(out: Path) -> Iterator[Path]:
-    """Yield a path on the file system of `out` that takes its place if nothing goes wrong."""
+    """Yield a path on the file system of `out` that takes its place if nothing goes wrong; where links lead to there.
+
+    Raises
+    ------
+    InputError
+        It cannot be written, or others wrote to `out` since it was checked; the new file is then kept beside.
+    """
+    out = _real(out)
+    before = _found.pop(out) if out in _found else _marks(out)
     with _scratch(out) as scratch:
         yield scratch / "new"
+        if _marks(out) not in (before, None):
+            _keep_beside(scratch / "new", out, f"{out.stem}.new", out.suffix)
         (scratch / "new").replace(out)
+
+
+_found: dict[Path, object] = {}
+"""What stood where a command is to write when that was checked, until it is written: hours may lie between."""
+
+
+def remember(out: Path) -> None:
+    """Note what stands at a place that is to be written: where others change it until then, it stays."""
+    place = _real(out)
+    _found[place] = _marks(place)
+
+
+def _real(out: Path) -> Path:
+    """Return the place that a path leads to; none where the folder that it starts from is gone."""
+    try:
+        return Path(os.path.realpath(out))
+    except OSError as error:
+        raise _unwritable(out, error) from error
+
+
+def _unwritable(out: Path, error: OSError) -> InputError:
+    reason = error.strerror or str(error).partition("\n")[0]
+    return InputError(
+        f"`out` must be where files can be written. Got {str(out)!r}: {reason}. Nothing was written there; make "
+        "room, or name another place."
+    )
+
+
+def check_unchanged(out: Path) -> None:
+    """Raise where others wrote to a place since it was checked, before anything is written there."""
+    place = _real(out)
+    if _marks(place) not in (_found.get(place, _marks(place)), None):
+        raise InputError(
+            f"`out` must stay as it is during a run. Got {str(out)!r}, which others wrote meanwhile. It was left as it "
+            "is; run the same command again with another name: nothing is asked twice."
+        )
+
+
+def _marks(place: Path) -> object:
+    """Return marks by which a file, or a folder and all in it, is known again; None where nothing is."""
+    found = []
+    for path in sorted(place.rglob("*")) if place.is_dir() else [place]:
+        with suppress(OSError):
+            status = path.lstat()
+            found.append((str(path), status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns))
+    return found or None
 
 
 def check_replaceable(folder: Path) -> None:
@@ -163,29 +219,32 @@ def check_replaceable(folder: Path) -> None:
     anchor = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not (anchor.is_dir() and os.access(anchor, os.W_OK)):
         raise InputError(f"`out` must be in a folder that can be written to. Got {str(folder)!r}.")
+    remember(folder)
 
 
 @contextmanager
 def whole_folder(folder: Path) -> Iterator[Path]:
     """Yield an empty folder beside `folder` that takes its place if nothing goes wrong.
 
-    An earlier run in `folder` is there unchanged until the new one is complete. Where others put something in its
-    place meanwhile, that stays, and the new run is kept beside it.
+    An earlier run in `folder` is there unchanged until the new one is complete. Where others change it or put
+    something in its place meanwhile, that stays, and the new run is kept beside it.
 
     Raises
     ------
     InputError
         `folder` is neither absent nor empty nor an earlier run, now or at the end, or cannot be written.
     """
-    check_replaceable(folder)
-    before = _identity(folder)
+    folder = _real(folder) if folder.name else folder
+    if folder not in _found:
+        check_replaceable(folder)
+    before = _found.pop(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with _scratch(folder) as scratch:
         fresh = scratch / "new"
         fresh.mkdir()
         yield fresh
-        if _identity(folder) not in (before, None):
-            _keep_beside(fresh, folder)
+        if _marks(folder) not in (before, None):
+            _keep_beside(fresh, folder, f"{folder.name}.new", "")
         try:
             if folder.exists():
                 folder.rename(scratch / "old")
@@ -195,22 +254,14 @@ def whole_folder(folder: Path) -> Iterator[Path]:
                 (scratch / "old").rename(folder)
 
 
-def _identity(folder: Path) -> tuple[int, int, bool] | None:
-    """Return the marks of a folder that holds something, and whether a run is in it; None for any other."""
-    if not folder.is_dir() or not any(folder.iterdir()):
-        return None
-    status = folder.stat()
-    return status.st_dev, status.st_ino, (folder / MARKER).exists()
-
-
-def _keep_beside(fresh: Path, folder: Path) -> None:
-    """Keep a run beside what others put in its place, and raise."""
-    names = (folder.with_name(f"{folder.name}.new{number or ''}") for number in count())
+def _keep_beside(fresh: Path, out: Path, start: str, ending: str) -> None:
+    """Keep the new content of a place beside what others put there, and raise."""
+    names = (out.with_name(f"{start}{number or ''}{ending}") for number in count())
     place = next(path for path in names if not path.exists())
     fresh.rename(place)
     raise InputError(
-        f"`out` must stay as it is during a run. Got {str(folder)!r}, which others replaced meanwhile. It was left as "
-        f"it is; the run is in {str(place)!r}."
+        f"`out` must stay as it is during a run. Got {str(out)!r}, which others replaced or changed meanwhile. It was "
+        f"left as it is; the run is in {str(place)!r}."
     )
 
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -28,11 +28,51 @@ LONG["crowd-kit"] = {"item_id": "task", "voter": "worker", "vote": "label"}
 NO_VOTE = -1
 
 
+@runtime_checkable
 class Frame(Protocol):
     """A data frame of pandas, Polars, pyarrow, or whatever else has the Arrow stream interface."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return the frame as an Arrow stream."""
+
+
+def frame_table(frame: Frame) -> "pa.Table":
+    """Return a frame as a table of Arrow, without the index of pandas where it has no name."""
+    import pyarrow as pa
+
+    columns = _columns(frame)
+    return pa.table({name: column.values for name, column in columns.items()})
+
+
+def frame_rows(frame: Frame) -> list[dict[str, Any]]:
+    """Return the rows of a frame as mappings, None where a cell is empty."""
+    rows: list[dict[str, Any]] = frame_table(frame).to_pylist()
+    return rows
+
+
+def frame_with(frame: Frame, **missing: object) -> Frame:
+    """Return a frame with columns that it lacks: a value for all rows, or an array."""
+    import pyarrow as pa
+
+    table = frame_table(frame)
+    for name, value in missing.items():
+        if name not in table.column_names:
+            cells = value if isinstance(value, np.ndarray) else [value] * table.num_rows
+            table = table.append_column(name, pa.array(cells))
+    found: Frame = table
+    return found
+
+
+def without_codes(table: "pa.Table") -> "pa.Table":
+    """Return a table in which the number -1, which stands for no vote in arrays, is an empty cell."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    for at, (name, column) in enumerate(zip(table.column_names, table.columns, strict=True)):
+        if pa.types.is_integer(column.type) and name not in ROLES:
+            cells = compute.if_else(compute.equal(column, NO_VOTE), pa.scalar(None, column.type), column)
+            table = table.set_column(at, name, cells)
+    return table
 
 
 @dataclass(frozen=True)
@@ -276,7 +316,13 @@ def frame_of(votes: FrameVotes, layout: Layout, library: str) -> object:
     """Return votes as a data frame; parameters and errors as in :meth:`deep.VoteMatrix.to_frame`."""
     check_choice(layout, get_args(Layout), "layout")
     check_choice(library, ("pandas", "polars"), "library")
-    table = {"crowd-kit": _crowd_table, "long": _long_table, "wide": _wide_table}[layout](votes)
+    table = {"crowd-kit": _crowd_table, "long": _long_table, "wide": wide_table}[layout](votes)
+    return frame_of_table(table, library)
+
+
+def frame_of_table(table: "pa.Table", library: str) -> object:
+    """Return a table of Arrow as a frame of pandas or Polars."""
+    check_choice(library, ("pandas", "polars"), "library")
     if library == "polars":
         import polars as pl
 
@@ -287,7 +333,8 @@ def frame_of(votes: FrameVotes, layout: Layout, library: str) -> object:
     return table.to_pandas(types_mapper={pa.int8(): pd.Int8Dtype()}.get)
 
 
-def _wide_table(votes: FrameVotes) -> "pa.Table":
+def wide_table(votes: FrameVotes) -> "pa.Table":
+    """Return votes as a table of Arrow, a row an item."""
     import pyarrow as pa
 
     taken = next((name for name in votes.voter_names if name in ROLES), None)

@@ -66,6 +66,32 @@ def listed(names: Sequence[str], most: int) -> str:
     return ", ".join(names[:most]) + (f" and {more:,} others" if more > 0 else "")
 
 
+def dollars(amount: float) -> str:
+    """Return an amount in dollars, with cents and what is below them as far as it says something.
+
+    Examples
+    --------
+    >>> dollars(0), dollars(0.0042), dollars(12.3456)
+    ('nothing', '$0.0042', '$12.35')
+    """
+    return f"${amount:,.2f}" if amount >= 1 else f"${amount:.2g}" if amount else "nothing"
+
+
+HASH = re.compile(r"@[0-9a-f]{6,}$")
+
+
+def short_names(names: Sequence[str]) -> list[str]:
+    """Return names without the hash of their version, where each is still that of one.
+
+    Examples
+    --------
+    >>> short_names(["lexical-numbers@4a471084", "strict@11111111", "strict@22222222"])
+    ['lexical-numbers', 'strict@11111111', 'strict@22222222']
+    """
+    plain = [HASH.sub("", name) for name in names]
+    return [short if plain.count(short) == 1 else name for short, name in zip(plain, names, strict=True)]
+
+
 def table(rows: Sequence[Sequence[str]], right: int = 0) -> str:
     """Return rows in columns, the last `right` of them flush right.
 

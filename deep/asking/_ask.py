@@ -2,16 +2,19 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 
+from deep._util.frames import Frame
+from deep.asking._functions import AnyFunction, Calls
 from deep.asking._options import AskOptions, ProgressCallback, notebook_progress
 from deep.asking._plan import Plan, planned_voters
 from deep.asking._registry import Sampling, find_judges
 from deep.asking._run import run_plan
 from deep.asking._vote_files import Row
 from deep.asking._write import read_rows
-from deep.datasets import Examples
+from deep.datasets import Examples, as_examples
 from deep.exceptions import InputError, StoppedError
-from deep.judge import Judge
+from deep.judges import Judge
 from deep.prompt_pool import Chunking, FewShot
 from deep.records import Example, VoteMatrix
 
@@ -37,12 +40,13 @@ class GivenExamples(Examples):
 
 
 def ask(
-    examples: Iterable[Example],
-    judges: str | Judge | Iterable[str | Judge],
+    examples: Iterable[Example] | Frame | str | Path,
+    judges: str | Judge | AnyFunction | Iterable[str | Judge | AnyFunction],
     *,
     llm: str | Sequence[str] = (),
     ledger: str | None = None,
     budget: float | None = None,
+    workers: int | None = None,
     base_url: str | None = None,
     endpoint: str | None = None,
     samples: int = 1,
@@ -58,62 +62,46 @@ def ask(
 ) -> VoteMatrix:
     """Return the votes of judges on examples; called again, ask only what the ledger lacks.
 
-    It can be called inside a running event loop, as in a notebook, where it waits for its own.
-
     Parameters
     ----------
-    examples : iterable of Example
-        Each with an id of its own within its dataset.
-    judges : iterable of str or Judge
-        By name or as objects: pools (``deep-9``), prompts, staged judges (``stepwise``), lexical checks (``numbers``,
-        all of them: ``lexical``), encoders by id on the hub or folder; see :func:`find_judges`.
+    examples : iterable of Example, data frame of pandas, Polars or pyarrow, or path
+        A frame has the columns of a file (``source``, ``claim``, ``question``); an id comes once in a dataset.
+    judges : str, Judge, function, or iterable of these
+        Pools (``deep-9``), prompts, ``stepwise``, lexical checks, encoders; functions of (source, claim): `deep.judge`.
     llm : str or sequence of str, optional
-        The LLMs to ask, as the endpoint names them; every judge that needs one asks each of them.
+        LLMs as the endpoint names them, or by provider (``mistral/...``); every judge that needs one asks each.
     ledger : str, optional
-        The file that keeps every request and its answer, so that nothing is bought twice; needed where an LLM is
-        asked.
-    budget : float, optional
-        Dollars that the ledger's total must not pass.
-    base_url : str, optional
-        An OpenAI-compatible endpoint; default: the environment's ``OPENAI_BASE_URL``, else OpenAI.
-    endpoint : str, optional
-        Its name in the ledger, if its address may change.
+        The file that keeps every answer, so that nothing is bought twice; needed where an LLM is asked.
+    budget, workers : float, int, optional
+        Dollars that all in the ledger may cost; calls of a function side by side (16).
+    base_url, endpoint : str, optional
+        An OpenAI-compatible address (``OPENAI_BASE_URL``, else OpenAI's); its name in the ledger.
     samples, temperature, max_tokens, soft, repair, constrain, few_shot, chunk
-        Of prompts that are named, `chunk` (also ``"SIZE:OVERLAP"``) of staged judges as well; see
-        :class:`deep.prompt_pool.PromptJudge`.
+        Of prompts, `chunk` of staged judges as well: :class:`deep.prompt_pool.PromptJudge`.
     options : AskOptions, optional
         All further options, in place of `ledger`, `budget` and `base_url`.
     progress : callable, optional
-        Called with a :class:`AskProgress` as the run goes on. Default: in a notebook, the counts are shown below the
-        cell; elsewhere nothing is printed.
+        Called with an :class:`AskProgress` now and then. Default: a notebook shows the counts below the cell.
 
     Returns
     -------
     VoteMatrix
-        In the order of the examples; prompts first, then staged judges, then judges that need no LLM.
+        In the order of the examples; prompts first, then staged judges, then all others.
 
     Raises
     ------
-    InputError
-        A judge is not known, an LLM or the ledger is missing, or a value is out of range.
-    StoppedError
-        The budget is reached, or the run was interrupted; the answers so far are in the ledger.
+    InputError, StoppedError
+        A value cannot be used; the budget is reached or the run interrupted: the answers so far are in the ledger.
 
     Examples
     --------
-    >>> from deep import Example
-    >>> from deep.asking import ask
-    >>> examples = [
-    ...     Example("Sales rose to 1,200 units.", "Sales fell to 1200 units.", "a"),
-    ...     Example("Sales rose to 1,200 units.", "Sales rose to 1,300 units.", "b"),
-    ... ]
-    >>> votes = ask(examples, ["numbers", "opposites", "quotes"])
-    >>> [name.partition("@")[0] for name in votes.voter_names]
-    ['lexical-numbers', 'lexical-opposites', 'lexical-quotes']
-    >>> votes.votes.tolist()
-    [[1, 0, -1], [0, 1, -1]]
+    >>> import deep
+    >>> source = "Sales rose to 1,200 units."
+    >>> examples = [deep.Example(source, f"Sales {how} units.", how) for how in ("rose to 1200", "fell to 1300")]
+    >>> deep.ask(examples, ["numbers", "opposites", "quotes"]).votes.tolist()
+    [[1, 1, -1], [0, 0, -1]]
     """
-    names: Iterable[str | Judge] = [judges] if isinstance(judges, str | Judge) else judges
+    names = [judges] if isinstance(judges, str) or callable(judges) or not isinstance(judges, Iterable) else judges
     llms = [llm] if isinstance(llm, str) else list(llm)
     windows = Chunking.parse(chunk) if isinstance(chunk, str) else chunk
     sampling = Sampling(samples, temperature, max_tokens, soft, repair, constrain, few_shot, windows)
@@ -123,9 +111,12 @@ def ask(
         raise InputError("`llm` must be given with judges that ask one. Got none.")
     chosen = (options or _options(ledger, budget, base_url)) if asks else None
     name = "" if chosen is None else endpoint or chosen.public_url
-    given = examples if isinstance(examples, Examples) else GivenExamples(examples)
-    plan = Plan(examples=given, columns=columns, endpoint=name)
-    plan.examples.check()
+    found = as_examples(examples)
+    given = found if isinstance(found, Examples) else GivenExamples(found)
+    kept = Calls(ledger, workers, budget) if options is None else Calls(options.ledger, workers, options.budget)
+    plan = Plan(examples=given, columns=columns, endpoint=name, calls=kept)
+    assert plan.n_examples  # or what is not usable has been refused; it is counted once
+    plan.check_questions()
     progress = progress or notebook_progress()
     outcome = run_plan(plan, chosen, progress)
     if outcome.stopped is not None:

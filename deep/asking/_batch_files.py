@@ -9,27 +9,13 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from deep import llm
 from deep._util.names import check_name
 from deep.asking._options import AskOptions, AskProgress, ProgressCallback, money
 from deep.asking._plan import Plan
 from deep.asking._replay import Replay, read_answer
 from deep.asking._write import write_votes
 from deep.exceptions import InputError
-from deep.llm import (
-    SHARD_BYTES,
-    SHARD_REQUESTS,
-    BatchExporter,
-    BatchImporter,
-    Client,
-    FileResults,
-    History,
-    Ledger,
-    ModelGate,
-    Request,
-    Tally,
-    Terms,
-    describe_ledger,
-)
 
 LOOK_EVERY = 500
 """Requests between two calls of a progress callback."""
@@ -56,7 +42,7 @@ class Exported:
         Whether staged judges may ask more once they have these answers.
     """
 
-    tally: Tally
+    tally: llm.Tally
     shards: tuple[Path, ...]
     n: int
     waiting: int
@@ -84,7 +70,7 @@ class Imported:
         The first of them.
     """
 
-    tally: Tally
+    tally: llm.Tally
     files: int
     lines: int
     broken: int
@@ -106,7 +92,7 @@ def export_plan(
     plan: Plan,
     options: AskOptions,
     folder: Path,
-    limits: tuple[int, int] = (SHARD_REQUESTS, SHARD_BYTES),
+    limits: tuple[int, int] = (llm.SHARD_REQUESTS, llm.SHARD_BYTES),
     progress: ProgressCallback | None = None,
 ) -> Exported:
     """Write the requests that the ledger lacks to OpenAI batch files, one LLM a file, those of a document together.
@@ -133,7 +119,7 @@ def export_plan(
         raise InputError(f"`limits` must be 1 or more each. Got {limits!r}.")
     if folder.exists() and not folder.is_dir():
         raise InputError(f"`batch_out` must be a folder. Got the file {str(folder)!r}.")
-    return asyncio.run(_export(plan, replace(options, batch=True), folder, limits, progress))
+    return asyncio.run(_export(plan, plan.with_providers(replace(options, batch=True)), folder, limits, progress))
 
 
 def import_results(plan: Plan, options: AskOptions, folder: Path, progress: ProgressCallback | None = None) -> Imported:
@@ -154,31 +140,31 @@ def import_results(plan: Plan, options: AskOptions, folder: Path, progress: Prog
     """
     if not folder.is_dir():
         raise InputError(f"`batch_in` must be a folder of results. Got {str(folder)!r}, which is none.")
-    return asyncio.run(_import(plan, replace(options, batch=True), folder, progress))
+    return asyncio.run(_import(plan, plan.with_providers(replace(options, batch=True)), folder, progress))
 
 
 class _Desk(NamedTuple):
     """The parts of a run that asks nobody."""
 
-    ledger: Ledger
-    client: Client
-    terms: Terms
-    gate: ModelGate
-    tally: Tally
+    ledger: llm.Ledger
+    client: llm.Client
+    terms: llm.Terms
+    gate: llm.ModelGate
+    tally: llm.Tally
     replay: Replay
 
 
 @asynccontextmanager
 async def _desk(plan: Plan, options: AskOptions) -> AsyncIterator[_Desk]:
-    client = Client(options.base_url, os.environ.get(options.api_key_env, "").strip() or None)
+    client = llm.Client(options.base_url, os.environ.get(options.api_key_env, "").strip() or None)
     once, retry = options.at_most_once, options.retry_failed
     try:
-        async with Ledger(options.ledger, options=options.record, at_most_once=once, retry=retry) as ledger:
+        async with llm.Ledger(options.ledger, options=options.record, at_most_once=once, retry=retry) as ledger:
             terms = options.terms(0.0 if options.budget is None else await ledger.spent_by_others())
-            gate = ModelGate(await ledger.known_quirks())
-            with History(options.ledger) as history:
+            gate = llm.ModelGate(await ledger.known_quirks())
+            with llm.History(options.ledger) as history:
                 replay = Replay(plan.programs, plan.endpoint, history, run=ledger.run, at_most_once=once, retry=retry)
-                tally = Tally(None if plan.staged else plan.n_requests)
+                tally = llm.Tally(None if plan.staged else plan.n_requests)
                 yield _Desk(ledger, client, terms, gate, tally, replay)
     finally:
         await client.close()
@@ -190,7 +176,7 @@ async def _export(
     async with _desk(plan, options) as desk:
         ledger, client, terms, gate, tally, replay = desk
         released = await ledger.release_exports(plan.endpoint) if "exported" in options.retry_failed else 0
-        exporter = BatchExporter(ledger, client, read_answer, terms, gate, tally, plan.endpoint, folder, *limits)
+        exporter = llm.BatchExporter(ledger, client, read_answer, terms, gate, tally, plan.endpoint, folder, *limits)
         await exporter.run(_watched(chain(plan.requests(), replay.requests()), tally, progress))
         return Exported(
             tally=tally,
@@ -206,8 +192,8 @@ async def _export(
 async def _import(plan: Plan, options: AskOptions, folder: Path, progress: ProgressCallback | None) -> Imported:
     async with _desk(plan, options) as desk:
         ledger, client, terms, gate, tally, replay = desk
-        with FileResults(folder, client.redact) as results:
-            importer = BatchImporter(ledger, client, read_answer, terms, gate, tally, results)
+        with llm.FileResults(folder, client.redact) as results:
+            importer = llm.BatchImporter(ledger, client, read_answer, terms, gate, tally, results)
             await importer.run(_watched(plan.requests(), tally, progress))
             await _stages(importer, lambda: _watched(replay.requests(), tally, progress), replay)
             strange, first = results.strange()
@@ -221,7 +207,7 @@ async def _import(plan: Plan, options: AskOptions, folder: Path, progress: Progr
             )
 
 
-async def _stages(importer: BatchImporter, requests: Callable[[], Iterator[Request]], replay: Replay) -> None:
+async def _stages(importer: llm.BatchImporter, requests: Callable[[], Iterator[llm.Request]], replay: Replay) -> None:
     """Enter the results of programs, whose answers lead to more questions, until no more are found."""
     waiting, open_ = importer.waiting, importer.open
     entered = -1
@@ -231,7 +217,9 @@ async def _stages(importer: BatchImporter, requests: Callable[[], Iterator[Reque
         await importer.run(requests())
 
 
-def _watched(requests: Iterable[Request], tally: Tally, progress: ProgressCallback | None) -> Iterator[Request]:
+def _watched(
+    requests: Iterable[llm.Request], tally: llm.Tally, progress: ProgressCallback | None
+) -> Iterator[llm.Request]:
     """Yield requests, and tell now and then how far they have come."""
     for number, request in enumerate(requests):
         if progress is not None and number % LOOK_EVERY == 0:
@@ -287,7 +275,8 @@ def export_summary(found: Exported, options: AskOptions, folder: Path) -> dict[s
         "stages_follow": found.more_follow,
         "stopped": "budget" if found.stopped else None,
         "folder": str(folder),
-        "ledger": describe_ledger(options.ledger),
+        "endpoint": options.public_url,
+        "ledger": llm.describe_ledger(options.ledger),
     }
 
 
@@ -311,7 +300,11 @@ def export_lines(values: dict[str, Any]) -> Iterator[str]:
         yield "staged judges go on from these answers: after --batch-in, --batch-out exports their next questions"
     if values["stopped"]:
         yield "stopped: the budget has no room for what more requests may cost"
-    yield f"results go in with --batch-in FOLDER; ledger: {values['ledger']}"
+    yield f"they are written for {values['endpoint']} (--base-url names another), which --batch-in FOLDER must name too"
+    yield (
+        "where many replies come back unparsable, the same command without batch files and with --repair asks for each "
+        f"of these once more; ledger: {values['ledger']}"
+    )
 
 
 def import_summary(found: Imported, options: AskOptions, out: Path | None) -> dict[str, Any]:
@@ -328,7 +321,7 @@ def import_summary(found: Imported, options: AskOptions, out: Path | None) -> di
         "cost": None if tally.unpriced and not tally.cost else tally.cost,
         "unpriced": tally.unpriced,
         "stopped": None,
-        "ledger": describe_ledger(options.ledger),
+        "ledger": llm.describe_ledger(options.ledger),
         "out": None if out is None else str(out),
     }
 

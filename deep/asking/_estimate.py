@@ -12,7 +12,7 @@ from deep.asking._plan import Plan
 from deep.asking._replay import Replay, offers_repair, repair_request
 from deep.asking._run import LONGEST_REPLY, may_repair, repair_requests
 from deep.asking._vote_files import chunks
-from deep.judge import LLMJudge, VoteQuestion
+from deep.judges import LLMJudge, VoteQuestion
 from deep.llm import History, PriceBook, Request, json_text, output_limit, with_longer_limit, worst_case
 
 CHARACTERS_A_TOKEN = 4
@@ -107,6 +107,7 @@ def _plus(total: float | None, amount: float | None) -> float | None:
 
 def estimate_plan(plan: Plan, options: AskOptions) -> Estimate:
     """Count the requests of a plan that are still to be sent and bound their cost, without sending anything."""
+    options = plan.with_providers(options)
     exists = "://" in options.ledger or Path(options.ledger).is_file()
     with ExitStack() as stack:
         history = stack.enter_context(History(options.ledger)) if exists else None

@@ -6,27 +6,13 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from itertools import chain
 
+from deep import llm
 from deep.asking._options import AskOptions
 from deep.asking._plan import Plan
 from deep.asking._replay import Replay, read_answer
 from deep.asking._run import may_repair, repair_requests
 from deep.asking._vote_files import chunks
 from deep.exceptions import InputError
-from deep.llm import (
-    BudgetReachedError,
-    Caller,
-    Client,
-    EndpointError,
-    History,
-    Job,
-    Ledger,
-    LedgerError,
-    ModelGate,
-    Request,
-    Tally,
-    Terms,
-    is_read_only,
-)
 from deep.records import Example
 
 LOOK_SECONDS = 1.0
@@ -63,7 +49,7 @@ class LiveAsker:
     def __post_init__(self) -> None:
         if self.options.batch:
             raise InputError("`batch` must not be given where answers are waited for. Got it. Leave it out.")
-        if is_read_only(self.options.ledger):
+        if llm.is_read_only(self.options.ledger):
             raise InputError(f"`ledger` must be writable. Got {self.options.ledger!r}, which is read-only.")
 
     async def ask(self, example: Example) -> bool:
@@ -104,7 +90,7 @@ class LiveAsker:
         """Close the ledger."""
         if self._work is not None:
             work, self._work = self._work, None
-            with suppress(LedgerError):  # one that is broken is closed all the same
+            with suppress(llm.LedgerError):  # one that is broken is closed all the same
                 await work.end()
 
 
@@ -114,11 +100,11 @@ class _Work:
 
     plan: Plan
     options: AskOptions
-    client: Client
-    ledger: Ledger
-    history: History
-    terms: Terms
-    caller: Caller
+    client: llm.Client
+    ledger: llm.Ledger
+    history: llm.History
+    terms: llm.Terms
+    caller: llm.Caller
     closing: AsyncExitStack
     open: dict[str, asyncio.Future[None]] = field(default_factory=dict)
     broken: bool = False
@@ -126,18 +112,18 @@ class _Work:
     @classmethod
     async def begin(cls, plan: Plan, options: AskOptions) -> "_Work":
         """Open the ledger."""
-        room = options.limit.maximum + 8
+        options = plan.with_providers(options)
         record = {**options.record, "repairs": options.repairs}
         once, retry = options.at_most_once, options.retry_failed
         async with AsyncExitStack() as stack:
-            client = Client(options.base_url, options.api_key(), timeout=options.timeout, max_connections=room)
+            client = options.client(default=plan.asks_default)
             stack.push_async_callback(client.close)
-            ledger = Ledger(options.ledger, options=record, at_most_once=once, retry=retry)
+            ledger = llm.Ledger(options.ledger, options=record, at_most_once=once, retry=retry)
             await stack.enter_async_context(ledger)
-            history = stack.enter_context(History(options.ledger))
+            history = stack.enter_context(llm.History(options.ledger))
             terms = options.terms(0.0 if options.budget is None else await ledger.spent_by_others())
-            gate = ModelGate(await ledger.known_quirks())
-            caller = Caller(ledger, client, read_answer, terms, gate, Tally(None))
+            gate = llm.ModelGate([*await ledger.known_quirks(), *options.quirks])
+            caller = llm.Caller(ledger, client, read_answer, terms, gate, llm.Tally(None))
             return cls(plan, options, client, ledger, history, terms, caller, stack.pop_all())
 
     async def end(self) -> None:
@@ -168,8 +154,8 @@ class _Work:
     def renew(self) -> None:
         """Let the endpoint be tried again after it has refused everything."""
         before = self.caller
-        gate = ModelGate(before.gate.quirks(self.plan.endpoint))
-        self.caller = Caller(self.ledger, self.client, read_answer, self.terms, gate, Tally(None))
+        gate = llm.ModelGate(before.gate.quirks(self.plan.endpoint))
+        self.caller = llm.Caller(self.ledger, self.client, read_answer, self.terms, gate, llm.Tally(None))
 
 
 @dataclass(eq=False)
@@ -179,12 +165,12 @@ class _Turn:
     work: _Work
     within_budget: bool = True
 
-    async def run(self, requests: Callable[[], Iterable[Request]]) -> None:
+    async def run(self, requests: Callable[[], Iterable[llm.Request]]) -> None:
         """Ask whatever is missing; what others are asking is waited for."""
         for chunk in chunks(requests(), CHUNK):
             await self._ask(chunk)
 
-    async def _ask(self, requests: Sequence[Request]) -> None:
+    async def _ask(self, requests: Sequence[llm.Request]) -> None:
         known = self.work.open
         theirs = [known[request.key] for request in requests if request.key in known]
         own = {key: request for request in requests if (key := request.key) not in known}
@@ -200,7 +186,7 @@ class _Turn:
         if theirs:
             await asyncio.wait(theirs)
 
-    async def _settle(self, requests: Sequence[Request]) -> None:
+    async def _settle(self, requests: Sequence[llm.Request]) -> None:
         """Ask some requests until each has its answer, here or on another machine."""
         work, caller = self.work, self.work.caller
         try:
@@ -214,24 +200,24 @@ class _Turn:
                 if requests:
                     await asyncio.sleep(LOOK_SECONDS)
                     await work.ledger.recover()
-        except EndpointError:
+        except llm.EndpointError:
             if work.caller is caller:
                 work.renew()
             raise
-        except LedgerError:
+        except llm.LedgerError:
             work.broken = True
             raise
 
-    async def _one(self, caller: Caller, job: Job) -> None:
+    async def _one(self, caller: llm.Caller, job: llm.Job) -> None:
         try:
             await caller.ask(job)
-        except BudgetReachedError:
+        except llm.BudgetReachedError:
             self.within_budget = False
 
-    def _raise_first(self, caller: Caller, ended: Sequence[BaseException | None]) -> None:
+    def _raise_first(self, caller: llm.Caller, ended: Sequence[BaseException | None]) -> None:
         """Raise the first error; where another turn has met it, say so too."""
         for error in ended:
             if error is not None:
                 raise error
         if caller.gate.closed:
-            raise EndpointError("The endpoint has just refused a request for a reason that holds for all.")
+            raise llm.EndpointError("The endpoint has just refused a request for a reason that holds for all.")

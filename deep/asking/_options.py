@@ -3,8 +3,8 @@
 import math
 import os
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from deep.exceptions import InputError
 
 if TYPE_CHECKING:
-    from deep.llm import ConcurrencyLimit, PriceBook, Tally, Terms
+    from deep.llm import Client, ConcurrencyLimit, PriceBook, Provider, Quirk, Tally, Terms
 
 
 OPENAI_URL = "https://api.openai.com/v1"
@@ -25,6 +25,11 @@ def base_url_from(given: str | None) -> str:
     if given is not None and not given.strip():  # as of a variable that is not set: it must not mean OpenAI
         raise InputError(f"`base_url` must be an address. Got {given!r}. Leave it out for OPENAI_BASE_URL or OpenAI.")
     return check_base_url(given or os.environ.get("OPENAI_BASE_URL") or OPENAI_URL)
+
+
+def model_of(llm: str) -> str:
+    """Return the name of an LLM at its provider."""
+    return llm.partition("/")[2]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +69,8 @@ class AskOptions:
         Noted in the vote files: the share of a voter's requests that may be without a usable answer.
     record : mapping
         Options of the command, for the ledger's list of runs.
+    providers : mapping of str to Provider
+        LLMs of a plan that are named after their provider, which a plan fills in itself.
 
     Raises
     ------
@@ -89,6 +96,7 @@ class AskOptions:
     repair: bool | None = None
     max_failure_rate: float = 0.05
     record: Mapping[str, object] = field(default_factory=dict)
+    providers: "Mapping[str, Provider]" = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         from deep.llm import FAILURES, ConcurrencyLimit
@@ -117,6 +125,11 @@ class AskOptions:
             self.price_book  # noqa: B018  a file that cannot be used is refused before anything is asked
 
     @property
+    def workers(self) -> int | None:
+        """The calls of a function side by side; None where each says it itself."""
+        return int(self.concurrency) if self.concurrency.isdigit() else None
+
+    @property
     def repairs(self) -> bool:
         """Whether a run may ask repair turns."""
         return self.repair is not False and not (self.batch or self.at_most_once)
@@ -126,7 +139,18 @@ class AskOptions:
         """The prices of the endpoint's models."""
         from deep.llm import PriceBook
 
-        return PriceBook.from_file(self.base_url, self.prices)
+        urls = {model_of(llm): provider.address for llm, provider in self.providers.items()}
+        return PriceBook.from_file(self.base_url, self.prices, urls)
+
+    def prices_of(self, llms: Iterable[str]) -> dict[str, dict[str, float]]:
+        """Return by LLM the dollars of a million tokens in and out, where they are known."""
+        million = {"input": {"input": 1_000_000, "output": 0}, "output": {"input": 0, "output": 1_000_000}}
+        found: dict[str, dict[str, float]] = {}
+        for llm in llms:
+            for kind, tokens in million.items():
+                if (dollars := self.price_book.cost([llm, model_of(llm)], tokens)) is not None:
+                    found.setdefault(llm, {})[kind] = dollars
+        return found
 
     @property
     def limit(self) -> "ConcurrencyLimit":
@@ -165,6 +189,32 @@ class AskOptions:
         from deep.llm import public_url
 
         return public_url(self.base_url)
+
+    def client(self, *, default: bool = True) -> "Client":
+        """Return a client of the endpoint, and of those of the providers; without `default`, of these alone."""
+        from deep.llm import Client
+
+        room = self.limit.maximum + 8
+        named = {provider.endpoint: provider for provider in self.providers.values()}
+        others = {}
+        for endpoint, row in named.items():
+            key = replace(self, base_url=row.address, api_key_env=row.key or "NO_KEY", providers={}).api_key()
+            if row.key and key is None:
+                raise InputError(f"`{row.key}` must hold the API key for {row.name}/.... Got nothing. Set it.")
+            others[endpoint] = Client(row.address, key, timeout=self.timeout, max_connections=room)
+            if not row.tried:
+                sys.stderr.write(f"{row.name} at {endpoint}: as documented ({row.source}); deep has never tried it.\n")
+        if default or not others:
+            client = Client(self.base_url, self.api_key(), timeout=self.timeout, max_connections=room)
+        else:
+            client = next(iter(others.values()))
+        client.others = others
+        return client
+
+    @property
+    def quirks(self) -> "list[Quirk]":
+        """The fields that are not sent to the LLMs of providers, which lack them."""
+        return [quirk for llm, provider in self.providers.items() for quirk in provider.quirks([model_of(llm)])]
 
     def terms(self, spent: float) -> "Terms":
         """Return the limits and prices of a run.

@@ -3,19 +3,21 @@
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, groupby, islice, product
 from pathlib import Path
 
 from deep._util.names import check_name
+from deep.asking._functions import Calls, FunctionJudge
+from deep.asking._options import OPENAI_URL, AskOptions, model_of
 from deep.asking._replay import Entry, ProgramId, RequestProgram, as_requests
 from deep.datasets import Examples, family_of, read_examples, read_labels, read_texts, table_columns
 from deep.exceptions import InputError
-from deep.judge import Judge, Program
-from deep.llm import Request
+from deep.judges import Judge, Program
+from deep.llm import Provider, Request
 from deep.prompt_pool import FewShot, PromptJudge
-from deep.records import Example, Judgment
+from deep.records import Example, Judgment, Reason
 
 CLAIMS_AT_ONCE = 50
 """Claims about one document that are asked about together, so that no document fills the memory."""
@@ -64,11 +66,14 @@ class Plan:
     columns : tuple of PlannedVoter
     endpoint : str, default=''
         The endpoint's name in the ledger; empty where no LLM is asked.
+    calls : Calls, optional
+        How functions are called, and where their answers are kept.
     """
 
     examples: Examples
     columns: tuple[PlannedVoter, ...]
     endpoint: str = ""
+    calls: Calls = field(default_factory=Calls)
 
     def __post_init__(self) -> None:
         repeated = next((v for i, v in enumerate(self.voters) if v in self.voters[:i]), None)
@@ -76,6 +81,7 @@ class Plan:
             raise InputError(f"`prompt` and `llm` must name each voter once. Got {repeated!r} twice.")
         for voter in self.voters:
             check_name(voter, "llm")
+        self.calls.check(self.functions)
         shown = {few.version: few for judge, _ in self.prompts if (few := judge.few_shot) is not None}
         for example in self.examples if shown else ():
             for few in shown.values():
@@ -97,9 +103,38 @@ class Plan:
         return [c for c in self.columns if c.judge.needs_llm and not isinstance(c.judge, PromptJudge)]
 
     @cached_property
+    def functions(self) -> list[PlannedVoter]:
+        """The voters that are functions, which may ask whom they like."""
+        return [column for column in self.columns if isinstance(column.judge, FunctionJudge)]
+
+    @cached_property
     def offline(self) -> list[PlannedVoter]:
-        """The voters that need no LLM."""
-        return [column for column in self.columns if not column.judge.needs_llm]
+        """The voters that need no LLM and cost nothing."""
+        return [c for c in self.columns if not (c.judge.needs_llm or isinstance(c.judge, FunctionJudge))]
+
+    @cached_property
+    def providers(self) -> dict[str, Provider]:
+        """The providers of LLMs that are named after theirs; none where the endpoint is given."""
+        if self.endpoint != OPENAI_URL:
+            return {}
+        found = {column.llm: Provider.of(column.llm) for column in self.columns if column.judge.needs_llm}
+        return {llm: provider for llm, provider in found.items() if provider is not None}
+
+    def with_providers(self, options: AskOptions) -> AskOptions:
+        """Return how to ask, with the providers of the plan's LLMs."""
+        if not self.providers:
+            return options
+        if options.batch:
+            llm = next(iter(self.providers))
+            raise InputError(
+                f"`batch` must be given with the address of the LLM. Got {llm!r}. Give --base-url and --api-key-env."
+            )
+        return replace(options, providers=self.providers)
+
+    @property
+    def asks_default(self) -> bool:
+        """Whether an LLM is asked that is not named after its provider."""
+        return any(column.judge.needs_llm and column.llm not in self.providers for column in self.columns)
 
     @property
     def asks(self) -> bool:
@@ -114,7 +149,19 @@ class Plan:
     @property
     def soft_voters(self) -> list[str]:
         """The voters that give more than a vote."""
-        return [*(c.name for judge, c in self.prompts if judge.gives_scores), *(c.name for c in self.offline)]
+        return [
+            *(c.name for judge, c in self.prompts if judge.gives_scores),
+            *(c.name for c in (*self.functions, *self.offline)),
+        ]
+
+    def check_questions(self) -> None:
+        """Raise where prompts show a question and no example has one; those that lack it among others go without."""
+        showing = [judge.name for judge, _ in self.prompts if judge.prompt.shows_question]
+        if showing and not any(example.question for example in self.examples):
+            raise InputError(
+                f"`question` must be a column of the examples for the prompt {showing[0]}, which shows it. Got none "
+                f"in any row of {self.examples.origin}. Add it, map it (--question-column), or ask other prompts."
+            )
 
     @cached_property
     def n_examples(self) -> int:
@@ -154,9 +201,10 @@ class Plan:
     def program(self, column: PlannedVoter, example: Example, *, tell: bool = False) -> RequestProgram[Judgment]:
         """Return the requests of one voter about one example, as a program that ends with a judgment."""
         identity = ProgramId(column.name, str(example.dataset), example.example_id)
-        return as_requests(
-            _unbroken(column.judge.program(example), identity, tell), identity, column.llm, self.endpoint
-        )
+        provider = self.providers.get(column.llm)
+        model, endpoint = (column.llm, self.endpoint) if provider is None else (model_of(column.llm), provider.endpoint)
+        program = unbroken(column.judge.program(example), identity, "unparsable", tell=tell)
+        return as_requests(program, identity, model, endpoint)
 
     def programs(
         self,
@@ -202,14 +250,14 @@ def _by_group(requests: Iterable[Request]) -> Iterator[Request]:
     return chain.from_iterable(groups.values())
 
 
-def _unbroken(program: Program[Judgment], identity: ProgramId, tell: bool) -> Program[Judgment]:
-    """Take a judge that breaks as one whose reply is unparsable: the answers of all others are paid for, and good."""
+def unbroken(program: Program[Judgment], identity: ProgramId, reason: Reason, *, tell: bool) -> Program[Judgment]:
+    """End a judge that breaks without a vote: the answers of all others are paid for, and good."""
     try:
         return (yield from program)
     except Exception as error:
         if tell:
             sys.stderr.write(f"{identity.voter} broke on {identity.item!r} of {identity.dataset!r}: {error!r}\n")
-        return Judgment(vote=-1, reason="unparsable")
+        return Judgment(vote=-1, reason=reason)
 
 
 _PARAM = re.compile(r"^`\w+`")

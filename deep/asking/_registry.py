@@ -1,29 +1,24 @@
 """The registry of judges: found by the names that a user gives, or by the voters of a model file."""
 
+import re
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
 from typing import Literal, NamedTuple, cast
 
+from deep import prompt_pool
 from deep._util.checks import check_choice
-from deep._util.entry_points import JUDGE, Found, find_entry_points, load_entry_point, unusable
+from deep._util.entry_points import JUDGE, NETWORK, Found, find_entry_points, load_entry_point, load_own, unusable
+from deep.asking._functions import AnyFunction, Calls, FunctionJudge, takes_nothing
 from deep.asking._plan import Plan, PlannedVoter
 from deep.datasets import Examples
 from deep.exceptions import InputError
-from deep.judge import Judge
+from deep.judges import Judge
 from deep.model import Model, Voter
-from deep.prompt_pool import (
-    POOLS,
-    ChunkedJudge,
-    Chunking,
-    FewShot,
-    Prompt,
-    PromptJudge,
-    list_prompts,
-    load_pool,
-    load_prompt,
-)
 
 JudgeKind = Literal["pool", "prompt", "judge", "lexical", "encoder", "embedding"]
 """The options of ``deep votes`` that name judges; in :func:`find_judges`, the part of a name before a colon."""
@@ -48,8 +43,8 @@ class Sampling(NamedTuple):
     soft: bool = False
     repair: bool = True
     constrain: str = "schema"
-    few_shot: FewShot | None = None
-    chunk: Chunking | None = None
+    few_shot: prompt_pool.FewShot | None = None
+    chunk: prompt_pool.Chunking | None = None
 
 
 ONCE = Sampling()
@@ -84,12 +79,12 @@ def judges_of(kind: JudgeKind, names: Sequence[str], sampling: Sampling = ONCE) 
     return _LOADERS[kind](list(dict.fromkeys(names)) if kind in ("encoder", "embedding") else names, sampling)
 
 
-def find_judges(judges: Iterable[str | Judge], sampling: Sampling = ONCE) -> list[Judge]:
-    """Return judges by name, of whatever kind; judges among the names stay as they are.
+def find_judges(judges: Iterable[str | Judge | AnyFunction], sampling: Sampling = ONCE) -> list[Judge]:
+    """Return judges by name, of whatever kind; judges among the names stay as they are, functions become judges.
 
     Parameters
     ----------
-    judges : iterable of str or Judge
+    judges : iterable of str, Judge or function
         ``lexical`` stands for all lexical checks; a name with a slash or of a folder with a model in it is an
         encoder's; ``KIND:NAME`` names the kind, as in ``embedding:FOLDER``.
     sampling : Sampling, optional
@@ -111,13 +106,22 @@ def find_judges(judges: Iterable[str | Judge], sampling: Sampling = ONCE) -> lis
         if isinstance(judge, str):
             kind, name = _kind_of(judge)
             found += judges_of(kind, [name], sampling)
-        elif isinstance(judge, Judge):
-            found.append(judge)
         else:
-            raise InputError(f"`judges` must hold names and judges. Got {judge!r}.")
+            found.append(_given(judge))
     if not found:
         raise InputError("`judges` must hold at least one judge. Got none.")
     return found
+
+
+def _given(judge: object) -> Judge:
+    """Return a judge that is given as it is, or as a function."""
+    if isinstance(judge, type):
+        raise InputError(f"`judges` must hold names, judges and functions. Got the class {judge.__name__}. Make one.")
+    if isinstance(judge, Judge):
+        return judge
+    if callable(judge):
+        return FunctionJudge(judge)
+    raise InputError(f"`judges` must hold names, judges and functions. Got {judge!r}.")
 
 
 def _kind_of(given: str) -> tuple[JudgeKind, str]:
@@ -128,38 +132,38 @@ def _kind_of(given: str) -> tuple[JudgeKind, str]:
     name = given.removeprefix(LEXICAL_PREFIX)
     if rest and prefix in _LOADERS:
         return cast("JudgeKind", prefix), rest
-    if given in POOLS or any(Path(given).glob("*.toml")):
+    if given in prompt_pool.POOLS or any(Path(given).glob("*.toml")):
         return "pool", given
-    if given.endswith(".toml") or given in list_prompts():
+    if given.endswith(".toml") or given in prompt_pool.list_prompts():
         return "prompt", given
     if given == "lexical" or name in LEXICAL:
         return "lexical", ALL if given == "lexical" else name
     if "/" in given or (Path(given) / "config.json").is_file():
         return "encoder", given
     judges = judge_entries()
-    if given in judges.usable or given in judges.refused:
+    if given in judges.usable or given in judges.refused or _PLACE.fullmatch(given):
         return "judge", given
-    known = ", ".join([*sorted(POOLS), *sorted(judges.usable), "lexical", *sorted(LEXICAL)])
+    known = ", ".join([*sorted(prompt_pool.POOLS), *sorted(judges.usable), "lexical", *sorted(LEXICAL)])
     raise InputError(
-        f"`judges` must be prompts, a network's id or folder, or of {known}. Got {given!r}. "
+        f"`judges` must be prompts, a network's id or folder, MODULE:FUNCTION, or of {known}. Got {given!r}. "
         "`deep prompts list` names the prompts."
     )
 
 
-def _prompts(prompts: Iterable[Prompt], sampling: Sampling) -> list[Judge]:
-    return [PromptJudge(prompt, *sampling) for prompt in prompts]
+def _prompts(prompts: Iterable[prompt_pool.Prompt], sampling: Sampling) -> list[Judge]:
+    return [prompt_pool.PromptJudge(prompt, *sampling) for prompt in prompts]
 
 
 def _pools(names: Sequence[str], sampling: Sampling) -> list[Judge]:
-    return [judge for name in names for judge in _pool(load_pool(name), sampling)]
+    return [judge for name in names for judge in _pool(prompt_pool.load_pool(name), sampling)]
 
 
-def _pool(prompts: Sequence[Prompt], sampling: Sampling) -> list[Judge]:
+def _pool(prompts: Sequence[prompt_pool.Prompt], sampling: Sampling) -> list[Judge]:
     """Return the judges of one pool; labeled examples go to the prompts written for them, where there are any."""
     if not any(prompt.takes_examples for prompt in prompts):
         return _prompts(prompts, sampling)
     bare = sampling._replace(few_shot=None)
-    return [PromptJudge(prompt, *(sampling if prompt.takes_examples else bare)) for prompt in prompts]
+    return [prompt_pool.PromptJudge(prompt, *(sampling if prompt.takes_examples else bare)) for prompt in prompts]
 
 
 def judge_entries() -> Found:
@@ -167,11 +171,11 @@ def judge_entries() -> Found:
     from deep.features.lexical import LEXICAL
 
     checks = {name for check in LEXICAL for name in (check, f"{LEXICAL_PREFIX}{check}")}
-    return find_entry_points(JUDGE, {*POOLS, *list_prompts(), *NETWORKS, *checks, "lexical"})
+    return find_entry_points(JUDGE, {*prompt_pool.POOLS, *prompt_pool.list_prompts(), *NETWORKS, *checks, "lexical"})
 
 
 def load_judge(name: str) -> Judge:
-    """Return a judge by the name of its entry point.
+    """Return a judge by the name of its entry point, or a function by ``MODULE:FUNCTION``, which imports the module.
 
     Raises
     ------
@@ -187,28 +191,51 @@ def load_judge(name: str) -> Judge:
     """
     entries = judge_entries()
     if name not in entries.usable:
+        if _PLACE.fullmatch(name) and name not in entries.refused:
+            return _imported(name)
         why = f"{entries.refused[name]}. Uninstall one" if name in entries.refused else repr(name)
-        raise InputError(f"`judge` must be one of {', '.join(sorted(entries.usable))}. Got {why}.")
+        raise InputError(f"`judge` must be one of {', '.join(sorted(entries.usable))}, or MODULE:FUNCTION. Got {why}.")
     entry = entries.usable[name]
     make = load_entry_point(entry)
     try:
-        judge = make()
+        judge = make() if takes_nothing(make) else make
+        if judge is make and not isinstance(judge, FunctionJudge):
+            judge = FunctionJudge(make, name=name)
     except Exception as error:
         if entry.dist is None:
             raise
         raise unusable(entry, f"{type(error).__name__}: {error}") from error
     if not isinstance(judge, Judge):
-        raise unusable(entry, f"{type(judge).__name__}, which is no judge: deep.judge.Judge says what one has")
+        raise unusable(entry, f"{type(judge).__name__}, which is no judge: deep.judges.Judge says what one has")
     if judge.name not in entries.usable:
         raise unusable(entry, f"a judge named {judge.name!r}, which is no entry point's name")
     return judge
+
+
+_PLACE = re.compile(r"[^\W\d][\w.]*:[^\W\d][\w.]*")
+"""A module and the name of a function in it."""
+
+
+def _imported(place: str) -> Judge:
+    """Return the judge at MODULE:FUNCTION; modules of the folder that the command runs in are found, too."""
+    module, _, name = place.partition(":")
+    if "" not in sys.path and (here := str(Path.cwd())) not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        return _given(attrgetter(name)(import_module(module)))
+    except InputError as error:
+        raise InputError(f"{error} It is {place!r} of `judge`.") from None
+    except (Exception, SystemExit) as error:
+        raise InputError(
+            f"`judge` must be MODULE:FUNCTION that can be imported. Got {place!r}: {type(error).__name__}: {error}."
+        ) from error
 
 
 def _judges(names: Sequence[str], sampling: Sampling) -> list[Judge]:
     """Return judges by entry points; those that ask LLMs read long sources in windows where these are wanted."""
     judges = [load_judge(name) for name in names]
     chunk = sampling.chunk
-    return [ChunkedJudge(judge, chunk) if chunk and judge.needs_llm else judge for judge in judges]
+    return [prompt_pool.ChunkedJudge(judge, chunk) if chunk and judge.needs_llm else judge for judge in judges]
 
 
 def _lexical(names: Sequence[str], _: Sampling) -> list[Judge]:
@@ -218,25 +245,13 @@ def _lexical(names: Sequence[str], _: Sampling) -> list[Judge]:
     return [check() for name, check in LEXICAL.items() if name in chosen or ALL in chosen]
 
 
-def _encoders(names: Sequence[str], _: Sampling) -> list[Judge]:
-    from deep.features.encoders import load_network_judge
-
-    return [load_network_judge(name) for name in names]
-
-
-def _embeddings(names: Sequence[str], _: Sampling) -> list[Judge]:
-    from deep.features.encoders import load_network_judge
-
-    return [load_network_judge(name, embedding=True) for name in names]
-
-
 _LOADERS: Mapping[JudgeKind, Callable[[Sequence[str], Sampling], list[Judge]]] = {
     "pool": _pools,
-    "prompt": lambda names, sampling: _prompts(map(load_prompt, names), sampling),
+    "prompt": lambda names, sampling: _prompts(map(prompt_pool.load_prompt, names), sampling),
     "judge": _judges,
     "lexical": _lexical,
-    "encoder": _encoders,
-    "embedding": _embeddings,
+    "encoder": lambda names, _: list(map(load_own(NETWORK, "encoder"), names)),
+    "embedding": lambda names, _: list(map(load_own(NETWORK, "embedding"), names)),
 }
 
 
@@ -258,6 +273,8 @@ class Finder:
         Whether prompts have a repair turn, how they are constrained, and the labeled examples of those that show some;
         how often and how freely they are asked is the model file's, and so are the windows of long sources unless
         they are given here.
+    judges : sequence of str, Judge or function, optional
+        Those of one's own, which stand before any other of their name: a model file imports no code.
     """
 
     prompts: Sequence[str] = ()
@@ -265,8 +282,9 @@ class Finder:
     ask: str | None = None
     allow_mismatch: bool = False
     sampling: Sampling = ONCE
+    judges: Sequence[str | Judge | AnyFunction] = ()
 
-    def plan(self, model: Model, examples: Examples, endpoint: Callable[[], str]) -> Plan:
+    def plan(self, model: Model, examples: Examples, endpoint: Callable[[], str], calls: Calls | None = None) -> Plan:
         """Return the plan of a model's judges on examples.
 
         Parameters
@@ -275,6 +293,8 @@ class Finder:
         examples : Examples
         endpoint : callable
             Returns the endpoint's name in the ledger; not called where no LLM is asked.
+        calls : Calls, optional
+            How functions are called.
 
         Raises
         ------
@@ -283,14 +303,19 @@ class Finder:
         """
         columns = tuple(self._find(voter) for voter in model.voters)
         asks = any(column.judge.needs_llm for column in columns)
-        return Plan(examples=examples, columns=columns, endpoint=endpoint() if asks else "")
+        return Plan(examples=examples, columns=columns, endpoint=endpoint() if asks else "", calls=calls or Calls())
+
+    @cached_property
+    def _own(self) -> Mapping[str, Judge]:
+        return {judge.name: judge for judge in find_judges(self.judges)} if self.judges else {}
 
     def _find(self, voter: Voter) -> PlannedVoter:
-        judge = None if voter.version is None else self._judge(voter)
+        judge = self._own.get(voter.id) or (None if voter.version is None else self._judge(voter))
         if judge is None:
             raise InputError(
                 f"`model` must have judges that can be run here. Got the voter {voter.name!r}, which is no prompt, "
-                "check or encoder that is known. Give its votes with --votes, or its prompt file with --prompt."
+                "check or encoder that is known. Give its votes with --votes, its prompt file with --prompt, or its "
+                "function with --judge MODULE:FUNCTION (`judges` of a Finder in Python)."
             )
         column = PlannedVoter(judge, (self.ask or str(voter.model)) if judge.needs_llm else "")
         if column.name != voter.name and not self.allow_mismatch:
@@ -320,7 +345,7 @@ class Finder:
                 few_shot=self.sampling.few_shot if voter.details.get("few_shot") else None,
                 chunk=self._chunk(voter),
             )
-            return PromptJudge(self._pool[voter.id], *asked)
+            return prompt_pool.PromptJudge(self._pool[voter.id], *asked)
         return self._by_entry_point(voter)
 
     def _by_entry_point(self, voter: Voter) -> Judge | None:
@@ -328,21 +353,24 @@ class Finder:
         known = voter.id in entries.usable or voter.id in entries.refused
         return _judges([voter.id], Sampling(chunk=self._chunk(voter)))[0] if known else None
 
-    def _chunk(self, voter: Voter) -> Chunking | None:
+    def _chunk(self, voter: Voter) -> prompt_pool.Chunking | None:
         """Return the windows of long sources: as given, or as they were when the voter's votes were made."""
         said = voter.details.get("chunk")
-        return self.sampling.chunk or (None if said is None else Chunking.parse(str(said)))
+        return self.sampling.chunk or (None if said is None else prompt_pool.Chunking.parse(str(said)))
 
     @cached_property
-    def _pool(self) -> dict[str, Prompt]:
-        own = [load_prompt(name) for name in list_prompts()]
-        given = [p for path in self.prompts for p in (load_pool(path) if Path(path).is_dir() else [load_prompt(path)])]
+    def _pool(self) -> dict[str, prompt_pool.Prompt]:
+        own = [prompt_pool.load_prompt(name) for name in prompt_pool.list_prompts()]
+        given = [
+            p
+            for path in self.prompts
+            for p in (prompt_pool.load_pool(path) if Path(path).is_dir() else [prompt_pool.load_prompt(path)])
+        ]
         return {prompt.id: prompt for prompt in (*own, *given)}
 
     def _network(self, voter: Voter) -> Judge:
-        from deep.features.encoders import load_again
-
         wanted = str(voter.model)
         place = next((path for path in self.encoders if Path(path).name == Path(wanted).name), wanted)
         options = {**(voter.details.get("settings") or {}), "model_id": wanted}
-        return load_again(voter.id, place, options)
+        judge: Judge = load_own(NETWORK, "again")(voter.id, place, options)
+        return judge

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from deep.asking._vote_files import chunks
-from deep.judge import LLMReply, Program, Question, VoteQuestion
+from deep.judges import LLMReply, Program, Question, VoteQuestion
 from deep.llm import Request
 from deep.prompt_pool import repair_of, why_unusable
 from deep.records import Judgment

@@ -37,6 +37,10 @@ class Reread:
         listed = [{"voter": voter, "change": change, "items": items} for (voter, change), items in self.changes.items()]
         return {"items": self.n_items, "changed": sum(map(len, self.changes.values())), "changes": listed}
 
+    def told(self) -> tuple[dict[str, object], Iterator[str]]:
+        """Return the changes for a program and for a person."""
+        return self.results(), self.lines()
+
     def lines(self) -> Iterator[str]:
         """Yield a line of how many votes changed, and one a voter and change."""
         changed = Counter({voter: 0 for voter, _ in self.changes})

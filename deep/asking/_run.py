@@ -7,33 +7,23 @@ from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from deep import llm  # its names are loaded as they are used: most of it is SQLAlchemy's
 from deep.asking._options import AskOptions, AskProgress, ProgressCallback
 from deep.asking._plan import Plan
 from deep.asking._replay import Entry, Replay, is_repair, offers_repair, read_answer, repair_request
 from deep.asking._vote_files import chunks
 from deep.exceptions import InputError, printable
-from deep.llm import (
-    BatchRunner,
-    Caller,
-    Client,
-    History,
-    Ledger,
-    ModelGate,
-    Quirk,
-    Request,
-    Runner,
-    Tally,
-    is_read_only,
-)
 from deep.records import Judgment
 
 if TYPE_CHECKING:
-    from deep.llm import Reply
+    from deep.llm import BatchRunner, Client, History, Ledger, Quirk, Reply, Request, Runner, Tally
+
+    AnyRunner = Runner | BatchRunner
 
 
 FROM = 50
@@ -141,8 +131,6 @@ def _offered(requests: "Iterable[Request]", history: "History") -> "Iterator[tup
             yield answers[key].owner, repair_request(request, reply.text)
 
 
-AnyRunner = Runner | BatchRunner
-
 SECONDS_BETWEEN_LOOKS = 0.5
 
 
@@ -163,24 +151,34 @@ class RunOutcome:
         Fields that LLMs of the endpoint refuse or ignore, as far as the ledger knows.
     """
 
-    tally: Tally
+    tally: "Tally"
     stopped: str | None = None
     unknown: int = 0
     in_doubt_twice: int = 0
-    quirks: tuple[Quirk, ...] = ()
+    quirks: "tuple[Quirk, ...]" = ()
 
 
 def run_plan(plan: Plan, options: AskOptions | None, progress: ProgressCallback | None = None) -> RunOutcome:
-    """Ask what the ledger lacks of a plan; without options nothing is asked, as judges that need no LLM do not."""
+    """Call the functions of a plan, and ask what the ledger lacks; without options no LLM is asked."""
+    tally = llm.Tally(plan.n_examples * len(plan.functions))
+    if plan.functions:
+        alone = len(plan.functions) == len(plan.columns)
+        stopped = plan.calls.ask(plan.functions, plan.examples, tally, progress, alone=alone)
+        if stopped is not None:
+            return RunOutcome(tally, stopped)
     if options is None:
-        return RunOutcome(Tally(0))
+        return RunOutcome(tally)
+    if options.budget is not None:
+        options = replace(options, budget=max(options.budget - plan.calls.spent, 0.0))
     return ask_requests(
-        options,
+        plan.with_providers(options),
         endpoint=plan.endpoint,
+        default=plan.asks_default,
         requests=plan.requests,
         programs=plan.programs,
         total=None if plan.staged else plan.n_requests,
         progress=progress,
+        tally=tally,
     )
 
 
@@ -188,16 +186,20 @@ def ask_requests(
     options: AskOptions,
     *,
     endpoint: str,
-    requests: Callable[[], Iterable[Request]] = tuple,
+    requests: "Callable[[], Iterable[Request]]" = tuple,
     programs: Callable[[], Iterable[Entry]] = tuple,
     total: int | None = None,
     progress: ProgressCallback | None = None,
+    tally: "Tally | None" = None,
+    default: bool = True,
 ) -> RunOutcome:
     """Ask what the ledger lacks of requests, and of the questions of programs, until no program asks anything more.
 
     Inside a running event loop, as in a notebook, the work is done by a thread with a loop of its own.
     """
-    run = _Run(options, endpoint, requests, programs, AskProgress(Tally(total)), progress)
+    tally = tally or llm.Tally(0)
+    tally.total = None if total is None or tally.total is None else tally.total + total
+    run = _Run(options, endpoint, requests, programs, AskProgress(tally), progress, default)
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -224,22 +226,25 @@ class _Run:
         Holds the tally.
     progress : callable or None
         Called with `state` as the run goes on.
+    default : bool
+        Whether the endpoint of `options` is asked, and not those of providers alone.
     """
 
     def __init__(
         self,
         options: AskOptions,
         endpoint: str,
-        requests: Callable[[], Iterable[Request]],
+        requests: "Callable[[], Iterable[Request]]",
         programs: Callable[[], Iterable[Entry]],
         state: AskProgress,
         progress: ProgressCallback | None,
+        default: bool,
     ) -> None:
-        self._options, self._endpoint = options, endpoint
+        self._options, self._endpoint, self._default = options, endpoint, default
         self._requests, self._programs = requests, programs
         self._state, self._progress = state, progress
         self._stop: Callable[[], object] = lambda: None
-        self._gate = ModelGate()
+        self._gate = llm.ModelGate()
 
     def stop(self) -> None:
         """End the run cleanly, from any thread."""
@@ -248,15 +253,10 @@ class _Run:
     async def ask(self) -> RunOutcome:
         """Ask until nothing is open or the run is stopped."""
         options, tally = self._options, self._state.tally
-        if is_read_only(options.ledger):
+        if llm.is_read_only(options.ledger):
             return self._find_all()
-        client = Client(
-            options.base_url,
-            options.api_key(),
-            timeout=options.timeout,
-            max_connections=options.limit.maximum + 8,
-        )
-        ledger = Ledger(
+        client = options.client(default=self._default)
+        ledger = llm.Ledger(
             options.ledger,
             options={**options.record, "repairs": options.repairs},
             at_most_once=options.at_most_once,
@@ -280,7 +280,7 @@ class _Run:
     def _find_all(self) -> RunOutcome:
         """Count the answers in a ledger that cannot be written, where none is missing."""
         options, tally = self._options, self._state.tally
-        with History(options.ledger) as history:
+        with llm.History(options.ledger) as history:
             once, retry = options.at_most_once, options.retry_failed
             final = {"done", "failed", "unknown"} if once else {"done", "failed"}
             replay = Replay(self._programs, self._endpoint, history, at_most_once=once, retry=retry)
@@ -297,21 +297,21 @@ class _Run:
             self._find_repairs(history)
         return RunOutcome(tally)
 
-    def _find_repairs(self, history: History) -> None:
+    def _find_repairs(self, history: "History") -> None:
         """Count the repair turns in the ledger, where none may be asked."""
         for requests in chunks(repair_requests(self._requests(), history, lambda _: False)):
             rows = history.rows([request.key for request in requests])
             for request in requests:
                 self._state.tally.find(request.voter, rows[request.key])
 
-    async def _runner(self, ledger: Ledger, client: Client) -> AnyRunner:
+    async def _runner(self, ledger: "Ledger", client: "Client") -> "AnyRunner":
         options, tally = self._options, self._state.tally
         watch = LossWatch(lambda line: sys.stderr.write(f"{printable(line)}\n"))
         terms = options.terms(0.0 if options.budget is None else await ledger.spent_by_others())
-        gate = self._gate = ModelGate(await ledger.known_quirks())
+        gate = self._gate = llm.ModelGate([*await ledger.known_quirks(), *options.quirks])
         if options.batch:
             await self._check_exported(ledger)
-            runner = partial(BatchRunner, endpoint=self._endpoint, poll=options.poll)
+            runner = partial(llm.BatchRunner, endpoint=self._endpoint, poll=options.poll)
             return runner(ledger, client, watch.read, terms, gate, tally)
         n = await ledger.in_batches(self._endpoint)
         if n:
@@ -319,10 +319,10 @@ class _Run:
                 f"`batch` must be given: {n} requests wait in a batch. Got a run without. Collect them first."
             )
         await self._check_exported(ledger)
-        caller = Caller(ledger, client, watch.read, terms, gate, tally)
-        return Runner(ledger, caller, tally, workers=terms.concurrency.maximum)
+        caller = llm.Caller(ledger, client, watch.read, terms, gate, tally)
+        return llm.Runner(ledger, caller, tally, workers=terms.concurrency.maximum)
 
-    async def _check_exported(self, ledger: Ledger) -> None:
+    async def _check_exported(self, ledger: "Ledger") -> None:
         """Give up on requests in files where that is asked for; raise where some have not come back."""
         if "exported" in self._options.retry_failed:
             await ledger.release_exports(self._endpoint)
@@ -333,10 +333,10 @@ class _Run:
                 "results first, or give up on them with `retry_failed` exported."
             )
 
-    async def _waves(self, runner: AnyRunner, run: int) -> None:
+    async def _waves(self, runner: "AnyRunner", run: int) -> None:
         """Ask everything that can be asked at once, and again the questions to which the answers lead programs."""
         options = self._options
-        with History(options.ledger) as history:
+        with llm.History(options.ledger) as history:
             replay = Replay(
                 self._programs,
                 self._endpoint,
@@ -353,7 +353,7 @@ class _Run:
                 replay.n_open = 0
                 await runner.run(replay.requests)
 
-    async def _repair(self, runner: AnyRunner, history: History, may: Callable[[int], bool]) -> None:
+    async def _repair(self, runner: "AnyRunner", history: "History", may: Callable[[int], bool]) -> None:
         """Ask for the answers that replies to prompts lack, one more request a reply."""
         if not any(counts["unparsable"] for counts in self._state.tally.by_voter.values()):
             return
@@ -362,7 +362,7 @@ class _Run:
         else:
             self._find_repairs(history)
 
-    def _more(self, requests: Iterable[Request]) -> Iterator[Request]:
+    def _more(self, requests: "Iterable[Request]") -> "Iterator[Request]":
         """Yield requests that the total did not count."""
         tally = self._state.tally
         for request in requests:
@@ -403,7 +403,7 @@ def doubt_lines(unknown: int, twice: int, *, asked_again: bool) -> Iterator[str]
 
 
 @contextmanager
-def _stop_on_signal(runner: AnyRunner) -> Iterator[None]:
+def _stop_on_signal(runner: "AnyRunner") -> Iterator[None]:
     """Let Ctrl-C and a plain kill end the run cleanly; the second one does not wait for what is in flight."""
     loop = asyncio.get_running_loop()
     handled = []

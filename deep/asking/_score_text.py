@@ -10,18 +10,16 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from deep._util.checks import Votes
+from deep._util.entry_points import WRITER, load_own
 from deep._util.files import whole_file
-from deep._util.odds import logit
-from deep.asking._plan import Plan, PlannedVoter
+from deep.asking._plan import Plan, PlannedVoter, unbroken
 from deep.asking._registry import Finder
-from deep.asking._replay import Replay
+from deep.asking._replay import ProgramId, Replay
 from deep.asking._vote_files import chunks
-from deep.judge import Question, run_program
+from deep.judges import Question, run_program
 from deep.model import (
-    InspectWriter,
     Model,
     ScoreOptions,
-    Scores,
     match_columns,
     score_rows,
     writer,
@@ -52,10 +50,13 @@ def read_judgments(
     """
     asked = [column for column in plan.columns if column.judge.needs_llm]
     rows: dict[tuple[str, str], dict[str, Judgment]] = {(str(e.dataset), e.example_id): {} for e in examples}
-    replay = Replay(lambda: plan.programs(examples, asked, tell=tell), plan.endpoint, history)
-    for identity, judgment in replay.values() if asked else ():
-        rows[identity.dataset, identity.item][identity.voter] = judgment
-    return [row | made for row, made in zip(rows.values(), judge_offline(plan.offline, examples), strict=True)]
+    if asked:
+        replay = Replay(lambda: plan.programs(examples, asked, tell=tell), plan.endpoint, history)
+        for identity, judgment in replay.values():
+            rows[identity.dataset, identity.item][identity.voter] = judgment
+    called = plan.calls.judgments(plan.functions, examples)
+    made = zip(rows.values(), called, judge_offline(plan.offline, examples, tell=tell), strict=True)
+    return [asked | called | read for asked, called, read in made]
 
 
 def read_samples(plan: Plan, examples: Sequence[Example], history: "History") -> "Iterator[tuple[Request, Judgment]]":
@@ -67,19 +68,25 @@ def read_samples(plan: Plan, examples: Sequence[Example], history: "History") ->
         yield request, request.context.read(None if answer is None else answer.reply)
 
 
-def judge_offline(columns: Sequence[PlannedVoter], examples: Sequence[Example]) -> Iterator[dict[str, Judgment]]:
-    """Yield the judgments of each example by voter, by judges that need no LLM.
+def judge_offline(
+    columns: Sequence[PlannedVoter], examples: Sequence[Example], *, tell: bool = True
+) -> Iterator[dict[str, Judgment]]:
+    """Yield the judgments of each example by voter, by judges that need no LLM; one that raises has failed there.
 
     Judges that are quicker on many examples take all at once; the others go together from example to example, so
     that lexical checks share the analysis of a text.
     """
     batches = {c.name: c.judge.label_many(examples) for c in columns if hasattr(c.judge, "label_many")}
-    single = {column.name: column.judge for column in columns}
     for i, example in enumerate(examples):
         yield {
-            name: batches[name][i] if name in batches else run_program(judge.program(example), _ask_nobody)
-            for name, judge in single.items()
+            column.name: batches[column.name][i] if column.name in batches else _judged(column, example, tell=tell)
+            for column in columns
         }
+
+
+def _judged(column: PlannedVoter, example: Example, *, tell: bool) -> Judgment:
+    identity = ProgramId(column.name, str(example.dataset), example.example_id)
+    return run_program(unbroken(column.judge.program(example), identity, "failed", tell=tell), _ask_nobody)
 
 
 def _ask_nobody(question: Question) -> NoReturn:
@@ -192,13 +199,6 @@ class PatternScores:
         return [known[key] for key in keys]
 
 
-def decisions_of(model: Model, scored: Sequence[Scored]) -> list[bool]:
-    """Return which scored examples are called consistent, both kinds of error counting the same."""
-    log_odds = logit(np.array([one.columns["p_uniform"] for one in scored], dtype=np.float64))
-    decided: list[bool] = Scores(log_odds, model.prior, model.misfit, model.correction).decisions.tolist()
-    return decided
-
-
 def prior_of_texts(model: Model, options: ScoreOptions) -> dict[str, object]:
     """Return the share of consistent items at which texts are scored, as JSON values, and `of` what it is the share.
 
@@ -239,15 +239,15 @@ def write_scored(scored: Iterator[list[Scored]], out: Path, schema: "pa.Schema",
     n = 0
     with whole_file(out) as scratch, ExitStack() as stack:
         lines = out.suffix.lower() == ".jsonl"
-        if to == "inspect":
-            records = stack.enter_context(InspectWriter(scratch))
+        if to is not None:
+            records = stack.enter_context(load_own(WRITER, to)(scratch))
         elif lines:
             file = stack.enter_context(scratch.open("w", encoding="utf-8"))
         else:
             table = stack.enter_context(writer(scratch, out.suffix.lower(), schema))
         for batch in scored:
             n += len(batch)
-            if to == "inspect":
+            if to is not None:
                 for row in batch:
                     records.write_row(row.as_dict())
             elif lines:

@@ -11,7 +11,7 @@ from deep.asking._options import AskOptions, money
 from deep.asking._run import RunOutcome, doubt_lines
 from deep.asking._vote_files import output_paths
 from deep.exceptions import InputError
-from deep.judge import REPAIR
+from deep.judges import REPAIR
 from deep.llm import History, ReportRow, describe_ledger
 
 REASONS = ("abstained", "unparsable", "truncated", "refused", "failed")
@@ -165,7 +165,7 @@ def summary(
 def summary_text(values: dict[str, Any]) -> str:
     """Return the summary for people."""
     lines = [_voter_line(voter) for voter in values["voters"]]
-    if values["ledger"] is None:
+    if values["ledger"] is None and not values["answered"] + values["failed"] + values["found"]:
         lines.append(f"{values['examples']} examples judged in {values['seconds']:.1f} s; no LLM was asked")
     else:
         lines.append(

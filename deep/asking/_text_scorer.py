@@ -10,8 +10,8 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from deep._util.files import to_json
-from deep._util.odds import expit
 from deep.asking._ask import GivenExamples
+from deep.asking._functions import Calls
 from deep.asking._options import AskOptions
 from deep.asking._registry import Finder
 from deep.asking._run import run_plan
@@ -54,6 +54,8 @@ class TextScorer:
     ----------
     plan : Plan
         The model's judges, without examples.
+    asks : bool
+        Whether a judge of the model asks an LLM.
 
     Raises
     ------
@@ -86,9 +88,13 @@ class TextScorer:
         check_scores_given(self.model, ())
         self._ask, self._dataset = ask, dataset
         self.plan = finder.plan(
-            self.model, GivenExamples(()), lambda: endpoint or ("" if ask is None else ask.public_url)
+            self.model,
+            GivenExamples(()),
+            lambda: endpoint or ("" if ask is None else ask.public_url),
+            Calls() if ask is None else Calls(ask.ledger, ask.workers, ask.budget),
         )
-        if self.plan.asks and ask is None:
+        self.asks = self.plan.asks
+        if self.asks and ask is None:
             raise InputError(
                 "`ask` must be given with a model whose judges ask an LLM: the ledger and its limits. Got none."
             )
@@ -96,29 +102,22 @@ class TextScorer:
         self._waiting: dict[str, tuple[Example, Future[Scored]]] = {}
         self._queue, self._turn = Lock(), Lock()
 
-    @property
-    def asks(self) -> bool:
-        """Whether a judge of the model asks an LLM."""
-        return self.plan.asks
-
     @cached_property
     def threshold(self) -> float:
-        """The P from which on a claim is called consistent: the prior, unless labels moved it."""
-        if self.options.prior is not None and self.model.correction is None:
-            return self.options.prior
-        return float(expit(self.model.decision_log_odds))
+        """The P from which on a claim is called consistent."""
+        return self.model.threshold(self.options.prior)
 
     @cached_property
     def digest(self) -> str:
         """Eight hex digits of the model's content, to tell its scores from another's."""
         return hashlib.sha256(to_json(self.model.document()).encode()).hexdigest()[:8]
 
-    def score(self, source: str, claim: str) -> Scored:
+    def score(self, source: str, claim: str, question: str | None = None) -> Scored:
         """Return one claim's judgments and scores; as `score_all`."""
-        return self.score_all([(source, claim)])[0]
+        return self.score_all([(source, claim, question)])[0]
 
-    def score_all(self, pairs: Iterable[tuple[str, str]]) -> list[Scored]:
-        """Return the judgments and scores of each (source, claim), in their order.
+    def score_all(self, pairs: Iterable[tuple[str, str] | tuple[str, str, str | None]]) -> list[Scored]:
+        """Return the judgments and scores of each (source, claim) or (source, claim, question), in their order.
 
         Raises
         ------
@@ -127,7 +126,7 @@ class TextScorer:
         StoppedError
             The budget is reached, or the run was interrupted; the answers so far are in the ledger.
         """
-        examples = [_example(source, claim, self._dataset) for source, claim in pairs]
+        examples = [_example(*texts, dataset=self._dataset) for texts in pairs]
         distinct = {example.example_id: example for example in examples}
         if not distinct:
             return []
@@ -176,6 +175,8 @@ class TextScorer:
 
     def _score(self, examples: Sequence[Example]) -> list[Scored]:
         if not self.asks:
+            if self.plan.functions:
+                self.plan.calls.submit(self.plan.functions, examples).result()
             with self._turn:  # lexical checks share what they keep of a text
                 return self.read(examples)
         from deep.llm import History
@@ -188,12 +189,15 @@ class TextScorer:
             return self.read(examples, history)
 
 
-def _example(source: str, claim: str, dataset: str) -> Example:
-    """Return a pair under a name that its texts give it."""
-    for name, text in (("source", source), ("claim", claim)):
+def _example(source: str, claim: str, question: str | None = None, *, dataset: str) -> Example:
+    """Return a pair under a name that its texts give it; a blank question is none."""
+    asked = None if question is None or (isinstance(question, str) and not question.strip()) else question
+    for name, text in (("source", source), ("claim", claim), *([] if asked is None else [("question", asked)])):
         if not isinstance(text, str):
             raise InputError(f"`{name}` must be text. Got a {type(text).__name__}.")
         if not text.strip() or "\0" in text:
             raise InputError(f"`{name}` must be text. Got {'a NUL byte' if text.strip() else 'nothing'}.")
-    digest = hashlib.sha256(f"{len(source)}:{source}{claim}".encode(errors="surrogatepass"))
-    return Example(source, claim, digest.hexdigest()[:32], dataset=dataset)
+    texts = f"{len(source)}:{source}{claim}"
+    texts = texts if asked is None else f"?{len(asked)}:{asked}{texts}"  # which no pair without a question begins with
+    digest = hashlib.sha256(texts.encode(errors="surrogatepass"))
+    return Example(source, claim, digest.hexdigest()[:32], dataset=dataset, question=asked)

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
-from deep._util.files import whole_file
+from deep._util.files import check_unchanged, whole_file
 from deep.datasets import Passage, TextPlace, file_beside, judgments_schema, passages_of
 from deep.prompt_pool import SearchableText
 from deep.records import ABSTAIN, Example, Judgment
@@ -159,6 +159,7 @@ class Outputs:
         import pyarrow.parquet as pq
 
         schemas = self._schemas()
+        check_unchanged(self._paths["votes"])  # of several files, either all take their places or none
         with ExitStack() as files:
             # Left in the reverse order: the votes take their place last.
             partial = {kind: files.enter_context(whole_file(self._paths[kind])) for kind in sorted(schemas)[::-1]}

@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from deep import llm
 from deep.asking._options import AskOptions, AskProgress, ProgressCallback
 from deep.asking._plan import Plan
 from deep.asking._replay import Entry, ProgramId, Replay
@@ -12,11 +13,10 @@ from deep.asking._run import RunOutcome, ask_requests
 from deep.asking._score_text import read_judgments
 from deep.asking._vote_files import Outputs, Row, chunks
 from deep.datasets import origin_record
-from deep.llm import History, Tally
 from deep.records import Example, Judgment
 
 if TYPE_CHECKING:
-    pass
+    from deep.llm import Tally
 
 
 def run_programs(
@@ -58,7 +58,7 @@ def run_programs(
     if outcome.stopped is not None:
         return outcome, {}
     values = {}
-    with History(options.ledger) as history:
+    with llm.History(options.ledger) as history:
         for identity, value in Replay(programs, name, history).values():
             if isinstance(value, Exception):
                 raise value
@@ -74,7 +74,7 @@ def write_votes(
     plan: Plan,
     options: AskOptions | None,
     out: Path,
-    tally: Tally,
+    tally: "Tally",
     progress: ProgressCallback | None = None,
     on_judged: OnJudged | None = None,
 ) -> None:
@@ -132,13 +132,13 @@ def write_judged(
 
 
 def read_rows(
-    plan: Plan, options: AskOptions | None, tally: Tally, progress: ProgressCallback | None = None
+    plan: Plan, options: AskOptions | None, tally: "Tally", progress: ProgressCallback | None = None
 ) -> Iterator[Row]:
     """Yield every example of a plan with its judgments; counts those that no answer in the ledger is alone."""
     counted = [column.name for column in (*plan.staged, *plan.offline)]
     state = AskProgress(tally, 0, plan.n_examples)
     with ExitStack() as stack:
-        history = None if options is None else stack.enter_context(History(options.ledger))
+        history = None if options is None else stack.enter_context(llm.History(options.ledger))
         for examples in chunks(plan.examples):
             for example, judgments in zip(examples, read_judgments(plan, examples, history), strict=True):
                 for voter in counted:

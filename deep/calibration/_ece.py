@@ -5,16 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from deep._util.checks import (
-    Floats,
-    Labels,
-    RandomState,
-    Weights,
-    check_labels,
-    check_probabilities,
-    check_sample_weight,
-    weigh,
-)
+from deep._util import checks
+from deep._util.checks import Floats, Labels, RandomState, Weights
 from deep.calibration._names import DEFAULT_BINS
 from deep.exceptions import InputError
 
@@ -43,7 +35,7 @@ class DistinctScores(NamedTuple):
 def collapse(p: Floats, y: Labels, w: Floats) -> DistinctScores:
     """Sum the weights of rows with exactly equal probability, by label."""
     distinct, where = np.unique(p, return_inverse=True)
-    by_label = weigh(2 * where + y, w, 2 * len(distinct)).reshape(-1, 2)
+    by_label = checks.weigh(2 * where + y, w, 2 * len(distinct)).reshape(-1, 2)
     return DistinctScores(distinct, by_label.sum(axis=1), by_label[:, 1])
 
 
@@ -51,9 +43,9 @@ def checked_rows(
     y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights, *, labels: str = "y_true", scores: str = "y_prob"
 ) -> LabeledScores:
     """Check labels and probabilities, called so in errors, and weights; return the rows of positive weight."""
-    p = check_probabilities(y_prob, name=scores)
-    y = check_labels(y_true, len(p), name=labels)
-    w = check_sample_weight(sample_weight, len(p))
+    p = checks.check_probabilities(y_prob, name=scores)
+    y = checks.check_labels(y_true, len(p), name=labels)
+    w = checks.check_sample_weight(sample_weight, len(p))
     kept = w > 0
     return p[kept], y[kept], w[kept]
 
@@ -101,7 +93,7 @@ def bin_sums(scores: DistinctScores, edges: Floats) -> tuple[Floats, Floats, Flo
     """Return by bin the weight, the weighted sum of P, and the weight of label 1, each of shape (n_bins,)."""
     n_bins = len(edges) - 1
     where = np.minimum(np.searchsorted(edges, scores.p, side="right") - 1, n_bins - 1)
-    n, expected, n1 = (weigh(where, part, n_bins) for part in (scores.n, scores.n * scores.p, scores.n1))
+    n, expected, n1 = (checks.weigh(where, part, n_bins) for part in (scores.n, scores.n * scores.p, scores.n1))
     return n, expected, n1
 
 
@@ -262,7 +254,7 @@ def ece_noise_floor(
     >>> round(floor.mean, 3), round(floor.q95, 2)
     (0.043, 0.07)
     """
-    p = check_probabilities(y_prob)
+    p = checks.check_probabilities(y_prob)
     scores = checked_scores(np.zeros(len(p)), p, sample_weight)
     return floor_of(scores, check_bins(n_bins), n_draws=n_draws, random_state=random_state)
 

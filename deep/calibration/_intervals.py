@@ -224,7 +224,7 @@ class SelectiveThreshold:
     Parameters
     ----------
     confidence : float or None
-        Decide where max(p, 1 - p) is at least this; None where no share of the items can be shown to keep the target.
+        Decide where the P of being right is at least this; None where no share of items is shown to keep the target.
     coverage : float
         Share of the labeled items that are decided, in [0, 1].
     accuracy : float
@@ -239,17 +239,21 @@ class SelectiveThreshold:
     accuracy_low: float
 
 
-def _by_confidence(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights) -> tuple[Floats, Floats, Floats]:
+def _by_confidence(
+    y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights, threshold: float
+) -> tuple[Floats, Floats, Floats]:
     """Return distinct confidences, the largest first, with the weight of items and of right decisions."""
     scores = checked_scores(y_true, y_prob, sample_weight)
-    positive = scores.p >= DECISION
+    positive = scores.p >= threshold
     confidence = np.where(positive, scores.p, 1.0 - scores.p)
     right = np.where(positive, scores.n1, scores.n - scores.n1)
     distinct, where = np.unique(-confidence, return_inverse=True)
     return -distinct, weigh(where, scores.n, len(distinct)), weigh(where, right, len(distinct))
 
 
-def risk_coverage(y_true: ArrayLike, y_prob: ArrayLike, *, sample_weight: Weights = None) -> "pd.DataFrame":
+def risk_coverage(
+    y_true: ArrayLike, y_prob: ArrayLike, *, threshold: float = DECISION, sample_weight: Weights = None
+) -> "pd.DataFrame":
     """Return the share of wrong decisions among the most confident items, for every share of them.
 
     Parameters
@@ -257,7 +261,9 @@ def risk_coverage(y_true: ArrayLike, y_prob: ArrayLike, *, sample_weight: Weight
     y_true : array-like of shape (n_examples,)
         Labels 0/1.
     y_prob : array-like of shape (n_examples,)
-        P(consistent), in [0, 1]; decided at 0.5, with confidence max(p, 1 - p).
+        P(consistent), in [0, 1].
+    threshold : float, default=0.5
+        The P from which on an item is called consistent, with confidence p; below it, with confidence 1 - p.
     sample_weight : array-like of shape (n_examples,), optional
         How often each row counts; default 1 each.
 
@@ -278,14 +284,20 @@ def risk_coverage(y_true: ArrayLike, y_prob: ArrayLike, *, sample_weight: Weight
     """
     import pandas as pd
 
-    confidence, n, right = _by_confidence(y_true, y_prob, sample_weight)
+    confidence, n, right = _by_confidence(y_true, y_prob, sample_weight, threshold)
     decided = np.cumsum(n)
     risk = 1.0 - np.cumsum(right) / decided
     return pd.DataFrame({"confidence": confidence, "coverage": decided / decided[-1], "risk": np.abs(risk)})
 
 
 def selective_threshold(
-    y_true: ArrayLike, y_prob: ArrayLike, target: float, *, delta: float = 0.1, sample_weight: Weights = None
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    target: float,
+    *,
+    delta: float = 0.1,
+    threshold: float = DECISION,
+    sample_weight: Weights = None,
 ) -> SelectiveThreshold:
     """Return the confidence from which on decisions are right at least as often as wanted.
 
@@ -305,6 +317,8 @@ def selective_threshold(
     target : float in (0, 1)
         Wanted share of right decisions.
     delta : float in (0, 1), default=0.1
+    threshold : float, default=0.5
+        As in :func:`risk_coverage`.
     sample_weight : array-like of shape (n_examples,), optional
         How often each row occurs, a whole number; default 1 each.
 
@@ -330,7 +344,7 @@ def selective_threshold(
     """
     for name, value in (("target", target), ("delta", delta)):
         check_inside(value, name)
-    confidence, n, right = _by_confidence(y_true, y_prob, sample_weight)
+    confidence, n, right = _by_confidence(y_true, y_prob, sample_weight, threshold)
     decided, hits = np.cumsum(check_counts(n)), np.cumsum(right)
     last = _last_that_passes(decided, hits, target, delta)
     if last is None:

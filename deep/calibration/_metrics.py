@@ -12,18 +12,7 @@ from scipy.special import xlogy
 
 from deep._util.checks import Floats, Labels, RandomState, Weights, weigh
 from deep._util.odds import P_MIN
-from deep.calibration._ece import (
-    DistinctScores,
-    beyond_floor,
-    bin_edges,
-    bin_sums,
-    check_bins,
-    checked_rows,
-    checked_scores,
-    collapse,
-    floor_of,
-    plain_ece,
-)
+from deep.calibration import _ece
 from deep.calibration._names import DEFAULT_BINS
 from deep.exceptions import InputError
 
@@ -67,7 +56,7 @@ def log_loss(y_true: ArrayLike, y_prob: ArrayLike, *, sample_weight: Weights = N
     >>> round(log_loss([1, 0], [0.5, 0.5]), 4)
     0.6931
     """
-    return _log_loss(checked_scores(y_true, y_prob, sample_weight))
+    return _log_loss(_ece.checked_scores(y_true, y_prob, sample_weight))
 
 
 def brier_decomposition(
@@ -103,7 +92,9 @@ def brier_decomposition(
     >>> parts
     BrierDecomposition(brier=0.1875, reliability=0.0625, resolution=0.0625, uncertainty=0.1875)
     """
-    return _brier(checked_scores(y_true, y_prob, sample_weight), n_bins if n_bins is None else check_bins(n_bins))
+    return _brier(
+        _ece.checked_scores(y_true, y_prob, sample_weight), n_bins if n_bins is None else _ece.check_bins(n_bins)
+    )
 
 
 def auroc(y_true: ArrayLike, y_prob: ArrayLike, *, sample_weight: Weights = None) -> float:
@@ -125,7 +116,7 @@ def auroc(y_true: ArrayLike, y_prob: ArrayLike, *, sample_weight: Weights = None
     >>> auroc([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.8])
     0.875
     """
-    return _auroc(checked_scores(y_true, y_prob, sample_weight))
+    return _auroc(_ece.checked_scores(y_true, y_prob, sample_weight))
 
 
 def balanced_accuracy(
@@ -244,13 +235,13 @@ def evaluate(
     >>> {name: round(result[name], 3) for name in ("balanced_accuracy", "auroc", "ece", "ece_floor")}
     {'balanced_accuracy': 0.652, 'auroc': 0.652, 'ece': 0.1, 'ece_floor': 0.034}
     """
-    p, y, w = checked_rows(y_true, y_prob, sample_weight)
+    p, y, w = _ece.checked_rows(y_true, y_prob, sample_weight)
     if y_decision is None:
         decided = _decide(p, threshold)
     else:
-        _, decided, _ = checked_rows(y_decision, y_prob, sample_weight, labels="y_decision")
-    scores = collapse(p, y, w)
-    brier = _brier(scores, check_bins(n_bins))
+        _, decided, _ = _ece.checked_rows(y_decision, y_prob, sample_weight, labels="y_decision")
+    scores = _ece.collapse(p, y, w)
+    brier = _brier(scores, _ece.check_bins(n_bins))
     return {
         **_decisions(y, decided, w),
         "auroc": _auroc(scores),
@@ -263,33 +254,33 @@ def evaluate(
 
 
 def _calibration_errors(
-    scores: DistinctScores, n_bins: int, n_draws: int, random_state: RandomState
+    scores: _ece.DistinctScores, n_bins: int, n_draws: int, random_state: RandomState
 ) -> dict[str, float]:
-    ece, mean, q95 = plain_ece(scores, n_bins), float("nan"), float("nan")
+    ece, mean, q95 = _ece.plain_ece(scores, n_bins), float("nan"), float("nan")
     if n_draws != 0:
-        mean, q95 = floor_of(scores, n_bins, n_draws=n_draws, random_state=random_state)
-    return {"ece": ece, "ece_debiased": beyond_floor(ece, mean), "ece_floor": mean, "ece_floor_95": q95}
+        mean, q95 = _ece.floor_of(scores, n_bins, n_draws=n_draws, random_state=random_state)
+    return {"ece": ece, "ece_debiased": _ece.beyond_floor(ece, mean), "ece_floor": mean, "ece_floor_95": q95}
 
 
-def _log_loss(scores: DistinctScores) -> float:
+def _log_loss(scores: _ece.DistinctScores) -> float:
     p = np.clip(scores.p, P_MIN, 1.0 - P_MIN)
     loss = xlogy(scores.n1, p) + xlogy(scores.n - scores.n1, 1.0 - p)
     return float(-loss.sum() / scores.n.sum())
 
 
-def _brier(scores: DistinctScores, n_bins: int | None) -> BrierDecomposition:
+def _brier(scores: _ece.DistinctScores, n_bins: int | None) -> BrierDecomposition:
     p, n, n1 = scores
     total = n.sum()
     share = float(n1.sum() / total)
     brier = float((n1 * (1.0 - p) ** 2 + (n - n1) * p**2).sum() / total)
-    mass, expected, observed = (n, n * p, n1) if n_bins is None else bin_sums(scores, bin_edges(n_bins))
+    mass, expected, observed = (n, n * p, n1) if n_bins is None else _ece.bin_sums(scores, _ece.bin_edges(n_bins))
     squared = np.divide((observed - expected) ** 2, mass, out=np.zeros_like(mass), where=mass > 0)
     reliability = float(squared.sum() / total)
     uncertainty = share * (1.0 - share)
     return BrierDecomposition(brier, reliability, reliability + uncertainty - brier, uncertainty)
 
 
-def _auroc(scores: DistinctScores) -> float:
+def _auroc(scores: _ece.DistinctScores) -> float:
     n0 = scores.n - scores.n1
     pairs = float(scores.n1.sum() * n0.sum())
     below = np.cumsum(n0) - n0 / 2.0
@@ -311,7 +302,7 @@ def _decisions(y: Labels, decided: Labels, w: Floats) -> dict[str, float]:
 
 
 def _decisions_at(y_true: ArrayLike, y_prob: ArrayLike, threshold: float, sample_weight: Weights) -> dict[str, float]:
-    p, y, w = checked_rows(y_true, y_prob, sample_weight)
+    p, y, w = _ece.checked_rows(y_true, y_prob, sample_weight)
     return _decisions(y, _decide(p, threshold), w)
 
 

@@ -14,21 +14,7 @@ from deep._util.checks import Floats, Labels, Weights, check_probabilities
 from deep._util.figures import BLUE, GRAY, LIGHT, RED, new_figure, plain_grid
 from deep._util.figures import save_figure as save_figure
 from deep.base import BaseCalibrator
-from deep.calibration._ece import (
-    DistinctScores,
-    LabeledScores,
-    bin_edges,
-    bin_sums,
-    check_bins,
-    check_counts,
-    check_inside,
-    check_whole,
-    checked_rows,
-    checked_scores,
-    collapse,
-    floor_of,
-    plain_ece,
-)
+from deep.calibration import _ece
 from deep.calibration._names import DEFAULT_BINS
 
 if TYPE_CHECKING:
@@ -110,12 +96,14 @@ class ReliabilityDisplay:
         InputError
             A value is out of range, or lengths differ.
         """
-        return cls._from_scores(checked_scores(y_true, y_prob, sample_weight), bin_edges(check_bins(n_bins)), name)
+        return cls._from_scores(
+            _ece.checked_scores(y_true, y_prob, sample_weight), _ece.bin_edges(_ece.check_bins(n_bins)), name
+        )
 
     @classmethod
-    def _from_scores(cls, scores: DistinctScores, edges: Floats, name: str | None = None) -> Self:
+    def _from_scores(cls, scores: _ece.DistinctScores, edges: Floats, name: str | None = None) -> Self:
         """Bin collapsed scores between `edges`."""
-        n, expected, n1 = bin_sums(scores, edges)
+        n, expected, n1 = _ece.bin_sums(scores, edges)
         mean_prob, share = (np.divide(part, n, out=np.full_like(n, np.nan), where=n > 0) for part in (expected, n1))
         return cls(edges, n, mean_prob, share, *wilson_interval(share, n), name)
 
@@ -264,10 +252,10 @@ class CorpDisplay:
         InputError
             A value is out of range, or a weight is no whole number.
         """
-        check_inside(level, "level")
-        check_whole(n_resamples, least=1, name="n_resamples")
-        scores = checked_scores(y_true, y_prob, sample_weight)
-        n = check_counts(scores.n).astype(np.int64)
+        _ece.check_inside(level, "level")
+        _ece.check_whole(n_resamples, least=1, name="n_resamples")
+        scores = _ece.checked_scores(y_true, y_prob, sample_weight)
+        n = _ece.check_counts(scores.n).astype(np.int64)
         curve = _isotonic(scores.n1 / scores.n, scores.n)
         rng = np.random.default_rng(random_state)
         # Labels drawn from P itself, so that the band is what pool-adjacent-violators makes of chance alone.
@@ -293,7 +281,7 @@ class CorpDisplay:
         axes.plot([0, 1], [0, 1], color=GRAY, linewidth=0.8)
         axes.plot(self.p, self.recalibrated, color=BLUE, marker=".", label="observed, isotonic")
         axes.set(xlabel="P(consistent)", ylabel="share consistent", xlim=(0, 1), ylim=(0, 1))
-        axes.legend(fontsize=8, frameon=False, loc="upper left")
+        axes.legend(fontsize=9, frameon=False, loc="upper left")
         return axes
 
 
@@ -335,7 +323,7 @@ class VennAbers(BaseCalibrator):
     """
 
     def _fit(self, p: Floats, y: Labels, w: Floats) -> None:
-        self.scores_ = collapse(p, y, w)
+        self.scores_ = _ece.collapse(p, y, w)
 
     def interval(self, y_prob: npt.ArrayLike) -> Floats:
         """Return [p0, p1] of each score, shape (n_examples, 2)."""
@@ -426,13 +414,13 @@ def plot_reliability(
     >>> [panel.get_title() for panel in figure.axes[4::2]]
     ['Predicted consistent', 'Predicted inconsistent']
     """
-    edges = bin_edges(check_bins(n_bins))
+    edges = _ece.bin_edges(_ece.check_bins(n_bins))
     columns = {"before": before, "after": after}
-    rows = {name: checked_rows(y_true, column, sample_weight, scores=name) for name, column in columns.items()}
+    rows = {name: _ece.checked_rows(y_true, column, sample_weight, scores=name) for name, column in columns.items()}
     figure = new_figure(9.0, 9.8)
     pairs = _pairs_of_axes(figure)
     for (name, (p, y, w)), pair in zip(rows.items(), pairs[:2], strict=True):
-        _draw_all(pair, collapse(p, y, w), edges, name)
+        _draw_all(pair, _ece.collapse(p, y, w), edges, name)
     for (name, label), pair in zip(CLASSES.items(), pairs[2:], strict=True):
         _draw_class(pair, rows, name, label, np.linspace(0.5, 1.0, n_bins + 1))
     figure.suptitle(title or "", y=0.985, fontsize=12, fontweight="bold")
@@ -456,10 +444,10 @@ def _pairs_of_axes(figure: "Figure") -> "list[tuple[Axes, Axes]]":
     return pairs
 
 
-def _draw_all(pair: "tuple[Axes, Axes]", scores: DistinctScores, edges: Floats, name: str) -> None:
+def _draw_all(pair: "tuple[Axes, Axes]", scores: _ece.DistinctScores, edges: Floats, name: str) -> None:
     """Draw one set of probabilities over all items."""
     panel, strip = pair
-    ece, floor = plain_ece(scores, len(edges) - 1), floor_of(scores, len(edges) - 1, n_draws=1000)
+    ece, floor = _ece.plain_ece(scores, len(edges) - 1), _ece.floor_of(scores, len(edges) - 1, n_draws=1000)
     display = ReliabilityDisplay._from_scores(scores, edges, name)
     display.plot(panel, color=COLORS[name])
     error = f"ECE {100 * ece:.1f} %   (perfect P: {100 * floor.mean:.1f} %, 95 % below {100 * floor.q95:.1f} %)"
@@ -469,7 +457,7 @@ def _draw_all(pair: "tuple[Axes, Axes]", scores: DistinctScores, edges: Floats, 
 
 
 def _draw_class(
-    pair: "tuple[Axes, Axes]", rows: Mapping[str, LabeledScores], name: str, label: int, edges: Floats
+    pair: "tuple[Axes, Axes]", rows: Mapping[str, _ece.LabeledScores], name: str, label: int, edges: Floats
 ) -> None:
     """Draw, before and after calibration, how often one predicted class is right, by confidence in it."""
     panel, strip = pair
@@ -477,14 +465,14 @@ def _draw_class(
     for when, (p, y, w) in rows.items():
         chosen = (p >= 0.5) == bool(label)
         confidence, right = (p, y) if label else (1.0 - p, 1 - y)
-        scores = collapse(confidence[chosen], right[chosen], w[chosen])
+        scores = _ece.collapse(confidence[chosen], right[chosen], w[chosen])
         displays.append(ReliabilityDisplay._from_scores(scores, edges, f"{when}: {w[chosen].sum():.0f} items"))
     for display, (when, shift) in zip(displays, (("before", -0.002), ("after", 0.002)), strict=True):
         display.plot(panel, color=COLORS[when], shift=shift)
     confidence_name = "P(consistent)" if label else "1 - P(consistent)"
     panel.set_title(f"Predicted {name}", fontsize=9.5)
     panel.set(xlabel="", ylabel="share predicted rightly")
-    panel.legend(fontsize=8, loc="lower right")
+    panel.legend(fontsize=9, loc="lower right")
     _draw_counts(strip, displays, f"confidence: mean {confidence_name}")
 
 
@@ -497,8 +485,8 @@ def _draw_counts(axes: "Axes", displays: list[ReliabilityDisplay], xlabel: str) 
         left = display.edges[:-1] + 0.05 * width + i * share
         bars = axes.bar(left, display.count, width=share, align="edge", color=COLORS[name], alpha=0.75)
         labels = [f"{count:.0f}" if count else "" for count in display.count]
-        axes.bar_label(bars, labels=labels, fontsize=6.5, padding=1)
+        axes.bar_label(bars, labels=labels, fontsize=9, padding=1)
     axes.set(xlabel=xlabel, ylabel="items")
     axes.set_ylim(0, 1.3 * max(1.0, *(float(display.count.max()) for display in displays)))
-    axes.tick_params(axis="y", labelsize=7)
+    axes.tick_params(axis="y", labelsize=9)
     plain_grid(axes, "y")

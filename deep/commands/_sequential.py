@@ -11,55 +11,41 @@ For instance:
 import argparse
 from collections.abc import Iterator
 
-from deep import asking
-from deep.console import (
-    NOTICE,
-    SCHEMA,
-    CommandParser,
-    Results,
-    add_options,
-    numbers_of_voters,
-    origin_of,
-    percent,
-    points,
-    print_result,
-    progress_bars,
-    read_training_votes,
-)
+from deep import asking, console
 from deep.exceptions import ExitStatus
 
 
-def add_arguments(parser: CommandParser) -> None:
+def add_arguments(parser: console.CommandParser) -> None:
     """Add the options."""
     changes: dict[str, dict[str, object]] = {
         "votes": {"help": "labeled tables of votes; default: simulated"},
         "sizes": {"help": "numbers of judges"},
         "ensembler": {"default": ["LogisticRegression"], "help": "the chain is the best of these on training data"},
     }
-    add_options(parser, "votes", "ignore", "sizes", "ensembler", **changes)
+    console.add_options(parser, "votes", "ignore", "sizes", "ensembler", **changes)
     price = "price of a wrong decision, in questions; default: lossless"
     parser.add_argument("--error-cost", type=float, metavar="N", help=price)
-    add_options(parser, "seed", "json")
+    console.add_options(parser, "seed", "json")
 
 
 def run(args: argparse.Namespace) -> int:
     """Hold out, and report."""
-    votes = read_training_votes(args)
-    sizes = numbers_of_voters(args.sizes, votes.shape[1])
+    votes = console.read_training_votes(args)
+    sizes = console.numbers_of_voters(args.sizes, votes.shape[1])
     options = {"error_cost": args.error_cost, "random_state": args.seed}
-    with progress_bars() as progress:
+    with console.progress_bars() as progress:
         rows = asking.sequential_savings(votes, sizes, args.ensembler, **options, progress=progress)
-    results = SCHEMA | {"votes": origin_of(args), "rows": rows, "means": asking.mean_savings(rows)}
-    print_result(results, [*_lines(results), *([] if args.votes else [NOTICE])], as_json=args.json)
+    results = console.SCHEMA | {"votes": console.origin_of(args), "rows": rows, "means": asking.mean_savings(rows)}
+    console.print_result(results, [*_lines(results), *([] if args.votes else [console.NOTICE])], as_json=args.json)
     return ExitStatus.DONE
 
 
-def _lines(found: Results) -> Iterator[str]:
+def _lines(found: console.Results) -> Iterator[str]:
     yield f"{'held out':<26} judges  calls  saved  changed  balanced accuracy: panel, one by one"
     for row in [*found["rows"], *({"test": "mean"} | mean for mean in found["means"])]:
         pair = (row["balanced_accuracy_panel"], row["balanced_accuracy_sequential"])
-        accuracy = "  ".join("-" if value is None else points(value) for value in pair)
+        accuracy = "  ".join("-" if value is None else console.points(value) for value in pair)
         yield (
-            f"{row['test']:<26} {row['judges']:>6} {row['calls']:>6.2f} {percent(row['saved']):>7} "
+            f"{row['test']:<26} {row['judges']:>6} {row['calls']:>6.2f} {console.percent(row['saved']):>7} "
             f"{row['changed']:>5}/{row['n']:<6} {accuracy}"
         )

@@ -13,40 +13,38 @@ For instance:
       one p-value, what it means, and what to do
   deep check model.json --votes this-week.parquet
       which judge has moved, by votes alone
+  deep check model.json --votes this-week.parquet --labels ten.csv --gate gate
+      for a CI: all of it, and whether each judge is of the version that was fitted; JUnit, a summary and the history
 """
 
 import argparse
 from collections.abc import Iterator
+from pathlib import Path
 
-from deep import datasets, evaluate, model
-from deep.console import (
-    SCHEMA,
-    CommandParser,
-    Results,
-    add_model,
-    add_options,
-    add_target_options,
-    percent,
-    print_result,
-)
+from deep import console, datasets, evaluate, model
+from deep._util.entry_points import GATE, load_own
 from deep.exceptions import ExitStatus, InputError
 
 
-def add_arguments(parser: CommandParser) -> None:
+def add_arguments(parser: console.CommandParser) -> None:
     """Add the options."""
-    add_model(parser)
-    add_target_options(parser)
+    console.add_model(parser)
+    console.add_target_options(parser)
     parser.add_argument("--alpha", type=float, default=0.05, metavar="P", help="chance of a false alarm")
-    add_options(parser, "max-failure-rate", "json", max_failure_rate={"help": "of a judge, by its reasons"})
+    gate = "for a CI: write junit.xml, summary.md and the history with its chart to this folder, from run to run"
+    parser.add_argument("--gate", type=Path, metavar="FOLDER", help=gate)
+    console.add_options(parser, "max-failure-rate", "json", max_failure_rate={"help": "of a judge, by its reasons"})
 
 
 def run(args: argparse.Namespace) -> int:
     """Test labels, or compare votes, and report."""
     fitted = model.load(args.model)
+    if args.gate is not None:
+        return int(load_own(GATE, "check")(fitted, args))
     if args.labels:
         target = evaluate.read_target(fitted, args.votes, args.labels, args.scores)
         found = evaluate.canary_report(fitted, target, alpha=args.alpha)
-        print_result(SCHEMA | found, _canary_lines(found), as_json=args.json)
+        console.print_result(console.SCHEMA | found, _canary_lines(found), as_json=args.json)
         return ExitStatus.FOUND if found["flagged"] else ExitStatus.DONE
     if args.scores:
         raise InputError("`scores` must be given with `labels`. Got them without: only votes are compared then.")
@@ -54,17 +52,17 @@ def run(args: argparse.Namespace) -> int:
     failures = datasets.read_reasons(args.votes, votes)
     options = {"alpha": args.alpha, "max_failure_rate": args.max_failure_rate}
     report = evaluate.drift_report(fitted, votes, failures, **options)
-    print_result(SCHEMA | report.as_dict(), _drift_lines(report), as_json=args.json)
+    console.print_result(console.SCHEMA | report.as_dict(), _drift_lines(report), as_json=args.json)
     return ExitStatus.FOUND if report.stale else ExitStatus.DONE
 
 
-def _canary_lines(found: Results) -> Iterator[str]:
+def _canary_lines(found: console.Results) -> Iterator[str]:
     verdict = "DISAGREE with the model" if found["flagged"] else "do not disagree with the model"
     documents = f" of {found['documents']} documents" if found["documents"] else ""
     yield f"{found['dataset']}: {found['n_labels']} labels{documents} {verdict}, p = {found['p_value']:.2g}"
     yield (
-        f"  {percent(found['observed'])} of them are consistent, {percent(found['expected'])} were expected; "
-        f"log loss {found['loss']:.3f}, expected {found['expected_loss']:.3f}"
+        f"  {console.percent(found['observed'])} of them are consistent, {console.percent(found['expected'])} were "
+        f"expected; log loss {found['loss']:.3f}, expected {found['expected_loss']:.3f}"
     )
     yield (
         f"  p is the chance of labels that disagree as much where P is about right; it is called a disagreement below "

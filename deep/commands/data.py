@@ -1,17 +1,12 @@
 """Look at examples before judging them.
 
-A benchmark is read in the layout that its authors publish, from DEEP_DATA_HOME or from the cache that `fetch` fills;
-a file of your own needs the columns source and claim. docs/datasets.md says more.
-
 For instance:
 
   deep data list                             every benchmark: here or not, and under which licence
   deep data info fect                        its card: n, class balance, lengths, documents, checksums
   deep data info claims.csv                  the card of a file
-  deep data fetch fect                       download it to the first folder that `deep data path` shows
-  deep data check claims.csv --claim-column summary
+  deep data check claims.csv --votes votes.csv
   deep data leakage train.csv test.csv       status 1 if one document is in both
-  deep data leakage --votes votes.parquet    the same for a table of votes, by document id
 """
 
 import argparse
@@ -19,9 +14,9 @@ import sys
 from dataclasses import asdict
 
 from deep import console, datasets
-from deep.commands import _moments
 from deep.datasets import benchmarks
 from deep.exceptions import ExitStatus, InputError
+from deep.records import VoteMatrix
 
 run = console.run_subcommand
 
@@ -33,9 +28,8 @@ def add_arguments(parser: console.CommandParser) -> None:
         console.Subcommand("info", "print the card of a benchmark or a file", _add_names, _info),
         console.Subcommand("fetch", "download a benchmark", _add_fetch, _fetch),
         console.Subcommand("path", "print the folders of benchmarks, or the folder of one", _add_path, _path),
-        console.Subcommand("check", "report the faults in files of examples", _add_names, _check),
-        console.Subcommand("leakage", "report documents that are in several places", _add_leakage, _leakage),
-        console.Subcommand.of("moments", _moments),
+        console.Subcommand("check", "report the faults in files of examples or votes", _add_tables, _check),
+        console.Subcommand("leakage", "report documents that are in several places", _add_tables, _leakage),
         shared=console.add_json,
     )
 
@@ -55,8 +49,8 @@ def _add_path(parser: console.CommandParser) -> None:
     parser.add_argument("name", nargs="?", metavar="NAME", help="a benchmark; default: the folders for all of them")
 
 
-def _add_leakage(parser: console.CommandParser) -> None:
-    parser.add_argument("--votes", nargs="+", default=[], metavar="FILE", help="tables of votes, with a document_id")
+def _add_tables(parser: console.CommandParser) -> None:
+    console.add_options(parser, "votes", "ignore", "dataset", votes={"help": "tables of votes, joined as `fit` does"})
     _add_names(parser, "*")
 
 
@@ -72,8 +66,8 @@ def _info(args: argparse.Namespace) -> int:
         examples = console.examples_from(args, name, require_source=False)
         examples.check()
         found.append(benchmarks.card_of(examples, name))
-    texts = "\n\n".join(text for _, text in found)
-    console.print_result(console.SCHEMA | {"sets": [values for values, _ in found]}, [texts], as_json=args.json)
+    texts = ["\n\n".join(text for _, text in found)]
+    console.print_result(console.SCHEMA | {"sets": [values for values, _ in found]}, texts, as_json=args.json)
     return ExitStatus.DONE
 
 
@@ -94,26 +88,31 @@ def _path(args: argparse.Namespace) -> int:
     return ExitStatus.DONE
 
 
+def _read_votes(args: argparse.Namespace) -> list[VoteMatrix]:
+    if not args.names and not args.votes:
+        raise InputError("`NAME` or `--votes` must be given. Got neither.")
+    return [datasets.read_votes(args.votes, ignore=args.ignore)] if args.votes else []
+
+
 def _check(args: argparse.Namespace) -> int:
-    checked = []
+    votes, checked = _read_votes(args), []
     for name in args.names:
         examples = console.examples_from(args, name)
         n, cards = examples.check(), datasets.describe_examples(examples)
         labeled = sum(card.labeled for card in cards)
         checked.append({"name": name, "n": n, "labeled": labeled, "datasets": [card.dataset for card in cards]})
     line = "{name}: {n:,} examples, {labeled:,} labeled, in {where}"
-    lines = [line.format(**row, where=", ".join(row["datasets"])) for row in checked]
+    lines = [*(line.format(**row, where=", ".join(row["datasets"])) for row in checked), *map(repr, votes)]
     console.print_result(console.SCHEMA | {"checked": checked}, [*lines, "nothing is wrong"], as_json=args.json)
     return ExitStatus.DONE
 
 
 def _leakage(args: argparse.Namespace) -> int:
-    if not args.names and not args.votes:
-        raise InputError("`NAME` or `--votes` must be given. Got neither.")
+    votes = _read_votes(args)
     parts = {name: console.examples_from(args, name, require_source=False) for name in dict.fromkeys(args.names)}
     for examples in parts.values():
         examples.check()
-    shared = datasets.shared_documents(parts | ({"votes": datasets.read_votes(args.votes)} if args.votes else {}))
-    results = console.SCHEMA | {"shared": [asdict(document) for document in shared]}
-    console.print_result(results, [benchmarks.leakage_text(shared)], as_json=args.json)
+    shared = datasets.shared_documents(parts | ({"votes": votes[0]} if votes else {}))
+    found = {"shared": [asdict(document) for document in shared]}
+    console.print_result(console.SCHEMA | found, [benchmarks.leakage_text(shared)], as_json=args.json)
     return ExitStatus.FOUND if shared else ExitStatus.DONE

@@ -1,6 +1,6 @@
 """Write a model as a table of all patterns of votes, or as a Python file that scores votes or texts without deep.
 
-A table has the voters (1, 0, empty), then p_consistent; a row a pattern.
+A table has the voters (1, 0, empty), then P, its 90 % interval and the decision; a row a pattern.
 
 For instance:
 
@@ -17,13 +17,12 @@ For instance:
 
 import argparse
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 from deep import model
 from deep._util.entry_points import EXPORTER, find_entry_points, load_entry_point
 from deep._util.files import check_out
-from deep.console import CommandParser, add_model
+from deep.console import CommandParser, add_model, add_options, load_model
 from deep.exceptions import ExitStatus, InputError, printable
 
 TABLES = ("csv", "parquet", "sql")
@@ -32,10 +31,11 @@ TABLES = ("csv", "parquet", "sql")
 def add_arguments(parser: CommandParser) -> None:
     """Add the options."""
     add_model(parser)
-    programs = find_entry_points(EXPORTER, (*TABLES, "python")).usable
-    parser.add_argument("--to", required=True, choices=sorted([*TABLES, "python", *programs]), help="the format")
+    programs = find_entry_points(EXPORTER, TABLES).usable
+    parser.add_argument("--to", required=True, choices=sorted([*TABLES, *programs]), help="the format")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the file")
     parser.add_argument("--table", metavar="NAME", help="its name in SQL; default: deep_model")
+    add_options(parser, "decide")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -43,9 +43,9 @@ def run(args: argparse.Namespace) -> int:
     out = check_out(args.out, [f".{args.to}" if args.to in TABLES else ".py"])
     if args.table is not None and args.to != "sql":
         raise InputError(f"`table` must be given with `to` sql. Got it with {args.to}. Leave it out.")
-    fitted = model.load(args.model)
+    fitted = load_model(args.model, args.decide)
     if args.to not in TABLES:
-        why = _exporter(args.to)(fitted, out)
+        why = load_entry_point(find_entry_points(EXPORTER, TABLES).usable[args.to])(fitted, out)
         reads = f"votes of {len(fitted.voters)} voters{'' if why else ', or texts'}"
         texts = f"; no texts: {printable(why)}" if why else ""
         sys.stdout.write(f"{reads}, the standard library alone: {out}{texts}\n")
@@ -54,10 +54,3 @@ def run(args: argparse.Namespace) -> int:
     n = model.export_table(fitted, out, args.to, name=name)
     sys.stdout.write(f"{n} patterns of {len(fitted.voters)} voters: {out}\n")
     return ExitStatus.DONE
-
-
-def _exporter(name: str) -> Callable[[model.Model, Path], str | None]:
-    """Return the exporter of a program; it returns the reason why the program reads no texts, where there is one."""
-    found: Callable[[model.Model, Path], str | None]
-    found = model.export_python if name == "python" else load_entry_point(find_entry_points(EXPORTER).usable[name])
-    return found

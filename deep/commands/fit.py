@@ -8,37 +8,22 @@ For instance:
 
   deep fit votes.parquet --out model.json
       learn from every labeled dataset, and say how and why
+  deep fit votes.parquet --share 60-80% --out model.json
+      the same, for datasets of which you believe that nine in ten are 60 to 80 % consistent
   deep fit labeled.parquet mine.parquet --labels mine.csv --out mine.json
       the same, corrected by labels of a random sample of your own dataset
   deep fit votes.parquet --scores scores.parquet --exclude mine --out model.json
       from votes and soft scores of all datasets but one
   deep fit votes.csv --out model.json --ensembler LogisticRegression --calibrator platt --sizes 3,5
       a chain that you name; the best subset of voters is still searched for
-  deep fit --simulated --out model.json
-      from the embedded, simulated votes
 """
 
 import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
-from deep import evaluate, model
+from deep import console, evaluate, model
 from deep._util.files import check_out
-from deep.console import (
-    OWN_FITS,
-    SCHEMA,
-    SEVERAL,
-    CommandParser,
-    Results,
-    add_options,
-    check_jobs,
-    numbers_of_voters,
-    parallel_map,
-    percent,
-    print_result,
-    progress_bars,
-    read_fit_data,
-)
 from deep.ensembles import ENSEMBLER_NAMES
 from deep.exceptions import ExitStatus
 
@@ -46,63 +31,66 @@ MAX_LISTED = 50
 """Training datasets that have a line in print."""
 
 
-def add_arguments(parser: CommandParser) -> None:
+def add_arguments(parser: console.CommandParser) -> None:
     """Add the options."""
     parser.add_argument("votes", metavar="VOTES", nargs="*", help="tables of votes (CSV, Parquet)")
     labels = "labels of a random sample of your own dataset: dataset, item_id, label"
-    parser.add_argument("--labels", **SEVERAL, metavar="FILE", help=labels)
-    add_options(parser, "scores", scores={"help": "tables of soft scores, in any unit"})
+    parser.add_argument("--labels", **console.SEVERAL, metavar="FILE", help=labels)
+    console.add_options(parser, "dataset", "scores", scores={"help": "tables of soft scores, in any unit"})
     parser.add_argument("--simulated", action="store_true", help="learn from the embedded, simulated votes")
     parser.add_argument("--out", type=Path, default=Path("model.json"), metavar="FILE", help="the model")
-    ensembler = {"help": f"{' or '.join(OWN_FITS)} alone, or of: {', '.join(ENSEMBLER_NAMES)}"}
+    ensembler = {"help": f"{' or '.join(console.OWN_FITS)} alone, or of: {', '.join(ENSEMBLER_NAMES)}"}
     sizes = {"default": [], "help": "numbers of voters of a chain, or 'all'; default: 3 5 9"}
-    choice: dict[str, Results] = {
+    choice: dict[str, console.Results] = {
         "sizes": sizes,
         "ensembler": ensembler,
         "recipe": {"default": None},
         "selector": {"default": None},
     }
-    add_options(parser, "recipe", "sizes", "ensembler", "calibrator", "selector", "ignore", **choice)
-    parser.add_argument("--exclude", **SEVERAL, metavar="DATASET", help="datasets to leave out")
-    parser.add_argument("--only", **SEVERAL, metavar="DATASET", help="datasets to learn from, and no other")
-    add_options(parser, "max-failure-rate", "seed", "jobs", "json")
+    console.add_options(parser, "recipe", "sizes", "ensembler", "calibrator", "selector", "ignore", **choice)
+    parser.add_argument("--exclude", **console.SEVERAL, metavar="DATASET", help="datasets to leave out")
+    parser.add_argument("--only", **console.SEVERAL, metavar="DATASET", help="datasets to learn from, and no other")
+    console.add_options(parser, "decide", "share", "max-failure-rate", "seed", "jobs", "json")
 
 
 def run(args: argparse.Namespace) -> int:
     """Fit, write and report."""
-    out, n_jobs = check_out(args.out, [".json"]), check_jobs(args.jobs)
-    data = read_fit_data(args)
-    with progress_bars() as progress:
+    out, n_jobs = check_out(args.out, [".json"]), console.check_jobs(args.jobs)
+    data = console.read_fit_data(args)
+    console.note_run(args, data.votes.voter_names)
+    with console.progress_bars() as progress:
         fitted = model.fit(
             data.votes,
             scores=data.scores,
             score_names=data.score_names,
             target=data.target,
             recipe=args.recipe,
-            sizes=numbers_of_voters(args.sizes, data.votes.shape[1]) or None,
+            sizes=console.numbers_of_voters(args.sizes, data.votes.shape[1]) or None,
             ensembler=args.ensembler or None,
             calibrator=args.calibrator or None,
             selector=args.selector,
+            share=args.share,
+            decide=args.decide,
             random_state=args.seed,
             provenance=data.provenance,
-            run=parallel_map(n_jobs, progress, "fit"),
+            run=console.parallel_map(n_jobs, progress, "fit"),
         )
-    results = SCHEMA | evaluate.fit_report(fitted, data.score_names) | {"model": str(out)}
+    results = console.SCHEMA | evaluate.fit_report(fitted, data.score_names) | {"model": str(out)}
     del data  # the rows take the memory that writing the model needs
     fitted.save(out)
     notice = ["These votes are SIMULATED; no LLM was called. Give your own."] if args.simulated else []
-    print_result(results, [*_lines(results), *notice], as_json=args.json)
+    console.print_result(results, [*_lines(results), *notice], as_json=args.json)
     return ExitStatus.DONE
 
 
-def _lines(found: Results) -> Iterator[str]:
+def _lines(found: console.Results) -> Iterator[str]:
     yield f"{found['what']}: {found['why']}"
     yield from (f"  {line}" for line in found["members"])
     scores, training = found["left_out_scores"], found["training_datasets"]
     yield f"learned from {len(training)} dataset{'' if len(training) == 1 else 's'}:"
     width = max(map(len, training))
     for name, row in list(training.items())[:MAX_LISTED]:
-        share = "no labels" if row["prior"] is None else f"{percent(row['prior'])} consistent"
+        share = "no labels" if row["prior"] is None else f"{console.percent(row['prior'])} consistent"
         shown = f"   left out: {_scores(scores['datasets'][name])}" if name in scores["datasets"] else ""
         yield f"  {name:<{width}}  {row['n']:>6} rows, {share}{shown}"
     if rest := list(training)[MAX_LISTED:]:
@@ -115,6 +103,6 @@ def _lines(found: Results) -> Iterator[str]:
     yield f"model: {found['model']}"
 
 
-def _scores(row: Results) -> str:
-    accuracy, error, floor = (percent(row[name]) for name in ("balanced_accuracy", "ece", "ece_floor"))
+def _scores(row: console.Results) -> str:
+    accuracy, error, floor = (console.percent(row[name]) for name in ("balanced_accuracy", "ece", "ece_floor"))
     return f"balanced accuracy {accuracy}, ECE {error} (noise floor {floor})"

@@ -11,6 +11,7 @@ For instance:
 """
 
 import argparse
+import math
 import sys
 from pathlib import Path
 
@@ -42,10 +43,13 @@ def _add_card(parser: console.CommandParser) -> None:
     add("--people", **console.SEVERAL, metavar="COLUMN", help="the columns of the labels that are people")
     add("--consistent-from", type=float, metavar="GRADE", help="grades of people from this one on mean consistent")
     add("--examples", metavar="EXAMPLES", help="texts and documents of the items, if not as the votes remember them")
+    prices = "dollars of one vote of judges of your own; of others the judgments beside the votes tell them"
+    add("--prices", **console.SEVERAL, metavar="JUDGE=USD", help=prices)
     add("--limit", type=int, default=20, metavar="N", help="disagreements of each judge to keep")
+    add("--full", action="store_true", help="print every figure of every judge, disagreements and doubtful labels too")
     add("--no-worth", action="store_true", help="leave out what each judge adds: k judges take k (k + 1) / 2 fits")
     add("--out", type=Path, metavar="FILE", help="write everything as JSON to this file too")
-    console.add_options(parser, "ignore", "n-boot", "seed", "json", n_boot={"default": 2000})
+    console.add_options(parser, "ignore", "dataset", "n-boot", "seed", "json", n_boot={"default": 2000})
     console.add_example_options(parser)
 
 
@@ -64,14 +68,26 @@ def _print_card(args: argparse.Namespace) -> int:
         with whole_file(out) as partial:
             partial.write_text(to_json(results), encoding="utf-8")
     claims = {item: example.claim for item, example in texts.examples.items()}
-    lines = [*console.card_lines(card, claims, texts.notes), *([] if args.votes else [console.NOTICE])]
+    lines = [*console.card_lines(card, claims, texts.notes, full=args.full), *([] if args.votes else [console.NOTICE])]
     console.print_result(results, lines, as_json=args.json)
     return ExitStatus.DONE
+
+
+def _price(word: str) -> tuple[str, float]:
+    """Return a judge and the dollars of one of its votes."""
+    name, _, price = word.rpartition("=")
+    try:
+        if name and 0 <= (dollars := float(price)) < math.inf:
+            return name, dollars
+    except ValueError:
+        pass
+    raise InputError(f"`prices` must be JUDGE=USD, dollars of one vote, 0 or more. Got {word!r}.")
 
 
 def _card(args: argparse.Namespace) -> "evaluate.PanelCard":
     limit, worth = min(args.limit, sys.maxsize), not args.no_worth
     settings = {"limit": limit, "n_boot": args.n_boot, "random_state": args.seed, "worth": worth}
+    settings |= {"prices": dict(map(_price, args.prices))}
     people = {"people": args.people, "consistent_from": args.consistent_from}
     texts = {"examples": args.examples, "columns": console.column_map(args)}
     with console.progress_bars() as progress:

@@ -47,6 +47,8 @@ def _add_render(parser: console.CommandParser) -> None:
     _add_prompt(parser)
     for name in ("source", "claim"):
         parser.add_argument(f"--{name}", required=True, metavar="FILE", help=f"file with the {name}; - for stdin")
+    question = "file with the question that the claim answers; a prompt without {{question}} does not show it"
+    parser.add_argument("--question", metavar="FILE", help=question)
     console.add_few_shot_options(parser)
 
 
@@ -77,12 +79,13 @@ def _show(args: argparse.Namespace) -> int:
 
 
 def _render(args: argparse.Namespace) -> int:
-    if args.source == args.claim == "-":
+    names = [name for name in ("source", "claim", "question") if getattr(args, name) is not None]
+    if [getattr(args, name) for name in names].count("-") > 1:
         raise InputError("`claim` must be a file where `source` is -. Got - for both.")
     prompt = prompt_pool.load_prompt(args.prompt)
-    texts = [console.read_text(getattr(args, name), name) for name in ("source", "claim")]
-    source, claim = (text.replace("\r\n", "\n").removesuffix("\n") for text in texts)
-    messages = prompt.render(source, claim, console.shots_for(args, source, claim))
+    texts = {name: console.read_text(getattr(args, name), name) for name in names}
+    given = {name: text.replace("\r\n", "\n").removesuffix("\n") for name, text in texts.items()}
+    messages = prompt.render(**given, shots=console.shots_for(args, given["source"], given["claim"]))
     lines = ["\n\n".join(f"[{message['role']}]\n{message['content']}" for message in messages)]
     results = {"messages": messages, "schema": prompt.schema(), "parameters": prompt.parameters}
     console.print_result(results, lines, as_json=args.json)

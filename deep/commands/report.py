@@ -10,12 +10,14 @@ For instance:
       the judges, and P(consistent) by their votes alone, beside labels
   deep report model.json votes.parquet --out report.html
       P(consistent) by a model, with what drift and canary say
+  deep report model.json votes.parquet --compare generator
+      beside that the systems that the column `generator` names, every pair with its difference
 """
 
 import argparse
 from pathlib import Path
 
-from deep import report
+import deep.report as report
 from deep.console import SCHEMA, SEVERAL, CommandParser, add_example_options, add_options, column_map, print_result
 from deep.exceptions import ExitStatus, InputError
 
@@ -33,9 +35,11 @@ def add_arguments(parser: CommandParser) -> None:
     parser.add_argument("--examples", metavar="FILE", help=examples)
     no_text = "leave out sources, claims, rationales and evidence"
     parser.add_argument("--no-text", action="store_true", help=no_text)
+    compare = "compare the systems that a column of the votes names; file: each table is a system"
+    parser.add_argument("--compare", metavar="COLUMN", help=compare)
     out = "the report; default: report.html in the folder of the run, else here"
     parser.add_argument("--out", type=Path, metavar="FILE", help=out)
-    add_options(parser, "json")
+    add_options(parser, "dataset", "json", dataset={"help": "the dataset of tables that have no column dataset"})
     add_example_options(parser)
 
 
@@ -45,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     if (args.people or args.consistent_from is not None) and not args.labels:
         raise InputError("`labels` must be given with `people` and `consistent_from`. Got none.")
     labels = report.LabelFiles(args.labels, args.people, args.consistent_from)
-    texts = {"examples": args.examples, "columns": column_map(args), "texts": not args.no_text}
+    texts = {"examples": args.examples, "columns": column_map(args), "texts": not args.no_text, "compare": args.compare}
     written = report.write_report(args.sources, out, labels=labels, **texts)
     print_result(SCHEMA | {"report": str(written)}, [f"report: open {written}"], as_json=args.json)
     return ExitStatus.DONE

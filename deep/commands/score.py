@@ -4,8 +4,8 @@ For instance:
 
   deep score model.json --votes votes.parquet --out scores.parquet
       P(consistent) and its interval for every row of votes, each dataset at its estimated prior; .csv likewise
-  deep score model.json --votes votes.parquet --to inspect --out scores.jsonl
-      the same as scores that `inspect score` attaches to the samples of a log
+  deep score model.json --votes votes.parquet --share 60-80% --out scores.parquet
+      the same, each prior joined to what you believe of it
   deep score model.json --source article.txt --claim summary.txt
       run the judges that the model names on one pair, as of a dataset like the training mean
   deep score model.json --input claims.csv --out scores.jsonl
@@ -18,7 +18,6 @@ import argparse
 import sys
 import tempfile
 from pathlib import Path
-from typing import cast
 
 from deep import asking, console, model
 from deep.commands import _explain
@@ -38,26 +37,23 @@ def add_arguments(parser: console.CommandParser) -> None:
 
 def _add_items(parser: console.CommandParser) -> None:
     parser.add_argument("model_file", metavar="MODEL.json", help="a model file")
+    parser.add_argument("tables", nargs="*", metavar="VOTES", help="tables of votes, as --votes takes them")
     console.add_score_options(parser)
     scores = "scores: .csv, .parquet, or of text .jsonl with rationales"
     parser.add_argument("--out", type=Path, metavar="FILE", help=scores)
-    console.add_options(parser, "allow-mismatch", "allow-missing", "json")
+    console.add_options(parser, "decide", "dataset", "allow-mismatch", "allow-missing", "json")
     console.add_prompt_options(parser)
     console.add_example_options(parser)
 
 
 def _items(args: argparse.Namespace) -> int:
+    args.votes = [*args.tables, *args.votes]
     options = console.score_options(args)
-    fitted = model.load(args.model_file)
-    return _score_votes(fitted, args, options) if args.votes else _score_texts(fitted, args, options)
-
-
-def _score_votes(fitted: "model.Model", args: argparse.Namespace, options: "model.ScoreOptions") -> int:
-    out = cast("Path", console.scores_out(args, [".csv", ".parquet"]))  # which --votes demands
-    found = model.score_file(fitted, args.votes, out, options, args.scores, args.to)
-    results = {"rows": found.n, "priors": {name: vars(prior) for name, prior in found.priors.items()}, "out": str(out)}
-    lines = [*model.prior_lines(found.priors), f"{found.n} rows scored: {out}"]
-    console.print_result(console.SCHEMA | results, lines, as_json=args.json)
+    fitted = console.load_model(args.model_file, args.decide, args.share)
+    console.note_run(args, [voter.name for voter in fitted.voters])
+    if not args.votes:
+        return _score_texts(fitted, args, options)
+    console.score_votes(fitted, args, options)
     return ExitStatus.DONE
 
 
@@ -69,20 +65,19 @@ def _score_texts(fitted: "model.Model", args: argparse.Namespace, options: "mode
     examples.check()
     if args.sequential:
         asking.check_sequential(fitted)
-    llm, sampling = next(iter(args.llm), None), console.sampling_of(args, args.input)
-    given = (args.prompt, args.encoder, llm, args.allow_mismatch, sampling)
-    plan = asking.Finder(*given).plan(fitted, examples, lambda: console.endpoint_of(args))
+    calls = console.calls_of(args, args.out)
+    plan = console.finder_of(args, args.input).plan(fitted, examples, lambda: console.endpoint_of(args), calls)
     with tempfile.TemporaryDirectory() as folder:
         ask = console.ask_options(args, args.out or Path(folder, "one")) if plan.asks else None
         if args.sequential:
             return _one_by_one(fitted, args, plan, ask, options)
-        if ask is not None:
+        if ask is not None or plan.functions:
             with console.live_progress() as progress:
                 outcome = asking.run_plan(plan, ask, progress)
             if outcome.stopped is not None:
                 raise StoppedError(outcome.stopped)
         scored = asking.score_examples(fitted, plan, None if ask is None else ask.ledger, options)
-        more = {"prior": asking.prior_of_texts(fitted, options)}
+        more = console.told_of_texts(fitted, options)
         console.print_scored(args, scored, model.score_schema(), more)
     return ExitStatus.DONE
 
@@ -111,6 +106,6 @@ def _one_by_one(
         found = work.run(ask, progress)
     if isinstance(found, str):
         raise StoppedError(found)
-    more = {"training": training, "prior": asking.prior_of_texts(fitted, options)}
+    more = {"training": training, **console.told_of_texts(fitted, options)}
     console.print_scored(args, found, asking.sequential_schema(), more)
     return ExitStatus.DONE

@@ -1,4 +1,4 @@
-"""Decide where P is far enough from one half that decisions are right as often as wanted, and abstain elsewhere.
+"""Keep the decisions that are right as often as wanted, by the rule of the model, and abstain elsewhere.
 
 For instance:
 
@@ -12,42 +12,33 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
-from deep import evaluate, model
+from deep import console, evaluate
 from deep._util.files import check_out, whole_file
 from deep._util.plain_cells import write_rows
-from deep.console import (
-    SCHEMA,
-    CommandParser,
-    Results,
-    add_model,
-    add_options,
-    add_target_options,
-    percent,
-    print_result,
-)
 from deep.exceptions import ExitStatus
 
 
-def add_arguments(parser: CommandParser) -> None:
+def add_arguments(parser: console.CommandParser) -> None:
     """Add the options."""
-    add_model(parser)
-    add_target_options(parser)
+    console.add_model(parser)
+    console.add_target_options(parser)
     parser.add_argument("--accuracy", type=float, default=0.9, metavar="SHARE", help="wanted share of right decisions")
     parser.add_argument("--delta", type=float, default=0.1, metavar="P", help="allowed chance that the guarantee fails")
     parser.add_argument("--out", type=Path, metavar="FILE", help="decisions: a .csv with 1, 0 or nothing")
-    add_options(parser, "json")
+    console.add_options(parser, "decide", "json")
 
 
 def run(args: argparse.Namespace) -> int:
     """Find the confidence, decide, write and report."""
     out = None if args.out is None else check_out(args.out, [".csv"])
-    fitted = model.load(args.model)
+    fitted = console.load_model(args.model, args.decide)
+    console.note_run(args, [voter.name for voter in fitted.voters])
     target = evaluate.read_target(fitted, args.votes, args.labels, args.scores)
     chosen = evaluate.select_decisions(fitted, target, accuracy=args.accuracy, delta=args.delta)
     if out is not None:
         _write(chosen, out)
-    results = SCHEMA | chosen.report
-    print_result(results, _lines(results, args), as_json=args.json)
+    results = console.SCHEMA | chosen.report
+    console.print_result(results, _lines(results, args), as_json=args.json)
     return ExitStatus.DONE
 
 
@@ -57,12 +48,13 @@ def _write(chosen: "evaluate.Selection", out: Path) -> None:
         write_rows(file, ["dataset", "item_id", "decision", "p_consistent"], chosen.rows())
 
 
-def _lines(found: Results, args: argparse.Namespace) -> Iterator[str]:
+def _lines(found: console.Results, args: argparse.Namespace) -> Iterator[str]:
     if found["confidence"] is None:
         evidence = "labels" if args.labels else "training datasets"
         yield f"nothing is decided: at no confidence do the {evidence} show {args.accuracy:.0%} right decisions"
         return
-    share = percent(found["decided"], found["n"])
+    yield found["rule"]
+    share = console.percent(found["decided"], found["n"])
     yield f"{found['decided']} of {found['n']} items decided ({share}), at a confidence of {found['confidence']:.3f}"
     if found["guaranteed"]:
         yield (

@@ -55,10 +55,9 @@ def _add_ask(parser: console.CommandParser) -> None:
     add("--pool", **console.SEVERAL, metavar="NAME", help="pools of prompts, or folders of TOML prompts")
     add("--prompt", **console.SEVERAL, metavar="ID", help="prompts by id, or TOML files")
     judges = ", ".join(sorted(find_entry_points(JUDGE).usable))
-    add("--judge", **console.SEVERAL, metavar="NAME", help=f"staged judges and those of other packages, of: {judges}")
-    console.add_offline_options(parser)
-    console.add_prompt_options(parser)
-    console.add_answer_options(parser)
+    add("--judge", **console.SEVERAL, metavar="NAME", help=f"functions as MODULE:FUNCTION, or of: {judges}")
+    for options in (console.add_offline_options, console.add_prompt_options, console.add_answer_options):
+        options(parser)
     add("--out", type=Path, default=Path("votes.parquet"), metavar="FILE", help="the vote matrix")
     console.add_otel(parser)
     add("--dry-run", action="store_true", help="print calls, tokens and cost, and send nothing")
@@ -71,22 +70,22 @@ def _add_ask(parser: console.CommandParser) -> None:
 def _ask(args: argparse.Namespace) -> int:
     console.shard_limits(args)  # what is no limit is refused before anything is read
     plan = _plan(args)
+    plan.check_questions()
     options = console.ask_options(args, args.out) if plan.asks else None
-    if args.batch_out is not None or args.batch_in is not None:
+    if args.batch_out or args.batch_in:
         return _by_files(args, plan, options)
     if args.dry_run:
         asking.print_estimate(plan, options, as_json=args.json)
         return ExitStatus.DONE
     out = check_out(args.out, [".parquet"])
     if args.reread:
-        reread = asking.reread(plan, options, out)
-        console.print_result(reread.results(), reread.lines(), as_json=args.json)
+        console.print_result(*asking.reread(plan, options, out).told(), as_json=args.json)
         return ExitStatus.DONE
+    console.note_run(args, plan.voters, {} if options is None else options.prices_of(args.llm))
     with console.evaluation_events(on=args.otel) as events, console.live_progress() as progress:
         outcome = asking.run_plan(plan, options, progress)
         if outcome.stopped is None:
-            told = None if events is None else events.judged
-            asking.write_votes(plan, options, out, outcome.tally, progress, told)
+            asking.write_votes(plan, options, out, outcome.tally, progress, events.judged if events else None)
     rates = {voter: outcome.tally.failure_rate(voter) for voter in plan.voters if voter in outcome.tally.by_voter}
     failing = {voter: rate for voter, rate in rates.items() if rate > args.max_failure_rate}
     results = asking.summary(outcome, options, out if outcome.stopped is None else None, failing, plan.n_examples)
@@ -109,12 +108,13 @@ def _plan(args: argparse.Namespace) -> "asking.Plan":
     judges = [judge for kind, names in kinds.items() for judge in asking.judges_of(kind, names, sampling)]
     if not (judges or args.lexical or args.encoder or args.embedding):
         raise InputError("`embedding`, `encoder`, `judge`, `lexical`, `pool` or `prompt` must be given. Got none.")
-    asked = any(judge.needs_llm for judge in judges)
-    if not asked:
+    asked, called = any(one.needs_llm for one in judges), any(isinstance(one, asking.FunctionJudge) for one in judges)
+    if not (asked or called):
         console.check_nothing_asked(args, "with judges that need no LLM", console.add_answer_options)
     models = console.check_models(args) if asked else ()
     return asking.Plan(
         examples=console.examples_from(args, args.examples),
         columns=asking.planned_voters([*judges, *console.offline_judges(args)], models),
         endpoint=console.endpoint_of(args) if asked else "",
+        calls=console.calls_of(args, args.out) if called else asking.Calls(),
     )

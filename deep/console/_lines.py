@@ -1,15 +1,16 @@
 """The card of a panel of judges as lines for a terminal."""
 
 import math
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from deep._util.names import table
-from deep.console._output import Results, percent, points
+from deep._util.names import dollars, short_names, table
+from deep.console._output import percent, points
 from deep.exceptions import printable
 
 if TYPE_CHECKING:
-    from deep.evaluate import JudgeCard, PanelCard, PanelReport
+    from deep.evaluate import JudgeCard, OuterWorth, PanelCard, PanelReport
 
 
 WORST = 3
@@ -18,10 +19,10 @@ WORST = 3
 LONGEST = 40
 """Characters of a judge's name."""
 
-Texts = Mapping[tuple[str, str], str]
+Claims = Mapping[tuple[str, str], str]
 
 
-def card_lines(card: "PanelCard", claims: Texts, notes: Sequence[str] = ()) -> Iterator[str]:
+def card_lines(card: "PanelCard", claims: Claims, notes: Sequence[str] = (), *, full: bool = False) -> Iterator[str]:
     """Yield the card of a panel: the people, each judge, the panel.
 
     Parameters
@@ -31,13 +32,41 @@ def card_lines(card: "PanelCard", claims: Texts, notes: Sequence[str] = ()) -> I
         Shown beside ids, where they are known.
     notes : sequence of str
         Why texts are not.
+    full : bool, default=False
+        Every figure of every judge, in place of one line each that fits the terminal.
     """
+    from deep.evaluate import card_tables
+
     yield from _people(card)
-    yield from _against_people(card)
-    yield from _against_itself(card)
-    yield from _against_others(card)
+    if not full:
+        yield from _matrix(card, shutil.get_terminal_size().columns)
+        yield from _panel(card)
+        yield "Every figure with its interval, judges dropped one after the other, disagreements: --full."
+        return
+    for title, rows in card_tables(card):
+        yield from _table(title, [{**row, "judge": _name(row["judge"])} for row in rows])
     yield from _panel(card)
+    if card.worth is not None:
+        yield from _steps(card.worth)
     yield from _disagreements(card, claims, notes)
+
+
+MOST_JUDGES = 15
+"""Lines of judges, the best first; `full` has all."""
+
+
+def _matrix(card: "PanelCard", width: int) -> Iterator[str]:
+    """Yield a line a judge, best first; columns that do not fit the width are left out, the last ones first."""
+    from deep.evaluate import judge_rows
+
+    rows = [{**row, "judge": _name(row["judge"])} for row in judge_rows(card)]
+    shown = [{name.removesuffix(", %"): cell for name, cell in row.items()} for row in rows[:MOST_JUDGES]]
+    title = (
+        "Each judge, in percent (accuracy: balanced; adds: log loss of the panel without it, less that of the whole)"
+    )
+    yield from _table(title, shown, width)
+    if len(rows) > len(shown):
+        yield f"  ... and {len(rows) - len(shown)} more; all of them, with intervals: --full, or --json"
 
 
 def shown_items(card: "PanelCard") -> set[tuple[str, str]]:
@@ -59,10 +88,16 @@ def _between(value: float, ends: tuple[float, float], form: str = ".2f") -> str:
     return "-" if math.isnan(value) else f"{value:{form}} ({_number(ends[0], form)} to {_number(ends[1], form)})"
 
 
-def _table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    yield ""
-    yield title
-    yield from (f"  {line}" for line in table([header, *rows], right=len(header) - 1).split("\n"))
+def _table(title: str, rows: Sequence[Mapping[str, str]], width: float = math.inf) -> Iterator[str]:
+    """Yield a table of the columns that hold anything, without the last ones where they do not fit."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    cells = {name: [name, *(row.get(name) or "-" for row in rows)] for name in names}
+    known = [column for column in cells.values() if set(column[1:]) != {"-"}]
+    while sum(2 + max(map(len, column)) for column in known) > width and len(known) > 2:
+        known.pop()
+    yield from ("", title)
+    lines = table(list(zip(*known, strict=True)), right=len(known) - 1).split("\n")
+    yield from (f"  {line}" for line in lines)
 
 
 def _people(card: "PanelCard") -> Iterator[str]:
@@ -85,68 +120,17 @@ def _people(card: "PanelCard") -> Iterator[str]:
         yield f"{card.n_unmatched:,} labels are of items without votes, and are left out."
 
 
-def _against_people(card: "PanelCard") -> Iterator[str]:
-    rows = []
-    for each in card.judges:
-        if (found := each.people) is not None:
-            counts = (found.true_positive, found.false_negative, found.false_positive, found.true_negative)
-            rows.append(
-                [
-                    _name(each.judge),
-                    *map(str, counts),
-                    _number(found.base_rate),
-                    _between(found.kappa, found.kappa_ci),
-                    _number(found.alpha),
-                    _between(found.tpr, found.tpr_ci),
-                    _between(found.tnr, found.tnr_ci),
-                    _number(found.leniency, "+.2f"),
-                ]
-            )
-    if rows:
-        by = "item" if card.n_documents is None else "document"
-        title = f"Against people (1 = consistent; 95 % intervals, clustered by {by})"
-        header = ["judge", "1 as 1", "1 as 0", "0 as 1", "0 as 0", "base rate", "kappa", "alpha", "TPR", "TNR"]
-        yield from _table(title, [*header, "leniency"], rows)
-
-
-def _against_itself(card: "PanelCard") -> Iterator[str]:
-    rows = []
-    for each in card.judges:
-        own = each.itself
-        why = ", ".join(f"{count} {reason}" for reason, count in own.reasons.items())
-        why += f"; {own.n_repaired} repaired" if own.n_repaired else ""
-        cells = (_number(own.coverage), _number(own.polarity), _number(own.consistency), str(own.ties))
-        rows.append([_name(each.judge), *cells, why or "none"])
-    header = ["judge", "coverage", "says 1", "consistency", "ties", "without vote"]
-    yield from _table("Against itself (consistency: share of pairs of repeated samples that agree)", header, rows)
-
-
-def _against_others(card: "PanelCard") -> Iterator[str]:
-    if len(card.judges) < 2:
-        return
-    rows = [
-        [
-            _name(each.judge),
-            _number(each.others.error_correlation),
-            _between(each.others.adds, each.others.adds_ci, "+.4f"),
-            _number(each.others.votes_without),
-            _number(each.others.second_sample, "+.2f"),
-            _number(each.others.cost_per_1000, ".4f"),
-        ]
-        for each in card.judges
-    ]
-    header = ["judge", "error correlation", "adds (log loss, 90 %)", "votes without it", "2nd sample", "$ per 1,000"]
-    yield from _table("Against the others (votes are effective ones)", header, rows)
-
-
 def _panel(card: "PanelCard") -> Iterator[str]:
     yield ""
+    if not math.isnan(card.agreement):
+        yield f"Two judges agree by a kappa of {card.agreement:.2f}, mean over pairs."
     if len(card.judges) > 1 and not math.isnan(card.effective_votes):
         yield f"{len(card.judges)} judges are worth {card.effective_votes:.1f} independent ones."
-        yield f"Most alike in their errors: {_alike(card)}."
+        yield f"Most alike in their errors: {_alike(card) or 'no two judges err together often enough to tell'}."
     if card.cost_per_1000 is not None:
         bought = _number(card.effective_votes_a_dollar, ",.0f")
-        yield f"The panel costs ${card.cost_per_1000:.4f} per 1,000 items; {bought} effective votes a dollar."
+        per_dollar = "" if bought == "-" else f"; {bought} effective votes a dollar"
+        yield f"The panel costs {dollars(card.cost_per_1000)} per 1,000 items{per_dollar}."
     else:
         unknown = [printable(each.judge) for each in card.judges if each.others.cost_per_1000 is None]
         of = "" if len(unknown) == len(card.judges) else f" of {', '.join(unknown)}"
@@ -166,21 +150,29 @@ def _panel(card: "PanelCard") -> Iterator[str]:
 
 
 def _alike(card: "PanelCard") -> str:
-    """Return the pairs of judges whose errors are most correlated."""
-    values = [] if card.error_correlation is None else card.error_correlation.tolist()
+    """Return the pairs of judges whose errors are most correlated, of those that err together often enough to tell."""
+    from deep.evaluate import FEWEST_JOINT_ERRORS
+
+    if card.error_correlation is None or card.joint_errors is None:
+        return ""
     pairs = [
-        (value, f"{printable(one.judge)} and {printable(other.judge)} ({value:.2f})")
-        for i, (one, row) in enumerate(zip(card.judges, values, strict=False))
-        for other, value in zip(card.judges[:i], row, strict=False)
+        (card.error_correlation[i, j], i, j)
+        for i in range(len(card.judges))
+        for j in range(i)
+        if card.joint_errors[i, j] >= FEWEST_JOINT_ERRORS
     ]
-    return ", ".join(said for _, said in sorted(pairs, key=lambda pair: -pair[0])[:WORST])
+    short = short_names([each.judge for each in card.judges])
+    return ", ".join(
+        f"{printable(short[i])} and {printable(short[j])} ({value:.2f}, {card.joint_errors[i, j]:,} joint errors)"
+        for value, i, j in sorted(pairs, key=lambda pair: -pair[0])[:WORST]
+    )
 
 
 def _per_dollar(card: "PanelCard") -> str:
     return " a dollar" if card.cost_per_1000 else ""
 
 
-def _worth(card: "PanelCard", found: "PanelReport") -> Iterator[str]:
+def _steps(found: "PanelReport") -> Iterator[str]:
     yield ""
     yield "Dropped one after the other, the least useful first; log loss and balanced accuracy on datasets left out:"
     yield f"  {'judges':>6}  log loss  increase (90 % interval)     accuracy  dropped"
@@ -189,16 +181,19 @@ def _worth(card: "PanelCard", found: "PanelReport") -> Iterator[str]:
         increase = f"{step.loss_increase:+.4f} ({low:+.4f} to {high:+.4f})"
         accuracy, dropped = points(step.balanced_accuracy), printable(step.dropped or "")
         yield f"  {len(step.judges):>6}  {step.log_loss:>8.4f}  {increase}  {accuracy:>8}  {dropped}"
-    yield ""
+
+
+def _worth(card: "PanelCard", found: "PanelReport") -> Iterator[str]:
     low, high = found.gain_ci
     best = printable(found.best_judge)
     yield (
         f"Panel minus best judge ({best}): {points(found.gain, '+')} points of balanced accuracy "
         f"(90 % interval {points(low, '+')} to {points(high, '+')}){_for_dollars(card, found)}."
     )
-    yield f"Keep: {printable(', '.join(found.keep))}."
-    yield f"Drop: {printable(', '.join(found.drop)) or 'none'}."
-    yield "Those kept are within one standard error of the log loss of all."
+    if found.outer is not None:
+        yield from _outer(card, found, found.outer)
+    short = dict(zip(names := [each.judge for each in card.judges], short_names(names), strict=True))
+    yield f"Keep {printable(', '.join(short[name] for name in found.keep))}."
     if found.one_judge:
         yield (
             f"For decisions alone one judge, {best}, would do. As a probability the best single judge differs from the "
@@ -206,15 +201,32 @@ def _worth(card: "PanelCard", found: "PanelReport") -> Iterator[str]:
         )
 
 
+def _outer(card: "PanelCard", found: "PanelReport", outer: "OuterWorth") -> Iterator[str]:
+    """Yield lines on the whole panel and on the judges kept, on data that had no part in the choice."""
+    yield (
+        f"All {len(card.judges)}, by the model of `deep fit`, each of {outer.parts} parts held out: balanced accuracy "
+        f"{points(outer.balanced_accuracy)}, log loss {outer.log_loss:.3f}."
+    )
+    prices = [each.others.cost_per_1000 for each in card.judges if each.judge in found.drop]
+    known = [price for price in prices if price is not None]
+    saved = f"saves ${sum(known):.2f} per 1,000 items, " if found.drop and len(known) == len(prices) else ""
+    (low, high), (least, most) = outer.increase_ci, outer.change_ci
+    yield (
+        f"Keep these {len(found.keep)} of {len(card.judges)}: {saved}log loss {outer.loss_increase:+.3f} (90 % "
+        f"interval {low:+.3f} to {high:+.3f}), balanced accuracy {points(outer.accuracy_change, '+')} points "
+        f"({points(least, '+')} to {points(most, '+')}); on each part those chosen without it."
+    )
+
+
 def _for_dollars(card: "PanelCard", found: "PanelReport") -> str:
     """Return the price of the panel beyond that of its best judge, as words."""
     best = next(each.others.cost_per_1000 for each in card.judges if each.judge == found.best_judge)
     if card.cost_per_1000 is None or best is None:
         return ""
-    return f" for ${card.cost_per_1000 - best:.4f} more per 1,000 items"
+    return f" for {dollars(card.cost_per_1000 - best)} more per 1,000 items" if card.cost_per_1000 else ""
 
 
-def _disagreements(card: "PanelCard", claims: Texts, notes: Sequence[str]) -> Iterator[str]:
+def _disagreements(card: "PanelCard", claims: Claims, notes: Sequence[str]) -> Iterator[str]:
     if card.n_labeled:
         yield ""
         yield f"Disagreements with people, at most {WORST} of each judge, the worst first"
@@ -236,35 +248,7 @@ def _of(each: "JudgeCard") -> str:
     return f"{each.n_disagreements:,} of {each.people.n:,} votes, {percent(each.n_disagreements, each.people.n)}"
 
 
-def _item(row: Mapping[str, object], claims: Texts) -> str:
+def _item(row: Mapping[str, object], claims: Claims) -> str:
     claim = " ".join(claims.get((str(row["dataset"]), str(row["item_id"])), "").split())
     named = printable(f"{row['item_id']} of {row['dataset']}")
     return f"{named}. {printable(claim[:100])}" if claim else named
-
-
-def label_lines(found: Results, *, told: str) -> Iterator[str]:
-    """Yield lines on what is to be labeled; `told` says what the start found in the log that should not be there."""
-    if told:
-        yield f"{found['files']['log']}: {told}"
-    yield from ([found["problem"]] if found["problem"] else [])
-    done = _counted(found["complete"], "of them is", "of them are")
-    yield f"{found['dataset']}: {_counted(found['items'], 'item', 'items')} to label, {done} done"
-    yield f"labels: {found['files']['labels']}, written after each one"
-
-
-def labeled_lines(found: Results) -> Iterator[str]:
-    """Yield lines on the labels that there are, and their files."""
-    by = ", ".join(f"{who} {n}" for who, n in found["people"].items()) or "nobody"
-    yield f"{found['complete']} of {found['items']} items are done; labels by {by}"
-    if found["ties"]:
-        yield f"  on {_counted(found['ties'], 'item', 'items')} people are tied: a tie is no label"
-    if found["after_reveal"]:
-        seen = _counted(found["after_reveal"], "label was", "labels were")
-        yield f"  {seen} given after a look at the votes; the annotations mark them"
-    yield from ([f"  {found['problem']}"] if found["problem"] else [])
-    yield f"labels of {_counted(found['labels'], 'item', 'items')}: {found['files']['labels']}"
-    yield from (f"{name}: {found['files'][name]}" for name in ("annotations", "log"))
-
-
-def _counted(n: int, one: str, several: str) -> str:
-    return f"{n} {one if n == 1 else several}"

@@ -20,8 +20,9 @@ from deep.exceptions import InputError
 from deep.records import Example
 
 if TYPE_CHECKING:
-    from deep.asking import AskOptions, Sampling
-    from deep.judge import Judge
+    from deep.asking import AskOptions, Calls, Finder, Sampling
+    from deep.judges import Judge
+    from deep.model import Model
     from deep.prompt_pool import Chunking, FewShot
 
 
@@ -78,6 +79,20 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
         "help": "processes, half a gigabyte of memory each; the results do not depend on it (default: one a core, at "
         f"most {MOST_JOBS})",
     },
+    "share": {
+        "metavar": "LOW-HIGH",
+        "help": "what you believe of the share of consistent items, sure to 90 %%, as in 60-80%%; joined to what the "
+        "votes say, and refused where labels contradict it",
+    },
+    "dataset": {
+        "metavar": "NAME",
+        "help": "the dataset of tables that have no column dataset, or of moments of several",
+    },
+    "decide": {
+        "metavar": "RULE",
+        "help": "when an item is called consistent: balanced, accuracy, cost=FP:FN, precision=SHARE or recall=SHARE "
+        "(the last two by labels); default: the model's, else balanced",
+    },
     "allow-mismatch": {"action": "store_true", "help": "take votes of another prompt version or model"},
     "allow-missing": {"action": "store_true", "help": "a voter without a column has no vote"},
     "json": {"action": "store_true", "help": "print JSON and nothing else"},
@@ -114,11 +129,19 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="a model file that `deep fit` wrote")
 
 
+def load_model(path: str | Path, decide: str | None, share: str | None = None) -> "Model":
+    """Return the model of a file, with the rule of ``--decide`` and the belief of ``--share`` where they are given."""
+    from deep.model import load
+
+    fitted = load(path).believing(share)
+    return fitted if decide is None else fitted.deciding(decide)
+
+
 def add_target_options(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     """Add the tables of the one dataset that a model is used on."""
     votes = {"required": required, "help": "votes of the whole dataset"}
     scores = {"help": "tables of soft scores, where the model was fitted on some"}
-    add_options(parser, "votes", "scores", votes=votes, scores=scores)
+    add_options(parser, "votes", "dataset", "scores", votes=votes, scores=scores)
     labels = "labels of a random sample of it: dataset, item_id, label"
     parser.add_argument("--labels", **SEVERAL, metavar="FILE", help=labels)
 
@@ -166,7 +189,7 @@ def named(option: str) -> Iterator[None]:
         raise InputError(str(error).replace("`examples`", f"`{option}`")) from None
 
 
-FIELDS = ("source", "claim", "label", "example_id", "dataset", "document_id")
+FIELDS = ("source", "claim", "question", "label", "example_id", "dataset", "document_id")
 HELP = "a benchmark (`deep data list`), or a CSV, JSONL or Parquet file with the columns source and claim"
 
 
@@ -347,6 +370,35 @@ def add_prompt_options(parser: argparse.ArgumentParser) -> None:
     add_material_options(parser)
 
 
+def add_own_judges(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:
+    """Add the judges of a model file that are looked for in other places than deep."""
+    add = parser.add_argument
+    add("--prompt", metavar="FILE", **SEVERAL, help="TOML prompts besides those of deep, or folders")
+    add("--encoder", metavar="DIR", **SEVERAL, help="folders of models that the hub does not have")
+    add("--judge", metavar="MODULE:FUNCTION", **SEVERAL, help="functions that are judges; a model file imports none")
+
+
+def finder_of(args: argparse.Namespace, examples: str | None = None) -> "Finder":
+    """Return where the judges of a model file are looked for."""
+    from deep.asking import Finder
+
+    llm, sampling = next(iter(args.llm), None), sampling_of(args, examples)
+    return Finder(args.prompt, args.encoder, llm, args.allow_mismatch, sampling, args.judge)
+
+
+def calls_of(args: argparse.Namespace, out: Path | None) -> "Calls":
+    """Return how functions are called; their answers are kept beside the ledger."""
+    from deep.asking import Calls
+
+    ledger = args.ledger or (None if out is None else _ledger_beside(out))
+    return Calls(ledger, int(args.concurrency) if args.concurrency.isdigit() else None, args.budget)
+
+
+def _ledger_beside(out: Path) -> str:
+    name = out.stem if out.suffix == ".parquet" else out.name
+    return str(out.parent / f"{name}.ledger.sqlite")
+
+
 def add_answer_options(parser: argparse.ArgumentParser) -> None:
     """Add how many answers are asked of a prompt, and how they are drawn."""
     add = parser.add_argument
@@ -424,8 +476,7 @@ def ask_options(args: argparse.Namespace, out: Path) -> "AskOptions":
     from deep.asking import AskOptions, base_url_from
     from deep.llm import describe_ledger, public_url
 
-    name = out.stem if out.suffix == ".parquet" else out.name
-    ledger = args.ledger or str(out.parent / f"{name}.ledger.sqlite")
+    ledger = args.ledger or _ledger_beside(out)
     record = {name: str(value) if isinstance(value, Path) else value for name, value in vars(args).items()}
     record |= {"ledger": describe_ledger(ledger), "base_url": public_url(base_url_from(args.base_url))}
     given: dict[str, Any] = {field.name: getattr(args, field.name, None) for field in fields(AskOptions)}

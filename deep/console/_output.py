@@ -1,10 +1,12 @@
-"""Progress bars on a terminal, silence in a pipe."""
+"""Progress bars on a terminal, a line now and then in a pipe; results, and what is sent beside them."""
 
 import argparse
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from shutil import get_terminal_size
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Protocol
 
 from deep._util.entry_points import EVENT, find_entry_points, load_entry_point
@@ -50,9 +52,9 @@ def progress_bars() -> Iterator[Callable[[str, int], Callable[[], None]]]:
 
 @contextmanager
 def live_progress() -> "Iterator[ProgressCallback | None]":
-    """Yield a callback that shows the counts of a run; None where standard error is no terminal."""
+    """Yield a callback that shows the counts of a run; where standard error is no terminal, a line now and then."""
     if not sys.stderr.isatty():
-        yield None
+        yield _line_now_and_then()
         return
     from rich.console import Console
     from rich.live import Live
@@ -68,6 +70,24 @@ def live_progress() -> "Iterator[ProgressCallback | None]":
         yield show
 
 
+FIRST_LINE_SECONDS = 1.5
+
+
+def _line_now_and_then() -> "ProgressCallback":
+    """Return a callback that writes a line where a run takes two seconds, and another each time that has doubled."""
+    due = FIRST_LINE_SECONDS
+
+    def show(progress: "AskProgress") -> None:
+        nonlocal due
+        if progress.tally.seconds >= due:
+            from deep.asking import live_text
+
+            due = 2 * progress.tally.seconds
+            sys.stderr.write(f"{printable(live_text(progress).splitlines()[-1])}\n")
+
+    return show
+
+
 Results = Mapping[str, Any]
 """JSON values by key."""
 
@@ -81,7 +101,21 @@ def print_result(results: Results, lines: Iterable[str], *, as_json: bool) -> No
 
 def _shown(text: str) -> str:
     """Return lines as a terminal may have them, whatever names they hold."""
-    return "\n".join(map(printable, text.rstrip("\n").split("\n"))) + "\n"
+    return fitted("\n".join(map(printable, text.rstrip("\n").split("\n"))) + "\n")
+
+
+def fitted(text: str) -> str:
+    """Return lines that fit the terminal, broken between words but for commands to copy; in a pipe as they are."""
+    if not sys.stdout.isatty():
+        return text
+    width, lines = get_terminal_size().columns, []
+    for line in text.split("\n"):
+        indent = len(line) - len(line.lstrip())
+        hang = " " * (indent + 4 if indent else 0)
+        long = len(line) > width and not line.lstrip().startswith("deep ")
+        options = {"break_long_words": False, "break_on_hyphens": False, "subsequent_indent": hang}
+        lines += wrap(line, width, **options) if long else [line]  # type: ignore[arg-type]
+    return "\n".join(lines)
 
 
 def percent(share: float, of: float = 1) -> str:

@@ -5,7 +5,8 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, NoReturn, Protocol, Self
 
-from deep.console._output import check_apart
+from deep.console._output import check_apart, fitted
+from deep.console._run_file import Asked, add_config, with_config
 from deep.exceptions import printable
 
 
@@ -36,6 +37,9 @@ class Values(argparse.Action):
 
 class HelpFormatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
     """Keeps the layout of examples and shows defaults that the help does not mention itself."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return fitted(super()._fill_text(text, width, indent))
 
     def _get_help_string(self, action: argparse.Action) -> str | None:
         mentioned = action.default is False or action.default in (None, []) or "default" in (action.help or "")
@@ -90,7 +94,7 @@ class CommandParser(argparse.ArgumentParser):
     def __init__(self, *, parts: "Sequence[Subcommand]" = (), **settings: Any) -> None:
         super().__init__(formatter_class=HelpFormatter, allow_abbrev=False, **settings)
         self._parts = tuple(parts)
-        self._names: tuple[str, ...] = ()
+        self._rooms: dict[str, CommandParser] = {}
         self._standard: str | None = None
 
     def add_subcommands(
@@ -110,8 +114,9 @@ class CommandParser(argparse.ArgumentParser):
             Adds the options that all have in common.
         """
         subcommands = (*subcommands, *self._parts)
-        self._standard, self._names = standard, tuple(each.name for each in subcommands)
-        rooms = self.add_subparsers(required=True, metavar=" | ".join(self._names))
+        self._standard = standard
+        rooms = self.add_subparsers(required=True, metavar=" | ".join(each.name for each in subcommands))
+        self._rooms = rooms.choices
         for name, purpose, add_arguments, run, examples in subcommands:
             if name == standard:
                 parser = rooms.add_parser(name, prog=self.prog, description=self.description, epilog=self.epilog)
@@ -123,20 +128,28 @@ class CommandParser(argparse.ArgumentParser):
                 parser = rooms.add_parser(name, help=purpose, description=purpose, epilog=examples)
             add_arguments(parser)
             shared(parser)
+            add_config(parser)
             parser.set_defaults(subcommand=run)
 
     def parse(self, words: Sequence[str]) -> argparse.Namespace:
-        """Return the options; exit with status 2, or 0 after help, as argparse does.
+        """Return the options; exit with status 2, or 0 after help, as argparse does."""
+        return self.asked(words).args
+
+    def asked(self, words: Sequence[str]) -> Asked:
+        """Return the command as it is asked; exit with status 2, or 0 after help, as argparse does.
 
         Raises
         ------
         InputError
-            The output would take the place of a file that is read.
+            The output would take the place of a file that is read, or the file of ``--config`` cannot be used.
         """
-        named = self._standard is None or (words and words[0] in self._names)
-        args = self.parse_args(words if named else [str(self._standard), *words])
+        named = self._standard is None or (words and words[0] in self._rooms)
+        words = list(words) if named else [str(self._standard), *words]
+        head, rest = (words[:1], words[1:]) if words and words[0] in self._rooms else ([], words)
+        room = self._rooms[head[0]] if head else self
+        args = self.parse_args([*head, *with_config(room, rest)])
         check_apart(args)
-        return args
+        return Asked(room, dict(vars(args)), args)
 
     def error(self, message: str) -> NoReturn:
         """Exit with status 2 and one line, whatever the words that it repeats."""

@@ -15,7 +15,7 @@ USED = {
     "xgboost": "train",
     "deep.calibration": "ALL_CALIBRATORS",
     "deep.ensembles": "ENSEMBLERS",
-    "deep.evaluate": "TestCells",
+    "deep.evaluate": "hold_out",
     "deep.model": "ChainTask",
 }
 """A name of every package, for deep's own load nothing before one is asked for."""

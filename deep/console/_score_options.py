@@ -5,21 +5,15 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from deep import asking, datasets, model
+from deep import asking, datasets, evaluate, model
 from deep._util.checks import Floats
+from deep._util.entry_points import OWN, WRITER
 from deep._util.files import check_out
-from deep.console._options import (
-    SEVERAL,
-    add_example_options,
-    add_prompt_options,
-    examples_from,
-    options_given,
-    read_text,
-)
+from deep.console import _options
 from deep.console._output import SCHEMA, Results, percent, print_result
 from deep.datasets import benchmarks
 from deep.exceptions import InputError
@@ -29,31 +23,37 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-PAIR = ("source", "claim", "source_text", "claim_text")
+PAIR = ("source", "claim", "question", "source_text", "claim_text", "question_text")
 
 
 def add_score_options(parser: argparse.ArgumentParser) -> None:
     """Add what to score, at which prior, by which judges, and in which turns."""
     what = parser.add_argument_group("what to score")
-    what.add_argument("--votes", metavar="FILE", **SEVERAL, help="tables of votes")
-    what.add_argument("--scores", metavar="FILE", **SEVERAL, help="tables of soft scores, where the model has some")
+    what.add_argument("--votes", metavar="FILE", **_options.SEVERAL, help="tables of votes")
+    what.add_argument(
+        "--scores", metavar="FILE", **_options.SEVERAL, help="tables of soft scores, where the model has some"
+    )
     what.add_argument("--input", metavar="EXAMPLES", help="a benchmark, or a file with the columns source and claim")
     what.add_argument("--source", metavar="FILE", help="a text file; - for standard input")
     what.add_argument("--claim", metavar="FILE", help="a text file; - for standard input")
     what.add_argument("--source-text", metavar="TEXT", help="in place of --source")
     what.add_argument("--claim-text", metavar="TEXT", help="in place of --claim")
+    what.add_argument("--question", metavar="FILE", help="the question that the claim answers, if there is one")
+    what.add_argument("--question-text", metavar="TEXT", help="in place of --question")
     prior = "share of consistent rows; default: estimated for each dataset of --votes, the training mean for text"
     what.add_argument("--prior", type=float, metavar="P", help=prior)
+    _options.add_options(what, "share")
     inspect = "write --out as JSON lines that Inspect's precomputed_scores reads; a row without a vote is left out"
-    what.add_argument("--to", choices=["inspect"], help=inspect)
+    what.add_argument("--to", choices=sorted(OWN[WRITER]), help=inspect)
+    texts = "add the columns claim, source and question; of votes those of the examples that they remember"
+    what.add_argument("--with-texts", action="store_true", help=texts)
     _add_judges(parser)
     _add_turns(parser)
 
 
 def _add_judges(parser: argparse.ArgumentParser) -> None:
     judges = parser.add_argument_group("judges of text")
-    judges.add_argument("--prompt", metavar="FILE", **SEVERAL, help="TOML prompts besides those of deep, or folders")
-    judges.add_argument("--encoder", metavar="DIR", **SEVERAL, help="folders of models that the hub does not have")
+    _options.add_own_judges(judges)
 
 
 def _add_turns(parser: argparse.ArgumentParser) -> None:
@@ -70,7 +70,9 @@ def score_options(args: argparse.Namespace) -> "model.ScoreOptions":
     pair = any(getattr(args, name) is not None for name in PAIR)
     if [bool(args.votes), args.input is not None, pair].count(True) != 1:
         raise InputError("`votes`, `input`, or `source` and `claim` must be given. Got none or more than one of them.")
-    of_text = options_given(args, _add_judges, _add_turns, add_prompt_options, add_example_options)
+    of_text = _options.options_given(
+        args, _add_judges, _add_turns, _options.add_prompt_options, _options.add_example_options
+    )
     if of_text and args.votes:
         raise InputError(f"`{of_text[0]}` must be given with text. Got it with votes, which have all been asked for.")
     given = [name for name in ("error_cost", "dry_run") if getattr(args, name) not in (None, False)]
@@ -84,10 +86,21 @@ def score_options(args: argparse.Namespace) -> "model.ScoreOptions":
         raise InputError(f"`llm` must name one LLM to ask in place of the fitted ones. Got {len(args.llm)}.")
     if not args.votes and args.allow_missing:
         raise InputError("`allow_missing` must be given with `votes`. Got it with text, whose judges are all run.")
+    if args.with_texts and (args.out is None or args.to is not None):
+        raise InputError("`with_texts` must be given with `out` and without `to`. Got another.")
     if args.scores and not args.votes:
         raise InputError("`scores` must be given with `votes`. Got them with text.")
+    check_one_share(args)
     prior = None if args.prior is None else model.check_prior(args.prior)
     return model.ScoreOptions(args.allow_mismatch, args.allow_missing, prior)
+
+
+def check_one_share(args: argparse.Namespace) -> None:
+    """Raise where both a known share and a belief about it are given."""
+    if args.prior is not None and args.share is not None:
+        raise InputError(
+            f"`share` must be given without `prior`. Got {args.share!r} and {args.prior:g}. Leave one out."
+        )
 
 
 def scores_out(args: argparse.Namespace, endings: Sequence[str]) -> Path | None:
@@ -100,8 +113,10 @@ def scores_out(args: argparse.Namespace, endings: Sequence[str]) -> Path | None:
 def texts_to_score(args: argparse.Namespace) -> "datasets.Examples":
     """Return the examples of ``--input``, or the one pair of texts."""
     if args.input is not None:
-        return examples_from(args, args.input)
-    return datasets.examples_from_dataset([{name: _part(args, name) for name in ("source", "claim")}], name="text")
+        return _options.examples_from(args, args.input)
+    asked = args.question is not None or args.question_text is not None
+    names = ("source", "claim", "question") if asked else ("source", "claim")
+    return datasets.examples_from_dataset([{name: _part(args, name) for name in names}], name="text")
 
 
 def _part(args: argparse.Namespace, name: str) -> str:
@@ -109,7 +124,7 @@ def _part(args: argparse.Namespace, name: str) -> str:
     path, text = getattr(args, name), getattr(args, f"{name}_text")
     if (path is None) == (text is None):
         raise InputError(f"`{name}` or `{name}_text` must be given. Got {'neither' if path is None else 'both'}.")
-    text = read_text(path, name) if text is None else str(text)
+    text = _options.read_text(path, name) if text is None else str(text)
     if not text.strip() or "\0" in text:
         raise InputError(f"`{name}` must be text. Got {'a NUL byte' if text.strip() else 'nothing'}.")
     return text
@@ -120,35 +135,66 @@ def _prior_line(prior: Results) -> str:
     return f"P is for texts of which {percent(prior['estimate'])} are consistent: {prior['of']}"
 
 
-def _pair_lines(scored: "asking.Scored", prior: Results) -> Iterator[str]:
-    """Yield P, the decision where judges were asked one by one, and the vote and rationale of each judge."""
+def _pair_lines(scored: "asking.Scored", more: Results) -> Iterator[str]:
+    """Yield P, the decision and its rule, and the vote and rationale of each judge."""
     row = scored.columns
     bounds = "no interval" if row["p_low"] is None else f"90 % interval {row['p_low']:.3f} to {row['p_high']:.3f}"
     yield f"P(consistent) = {row['p_consistent']:.4f} ({bounds})"
-    yield _prior_line(prior)
-    not_asked = scored.not_asked
-    if not_asked is not None:
-        yield f"decision: {'consistent' if row['decision'] else 'inconsistent'}"
-        yield from (f"  {name}: not asked" for name in not_asked)
+    yield _prior_line(more["prior"])
+    yield f"decision: {evaluate.state_words(decided=row['decision'], sure=bool(row['sure']))}"
+    yield more["rule"]
+    yield from (f"  {name}: not asked" for name in scored.not_asked or ())
     for name, judgment in scored.judgments.items():
         vote = judgment.reason if judgment.reason else str(judgment.vote)
         rationale = " ".join((judgment.rationale or "").split())
         yield f"  {name}: {vote}{f'. {rationale}' if rationale else ''}"
 
 
+def _with_texts(scored: "asking.Scored") -> "asking.Scored":
+    """Return a scored example with its texts among its columns."""
+    return replace(
+        scored, columns=scored.columns | {name: getattr(scored.example, name) for name in model.TEXT_COLUMNS}
+    )
+
+
+LOWEST = 10
+"""Items of the lowest P that are printed."""
+
+
+def score_votes(fitted: "model.Model", args: argparse.Namespace, options: "model.ScoreOptions") -> None:
+    """Score tables of votes, and print how many items are suspect, each share, the rule, and the lowest P."""
+    out = cast("Path", scores_out(args, [".csv", ".parquet"]))  # which --votes demands
+    counts = evaluate.DecisionCounts(most=LOWEST)
+    given = {"with_texts": args.with_texts, "seen": counts.add_table}
+    found = model.score_file(fitted, args.votes, out, options, args.scores, args.to, **given)
+    results = {**found.results(), "counts": counts.as_dict(), "out": str(out)}
+    lines = [evaluate.suspect_words(counts), *model.prior_lines(found.priors), found.sentence, *counts.lines()]
+    print_result(SCHEMA | results, [*lines, f"{found.n} rows scored: {out}"], as_json=args.json)
+
+
+def told_of_texts(fitted: "model.Model", options: "model.ScoreOptions") -> Results:
+    """Return the prior and the rule of decision of texts."""
+    rule = fitted.rule.sentence(fitted.threshold(options.prior))
+    return {"prior": asking.prior_of_texts(fitted, options), "rule": rule}
+
+
 def print_scored(
     args: argparse.Namespace, scored: "Iterator[list[asking.Scored]]", schema: "pa.Schema", more: Results
 ) -> None:
     """Write scored examples, or print the one of a pair; `more` goes into the result, `prior` for both readers."""
+    if args.with_texts:
+        scored = ([_with_texts(one) for one in some] for some in scored)
+        for name in model.TEXT_COLUMNS:
+            schema = schema.append(model.schema_of({name: "string"}).field(name))
     if args.input is None:
         ((pair,),) = scored  # to its end, where it closes the ledger
         if args.out is not None:
             asking.write_scored(iter([[pair]]), args.out, schema, args.to)
-        print_result(SCHEMA | {**pair.as_dict(), **more}, _pair_lines(pair, more["prior"]), as_json=args.json)
+        print_result(SCHEMA | {**pair.as_dict(), **more}, _pair_lines(pair, more), as_json=args.json)
     else:
         n = asking.write_scored(scored, args.out, schema, args.to)
         results = SCHEMA | {"rows": n, "out": str(args.out), **more}
-        lines = [_prior_line(more["prior"]), f"{n} examples scored: {args.out}"]
+        lines = [_prior_line(more["prior"]), more["rule"], f"{n} examples scored: {args.out}"]
         print_result(results, lines, as_json=args.json)
 
 

@@ -14,8 +14,9 @@ from deep.exceptions import InputError
 from deep.records import Example
 
 REQUIRED = ("source", "claim")
+TEXTS = (*REQUIRED, "question")
 NAMES = ("example_id", "dataset", "document_id")
-FIELDS = (*REQUIRED, "label", *NAMES)
+FIELDS = (*REQUIRED, "label", *NAMES, "question")
 """The fields of an example that a row may hold; each is a column of that name unless it is mapped to another."""
 
 _LABELS = {"": None, "0": 0, "0.0": 0, "1": 1, "1.0": 1, "false": 0, "nan": None, "none": None, "null": None, "true": 1}
@@ -139,14 +140,7 @@ class _Rows(Examples):
             if self.columns[field] not in row:
                 raise self._missing(field, row, number, line)
         values = {field: row.get(column) for field, column in self.columns.items()}
-        texts: dict[str, str] = {}
-        for field in REQUIRED:
-            text = values[field]
-            if not isinstance(text, str) or not text.strip():
-                raise self._wrong(field, "text", "Fill it in, or drop the row", values, number, line)
-            if "\0" in text:
-                raise self._wrong(field, "text without NUL", "Take the NUL out", values, number, line)
-            texts[field] = text
+        source, claim, question = (self._checked_text(field, values, number, line) for field in TEXTS)
         names = {field: _text(values[field]) for field in NAMES}
         for field, name in names.items():
             if name is not None and not is_storable(name):
@@ -160,13 +154,27 @@ class _Rows(Examples):
             remedy = "Write 1 for consistent, 0 for not, nothing where unknown"
             raise self._wrong("label", "0, 1 or empty", remedy, values, number, line)
         return Example(
-            source=texts["source"],
-            claim=texts["claim"],
+            source=source,
+            claim=claim,
             example_id=names["example_id"] or str(number),
             label=_LABELS[label.lower()],
             dataset=names["dataset"] or self.name,
             document_id=names["document_id"],
+            question=question or None,
         )
+
+    def _checked_text(self, field: str, values: FileRow, number: int, line: int | None) -> str:
+        """Return a text of a row; empty where a question is missing, which alone may be."""
+        text = values[field]
+        if field not in REQUIRED and (text is None or text != text or (isinstance(text, str) and not text.strip())):
+            return ""
+        if not isinstance(text, str) or not text.strip():
+            allowed = ("text", "Fill it in, or drop the row")
+            optional = ("text or empty", "Leave it empty, or map another column")
+            raise self._wrong(field, *(allowed if field in REQUIRED else optional), values, number, line)
+        if "\0" in text:
+            raise self._wrong(field, "text without NUL", "Take the NUL out", values, number, line)
+        return text
 
     def _missing(self, field: str, row: FileRow, number: int, line: int | None) -> InputError:
         wanted = " and ".join(self.columns[name] for name in self.needed)
@@ -196,7 +204,7 @@ class ExampleFile(_Rows):
     path : str or Path
         ``.csv`` (UTF-8, with a header), ``.jsonl`` or ``.ndjson``, each also with ``.gz``, or ``.parquet``, with the
         columns `source` and `claim`, and as wanted `example_id` (default: the row's number, from 1), `label` (1, 0,
-        true, false or empty), `dataset` and `document_id`.
+        true, false or empty), `dataset`, `document_id` and `question`, the one that the claim answers.
     columns : mapping of str to str, optional
         Field to column, where a column has another name.
     dataset : str, optional

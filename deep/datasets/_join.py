@@ -116,6 +116,8 @@ def join_parts(parts: list[TablePart], empty: np.generic) -> Joined:
     check_twins(names, "paths")
     check_twins(dict.fromkeys(datasets), "dataset")
     _check_twin_items(datasets, example_ids)
+    if len(parts) > 1:
+        _check_shared(parts, rows)
     return Joined(
         datasets,
         example_ids,
@@ -165,6 +167,30 @@ def _own_documents(documents: Texts | None, datasets: Texts, example_ids: Texts)
     if documents is None or (documents != "").all():
         return documents
     return np.where(documents == "", datasets + "/" + example_ids, documents)
+
+
+IDS = 3
+"""Of each file that shares no item with another."""
+
+
+def _check_shared(parts: list[TablePart], rows: list[Positions]) -> None:
+    """Raise where a file of other judges on a dataset has none of its items: their ids are written otherwise."""
+    for part, own in zip(parts, rows, strict=True):
+        mates = [
+            (other, its)
+            for other, its in zip(parts, rows, strict=True)
+            if part.names
+            and other.names
+            and {*part.names}.isdisjoint(other.names)
+            and not {*part.dataset}.isdisjoint(other.dataset)
+        ]
+        if mates and not any(np.isin(own, its).any() for _, its in mates):
+            other = mates[0][0]
+            ids, its_ids = (", ".join(shown(str(item)) for item in one.item_id[:IDS]) for one in (part, other))
+            raise InputError(
+                f"`item_id` must be written alike in files of different judges of one dataset. Got none in common: "
+                f"{ids} in {part.source.path}, and {its_ids} in {other.source.path}."
+            )
 
 
 def check_repeated(part: TablePart, rows: Positions) -> None:

@@ -13,7 +13,7 @@ from deep._util.checks import Positions, Votes
 from deep._util.columns import shown, text_cells
 from deep._util.files import JsonObject
 from deep.datasets._join import number_items
-from deep.datasets._parquet import open_parquet
+from deep.datasets._rows import open_parquet
 from deep.datasets._source import open_source
 from deep.exceptions import InputError
 from deep.records import ABSTAIN, Reason, VoteMatrix

@@ -10,22 +10,9 @@ import numpy.typing as npt
 
 from deep._util.checks import Floats, Labels, Texts, Votes
 from deep._util.columns import Column, label_cells, name_cells, score_cells, shown, text_cells, texts, vote_cells
+from deep.datasets import _tables
 from deep.datasets._join import check_repeated, hash_items, number_items, twice
 from deep.datasets._source import ParquetSource, Source
-from deep.datasets._tables import (
-    KEYS,
-    ROWS_AT_ONCE,
-    VOTE_COLUMNS,
-    Paths,
-    all_columns,
-    check_keys,
-    check_same_labels,
-    join_scores,
-    open_all,
-    read_part,
-    read_scores,
-    read_votes,
-)
 from deep.exceptions import InputError
 from deep.records import ABSTAIN
 
@@ -58,12 +45,12 @@ class VoteRows:
 
 
 def iter_votes(
-    paths: Paths,
+    paths: _tables.Paths,
     voters: Sequence[str],
     *,
-    scores: Paths = (),
+    scores: _tables.Paths = (),
     score_names: Sequence[str] = (),
-    size: int = ROWS_AT_ONCE,
+    size: int = _tables.ROWS_AT_ONCE,
 ) -> Iterator[VoteRows]:
     """Read the votes of some voters as `read_votes` does, and scores as `join_scores`, at most `size` rows at a time.
 
@@ -89,16 +76,19 @@ def iter_votes(
     """
     import pyarrow as pa
 
-    sources = open_all(paths)
-    beside = open_all(scores) if score_names else []
+    sources = _tables.open_all(paths)
+    beside = _tables.open_all(scores) if score_names else []
     if len(sources) == 1 and all(_same_rows(sources[0], one, size) for one in beside) and _once(beside, score_names):
         yield from _iter_source(sources[0], voters, beside, score_names, size)
         return
-    votes = read_votes(paths, ignore={*all_columns(sources)} - {*KEYS, "label", *voters})
+    votes = _tables.read_votes(paths, ignore={*_tables.all_columns(sources)} - {*_tables.KEYS, "label", *voters})
     matrix = votes.votes[:, [votes.voter_names.index(name) for name in voters]]
     soft = np.empty((len(matrix), 0))
     if score_names:
-        table = join_scores(votes, read_scores(scores, ignore={*all_columns(beside)} - {*KEYS, "label", *score_names}))
+        table = _tables.join_scores(
+            votes,
+            _tables.read_scores(scores, ignore={*_tables.all_columns(beside)} - {*_tables.KEYS, "label", *score_names}),
+        )
         soft = table.scores[:, [table.score_names.index(name) for name in score_names]]
     for start in range(0, len(matrix), size):
         at = slice(start, start + size)
@@ -120,9 +110,11 @@ def _same_rows(one: Source, other: Source, size: int) -> bool:
     if one.path.samefile(other.path):
         return True
     for source in (one, other):
-        check_keys(source)
-    both = zip_longest(one.pieces(KEYS, size), other.pieces(KEYS, size))
-    return all(mine and its and all(_texts(mine, key).equals(_texts(its, key)) for key in KEYS) for mine, its in both)
+        _tables.check_keys(source)
+    both = zip_longest(one.pieces(_tables.KEYS, size), other.pieces(_tables.KEYS, size))
+    return all(
+        mine and its and all(_texts(mine, key).equals(_texts(its, key)) for key in _tables.KEYS) for mine, its in both
+    )
 
 
 def _texts(piece: Piece, key: str) -> "pa.ChunkedArray":
@@ -132,23 +124,23 @@ def _texts(piece: Piece, key: str) -> "pa.ChunkedArray":
 def _iter_source(
     source: Source, voters: Sequence[str], beside: Sequence[Source], score_names: Sequence[str], size: int
 ) -> Iterator[VoteRows]:
-    check_keys(source)
-    pieces = source.pieces([*KEYS, *_label(source), *voters], size)
+    _tables.check_keys(source)
+    pieces = source.pieces([*_tables.KEYS, *_label(source), *voters], size)
     soft = [one.pieces([*_label(one), *(name for name in score_names if name in one.columns)], size) for one in beside]
     seen = []
     for piece, *others in zip(pieces, *soft, strict=True):
-        datasets, example_ids = (_texts(piece, key) for key in KEYS)
+        datasets, example_ids = (_texts(piece, key) for key in _tables.KEYS)
         votes = np.column_stack([vote_cells(piece[name]) for name in voters])
         labels = label_cells(piece["label"]) if "label" in piece else np.full(len(votes), ABSTAIN, dtype=np.int8)
         scores = np.empty((len(votes), len(score_names)), order="F")
         for other in others:
             _take_scores(scores, score_names, other)
             if "label" in other:
-                check_same_labels(labels, label_cells(other["label"]), datasets, example_ids)
+                _tables.check_same_labels(labels, label_cells(other["label"]), datasets, example_ids)
         seen.append(hash_items(datasets, example_ids))
         yield VoteRows(datasets, example_ids, labels, votes, scores)
     if twice(seen):  # two items may share a hash, though hardly ever do: whether they are one is looked up
-        part = read_part(source, (), frozenset(VOTE_COLUMNS[2:]), vote_cells)
+        part = _tables.read_part(source, (), frozenset(_tables.VOTE_COLUMNS[2:]), vote_cells)
         check_repeated(part, number_items([part.dataset], [part.item_id])[0][0])
 
 
@@ -257,12 +249,12 @@ def iter_counted_votes(paths: Sequence[str], voters: Sequence[str]) -> Iterator[
     InputError
         A column is missing, or a cell is no vote or no count.
     """
-    for source in open_all(paths):
+    for source in _tables.open_all(paths):
         wanted = ["dataset", COUNT, *dict.fromkeys(voters)]
         missing = [name for name in wanted if name not in source.columns]
         if missing:
             raise InputError(f"`cells` must have a column named {shown(missing[0])}. Got none in {source.path}.")
-        for piece in source.pieces(wanted, ROWS_AT_ONCE):
+        for piece in source.pieces(wanted, _tables.ROWS_AT_ONCE):
             votes = np.column_stack([vote_cells(piece[name]) for name in voters])
             yield CountedVotes(name_cells(piece["dataset"], required=True), votes, _counts(piece[COUNT]))
 

@@ -5,18 +5,19 @@ import re
 import zlib
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deep._util.columns import Column, shown
+from deep._util.columns import Column, score_cells, shown
 from deep._util.files import GzipReader, check_regular
+from deep._util.frames import read_frame, wide_table
 from deep._util.names import check_name
 from deep._util.plain_cells import read_table
-from deep.datasets._parquet import ParquetTable, open_parquet
-from deep.datasets._rows import csv_records
+from deep.datasets._rows import ParquetTable, csv_records, open_parquet
 from deep.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -49,6 +50,33 @@ def open_source(path: str | Path) -> "Source":
     if suffix.endswith(".parquet"):
         return ParquetSource(path)
     raise InputError(f"`paths` must end in .csv, .csv.gz or .parquet. Got {path}.")
+
+
+DATASET: ContextVar[str | None] = ContextVar("DATASET", default=None)
+"""The dataset of the rows of tables that have no column dataset."""
+
+
+@contextmanager
+def rows_of(dataset: str | None) -> Iterator[None]:
+    """Read the rows of tables without a column dataset as rows of this one."""
+    token = DATASET.set(dataset if dataset is None else check_name(dataset, "dataset"))
+    try:
+        yield
+    finally:
+        DATASET.reset(token)
+
+
+def open_table(path: str | Path) -> "Source":
+    """Open a table of votes, scores or labels: a long one as the wide one that it is, with the dataset given."""
+    source = open_source(path)
+    names = {role: next((name for name in known if name in source.columns), None) for role, known in LONG.items()}
+    if all(names.values()):
+        return LongSource(source, {str(name): role for role, name in names.items()})
+    return source if DATASET.get() is None or "dataset" in source.columns else OneDataset(source)
+
+
+LONG = {"item_id": ("item_id", "item"), "voter": ("judge", "voter"), "vote": ("vote",)}
+"""The columns of a long table, a row an item and judge, by what they hold."""
 
 
 class Source(ABC):
@@ -263,3 +291,68 @@ class ParquetSource(Source):
             raise
         except (pa.ArrowException, OSError, ValueError) as error:
             raise self.unreadable(error) from None
+
+
+class OneDataset(Source):
+    """A table without a column dataset, all rows of which are of the one given."""
+
+    def __init__(self, inner: Source) -> None:
+        self._inner, self.kind, self._dataset = inner, inner.kind, DATASET.get()
+        super().__init__(inner.path)
+
+    def _header(self) -> tuple[str, ...]:
+        return ("dataset", *self._inner.columns)
+
+    def _tables(self, names: Sequence[str], size: int | None, *, whole: bool) -> "Iterator[pa.Table]":
+        import pyarrow as pa
+
+        inner = [name for name in names if name != "dataset"] or [self._inner.columns[0]]
+        for table in self._inner._tables(inner, size, whole=whole):
+            yield table.append_column("dataset", pa.array([self._dataset] * table.num_rows, pa.string()))
+
+    def _row(self, row: int) -> str:
+        return self._inner._row(row)
+
+
+class LongSource(Source):
+    """A long table, a row an item and judge, as the wide one that it is.
+
+    Attributes
+    ----------
+    costs : dict of str to float
+        By judge the mean of the column cost, dollars of a vote, where there is one.
+    """
+
+    def __init__(self, inner: Source, renamed: Mapping[str, str]) -> None:
+        self.kind, self.path = inner.kind, inner.path
+        kept = ("dataset", "label", "document_id", "family", "cost", *renamed)
+        names = [name for name in inner.columns if name in kept]
+        (table,) = inner._tables(names, None, whole=True)
+        table = table.rename_columns([renamed.get(name, name) for name in names])
+        self.costs = _mean_costs(self, table) if "cost" in names else {}
+        table = table.select([name for name in table.column_names if name != "cost"])
+        try:
+            dataset = None if "dataset" in names else DATASET.get()
+            self._table = wide_table(read_frame(table, layout="long", dataset=dataset))
+        except InputError as error:
+            said = str(error).replace("`frame`", "`paths`").replace("for a frame", "(`--dataset`) for a table")
+            raise InputError(f"{said} It is {inner.path}.") from None
+        super().__init__(inner.path)
+
+    def _header(self) -> tuple[str, ...]:
+        return tuple(self._table.column_names)
+
+    def _tables(self, names: Sequence[str], size: int | None, *, whole: bool) -> "Iterator[pa.Table]":  # noqa: ARG002
+        table = self._table.select(list(names))
+        for start in range(0, table.num_rows, size or table.num_rows):
+            yield table.slice(start, size)
+
+
+def _mean_costs(source: Source, table: "pa.Table") -> dict[str, float]:
+    """Return by judge the mean of the costs that its votes have."""
+    import pyarrow as pa
+
+    cells = pa.chunked_array([score_cells(Column(source, "cost", table["cost"]))])
+    priced = pa.table({"voter": table["voter"], "cost": cells}).filter(pa.compute.is_finite(cells))
+    found = priced.group_by("voter").aggregate([("cost", "mean")]).to_pylist()
+    return {str(row["voter"]): row["cost_mean"] for row in found}

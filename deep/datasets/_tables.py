@@ -1,6 +1,7 @@
 """Votes and scores from tidy wide tables: a row per item, a column per voter."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -23,7 +24,7 @@ from deep._util.columns import (
 )
 from deep.datasets._join import Joined, TablePart, below, hash_items, join_parts, number_items
 from deep.datasets._registry import resolve_dataset
-from deep.datasets._source import Source, open_source
+from deep.datasets._source import LongSource, Source, open_table, rows_of
 from deep.exceptions import InputError
 from deep.records import VoteMatrix
 
@@ -85,7 +86,7 @@ MOST_VOTERS = 10_000
 """Columns of a table: what compares each judge with each other has their square in memory."""
 
 
-def read_votes(paths: Paths, *, ignore: Iterable[str] = ()) -> VoteMatrix:
+def read_votes(paths: Paths, *, ignore: Iterable[str] = (), dataset: str | None = None) -> VoteMatrix:
     r"""Read votes from one or more tables.
 
     Parameters
@@ -93,10 +94,13 @@ def read_votes(paths: Paths, *, ignore: Iterable[str] = ()) -> VoteMatrix:
     paths : path or sequence of paths
         CSV (UTF-8, comma-separated; also ``.csv.gz`` that holds at most 24 MiB) or Parquet, by suffix. Columns
         ``dataset`` and ``item_id`` are required; ``label``, ``document_id`` and ``family`` are optional; every other
-        column is a voter. Ids are text, kept to the letter. Votes and labels are 1, 0 or empty, also written 1.0
-        and 0.0, and booleans in Parquet. The row index that pandas stores in Parquet is skipped.
+        column is a voter. Or a long table, a row an item and judge: ``item_id`` (``item``), ``judge`` (``voter``),
+        ``vote``. Ids are text, kept to the letter. Votes and labels are 1, 0 or empty, also written 1.0 and 0.0,
+        True and False, yes and no. The row index that pandas stores in Parquet is skipped.
     ignore : iterable of str
         Columns to leave out, of whichever files have them; also ``label``, ``document_id`` or ``family``.
+    dataset : str, optional
+        That of the rows of tables without a column dataset.
 
     Returns
     -------
@@ -126,7 +130,8 @@ def read_votes(paths: Paths, *, ignore: Iterable[str] = ()) -> VoteMatrix:
     (('strict', 'lenient'), [[-1, 1], [0, 1]], ['007', '008'])
     >>> folder.cleanup()
     """
-    joined = _read(paths, ignore, vote_cells, np.int8(-1), "voter")
+    with rows_of(dataset) if dataset is not None else nullcontext():
+        joined = _read(paths, ignore, vote_cells, np.int8(-1), "voter")
     return VoteMatrix(
         votes=joined.values,
         example_ids=joined.example_ids,
@@ -297,7 +302,13 @@ def open_all(paths: Paths) -> list[Source]:
     listed = [paths] if isinstance(paths, (str, Path)) else list(paths)
     if not listed:
         raise InputError("`paths` must name at least one file. Got none.")
-    return [open_source(path) for path in listed]
+    return [open_table(path) for path in listed]
+
+
+def read_costs(paths: Paths) -> dict[str, float]:
+    """Return by judge the mean dollars of a vote, where a long table has a column cost."""
+    long = [source for source in open_all(paths) if isinstance(source, LongSource)]
+    return {name: cost for source in long for name, cost in source.costs.items()}
 
 
 def all_columns(sources: Iterable[Source]) -> tuple[str, ...]:
@@ -322,7 +333,10 @@ def _check_ignored(ignore: Iterable[str], sources: list[Source]) -> frozenset[st
 def check_keys(source: Source) -> None:
     for key in KEYS:
         if key not in source.columns:
-            raise InputError(f"`paths` must have a column {key}. Got {_quoted(source.columns)} in {source.path}.")
+            remedy = " Name it with `--dataset NAME` (`dataset`)." if key == "dataset" else ""
+            raise InputError(
+                f"`paths` must have a column {key}. Got {_quoted(source.columns)} in {source.path}.{remedy}"
+            )
 
 
 def read_part(source: Source, names: tuple[str, ...], ignored: frozenset[str], cells: CellReader) -> TablePart:

@@ -6,65 +6,15 @@ from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+from scipy import special
 
+from deep import calibration
 from deep._util.checks import Floats
-from deep.calibration import wilson_interval
-from deep.datasets import AMBIGUITIES, Annotations
-from deep.exceptions import InputError
 from deep.features import Ratings, agreement_interval, cohen_kappa, fleiss_kappa, kappa_of_counts, krippendorff_alpha
 from deep.model import Clusters, standardised
 
 MOST_PAIRED = 12
 """Raters of whom every pair is compared: 66 pairs; of more, only measures of all together are taken."""
-
-
-def annotator_agreement(
-    found: Annotations, *, min_marks: int = 1, n_boot: int = 2000, random_state: int = 0
-) -> dict[str, object]:
-    """Measure the agreement of annotators.
-
-    Parameters
-    ----------
-    found : Annotations
-        Of two annotators or more.
-    min_marks : int, default=1
-        Annotators who must call an item ambiguous.
-    n_boot : int, default=2000
-        Resamples of every interval.
-    random_state : int, default=0
-
-    Returns
-    -------
-    dict
-        JSON values: the agreement on ``all`` items and ``without_ambiguous`` ones (Cohen's kappa of each pair,
-        Fleiss' kappa, Krippendorff's alpha), the counts of the paper's Table 1, and every disagreement.
-
-    Raises
-    ------
-    InputError
-        There is one annotator only.
-    """
-    if len(found.annotators) < 2:
-        raise InputError(f"`file` must hold two annotators or more. Got {found.annotators[0]!r} alone.")
-    kinds = {item: found.ambiguity(item, at_least=min_marks) for item in found.items}
-    clear = [item for item, kind in kinds.items() if kind is None]
-
-    def measures(items: Sequence[str]) -> dict[str, object]:
-        found_here = found.ratings(items)
-        rows = agreement_measures(found_here, found.annotators, n_boot=n_boot, random_state=random_state)
-        return {"items": len(items), "measures": rows}
-
-    return {
-        "annotators": found.annotators,
-        "all": measures(found.items),
-        "without_ambiguous": measures(clear),
-        "table_1": _table_1(found, kinds),
-        "disagreements": [
-            {"item": d.item, "labels": dict(d.labels), "on_label": d.on_label, "steps": list(d.steps)}
-            for d in found.disagreements()
-        ],
-    }
 
 
 @dataclass(frozen=True)
@@ -124,14 +74,6 @@ def agreement_measures(
     return measures
 
 
-def _table_1(found: Annotations, kinds: dict[str, str | None]) -> dict[str, int]:
-    """Return the counts of the paper's Table 1; a tied majority is neither factual nor not."""
-    labels = [found.majority(item) for item, kind in kinds.items() if kind is None]
-    ambiguous = {kind: sum(given == kind for given in kinds.values()) for kind in AMBIGUITIES}
-    counts = {"factual": labels.count(1), "non_factual": labels.count(0), "undecided": labels.count(-1)}
-    return {**counts, "total": len(labels), **ambiguous}
-
-
 def t_reach(sd: float, n: int, level: float) -> float:
     """Return half the width of the t-interval of a mean of `n` values with sample standard deviation `sd`.
 
@@ -141,7 +83,7 @@ def t_reach(sd: float, n: int, level: float) -> float:
     >>> round(t_reach(1.0, 10, 0.95) * 10**0.5, 3)
     2.262
     """
-    return float(stats.t.ppf((1 + level) / 2, n - 1) * sd / np.sqrt(n))
+    return float(special.stdtrit(n - 1, (1 + level) / 2) * sd / np.sqrt(n))
 
 
 def mean_interval(values: npt.ArrayLike, level: float) -> tuple[float, float, float]:
@@ -201,7 +143,9 @@ def clustered_share(hits: npt.ArrayLike, documents: npt.ArrayLike | None, level:
     errors = standardised(hit, np.full(len(hit), share))
     n = len(hit) / (1.0 if clusters.alone else clusters.design_effect(clusters.correlation(errors)))
     freedom = max(len(clusters.sizes) - 1, 1)
-    low, high = wilson_interval(np.array(share), np.array(n), float(stats.t.ppf((1 + level) / 2, freedom)))
+    low, high = calibration.wilson_interval(
+        np.array(share), np.array(n), float(special.stdtrit(freedom, (1 + level) / 2))
+    )
     return min(float(low), float(share)), max(float(high), float(share))  # at 0 and 1, rounding
 
 

@@ -8,10 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._util.checks import Floats, Labels, Mask, Votes, check_choice
+from deep._util.names import dollars, short_names
 from deep.datasets import VoterUsage
 from deep.evaluate._annotators import clustered_kappa, clustered_share
 from deep.evaluate._contribution import PanelReport
-from deep.evaluate._tables import Row, null_if_nan
+from deep.evaluate._figures import Row, null_if_nan
 from deep.features import cohen_kappa, krippendorff_alpha
 from deep.records import ABSTAIN, VoteMatrix
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 
 Interval = tuple[float, float]
+
+FEWEST_JOINT_ERRORS = 10
+"""Items on which two judges err both, from which on the correlation of their errors is shown."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,7 +138,7 @@ class AgainstOthers:
         How much log loss rises where it alone is dropped from the panel, over datasets left out, and its 90 %
         interval; NaN where that cannot be measured.
     kept : bool or None
-        Whether it is in the smallest panel within one standard error of all; None where that cannot be measured.
+        Whether it is one of those to keep; None where that cannot be measured.
     votes_without : float
         The effective votes of the panel without it.
     second_sample : float
@@ -207,11 +211,8 @@ class JudgeCard:
 
 def json_values(values: Mapping[str, object]) -> Row:
     """Return values as JSON holds them: null for NaN, a list for a tuple."""
-    return {name: _json_value(value) for name, value in values.items()}
-
-
-def _json_value(value: object) -> object:
-    return null_if_nan(value) if isinstance(value, float | tuple) else value
+    numbers = {name: null_if_nan(value) for name, value in values.items() if isinstance(value, float | tuple)}
+    return {**values, **numbers}
 
 
 def against_people(
@@ -240,16 +241,12 @@ def against_people(
         kappa_ci=clustered_kappa(vote, label, groups, n_boot=n_boot, random_state=random_state),
         alpha=krippendorff_alpha(ratings),
         tpr=tpr,
-        tpr_ci=clustered_share(vote[one] == 1, _rows(groups, one)),
+        tpr_ci=clustered_share(vote[one] == 1, groups if groups is None else groups[one]),
         tnr=tnr,
-        tnr_ci=clustered_share(vote[zero] == 0, _rows(groups, zero)),
+        tnr_ci=clustered_share(vote[zero] == 0, groups if groups is None else groups[zero]),
         balanced_accuracy=(tpr + tnr) / 2,
         leniency=float(vote.mean() - label.mean()),
     )
-
-
-def _rows(groups: npt.NDArray[np.object_] | None, mask: Mask) -> npt.NDArray[np.object_] | None:
-    return None if groups is None else groups[mask]
 
 
 def _share(part: float, whole: float) -> float:
@@ -352,6 +349,8 @@ class PanelCard:
         Cohen's kappa of each two judges; needs no label.
     error_correlation : ndarray of float, shape (n_judges, n_judges), or None
         None without labels; datasets x classes weigh the same.
+    joint_errors : ndarray of int, shape (n_judges, n_judges), or None
+        Items on which both err: below :data:`FEWEST_JOINT_ERRORS` their correlation says next to nothing.
     effective_votes : float
         NaN without labels.
     cost_per_1000 : float or None
@@ -386,6 +385,7 @@ class PanelCard:
     judges: tuple[JudgeCard, ...]
     between: Floats
     error_correlation: Floats | None
+    joint_errors: npt.NDArray[np.int64] | None
     effective_votes: float
     cost_per_1000: float | None
     effective_votes_a_dollar: float
@@ -395,15 +395,20 @@ class PanelCard:
     sample_twice: str | None
     doubtful_labels: tuple[Row, ...]
 
+    @property
+    def agreement(self) -> float:
+        """Return the mean of `between` over the pairs of judges that have one; NaN without any."""
+        found = [kappa for kappa in self.between[np.tril_indices(len(self.between), -1)] if kappa == kappa]
+        return float(np.mean(found)) if found else float("nan")
+
     def as_dict(self) -> Row:
         """Return JSON values; those of `worth` stand beside the others, null for NaN."""
-        names = [card.judge for card in self.judges]
         counts = ("n", "n_documents", "n_labeled", "n_tied", "n_replaced", "n_unmatched")
         plain = (*counts, "cost_per_1000", "drop_first", "sample_twice")
-        measured = {"effective_votes": self.effective_votes, "effective_votes_a_dollar": self.effective_votes_a_dollar}
+        measured = {name: getattr(self, name) for name in ("agreement", "effective_votes", "effective_votes_a_dollar")}
         return {
             "datasets": list(self.datasets),
-            "judges": names,
+            "judges": [card.judge for card in self.judges],
             **{name: getattr(self, name) for name in plain},
             **json_values(measured),
             "people": list(self.people),
@@ -411,6 +416,7 @@ class PanelCard:
             "cards": [card.as_dict() for card in self.judges],
             "between": _matrix(self.between),
             "error_correlation": None if self.error_correlation is None else _matrix(self.error_correlation),
+            "joint_errors": None if self.joint_errors is None else self.joint_errors.tolist(),
             "worth_missing": self.worth_missing or None,
             **({} if self.worth is None else _worth_values(self.worth)),
             "doubtful_labels": list(self.doubtful_labels),
@@ -491,3 +497,102 @@ PARTS: Mapping[str, Callable[[PanelCard], list[Row]]] = {
     ],
     "steps": lambda card: [] if card.worth is None else _worth_values(card.worth)["steps"],
 }
+
+
+def shown_number(value: float | None, form: str = ".2f") -> str:
+    """Return a number as a table shows it: nothing where there is none."""
+    return "" if value is None or np.isnan(value) else f"{value:{form}}"
+
+
+def shown_ends(ends: tuple[float, float], form: str = ".2f", factor: float = 1.0) -> str:
+    """Return an interval as a table shows it."""
+    return "" if np.isnan(ends).any() else " to ".join(f"{factor * end:{form}}" for end in ends)
+
+
+def _in_percent(share: float) -> str:
+    return shown_number(100 * share, ".1f")
+
+
+def judge_rows(card: "PanelCard") -> list[dict[str, str]]:
+    """Return a row of main figures of each judge, the one of the best balanced accuracy first; names are short."""
+    names = short_names([each.judge for each in card.judges])
+    known = {each.judge: -1.0 if each.people is None else each.people.balanced_accuracy for each in card.judges}
+    best = sorted(zip(card.judges, names, strict=True), key=lambda pair: -np.nan_to_num(known[pair[0].judge], nan=-1.0))
+    return [{"judge": name, **_judge_row(each)} for each, name in best]
+
+
+def _judge_row(each: JudgeCard) -> dict[str, str]:
+    found, own, other = each.people, each.itself, each.others
+    rates = {} if found is None else {"TPR, %": _in_percent(found.tpr), "TNR, %": _in_percent(found.tnr)}
+    return {
+        "accuracy, %": "" if found is None else _in_percent(found.balanced_accuracy),
+        "votes on, %": _in_percent(own.coverage),
+        "says 1, %": _in_percent(own.polarity),
+        **rates,
+        "adds": shown_number(other.adds, "+.4f"),
+        "keep": {None: "", True: "keep", False: "drop"}[other.kept],
+        "errors alike": shown_number(other.error_correlation),
+        "$ per 1,000": dollars(other.cost_per_1000) if other.cost_per_1000 else "",
+    }
+
+
+def card_tables(card: "PanelCard") -> Iterator[tuple[str, list[dict[str, str]]]]:
+    """Yield under its title each table of a row a judge: against people, against itself, and against the others."""
+    by = "item" if card.n_documents is None else "document"
+    tables = {
+        f"Against people (1 = consistent; 95 % intervals, clustered by {by})": _people_row,
+        "Against itself (consistency: share of pairs of repeated samples that agree)": _own_row,
+    }
+    if len(card.judges) > 1:
+        tables["Against the others (adds: to the log loss, 90 % interval; votes are effective ones)"] = _other_row
+    for title, row in tables.items():
+        if rows := [{"judge": each.judge, **cells} for each in card.judges if (cells := row(each))]:
+            yield title, rows
+
+
+def _people_row(each: JudgeCard) -> dict[str, str]:
+    if (found := each.people) is None:
+        return {}
+    return {
+        "1 as 1": f"{found.true_positive:,}",
+        "1 as 0": f"{found.false_negative:,}",
+        "0 as 1": f"{found.false_positive:,}",
+        "0 as 0": f"{found.true_negative:,}",
+        "base rate, %": _in_percent(found.base_rate),
+        "kappa": shown_number(found.kappa),
+        "kappa, 95 %": shown_ends(found.kappa_ci),
+        "alpha": shown_number(found.alpha),
+        "TPR, %": _in_percent(found.tpr),
+        "TPR, 95 %": shown_ends(found.tpr_ci, ".1f", 100),
+        "TNR, %": _in_percent(found.tnr),
+        "TNR, 95 %": shown_ends(found.tnr_ci, ".1f", 100),
+        "leniency, points": f"{100 * found.leniency:+.1f}",
+    }
+
+
+def _own_row(each: JudgeCard) -> dict[str, str]:
+    own = each.itself
+    why = ", ".join(f"{count:,} {reason}" for reason, count in own.reasons.items()) or "none"
+    return {
+        "coverage, %": _in_percent(own.coverage),
+        "says 1, %": _in_percent(own.polarity),
+        "fails, %": _in_percent(own.failure_rate),
+        "sampled twice": f"{own.n_sampled:,}",
+        "consistency, %": _in_percent(own.consistency),
+        "ties": f"{own.ties:,}",
+        "without a vote": why + (f"; {own.n_repaired} repaired" if own.n_repaired else ""),
+    }
+
+
+def _other_row(each: JudgeCard) -> dict[str, str]:
+    other = each.others
+    return {
+        "error correlation": shown_number(other.error_correlation),
+        "adds": shown_number(other.adds, "+.4f"),
+        "adds, 90 %": shown_ends(other.adds_ci, "+.4f"),
+        "votes without it": shown_number(other.votes_without),
+        "2nd sample": shown_number(other.second_sample, "+.2f"),
+        "$ per 1,000": "" if other.cost_per_1000 is None else dollars(other.cost_per_1000),
+        "seconds per 1,000": shown_number(other.seconds_per_1000, ",.1f"),
+        "tokens per 1,000": shown_number(other.tokens_per_1000, ",.0f"),
+    }

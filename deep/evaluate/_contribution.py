@@ -1,20 +1,30 @@
 """The worth of a panel of judges: the gain by each judge, and whether one would do."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
 
 from deep._util.checks import Floats, Votes
 from deep._util.odds import DECISION, P_MIN, expit, fit_logistic
+from deep.calibration import balanced_accuracy, log_loss
 from deep.ensembles import LogisticRegression
 from deep.evaluate._annotators import mean_interval
+from deep.evaluate._holdout import hold_out, row_weights
 from deep.exceptions import InputError
-from deep.model import LEVEL, TrainingSet
-from deep.records import ABSTAIN
+from deep.model import LEVEL, RECIPES, TrainingSet, fit, training_set
+from deep.records import ABSTAIN, VoteMatrix
+
+FEWEST_FOLDS = 3
+"""Of rows left out, to tell which judges to keep."""
+
+AT_ONCE = 8
+"""One in so many judges leaves at a time, where parts of the data are held out."""
+
+N_FOLDS = 5
+"""Of the rows of one dataset."""
 
 SLOPE = 1e-8
 """Where a fit stops: no slope of the mean log loss is steeper."""
@@ -61,9 +71,11 @@ class PanelReport:
     gain, gain_ci : float, (float, float)
         Balanced accuracy of the panel less that of the best judge, mean over datasets, and its 90 % interval.
     keep, drop : tuple of str
-        The smallest panel of `steps` that is not worse than the whole one beyond one standard error, and the rest.
+        The smallest panel of `steps` whose log loss is not above the best one's beyond a 90 % interval, and the rest.
     one_judge : bool
         Whether `gain` is not above 0 beyond chance: for decisions one judge would do.
+    outer : OuterWorth, optional
+        The panel and those kept on data that had no part in the choice; `gain` is then that of it.
     """
 
     steps: tuple[PanelStep, ...]
@@ -74,6 +86,7 @@ class PanelReport:
     keep: tuple[str, ...]
     drop: tuple[str, ...]
     one_judge: bool
+    outer: "OuterWorth | None" = None
 
 
 def panel_worth(training: TrainingSet, *, step: Callable[[], None] = lambda: None) -> PanelReport:
@@ -94,7 +107,7 @@ def panel_worth(training: TrainingSet, *, step: Callable[[], None] = lambda: Non
     _check_size(training)
     panel = _whole(training)
     whole, accuracies = panel.losses(), panel.accuracies()
-    steps = [_step(None, panel, whole)]
+    steps, path = [_step(None, panel, whole)], [(panel.judges, whole)]
     step()
     value: dict[str, tuple[float, float, float]] = {}
     while len(panel.judges) > 1:
@@ -106,7 +119,8 @@ def panel_worth(training: TrainingSet, *, step: Callable[[], None] = lambda: Non
         least = int(np.argmin([np.mean(losses) for losses in without]))
         dropped, panel = panel.judges[least], panel.without(least).merged()
         steps.append(_step(dropped, panel, whole))
-    return _report(training, steps, value, accuracies)
+        path.append((panel.judges, panel.losses()))
+    return _report(training, steps, path, value, accuracies)
 
 
 def judge_values(
@@ -152,6 +166,7 @@ def _check_size(training: TrainingSet) -> None:
 def _report(
     training: TrainingSet,
     steps: list[PanelStep],
+    path: Sequence[tuple[tuple[str, ...], Floats]],
     value: dict[str, tuple[float, float, float]],
     accuracies: Floats,
 ) -> PanelReport:
@@ -161,7 +176,7 @@ def _report(
     chosen = [int(np.argmax(singles[folds != fold].mean(axis=0))) for fold in folds]
     difference = accuracies - singles[folds, chosen]
     gain, low, high = mean_interval(difference, LEVEL)
-    keep = _smallest(steps, len(folds)).judges
+    keep = _smallest(path)
     return PanelReport(
         steps=tuple(steps),
         value=value,
@@ -174,16 +189,127 @@ def _report(
     )
 
 
-def _smallest(steps: list[PanelStep], n: int) -> PanelStep:
-    """Return the last step before which no panel is worse than the whole one by more than a standard error."""
-    reach = stats.t(n - 1).ppf((1 + LEVEL) / 2)
-    best = steps[0]
-    for panel in steps[1:]:
-        error = (panel.increase_ci[1] - panel.loss_increase) / reach
-        if panel.loss_increase > error:
-            break
-        best = panel
-    return best
+def _smallest(path: Sequence[tuple[tuple[str, ...], Floats]]) -> tuple[str, ...]:
+    """Return the judges of the smallest panel whose loss is not above the best one's beyond a 90 % interval.
+
+    Parameters
+    ----------
+    path : sequence of (judges, losses by fold)
+        From all judges to one.
+    """
+    best = min((losses for _, losses in path), key=lambda losses: float(losses.mean()))
+    for judges, losses in reversed(path):
+        if mean_interval(losses - best, LEVEL)[1] <= 0:
+            return judges
+    raise AssertionError("the best panel is within its own error")
+
+
+def chosen_judges(votes: VoteMatrix, random_state: int = 0) -> tuple[str, ...]:
+    """Return the judges to keep, by leaving out parts of these rows alone; all where these are too few.
+
+    Of many judges several leave at a time. Two datasets are cut into folds of rows, as one is.
+    """
+    if len(votes.dataset_names) == 2:
+        votes = votes.with_columns(datasets=np.full(len(votes.votes), "both", dtype=object))
+    training = training_set(votes, RECIPES["deep"], random_state=random_state)
+    if training.n_folds < FEWEST_FOLDS:
+        return votes.voter_names
+    panel = _whole(training)
+    path = [(panel.judges, panel.losses())]
+    while len(panel.judges) > 1:
+        without = [float(panel.without(column).losses().mean()) for column in range(len(panel.judges))]
+        for column in sorted(np.argsort(without)[: max(1, len(without) // AT_ONCE)].tolist(), reverse=True):
+            panel = panel.without(column)
+        panel = panel.merged()
+        path.append((panel.judges, panel.losses()))
+    return _smallest(path)
+
+
+@dataclass(frozen=True)
+class OuterWorth:
+    """A panel and its kept judges by the model that `fit` makes, on data that neither saw.
+
+    Parameters
+    ----------
+    parts : int
+        Datasets held out, each once as `deep loo` does; of one dataset folds of its rows.
+    log_loss, balanced_accuracy : float
+        Of all judges, mean over the parts.
+    loss_increase, increase_ci : float, (float, float)
+        Log loss of the judges kept, chosen anew without each part, less that of all, and its 90 % interval by t.
+    accuracy_change, change_ci : float, (float, float)
+        The same of balanced accuracy.
+    gain, gain_ci : float, (float, float)
+        Balanced accuracy of all less that of the best judge, chosen without each part.
+    """
+
+    parts: int
+    log_loss: float
+    balanced_accuracy: float
+    loss_increase: float
+    increase_ci: tuple[float, float]
+    accuracy_change: float
+    change_ci: tuple[float, float]
+    gain: float
+    gain_ci: tuple[float, float]
+
+
+def outer_worth(
+    votes: VoteMatrix, *, random_state: int = 0, step: Callable[[], None] = lambda: None
+) -> OuterWorth | None:
+    """Measure a panel, the judges that it would keep, and its best judge on data held out; None of too few.
+
+    Parameters
+    ----------
+    votes : VoteMatrix
+        Labeled.
+    random_state : int, default=0
+    step : callable, optional
+        Called after each of the parts.
+    """
+    found = []
+    for train, test in _outer_parts(votes, random_state):
+        kept = chosen_judges(train, random_state)
+        every, few = (_by_fit(_judges(train, names), _judges(test, names)) for names in (train.voter_names, kept))
+        called, weights = train.votes != 0, row_weights(train)  # no vote decides for consistent
+        best = int(np.argmax([balanced_accuracy(train.labels, one, sample_weight=weights) for one in called.T]))
+        found.append([*every, *few, balanced_accuracy(test.labels, test.votes[:, best] != 0)])
+        step()
+    if len(found) < 2:
+        return None
+    loss, accuracy, loss_kept, accuracy_kept, best_judge = np.array(found).T
+    rises = (loss_kept - loss, accuracy_kept - accuracy, accuracy - best_judge)
+    (rise, *rise_ci), (change, *change_ci), (gain, *gain_ci) = (mean_interval(each, LEVEL) for each in rises)
+    rise_at, change_at, gain_at = ((low, high) for low, high in (rise_ci, change_ci, gain_ci))
+    means = float(loss.mean()), float(accuracy.mean())
+    return OuterWorth(len(found), *means, rise, rise_at, change, change_at, gain, gain_at)
+
+
+def _outer_parts(votes: VoteMatrix, random_state: int) -> Iterator[tuple[VoteMatrix, VoteMatrix]]:
+    """Yield training and held-out rows: each dataset once, or folds of one, whole documents each."""
+    if len(votes.dataset_names) > 1:
+        splits = (hold_out(votes, name) for name in votes.dataset_names)
+        yield from ((split.train, split.test) for split in splits)
+        return
+    documents = votes.example_ids if votes.document_ids is None else votes.document_ids
+    names, codes = np.unique(documents.astype(str), return_inverse=True)
+    fold = (np.random.default_rng(random_state).permutation(len(names)) % N_FOLDS)[codes]
+    for number in range(N_FOLDS):
+        train, test = votes.rows(fold != number), votes.rows(fold == number)
+        if len({*train.labels.tolist()}) == len({*test.labels.tolist()}) == 2:
+            yield train, test
+
+
+def _judges(votes: VoteMatrix, names: tuple[str, ...]) -> VoteMatrix:
+    """Return the votes of some judges."""
+    columns = [votes.voter_names.index(name) for name in names]
+    return votes.with_columns(votes=votes.votes[:, columns], voter_names=names)
+
+
+def _by_fit(train: VoteMatrix, test: VoteMatrix) -> tuple[float, float]:
+    """Return log loss and balanced accuracy of the model that `fit` makes of some rows on others."""
+    found = fit(train).scores_of(test)
+    return log_loss(test.labels, found.p_consistent), balanced_accuracy(test.labels, found.decisions)
 
 
 def _step(dropped: str | None, panel: "_FittedPanel", whole: Floats) -> PanelStep:
@@ -252,9 +378,9 @@ class _FittedPanel:
     def _inverses(self) -> list[Floats]:
         """Return the inverse of the curvature of each fit's loss."""
         found: list[Floats] = []
-        for fit, (design, n, _) in zip(self._fits, self._rows.tables, strict=True):
+        for coef, (design, n, _) in zip(self._fits, self._rows.tables, strict=True):
             of_panel = design[:, self._kept]
-            p = expit(of_panel @ fit)
+            p = expit(of_panel @ coef)
             curvature: Floats = (of_panel.T * (n * p * (1 - p))) @ of_panel + self._penalty
             found.append(np.asarray(np.linalg.inv(curvature), dtype=np.float64))
         return found

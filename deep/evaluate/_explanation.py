@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from deep._util.checks import Floats, Votes, check_votes
-from deep._util.odds import expit
 from deep.datasets import resolve_dataset
 from deep.exceptions import InputError
 from deep.model import Model
@@ -217,15 +216,10 @@ def _count(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-DECISIONS = ("P at 0.5", "P at prior")
-"""The two rules by which a P(consistent) becomes a vote: for accuracy, and for balanced accuracy."""
-
-
 def model_votes(model: Model, votes: VoteMatrix, *, allow_missing: bool = False) -> VoteMatrix:
-    """Return the decisions of a model as two voters, one for each of `DECISIONS`.
+    """Return the decisions of a model as one voter, named as its rule is.
 
-    Each dataset is scored by itself, at its estimated prior. An item on which every voter of the model is without a
-    vote gets none.
+    Each dataset is scored by itself. An item on which every voter of the model is without a vote gets none.
 
     Parameters
     ----------
@@ -241,24 +235,16 @@ def model_votes(model: Model, votes: VoteMatrix, *, allow_missing: bool = False)
         A voter of the model is missing or of another version.
     """
     selected = model.select(votes, allow_missing=allow_missing)
-    decided: Votes = np.full((len(selected), len(DECISIONS)), ABSTAIN, dtype=np.int8)
+    decided: Votes = np.full((len(selected), 1), ABSTAIN, dtype=np.int8)
     for name in votes.dataset_names:
         rows = np.flatnonzero((votes.datasets == name) & (selected != ABSTAIN).any(axis=1))
         if len(rows):
-            p = model.score(votes.rows(rows), allow_missing=allow_missing)
-            decided[rows] = np.column_stack([p >= at for at in (0.5, _prior(model, votes.rows(rows), allow_missing))])
+            decided[rows, 0] = model.scores_of(votes.rows(rows), allow_missing=allow_missing).decisions
     return VoteMatrix(
         votes=decided,
         example_ids=votes.example_ids,
-        voter_names=DECISIONS,
+        voter_names=(model.rule.decide,),
         datasets=votes.datasets,
         labels=votes.labels,
         document_ids=votes.document_ids,
     )
-
-
-def _prior(model: Model, votes: VoteMatrix, allow_missing: bool) -> float:
-    """Return the P(consistent) from which on a dataset's items are called consistent for balanced accuracy."""
-    if model.correction is not None:
-        return float(expit(model.decision_log_odds))
-    return model.estimate_prior(votes, allow_missing=allow_missing).estimate

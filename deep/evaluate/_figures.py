@@ -1,78 +1,115 @@
-"""Figures of a run, as PNG and SVG."""
+"""Tables and pictures that studies and reports share: Markdown, rows of JSON, files; values with their intervals."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, ParamSpec
 
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.figures import AMBER, BLUE, GRAY, LIGHT, RED, new_figure, save_figures
-from deep._util.names import file_name
-from deep.calibration import plot_reliability
-from deep.evaluate._baselines import CONTEXT
-from deep.evaluate._tables import LooResult, Row, Run
+from deep._util.figures import AMBER, BLUE, GRAY, LIGHT, RED, new_figure
+from deep._util.files import JsonObject
+from deep._util.plain_cells import plain_frame
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    import pandas as pd
     from matplotlib.figure import Figure
 
 
-CAPTION = "SIMULATED votes: no LLM was called"
+Row = JsonObject
+"""A row of a table, or an object of a results.json."""
+
+Run = Row
+"""The entry of `results.json` for one held-out dataset; docs/results-schema.md describes every key."""
+
+
+P = ParamSpec("P")
+
+
+MARKUP = re.compile(r"[\\|]|<(?=[A-Za-z/!?])")
+"""Characters of a cell that Markdown would take for its own."""
+
+
+def framed(rows: Callable[P, Iterator[Row]]) -> "Callable[P, pd.DataFrame]":
+    """Make a function that yields rows return them as a table."""
+
+    @wraps(rows)
+    def build(*args: P.args, **kwargs: P.kwargs) -> "pd.DataFrame":
+        import pandas as pd  # which a page of labels spares
+
+        return pd.DataFrame(list(rows(*args, **kwargs)))
+
+    return build
+
+
+def markdown(frame: "pd.DataFrame") -> Iterator[str]:
+    """Yield the lines of a Markdown table; fractions with four decimals, empty where there is no value."""
+    yield "| " + " | ".join(map(_text, frame.columns)) + " |"
+    yield "|" + " --- |" * len(frame.columns)
+    for row in frame.itertuples(index=False):
+        yield "| " + " | ".join(_text(value) for value in row) + " |"
+
+
+def _text(value: object) -> str:
+    if isinstance(value, float):
+        return "" if value != value else f"{value:.4f}"
+    return "" if value is None else MARKUP.sub(r"\\\g<0>", " ".join(str(value).splitlines()))
+
+
+def write_table(
+    folder: Path, name: str, frame: "pd.DataFrame", title: str, *, shown: "pd.DataFrame | None" = None, note: str = ""
+) -> None:
+    """Write a table as CSV and, under its title, as Markdown.
+
+    Parameters
+    ----------
+    folder : Path
+    name : str
+        Of both files, without suffix.
+    frame : DataFrame
+    title : str
+    shown : DataFrame, optional
+        The Markdown table, where it differs from `frame`.
+    note : str
+        A last line of the Markdown text.
+    """
+    plain_frame(frame).to_csv(folder / f"{name}.csv", index=False, lineterminator="\n")
+    lines = [f"# {title}", "", *markdown(frame if shown is None else shown), "", *([note, ""] if note else [])]
+    (folder / f"{name}.md").write_text("\n".join(lines), encoding="utf-8")
+
+
+def null_if_nan(value: float | Sequence[float] | None) -> float | list[float] | None:
+    """Return a number JSON can hold: None for NaN, also where a list holds one."""
+    if isinstance(value, list | tuple):
+        return None if any(null_if_nan(item) is None for item in value) else [float(item) for item in value]
+    return None if value is None or np.isnan(value) else float(value)  # type: ignore[arg-type]
+
+
+def records(frame: "pd.DataFrame") -> list[Row]:
+    """Return the rows of a table as JSON holds them, None where a value is missing or NaN."""
+    rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    return [{str(name): value for name, value in row.items()} for row in rows]
+
+
+def percent(value: float | None) -> str:
+    """Return a share in percent with one decimal, nothing for None."""
+    return "" if value is None else f"{100 * value:.1f}"
+
+
+CONTEXT = "best_judge_context"
+"""The kind of the rival that is one judge with its mean over the dataset."""
 
 INK = "#1f2933"
 """Of words on a colored ground."""
 
+SMALL = 9
+"""Size of letters in points, of which a page shows 12 pixels: no text is smaller."""
+
+STATE_COLORS = {"consistent": BLUE, "inconsistent": RED, "undecided": LIGHT[GRAY]}
+
 COLORS = {"test": GRAY, "center": AMBER, "train": BLUE, "ours": RED}
-
-ORIGINS = {"test": "optimised on test", "center": "centre of its range", "train": "optimised on the others"}
-
-
-def write_figures(
-    found: Sequence[LooResult], folder: Path, *, thresholds: dict[str, dict[str, float]], simulated: bool
-) -> None:
-    """Draw the figures of a run.
-
-    Parameters
-    ----------
-    found : sequence of LooResult
-    folder : Path
-        Made here.
-    thresholds : dict of dict
-        The best threshold of each encoder on each dataset.
-    simulated : bool
-        Say so in every figure.
-    """
-    folder.mkdir()
-    figures = {}
-    for result in found:
-        run = result.results
-        name = file_name(run["test"])
-        figures[f"balanced-accuracy-{name}"] = draw_balanced_accuracy(run)
-        if run["recommended"]["ece"] is not None:
-            figures[f"reliability-{name}"] = reliability(result)
-    if thresholds:
-        figures["thresholds"] = draw_optimal_thresholds(thresholds)
-        figures["threshold-transfer"] = draw_threshold_transfer([result.results for result in found])
-    save_figures(figures, folder, caption=CAPTION if simulated else "")
-
-
-def reliability(result: LooResult) -> "Figure":
-    """Draw observed against predicted shares before and after calibration, and split by predicted class."""
-    known = result.scores.dropna(subset=["label"])
-    chain = result.results["recommended"]
-    return plot_reliability(
-        known["label"].to_numpy(dtype=np.int8),
-        before=known["p_uncalibrated"].to_numpy(),
-        after=known["p_consistent"].to_numpy(),
-        n_bins=result.results["settings"]["n_bins"],
-        title=f"{result.results['test']}: {chain['ensembler']}, {chain['calibrator'] or 'no calibrator'}",
-    )
-
-
-def _figure(rows: int, *, width: float = 7.0) -> tuple["Figure", "Axes"]:
-    figure = new_figure(width, 1.2 + 0.26 * rows)
-    return figure, figure.subplots()
 
 
 class IntervalRow(NamedTuple):
@@ -86,12 +123,15 @@ class IntervalRow(NamedTuple):
         Its bounds.
     color : str
         Of the palette of all figures.
+    printed : bool, default=False
+        It was not computed but printed by others: hollow, and its interval dashed.
     """
 
     label: str
     value: float
     interval: Sequence[float] | None = None
     color: str = BLUE
+    printed: bool = False
 
 
 def method_rows(run: Run) -> list[tuple[str, Row, str]]:
@@ -102,22 +142,13 @@ def method_rows(run: Run) -> list[tuple[str, Row, str]]:
     rows = [(f"{row['ensembler']} ({row['n_prompts']})", row, "train") for row in _best_sizes(run)]
     rows += [(row["name"], row, "test") for row in run["baselines"] if row["kind"] in ("majority", "prompt")]
     rows += [
-        (f"{row['name']} (encoder)", row, "center") for row in run["baselines"] if row["threshold_from"] == "train"
+        (f"{row['name']} ({'printed' if row['kind'] == 'published' else 'encoder'})", row, "center")
+        for row in run["baselines"]
+        if row["threshold_from"] == "train"
     ]
     rows += [(f"best on training: {r['name']}", r, "test") for r in run["baselines"] if r["kind"] == "best_prompt"]
     rows += [(f"{row['name']}, with context", row, "test") for row in run["baselines"] if row["kind"] == CONTEXT]
     return [*rows, ("recommended", run["recommended"], "ours")]
-
-
-def draw_balanced_accuracy(run: Run) -> "Figure":
-    """Draw every method of one run with its 95 % interval."""
-    known = [
-        IntervalRow(label, row["balanced_accuracy"], row["balanced_accuracy_ci"], COLORS[kind])
-        for label, row, kind in method_rows(run)
-        if row["balanced_accuracy"] is not None
-    ]
-    title = f"{run['test']} held out, n = {run['n_test']}"
-    return draw_intervals(known, xlabel="balanced accuracy, 95 % interval", title=title)
 
 
 def draw_intervals(rows: Sequence[IntervalRow], *, xlabel: str, title: str = "", at: float = 0.5) -> "Figure":
@@ -130,15 +161,37 @@ def draw_intervals(rows: Sequence[IntervalRow], *, xlabel: str, title: str = "",
     >>> [label.get_text() for label in figure.axes[0].get_yticklabels()]
     ['majority']
     """
-    figure, axes = _figure(len(rows))
+    figure = new_figure(7.0, 1.2 + 0.26 * len(rows))
+    axes = figure.subplots()
     for height, row in enumerate(rows):
         low, high = row.interval or [row.value] * 2
-        axes.plot([low, high], [height, height], color=row.color, linewidth=1.5)
-        axes.plot(row.value, height, "o", color=row.color, markersize=5)
-    axes.set_yticks(range(len(rows)), [row.label for row in rows], fontsize=8)
+        line, fill = (":", "white") if row.printed else ("-", row.color)
+        axes.plot([low, high], [height, height], line, color=row.color, linewidth=1.5)
+        axes.plot(row.value, height, "o", color=row.color, markerfacecolor=fill, markersize=5)
+    axes.set_yticks(range(len(rows)), [row.label for row in rows], fontsize=SMALL)
     axes.axvline(at, color=GRAY, linewidth=0.8)
-    axes.set(xlabel=xlabel, title=title)
-    axes.margins(y=0.02)
+    axes.set(xlabel=xlabel, title=title, ylim=(-0.6, len(rows) - 0.4))
+    return figure
+
+
+def draw_spread(counts: Mapping[str, npt.NDArray[np.integer]]) -> "Figure":
+    """Draw a histogram of P over [0, 1], stacked by state.
+
+    Parameters
+    ----------
+    counts : mapping of str to ndarray of int, shape (n_bars,)
+        By state: consistent, inconsistent, undecided.
+    """
+    figure = new_figure(3.8, 1.6)
+    axes = figure.subplots()
+    n = len(next(iter(counts.values())))
+    base = np.zeros(n)
+    for name in ("inconsistent", "undecided", "consistent"):
+        top, edges = base + counts[name], np.linspace(0, 1, n + 1)
+        axes.stairs(top, edges, baseline=base, fill=True, color=STATE_COLORS[name], label=name)
+        base = top
+    axes.set(xlim=(0, 1), ylim=(0, 1.1 * max(1, base.max())), xlabel="P(consistent)", ylabel="claims")
+    axes.legend(fontsize=SMALL, ncols=3, frameon=False, loc="lower center", bbox_to_anchor=(0.45, 1.0), columnspacing=1)
     return figure
 
 
@@ -160,27 +213,36 @@ def draw_error_correlation(names: Sequence[str], correlation: npt.ArrayLike) -> 
     """
     from matplotlib.colors import LinearSegmentedColormap
 
-    values = np.asarray(correlation, dtype=np.float64)
+    order = _most_alike_first(np.asarray(correlation, dtype=np.float64))
+    values = np.asarray(correlation, dtype=np.float64)[np.ix_(order, order)]
+    ordered = [names[at] for at in order]
     shown = np.round(values, 1) + 0.0  # no -0.0
     k = len(values)
-    side = 2.0 + 0.3 * k
-    figure = new_figure(side, side)
+    side = 2.0 + 0.36 * k
+    figure = new_figure(side + 1.0, side)
     axes = figure.subplots()
     colors = LinearSegmentedColormap.from_list("errors", [LIGHT[BLUE], "#f4f4f2", LIGHT[RED]])
-    axes.imshow(values, cmap=colors, vmin=-1, vmax=1, interpolation="none")
-    axes.set_xticks(range(k), names, fontsize=7, rotation=90)
-    axes.set_yticks(range(k), names, fontsize=7)
-    for row, column in np.ndindex(k, k):
-        axes.text(
-            column,
-            row,
-            f"{shown[row, column]:.1f}",
-            ha="center",
-            va="center",
-            fontsize=6,
-            color=INK,
-        )
+    image = axes.imshow(values, cmap=colors, vmin=-1, vmax=1, interpolation="none")
+    figure.colorbar(image, ax=axes, label="correlation of errors", fraction=0.05, ticks=[-1, -0.5, 0, 0.5, 1])
+    axes.set_xticks(range(k), ordered, fontsize=SMALL, rotation=90)
+    axes.set_yticks(range(k), ordered, fontsize=SMALL)
+    for row, column in np.argwhere(np.isfinite(values)):
+        number = f"{shown[row, column]:.1f}"
+        axes.text(column, row, number, ha="center", va="center", fontsize=SMALL, color=INK)
     return figure
+
+
+def _most_alike_first(correlation: npt.NDArray[np.float64]) -> list[int]:
+    """Return judges in an order in which those that err alike stand side by side."""
+    if len(correlation) < 3:
+        return list(range(len(correlation)))
+    from scipy.cluster.hierarchy import leaves_list, linkage
+    from scipy.spatial.distance import squareform
+
+    apart = 1 - np.nan_to_num(correlation)
+    np.fill_diagonal(apart, 0.0)
+    tree = linkage(squareform(apart, checks=False), "average", optimal_ordering=True)
+    return [int(at) for at in leaves_list(tree)]
 
 
 def _best_sizes(run: Run) -> list[Row]:
@@ -191,47 +253,3 @@ def _best_sizes(run: Run) -> list[Row]:
         if row["calibrator"] is None and (key not in best or row["inner_log_loss"] < best[key]["inner_log_loss"]):
             best[key] = row
     return list(best.values())
-
-
-def draw_optimal_thresholds(thresholds: dict[str, dict[str, float]]) -> "Figure":
-    """Draw where each encoder's best threshold lies on each dataset: the paper's Figure 1."""
-    figure, axes = _figure(len(thresholds))
-    datasets = sorted({name for by_dataset in thresholds.values() for name in by_dataset})
-    markers = "osD^v<>Pph*X"
-    for i, dataset in enumerate(datasets):
-        x = [by_dataset.get(dataset, np.nan) for by_dataset in thresholds.values()]
-        axes.plot(x, range(len(thresholds)), markers[i % len(markers)], label=dataset, markersize=5, alpha=0.8)
-    axes.set_yticks(range(len(thresholds)), list(thresholds), fontsize=8)
-    axes.set(xlabel="threshold with the best balanced accuracy", title="The best threshold moves with the dataset")
-    axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
-    return figure
-
-
-def draw_threshold_transfer(runs: Sequence[Run]) -> "Figure":
-    """Draw the loss of encoders whose threshold is not set on the test labels: the paper's Figure 2."""
-    means = _transfer_means(runs)
-    figure, axes = _figure(3 * len(means))
-    for i, (name, by_origin) in enumerate(means.items()):
-        for j, origin in enumerate(ORIGINS):
-            height = i * 4 + j
-            axes.barh(height, by_origin[origin], color=COLORS[origin], label=ORIGINS[origin] if i == 0 else None)
-            loss = 100 * (by_origin[origin] - by_origin["test"])
-            if origin != "test":
-                axes.text(by_origin[origin] + 0.004, height, f"{loss:+.1f}", va="center", fontsize=6)
-        axes.text(0.395, i * 4 + 1, name, ha="right", va="center", fontsize=8)
-    axes.set_yticks([])
-    axes.set(xlim=(0.4, 1.0), xlabel="balanced accuracy, mean over held-out datasets")
-    axes.legend(fontsize=7, loc="upper center", bbox_to_anchor=(0.5, 1.06), ncols=3, frameon=False)
-    return figure
-
-
-def _transfer_means(runs: Sequence[Run]) -> dict[str, dict[str, float]]:
-    """Return mean balanced accuracy by encoder and origin of the threshold, where all three are known."""
-    found: dict[str, dict[str, list[float]]] = {}
-    for run in runs:
-        for row in run["baselines"]:
-            if row["kind"] == "encoder" and row["balanced_accuracy"] is not None:
-                by_origin = found.setdefault(row["name"], {origin: [] for origin in ORIGINS})
-                by_origin[row["threshold_from"]].append(row["balanced_accuracy"])
-    complete = {name: by for name, by in found.items() if all(by[origin] for origin in ORIGINS)}
-    return {name: {origin: float(np.mean(by[origin])) for origin in ORIGINS} for name, by in complete.items()}

@@ -2,25 +2,17 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import Literal, Self
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import Floats, Labels, Mask, Votes, check_both_classes, check_choice, check_some_votes, numbered
+from deep import calibration
+from deep._util.checks import Floats, Labels, Mask, check_both_classes, check_choice, check_some_votes, numbered
 from deep._util.names import listed
-from deep._util.odds import DECISION
-from deep.calibration import (
-    balanced_accuracy,
-    bootstrap_balanced_accuracy,
-    evaluate,
-    netcal_expected_calibration_error,
-    precision,
-    recall,
-)
-from deep.evaluate._tables import Row, null_if_nan
+from deep.evaluate._figures import Row, null_if_nan
 from deep.exceptions import InputError
-from deep.features import distinct_patterns
+from deep.model import Weighting, group_weights
 from deep.records import VoteMatrix
 
 HoldOutUnit = Literal["dataset", "family"]
@@ -218,63 +210,19 @@ def decision_metrics(labels: Labels, p: Floats, decisions: Mask, *, n_bins: int,
     if not labeled.any():
         return dict.fromkeys(METRICS)
     y, decided = labels[labeled], decisions[labeled]
-    interval = bootstrap_balanced_accuracy(y, decided, n_boot=n_boot, random_state=random_state)
+    interval = calibration.bootstrap_balanced_accuracy(y, decided, n_boot=n_boot, random_state=random_state)
     values: Row = {
-        **evaluate(y, p[labeled], n_bins=n_bins, random_state=random_state),
-        "balanced_accuracy": balanced_accuracy(y, decided),
+        **calibration.evaluate(y, p[labeled], n_bins=n_bins, random_state=random_state),
+        "balanced_accuracy": calibration.balanced_accuracy(y, decided),
         "balanced_accuracy_ci": list(interval),
-        "precision": precision(y, decided),
-        "recall": recall(y, decided),
+        "precision": calibration.precision(y, decided),
+        "recall": calibration.recall(y, decided),
     }
     return {name: null_if_nan(values[name]) for name in METRICS}
 
 
-@dataclass(frozen=True, eq=False)
-class TestCells:
-    """The held-out rows collapsed to vote patterns.
-
-    Parameters
-    ----------
-    patterns : ndarray of int8, shape (n_patterns, n_voters)
-    row_pattern : ndarray of int, shape (n_examples,)
-    counts : ndarray of int, shape (n_patterns, 2)
-        Labeled rows by pattern and label; zeros where the dataset has no labels.
-    """
-
-    __test__ = False  # pytest takes the name for that of a test class
-
-    patterns: Votes
-    row_pattern: npt.NDArray[np.intp]
-    counts: npt.NDArray[np.int64]
-
-    @classmethod
-    def from_votes(cls, votes: VoteMatrix) -> Self:
-        """Collapse a held-out vote matrix; rows without a label are scored but not counted."""
-        patterns, row_pattern = distinct_patterns(votes.votes)
-        labeled = votes.labels >= 0
-        cell = row_pattern[labeled] * 2 + votes.labels[labeled]
-        return cls(patterns, row_pattern, np.bincount(cell, minlength=2 * len(patterns)).reshape(-1, 2))
-
-    @property
-    def labeled(self) -> bool:
-        """Return whether any metric can be computed."""
-        return bool(self.counts.any())
-
-    def metrics(self, p: Floats, *, n_bins: int, n_boot: int, random_state: int) -> Row:
-        """Return every metric of P(consistent) by pattern, null where it is not defined."""
-        if not self.labeled:
-            return dict.fromkeys(METRICS)
-        pattern, label = np.nonzero(self.counts)
-        weight, prob = self.counts[pattern, label], p[pattern]
-        values = evaluate(label, prob, sample_weight=weight, n_bins=n_bins, random_state=random_state)
-        interval = bootstrap_balanced_accuracy(
-            label, prob >= DECISION, sample_weight=weight, n_boot=n_boot, random_state=random_state
-        )
-        found: Row = {**values, "balanced_accuracy_ci": list(interval)}
-        return {name: null_if_nan(found[name]) for name in METRICS}
-
-    def netcal_ece(self, p: Floats, *, n_bins: int) -> float:
-        """Return netcal's calibration error of P(consistent) by pattern."""
-        pattern, label = np.nonzero(self.counts)
-        weight = self.counts[pattern, label]
-        return netcal_expected_calibration_error(label, p[pattern], n_bins=n_bins, sample_weight=weight)
+def row_weights(train: VoteMatrix, weighting: Weighting = "dataset-class") -> Floats:
+    """Return row weights under which every training dataset x class weighs the same, or every dataset, or every row."""
+    _, code = np.unique(train.datasets.astype(str), return_inverse=True)
+    sizes = np.bincount(code * 2 + train.labels, minlength=2 * (code.max() + 1)).reshape(-1, 2)
+    return group_weights(sizes, weighting)[code, train.labels]

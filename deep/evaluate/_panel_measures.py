@@ -9,33 +9,16 @@ from itertools import islice
 import numpy as np
 import numpy.typing as npt
 
+from deep import datasets
 from deep._util.checks import Floats, Positions, Votes
-from deep.datasets import (
-    Failures,
-    PeopleLabels,
-    VoterUsage,
-    read_documents,
-    read_people,
-    read_reasons,
-    read_usage,
-    read_votes,
-)
+from deep.evaluate import _cards
 from deep.evaluate._annotators import agreement_measures
-from deep.evaluate._baselines import row_weights
-from deep.evaluate._cards import (
-    AgainstOthers,
-    AgainstPeople,
-    JudgeCard,
-    PanelCard,
-    against_itself,
-    against_people,
-    disagreements,
-    is_wrong,
-)
-from deep.evaluate._contribution import PanelReport, panel_worth
-from deep.evaluate._tables import Row
+from deep.evaluate._contribution import N_FOLDS, PanelReport, chosen_judges, outer_worth, panel_worth
+from deep.evaluate._figures import Row
+from deep.evaluate._holdout import row_weights
 from deep.exceptions import InputError
 from deep.features import cohen_kappa, effective_number, error_correlation
+from deep.judges import parse_voter
 from deep.model import RECIPES, training_set
 from deep.records import ABSTAIN, VoteMatrix
 
@@ -57,8 +40,9 @@ def read_panel_card(
     n_boot: int = 2000,
     random_state: int = 0,
     worth: bool = True,
+    prices: Mapping[str, float] | None = None,
     progress: PanelProgress = lambda _name, _steps: lambda: None,
-) -> PanelCard:
+) -> _cards.PanelCard:
     """Read tables of votes with all that lies beside them, and return the card of their judges.
 
     Parameters
@@ -73,7 +57,7 @@ def read_panel_card(
         As in :func:`deep.datasets.read_people`.
     examples, columns
         As in :func:`deep.datasets.read_documents`: where the votes name no documents, those of the examples.
-    limit, n_boot, random_state, worth, progress
+    limit, n_boot, random_state, worth, prices, progress
         As in :func:`panel_card`.
 
     Raises
@@ -81,37 +65,39 @@ def read_panel_card(
     InputError
         A table cannot be used.
     """
-    votes = read_votes(paths, ignore=ignore)
+    votes, prices = datasets.read_votes(paths, ignore=ignore), datasets.read_costs(paths) | dict(prices or {})
     if examples is not None:
-        votes = replace(votes, document_ids=read_documents(paths, votes, examples, columns=columns))
+        votes = replace(votes, document_ids=datasets.read_documents(paths, votes, examples, columns=columns))
     options = {"people": people, "consistent_from": consistent_from}
-    given = read_people(labels, votes, **options) if labels else None  # type: ignore[arg-type]
+    given = datasets.read_people(labels, votes, **options) if labels else None  # type: ignore[arg-type]
     return panel_card(
         votes,
         given,
-        failures=read_reasons(paths, votes),
-        usage=read_usage(paths, votes),
+        failures=datasets.read_reasons(paths, votes),
+        usage=datasets.read_usage(paths, votes),
         limit=limit,
         n_boot=n_boot,
         random_state=random_state,
         worth=worth,
+        prices=prices,
         progress=progress,
     )
 
 
 def panel_card(
     votes: VoteMatrix,
-    people: PeopleLabels | None = None,
+    people: datasets.PeopleLabels | None = None,
     *,
-    failures: Sequence[Failures] = (),
-    usage: Mapping[str, VoterUsage] | None = None,
+    failures: Sequence[datasets.Failures] = (),
+    usage: Mapping[str, datasets.VoterUsage] | None = None,
     limit: int = 20,
     n_boot: int = 2000,
     random_state: int = 0,
     worth: bool = True,
+    prices: Mapping[str, float] | None = None,
     by_dataset: bool = True,
     progress: PanelProgress = lambda _name, _steps: lambda: None,
-) -> PanelCard:
+) -> _cards.PanelCard:
     """Hold each judge of a panel against people, against itself and against the others.
 
     Parameters
@@ -131,6 +117,8 @@ def panel_card(
     random_state : int, default=0
     worth : bool, default=True
         Measure what each judge adds; it fits k (k + 1) / 2 panels of k judges.
+    prices : mapping of str to float, optional
+        Dollars of one vote, by voter or by the name before its ``@``, in place of those in `usage`.
     by_dataset : bool, default=True
         Hold each judge against people on each dataset too.
     progress : callable, optional
@@ -155,12 +143,13 @@ def panel_card(
     known, taken = votes.rows(labels >= 0), dict(usage or {})
     correlation = _errors(known)
     found, missing = _worth(known, random_state, progress) if worth else (None, "It was not asked for.")
-    panel = _Panel(votes, people, failures, taken, correlation, found, limit, n_boot, random_state, by_dataset)
+    priced = _priced(votes.voter_names, prices or {})
+    panel = _Panel(votes, people, failures, taken, priced, correlation, found, limit, n_boot, random_state, by_dataset)
     cards = tuple(panel.card(column) for column in range(votes.shape[1]))
     cost = _total([card.others.cost_per_1000 for card in cards])
     effective = NOTHING if correlation is None else effective_number(correlation)
     replaced = (labels >= 0) & (before >= 0) & (labels != before)
-    return PanelCard(
+    return _cards.PanelCard(
         n=len(votes.votes),
         datasets=votes.dataset_names,
         n_documents=None if votes.document_ids is None else len(set(votes.document_ids)),
@@ -173,6 +162,7 @@ def panel_card(
         judges=cards,
         between=_between(votes),
         error_correlation=correlation,
+        joint_errors=None if correlation is None else _joint_errors(known),
         effective_votes=effective,
         cost_per_1000=cost,
         effective_votes_a_dollar=_a_dollar(effective, cost),
@@ -189,9 +179,10 @@ class _Panel:
     """The votes of a panel, and all that its cards are made of."""
 
     votes: VoteMatrix
-    people: PeopleLabels | None
-    failures: Sequence[Failures]
-    usage: Mapping[str, VoterUsage]
+    people: datasets.PeopleLabels | None
+    failures: Sequence[datasets.Failures]
+    usage: Mapping[str, datasets.VoterUsage]
+    prices: Mapping[str, float]
     correlation: Floats | None
     worth: PanelReport | None
     limit: int
@@ -199,29 +190,29 @@ class _Panel:
     random_state: int
     each_dataset: bool
 
-    def card(self, column: int) -> JudgeCard:
+    def card(self, column: int) -> _cards.JudgeCard:
         """Return the card of one judge."""
         name, usage = self.votes.voter_names[column], self.usage.get(self.votes.voter_names[column])
         ratings = None if self.people is None else self.people.ratings
-        wrong = disagreements(self.votes, column, ratings, usage)
+        wrong = _cards.disagreements(self.votes, column, ratings, usage)
         reasons: Counter[str] = Counter()
         for failure in self.failures:
             if failure.voter == name:
                 reasons.update(failure.reasons)
-        return JudgeCard(
+        return _cards.JudgeCard(
             judge=name,
             people=self._against_people(column, np.arange(len(self.votes.votes))),
-            itself=against_itself(self.votes.votes[:, column], reasons, usage),
+            itself=_cards.against_itself(self.votes.votes[:, column], reasons, usage),
             others=self._against_others(column, usage),
             by_dataset=self._by_dataset(column) if self.each_dataset else {},
             by_person=self._by_person(column),
-            n_disagreements=int(is_wrong(self.votes, column).sum()),
+            n_disagreements=int(_cards.is_wrong(self.votes, column).sum()),
             disagreements=tuple(islice(wrong, self.limit)),
         )
 
-    def _against_people(self, column: int, rows: Positions) -> AgainstPeople | None:
+    def _against_people(self, column: int, rows: Positions) -> _cards.AgainstPeople | None:
         documents = None if self.votes.document_ids is None else self.votes.document_ids[rows]
-        return against_people(
+        return _cards.against_people(
             self.votes.votes[rows, column],
             self.votes.labels[rows],
             documents,
@@ -229,7 +220,7 @@ class _Panel:
             random_state=self.random_state,
         )
 
-    def _by_dataset(self, column: int) -> dict[str, AgainstPeople]:
+    def _by_dataset(self, column: int) -> dict[str, _cards.AgainstPeople]:
         found = {name: self._against_people(column, at) for name, at in self.rows_of.items()}
         return {name: each for name, each in found.items() if each is not None and len(found) > 1}
 
@@ -241,6 +232,11 @@ class _Panel:
         parts = np.split(np.argsort(codes, kind="stable"), ends)
         return {str(name): rows for name, rows in zip(names, parts, strict=True)}
 
+    def _cost_per_1000(self, name: str, usage: datasets.VoterUsage | None) -> float | None:
+        if name in self.prices:
+            return 1000 * self.prices[name]
+        return None if usage is None or usage.cost is None else 1000 * usage.cost / usage.n_judgments
+
     def _by_person(self, column: int) -> dict[str, float]:
         if self.people is None or len(self.people.names) < 2:
             return {}
@@ -248,32 +244,42 @@ class _Panel:
         pairs = {name: np.column_stack([own, self.people.ratings[:, i]]) for i, name in enumerate(self.people.names)}
         return {name: cohen_kappa(pair.astype(np.int64)) for name, pair in pairs.items()}
 
-    def _against_others(self, column: int, usage: VoterUsage | None) -> AgainstOthers:
+    def _against_others(self, column: int, usage: datasets.VoterUsage | None) -> _cards.AgainstOthers:
         name, k = self.votes.voter_names[column], self.votes.shape[1]
         rest = np.delete(np.arange(k), column)
         measured = self.correlation is not None and k > 1
         adds = (NOTHING, NOTHING, NOTHING) if self.worth is None else self.worth.value[name]
         per_1000 = 0.0 if usage is None else 1000 / usage.n_judgments
-        return AgainstOthers(
+        return _cards.AgainstOthers(
             error_correlation=float(self.correlation[column, rest].mean()) if measured else NOTHING,  # type: ignore[index]
             adds=adds[0],
             adds_ci=adds[1:],
             kept=None if self.worth is None else name in self.worth.keep,
             votes_without=effective_number(self.correlation[np.ix_(rest, rest)]) if measured else NOTHING,  # type: ignore[index]
             second_sample=_second_sample(self.votes, column, self.usage),
-            cost_per_1000=None if usage is None or usage.cost is None else usage.cost * per_1000,
+            cost_per_1000=self._cost_per_1000(name, usage),
             seconds_per_1000=None if usage is None or usage.seconds is None else usage.seconds * per_1000,
             tokens_per_1000=None if usage is None or usage.tokens is None else usage.tokens * per_1000,
         )
 
 
-def _documents(votes: VoteMatrix, people: PeopleLabels) -> npt.NDArray[np.object_] | None:
+def _priced(voters: Sequence[str], prices: Mapping[str, float]) -> dict[str, float]:
+    """Return prices by voter, from those by voter or by the name of its judge."""
+    names = {voter: (parse_voter(voter).name, voter) for voter in voters}
+    found = {voter: prices[name] for voter in voters for name in names[voter] if name in prices}
+    unknown = next((name for name in prices if not any(name in known for known in names.values())), None)
+    if unknown is not None:
+        raise InputError(f"`prices` must name judges of the votes: {', '.join(sorted(voters))}. Got {unknown!r}.")
+    return found
+
+
+def _documents(votes: VoteMatrix, people: datasets.PeopleLabels) -> npt.NDArray[np.object_] | None:
     """Return the documents of the votes, else those that people name."""
     return people.document_ids if votes.document_ids is None else votes.document_ids
 
 
 def _people_agree(
-    people: PeopleLabels | None, documents: npt.NDArray[np.object_] | None, n_boot: int, random_state: int
+    people: datasets.PeopleLabels | None, documents: npt.NDArray[np.object_] | None, n_boot: int, random_state: int
 ) -> tuple[Row, ...]:
     """Return how far several people agree; nothing of one."""
     if people is None or len(people.names) < 2:
@@ -285,6 +291,12 @@ def _people_agree(
 def _errors(known: VoteMatrix) -> Floats | None:
     """Return the correlations of errors; None without labels."""
     return error_correlation(known.votes, known.labels, row_weights(known)) if len(known.votes) else None
+
+
+def _joint_errors(known: VoteMatrix) -> npt.NDArray[np.int64]:
+    """Count the items on which each two judges err both."""
+    wrong = ((known.votes != ABSTAIN) & (known.votes != known.labels[:, None])).astype(np.int64)
+    return np.asarray(wrong.T @ wrong)
 
 
 def _worth(known: VoteMatrix, random_state: int, progress: PanelProgress) -> tuple[PanelReport | None, str]:
@@ -301,9 +313,16 @@ def _worth(known: VoteMatrix, random_state: int, progress: PanelProgress) -> tup
     rows = known.rows(np.isin(known.datasets.astype(str), both))
     try:
         training = training_set(rows, RECIPES["deep"], random_state=random_state)
-        return panel_worth(training, step=progress("panels", k * (k + 1) // 2)), ""
+        found = panel_worth(training, step=progress("panels", k * (k + 1) // 2))
+        outer = outer_worth(rows, random_state=random_state, step=progress("held out", max(len(both), N_FOLDS)))
     except InputError as error:
         return None, str(error)
+    if outer is None:
+        return found, ""
+    keep = chosen_judges(rows, random_state)
+    drop = tuple(name for name in rows.voter_names if name not in keep)
+    told = {"gain": outer.gain, "gain_ci": outer.gain_ci, "one_judge": outer.gain_ci[0] <= 0, "outer": outer}
+    return replace(found, keep=keep, drop=drop, **told), ""  # type: ignore[arg-type]
 
 
 def _between(votes: VoteMatrix) -> Floats:
@@ -316,7 +335,7 @@ def _between(votes: VoteMatrix) -> Floats:
     return found
 
 
-def _second_sample(votes: VoteMatrix, column: int, usage: Mapping[str, VoterUsage]) -> float:
+def _second_sample(votes: VoteMatrix, column: int, usage: Mapping[str, datasets.VoterUsage]) -> float:
     """Return the effective votes that a second sample of one judge adds to a first sample of each."""
     own = usage.get(votes.voter_names[column])
     if own is None or not len(own.samples):
@@ -332,7 +351,7 @@ def _second_sample(votes: VoteMatrix, column: int, usage: Mapping[str, VoterUsag
     return twice - once
 
 
-def _sample(votes: VoteMatrix, usage: Mapping[str, VoterUsage], number: int) -> Votes:
+def _sample(votes: VoteMatrix, usage: Mapping[str, datasets.VoterUsage], number: int) -> Votes:
     """Return the votes with those of one sample in place of their majority, where there are several."""
     found = votes.votes.copy()
     for column, name in enumerate(votes.voter_names):
@@ -351,7 +370,7 @@ def _a_dollar(effective: float, cost_per_1000: float | None) -> float:
     return 1000 * effective / cost_per_1000 if cost_per_1000 else NOTHING
 
 
-def _drop_first(cards: Sequence[JudgeCard], effective: float, cost: float | None) -> str | None:
+def _drop_first(cards: Sequence[_cards.JudgeCard], effective: float, cost: float | None) -> str | None:
     """Return the judge without which a panel has most effective votes, a dollar where prices are known."""
     if len(cards) < 2 or np.isnan(effective):
         return None
@@ -367,7 +386,7 @@ def _drop_first(cards: Sequence[JudgeCard], effective: float, cost: float | None
     return best if without[best] > now else None
 
 
-def _sample_twice(cards: Sequence[JudgeCard]) -> str | None:
+def _sample_twice(cards: Sequence[_cards.JudgeCard]) -> str | None:
     """Return the judge whose second sample adds most, a dollar where prices are known; None where none adds."""
     gains = {card.judge: card.others for card in cards if card.others.second_sample > 0}
     priced = all(others.cost_per_1000 for others in gains.values())

@@ -1,20 +1,22 @@
-"""Selective decisions: decide where P is far enough from one half, and abstain elsewhere."""
+"""Selective decisions: keep those of the model's rule that are sure enough to be right, and abstain elsewhere."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from deep._util.checks import Floats, Labels
 from deep._util.odds import DECISION, expit
 from deep.calibration import risk_coverage, selective_threshold
-from deep.evaluate._tables import null_if_nan
-from deep.evaluate._target import Target
+from deep.datasets import LabelsGiven, as_labels, as_votes
+from deep.evaluate._figures import null_if_nan
+from deep.evaluate._target import Target, adapt_model, canary_report, drift_report, share_report
 from deep.exceptions import InputError
-from deep.model import LeftOut, Model
-from deep.records import VoteMatrix
+from deep.model import LEVEL, LeftOut, Model, VotesLike, votes_of_voters
+from deep.records import ABSTAIN, VoteMatrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +30,8 @@ class Selection:
         P(consistent).
     decided : ndarray of bool, shape (n_examples,)
         False where the model abstains.
+    threshold : float
+        The P from which on an item is called consistent.
     report : dict
         JSON values: the confidence, how it was found, and the decisions counted.
     """
@@ -35,13 +39,14 @@ class Selection:
     votes: VoteMatrix
     p: Floats
     decided: npt.NDArray[np.bool_]
+    threshold: float
     report: dict[str, object]
 
     def rows(self) -> Iterator[tuple[str, str, int | None, float]]:
         """Yield dataset, item id, decision (None: abstention) and P of each item."""
         columns = (self.votes.datasets, self.votes.example_ids, self.decided, self.p)
         for dataset, item, decided, p in zip(*columns, strict=True):
-            yield str(dataset), str(item), int(p >= DECISION) if decided else None, float(p)
+            yield str(dataset), str(item), int(p >= self.threshold) if decided else None, float(p)
 
 
 def select_decisions(model: Model, target: Target, *, accuracy: float = 0.9, delta: float = 0.1) -> Selection:
@@ -67,25 +72,30 @@ def select_decisions(model: Model, target: Target, *, accuracy: float = 0.9, del
             raise InputError(f"`{name}` must lie strictly between 0 and 1. Got {value!r}.")
     votes = target.votes
     found = model.scores_of(votes, scores=target.scores)
-    p, known = found.p_consistent, votes.labels >= 0
+    p, known, threshold = found.p_consistent, votes.labels >= 0, found.threshold
     if known.any():
-        report = guaranteed_confidence(votes.labels[known], p[known], accuracy, delta)
+        report = guaranteed_confidence(votes.labels[known], p[known], accuracy, delta, threshold)
     else:
         report = transferred_confidence(model, accuracy)
     confidence = report["confidence"]
-    decided = np.maximum(p, 1 - p) >= confidence if isinstance(confidence, float) else np.zeros(len(p), dtype=bool)
+    level = confidence if isinstance(confidence, float) else np.inf
+    decided = (np.where(p >= threshold, p, 1 - p) >= level) & (model.select(votes) != ABSTAIN).any(axis=1)
     report |= {"dataset": target.name, "n": len(p), "decided": int(decided.sum()), "prior": asdict(found.prior)}
+    report |= {"threshold": threshold, "rule": model.rule.sentence(threshold)}
     if known.any():
-        report["risk_coverage"] = risk_coverage(votes.labels[known], p[known]).to_dict("list")
-    return Selection(votes, p, decided, report)
+        curve = risk_coverage(votes.labels[known], p[known], threshold=threshold)
+        report["risk_coverage"] = curve.to_dict("list")
+    return Selection(votes, p, decided, threshold, report)
 
 
-def guaranteed_confidence(labels: Labels, p: Floats, accuracy: float, delta: float) -> dict[str, object]:
+def guaranteed_confidence(
+    labels: Labels, p: Floats, accuracy: float, delta: float, threshold: float = DECISION
+) -> dict[str, object]:
     """Return the least confidence at which a labeled random sample guarantees the accuracy, None where none does.
 
     See :func:`deep.calibration.selective_threshold`.
     """
-    found = selective_threshold(labels, p, accuracy, delta=delta)
+    found = selective_threshold(labels, p, accuracy, delta=delta, threshold=threshold)
     values = {name: null_if_nan(value) for name, value in vars(found).items()}
     return {"guaranteed": found.confidence is not None, "labels": len(labels), **values}
 
@@ -93,8 +103,9 @@ def guaranteed_confidence(labels: Labels, p: Floats, accuracy: float, delta: flo
 def transferred_confidence(model: Model, accuracy: float) -> dict[str, object]:
     """Return the least confidence at which decisions on left-out training datasets were right often enough.
 
-    Each training dataset is scored by a fit without it, at the prior that its votes suggest. The accuracy averaged
-    over datasets is held to the wanted one; nothing is guaranteed under shift.
+    Each training dataset is scored by a fit without it, at the prior that its votes suggest, and decided by the
+    model's rule; the mean P stands for that prior. The accuracy averaged over datasets is held to the wanted one;
+    nothing is guaranteed under shift.
 
     Parameters
     ----------
@@ -121,12 +132,12 @@ def transferred_confidence(model: Model, accuracy: float) -> dict[str, object]:
     >>> from deep.model import fit
     >>> model = fit(simulate_votes(0), sizes=[3], ensembler="LogisticRegression", calibrator="platt")
     >>> found = transferred_confidence(model, 0.7)
-    >>> found["guaranteed"], 0.5 <= found["confidence"] < 1, found["datasets"]
+    >>> found["guaranteed"], 0 < found["confidence"] < 1, found["datasets"]
     (False, True, 4)
     """
     if not model.left_out or model.correction is not None:
         raise InputError("`labels` must be given: without them this model has no datasets to learn a confidence from.")
-    curves = [_curve(one) for one in model.left_out.values()]
+    curves = [_curve(one, model.rule.at(one.context)) for one in model.left_out.values()]
     levels = np.unique(np.concatenate([confidence for confidence, _, _ in curves]))
     held = np.array([[_accuracy(level, *curve) for level in levels] for curve in curves])
     decided = np.isfinite(held)
@@ -145,11 +156,11 @@ def transferred_confidence(model: Model, accuracy: float) -> dict[str, object]:
     }
 
 
-def _curve(one: LeftOut) -> tuple[Floats, Floats, Floats]:
+def _curve(one: LeftOut, threshold: float) -> tuple[Floats, Floats, Floats]:
     """Return the confidence at each point, its rows, and the number of them that are decided rightly."""
     p = expit(one.score)
-    right = np.where(p >= DECISION, one.ones, one.zeros)
-    return np.maximum(p, 1 - p), one.ones + one.zeros, right
+    positive = p >= threshold
+    return np.where(positive, p, 1 - p), one.ones + one.zeros, np.where(positive, one.ones, one.zeros)
 
 
 def _accuracy(level: float, confidence: Floats, n: Floats, right: Floats) -> float:
@@ -217,6 +228,7 @@ def fit_report(model: Model, scores_given: Sequence[str] = ()) -> dict[str, obje
         "target": model.target,
         "correction": labels,
         "prior": asdict(model.prior),
+        "decision": model.rule.values(),
         "said": list(_said(model, scores_given)),
     }
 
@@ -255,5 +267,90 @@ def _said(model: Model, scores_given: Sequence[str]) -> Iterator[str]:
         f"share of consistent items expected of {of}: {100 * prior.estimate:.1f} %, "
         f"90 % interval {100 * prior.low:.1f} to {100 * prior.high:.1f}{warning}"
     )
+    yield model.rule.sentence(model.threshold())
     if scores_given and not model.score_names:
         yield f"scores not used: {', '.join(scores_given)}; the stack alone learns from them"
+
+
+def adapt(model: Model, votes: VotesLike, labels: LabelsGiven | None = None, *, decide: str | None = None) -> Model:
+    """Return the model of one dataset, as `deep adapt` does.
+
+    Parameters
+    ----------
+    model : Model
+    votes : VoteMatrix, data frame of pandas, Polars or pyarrow, or path or sequence of paths
+        Of one dataset; labels beside them are not used.
+    labels : array-like, data frame or path, optional
+        Of items drawn at random: 1, 0 or -1 for each row, or a table with item_id and label.
+    decide : str, optional
+        Another rule of decision; see :class:`deep.model.DecisionRule`.
+
+    Examples
+    --------
+    >>> import deep
+    >>> from deep.datasets import simulate_votes
+    >>> votes = simulate_votes(0)
+    >>> mine = votes.rows(votes.datasets == "aggrefact-xsum")
+    >>> model = deep.fit(votes.rows(votes.datasets != "aggrefact-xsum"))
+    >>> deep.adapt(model, mine).target
+    'aggrefact-xsum'
+    """
+    return adapt_model(model, _target(model, votes, labels), decide=decide)[0]
+
+
+def check(model: Model, votes: VotesLike, labels: LabelsGiven | None = None) -> dict[str, object]:
+    """Return the findings of `deep check --json`: whether labels agree with P or, without any, which judge has moved.
+
+    Parameters
+    ----------
+    model, votes, labels
+        As in :func:`adapt`.
+
+    Examples
+    --------
+    >>> import deep
+    >>> from deep.datasets import simulate_votes
+    >>> votes = simulate_votes(0)
+    >>> mine = votes.rows(votes.datasets == "aggrefact-xsum")
+    >>> model = deep.fit(votes.rows(votes.datasets != "aggrefact-xsum"))
+    >>> found = deep.check(model, mine, mine.labels)
+    >>> found["n_labels"], found["flagged"] == (found["p_value"] < 0.05)
+    (558, True)
+    """
+    target = _target(model, votes, labels)
+    return drift_report(model, target.votes).as_dict() if labels is None else canary_report(model, target)
+
+
+def estimate(
+    model: Model, votes: VotesLike, labels: LabelsGiven | None = None, *, of: str = "system", level: float = LEVEL
+) -> pd.DataFrame:
+    """Return the share of consistent items with its interval, a row a method, the best first.
+
+    Parameters
+    ----------
+    model, votes, labels
+        As in :func:`adapt`; ``model.believing("60-80%")`` joins what you believe of the share.
+    of, level
+        As in :func:`deep.model.estimate_share`.
+
+    Examples
+    --------
+    >>> import deep
+    >>> from deep.datasets import simulate_votes
+    >>> votes = simulate_votes(0)
+    >>> mine = votes.rows(votes.datasets == "aggrefact-xsum")
+    >>> model = deep.fit(votes.rows(votes.datasets != "aggrefact-xsum"))
+    >>> list(deep.estimate(model, mine, np.where(np.arange(558) < 50, mine.labels, -1))["method"])[:2]
+    ['corrected model', 'prediction-powered']
+    """
+    found = share_report(model, _target(model, votes, labels), of=of, level=level)
+    return pd.DataFrame(cast("list[dict[str, object]]", found["shares"]))
+
+
+def _target(model: Model, votes: VotesLike, labels: LabelsGiven | None) -> Target:
+    """Return votes as one dataset with these labels and no others."""
+    found = as_votes(votes_of_voters(model.voters, votes))
+    if len(found.dataset_names) > 1:
+        raise InputError(f"`votes` must be of one dataset. Got {', '.join(found.dataset_names)}.")
+    bare = replace(found, labels=np.full(len(found.labels), -1))
+    return Target(bare if labels is None else as_labels(labels, bare))

@@ -5,28 +5,12 @@ from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
+from deep import calibration
 from deep._util.checks import Floats, Votes
-from deep.calibration import DEFAULT_BINS, CorpDisplay, ece_noise_floor, expected_calibration_error
 from deep.datasets import Failures, join_labels, read_labels, read_votes
-from deep.evaluate._tables import null_if_nan
+from deep.evaluate._figures import null_if_nan
 from deep.exceptions import InputError
-from deep.model import (
-    SHARE_METHODS,
-    SIGNIFICANCE,
-    Canary,
-    DriftRow,
-    Model,
-    Scores,
-    canary,
-    compare_votes,
-    estimate_share,
-    false_alarms,
-    labels_needed,
-    match_columns,
-    other_columns,
-    propose_labels,
-    scores_for,
-)
+from deep.model import Model, Scores, adaptation, match_columns, other_columns, scores_for
 from deep.records import VoteMatrix
 
 
@@ -68,7 +52,7 @@ def votes_for(model: Model, paths: Sequence[str], *, one_dataset: bool = False) 
     InputError
         As :func:`deep.datasets.read_votes`, or there are several datasets where one is wanted.
     """
-    votes = read_votes(paths, ignore=other_columns(model, paths))
+    votes = read_votes(paths, ignore=other_columns(model.voters, list(paths)))
     if one_dataset and len(votes.dataset_names) > 1:
         raise InputError(f"`votes` must be of one dataset. Got {', '.join(votes.dataset_names)}.")
     return votes
@@ -153,8 +137,10 @@ def label_proposal(
     votes = target.votes
     found = model.scores_of(votes, scores=target.scores)
     p, labeled = found.p_consistent, np.flatnonzero(votes.labels >= 0)
-    chosen = propose_labels(p, model.misfit, n, strategy=strategy, labeled=labeled, random_state=random_state)
-    needed = labels_needed(p, model.misfit, random_state=random_state)
+    chosen = adaptation.propose_labels(
+        p, model.misfit, n, strategy=strategy, labeled=labeled, random_state=random_state
+    )
+    needed = adaptation.labels_needed(p, model.misfit, random_state=random_state)
     return {
         "dataset": target.name,
         "strategy": strategy,
@@ -175,7 +161,7 @@ def check_uncorrected(model: Model) -> None:
         )
 
 
-def adapt_model(model: Model, target: Target) -> tuple[Model, dict[str, object]]:
+def adapt_model(model: Model, target: Target, *, decide: str | None = None) -> tuple[Model, dict[str, object]]:
     """Return the model of one dataset, and a report on the change.
 
     Parameters
@@ -184,6 +170,8 @@ def adapt_model(model: Model, target: Target) -> tuple[Model, dict[str, object]]
         Of `deep fit`, and not of one dataset already.
     target : Target
         The whole dataset; its labels, where it has some, are of items drawn at random.
+    decide : str, optional
+        Another rule of decision, as in :meth:`deep.model.Model.deciding`; by its labels where there are some.
 
     Returns
     -------
@@ -198,7 +186,8 @@ def adapt_model(model: Model, target: Target) -> tuple[Model, dict[str, object]]
         The model is one of a dataset already.
     """
     votes, soft = target.votes, target.scores
-    fresh = model.adapted(votes, votes.labels, scores=soft, documents=votes.document_ids, target=target.name)
+    documents, labels = votes.document_ids, votes.labels
+    fresh = model.adapted(votes, labels, scores=soft, documents=documents, target=target.name, decide=decide)
     streamed = model.score(votes, scores=soft, streamed=True)
     unlabeled, found = model.scores_of(votes, scores=soft), fresh.scores_of(votes, scores=soft)
     report: dict[str, object] = {
@@ -212,12 +201,14 @@ def adapt_model(model: Model, target: Target) -> tuple[Model, dict[str, object]]
         },
         "p_change": _mean(np.abs(found.p_consistent - streamed)),
         "interval_width": {"before": _width(unlabeled.interval()), "after": _width(found.interval())},
+        "rule": fresh.rule.sentence(fresh.threshold()),
         "table": fresh.table is not None,
         "correction": None,
     }
     if fresh.correction is not None:
-        parts = ("prior", "intercept", "slope", "n_labels", "n_effective")
-        report["correction"] = {part: getattr(fresh.correction, part) for part in parts}
+        parts = ("intercept", "slope", "n_labels", "n_effective")
+        prior = fresh.correction.prior.estimate  # as told without the labels
+        report["correction"] = {"prior": prior, **{part: getattr(fresh.correction, part) for part in parts}}
         report["labels"] = _errors(votes, unlabeled.p_consistent, found.p_consistent)
     return fresh, report
 
@@ -232,33 +223,42 @@ def _width(bounds: tuple[Floats, Floats]) -> float:
 
 def _errors(votes: VoteMatrix, before: Floats, after: Floats) -> dict[str, object]:
     """Return calibration errors on the labels, before and after."""
-    known = votes.labels >= 0
+    known, bins = votes.labels >= 0, calibration.DEFAULT_BINS
     y = votes.labels[known]
     found: dict[str, object] = {"n": len(y), "consistent": int(y.sum())}
     for name, p in (("before", before[known]), ("after", after[known])):
-        found[f"ece_{name}"] = expected_calibration_error(y, p, n_bins=DEFAULT_BINS)
-        found[f"ece_floor_{name}"] = ece_noise_floor(p, n_bins=DEFAULT_BINS).mean
-        found[f"miscalibration_{name}"] = CorpDisplay.from_predictions(y, p, n_resamples=1).miscalibration
+        found[f"ece_{name}"] = calibration.expected_calibration_error(y, p, n_bins=bins)
+        found[f"ece_floor_{name}"] = calibration.ece_noise_floor(p, n_bins=bins).mean
+        found[f"miscalibration_{name}"] = calibration.CorpDisplay.from_predictions(y, p, n_resamples=1).miscalibration
     return found
 
 
-TOLD = "the prior that the labels told as the model was made that of this dataset"
+TOLD = "what the labels told that the model has learned from"
+TWICE = (
+    "The model has learned from labels of this dataset: none is used twice, and the share is the model's own. With "
+    "new labels, fit it again with all of them, or take the model that it was made of."
+)
 
 
-def share_report(model: Model, target: Target) -> dict[str, object]:
+def share_report(
+    model: Model, target: Target, *, of: str = "system", level: float = adaptation.LEVEL
+) -> dict[str, object]:
     """Estimate the share of consistent items in a dataset.
 
     Parameters
     ----------
     model : Model
     target : Target
-        The whole dataset; labels, where there are some, of items or documents drawn at random.
+        The whole dataset; labels, where there are some, of items or documents drawn at random. Where the model has
+        learned from labels of this dataset they are not used.
+    of, level
+        As in :func:`deep.model.estimate_share`.
 
     Returns
     -------
     dict
         JSON values: by method (:func:`deep.model.estimate_share`), the best first, `estimate`, `low`, `high` and
-        `how` in a sentence.
+        `how` in a sentence; `of`, `level`, and `note` where labels are not used.
 
     Examples
     --------
@@ -273,15 +273,24 @@ def share_report(model: Model, target: Target) -> dict[str, object]:
     """
     votes = target.votes
     found = model.scores_of(votes, scores=target.scores)
-    # A model that labels have corrected is no more off than they leave it: its prior is what they say.
-    misfit = model.misfit if model.correction is None else None
-    shares = estimate_share(
-        found.p_consistent, votes.labels, prior=found.prior, documents=votes.document_ids, misfit=misfit
+    twice = target.n_labels > 0 and target.name in labels_seen(model)
+    adaptation.Belief.check_rule(model.prior_rule, votes.labels, votes.document_ids)
+    shares = adaptation.estimate_share(
+        found.p_consistent,
+        None if twice else votes.labels,
+        prior=found.prior,
+        documents=votes.document_ids,
+        misfit=model.misfit,
+        of=of,
+        level=level,
     )
     return {
         "dataset": target.name,
         "n": len(votes.labels),
-        "labels": target.n_labels,
+        "labels": 0 if twice else target.n_labels,
+        "of": of,
+        "level": level,
+        "note": TWICE if twice else None,
         "prior": asdict(found.prior),
         "shares": [{**asdict(share), "how": _how(model, share.method)} for share in shares],
     }
@@ -289,14 +298,14 @@ def share_report(model: Model, target: Target) -> dict[str, object]:
 
 def _how(model: Model, method: str) -> str:
     labeled = model.correction is not None or model.method == "own-labels"
-    return TOLD if labeled and method == "model" else SHARE_METHODS[method]
+    return TOLD if labeled and method == "model" else adaptation.SHARE_METHODS[method]
 
 
 ENOUGH = 50
 """Labels from which on correcting P by them is worth more than testing it."""
 
 
-def canary_report(model: Model, target: Target, *, alpha: float = SIGNIFICANCE) -> dict[str, object]:
+def canary_report(model: Model, target: Target, *, alpha: float = adaptation.SIGNIFICANCE) -> dict[str, object]:
     """Test whether the labels of a dataset agree with P as the model gives it there without them.
 
     Parameters
@@ -335,7 +344,7 @@ def canary_report(model: Model, target: Target, *, alpha: float = SIGNIFICANCE) 
         raise InputError(f"`alpha` must lie strictly between 0 and 1. Got {alpha!r}.")
     votes = target.votes
     found, test = dataset_canary(model, target)
-    needed = labels_needed(found.p_consistent, model.misfit)
+    needed = adaptation.labels_needed(found.p_consistent, model.misfit)
     documents = None if votes.document_ids is None else len(np.unique(votes.document_ids[votes.labels >= 0]))
     return {
         "dataset": target.name,
@@ -351,7 +360,7 @@ def canary_report(model: Model, target: Target, *, alpha: float = SIGNIFICANCE) 
     }
 
 
-def dataset_canary(model: Model, target: Target) -> tuple[Scores, Canary]:
+def dataset_canary(model: Model, target: Target) -> tuple[Scores, adaptation.Canary]:
     """Score a dataset without its labels, and test the labels against that.
 
     Parameters
@@ -382,7 +391,7 @@ def dataset_canary(model: Model, target: Target) -> tuple[Scores, Canary]:
     """
     votes = target.votes
     found = model.scores_of(votes, scores=target.scores)
-    return found, canary(found.p_consistent, votes.labels, documents=votes.document_ids, misfit=model.misfit)
+    return found, adaptation.canary(found.p_consistent, votes.labels, documents=votes.document_ids, misfit=model.misfit)
 
 
 def labels_seen(model: Model) -> set[str]:
@@ -419,7 +428,9 @@ def _warned(model: Model, name: str) -> Iterator[str]:
         yield "The model has learned from labels of this dataset: only labels that it has not seen can test it."
 
 
-def _advice(model: Model, test: Canary, needed: Mapping[float, int | None], *, flagged: bool) -> Iterator[str]:
+def _advice(
+    model: Model, test: adaptation.Canary, needed: Mapping[float, int | None], *, flagged: bool
+) -> Iterator[str]:
     """Yield advice in sentences."""
     n = test.n_labels
     adapt = "`deep adapt`" if model.target is None else "`deep adapt` of the model that this one was made of"
@@ -465,7 +476,7 @@ class DriftReport:
     other_version_or_model: dict[str, str]
     failing: dict[str, float]
     n: int
-    statistics: list[DriftRow]
+    statistics: list[adaptation.DriftRow]
     training_datasets: list[str]
     false_alarms_on_training: list[str]
 
@@ -533,7 +544,7 @@ def drift_report(
     }
     renamed = {name: now for name, now in present.items() if now != name}
     predict = _predict(model)
-    rows = compare_votes(model.cells, model.select(votes, allow_mismatch=True), predict, alpha=alpha)
+    rows = adaptation.compare_votes(model.cells, model.select(votes, allow_mismatch=True), predict, alpha=alpha)
     used = set(present.values())
     failing = {each.voter: each.rate for each in failures if each.voter in used and each.rate > max_failure_rate}
     moved = list(dict.fromkeys([*renamed, *failing, *(row.judge for row in rows if row.moved)]))
@@ -545,7 +556,7 @@ def drift_report(
         n=len(votes.votes),
         statistics=rows,
         training_datasets=list(model.cells.groups),
-        false_alarms_on_training=false_alarms(model.cells, predict, alpha=alpha),
+        false_alarms_on_training=adaptation.false_alarms(model.cells, predict, alpha=alpha),
     )
 
 

@@ -6,16 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import (
-    Floats,
-    Labels,
-    Votes,
-    Weights,
-    check_labels,
-    check_sample_weight,
-    check_votes,
-    column_names,
-)
+from deep._util import checks
+from deep._util.checks import Floats, Labels, Votes, Weights
 from deep.exceptions import InputError
 from deep.records import ABSTAIN
 
@@ -86,12 +78,12 @@ def analyze_votes(
     """
     import pandas as pd
 
-    names = column_names(X) if voter_names is None else [str(name) for name in voter_names]
-    votes = check_votes(X, voters=names)
-    w = check_sample_weight(sample_weight, len(votes))
+    names = checks.column_names(X) if voter_names is None else [str(name) for name in voter_names]
+    votes = checks.check_votes(X, voters=names)
+    w = checks.check_sample_weight(sample_weight, len(votes))
     columns = _vote_rates(votes, w)
     if y is not None:
-        columns |= _label_rates(votes, check_labels(y, len(votes)), w)
+        columns |= _label_rates(votes, checks.check_labels(y, len(votes)), w)
     return pd.DataFrame(columns, index=pd.Index(_check_names(names, votes.shape[1]), name="voter"))
 
 
@@ -132,9 +124,9 @@ def error_correlation(X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: Weights
            [1., 1., 0.],
            [0., 0., 1.]])
     """
-    votes = check_votes(X)
-    labels = check_labels(y, len(votes))
-    w = check_sample_weight(sample_weight, len(votes))
+    votes = checks.check_votes(X)
+    labels = checks.check_labels(y, len(votes))
+    w = checks.check_sample_weight(sample_weight, len(votes))
     by_class = [_pair_sums(votes[labels == c], c, w[labels == c]) for c in (0, 1)]
     shared, differing, variation, product = (sum(parts) for parts in zip(*by_class, strict=True))
     scale = np.sqrt(variation * variation.T)

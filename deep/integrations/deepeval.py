@@ -16,10 +16,6 @@ with needs_extra("deepeval"):
     from deepeval.test_case import LLMTestCase, SingleTurnParams
 
 
-TIE = 1e-9
-"""How far below the threshold a P may be that is equal to it but for rounding."""
-
-
 class ConsistencyMetric(BaseMetric):
     """Scores whether `actual_output` is consistent with `retrieval_context`, by a model file of deep.
 
@@ -93,7 +89,7 @@ class ConsistencyMetric(BaseMetric):
         if self.error is not None:
             self.success = False
         else:
-            self.success = None if self.score is None else self.score >= self.threshold - TIE
+            self.success = None if self.score is None else self.score >= self.threshold
         return self.success
 
     @property

@@ -1,30 +1,44 @@
-"""Inspect: a scorer that runs a model file of deep, and votes from the scores of several graders in Inspect's logs.
+"""Inspect: a scorer that runs a model file of deep, metrics of a committee, and votes from the graders of its logs.
 
-Needs ``deep-judges[inspect]``; docs/integrations/inspect.md has an example. An entry point makes the scorer known as
-``deep/consistency``.
+Needs ``deep-judges[inspect]``; docs/integrations/inspect.md has examples. An entry point makes the scorers known as
+``deep/consistency`` and ``deep/committee``, the metrics as ``deep/effective_size``, ``deep/agreement`` and
+``deep/calibrated_accuracy``.
 """
 
+import math
+from collections.abc import Mapping
 from functools import partial
+from logging import getLogger
 from pathlib import Path
 
 from deep.exceptions import needs_extra
-from deep.integrations._inspect_logs import LogVotes, votes_from_logs
 from deep.integrations._verdict import Verdict, text_of, text_scorer
+from deep.integrations.committee import measure, vote_of, votes_of
+from deep.integrations.inspect_files import LogVotes, judgment_of, scores_by_grader, votes_from_logs
+from deep.records import ABSTAIN
 
 with needs_extra("inspect"):
     from anyio import to_thread
-    from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
+    from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, mean, metric, scorer, stderr
     from inspect_ai.solver import TaskState
 
-__all__ = ["LogVotes", "consistency", "votes_from_logs"]
+__all__ = [
+    "LogVotes",
+    "agreement",
+    "calibrated_accuracy",
+    "committee",
+    "consistency",
+    "effective_size",
+    "votes_from_logs",
+]
 
 REASONS = {"error": "scoring_failed", "skipped": "no_vote"}
 
-# Inspect puts the name of the package before that of its scorer, but not where it is installed to be edited.
-NAME = "consistency" if "site-packages" in Path(__file__).parts else "deep/consistency"
+# Inspect puts the name of the package before those of its parts, but not where it is installed to be edited.
+PREFIX = "" if "site-packages" in Path(__file__).parts else "deep/"
 
 
-@scorer(metrics=[mean(), stderr()], name=NAME)
+@scorer(metrics=[mean(), stderr()], name=f"{PREFIX}consistency")
 def consistency(model: str, source: str = "source", ledger: str | None = None) -> Scorer:
     """Score whether a sample's output is consistent with its source, by a model file of deep.
 
@@ -65,3 +79,114 @@ def _score(verdict: Verdict) -> Score:
     if verdict.status != "scored":
         return Score.unscored(reason=REASONS[verdict.status], **more)
     return Score(value=verdict.p, answer="consistent" if verdict.decision else "inconsistent", **more)
+
+
+@metric(name=f"{PREFIX}effective_size", scores="unreduced")
+def effective_size(label: str = "label") -> Metric:
+    """Count the independent graders that a committee is worth: `deep panel`'s figure, by the correlation of errors.
+
+    The value of a sample's score is a mapping of grades by grader, or a list with a grade of each (``multi_scorer``
+    with the reducer ``collect``); or it is a score of ``deep/consistency``, whose judges are the committee.
+
+    Parameters
+    ----------
+    label : str, default='label'
+        The key of the score's metadata, else of the sample's, that holds the right grade.
+    """
+
+    def compute(scores: list[SampleScore]) -> float:
+        return _measured("effective_size", scores, label)
+
+    return compute
+
+
+@metric(name=f"{PREFIX}agreement", scores="unreduced")
+def agreement() -> Metric:
+    """Return Cohen's kappa of two graders, mean over pairs: `deep panel`'s figure; it needs no label."""
+
+    def compute(scores: list[SampleScore]) -> float:
+        return _measured("agreement", scores, None)
+
+    return compute
+
+
+@metric(name=f"{PREFIX}calibrated_accuracy", scores="unreduced")
+def calibrated_accuracy(label: str = "label") -> Metric:
+    """Return the balanced accuracy of a committee by its calibrated P, samples held out: `deep panel`'s figure.
+
+    Parameters
+    ----------
+    label : str, default='label'
+        As in :func:`effective_size`.
+    """
+
+    def compute(scores: list[SampleScore]) -> float:
+        return _measured("calibrated_accuracy", scores, label)
+
+    return compute
+
+
+def _measured(name: str, scores: list[SampleScore], label: str | None) -> float:
+    """Return one figure of the committee that scores are of."""
+    grades = [_grades(one.score) for one in scores]
+    if not any(grades):
+        return math.nan
+    several = [len(one.score.value) for one in scores if isinstance(one.score.value, list)]
+    if several and min(several) < (size := max(several)):
+        getLogger(__name__).warning(
+            "%s: a sample with fewer than %d grades in its list was left out, since the list does not tell whose is "
+            "missing; give a mapping of grades by grader, or use deep/committee.",
+            name,
+            size,
+        )
+        grades = [
+            {} if isinstance(one.score.value, list) and len(one.score.value) < size else grade
+            for one, grade in zip(scores, grades, strict=True)
+        ]
+    labels = [None if label is None else _label(one, label) for one in scores]
+    votes = votes_of(grades, labels, [str(one.sample_id) for one in scores], "samples")
+    return measure(votes, name)[name]
+
+
+def _grades(score: Score) -> Mapping[str, object]:
+    """Return the grades of one score by grader."""
+    if isinstance(score.value, Mapping):
+        return score.value
+    if isinstance(score.value, list):
+        return {str(number): grade for number, grade in enumerate(score.value, 1)}
+    return {row["judge"]: row["vote"] for row in (score.metadata or {}).get("judges", ())}
+
+
+def _label(one: SampleScore, key: str) -> object:
+    """Return the right grade of a sample."""
+    own = one.score.metadata or {}
+    return own[key] if key in own else (one.sample_metadata or {}).get(key)
+
+
+@scorer(metrics=[effective_size(), agreement(), calibrated_accuracy()], name=f"{PREFIX}committee")
+def committee(label: str = "label") -> Scorer:
+    """Put the grades that a sample has so far side by side, and measure the committee of its graders.
+
+    It stands behind the graders in a task, or scores their log with ``inspect score --action append``.
+
+    Parameters
+    ----------
+    label : str, default='label'
+        The grader that is right, such as a person's scores; where there is none of that name, the key of the sample's
+        metadata that holds the right grade.
+    """
+
+    async def score(state: TaskState, target: Target) -> Score:  # noqa: ARG001  the label is a grade, no target
+        votes = {name: judgment_of(found).vote for name, found in scores_by_grader(state.scores).items()}
+        given = vote_of(state.metadata.get(label))
+        right = votes.pop(label, given)
+        if not votes:
+            return Score.unscored(reason="scoring_failed", explanation="No grader has scored the sample.")
+        metadata = {"committee": True, "label": _grade(right)}
+        return Score(value={name: _grade(vote) for name, vote in votes.items()}, metadata=metadata)
+
+    return score
+
+
+def _grade(vote: int) -> int | None:
+    return None if vote == ABSTAIN else vote

@@ -1,18 +1,25 @@
-"""MLflow: a scorer for ``mlflow.genai.evaluate`` that gives P(consistent) with its interval and the judges' words.
+"""MLflow: a scorer that gives P(consistent) with the judges' words, and an evaluator that measures a committee.
 
-Needs ``deep-judges[mlflow]``; docs/integrations/mlflow.md has an example.
+Needs ``deep-judges[mlflow]``; docs/integrations/mlflow.md has examples. An entry point makes the evaluator known to
+``mlflow.models.evaluate`` as ``deep``.
 """
 
 import json
+import math
 from typing import Any
 
 from deep import __version__
 from deep.exceptions import needs_extra
 from deep.integrations._verdict import AnyModel, Verdict, text_of, text_scorer
+from deep.integrations.committee import measure
+from deep.records import VoteMatrix
 
 with needs_extra("mlflow"):
+    import mlflow
     from mlflow.entities import AssessmentError, AssessmentSource, Feedback, Trace
     from mlflow.genai.scorers import Scorer
+    from mlflow.models import EvaluationResult
+    from mlflow.models.evaluation import ModelEvaluator
     from pydantic import PrivateAttr
 
 CODES = {"error": "NOT_JUDGED", "skipped": "NO_VOTE"}
@@ -78,3 +85,35 @@ class ConsistencyScorer(Scorer):
             metadata={key: value if isinstance(value, str) else json.dumps(value) for key, value in values.items()},
             **said,
         )
+
+
+class CommitteeEvaluator(ModelEvaluator):
+    """Measures the committee whose votes are the columns of a table, with the figures that `deep panel` prints.
+
+    Called by ``mlflow.models.evaluate(data=table, targets="label", model_type="committee", evaluators="deep")``. The
+    table has a column a judge: 1, 0 or nothing, also true and false, yes and no. Columns `item_id`, `document_id` and
+    `dataset` may stand beside them. Metrics are `effective_size`, `agreement` and `calibrated_accuracy`; one that
+    cannot be measured is left out.
+    """
+
+    def can_evaluate(self, *, model_type: str, evaluator_config: Any, **_: Any) -> bool:  # noqa: ARG002  MLflow's names
+        """Tell whether this is asked for by its model type."""
+        return model_type == "committee"
+
+    def evaluate(self, *, dataset: Any, **_: Any) -> EvaluationResult:
+        """Log the figures of a committee to the run, and return them.
+
+        Raises
+        ------
+        InputError
+            A cell of the table is neither a vote nor empty.
+        """
+        table = dataset.features_data.copy()
+        if dataset.has_targets:
+            table["label"] = dataset.labels_data
+        if "item_id" not in table:
+            table["item_id"] = [str(number) for number in range(len(table))]
+        votes = VoteMatrix.from_frame(table, dataset=None if "dataset" in table else "table")
+        found = {name: value for name, value in measure(votes).items() if not math.isnan(value)}
+        mlflow.log_metrics(found)
+        return EvaluationResult(metrics=found, artifacts={})

@@ -3,12 +3,12 @@
 import asyncio
 import sys
 import tempfile
+import time
 import uuid
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, TypeVar
 
 from deep.exceptions import printable
@@ -16,6 +16,7 @@ from deep.llm import _batch_results as table
 from deep.llm._batch_results import Batch, BatchLine, BatchLines, reply_in
 from deep.llm._client import call_error
 from deep.llm._errors import AMBIGUOUS, CallError, EndpointError, RequestState
+from deep.llm._gate import is_dead
 from deep.llm._lease import Job
 from deep.llm._ledger import Written
 from deep.llm._messages import Request, json_text
@@ -24,6 +25,7 @@ from deep.llm._spending import worst_case
 
 if TYPE_CHECKING:
     from openai.types import Batch as RemoteBatch
+    from openai.types import FileObject
 
 T = TypeVar("T")
 
@@ -36,6 +38,9 @@ ROUNDS = 3
 
 FILE_SECONDS = 1800
 """The longest that moving one file may take."""
+
+MOST_LISTED = 10_000
+"""Entries of an endpoint's list of batches, the newest first, that are looked at."""
 
 LOOKS = 3
 """How often to look for a batch that the endpoint does not list, or for the results of one that has ended."""
@@ -88,6 +93,7 @@ class BatchRunner(Session):
     tell: Callable[[str], object] = lambda line: sys.stderr.write(f"{line}\n")
     stopped: StopReason | None = field(default=None, init=False)
     _elsewhere: int = field(default=0, init=False)
+    _reached: bool = field(default=False, init=False)
     _halt: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     def stop(self, why: StopReason) -> None:
@@ -130,14 +136,20 @@ class BatchRunner(Session):
     async def _api(self, call: Callable[[], Awaitable[T]], *, once: Collection[str] = ()) -> T:
         """Make a call about files or batches, again after faults that pass; those of the kinds `once` are final."""
         retry, attempt = self.terms.retry, 1
+        began = time.monotonic()
         while True:
             try:
                 async with asyncio.timeout(FILE_SECONDS):
-                    return await call()
+                    found = await call()
+                    self._reached = True
+                    return found
             except TimeoutError:
                 error = CallError("timeout", f"no answer within {FILE_SECONDS} s")
             except Exception as failure:
                 error = call_error(failure, self.client.redact)
+            seconds = time.monotonic() - began
+            if error.kind == "unreachable" and not self._reached and is_dead(attempt, seconds):
+                raise EndpointError(f"`base_url` must answer. Got no connection to {self.endpoint}: {error.message}.")
             if attempt >= retry.attempts or not retry.retries(error) or error.kind in once:
                 raise EndpointError(f"`batch` must be something the endpoint offers. Got {error}.") from error
             await asyncio.sleep(retry.wait(attempt, error.retry_after))
@@ -193,11 +205,17 @@ class BatchRunner(Session):
 
         async def search() -> dict[str, str]:
             names: dict[str, str] = {}
-            wanted = {batch.id for batch in batches}
+            wanted, seen = {batch.id for batch in batches}, set[str]()
             async for remote in self.client.openai.batches.list(limit=100):
-                name = (remote.metadata or {}).get("deep_batch") or ours.get(remote.input_file_id, "")
-                if name in wanted:
-                    names.setdefault(name, remote.id)
+                values = {key: getattr(remote, key, None) for key in ("id", "input_file_id", "metadata")}
+                listed = str(values["id"] or f"none-{len(seen)}")
+                if listed in seen or len(seen) >= MOST_LISTED:
+                    break  # a list without an end
+                seen.add(listed)
+                metadata = values["metadata"] if isinstance(values["metadata"], dict) else {}
+                name = metadata.get("deep_batch") or ours.get(str(values["input_file_id"]))
+                if isinstance(values["id"], str) and isinstance(name, str) and name in wanted:
+                    names.setdefault(name, listed)
                 if len(names) == len(wanted):
                     break
             return names
@@ -214,7 +232,7 @@ class BatchRunner(Session):
         stream = iter(requests)
         total = self._elsewhere = 0
         while not self._halt.is_set():
-            with tempfile.NamedTemporaryFile(suffix=".jsonl") as file:
+            with tempfile.TemporaryFile() as file:  # without a name: no kill leaves documents behind
                 spool = _Spool(uuid.uuid4().hex, file)
                 batch = Batch(spool.batch_id, None, 0, "filling")
                 await self.ledger.call(table.add_batch, batch, self.endpoint, self.ledger.run)
@@ -260,9 +278,13 @@ class BatchRunner(Session):
 
     async def _submit(self, spool: _Spool) -> None:
         """Upload a batch file and make the batch, which may have been made though the answer was lost."""
-        spool.file.flush()
-        path = Path(spool.file.name)
-        file = await self._api(lambda: _named(self.client.openai.files.create(file=path, purpose="batch")))
+
+        async def upload() -> "FileObject":
+            spool.file.seek(0)
+            content = (f"{spool.batch_id}.jsonl", spool.file)
+            return await _named(self.client.openai.files.create(file=content, purpose="batch"))
+
+        file = await self._api(upload)
         batch = Batch(spool.batch_id, file.id, spool.size, "creating")
         values = {"state": batch.state, "remote": batch.remote, "size": batch.size}
         await self.ledger.call(table.set_batch, batch_id=batch.id, **values)
@@ -347,10 +369,10 @@ class BatchRunner(Session):
         if state.status == "failed":
             await self.ledger.call(table.release, batch_id=batch.id, run=self.ledger.run)
             raise EndpointError(f"`batch` was refused: {self.client.redact.line(_first_error(state))}.")
-        with tempfile.TemporaryDirectory() as folder:
+        with ExitStack() as stack:
             names = (state.output_file_id, state.error_file_id)  # answers and errors come apart; either may be missing
-            paths = [await self._download(name, Path(folder)) for name in names if name]
-            lines = BatchLines(paths, self.client.redact)
+            files = [stack.enter_context(await self._download(name)) for name in names if name]
+            lines = BatchLines(files, self.client.redact)
             stream, strange = iter(requests), lines.keys()
             while chunk := list(islice(stream, CHUNK)):
                 asked = {request.key: request for request in chunk}
@@ -360,15 +382,19 @@ class BatchRunner(Session):
         if not await self.ledger.call(table.still_in, batch_id=batch.id):
             await self.ledger.call(table.set_batch, batch_id=batch.id, state="collected")
 
-    async def _download(self, name: str, folder: Path) -> Path:
-        path = folder / f"{len(list(folder.iterdir()))}.jsonl"
+    async def _download(self, name: str) -> IO[bytes]:
+        """Return the content of a file of the endpoint in one without a name."""
 
-        async def fetch() -> None:
+        async def fetch() -> IO[bytes]:
             async with self.client.openai.files.with_streaming_response.content(name) as response:
-                await response.stream_to_file(path)
+                with ExitStack() as failing:
+                    file = failing.enter_context(tempfile.TemporaryFile())
+                    async for part in response.iter_bytes():
+                        file.write(part)
+                    failing.pop_all()
+            return file
 
-        await self._api(fetch)
-        return path
+        return await self._api(fetch)
 
     async def _enter(self, batch: Batch, lines: "BatchLines", requests: Mapping[str, Request], *, last: bool) -> None:
         """Enter the results of those of `requests` that were in the batch."""

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, TypedDict, cast
+from typing import IO, BinaryIO, NamedTuple, TypedDict, cast
 
 from sqlalchemy import Connection, case, func, select, update
 
@@ -54,17 +54,16 @@ class BatchLines:
         Custom ids with two results that differ.
     """
 
-    def __init__(self, paths: Iterable[Path], redact: Redactor) -> None:
+    def __init__(self, files: Iterable[IO[bytes]], redact: Redactor) -> None:
         self.broken = 0
         self.contradicting: set[str] = set()
         self._redact = redact
-        self._places: dict[str, tuple[Path, int]] = {}
-        for path in paths:
-            with path.open("rb") as file:
-                for at, line in placed_lines(file):
-                    self._note(read_line(line.decode("utf-8-sig", errors="replace")), (path, at))
+        self._places: dict[str, tuple[IO[bytes], int]] = {}
+        for file in files:
+            for at, line in placed_lines(file):
+                self._note(read_line(line.decode("utf-8-sig", errors="replace")), (file, at))
 
-    def _note(self, line: "BatchLine | None", place: tuple[Path, int]) -> None:
+    def _note(self, line: "BatchLine | None", place: tuple[IO[bytes], int]) -> None:
         if line is None:
             self.broken += 1
         elif line["custom_id"] not in self._places:
@@ -92,18 +91,20 @@ class BatchLines:
             raise CallError("expired", "the batch ended without this request", reached=False)
         return self._at(*self._places[key])
 
-    def _at(self, path: Path, at: int) -> "BatchLine":
-        with path.open("rb") as file:
-            file.seek(at)
-            line = read_line(self._redact(file.readline(LONGEST_LINE).decode("utf-8-sig", errors="replace")))
+    def _at(self, file: IO[bytes], at: int) -> "BatchLine":
+        file.seek(at)
+        line = read_line(self._redact(file.readline(LONGEST_LINE).decode("utf-8-sig", errors="replace")))
         assert line is not None, "a line that could be read before"
         return line
 
 
-def placed_lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines that are not blank, each with its place; of one that is too long for a result, the beginning."""
+def placed_lines(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines that are not blank, each with its place; of one that is too long for a result, the beginning.
+
+    Between two of them the file may be read elsewhere.
+    """
     at = 0
-    while line := file.readline(LONGEST_LINE):
+    while file.seek(at) == at and (line := file.readline(LONGEST_LINE)):
         start, rest = at, line
         at += len(line)
         while len(rest) == LONGEST_LINE and not rest.endswith(b"\n"):

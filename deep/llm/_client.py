@@ -6,13 +6,15 @@ import email.utils
 import functools
 import hashlib
 import html.entities
+import ipaddress
 import itertools
 import json
 import math
 import re
 import time
-from collections.abc import Mapping
-from contextlib import AsyncExitStack
+import zlib
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -133,6 +135,9 @@ def public_url(url: str) -> str:
 PLACEHOLDER_KEY = "none"
 """The key sent to a server that needs none, since the client insists on one."""
 
+CONNECT_SECONDS = 8.0
+"""Seconds until an address that does not answer counts as unreachable."""
+
 CONNECTIONS_A_POOL = 8
 """The transport looks at every connection of a pool for every request, so several small pools are quicker than one."""
 
@@ -173,13 +178,16 @@ class Client:
         self.redact = Redactor(api_key, *secret_segments(base_url))
         limits = httpx2.Limits(max_connections=max_connections, max_keepalive_connections=max_connections)
         context, large = _ssl_context(), asyncio.Semaphore(LARGE_AT_ONCE)
+        options: dict[str, Any] = {"limits": limits, "verify": context, "event_hooks": {"request": [_trace]}}
         clients = [
             AsyncOpenAI(
                 api_key=api_key or PLACEHOLDER_KEY,
                 base_url=base_url,
-                timeout=httpx2.Timeout(None, connect=timeout),  # the rest is timed as a whole, by `send`
+                timeout=httpx2.Timeout(
+                    None, connect=min(timeout, CONNECT_SECONDS)
+                ),  # the rest is timed as a whole, by `send`
                 max_retries=0,
-                http_client=BoundedClient(large, limits=limits, verify=context, event_hooks={"request": [_trace]}),
+                http_client=_through_proxy_if_far(base_url, large, options),
             )
             for _ in range(1 + max_connections // CONNECTIONS_A_POOL)
         ]
@@ -187,6 +195,11 @@ class Client:
         self._clients = clients
         self._turn = itertools.cycle(clients)
         self._cast_to = httpx2.Response
+        self.others: dict[str, Client] = {}
+
+    def to(self, endpoint: str) -> "Client":
+        """Return the client of an endpoint; this one, unless another was named after it in `others`."""
+        return self.others.get(endpoint, self)
 
     async def send(self, content: bytes) -> str:
         """Return the body of the reply to one chat completion request.
@@ -209,9 +222,33 @@ class Client:
         return self.redact(response.text)
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections, those to other endpoints too."""
+        for other in self.others.values():
+            if other is not self:
+                await other.close()
         for client in self._clients:
             await client.close()
+
+
+def _through_proxy_if_far(base_url: str, large: asyncio.Semaphore, options: dict[str, Any]) -> "BoundedClient":
+    """Return a client that goes by the proxy that the environment names, but not to this machine itself.
+
+    Raises
+    ------
+    InputError
+        The environment names a proxy that cannot be used.
+    """
+    host = urlsplit(base_url).hostname or ""
+    with suppress(ValueError):
+        host = "localhost" if ipaddress.ip_address(host).is_loopback else host
+    try:
+        return BoundedClient(large, trust_env=host != "localhost" and not host.endswith(".localhost"), **options)
+    except (ImportError, ValueError, httpx2.InvalidURL):
+        raise InputError(
+            "`HTTPS_PROXY`, `HTTP_PROXY` and `ALL_PROXY` must name proxies that can be used: http://..., https://..., "
+            "or socks5://... where socksio is installed. Got another in the environment. Unset it, or name the "
+            "endpoint's host in NO_PROXY."
+        ) from None
 
 
 @functools.cache
@@ -391,6 +428,9 @@ class BoundedClient(httpx2.AsyncClient):
             Of kind ``broken``: the reply is too large.
         """
         response = await super().send(request, stream=True, **{**options, "follow_redirects": False})
+        if response.is_success and _encoding(response) not in ENCODINGS:
+            await response.aclose()
+            raise CallError("broken", "the reply is compressed in another way than was asked for", status=200)
         if stream and response.is_success:
             return response
         try:
@@ -409,7 +449,7 @@ class BoundedClient(httpx2.AsyncClient):
         parts, size = list[bytes](), 0
         most = LARGEST_REPLY if response.is_success else LARGEST_ERROR
         async with AsyncExitStack() as waiting:
-            async for part in response.aiter_bytes():
+            async for part in _inflated(response):
                 if size <= SMALL < size + len(part):
                     await waiting.enter_async_context(self._large)
                 parts.append(part)
@@ -419,6 +459,34 @@ class BoundedClient(httpx2.AsyncClient):
             if size > most and response.is_success:
                 raise CallError("broken", f"the reply has more than {LARGEST_REPLY:,} bytes")
             return _as_utf8(b"".join(parts)[:most])
+
+
+ENCODINGS = {"": 0, "identity": 0, "gzip": 31, "x-gzip": 31, "deflate": 15}
+"""The ways in which a reply may be compressed, each with zlib's word for it: one within another grows without bound."""
+
+
+def _encoding(response: httpx2.Response) -> str:
+    return str(response.headers.get("content-encoding", "")).strip().lower()
+
+
+async def _inflated(response: httpx2.Response) -> AsyncIterator[bytes]:
+    """Yield the body of a reply, decompressed in pieces of at most `SMALL` bytes, so that no bomb holds more."""
+    window, inflate = ENCODINGS.get(_encoding(response), 0), None
+    async for raw in response.aiter_raw():
+        if not (window and raw):
+            yield raw
+            continue
+        if inflate is None:
+            without_header = window == 15 and raw[0] & 15 != zlib.DEFLATED
+            inflate = zlib.decompressobj(-window if without_header else window)
+        while raw and not inflate.eof:
+            try:
+                yield inflate.decompress(raw, SMALL)
+            except zlib.error as error:
+                raise httpx2.DecodingError(str(error)) from None
+            raw = inflate.unconsumed_tail
+    if inflate is not None:
+        yield inflate.flush()
 
 
 def _as_utf8(content: bytes) -> bytes:

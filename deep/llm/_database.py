@@ -5,25 +5,14 @@ import os
 import re
 import sqlite3
 import tempfile
-from collections.abc import Collection, Iterator, Sequence
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import IO, TypeVar
 from urllib.parse import quote
 
-from sqlalchemy import (
-    ARRAY,
-    URL,
-    ColumnElement,
-    Connection,
-    Engine,
-    any_,
-    create_engine,
-    event,
-    inspect,
-    literal,
-    make_url,
-)
+import sqlalchemy as sa
 from sqlalchemy import text as sql
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
@@ -57,7 +46,7 @@ def describe_ledger(target: str) -> str:
     if not is_shared(target):
         return target
     try:
-        return make_url(target).set(query={}).render_as_string(hide_password=True)
+        return sa.make_url(target).set(query={}).render_as_string(hide_password=True)
     except (ArgumentError, ValueError):
         return "at a URL that cannot be read"
 
@@ -67,7 +56,7 @@ def one_line(error: Exception) -> str:
     return " ".join(str(getattr(error, "orig", None) or error).split())[:300]
 
 
-def engine_for(target: str, *, create: bool) -> Engine:
+def engine_for(target: str, *, create: bool) -> sa.Engine:
     """Return an engine for the ledger at `target`, its tables in place.
 
     Raises
@@ -80,13 +69,13 @@ def engine_for(target: str, *, create: bool) -> Engine:
     url, frozen = _url(target), is_read_only(target)
     if frozen:  # without a log beside it, SQLite must be told that it needs to make none
         query = {"mode": "ro", "uri": "true"} | ({} if Path(f"{target}-wal").exists() else {"immutable": "1"})
-        url = URL.create("sqlite", database=f"file:{quote(str(Path(target).absolute()))}", query=query)
+        url = sa.URL.create("sqlite", database=f"file:{quote(str(Path(target).absolute()))}", query=query)
     if not is_shared(target) and not create and not Path(target).is_file():
         raise InputError(f"`ledger` must be an existing ledger. Got {target!r}, which is no file.")
     try:
-        engine = create_engine(url, poolclass=NullPool, hide_parameters=True)
+        engine = sa.create_engine(url, poolclass=NullPool, hide_parameters=True)
         if not is_shared(target) and not frozen:
-            event.listen(engine, "connect", _set_pragmas)
+            sa.event.listen(engine, "connect", _set_pragmas)
         _prepare(engine, describe_ledger(target), create=create, frozen=frozen)
     except ModuleNotFoundError:
         raise MissingDependencyError(
@@ -97,11 +86,11 @@ def engine_for(target: str, *, create: bool) -> Engine:
     return engine
 
 
-def _url(target: str) -> URL:
+def _url(target: str) -> sa.URL:
     if not is_shared(target):
-        return URL.create("sqlite", database=target)
+        return sa.URL.create("sqlite", database=target)
     try:
-        url = make_url(target)
+        url = sa.make_url(target)
     except (ArgumentError, ValueError):
         raise InputError("`ledger` must be a file or a database URL. Got a URL that cannot be read.") from None
     if url.get_backend_name() != "postgresql":
@@ -118,11 +107,11 @@ def _set_pragmas(connection: sqlite3.Connection, _: object) -> None:
     cursor.close()
 
 
-def _prepare(engine: Engine, name: str, *, create: bool, frozen: bool) -> None:
+def _prepare(engine: sa.Engine, name: str, *, create: bool, frozen: bool) -> None:
     with engine.begin() as connection:
         if engine.dialect.name == "postgresql":
             connection.execute(sql("SELECT pg_advisory_xact_lock(:lock, 0)"), {"lock": LOCK_CLASS})
-        tables = set(inspect(connection).get_table_names())
+        tables = set(sa.inspect(connection).get_table_names())
         if not tables >= {"deep_meta"} and ((tables and engine.dialect.name == "sqlite") or not create):
             raise InputError(f"`ledger` must be a ledger of deep. Got {name!r}, which holds something else.")
         if not frozen:
@@ -139,14 +128,14 @@ def in_parts(values: Sequence[T], size: int = 500) -> Iterator[Sequence[T]]:
     return (values[at : at + size] for at in range(0, len(values), size))
 
 
-def among(connection: Connection, column: ColumnElement[T], values: Collection[T]) -> ColumnElement[bool]:
+def among(connection: sa.Connection, column: sa.ColumnElement[T], values: Collection[T]) -> sa.ColumnElement[bool]:
     """Return the condition that a column has one of `values`; in PostgreSQL as one array, to be prepared once."""
     if connection.dialect.name != "postgresql":
         return column.in_(list(values))
-    return column == any_(literal(list(values), ARRAY(column.type)))
+    return column == sa.any_(sa.literal(list(values), sa.ARRAY(column.type)))
 
 
-def connect(engine: Engine, name: str) -> Connection:
+def connect(engine: sa.Engine, name: str) -> sa.Connection:
     """Return a connection, or raise a LedgerError."""
     for library in ("psycopg", "sqlalchemy.pool"):  # a lost connection is our error to tell
         logging.getLogger(library).addHandler(_SILENT)
@@ -156,7 +145,39 @@ def connect(engine: Engine, name: str) -> Connection:
         raise LedgerError(f"`ledger` {name} cannot be opened: {one_line(error)}.") from None
 
 
-def one_round_trip(connection: Connection) -> AbstractContextManager[object]:
+PATIENCE = 60.0
+"""Seconds for which a database that was lost is waited for; answers that come meanwhile are kept in memory."""
+
+
+def is_lost(connection: sa.Connection, failure: Exception) -> bool:
+    """Return whether a connection is gone, by what SQLAlchemy says of it or by the driver's own word."""
+    if connection.invalidated or getattr(failure, "connection_invalidated", False):
+        return True
+    return bool(getattr(connection.connection.driver_connection, "closed", False))
+
+
+def connect_again(lost: sa.Connection, reopen: Callable[[], sa.Connection], failure: Exception) -> sa.Connection:
+    """Return another connection to a database that was lost, and may be starting again.
+
+    Raises
+    ------
+    SQLAlchemyError
+        There is none for `PATIENCE` seconds.
+    """
+    end = time.monotonic() + PATIENCE
+    with suppress(Exception):
+        lost.invalidate()
+    while True:
+        try:
+            return reopen()
+        except (LedgerError, SQLAlchemyError):
+            if time.monotonic() > end:
+                said = f"{one_line(failure)}, and no other connection within {PATIENCE:g} s"
+                raise SQLAlchemyError(said) from None
+            time.sleep(0.2)
+
+
+def one_round_trip(connection: sa.Connection) -> AbstractContextManager[object]:
     """Return a context in which writes and their commit go to the database together, where its driver can."""
     driver = connection.connection.driver_connection
     return driver.pipeline() if connection.dialect.name == "postgresql" and driver is not None else nullcontext()
@@ -317,7 +338,7 @@ class LedgerFiles:
             aside.rename(log)
 
 
-def keep(connection: Connection, path: str) -> tuple[str, Connection]:
+def keep(connection: sa.Connection, path: str) -> tuple[str, sa.Connection]:
     """Copy an open ledger to a file beside it, as far as it can be read; return its name and a connection to it.
 
     Raises
@@ -343,7 +364,7 @@ def keep(connection: Connection, path: str) -> tuple[str, Connection]:
     return kept, opened
 
 
-def _salvage(damaged: Path, connection: Connection) -> None:
+def _salvage(damaged: Path, connection: sa.Connection) -> None:
     """Copy the rows of a damaged ledger that can be read: what this run wrote stands in its log, and is whole."""
     with closing(sqlite3.connect(damaged)) as source:
         for table in metadata.sorted_tables:
@@ -366,7 +387,7 @@ def kept_files(path: str) -> list[Path]:
     return [file for _, file in sorted(found)]
 
 
-def enter_kept(connection: Connection, path: str) -> list[str]:
+def enter_kept(connection: sa.Connection, path: str) -> list[str]:
     """Enter what files beside a ledger keep; return a sentence on each.
 
     Raises
@@ -377,7 +398,7 @@ def enter_kept(connection: Connection, path: str) -> list[str]:
     return [_enter(connection, file) for file in kept_files(path)]
 
 
-def _enter(connection: Connection, file: Path) -> str:
+def _enter(connection: sa.Connection, file: Path) -> str:
     try:
         connect(engine_for(str(file), create=False), str(file)).close()  # it is a ledger, and its log is in it
         n = _merge(connection, file)
@@ -390,7 +411,7 @@ def _enter(connection: Connection, file: Path) -> str:
     return f"{n} answers that were kept in {file} while the ledger was moved or written to are entered ({entered})."
 
 
-def _merge(connection: Connection, file: Path) -> int:
+def _merge(connection: sa.Connection, file: Path) -> int:
     """Enter all rows of a kept file in one transaction, and return how many answers are new."""
     driver = connection.connection.driver_connection
     assert isinstance(driver, sqlite3.Connection)

@@ -7,30 +7,16 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Concatenate, ParamSpec, TypeVar, cast
 
-from sqlalchemy import ColumnElement, Connection, and_, func, select, update
+from sqlalchemy import ColumnElement, Connection, Engine, and_, func, select, update
 from sqlalchemy import text as sql
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from deep.exceptions import DeepError
-from deep.llm import _schema
+from deep.llm import _database, _schema
 from deep.llm._batch_results import EXPORTS, MAKING, release_exports, release_unmade, waiting_in
-from deep.llm._database import (
-    LOCK_CLASS,
-    FileLock,
-    LedgerFiles,
-    Reserve,
-    connect,
-    describe_ledger,
-    engine_for,
-    enter_kept,
-    in_parts,
-    is_shared,
-    keep,
-    one_line,
-    one_round_trip,
-)
 from deep.llm._errors import AMBIGUOUS, CallError, LedgerError, LedgerFullError, LedgerMovedError, RequestState
 from deep.llm._gate import Quirk
 from deep.llm._history import read_quirks
@@ -75,7 +61,10 @@ class Writer:
     Attributes
     ----------
     full : LedgerFullError or None
-        Why nothing new should be begun, once the reserve is released or the ledger is not where it was.
+        Why nothing new should be begun, once the reserve is released, the ledger is not where it was, or its connection
+        was lost.
+    reopen : callable or None
+        Returns another connection, or raises, for where this one is lost: what is in flight is then written down.
 
     Notes
     -----
@@ -87,10 +76,12 @@ class Writer:
         self,
         connection: Connection,
         name: str,
-        reserve: Reserve | None = None,
-        files: LedgerFiles | None = None,
+        reserve: _database.Reserve | None = None,
+        files: _database.LedgerFiles | None = None,
     ) -> None:
         self._connection = self._opened = connection
+        self._repeating = False
+        self.reopen: Callable[[], Connection] | None = None
         self._name = name
         self._reserve = reserve
         self._files = files
@@ -161,25 +152,31 @@ class Writer:
         error: Exception | None = self._error
         try:
             if error is None:
-                self._together = True
+                self._together, self._repeating = True, False
                 result = self._execute_again([work for work, _ in part])
         except SQLAlchemyError as failure:
             error = self._error = LedgerError(
-                f"`ledger` {self._name} cannot be written: {one_line(failure)}. The run stops; nothing more is asked."
+                f"`ledger` {self._name} cannot be written: {_database.one_line(failure)}. The run stops; nothing more "
+                "is asked."
             )
         except Exception as failure:
             error = failure
         self._report(part, result, error)
 
     def _execute_again(self, works: list[_Work]) -> object:
-        """Run work in a transaction, and again where the database broke a deadlock with another one by undoing it."""
+        """Run work in a transaction, and again where the database broke a deadlock by undoing it, or was lost."""
         for _ in range(UNDONE):
             try:
                 return self._execute_or_release(works)
-            except DBAPIError as failure:
-                if not _is_undone(failure):
+            except Exception as failure:
+                if self.reopen is not None and _database.is_lost(self._connection, failure):
+                    self._connection = self._opened = _database.connect_again(self._connection, self.reopen, failure)
+                    self._repeating = True  # whether it was committed before the connection was lost is not known
+                    self.full = self._full(failure)
+                elif isinstance(failure, DBAPIError) and _is_undone(failure):
+                    self._connection.connection.rollback()  # in a pipeline, its own does not reach the database
+                else:
                     raise
-                self._connection.connection.rollback()  # in a pipeline, its own does not reach the database
                 self._together = False
         return self._execute_or_release(works)
 
@@ -190,11 +187,14 @@ class Writer:
         except SQLAlchemyError as failure:
             if self._reserve is None or not self._reserve.release():
                 raise
-            self.full = LedgerFullError(
-                f"`ledger` {self._name} cannot be written: {one_line(failure)}. The run stops; what was in flight is "
-                "written down. Make room, and run it again."
-            )
+            self.full = self._full(failure, "Make room, and run it again.")
             return self._execute(works)
+
+    def _full(self, failure: Exception, remedy: str = "Run it again.") -> LedgerFullError:
+        return LedgerFullError(
+            f"`ledger` {self._name} cannot be written: {_database.one_line(failure)}. The run stops; what was in "
+            f"flight is written down. {remedy}"
+        )
 
     def _execute(self, works: list[_Work]) -> object:
         """Run work in a transaction, and see to it that it is found under the ledger's name, or beside it."""
@@ -222,11 +222,11 @@ class Writer:
         if change.startswith("lost"):
             why = why.replace(" by another program", "")
         try:
-            kept, self._connection = keep(self._connection, path)
+            kept, self._connection = _database.keep(self._connection, path)
         except (DeepError, OSError) as error:
             self.full = LedgerMovedError(
                 f"{why} The run stops; what was in flight is in the file that was opened, and cannot be kept beside: "
-                f"{one_line(error)}."
+                f"{_database.one_line(error)}."
             )
             return False
         self._overwritten = change == "was written to"
@@ -239,7 +239,9 @@ class Writer:
             with self._connection.begin():
                 return work(self._connection)
         writes = [write for work in works if not callable(work) for write in work]
-        together = one_round_trip(self._connection) if self._together else nullcontext()
+        if self._repeating:
+            writes = [write._replace(how="insert_or_keep") if write.how == "insert" else write for write in writes]
+        together = _database.one_round_trip(self._connection) if self._together else nullcontext()
         with together, self._connection.begin():
             if self._connection is not self._opened:
                 write_all(self._connection, missing_rows(writes))
@@ -319,27 +321,28 @@ class Ledger:
     unknown: int = field(default=0, init=False)
     in_doubt_twice: int = field(default=0, init=False)
     entered: list[str] = field(default_factory=list, init=False)
-    _lock: FileLock | None = field(default=None, init=False)
-    _reserve: Reserve | None = field(default=None, init=False)
+    _lock: _database.FileLock | None = field(default=None, init=False)
+    _reserve: _database.Reserve | None = field(default=None, init=False)
     _writer: Writer | None = field(default=None, init=False)
     _leases: Leases = field(init=False)
 
     def __post_init__(self) -> None:
-        self.name = describe_ledger(self.target)
-        self.shared = is_shared(self.target)
+        self.name = _database.describe_ledger(self.target)
+        self.shared = _database.is_shared(self.target)
 
     async def __aenter__(self) -> "Ledger":
-        self._lock = None if self.shared else FileLock(self.target)
+        self._lock = None if self.shared else _database.FileLock(self.target)
         try:
-            engine = engine_for(self.target, create=True)
-            self._reserve = None if self.shared else Reserve(self.target)
-            connection = connect(engine, self.name)
+            engine = _database.engine_for(self.target, create=True)
+            self._reserve = None if self.shared else _database.Reserve(self.target)
+            connection = _database.connect(engine, self.name)
             files = None
             if not self.shared:
-                self.entered = enter_kept(connection, self.target)
-                files = LedgerFiles(self.target)
+                self.entered = _database.enter_kept(connection, self.target)
+                files = _database.LedgerFiles(self.target)
             self._writer = Writer(connection, self.name, self._reserve, files)
             self.run = await self.call(self._begin_run)
+            self._writer.reopen = partial(self._reopen, engine) if self.shared else None
             self._leases = Leases(self.run, self.shared, self.at_most_once, self.retry)
             await self.recover()
         except BaseException:
@@ -381,8 +384,17 @@ class Ledger:
         row = {"started": time.time(), "options": json_text(dict(self.options))}
         run = connection.execute(_schema.runs.insert().returning(_schema.runs.c.id), row).scalar_one()
         if connection.dialect.name == "postgresql":
-            connection.execute(sql("SELECT pg_advisory_lock(:lock, :run)"), {"lock": LOCK_CLASS, "run": run})
+            connection.execute(sql("SELECT pg_advisory_lock(:lock, :run)"), {"lock": _database.LOCK_CLASS, "run": run})
         return int(run)
+
+    def _reopen(self, engine: Engine) -> Connection:
+        """Return another connection to a shared ledger, with the lock of this run if nothing else holds it yet."""
+        connection = _database.connect(engine, self.name)
+        with connection.begin():
+            connection.execute(
+                sql("SELECT pg_try_advisory_lock(:lock, :run)"), {"lock": _database.LOCK_CLASS, "run": self.run}
+            )
+        return connection
 
     def _end_run(self, connection: Connection) -> None:
         _mark_unknown(connection, _schema.requests.c.owner == self.run)
@@ -533,19 +545,25 @@ def _mark_unknown(connection: Connection, owned: ColumnElement[bool]) -> None:
     requests, attempts = _schema.requests, _schema.attempts
     unsent = and_(_schema.OPEN, requests.c.state == "queued", requests.c.failure == "unknown")
     connection.execute(update(requests).where(owned & unsent).values(state="unknown"))
-    for keys in in_parts(connection.execute(select(requests.c.key).where(owned & _in_flight())).scalars().all()):
+    for keys in _database.in_parts(
+        connection.execute(select(requests.c.key).where(owned & _in_flight())).scalars().all()
+    ):
         open_attempts = attempts.c.key.in_(keys) & attempts.c.outcome.is_(None)
         connection.execute(update(attempts).where(open_attempts).values(outcome="unknown"))
         connection.execute(update(requests).where(requests.c.key.in_(keys)).values(state="unknown", failure="unknown"))
 
 
 def _give_up_doubts(connection: Connection) -> None:
-    """Turn unknown requests into failed ones where as many attempts as may be paid unasked were lost."""
+    """Turn unknown requests into failed ones where as many attempts as may be paid unasked were lost.
+
+    Where an earlier reply was cut off, that one stands.
+    """
     requests, attempts = _schema.requests, _schema.attempts
     lost = (attempts.c.key == requests.c.key) & (attempts.c.outcome == "unknown")
     doubts = select(func.count()).select_from(attempts).where(lost).scalar_subquery()
-    condition = and_(_schema.OPEN, requests.c.state == "unknown", doubts >= DOUBTS)
-    connection.execute(update(requests).where(condition).values(state="failed", failure="unknown"))
+    given_up = update(requests).where(_schema.OPEN, requests.c.state == "unknown", doubts >= DOUBTS)
+    connection.execute(given_up.where(requests.c.reason == "truncated").values(state="done", failure=None))
+    connection.execute(given_up.values(state="failed", failure="unknown"))
 
 
 def _answered_row(key: str, number: int, reply: Reply) -> AttemptRow:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from deep.exceptions import InputError, printable
-from deep.judge import Choice
+from deep.judges import Choice
 from deep.llm._errors import CallError
 
 Body = Mapping[str, object]

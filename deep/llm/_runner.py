@@ -10,10 +10,9 @@ from typing import Literal
 
 from deep.llm._client import Client
 from deep.llm._errors import AMBIGUOUS, CallError, EndpointError, LedgerError, LedgerFullError, RequestState
-from deep.llm._gate import Attempt, Failed, ModelGate, Quirk, Terms
+from deep.llm._gate import CONSTRAINTS, Attempt, CircuitBreaker, Failed, ModelGate, Quirk, Terms
 from deep.llm._lease import Job, Lease
 from deep.llm._ledger import Ledger, Written
-from deep.llm._limits import CONSTRAINTS, CircuitBreaker
 from deep.llm._messages import Body, Reply, Request, json_text
 from deep.llm._spending import BudgetReachedError, Tally
 from deep.records import ABSTAIN, Judgment
@@ -205,7 +204,9 @@ class Caller(Session):
             self.tally.attempts += 1
 
         try:
-            ended = await Attempt(request.model, body, text).make(self.terms, announce, self.client.send)
+            ended = await Attempt(request.model, body, text).make(
+                self.terms, announce, self.client.to(request.endpoint).send
+            )
             if isinstance(ended, Reply):
                 return await self._answer(job, body, ended)
             return await self._learn(job, body, ended) or await self._fail(job, ended, number)
@@ -281,8 +282,12 @@ class Caller(Session):
         await self.ledger.fail(job, error, state=state, seconds=ended.seconds)
         if hopeless:
             self.stop()
+            if error.kind == "unreachable":
+                raise EndpointError(
+                    f"`base_url` must answer. Got no connection to {request.endpoint}: {error.message}."
+                )
             raise EndpointError(f"The endpoint refuses every request: {error.message}")
-        if error.kind != "rejected" and not self._may_be_schema(request, error):
+        if error.kind not in ("rejected", "unreachable") and not self._may_be_schema(request, error):
             self.gate.open(request.model)
         return Settled(state, error)
 

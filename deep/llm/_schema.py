@@ -6,24 +6,7 @@ from functools import cache
 from types import MappingProxyType, NoneType
 from typing import Literal, NamedTuple, TypedDict, get_args, get_type_hints
 
-from sqlalchemy import (
-    DDL,
-    Boolean,
-    Column,
-    Connection,
-    Dialect,
-    Float,
-    Index,
-    Integer,
-    MetaData,
-    Table,
-    Text,
-    bindparam,
-    event,
-    or_,
-    text,
-    update,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.types import TypeDecorator
 
@@ -32,16 +15,16 @@ from deep.records import Reason
 
 VERSION = 1
 
-metadata = MetaData()
+metadata = sa.MetaData()
 
 
 class HeldNumber(TypeDecorator[float]):
     """A finite number: SQLite holds anything in any column, so a damaged file may."""
 
-    impl = Float
+    impl = sa.Float
     cache_ok = True
 
-    def process_result_value(self, value: float | None, _: Dialect) -> float | None:
+    def process_result_value(self, value: float | None, _: sa.Dialect) -> float | None:
         """Return it, or raise a ValueError."""
         if value is None or (isinstance(value, float | int) and math.isfinite(value)):
             return value
@@ -51,32 +34,32 @@ class HeldNumber(TypeDecorator[float]):
 class HeldText(TypeDecorator[str]):
     """A text, in a file that may be damaged."""
 
-    impl = Text
+    impl = sa.Text
     cache_ok = True
 
-    def process_result_value(self, value: str | None, _: Dialect) -> str | None:
+    def process_result_value(self, value: str | None, _: sa.Dialect) -> str | None:
         """Return it, or raise a ValueError."""
         if value is None or isinstance(value, str):
             return value
         raise ValueError(f"{value!r} stands where a text should")
 
 
-_TYPES = {bool: Boolean, float: HeldNumber, int: Integer}
+_TYPES = {bool: sa.Boolean, float: HeldNumber, int: sa.Integer}
 """Anything else, literals included, is text."""
 
 
-def _table(name: str, row: type, *primary: str, defaults: Mapping[str, str] = MappingProxyType({})) -> Table:
+def _table(name: str, row: type, *primary: str, defaults: Mapping[str, str] = MappingProxyType({})) -> sa.Table:
     """Return the table that has a column for each field of a row, in their order."""
-    return Table(
+    return sa.Table(
         name,
         metadata,
         *(
-            Column(
+            sa.Column(
                 field,
                 next((_TYPES[kind] for kind in (hint, *get_args(hint)) if kind in _TYPES), HeldText),
                 primary_key=field in primary,
                 nullable=NoneType in get_args(hint),
-                server_default=text(defaults[field]) if field in defaults else None,
+                server_default=sa.text(defaults[field]) if field in defaults else None,
             )
             for field, hint in get_type_hints(row).items()
         ),
@@ -180,7 +163,7 @@ class BatchRow(TypedDict):
     created: float
 
 
-meta = Table("deep_meta", metadata, Column("version", Integer, primary_key=True))
+meta = sa.Table("deep_meta", metadata, sa.Column("version", sa.Integer, primary_key=True))
 runs = _table("runs", RunRow, "id")
 requests = _table("requests", RequestRow, "key", defaults={"attempts": "0"})
 attempts = _table("attempts", AttemptRow, "key", "number", defaults={"reached": "true"})
@@ -188,22 +171,27 @@ items = _table("items", ItemRow, "endpoint", "dataset", "item", "voter", "sample
 quirks = _table("quirks", QuirkRow, "endpoint", "model", "parameter")
 batches = _table("batches", BatchRow, "id")
 
-OPEN = text("requests.state <> 'done'")
+OPEN = sa.text("requests.state <> 'done'")
 """The rows of the partial index; a query that is to use it has to say so in these words."""
 
-Index("requests_open", requests.c.state, sqlite_where=text("state <> 'done'"), postgresql_where=text("state <> 'done'"))
+sa.Index(
+    "requests_open",
+    requests.c.state,
+    sqlite_where=sa.text("state <> 'done'"),
+    postgresql_where=sa.text("state <> 'done'"),
+)
 
 for _dialect, _kept in (("sqlite", "VIRTUAL"), ("postgresql", "STORED")):
-    _effective = DDL(  # type: ignore[no-untyped-call]
+    _effective = sa.DDL(  # type: ignore[no-untyped-call]
         "ALTER TABLE requests ADD COLUMN effective_body TEXT "
         f"GENERATED ALWAYS AS (coalesce(changed_body, requested_body)) {_kept}"
     )
-    event.listen(requests, "after_create", _effective.execute_if(dialect=_dialect))
+    sa.event.listen(requests, "after_create", _effective.execute_if(dialect=_dialect))
 
 
 How = Literal["insert", "insert_or_keep", "insert_or_replace", "update"]
 
-_DIALECTS: dict[str, tuple[Dialect, Callable[[Table], sqlite.Insert | postgresql.Insert]]] = {
+_DIALECTS: dict[str, tuple[sa.Dialect, Callable[[sa.Table], sqlite.Insert | postgresql.Insert]]] = {
     "sqlite": (sqlite.dialect(paramstyle="named"), sqlite.insert),
     "postgresql": (postgresql.dialect(paramstyle="pyformat"), postgresql.insert),  # type: ignore[no-untyped-call]
 }
@@ -224,7 +212,7 @@ class Write(NamedTuple):
         Returns all that is known of the row, for a ledger that may lack it.
     """
 
-    table: Table
+    table: sa.Table
     how: How
     row: Mapping[str, object]
     whole: Callable[[], Mapping[str, object]] | None = None
@@ -235,9 +223,9 @@ def missing_rows(writes: Iterable[Write]) -> Iterator[Write]:
     return (Write(write.table, "insert_or_keep", write.whole()) for write in writes if write.whole is not None)
 
 
-def write_all(connection: Connection, writes: Iterable[Write]) -> None:
+def write_all(connection: sa.Connection, writes: Iterable[Write]) -> None:
     """Write rows, the like together, straight through the driver: SQLAlchemy's own way takes longer than SQLite."""
-    groups: dict[tuple[Table, How, tuple[str, ...]], list[Mapping[str, object]]] = {}
+    groups: dict[tuple[sa.Table, How, tuple[str, ...]], list[Mapping[str, object]]] = {}
     for table, how, row, _ in writes:
         groups.setdefault((table, how, tuple(row)), []).append(row)
     for (table, how, columns), rows in groups.items():
@@ -245,19 +233,19 @@ def write_all(connection: Connection, writes: Iterable[Write]) -> None:
 
 
 @cache
-def _statement(table: Table, how: How, columns: tuple[str, ...], dialect_name: str) -> str:
+def _statement(table: sa.Table, how: How, columns: tuple[str, ...], dialect_name: str) -> str:
     dialect, insert = _DIALECTS[dialect_name]
     primary = list(table.primary_key)
     others = [name for name in columns if not table.c[name].primary_key]
     if how == "update":
-        same_row = [column == bindparam(column.name) for column in primary]
-        return str(update(table).where(*same_row).compile(dialect=dialect, column_keys=others))
+        same_row = [column == sa.bindparam(column.name) for column in primary]
+        return str(sa.update(table).where(*same_row).compile(dialect=dialect, column_keys=others))
     inserted = insert(table)
     if how == "insert_or_keep":
         inserted = inserted.on_conflict_do_nothing(index_elements=primary)
     if how == "insert_or_replace":
         new = {name: inserted.excluded[name] for name in others}
         # A row that says the same already is left alone: to write it would cost a flush.
-        differs = or_(*(table.c[name] != value for name, value in new.items()))
+        differs = sa.or_(*(table.c[name] != value for name, value in new.items()))
         inserted = inserted.on_conflict_do_update(index_elements=primary, set_=new, where=differs)
     return str(inserted.compile(dialect=dialect, column_keys=list(columns)))

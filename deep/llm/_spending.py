@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from deep._util.files import read_bytes
 from deep.exceptions import InputError
-from deep.judge import REPAIR
+from deep.judges import REPAIR
 from deep.llm._messages import Body
 from deep.records import ABSTAIN, Judgment
 
@@ -38,6 +38,8 @@ class PriceBook:
         The endpoint, which decides whose price it is.
     overrides : mapping of str to mapping, optional
         Model name to dollars per million tokens: ``input`` and ``output``, and ``cached`` (default: as `input`).
+    urls : mapping of str to str, optional
+        Model name to the endpoint that it is asked at, where that is another.
 
     Examples
     --------
@@ -49,13 +51,18 @@ class PriceBook:
     True
     """
 
-    def __init__(self, base_url: str, overrides: Mapping[str, Mapping[str, float]] | None = None) -> None:
-        self._base_url = base_url
+    def __init__(
+        self,
+        base_url: str,
+        overrides: Mapping[str, Mapping[str, float]] | None = None,
+        urls: Mapping[str, str] | None = None,
+    ) -> None:
+        self._base_url, self._urls = base_url, urls or {}
         self._overrides = dict(overrides or {})
         self._rates = lru_cache(maxsize=256)(self._lookup)
 
     @classmethod
-    def from_file(cls, base_url: str, path: str | Path | None) -> "PriceBook":
+    def from_file(cls, base_url: str, path: str | Path | None, urls: Mapping[str, str] | None = None) -> "PriceBook":
         """Read overrides from a TOML file: a table a model, dollars per million tokens.
 
         Raises
@@ -64,14 +71,14 @@ class PriceBook:
             The file is no such TOML; the message names the model.
         """
         if path is None:
-            return cls(base_url)
+            return cls(base_url, urls=urls)
         try:
             tables = tomllib.loads(read_bytes(path, "prices").decode("utf-8"))
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise InputError(f"`prices` must be a readable TOML file. Got {str(path)!r}: {error}.") from None
         for model, rates in tables.items():
             _check_rates(model, rates, path)
-        return cls(base_url, tables)
+        return cls(base_url, tables, urls)
 
     def cost(self, models: Iterable[str | None], tokens: Mapping[str, int], *, batch: bool = False) -> float | None:
         """Return the dollars for one call, by the first of `models` with a known price.
@@ -114,7 +121,7 @@ class PriceBook:
         from genai_prices import calc_price
         from genai_prices.types import Usage
 
-        calculate = partial(calc_price, model_ref=model, provider_api_url=self._base_url)
+        calculate = partial(calc_price, model_ref=model, provider_api_url=self._urls.get(model, self._base_url))
         try:
             calculate(Usage(input_tokens=1, output_tokens=1))
         except LookupError:

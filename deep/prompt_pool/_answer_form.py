@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import Any, Literal, get_args
 
 from deep._util.checks import check_choice
-from deep.judge import Choice, LLMReply
+from deep.judges import Choice, LLMReply
 from deep.prompt_pool._material import Material
 from deep.prompt_pool.reader import (
     FinalAnswer,
@@ -402,12 +402,12 @@ def repair_text(form: AnswerForm, material: Material, reply: str) -> str:
     ----------
     form : AnswerForm
     material : Material
-        The source and the claim.
+        The source and the claim, with the question where the prompt shows it.
     reply : str
         The reply as it came.
     """
     # The reply's own code: it is new, so that no tag in the reply can close the fence.
-    fence = Material(reply[-MOST_QUOTED:], f"{material.source}\n{material.claim}")
+    fence = Material(reply[-MOST_QUOTED:], "\n".join(material.given))
     quoted = f"<reply-{fence.code}>\n{fence.source}\n</reply-{fence.code}>"
     return _TURN.format(reply=quoted, lines=_lines(form, material.tag(form.kind)))
 

@@ -125,7 +125,7 @@ def check_replies(prompt: Prompt, path: str | Path) -> ReplyCheck:
     prompt : Prompt
     path : str or Path
         JSON lines, compressed or not: each a text, or an object with `reply` and, if known, `finish_reason`,
-        `source` and `claim`.
+        `source`, `claim` and `question`.
 
     Raises
     ------
@@ -134,8 +134,9 @@ def check_replies(prompt: Prompt, path: str | Path) -> ReplyCheck:
     """
     check = ReplyCheck()
     for said in _replies(Path(path)):
-        finish, source, claim = (said.get(name) for name in ("finish_reason", "source", "claim"))
-        judgment = prompt.parse(said["reply"], finish_reason=finish, source=source, claim=claim)
+        finish, *texts = (said.get(name) for name in ("finish_reason", "source", "claim", "question"))
+        source, claim, question = texts
+        judgment = prompt.parse(said["reply"], finish_reason=finish, source=source, claim=claim, question=question)
         kind = str(judgment.reason or (judgment.vote if judgment.score is None else f"score, vote {judgment.vote}"))
         if kind == "unparsable" and len(prompt.verdicts_in(said["reply"])) > 1:
             kind = "contradictory"

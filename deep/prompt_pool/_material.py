@@ -112,11 +112,13 @@ def _codes(*texts: str) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Material:
-    """A source and a claim, and what keeps them apart from the prompt around them.
+    """A source and a claim, perhaps with a question, and what keeps them apart from the prompt around them.
 
     Parameters
     ----------
     source, claim : str
+    question : str, optional
+        The question that the claim answers, where the prompt shows it.
     bare : bool, default=False
         The prompt puts them in without tags, and its answer carries no code.
 
@@ -132,32 +134,38 @@ class Material:
 
     source: str
     claim: str
+    question: str | None = None
     bare: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("source", "claim"):
+        for name in ("source", "claim") if self.question is None else ("source", "claim", "question"):
             object.__setattr__(self, name, clean(getattr(self, name), name))
 
     @cached_property
     def code(self) -> str:
-        """Return 8 hexadecimal digits that stand in neither text.
+        """Return 8 hexadecimal digits that stand in none of the texts.
 
         They come from the source alone where that is enough, so that every claim about one source shares the
         same prefix; a claim that was written to hold them all falls back on a hash that covers the claim too,
         which a text cannot be made to contain.
         """
-        texts = self.source.casefold(), self.claim.casefold()
-        candidates = [*_codes(self.source), *_codes(self.source, self.claim)]
+        texts = [text.casefold() for text in self.given]
+        candidates = [code for n in range(1, len(texts) + 1) for code in _codes(*self.given[:n])]
         return next((code for code in candidates if not any(code in text for text in texts)), candidates[-1])
 
+    @property
+    def given(self) -> list[str]:
+        """The texts that the judge is shown."""
+        return [self.source, self.claim, *([] if self.question is None else [self.question])]
+
     def fenced(self, name: str) -> str:
-        """Return one of the two texts between its tags, or as it is where the prompt has none."""
+        """Return one of the texts between its tags, or as it is where the prompt has none."""
         if self.bare:
             return str(getattr(self, name))
         return f"<{name}-{self.code}>\n{getattr(self, name)}\n</{name}-{self.code}>"
 
     def tag(self, word: str) -> str:
-        """Return the code where either text holds something like a finished `word` line, else nothing.
+        """Return the code where a text holds something like a finished `word` line, else nothing.
 
         An answer's marker then carries the code, so that a line quoted from the texts cannot pass for the answer.
         """
@@ -168,15 +176,15 @@ class Material:
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
-        """The source and the claim as they stand and as they read once decoded, in which an echo is looked for."""
-        return tuple(dict.fromkeys([self.source, self.claim, decoded(self.source), decoded(self.claim)]))
+        """The texts as they stand and as they read once decoded, in which an echo is looked for."""
+        return tuple(dict.fromkeys([*self.given, *map(decoded, self.given)]))
 
     def equals(self, text: str) -> bool:
-        """Tell whether `text` is either text or a line of it, but for case, punctuation and white space."""
+        """Tell whether `text` is one of the texts or a line of it, but for case, punctuation and white space."""
         return _letters(text) in self._lines
 
     def echoes(self, said: str, *, context: str = "") -> bool:
-        """Tell whether `said` could have been copied from either text, where a reply holds it in place of an answer.
+        """Tell whether `said` could have been copied from a text, where a reply holds it in place of an answer.
 
         It could if it is a line or a sentence there, or if it stands there together with the `context` in which it
         stands in the reply. Case, punctuation and white space do not matter.
@@ -199,7 +207,7 @@ class Material:
         return frozenset(map(_letters, parts)) - {""}
 
     def holds(self, excerpt: str) -> bool:
-        """Tell whether `excerpt` stands in either text, but for escapes, entities, case and white space."""
+        """Tell whether `excerpt` stands in a text, but for escapes, entities, case and white space."""
         wanted = _unspaced(decoded(excerpt))
         return any(wanted in text for text in self._unspaced)
 
@@ -208,7 +216,7 @@ class Material:
         return tuple(map(_unspaced, self.texts))
 
     def repeats(self, fields: Mapping[str, Any]) -> bool:
-        """Tell whether all that an object says stands in either text, key by key, in whatever spelling and order.
+        """Tell whether all that an object says stands in a text, key by key, in whatever spelling and order.
 
         Examples
         --------
@@ -220,7 +228,7 @@ class Material:
         return bool(fields) and all(self._says(key, value) for key, value in fields.items())
 
     def _says(self, key: str, value: Any) -> bool:
-        """Tell whether a key stands in either text with its value; an empty text says nothing of its own."""
+        """Tell whether a key stands in a text with its value; an empty text says nothing of its own."""
         if isinstance(value, dict):
             return self.repeats(value) if value else True
         if isinstance(value, list) and any(isinstance(entry, dict) for entry in value):

@@ -92,6 +92,7 @@ _INSTRUCTION_FIRST = {
     "fect-xml": tuple(f"fect-{name}-xml" for name in _FECT),
     "literature": _LITERATURE,
     "diverse": tuple(f"diverse-{name}" for name in _DIVERSE),
+    "question": ("yes-no-question", "deep-strict-steps-question"),
 }
 
 POOLS: Mapping[str, tuple[str, ...]] = {
@@ -189,7 +190,8 @@ def check_folder(path: str | Path) -> list[str]:
 
 
 def _files(folder: Path) -> list[Path]:
-    files = sorted(folder.glob("*.toml"), key=lambda file: file.stem)
+    runs = {"run.toml", *(file.name for file in folder.glob("*.run.toml"))}  # what commands wrote of themselves
+    files = sorted((file for file in folder.glob("*.toml") if file.name not in runs), key=lambda file: file.stem)
     if not files:
         raise InputError(f"`path` must hold at least one .toml prompt. Got none in {str(folder)!r}.")
     return files

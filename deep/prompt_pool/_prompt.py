@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import Any
 
 from deep.exceptions import InputError
-from deep.judge import Choice
+from deep.judges import Choice
 from deep.prompt_pool._answer_form import AnswerForm, Logprobs, choice_of, repair_text
 from deep.prompt_pool._material import PLACEHOLDER, Material, fill
 from deep.prompt_pool._rules import PURPOSE, find_problems, first_labels
@@ -47,7 +47,8 @@ class Prompt:
     system : str
         The system message; none is sent where it is empty.
     user : str
-        The user message, with ``{{source}}``, ``{{claim}}`` and ``{{verdict}}`` where these go.
+        The user message, with ``{{source}}``, ``{{claim}}`` and ``{{verdict}}`` where these go, and, if wanted,
+        ``{{question}}`` in a paragraph of its own, which is left out where an example has no question.
     labels : mapping of str to {1, 0, -1}
         The answers of a prompt of kind verdict: consistent, inconsistent, abstains. The first label of each
         polarity is the one the judge is told of; the others are spellings that are understood too.
@@ -170,7 +171,14 @@ class Prompt:
         """Whether the prompt has a place of its own for labeled examples, which stays empty where there are none."""
         return _PLACE in self.user
 
-    def render(self, source: str, claim: str, shots: Sequence[Example] = ()) -> list[dict[str, str]]:
+    @cached_property
+    def shows_question(self) -> bool:
+        """Whether the prompt has a place for the question that the claim answers."""
+        return "question" in PLACEHOLDER.findall(self.user)
+
+    def render(
+        self, source: str, claim: str, shots: Sequence[Example] = (), *, question: str | None = None
+    ) -> list[dict[str, str]]:
         """Return the chat messages that ask about one claim.
 
         Parameters
@@ -181,6 +189,9 @@ class Prompt:
         shots : sequence of Example, optional
             Labeled examples, shown with the prompt's own labels where ``{{examples}}`` stands, or else before the
             source and the claim.
+        question : str, optional
+            The question that the claim answers. A prompt without ``{{question}}`` does not show it, and one with it
+            is shown without that paragraph where there is none.
 
         Returns
         -------
@@ -192,17 +203,19 @@ class Prompt:
         InputError
             `source` or `claim` is not a string, or a prompt of kind score is to show labeled examples.
         """
-        material = self._material(source, claim)
+        material = self._material(source, claim, question)
         values = {
-            "source": material.fenced("source"),
-            "claim": material.fenced("claim"),
+            **{name: material.fenced(name) for name in ("source", "claim", "question")},
             "verdict": self._form.marker(material.tag(self.kind)),
             "examples": self._shown(shots),
         }
-        messages = [("system", self.system), ("user", self._with_place_for(shots))]
+        user = self._with_place_for(shots)
+        messages = [("system", self.system), ("user", _without_question(user) if material.question is None else user)]
         return [{"role": role, "content": fill(text, values).strip()} for role, text in messages if text.strip()]
 
-    def render_repair(self, source: str, claim: str, reply: str, shots: Sequence[Example] = ()) -> list[dict[str, str]]:
+    def render_repair(
+        self, source: str, claim: str, reply: str, shots: Sequence[Example] = (), *, question: str | None = None
+    ) -> list[dict[str, str]]:
         """Return the chat messages that quote a reply and ask for the answer that it does not give.
 
         They are those of :meth:`render`, the user's message with more at its end, so that a prefix cache serves them
@@ -215,8 +228,8 @@ class Prompt:
         >>> print(asked[-1]["content"][-77:])
         It reads exactly "VERDICT: YES" or "VERDICT: NO", and no word comes after it.
         """
-        *before, last = self.render(source, claim, shots)
-        more = repair_text(self._form, self._material(source, claim), reply).rstrip()
+        *before, last = self.render(source, claim, shots, question=question)
+        more = repair_text(self._form, self._material(source, claim, question), reply).rstrip()
         return [*before, {**last, "content": f"{last['content']}\n{more}"}]
 
     @property
@@ -228,15 +241,16 @@ class Prompt:
         alone = self.kind == "verdict" and not (self.reasons_first or self.parts)
         return alone and self.output != "json" and self.fenced
 
-    def choice(self, source: str, claim: str, constrain: str) -> Choice | None:
+    def choice(self, source: str, claim: str, constrain: str, *, question: str | None = None) -> Choice | None:
         """Return the constraint of a reply that is the verdict alone; None for a score, or with `constrain` ``none``.
 
         Parameters
         ----------
         source, claim : str
         constrain : {'none', 'schema', 'vllm'}
+        question : str, optional
         """
-        return choice_of(self._form, self._material(source, claim).tag(self.kind), constrain)
+        return choice_of(self._form, self._material(source, claim, question).tag(self.kind), constrain)
 
     def check_few_shot(self) -> None:
         """Raise where the prompt cannot show labeled examples: labels are no grades."""
@@ -247,7 +261,9 @@ class Prompt:
         """Return the user message with a place for labeled examples exactly where there are any."""
         if not shots or self.takes_examples:
             return self.user if shots else self.user.replace(_PLACE, "")
-        start = min(match.start() for match in PLACEHOLDER.finditer(self.user) if match[1] in ("source", "claim"))
+        places = {match[1]: match.start() for match in PLACEHOLDER.finditer(self.user)}
+        asked = [self.user.rfind("\n\n", 0, places["question"]) + 2] if self.shows_question else []
+        start = min(places["source"], places["claim"], *asked)
         return f"{self.user[:start]}{_PLACE}{_QUESTION}{self.user[start:]}"
 
     def _shown(self, shots: Sequence[Example]) -> str:
@@ -298,6 +314,7 @@ class Prompt:
         refusal: str | None = None,
         source: str | None = None,
         claim: str | None = None,
+        question: str | None = None,
         logprobs: Logprobs | None = None,
     ) -> Judgment:
         """Read a reply. Never raises, whatever it holds.
@@ -310,7 +327,7 @@ class Prompt:
             Why the judge stopped, as the endpoint says it.
         refusal : str, optional
             What the endpoint sent in place of an answer.
-        source, claim : str, optional
+        source, claim, question : str, optional
             What was asked about. With them an answer that was copied out of the document is told from the
             judge's own; pass them wherever they are at hand.
         logprobs : sequence of mapping, optional
@@ -324,7 +341,7 @@ class Prompt:
             is, for a prompt of kind score, the score scaled to [0, 1], of which `threshold` makes the vote; for
             a verdict, P(consistent) at its first token where `logprobs` tell, else None.
         """
-        material = None if source is None or claim is None else self._material(source, claim)
+        material = None if source is None or claim is None else self._material(source, claim, question)
         return self._form.judge(
             text, finish_reason=finish_reason, refusal=refusal, material=material, logprobs=logprobs
         )
@@ -337,8 +354,9 @@ class Prompt:
         """Return the polarity of each entry of a reply that lists them; None where that is not clear."""
         return self._form.entries(text)
 
-    def _material(self, source: str, claim: str) -> Material:
-        return Material(source, claim, bare=not self.fenced)
+    def _material(self, source: str, claim: str, question: str | None) -> Material:
+        shown = question if self.shows_question and (question or "").strip() else None
+        return Material(source, claim, shown, bare=not self.fenced)
 
     @cached_property
     def _form(self) -> AnswerForm:
@@ -346,6 +364,12 @@ class Prompt:
         labels = {**self.labels, **self.verdict_words}
         form = AnswerForm(self.kind, self.output, labels, self.scale, self.threshold, self.parts, told)
         return replace(form, answer_first=self.answer_first, scale_words=self.scale_words, listed=self.listed)
+
+
+def _without_question(user: str) -> str:
+    """Return a user message without the paragraph that shows the question."""
+    kept = (part for part in user.split("\n\n") if "question" not in PLACEHOLDER.findall(part))
+    return "\n\n".join(kept)
 
 
 def _case(shot: Example, label: str, number: int) -> str:

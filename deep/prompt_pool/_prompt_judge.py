@@ -7,18 +7,11 @@ from functools import cached_property, partial
 from hashlib import sha256
 
 from deep.exceptions import InputError
-from deep.judge import REPAIR, Choice, LLMJudge, LLMReply, Program, VoteQuestion
+from deep.judges import REPAIR, Choice, LLMJudge, LLMReply, Program, VoteQuestion
+from deep.prompt_pool import _windows
 from deep.prompt_pool._answer_form import check_constraint
 from deep.prompt_pool._material import FewShot
 from deep.prompt_pool._prompt import Prompt
-from deep.prompt_pool._windows import (
-    Chunking,
-    chunk_details,
-    over_windows,
-    pool_judgments,
-    repaired_judgment,
-    window_spans,
-)
 from deep.records import ABSTAIN, Example, Judgment
 
 LOGPROBS: Mapping[str, object] = {"logprobs": True, "top_logprobs": 5}
@@ -64,7 +57,7 @@ class PromptJudge(LLMJudge):
     --------
     >>> from types import SimpleNamespace
     >>> from deep import Example
-    >>> from deep.judge import run_program
+    >>> from deep.judges import run_program
     >>> from deep.prompt_pool import PromptJudge, load_prompt
     >>> def ask(question):
     ...     return SimpleNamespace(text="The rain is not mentioned.\nVERDICT: NOT SUPPORTED", finish_reason="stop",
@@ -82,7 +75,7 @@ class PromptJudge(LLMJudge):
     repair: bool = True
     constrain: str = "schema"
     few_shot: FewShot | None = None
-    chunk: Chunking | None = None
+    chunk: _windows.Chunking | None = None
 
     def __post_init__(self) -> None:
         if self.samples < 1:
@@ -109,10 +102,10 @@ class PromptJudge(LLMJudge):
 
     @property
     def details(self) -> Mapping[str, object]:
-        """See :class:`deep.judge.Judge`."""
+        """See :class:`deep.judges.Judge`."""
         said = {"kind": "prompt", "prompt": self.prompt.id, "prompt_hash": self.prompt.hash}
         shown = self.few_shot and {"few_shot": {"shots": self.few_shot.shots, "hash": self.few_shot.version}}
-        return {**said, **(shown or {}), **chunk_details(self.chunk), "parameters": self.parameters}
+        return {**said, **(shown or {}), **_windows.chunk_details(self.chunk), "parameters": self.parameters}
 
     @property
     def gives_scores(self) -> bool:
@@ -133,7 +126,7 @@ class PromptJudge(LLMJudge):
 
     def n_questions(self, example: Example) -> int:
         """Return the number of samples, of all windows where the source is cut."""
-        return self.samples * len(window_spans(self.chunk, example))
+        return self.samples * len(_windows.window_spans(self.chunk, example))
 
     def most_calls(self, example: Example, /) -> int:
         """Return the number of questions, twice where each may be followed by a repair turn."""
@@ -143,7 +136,7 @@ class PromptJudge(LLMJudge):
         """Ask about one example, all samples and windows at once, and once more where there is no answer to be read."""
         shots = () if self.few_shot is None else self.few_shot.choose(example)
         ask = partial(self._ask, shots=shots)
-        return over_windows(ask, example, window_spans(self.chunk, example), self.prompt.windows)
+        return _windows.over_windows(ask, example, _windows.window_spans(self.chunk, example), self.prompt.windows)
 
     def _ask(self, example: Example, shots: Sequence[Example]) -> Program[Judgment]:
         """Ask about one example, or about one window of it."""
@@ -153,12 +146,12 @@ class PromptJudge(LLMJudge):
         judgments = [self.read(example, reply) for reply in replies]
         if self.repair:
             judgments = yield from self._repaired(questions, judgments)
-        return pool_judgments(judgments)
+        return _windows.pool_judgments(judgments)
 
     def _question(self, example: Example, shots: Sequence[Example]) -> VoteQuestion:
         return VoteQuestion(
             step=self.prompt.kind,
-            messages=self.prompt.render(example.source, example.claim, shots),
+            messages=self.prompt.render(example.source, example.claim, shots, question=example.question),
             parameters=self.parameters,
             version=self.version,
             read=partial(self.read, example),
@@ -170,13 +163,13 @@ class PromptJudge(LLMJudge):
         )
 
     def _choice(self, example: Example) -> Choice | None:
-        return self.prompt.choice(example.source, example.claim, self.constrain)
+        return self.prompt.choice(example.source, example.claim, self.constrain, question=example.question)
 
     def _repair_question(self, example: Example, shots: Sequence[Example], text: str) -> VoteQuestion:
         """Return the question that quotes a reply without an answer and asks for the answer alone."""
         return VoteQuestion(
             step=REPAIR,
-            messages=self.prompt.render_repair(example.source, example.claim, text, shots),
+            messages=self.prompt.render_repair(example.source, example.claim, text, shots, question=example.question),
             parameters={name: value for name, value in self.parameters.items() if name != "response_format"},
             version=self.version,
             read=partial(self.read, example),
@@ -194,7 +187,7 @@ class PromptJudge(LLMJudge):
             i: None if reply is None else question.read(reply)
             for i, question, reply in zip(unread, asked, replies, strict=True)
         }
-        return [repaired_judgment(judgment, second.get(i)) for i, judgment in enumerate(judgments)]
+        return [_windows.repaired_judgment(judgment, second.get(i)) for i, judgment in enumerate(judgments)]
 
     def read(self, example: Example, reply: LLMReply | None) -> Judgment:
         """Return the judgment of one reply; a missing one is ``failed``."""
@@ -206,6 +199,7 @@ class PromptJudge(LLMJudge):
             refusal=reply.refusal,
             source=example.source,
             claim=example.claim,
+            question=example.question,
             logprobs=getattr(reply, "logprobs", None),
         )
         cost, seconds = getattr(reply, "cost", None), getattr(reply, "seconds", None)

@@ -10,7 +10,7 @@ from typing import Literal, TypedDict
 
 from deep._util.names import sentence_spans
 from deep.exceptions import InputError
-from deep.judge import Judge, LLMJudge, LLMReply, Program, Question, VoteQuestion
+from deep.judges import Judge, LLMJudge, LLMReply, Program, Question, VoteQuestion
 from deep.records import ABSTAIN, Example, Judgment, Reason
 
 
@@ -355,7 +355,7 @@ class ChunkedJudge(LLMJudge):
 
     @property
     def details(self) -> Mapping[str, object]:
-        """See :class:`deep.judge.Judge`."""
+        """See :class:`deep.judges.Judge`."""
         return {**self.judge.details, **chunk_details(self.chunk)}
 
     def most_calls(self, example: Example, /) -> int | None:

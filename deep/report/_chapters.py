@@ -7,13 +7,12 @@ import numpy as np
 from deep._util.checks import Floats, Labels
 from deep._util.files import JsonObject
 from deep._util.odds import expit
-from deep.calibration import ReliabilityDisplay, ece_noise_floor, expected_calibration_error, plot_reliability
-from deep.evaluate import IntervalRow, Target, dataset_canary, draw_intervals, drift_report, fit_report
-from deep.exceptions import InputError
-from deep.model import MIN_DATASETS, SIGNIFICANCE, STATISTICS, LearnedPrior, Model, PriorEstimate, ShiftedPrior
-from deep.report._methods import MeasuredMethod, ours
+from deep.calibration import ReliabilityDisplay, ece_noise_floor, plot_reliability
+from deep.evaluate import DriftReport, IntervalRow, SystemComparison, draw_intervals, fit_report
+from deep.model import SIGNIFICANCE, STATISTICS, Canary, LearnedPrior, Model, PriorEstimate
 from deep.report._page import Chapter, DataTable, Picture, between, decimal, inline_svg, percent
-from deep.report._sources import ReportMaterial, ScoredVotes, dataset_rows
+from deep.report._sources import ReportMaterial, ScoredVotes, dataset_rows, ece_by_dataset, few_values
+from deep.report._verdict import MeasuredMethod, Watch, ours
 
 SIMULATED = (
     "These votes are SIMULATED from the operating points that the DEEP paper publishes; no LLM was called. They show "
@@ -24,17 +23,17 @@ SIMULATED = (
 def headline_chapter(material: ReportMaterial, methods: Sequence[MeasuredMethod]) -> Chapter:
     """Return the chapter."""
     method = ours(methods)
-    figures = [] if method is None else list(_figures(method))
-    if not figures and material.scored is not None:
-        figures = [(f"{percent(float(material.scored.p.mean()))} %", "mean P(consistent); nothing here has a label")]
+    elsewhere = material.is_elsewhere
+    figures = [] if method is None or elsewhere else list(_figures(method))
     says = [*([SIMULATED] if material.simulated else []), *_rests_on(material)]
     remarks = list(_remarks(material.runs)) if len(material.runs) > 1 else []
     tables = [
-        DataTable("By dataset", list(_by_dataset(material, method))),
+        DataTable("By training dataset, left out" if elsewhere else "By dataset", list(_by_dataset(material, method))),
         DataTable("Remarks on single datasets", remarks, folded=True),
     ]
     parts = [table for table in tables if table.rows]
-    return Chapter("headline", "The headline", says, parts, figures)
+    title = "What this rests on, with figures of other data" if elsewhere else "The headline"
+    return Chapter("headline", title, says, parts, figures, elsewhere)
 
 
 def _figures(method: MeasuredMethod) -> Iterator[tuple[str, str]]:
@@ -112,7 +111,7 @@ def _of_model(material: ReportMaterial) -> Iterator[str]:
 
 def _by_dataset(material: ReportMaterial, method: MeasuredMethod | None) -> Iterator[dict[str, str]]:
     sizes = {run["test"]: run["n_test"] for run in material.runs}
-    if not sizes and material.scored is not None:
+    if not sizes and material.scored is not None and not material.is_elsewhere:
         sizes = {name: len(rows) for name, rows in dataset_rows(material.scored.votes)}
     if not sizes and material.model is not None:
         training = material.model.report["training_datasets"]
@@ -132,17 +131,12 @@ def _by_dataset(material: ReportMaterial, method: MeasuredMethod | None) -> Iter
 
 
 LEARNED = (
-    "The share of consistent items of a dataset without labels is told by lines, learned across the training datasets, "
-    "from the mean of the uncalibrated P to the share. Each training dataset was scored by fits without it; the 90 % "
-    "interval comes from how far the lines were off on datasets left out."
+    "The share of consistent items of a dataset without labels follows from the intercept of P. How that moves with "
+    "what the votes say of a dataset as a whole was learned across the training datasets, and so was its 90 % interval."
 )
 BY_VOTES = (
     "No labeled dataset taught this share: it follows from how the votes agree, and nothing shows how far off it is. "
     "A model (`deep fit`) learns it from labeled datasets."
-)
-SHIFTED = (
-    "There are too few training datasets to learn a line from the votes to the share: it is the mean of their shares, "
-    "moved towards what the votes imply as far as that can be believed."
 )
 FIXED = "The share is that of the dataset that the model is for, by its votes and its labels."
 BY_RUNS = (
@@ -163,7 +157,7 @@ def prior_chapter(material: ReportMaterial) -> Chapter:
     if material.model is not None:
         says += list(_prior_of_model(material.model))
         rows = list(_training(material.model))
-        parts += [DataTable("The training datasets, each by lines through the others", rows)] if rows else []
+        parts += [DataTable("The training datasets, each by what the others tell", rows)] if rows else []
     if not priors:
         return Chapter("prior", PRIOR_TITLE, says, parts)
     shares = _labeled_shares(material)
@@ -184,11 +178,10 @@ def _how(material: ReportMaterial) -> str:
     if material.runs:
         if any(run["recommended"].get("calibrator") != "learned-prior" for run in material.runs):
             return BY_RUNS
-        return LEARNED if all(len(run["train"]) > MIN_DATASETS for run in material.runs) else SHIFTED
+        return LEARNED
     if material.model is None:
         return BY_VOTES
-    rule = material.model.prior_rule
-    return LEARNED if isinstance(rule, LearnedPrior) else SHIFTED if isinstance(rule, ShiftedPrior) else FIXED
+    return LEARNED if isinstance(material.model.prior_rule, LearnedPrior) else FIXED
 
 
 def _prior_of_model(model: Model) -> Iterator[str]:
@@ -200,10 +193,10 @@ def _prior_of_model(model: Model) -> Iterator[str]:
 
 
 def _training(model: Model) -> Iterator[dict[str, str]]:
-    rule = model.prior_rule
-    if isinstance(rule, LearnedPrior):
-        for name, share, told in zip(model.left_out, rule.priors_, expit(rule.left_out_), strict=False):
-            yield {"dataset": name, "consistent, %": percent(float(share)), "told without it, %": percent(float(told))}
+    if isinstance(model.prior_rule, LearnedPrior):
+        for name, one in model.left_out.items():
+            told = float((one.ones + one.zeros) @ expit(one.score) / (one.ones + one.zeros).sum())
+            yield {"dataset": name, "consistent, %": percent(one.prior), "told without it, %": percent(told)}
 
 
 def _labeled_shares(material: ReportMaterial) -> dict[str, float]:
@@ -224,8 +217,40 @@ def _rows(priors: dict[str, PriorEstimate], shares: dict[str, float]) -> Iterato
         }
 
 
-MOST_DISTINCT = 5000
-"""More distinct values of P, as soft scores give, are rounded: the law behind the noise floor takes long with them."""
+COMPARED = "Differences of the shares of consistent items, by pair of systems"
+
+
+def compare_chapter(found: SystemComparison) -> Chapter:
+    """Return the chapter on systems that are compared."""
+    interval = f"{100 * found.level:g} % interval"
+    systems = [
+        {
+            "system": one.system,
+            "items": f"{one.n:,}",
+            "labels": f"{one.labels:,}",
+            "consistent, %": percent(one.estimate),
+            interval: between([one.low, one.high]),
+            "rank": f"{one.rank}",
+            "rank, interval": f"{one.rank_low} to {one.rank_high}",
+            "the best with chance, %": percent(one.best),
+        }
+        for one in found.systems
+    ]
+    needed = f"labels of each that tell {100 * found.tell:g} points"
+    pairs = [
+        {
+            "pair": f"{one.first} - {one.second}",
+            "difference, points": percent(one.difference),
+            interval: between([one.low, one.high]),
+            "p": decimal(one.p_value),
+            "p of all (Holm)": decimal(one.p_holm),
+            needed: "none" if one.labels_to_tell is None else f"{one.labels_to_tell:,}",
+        }
+        for one in found.pairs
+    ]
+    picture = Picture(inline_svg(found.draw(), "compare", COMPARED), COMPARED, [DataTable("Every pair", pairs)])
+    return Chapter("compare", "Systems compared", found.notes, [DataTable("Systems, best first", systems), picture])
+
 
 RELIABILITY_TITLE = "Reliability"
 RELIABILITY_CAPTION = "Share of consistent items beside the P that they were given, before and after calibration"
@@ -239,11 +264,11 @@ def reliability_chapter(material: ReportMaterial) -> Chapter:
             "reliability", RELIABILITY_TITLE, ["The model has seen every label here. Give votes on another dataset."]
         )
     if scored is None or not scored.labeled.any():
-        why = "Reliability is seen where items have a P and a label. Here none has both: give votes and --labels."
+        why = "Reliability is seen where items have a P and a label. Here none has both: give votes and labels."
         return Chapter("reliability", RELIABILITY_TITLE, [why])
     labeled = scored.labeled
     y = scored.votes.labels[labeled]
-    before, after = (_few(p[labeled]) for p in (scored.before, scored.p))
+    before, after = (few_values(p[labeled]) for p in (scored.before, scored.p))
     figure = plot_reliability(y, before, after, n_bins=material.n_bins)
     tables = [_bins(y, p, name, material.n_bins) for name, p in (("before", before), ("after", after))]
     says = [
@@ -273,21 +298,12 @@ def _bins(y: Labels, p: Floats, name: str, n_bins: int) -> DataTable:
     return DataTable(f"{name.capitalize()} calibration", rows)
 
 
-def _few(p: Floats) -> Floats:
-    return p if len(np.unique(p)) <= MOST_DISTINCT else np.round(p, 3)
-
-
 def _reliability_by_dataset(scored: ScoredVotes, n_bins: int) -> Iterator[dict[str, str]]:
-    for name, every in dataset_rows(scored.votes):
-        rows = every[scored.labeled[every]]
-        if not len(rows):
-            continue
-        y = scored.votes.labels[rows]
+    for name, rows, before, after in ece_by_dataset(scored, n_bins):
         row = {"dataset": name, "labels": f"{len(rows):,}"}
-        for when, p in (("before", scored.before), ("after", scored.p)):
-            given = _few(p[rows])
-            row[when] = percent(expected_calibration_error(y, given, n_bins=n_bins))
-            row[f"floor {when}"] = percent(ece_noise_floor(given, n_bins=n_bins, n_draws=0).mean)
+        for when, ece, p in (("before", before, scored.before), ("after", after, scored.p)):
+            floor = ece_noise_floor(few_values(p[rows]), n_bins=n_bins, n_draws=0).mean
+            row |= {when: percent(ece), f"floor {when}": percent(floor)}
         yield row
 
 
@@ -298,13 +314,15 @@ NEEDS_BOTH = (
 )
 
 
-def watch_chapter(material: ReportMaterial) -> Chapter:
+def watch_chapter(watch: Watch) -> Chapter:
     """Return the chapter."""
-    model, scored = material.model, material.scored
-    if model is None or scored is None:
+    if watch.drift is None:
         return Chapter("watch", TRUST_TITLE, [NEEDS_BOTH])
-    says, parts = _drift(model, scored, material)
-    rows = list(_canaries(model, scored))
+    if isinstance(watch.drift, str):
+        says, parts = [watch.drift], []
+    else:
+        says, parts = watch.drift.sentences(), list(_drift(watch.drift))
+    rows = [_canary(name, found) for name, found in watch.canaries.items()]
     if rows:
         parts.append(DataTable("Canary: do labels agree with the model's P?", rows))
     else:
@@ -312,45 +330,35 @@ def watch_chapter(material: ReportMaterial) -> Chapter:
     return Chapter("watch", TRUST_TITLE, says, parts)
 
 
-def _drift(model: Model, scored: ScoredVotes, material: ReportMaterial) -> tuple[list[str], list[DataTable]]:
-    try:
-        found = drift_report(model, scored.votes, material.failures)
-    except InputError as error:
-        return [f"Drift was not tested: {error}"], []
-    rows = [
-        {
-            "judge": row.judge,
-            "statistic": STATISTICS[row.statistic],
-            "now": decimal(None if np.isnan(row.now) else row.now),
-            "expected": f"{row.low:.3f} to {row.high:.3f}",
-            "p": f"{row.p:.2g}",
-            "moved": "yes" if row.moved else "",
-        }
-        for row in found.statistics
-    ]
-    return found.sentences(), [DataTable("Drift: each statistic now, and as expected by the training datasets", rows)]
+def _drift(found: DriftReport) -> Iterator[DataTable]:
+    """Yield the statistics that moved, and on demand all others."""
+    for moved, caption in ((True, "Moved beyond chance"), (False, "Not moved beyond chance")):
+        rows = [
+            {
+                "judge": row.judge,
+                "statistic": STATISTICS[row.statistic],
+                "now": decimal(None if np.isnan(row.now) else row.now),
+                "expected": f"{row.low:.3f} to {row.high:.3f}",
+                "p": f"{row.p:.2g}",
+            }
+            for row in found.statistics
+            if row.moved == moved
+        ]
+        if rows:
+            yield DataTable(f"{caption}: each statistic now, and as the training datasets expect it", rows, not moved)
 
 
-def _canaries(model: Model, scored: ScoredVotes) -> Iterator[dict[str, str]]:
-    votes = scored.votes
-    for name, rows in dataset_rows(votes):
-        part = votes.rows(rows)
-        if not (part.labels >= 0).any():
-            continue
-        soft = np.full((len(rows), len(model.score_names)), np.nan) if model.score_names else None
-        try:
-            _, found = dataset_canary(model, Target(part, soft))
-        except InputError as error:
-            yield _row(name, verdict=str(error))
-            continue
-        yield _row(
-            name,
-            labels=f"{found.n_labels:,}",
-            observed=percent(found.observed),
-            expected=percent(found.expected),
-            p=f"{found.p_value:.2g}",
-            verdict="DISAGREE with the model" if found.p_value < SIGNIFICANCE else "do not disagree",
-        )
+def _canary(name: str, found: Canary | str) -> dict[str, str]:
+    if isinstance(found, str):
+        return _row(name, verdict=found)
+    return _row(
+        name,
+        labels=f"{found.n_labels:,}",
+        observed=percent(found.observed),
+        expected=percent(found.expected),
+        p=f"{found.p_value:.2g}",
+        verdict="DISAGREE with the model" if found.p_value < SIGNIFICANCE else "do not disagree",
+    )
 
 
 def _row(

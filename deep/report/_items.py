@@ -81,6 +81,7 @@ def item_columns(scored: ScoredVotes, rows: Positions) -> dict[str, object]:
     votes = scored.votes.rows(rows)
     names = list(votes.dataset_names)
     at = {name: i for i, name in enumerate(names)}
+    voted = (votes.votes != ABSTAIN).any(axis=1)
     return {
         "voters": list(votes.voter_names),
         "datasets": names,
@@ -90,7 +91,9 @@ def item_columns(scored: ScoredVotes, rows: Positions) -> dict[str, object]:
         "p": _chances(scored.p[rows]),
         "low": _chances(scored.low[rows]),
         "high": _chances(scored.high[rows]),
-        "decided": scored.decided[rows].astype(int).tolist(),
+        "decided": [int(yes) if cast else None for yes, cast in zip(scored.decided[rows], voted, strict=True)],
+        "sure": scored.sure[rows].astype(int).tolist(),
+        "limit": _rounded(scored.threshold[rows]),
         "split": _rounded(disagreement(scored)[rows]),
         "votes": list(_marks(votes.votes)),
     }
@@ -131,8 +134,8 @@ class TextColumns:
     ----------
     sources : dict of str to int
         Each source once, with its number.
-    claim, source : list
-        A claim, and the number of its source; None where there is no text.
+    claim, source, question : list
+        A claim, the number of its source, and what it answers; None where there is no text.
     said : dict of str to dict
         By position of the item and number of the judge: reason, rationale and passages.
     size : int
@@ -142,13 +145,15 @@ class TextColumns:
     sources: dict[str, int] = field(default_factory=dict)
     claim: list[str | None] = field(default_factory=list)
     source: list[int | None] = field(default_factory=list)
+    question: list[str | None] = field(default_factory=list)
     said: dict[str, dict[str, JsonObject]] = field(default_factory=dict)
     size: int = 0
 
     def add(self, example: Example | None, said: Mapping[str, JsonObject]) -> bool:
         """Add the texts of the next item, and return whether there was room."""
-        claim, source = (None, None) if example is None else (_cut(example.claim), _cut(example.source))
-        new = [text for text in (claim, source) if text is not None and text not in self.sources]
+        given = (None, None, None) if example is None else (example.claim, example.source, example.question)
+        claim, source, question = (None if text is None else _cut(text) for text in given)
+        new = [text for text in (claim, source, question) if text is not None and text not in self.sources]
         size = len(json.dumps([*new, said], ensure_ascii=False).encode("utf-8", "replace"))
         if self.claim and self.size + size > MOST_BYTES:
             return False
@@ -156,6 +161,7 @@ class TextColumns:
         if said:
             self.said[str(len(self.claim))] = dict(said)
         self.claim.append(claim)
+        self.question.append(question)
         self.source.append(None if source is None else self.sources.setdefault(source, len(self.sources)))
         return True
 
@@ -163,7 +169,8 @@ class TextColumns:
         """Return the columns; none where no item has a text."""
         texts = {"claim": self.claim, "source": self.source, "sources": list(self.sources)}
         known = any(claim is not None for claim in self.claim)
-        return {**(texts if known else {}), **({"said": self.said} if self.said else {})}
+        asked = {"question": self.question} if any(self.question) else {}
+        return {**(texts if known else {}), **asked, **({"said": self.said} if self.said else {})}
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from deep._util.figures import AMBER, BLUE, GRAY, GRID, LIGHT, RED, draw_svg
 from deep._util.files import read_bytes
 from deep._util.plain_cells import read_row
+from deep.evaluate import DatasetVerdict
 from deep.exceptions import needs_extra, printable
 
 if TYPE_CHECKING:
@@ -99,6 +100,8 @@ class Chapter:
     parts : sequence of DataTable, Picture or Prose
     figures : sequence of (str, str)
         Figures in large type, each with the words below it.
+    elsewhere : bool, default=False
+        Its figures are of other data than the items.
     """
 
     key: str
@@ -106,6 +109,7 @@ class Chapter:
     says: Sequence[str] = ()
     parts: Sequence[DataTable | Picture | Prose] = ()
     figures: Sequence[tuple[str, str]] = ()
+    elsewhere: bool = False
 
 
 @dataclass(frozen=True)
@@ -120,12 +124,18 @@ class Page:
     chapters : sequence of Chapter
     items : mapping, optional
         The items of the browser, JSON values; see :mod:`deep.report._items`.
+    verdict : DatasetVerdict, optional
+        Where there are items.
+    spread : Picture, optional
+        How their P lie.
     """
 
     title: str
     about: Sequence[str]
     chapters: Sequence[Chapter]
     items: Mapping[str, object] = field(default_factory=dict)
+    verdict: DatasetVerdict | None = None
+    spread: Picture | None = None
 
 
 def page_html(page: Page) -> bytes:
@@ -168,10 +178,15 @@ def _environment() -> "Environment":
     environment = Environment(
         loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
     )
-    environment.filters["printable"] = printable
+    environment.filters |= {"coded": _coded, "printable": printable, "percent": percent}
     environment.tests["table"] = lambda part: isinstance(part, DataTable)
     environment.tests["picture"] = lambda part: isinstance(part, Picture)
     return environment
+
+
+def _coded(text: str) -> str:
+    """Return a sentence as markup, in which what stands between backticks is code."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(printable(text)))
 
 
 def percent(value: float | None) -> str:
@@ -191,14 +206,15 @@ def decimal(value: float | None, digits: int = 3) -> str:
 
 
 def between(bounds: Iterable[float] | None) -> str:
-    """Return an interval of shares in percent; nothing for None.
+    """Return an interval of shares in percent; nothing for None, nor for one of no width, which says nothing.
 
     Examples
     --------
-    >>> between([0.667, 0.743])
-    '66.7 to 74.3'
+    >>> between([0.667, 0.743]), between([0.5, 0.5])
+    ('66.7 to 74.3', '')
     """
-    return "" if bounds is None else " to ".join(percent(bound) for bound in bounds)
+    ends = [] if bounds is None else list(bounds)
+    return " to ".join(percent(bound) for bound in ends) if len(set(ends)) > 1 else ""
 
 
 COLORS = {
@@ -252,21 +268,24 @@ def _tidy(tag: str, used: set[str], name: str) -> str:
 
 MOST_FILES = 60
 MOST_ROWS = 200
+MOST_SHOWN = 15
+"""Rows of a table that is not folded."""
 LARGEST_PICTURE = 400_000
 """Bytes of a picture that is embedded."""
 
 
-def study_chapters(folder: Path) -> list[Chapter]:
-    """Return the chapters of what lies in a folder: Markdown, and pictures with the tables of their names."""
-    chapters = []
+def study_parts(folder: Path, first: str) -> tuple[Picture | None, list[Chapter]]:
+    """Return the picture of that name, and the chapters of what else lies in a folder: pictures, and Markdown."""
+    paths = [path for path in _files(folder, "*.svg") if path.stat().st_size <= LARGEST_PICTURE]
+    pictures = {path.stem: _picture(path) for path in paths}
+    answer, chapters = pictures.pop(first, None), []
+    if pictures:
+        says = ["A picture without a table of its own shows numbers of the tables below."]
+        chapters.append(Chapter("pictures", "Pictures", says, list(pictures.values())))
     texts = [Prose(_markdown(path)) for path in _files(folder, "*.md")]
     if texts:
-        chapters.append(Chapter("results", "Results", parts=texts))
-    pictures = [_picture(path) for path in _files(folder, "*.svg") if path.stat().st_size <= LARGEST_PICTURE]
-    if pictures:
-        says = ["A picture without a table of its own shows numbers of the tables above."]
-        chapters.append(Chapter("pictures", "Pictures", says, pictures))
-    return chapters
+        chapters.append(Chapter("results", "Tables", parts=texts))
+    return answer, chapters
 
 
 def _files(folder: Path, pattern: str) -> Iterator[Path]:
@@ -282,17 +301,24 @@ def _markdown(path: Path) -> str:
     html: str = reader.render(read_bytes(path, "RUN").decode("utf-8", "replace"))
     for level in (3, 2, 1):  # below the chapter's own heading
         html = html.replace(f"<h{level}>", f"<h{level + 2}>").replace(f"</h{level}>", f"</h{level + 2}>")
-    html = html.replace("<table>", '<div class="wide" tabindex="0" role="region" aria-label="table"><table>')
-    return html.replace("</table>", "</table></div>")
+    return re.sub(r"<table>.*?</table>", _wide_table, html, flags=re.DOTALL)
+
+
+def _wide_table(found: re.Match[str]) -> str:
+    """Return a table in a region of its own, folded where it is long."""
+    region = f'<div class="wide" tabindex="0" role="group" aria-label="table">{found[0]}</div>'
+    n = found[0].count("<tr>") - 1
+    return region if n <= MOST_SHOWN else f"<details><summary>Show all {n} rows</summary>{region}</details>"
 
 
 def _picture(path: Path) -> Picture:
     """Return a picture as an image, in which nothing can run, with the table of its name where there is one."""
     data = base64.b64encode(read_bytes(path, "RUN")).decode()
-    image = f'<img src="data:image/svg+xml;base64,{data}" alt="{escape(path.stem)}">'
+    caption = path.stem.replace("-", " ").capitalize()
+    image = f'<img src="data:image/svg+xml;base64,{data}" alt="{escape(caption)}">'
     table = path.with_suffix(".csv")
     tables = [_table(table)] if table.is_file() else []
-    return Picture(image, path.stem, tables)
+    return Picture(image, caption, tables)
 
 
 def _table(path: Path) -> DataTable:

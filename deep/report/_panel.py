@@ -1,17 +1,18 @@
 """The chapter on the panel: people among themselves, and each judge against people, itself and the others."""
 
 from collections.abc import Iterator, Sequence
-from math import isnan
 from typing import Any
 
-import pandas as pd
+import numpy as np
+import numpy.typing as npt
 
+from deep import evaluate
+from deep._util.names import dollars, short_names
 from deep.datasets import read_usage
-from deep.evaluate import JudgeCard, PanelCard, draw_error_correlation, judge_values, panel_card
 from deep.exceptions import InputError
 from deep.model import RECIPES, training_set
 from deep.records import VoteMatrix
-from deep.report._page import Chapter, DataTable, Picture, between, inline_svg, percent
+from deep.report._page import Chapter, DataTable, Picture, inline_svg, percent
 from deep.report._sources import ReportMaterial
 
 TITLE = "The panel"
@@ -20,6 +21,7 @@ MOST_WHOLE = 12
 """Judges of which the report also drops one after the other: the panels to fit grow with their square."""
 
 MOST_DRAWN = 40
+MOST_PAIRS = 200
 MOST_WORST = 5
 """Disagreements of each judge in a table; the item browser has all."""
 
@@ -27,7 +29,10 @@ LONGEST = 32
 N_BOOT = 500
 
 ADDED = "What each judge adds: the log loss of the panel without it, less that of the whole, over datasets left out"
-ERRORS = "Correlation of the judges' errors: 1 errs on the same items, 0 on unrelated ones"
+ERRORS = (
+    "Correlation of the judges' errors: 1 errs on the same items, 0 on unrelated ones; empty where two err together on "
+    f"fewer than {evaluate.FEWEST_JOINT_ERRORS} items"
+)
 
 Parts = list[DataTable | Picture]
 
@@ -45,10 +50,10 @@ def panel_chapter(material: ReportMaterial) -> Chapter:
     return Chapter("panel", TITLE, ["There are no votes of judges."])
 
 
-def _card(material: ReportMaterial, votes: VoteMatrix) -> PanelCard:
+def _card(material: ReportMaterial, votes: VoteMatrix) -> evaluate.PanelCard:
     usage = read_usage(material.tables, votes)
     whole = votes.shape[1] <= MOST_WHOLE
-    return panel_card(
+    return evaluate.panel_card(
         votes,
         material.people,
         failures=material.failures,
@@ -60,16 +65,16 @@ def _card(material: ReportMaterial, votes: VoteMatrix) -> PanelCard:
     )
 
 
-def _of_card(card: PanelCard, votes: VoteMatrix) -> tuple[list[str], Parts]:
+def _of_card(card: evaluate.PanelCard, votes: VoteMatrix) -> tuple[list[str], Parts]:
     says, parts = list(_people(card)), _tables(card)
     if card.error_correlation is not None and len(card.judges) > 1:
         says.append(_worth(len(card.judges), card.effective_votes))
-        parts.append(_correlation([each.judge for each in card.judges], card.error_correlation.tolist()))
+        parts.append(_correlation([e.judge for e in card.judges], card.error_correlation, card.joint_errors))
     said, added = _added(card, votes)
     return [*says, *_cost(card), *said], [*parts, *added]
 
 
-def _people(card: PanelCard) -> Iterator[str]:
+def _people(card: evaluate.PanelCard) -> Iterator[str]:
     if len(card.people) > 1:
         yield f"The label is that of most of {len(card.people)} people; {card.n_tied:,} items are tied and left out."
     elif card.n_labeled:
@@ -85,14 +90,11 @@ def _people(card: PanelCard) -> Iterator[str]:
         )
 
 
-def _tables(card: PanelCard) -> Parts:
+def _tables(card: evaluate.PanelCard) -> Parts:
     tables = [
         DataTable("People among themselves", list(_agreement(card))),
-        DataTable("Each judge against people", [row for each in card.judges if (row := _against_people(each))]),
-        DataTable(
-            "Each judge against itself, and why it gave no vote", [_against_itself(each) for each in card.judges]
-        ),
-        DataTable("Each judge against the others", [_against_others(each) for each in card.judges]),
+        DataTable("Each judge, the best first (accuracy: balanced; adds: to the log loss)", evaluate.judge_rows(card)),
+        *(DataTable(title, rows, folded=True) for title, rows in evaluate.card_tables(card)),
         DataTable("Kappa of each judge with each person", list(_by_person(card)), folded=True),
         DataTable("Disagreements of each judge with people, the worst first", list(_worst(card)), folded=True),
         DataTable("Labels that most judges are against", list(_doubtful(card)), folded=True),
@@ -100,93 +102,50 @@ def _tables(card: PanelCard) -> Parts:
     return [table for table in tables if table.rows]
 
 
-def _agreement(card: PanelCard) -> Iterator[dict[str, str]]:
+def _agreement(card: evaluate.PanelCard) -> Iterator[dict[str, str]]:
     for row in card.people_agreement:
         yield {
             "measure": row["name"],
             "items": f"{row['items']:,}",
-            "value": _number(row["value"]),
-            "95 % interval": _ends(row["low"], row["high"]),
+            "value": evaluate.shown_number(row["value"]),
+            "95 % interval": "" if row["low"] is None else evaluate.shown_ends((row["low"], row["high"])),
         }
 
 
-def _against_people(each: JudgeCard) -> dict[str, str]:
-    found = each.people
-    if found is None:
-        return {}
-    return {
-        "judge": each.judge,
-        "1 as 1": f"{found.true_positive:,}",
-        "1 as 0": f"{found.false_negative:,}",
-        "0 as 1": f"{found.false_positive:,}",
-        "0 as 0": f"{found.true_negative:,}",
-        "base rate, %": percent(found.base_rate),
-        "kappa": _number(found.kappa),
-        "kappa, 95 %": _ends(*found.kappa_ci),
-        "alpha": _number(found.alpha),
-        "TPR, %": _share(found.tpr),
-        "TPR, 95 %": _shares(found.tpr_ci),
-        "TNR, %": _share(found.tnr),
-        "TNR, 95 %": _shares(found.tnr_ci),
-        "balanced accuracy, %": _share(found.balanced_accuracy),
-        "leniency, points": f"{100 * found.leniency:+.1f}",
-    }
-
-
-def _against_itself(each: JudgeCard) -> dict[str, str]:
-    own = each.itself
-    return {
-        "judge": each.judge,
-        "coverage, %": _share(own.coverage),
-        "calls consistent, %": _share(own.polarity),
-        "fails, %": _share(own.failure_rate),
-        "no vote, by reason": ", ".join(f"{count:,} {reason}" for reason, count in own.reasons.items()) or "none",
-        "sampled twice": f"{own.n_sampled:,}",
-        "samples agree, %": _share(own.consistency),
-        "ties": f"{own.ties:,}",
-    }
-
-
-def _against_others(each: JudgeCard) -> dict[str, str]:
-    other = each.others
-    return {
-        "judge": each.judge,
-        "error correlation": _number(other.error_correlation),
-        "effective votes without it": _number(other.votes_without),
-        "a second sample adds": _number(other.second_sample),
-        "$ per 1,000": _number(other.cost_per_1000, 4),
-        "seconds per 1,000": _number(other.seconds_per_1000, 1),
-        "tokens per 1,000": _number(other.tokens_per_1000, 0),
-    }
-
-
-def _by_person(card: PanelCard) -> Iterator[dict[str, str]]:
+def _by_person(card: evaluate.PanelCard) -> Iterator[dict[str, str]]:
     for each in card.judges:
         if each.by_person:
-            yield {"judge": each.judge, **{name: _number(kappa) for name, kappa in each.by_person.items()}}
+            yield {
+                "judge": each.judge,
+                **{name: evaluate.shown_number(kappa) for name, kappa in each.by_person.items()},
+            }
 
 
-def _worst(card: PanelCard) -> Iterator[dict[str, str]]:
+def _worst(card: evaluate.PanelCard) -> Iterator[dict[str, str]]:
     for each in card.judges:
         for row in each.disagreements:
             item = {"item": row["item_id"], "dataset": row["dataset"]}
-            votes = {"vote": str(row["vote"]), "label": str(row["label"]), "severity": _number(row["severity"])}
+            votes = {
+                "vote": str(row["vote"]),
+                "label": str(row["label"]),
+                "severity": evaluate.shown_number(row["severity"]),
+            }
             yield {"judge": each.judge, **item, **votes}
 
 
-def _doubtful(card: PanelCard) -> Iterator[dict[str, str]]:
+def _doubtful(card: evaluate.PanelCard) -> Iterator[dict[str, str]]:
     for row in card.doubtful_labels:
         against = f"{row['against']} of {row['votes']}"
         yield {"item": row["item_id"], "dataset": row["dataset"], "label": str(row["label"]), "votes against": against}
 
 
-def _cost(card: PanelCard) -> Iterator[str]:
+def _cost(card: evaluate.PanelCard) -> Iterator[str]:
     if card.cost_per_1000 is None:
         yield "Costs are not known: no file of judgments with prices lies beside the votes."
     else:
-        bought = _number(card.effective_votes_a_dollar, 0)
+        bought = evaluate.shown_number(card.effective_votes_a_dollar, ",.0f")
         paid = f"; {bought} effective votes a dollar" if bought else ""
-        yield f"The panel costs ${card.cost_per_1000:.4f} for 1,000 items{paid}."
+        yield f"The panel costs {dollars(card.cost_per_1000)} for 1,000 items{paid}."
     if card.drop_first is not None:
         a_dollar = " a dollar" if card.cost_per_1000 else ""
         yield f"Without {card.drop_first} the panel has more effective votes{a_dollar}."
@@ -194,7 +153,7 @@ def _cost(card: PanelCard) -> Iterator[str]:
         yield f"A second sample pays most of {card.sample_twice}."
 
 
-def _added(card: PanelCard, votes: VoteMatrix) -> tuple[list[str], Parts]:
+def _added(card: evaluate.PanelCard, votes: VoteMatrix) -> tuple[list[str], Parts]:
     """Return the worth of each judge and of the panel, in sentences and a table."""
     if card.worth is None:
         return _values_alone(card, votes)
@@ -208,7 +167,7 @@ def _added(card: PanelCard, votes: VoteMatrix) -> tuple[list[str], Parts]:
     return says, [DataTable(ADDED, rows)]
 
 
-def _values_alone(card: PanelCard, votes: VoteMatrix) -> tuple[list[str], Parts]:
+def _values_alone(card: evaluate.PanelCard, votes: VoteMatrix) -> tuple[list[str], Parts]:
     """Return the worth of each judge, where dropping one after the other takes too long."""
     if not card.n_labeled:
         return ["What each judge adds was not measured: no item is labeled."], []
@@ -216,7 +175,7 @@ def _values_alone(card: PanelCard, votes: VoteMatrix) -> tuple[list[str], Parts]
         return [f"What each judge adds was not measured. {card.worth_missing}"], []
     try:
         training = training_set(votes.rows(votes.labels >= 0), RECIPES["deep"])
-        rows = list(_values(judge_values(training)))
+        rows = list(_values(evaluate.judge_values(training)))
     except InputError as error:
         return [f"What each judge adds was not measured: {error}"], []
     return ["Which judges to keep: `deep panel` drops one after the other."], [DataTable(ADDED, rows)]
@@ -245,32 +204,29 @@ def _worth(k: int, effective: float) -> str:
     return f"By the correlation of their errors, the {k} judges are worth {effective:.1f} independent ones."
 
 
-def _correlation(names: Sequence[str], values: Sequence[Sequence[float]]) -> DataTable | Picture:
-    frame = pd.DataFrame(values, columns=[f"{i}. {name}" for i, name in enumerate(names, 1)]).map("{:.2f}".format)
-    frame.insert(0, "judge", list(names))
-    table = DataTable(
-        ERRORS, [{str(k): str(v) for k, v in row.items()} for row in frame.to_dict("records")], folded=True
-    )
+def _correlation(
+    names: Sequence[str], values: npt.ArrayLike, joint: npt.ArrayLike | None = None
+) -> DataTable | Picture:
+    """Return the correlations of errors by pair, the most alike first; of two judges that seldom err together none."""
+    shown, short = np.array(values, dtype=np.float64), short_names(names)
+    counts = None if joint is None else np.asarray(joint)
+    if counts is not None:
+        shown[(counts < evaluate.FEWEST_JOINT_ERRORS) & ~np.eye(len(shown), dtype=bool)] = np.nan
+    first, second = np.tril_indices(len(names), -1)
+    order = np.argsort(-np.nan_to_num(shown[first, second], nan=-2.0), kind="stable")[:MOST_PAIRS]
+    rows = [
+        {
+            "judges": f"{short[i]} and {short[j]}",
+            "correlation": evaluate.shown_number(shown[i, j]),
+            "joint errors": "" if counts is None else f"{counts[i, j]:,}",
+        }
+        for i, j in zip(second[order], first[order], strict=True)
+    ]
+    table = DataTable(ERRORS, rows, folded=True)
     if len(names) > MOST_DRAWN:
         return table
-    figure = draw_error_correlation([_short(name) for name in names], values)
+    figure = evaluate.draw_error_correlation([_short(name) for name in short], shown)
     return Picture(inline_svg(figure, "errors", ERRORS), ERRORS, [table])
-
-
-def _number(value: float | None, digits: int = 2) -> str:
-    return "" if value is None or isnan(value) else f"{value:,.{digits}f}"
-
-
-def _ends(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None or isnan(low) or isnan(high) else f"{low:.2f} to {high:.2f}"
-
-
-def _share(value: float) -> str:
-    return "" if isnan(value) else percent(value)
-
-
-def _shares(ends: tuple[float, float]) -> str:
-    return "" if any(isnan(end) for end in ends) else between(ends)
 
 
 def _short(name: str) -> str:

@@ -1,7 +1,7 @@
 """The sources of a report, told apart and read: the folder of a run, a model file, tables of votes."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import Floats, Mask
+from deep import evaluate
+from deep._util.checks import Floats, Mask, Positions
 from deep._util.files import MARKER, JsonObject, read_bytes
-from deep.calibration import DEFAULT_BINS
+from deep.calibration import DEFAULT_BINS, expected_calibration_error
 from deep.datasets import Failures, PeopleLabels, open_parquet, read_people, read_reasons, read_votes
-from deep.evaluate import labels_seen, votes_for
 from deep.exceptions import InputError
 from deep.model import Model, PriorEstimate, fit, load
 from deep.records import ABSTAIN, VoteMatrix
@@ -50,8 +50,10 @@ class ScoredVotes:
         P and its 90 % interval; the bounds are nan where there is none.
     before : ndarray of float, shape (n_items,)
         P before calibration.
-    decided : ndarray of bool, shape (n_items,)
-        Called consistent, both kinds of error counting the same.
+    decided, sure : ndarray of bool, shape (n_items,)
+        Called consistent by the rule of the model; the interval of P excludes the threshold.
+    threshold : ndarray of float, shape (n_items,)
+        The P from which on an item is called consistent.
     how : str
         A sentence on where P comes from.
     priors : dict of str to PriorEstimate
@@ -64,6 +66,8 @@ class ScoredVotes:
     high: Floats
     before: Floats
     decided: Mask
+    sure: Mask
+    threshold: Floats
     how: str
     priors: dict[str, PriorEstimate] = field(default_factory=dict)
 
@@ -74,7 +78,8 @@ class ScoredVotes:
 
     def rows(self, chosen: Mask) -> "ScoredVotes":
         """Return some items."""
-        parts = {name: getattr(self, name)[chosen] for name in ("p", "low", "high", "before", "decided")}
+        names = ("p", "low", "high", "before", "decided", "sure", "threshold")
+        parts = {name: getattr(self, name)[chosen] for name in names}
         return replace(self, votes=self.votes.rows(chosen), **parts)
 
 
@@ -88,6 +93,8 @@ class ReportMaterial:
     runs : tuple of dict
         As `deep loo` writes them; docs/results-schema.md describes every key.
     model : Model, optional
+    path : str
+        Of the file of the model.
     scored : ScoredVotes, optional
     failures : tuple of Failures
     simulated : bool
@@ -98,17 +105,24 @@ class ReportMaterial:
         Those who gave the labels, where they lie apart from the votes.
     folder : Path, optional
         Of the run: its own tables and pictures are shown too.
+    compared : SystemComparison, optional
+        The systems that wrote the items.
+    study : DatasetVerdict, optional
+        The answer of a study that is no hold-out.
     """
 
     title: str
     runs: tuple[JsonObject, ...] = ()
     model: Model | None = None
+    path: str = ""
     scored: ScoredVotes | None = None
     failures: tuple[Failures, ...] = ()
     simulated: bool = False
     tables: tuple[str, ...] = ()
     people: PeopleLabels | None = None
     folder: Path | None = None
+    compared: evaluate.SystemComparison | None = None
+    study: evaluate.DatasetVerdict | None = None
 
     @property
     def is_own_decision(self) -> bool:
@@ -120,7 +134,7 @@ class ReportMaterial:
         """Return the datasets whose labels the model has seen: measured on them, it would look better than it is."""
         if self.model is None or self.scored is None:
             return ()
-        known = labels_seen(self.model)
+        known = evaluate.labels_seen(self.model)
         return tuple(name for name in self.scored.votes.dataset_names if name in known)
 
     @property
@@ -131,6 +145,12 @@ class ReportMaterial:
         return self.scored.rows(~np.isin(self.scored.votes.datasets, self.learned_from))
 
     @property
+    def is_elsewhere(self) -> bool:
+        """Return whether there are items, and all figures are of other data: those that the model was fitted on."""
+        measured = self.measured
+        return measured is not None and not self.runs and not measured.labeled.any()
+
+    @property
     def n_bins(self) -> int:
         """Return the number of bins of the calibration error."""
         return int(self.runs[0]["settings"]["n_bins"]) if self.runs else DEFAULT_BINS
@@ -139,18 +159,23 @@ class ReportMaterial:
 def score_by(model: Model, votes: VoteMatrix, how: str) -> ScoredVotes:
     """Return votes with P by a model, each dataset scored by itself; soft scores that the model knows are missing."""
     n = len(votes.labels)
-    columns = {name: np.full(n, np.nan) for name in ("p", "low", "high", "before")}
-    decided, priors = np.zeros(n, dtype=bool), {}
+    columns = {name: np.full(n, np.nan) for name in ("p", "low", "high", "before", "threshold")}
+    decided, sure, priors = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool), {}
     for name, rows in dataset_rows(votes):
         part = votes.rows(rows)
         soft = np.full((len(rows), len(model.score_names)), np.nan) if model.score_names else None
         found = model.scores_of(part, scores=soft, allow_mismatch=True, allow_missing=True)
         raw = model.uncalibrated(model.select(part, allow_mismatch=True, allow_missing=True))
-        columns["p"][rows], decided[rows] = found.p_consistent, found.decisions
+        columns["p"][rows], decided[rows], columns["threshold"][rows] = (
+            found.p_consistent,
+            found.decisions,
+            found.threshold,
+        )
+        sure[rows] = found.sure & (part.votes != ABSTAIN).any(axis=1)
         columns["low"][rows], columns["high"][rows] = found.interval()
         columns["before"][rows] = found.p_uniform if raw is None else raw
         priors[name] = found.prior
-    return ScoredVotes(votes, **columns, decided=decided, how=how, priors=priors)
+    return ScoredVotes(votes, **columns, decided=decided, sure=sure, how=how, priors=priors)
 
 
 def score_by_votes(votes: VoteMatrix) -> ScoredVotes:
@@ -160,7 +185,10 @@ def score_by_votes(votes: VoteMatrix) -> ScoredVotes:
         model = fit(replace(votes, labels=np.full(len(votes.labels), ABSTAIN)))
     except InputError:
         unknown = np.full(len(share), np.nan)
-        return ScoredVotes(votes, _added(votes.votes), unknown, unknown, share, share >= 0.5, BY_SHARE)
+        called, half = share >= 0.5, np.full(len(share), 0.5)
+        return ScoredVotes(
+            votes, _added(votes.votes), unknown, unknown, share, called, np.zeros_like(called), half, BY_SHARE
+        )
     return replace(score_by(model, votes, BY_VOTES), before=share)
 
 
@@ -178,6 +206,27 @@ def _added(votes: npt.NDArray[np.int8]) -> Floats:
     return vote_share(np.hstack([votes, both, 1 - both]))
 
 
+MOST_DISTINCT = 5000
+"""More distinct values of P, as soft scores give, are rounded: the law behind the noise floor takes long with them."""
+
+
+def few_values(p: Floats) -> Floats:
+    """Return P, rounded where it has too many values."""
+    return p if len(np.unique(p)) <= MOST_DISTINCT else np.round(p, 3)
+
+
+def ece_by_dataset(scored: ScoredVotes, n_bins: int) -> Iterator[tuple[str, Positions, float, float]]:
+    """Yield each dataset with labels, its labeled rows, and ECE before and after calibration."""
+    for name, every in dataset_rows(scored.votes):
+        rows = every[scored.labeled[every]]
+        if len(rows):
+            y = scored.votes.labels[rows]
+            before, after = (
+                expected_calibration_error(y, few_values(p[rows]), n_bins=n_bins) for p in (scored.before, scored.p)
+            )
+            yield name, rows, before, after
+
+
 def dataset_rows(votes: VoteMatrix) -> Sequence[tuple[str, npt.NDArray[np.intp]]]:
     """Return the rows of every dataset, in the order of names; the time does not grow with their square."""
     names, codes = np.unique(votes.datasets.astype(str), return_inverse=True)
@@ -188,7 +237,7 @@ def dataset_rows(votes: VoteMatrix) -> Sequence[tuple[str, npt.NDArray[np.intp]]
 SIMULATED = "simulated"
 LARGEST_RESULTS = 1 << 30
 HUGE = 1e15
-MAY_LACK = frozenset(["label", "p_high", "p_low", "p_uncalibrated"])
+MAY_LACK = frozenset(["decision", "label", "p_high", "p_low", "p_uncalibrated"])
 """Columns of the scores in which a cell may be empty."""
 
 OF_A_RUN = frozenset(
@@ -261,6 +310,24 @@ def read_material(sources: Sequence[str | Path], labels: LabelFiles | None = Non
     return _of_model(models[0], tables, labels) if models else _of_votes(tables, labels)
 
 
+def with_systems(material: ReportMaterial, column: str | None) -> ReportMaterial:
+    """Return the material with the systems compared that a column of its votes names, if any.
+
+    Raises
+    ------
+    InputError
+        There is no model or there are no votes, or the column is none of theirs.
+    """
+    if column is None:
+        return material
+    if material.model is None or material.scored is None:
+        raise InputError(f"`compare` must be given with a model and votes. Got {column!r} without.")
+    votes, n = material.scored.votes, len(material.model.score_names)
+    target = evaluate.Target(votes, np.full((len(votes.labels), n), np.nan) if n else None)
+    systems = evaluate.read_systems(material.tables, target, column)
+    return replace(material, compared=evaluate.compare_systems(material.model, target, systems))
+
+
 def read_results(folder: Path) -> JsonObject:
     """Return the results of a run.
 
@@ -323,10 +390,10 @@ def _of_votes(tables: Sequence[str], labels: LabelFiles) -> ReportMaterial:
 
 def _of_model(path: Path, tables: Sequence[str], labels: LabelFiles) -> ReportMaterial:
     model = load(path)
-    material = ReportMaterial(f"Model: {path.name}", model=model, simulated=_is_simulated(model.report))
+    material = ReportMaterial(f"Model: {path.name}", model=model, path=str(path), simulated=_is_simulated(model.report))
     if not tables:
         return material
-    votes, people = _labeled(votes_for(model, tables), labels)
+    votes, people = _labeled(evaluate.votes_for(model, tables), labels)
     scored, failures = score_by(model, votes, BY_MODEL), tuple(read_reasons(tables, votes))
     return replace(material, scored=scored, failures=failures, tables=tuple(tables), people=people)
 
@@ -341,11 +408,12 @@ def _of_run(folder: Path, tables: Sequence[str], labels: LabelFiles) -> ReportMa
     runs = runs_of(results)
     _check_whole(runs, folder / MARKER)
     title = f"Run: {folder.resolve().name}"
+    study = evaluate.DatasetVerdict.of_dict(results.get("verdict"))
     if not runs:
-        return ReportMaterial(title, simulated=results.get("simulated") is True, folder=folder)
+        return ReportMaterial(title, simulated=results.get("simulated") is True, folder=folder, study=study)
     simulated, said = results.get("votes") == SIMULATED, results.get("votes")
     beside = tables or [path for path in (said if isinstance(said, list) else []) if Path(path).is_file()]
-    material = ReportMaterial(title, tuple(runs), simulated=simulated, tables=tuple(beside), folder=folder)
+    material = ReportMaterial(title, tuple(runs), simulated=simulated, tables=tuple(beside), folder=folder, study=study)
     scores = folder / "scores.parquet"
     if not scores.is_file():
         return material
@@ -370,19 +438,21 @@ def _scored_run(
     path: Path, votes: VoteMatrix | None, runs: list[JsonObject], labels: LabelFiles
 ) -> tuple[ScoredVotes, PeopleLabels | None]:
     columns = {"p": "p_consistent", "low": "p_low", "high": "p_high", "before": "p_uncalibrated"}
+    columns |= {"threshold": "threshold"}
     try:
         with open_parquet(path, "RUN") as table:
-            (whole,) = table.tables(["dataset", "item_id", "label", "p_uniform", *columns.values()], None)
+            (whole,) = table.tables(["dataset", "item_id", "label", "decision", "sure", *columns.values()], None)
         frame = whole.to_pandas()
         scores = {name: _within(frame, column, path) for name, column in columns.items()}
-        uniform = _within(frame, "p_uniform", path)
+        decided, sure = (_within(frame, column, path) == 1 for column in ("decision", "sure"))
         matrix, people = _labeled(_votes_on(frame, votes, path), labels)
     except (KeyError, OSError, TypeError, ValueError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"`RUN` must hold the scores that deep wrote. Got {error} in {str(path)!r}.") from None
-    priors = {run["test"]: _prior_of(run["recommended"]) for run in runs if "prior" in run["recommended"]}
-    return ScoredVotes(matrix, **scores, decided=uniform >= 0.5, how=BY_RUN, priors=priors), people
+    found = {run["test"]: _prior_of(run["recommended"]) for run in runs if "prior" in run["recommended"]}
+    priors = {name: prior for name, prior in found.items() if prior.low < prior.high}  # else nothing was estimated
+    return ScoredVotes(matrix, **scores, decided=decided, sure=sure, how=BY_RUN, priors=priors), people
 
 
 def _prior_of(recommended: JsonObject) -> PriorEstimate:
@@ -395,7 +465,8 @@ def _within(frame: "pd.DataFrame", column: str, path: Path, low: float = 0.0) ->
     """Return the numbers of a column, none below `low` or above 1; some columns may lack one."""
     found = frame[column].to_numpy(dtype=np.float64, na_value=np.nan)
     missing = np.isnan(found) & (column in MAY_LACK)
-    fits = (found >= low) & (found <= 1) & ((column != "label") | (np.rint(found) == found))
+    whole = column in ("decision", "label", "sure")
+    fits = (found >= low) & (found <= 1) & ((not whole) | (np.rint(found) == found))
     wrong = np.flatnonzero(~missing & ~fits)
     if wrong.size:
         row = int(wrong[0])
@@ -412,8 +483,8 @@ def _votes_on(frame: "pd.DataFrame", votes: VoteMatrix | None, path: Path) -> Vo
     keys = list(zip(frame["dataset"].astype(str), frame["item_id"].astype(str), strict=True))
     datasets, items = [dataset for dataset, _ in keys], [item for _, item in keys]
     if votes is None:
-        decided = frame["p_uniform"].to_numpy(dtype=np.float64) >= 0.5
-        return VoteMatrix(decided[:, None].astype(np.int8), items, [DECISION], datasets, labels)
+        decided = np.nan_to_num(_within(frame, "decision", path), nan=ABSTAIN).astype(np.int8)
+        return VoteMatrix(decided[:, None], items, [DECISION], datasets, labels)
     at = {key: row for row, key in enumerate(zip(votes.datasets, votes.example_ids, strict=True))}
     rows = np.array([at.get(key, -1) for key in keys], dtype=np.intp)
     cast = np.where((rows >= 0)[:, None], votes.votes[rows], ABSTAIN)

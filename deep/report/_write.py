@@ -2,21 +2,90 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from html import escape
 from pathlib import Path
 from traceback import extract_tb
 
 from deep._util.files import check_out, whole_file, whole_folder
+from deep.datasets import LabelsGiven, as_labels, as_votes, is_paths
+from deep.evaluate import DatasetVerdict
 from deep.exceptions import InputError
-from deep.report._chapters import SIMULATED, headline_chapter, prior_chapter, reliability_chapter, watch_chapter
+from deep.model import Model, VotesLike, votes_of_voters
+from deep.report import _chapters
 from deep.report._items import TextChoice, items_with_texts, order_of, sample_sentence
-from deep.report._methods import methods_chapter, methods_of
-from deep.report._page import Chapter, Page, page_html, study_chapters
+from deep.report._page import Chapter, Page, page_html, study_parts
 from deep.report._panel import panel_chapter
-from deep.report._sources import LabelFiles, ReportMaterial, read_material
+from deep.report._sources import BY_MODEL, LabelFiles, ReportMaterial, read_material, score_by, with_systems
+from deep.report._verdict import methods_chapter, methods_of, spread_picture, verdict_of, watch_of
 
 REPORT = "report.html"
 """The report of a run, in its folder."""
+
+
+@dataclass(frozen=True)
+class ShownReport:
+    """A report that a notebook shows, and a terminal its verdict.
+
+    Parameters
+    ----------
+    html : str
+        The page.
+    verdict : DatasetVerdict, optional
+        Where there are items.
+    """
+
+    html: str
+    verdict: DatasetVerdict | None = None
+
+    def __repr__(self) -> str:
+        return type(self).__name__ if self.verdict is None else "\n".join(self.verdict.lines())
+
+    def _repr_html_(self) -> str:
+        return f'<iframe srcdoc="{escape(self.html)}" style="width: 100%; height: 40em; border: 0"></iframe>'
+
+    def save(self, out: str | Path) -> Path:
+        """Write the page to a file that ends in .html, and return its path."""
+        path = check_out(Path(out), [".html"])
+        with whole_file(path) as scratch:
+            scratch.write_text(self.html, encoding="utf-8")
+        return path
+
+
+def report(model: Model, votes: VotesLike, labels: LabelsGiven | None = None) -> ShownReport:
+    """Return the report of a model on votes, as a notebook shows it: `deep.report(model, votes)`.
+
+    Parameters
+    ----------
+    model : Model
+    votes : VoteMatrix, data frame of pandas, Polars or pyarrow, or path or sequence of paths
+    labels : array-like, data frame or path, optional
+        In place of those beside the votes.
+    """
+    page = page_of(_material(model, votes, labels), TextChoice())
+    return ShownReport(page_html(page).decode("utf-8"), page.verdict)
+
+
+def verdict(model: Model, votes: VotesLike, labels: LabelsGiven | None = None) -> DatasetVerdict:
+    """Return the verdict that a report begins with: claims that are suspect, whether P holds, and the next step.
+
+    Parameters
+    ----------
+    model : Model
+    votes, labels
+        As in :func:`report`.
+    """
+    material = _material(model, votes, labels)
+    found = verdict_of(material, methods_of(material), watch_of(material))
+    assert found is not None  # there are votes
+    return found
+
+
+def _material(model: Model, votes: VotesLike, labels: LabelsGiven | None) -> ReportMaterial:
+    matrix = as_votes(votes_of_voters(model.voters, votes))
+    matrix = matrix if labels is None else as_labels(labels, matrix)
+    tables = tuple(map(str, [votes] if isinstance(votes, str | Path) else votes)) if is_paths(votes) else ()
+    return ReportMaterial("Report", model=model, scored=score_by(model, matrix, BY_MODEL), tables=tables)
 
 
 def standard_place(sources: Sequence[str]) -> Path:
@@ -32,6 +101,7 @@ def write_report(
     examples: str | Path | None = None,
     columns: Mapping[str, str] | None = None,
     texts: bool = True,
+    compare: str | None = None,
 ) -> Path:
     r"""Write one HTML file that shows a run, a model or votes, and loads nothing from outside.
 
@@ -49,6 +119,9 @@ def write_report(
         Field to column of `examples`.
     texts : bool, default=True
         False for a report without sources, claims, rationales and evidence.
+    compare : str, optional
+        A column of the votes that names the system behind each item, or 'file', as in
+        :func:`deep.evaluate.read_systems`; of a model with votes.
 
     Returns
     -------
@@ -72,7 +145,7 @@ def write_report(
     """
     path = check_out(Path(out), [".html"])
     try:
-        material = read_material(sources, labels)
+        material = with_systems(read_material(sources, labels), compare)
         page = page_html(page_of(material, TextChoice(examples, columns, texts)))
     except InputError:
         raise
@@ -116,24 +189,32 @@ def report_line(folder: Path) -> str:
 
 def page_of(material: ReportMaterial, choice: TextChoice) -> Page:
     """Return the report of some material; of a study that is no hold-out, its own tables and pictures alone."""
-    own = [] if material.folder is None else study_chapters(material.folder)
+    first = "" if material.study is None else material.study.picture
+    answer, own = (None, []) if material.folder is None else study_parts(material.folder, first)
     if material.folder is not None and not material.runs:
-        about = [SIMULATED] if material.simulated else []
-        return Page(material.title, [*about, "Texts in this file: the tables and pictures of the study, no more."], own)
-    methods = methods_of(material)
+        about = [_chapters.SIMULATED] if material.simulated else []
+        about.append("Texts in this file: the tables and pictures of the study, no more.")
+        return Page(material.title, about, own, verdict=material.study, spread=answer)
+    if material.study is not None and material.scored is not None:
+        says = [material.study.judged, material.study.suspect, material.study.trust, f"Next: {material.study.then}."]
+        own.insert(0, Chapter("study", "The study beside the run", says, [] if answer is None else [answer]))
+    methods, watch = methods_of(material), watch_of(material)
+    verdict = verdict_of(material, methods, watch)
     chapters = [
-        headline_chapter(material, methods),
-        reliability_chapter(material),
-        methods_chapter(methods),
+        _chapters.headline_chapter(material, methods),
+        _chapters.reliability_chapter(material),
+        methods_chapter(methods, elsewhere=material.is_elsewhere),
         panel_chapter(material),
-        prior_chapter(material),
-        watch_chapter(material),
+        _chapters.prior_chapter(material),
+        *([] if material.compared is None else [_chapters.compare_chapter(material.compared)]),
+        _chapters.watch_chapter(watch),
         *own,
     ]
     if material.scored is None:
         says = ["There are no items: give votes, or a run that keeps its scores."]
-        return Page(material.title, ["Texts in this file: none."], [*chapters, Chapter("items", "Items", says)])
+        chapters.append(Chapter("items", "Items", says))
+        return Page(material.title, ["Texts in this file: none."], chapters, verdict=material.study, spread=answer)
     order = order_of(material.scored)
     rows, items, texts = items_with_texts(material, order, choice)
     chapter = Chapter("items", "Items", [sample_sentence(len(rows), len(order)), *texts])
-    return Page(material.title, texts[:1], [*chapters, chapter], items)
+    return Page(material.title, [], [chapter, *chapters], items, verdict, spread_picture(material.scored))

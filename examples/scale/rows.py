@@ -14,16 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from deep.datasets import simulate_votes
-from deep.model import (
-    BatchScorer,
-    Model,
-    ScoreOptions,
-    adapt_by_moments,
-    fit,
-    merged,
-    moments_of_batch,
-    score_file,
-)
+from deep.integrations.engines import BatchScorer, adapt_by_moments, merged, moments_of_batch
+from deep.model import Model, ScoreOptions, fit, score_file
 from deep.records import VoteMatrix
 
 NEW = "aggrefact-xsum"

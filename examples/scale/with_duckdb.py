@@ -7,7 +7,8 @@ import duckdb
 import pyarrow as pa
 from rows import prepare
 
-from deep.model import adapt_by_moments, export_table, moments_of_batch, moments_of_cells, moments_sql
+from deep.integrations.engines import adapt_by_moments, moments_of_batch, moments_of_cells, moments_sql
+from deep.model import export_table
 
 # Votes alone: both passes are SQL, and no row leaves the database.
 case = prepare("duckdb", soft=False)

@@ -6,7 +6,7 @@ python examples/scale/with_polars.py
 import polars as pl
 from rows import prepare
 
-from deep.model import adapt_by_moments, merged, moments_of_batch
+from deep.integrations.engines import adapt_by_moments, merged, moments_of_batch
 
 for soft in (False, True):
     case = prepare("polars-soft" if soft else "polars", soft=soft)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import ray
 from rows import prepare
 
-from deep.model import adapt_by_moments, merged, moments_from, moments_of_batch, moments_values
+from deep.integrations.engines import adapt_by_moments, merged, moments_from, moments_of_batch, moments_values
 
 ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=200_000_000)
 ray.data.DataContext.get_current().enable_progress_bars = False

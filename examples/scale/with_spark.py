@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from rows import prepare
 
-from deep.model import adapt_by_moments, merged, moments_from, moments_of_batch, moments_values
+from deep.integrations.engines import adapt_by_moments, merged, moments_from, moments_of_batch, moments_values
 
 os.environ["PYSPARK_PYTHON"] = sys.executable
 spark = (

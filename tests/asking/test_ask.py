@@ -1,6 +1,7 @@
 """`deep.ask`: votes in Python by the engine of `deep votes`, in a running event loop too, along the documented way."""
 
 import asyncio
+import pydoc
 import re
 import sys
 from pathlib import Path
@@ -133,7 +134,7 @@ def test_no_answer_is_a_failure(tmp_path):
         (["deep-numbers"], {"llm": "tiny"}, "`ledger` must be given with judges that ask an LLM"),
         ([], {}, "`judges` must hold at least one judge. Got none"),
         (["no-such"], {}, "`judges` must be prompts, .* Got 'no-such'"),
-        ([3], {}, "`judges` must hold names and judges. Got 3"),
+        ([3], {}, "`judges` must hold names, judges and functions. Got 3"),
         (["numbers", "numbers"], {}, "must name each voter once"),
         (["deep-numbers"], {"llm": "tiny", "ledger": "l", "samples": 0}, "`samples` must be 1 or more. Got 0"),
     ],
@@ -142,6 +143,11 @@ def test_what_cannot_be_asked_is_refused(judges, options, message):
     """One line names the parameter, and nothing is written."""
     with pytest.raises(InputError, match=message):
         ask(EXAMPLES, judges, **options)
+
+
+def test_its_help_fits_on_a_screen():
+    """Fifty lines, the signature among them."""
+    assert len(pydoc.plain(pydoc.render_doc(deep.ask)).splitlines()) <= 50
 
 
 def test_examples_must_be_distinct():

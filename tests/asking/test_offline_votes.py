@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from deep.exceptions import InputError
-from deep.features import encoders
-from deep.features.encoders._judge import NetworkJudge
 from deep.features.lexical import LEXICAL
-from deep.judge import voter_name
+from deep.integrations import encoders
+from deep.integrations.encoders._judge import NetworkJudge
+from deep.judges import voter_name
 from deep.records import Example, Judgment
 from tests.deep_commands import votes as main
 from tests.fault_server import FaultServer
@@ -110,6 +110,7 @@ def test_all_checks_fill_the_matrix(examples, capsys):
         "votes.judgments.parquet",
         "votes.parquet",
         "votes.reasons.parquet",
+        "votes.run.toml",
         "votes.soft.parquet",
     ]
     printed = capsys.readouterr().out
@@ -129,7 +130,8 @@ def test_the_files_name_every_judge(examples, monkeypatch):
     """Kind, version, model and settings of each voter are in the metadata."""
     made = {"tiny-nli": FakeJudge("nli-max", "tiny-nli", Judgment(1, score=0.75))}
     made["minilm"] = FakeJudge("embedding", "minilm", Judgment(0, score=-0.5))
-    monkeypatch.setattr(encoders, "load_network_judge", lambda given, **_: made[given])
+    for name in ("load_named_embedding", "load_named_encoder"):
+        monkeypatch.setattr(encoders, name, made.__getitem__)
     status, out = run(examples, "--lexical", "numbers", "--encoder", "tiny-nli", "tiny-nli", "--embedding", "minilm")
     assert status == 0
     check, nli, embedding = LEXICAL["numbers"](), made["tiny-nli"], made["minilm"]
@@ -212,7 +214,7 @@ def test_what_is_refused(examples, capsys, options, message):
 def test_a_judge_that_fails_on_everything_is_called_out(examples, monkeypatch, capsys):
     """Failures are reasons, and too many of them make the status 1."""
     fake = FakeJudge("nli-max", "broken", Judgment(-1, reason="failed"))
-    monkeypatch.setattr(encoders, "load_network_judge", lambda _: fake)
+    monkeypatch.setattr(encoders, "load_named_encoder", lambda _: fake)
     status, out = run(examples, "--lexical", "numbers", "--encoder", "broken")
     assert status == 1
     reasons = pd.read_parquet(out.with_name("votes.reasons.parquet"))
@@ -226,7 +228,7 @@ def test_a_judge_that_breaks_leaves_nothing(examples, monkeypatch, capsys):
     before = out.read_bytes()
     fake = FakeJudge("nli-max", "broken", None)
     fake.label_many = lambda _: (_ for _ in ()).throw(InputError("`encoder` must work. Got a broken one."))
-    monkeypatch.setattr(encoders, "load_network_judge", lambda _: fake)
+    monkeypatch.setattr(encoders, "load_named_encoder", lambda _: fake)
     assert (status, run(examples, "--encoder", "broken")[0]) == (0, 2)
     assert capsys.readouterr().err == "error: `encoder` must work. Got a broken one.\n"
     assert out.read_bytes() == before
@@ -240,7 +242,7 @@ def test_examples_pass_through_a_thousand_at_a_time(tmp_path, monkeypatch):
         "".join(json.dumps({"source": "It rained.", "claim": f"It rained {i}."}) + "\n" for i in range(2100))
     )
     fake = FakeJudge("nli-max", "tiny", Judgment(1))
-    monkeypatch.setattr(encoders, "load_network_judge", lambda _: fake)
+    monkeypatch.setattr(encoders, "load_named_encoder", lambda _: fake)
     status, out = run(path, "--encoder", "tiny", "--lexical", "numbers")
     assert status == 0
     assert fake.sizes == [1000, 1000, 100]

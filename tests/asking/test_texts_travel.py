@@ -127,10 +127,10 @@ def test_lexical_evidence_is_found_where_it_stands(judged):
 
 def test_evidence_of_an_encoder_is_in_the_source(tmp_path, examples, monkeypatch):  # noqa: F811
     """A chunk of the source has its offsets there."""
-    from deep.features import encoders
+    from deep.integrations import encoders
 
     judgment = Judgment(1, score=0.9, rationale="least supported: x", evidence=("1,200 units in May.",))
-    monkeypatch.setattr(encoders, "load_network_judge", lambda *_, **__: FakeJudge("nli-max", "tiny", judgment))
+    monkeypatch.setattr(encoders, "load_named_encoder", lambda *_, **__: FakeJudge("nli-max", "tiny", judgment))
     out = tmp_path / "v.parquet"
     assert main([str(examples), "--encoder", "tiny", "--out", str(out), "--json"]) == 0
     detail = next(read_judgments(out, items=[("news", "1")]))
@@ -155,10 +155,10 @@ def test_a_quote_of_a_prompt_is_in_the_source(tmp_path, examples, monkeypatch): 
 
 def test_text_that_no_file_can_hold(tmp_path, examples, monkeypatch):  # noqa: F811
     """A lone surrogate becomes a question mark."""
-    from deep.features import encoders
+    from deep.integrations import encoders
 
     judgment = Judgment(1, score=0.9, rationale="so \ud800", evidence=("a \udfff",))
-    monkeypatch.setattr(encoders, "load_network_judge", lambda *_, **__: FakeJudge("nli-max", "tiny", judgment))
+    monkeypatch.setattr(encoders, "load_named_encoder", lambda *_, **__: FakeJudge("nli-max", "tiny", judgment))
     out = tmp_path / "v.parquet"
     assert main([str(examples), "--encoder", "tiny", "--out", str(out), "--json"]) == 0
     detail = next(read_judgments(out))

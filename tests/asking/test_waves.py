@@ -280,7 +280,7 @@ def test_an_unknown_judge_is_one_line(tmp_path, capsys):
     examples = write(tmp_path / "pets.csv", CLAIMS)
     assert main([str(examples), "--judge", "twin", "--llm", "tiny"]) == 2
     known = ", ".join(sorted(OWN[JUDGE]))
-    assert capsys.readouterr().err == f"error: `judge` must be one of {known}. Got 'twin'.\n"
+    assert capsys.readouterr().err == f"error: `judge` must be one of {known}, or MODULE:FUNCTION. Got 'twin'.\n"
 
 
 def test_programs_of_any_kind_run_to_their_value(tmp_path):

@@ -3,7 +3,7 @@
 import hashlib
 from typing import Any
 
-from deep.judge import LLMJudge, Program, Question
+from deep.judges import LLMJudge, Program, Question
 from deep.prompt_pool import why_unusable
 from deep.records import Example, Judgment
 from tests.scripted_llm import Asked

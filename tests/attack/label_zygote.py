@@ -25,15 +25,15 @@ def become(asked):
 def load(asked):
     """Load what the command needs, by a page that nobody opens."""
     from deep import cli
-    from deep.commands import label
-    from deep.serve import label_app, open_label_desk, read_label_subject, serving
+    from deep.integrations.labeling import _command, label_app, open_label_desk, read_label_subject
+    from deep.integrations.serve import serving
 
     subject = read_label_subject([asked["votes"]], examples=asked["examples"])
     with open_label_desk(subject, asked["out"], n=3) as desk, serving(label_app(desk)):
         desk.state("Ann")
         desk.enough()
     assert cli.main
-    assert label.run
+    assert _command.run
     assert threading.active_count() == 1
 
 

@@ -10,7 +10,7 @@ from tests.fault_server import FaultServer
 from tests.llm.calls import questions, rows, run, states
 
 EXPORT = {"requests": 9, "shards": ["a"], "folder": "out", "settled_before": 0, "ledger": "l", "exported_before": 0}
-EXPORT |= {"released": 0, "stages_follow": False, "stopped": None}
+EXPORT |= {"endpoint": "a server", "released": 0, "stages_follow": False, "stopped": None}
 WARNINGS = {
     "released": (
         3,
@@ -35,7 +35,7 @@ def test_an_export_warns_exactly_where_there_is_reason_to(name):
     """Each of the sentences alone, and none without its reason."""
     value, sentence = WARNINGS[name]
     plain, said = list(export_lines(EXPORT)), list(export_lines({**EXPORT, name: value}))
-    assert len(plain) == 2
+    assert len(plain) == 3
     assert [line for line in said if line not in plain] == [sentence]
 
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from deep.experiments.printed import PrintedTagJudge
 from deep.experiments.printed._judges import PrintedSteps
-from deep.judge import run_program
+from deep.judges import run_program
 from deep.records import Example
 from tests.prompt_pool.test_staged_attacks import (
     BAD,

@@ -160,3 +160,58 @@ def test_a_result_file_that_is_cut_off_is_fetched_again(tmp_path, monkeypatch):
     with FaultServer() as server:
         run(server.url, tmp_path / "l", questions(3), batch=True)
     assert states(tmp_path / "l") == {"done": 3}
+
+
+def each(page, **values):
+    """Return a page of a list with other values in every entry."""
+    return page | {"data": [one | values for one in page["data"]]}
+
+
+LISTS = {
+    "the same page for ever": lambda page: page | {"has_more": True},
+    "an entry without an id": lambda page: page | {"data": [{"object": "batch", "metadata": {}}, *page["data"]]},
+    "entries that are no objects": lambda page: page | {"data": ["batch-1", 7, None, *page["data"]]},
+    "metadata that is a text": lambda page: each(page, metadata="deep_batch"),
+    "a mark that is a number": lambda page: (
+        page | {"data": [one | {"metadata": {"deep_batch": 1}} for one in page["data"]]}
+    ),
+    "an id that is a list": lambda page: page | {"data": [one | {"id": ["x"]} for one in page["data"]]},
+    "data of null": lambda page: page | {"data": None},
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_an_odd_list_of_batches_ends_and_makes_no_traceback(name, tmp_path, monkeypatch):
+    """Where the answer to the making is lost: what the list does not show is told; all are answered."""
+    plain, told = FaultServer._list_batches, []
+
+    async def listed(server, request):
+        found = json.loads((await plain(server, request)).body)
+        return web.json_response(LISTS[name](found))
+
+    monkeypatch.setattr(FaultServer, "_list_batches", listed)
+
+    def started(runner):
+        runner.tell = told.append
+
+    with FaultServer(script=["dropped"]) as server:
+        run(server.url, tmp_path / "l", questions(4), batch=True, started=started)
+        made = len(server.batches)
+    assert states(tmp_path / "l") == {"done": 4}
+    assert (made > 1) == bool(told)
+
+
+def test_documents_in_a_batch_have_no_file_that_a_kill_could_leave(tmp_path, monkeypatch):
+    """At no step of a batch is there a file with a name in the folder for temporary ones."""
+    folder, found = tmp_path / "temporary", {}
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+
+    async def look(step):
+        found.setdefault(step, []).extend(folder.iterdir())
+
+    with FaultServer(at_step=look) as server:
+        run(server.url, tmp_path / "l", questions(4), batch=True)
+    assert states(tmp_path / "l") == {"done": 4}
+    assert found.keys() >= {"upload", "uploaded", "create", "poll", "download", "downloaded"}
+    assert not any(found.values())

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from deep.datasets import LabelEvent, open_label_log, read_label_log
+from deep.integrations.labeling import LabelEvent, open_label_log, read_label_log
 from deep.llm import History
 from tests import deep_commands
 from tests.fault_server import FaultServer

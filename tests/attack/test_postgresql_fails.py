@@ -13,7 +13,14 @@ from deep.llm import LedgerError
 from tests.fault_server import FaultServer
 from tests.llm.calls import KEY, questions, run
 from tests.llm.crash import Restarts, write_examples
-from tests.llm.test_postgresql import _terminate, ledger, query, server_url  # noqa: F401  fixtures
+from tests.llm.test_postgresql import (  # noqa: F401  fixtures
+    _terminate,
+    _wait_until_up,
+    database,
+    ledger,
+    query,
+    server_url,
+)
 
 N = 240
 
@@ -73,6 +80,59 @@ def test_backends_are_ended_every_200_ms(ledger, tmp_path, monkeypatch):  # noqa
         one_line(errors)
         nothing_lost(ledger, server, errors)
     assert failures >= 1
+
+
+def test_where_the_server_crashes_what_is_in_flight_is_kept(database, ledger):  # noqa: F811
+    """The answers that come while it is gone are written when it is back; the run ends with one line, and asks no more.
+
+    The next run finds them all: nothing is asked twice, and nothing is in doubt.
+    """
+
+    def crash(_):
+        def work():
+            while server.in_flight < 8 or server.count < 20:
+                time.sleep(0.001)
+            server.held = True
+            database.crash()
+            server.held = False
+            time.sleep(1.0)  # all answers come to a ledger that is gone
+            database.start()
+
+        threads.append(threading.Thread(target=work))
+        threads[-1].start()
+
+    threads = []
+    with FaultServer(latency=0.02) as server:
+        with pytest.raises(LedgerError, match=r"cannot be written.*what was in flight is written down\. Run") as error:
+            run(server.url, ledger, questions(N), workers=8, started=crash)
+        threads[0].join()
+        _wait_until_up(database.url)
+        assert "\n" not in str(error.value)
+        assert query(ledger, "SELECT count(*) FROM attempts WHERE outcome = 'answered'") == [(server.count,)]
+        assert server.count < N
+        again = run(server.url, ledger, questions(N))
+        assert (again.unknown, server.count, server.duplicates) == (0, N, 0)
+    assert query(ledger, "SELECT state, count(*) FROM requests GROUP BY 1") == [("done", N)]
+
+
+@pytest.mark.slow
+def test_it_crashes_again_and_again_and_is_gone_for_ten_seconds(database, ledger, tmp_path, monkeypatch):  # noqa: F811
+    """`restart -m immediate` under load, once with ten seconds between: one line a run, nothing lost or asked twice."""
+
+    def disturb(over):
+        for gone in (0.0, 10.0, 0.0, 0.0, 0.0):
+            over.wait(1.0)
+            database.crash()
+            time.sleep(gone)
+            database.start()
+            _wait_until_up(database.url)
+
+    with FaultServer(latency=0.1) as server:
+        assert restarted_until_done(tmp_path, monkeypatch, ledger, server, disturb, least=99) >= 1
+        errors = (tmp_path / "errors").read_text()
+        one_line(errors)
+        nothing_lost(ledger, server, errors)
+        assert server.duplicates == 0
 
 
 def test_a_read_only_standby_is_told(ledger):  # noqa: F811

@@ -141,15 +141,19 @@ async def _through_tls(port, context, ledger):
     """Run against a server behind TLS, and return how many requests it got."""
     n = 0
 
+    async def copy(reader, writer):
+        while data := await reader.read(1 << 16):
+            writer.write(data)
+            await writer.drain()
+        writer.close()
+
     async def pipe(reader, writer):
         nonlocal n
         n += 1
         inner, outer = await asyncio.open_connection("127.0.0.1", port)
-        outer.write(await reader.read(1 << 20))
-        writer.write(await inner.read(1 << 20))
-        await writer.drain()
-        outer.close()
+        await asyncio.gather(copy(reader, outer), copy(inner, writer), return_exceptions=True)
         writer.close()
+        outer.close()
 
     server = await asyncio.start_server(pipe, "127.0.0.1", 0, ssl=context)
     async with server:

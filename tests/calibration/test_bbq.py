@@ -12,7 +12,7 @@ import pytest
 from scipy.special import betaln, xlogy
 
 from deep.calibration import BBQ, Histogram, expected_calibration_error
-from deep.calibration._binning import _above_elbow
+from deep.calibration._calibrators import _above_elbow
 from deep.exceptions import InputError
 
 Floats = npt.NDArray[np.float64]

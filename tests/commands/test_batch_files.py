@@ -356,29 +356,29 @@ def toy_reply(text):
 
 SLOW_IMPORT = """
 import sys, time
-from deep.llm import _batch_import
+from deep.llm import _batch_files
 from tests.deep_commands import votes
-carry_out = _batch_import.BatchImporter._carry_out
-_batch_import.CHUNK = 5
+carry_out = _batch_files.BatchImporter._carry_out
+_batch_files.LINES_AT_ONCE = 5
 async def slowly(self, changes, now):
     await carry_out(self, changes, now)
     print("entered", flush=True)
     time.sleep(0.2)
-_batch_import.BatchImporter._carry_out = slowly
+_batch_files.BatchImporter._carry_out = slowly
 sys.exit(votes(sys.argv[1:]))
 """
 
 SLOW_EXPORT = """
 import sys, time
-from deep.llm import _batch_export
+from deep.llm import _batch_files
 from tests.deep_commands import votes
-_batch_export.CHUNK = 5
-add = _batch_export.BatchExporter._add
+_batch_files.CHUNK = 5
+add = _batch_files.BatchExporter._add
 async def slowly(self, job):
     print("exported", flush=True)
     time.sleep(0.02)
     return await add(self, job)
-_batch_export.BatchExporter._add = slowly
+_batch_files.BatchExporter._add = slowly
 sys.exit(votes(sys.argv[1:]))
 """
 

@@ -119,7 +119,7 @@ def test_labels_of_one_document_count_less(home, tmp_path, capsys):
     """The same disagreement of labels that share documents is less of a surprise."""
     votes = simulated()
     votes = votes.rows(votes.datasets == NEW)
-    given = pd.concat([labels_of(votes, 0, 5, flipped=True), labels_of(votes, 5, 30)])
+    given = pd.concat([labels_of(votes, 0, 8, flipped=True), labels_of(votes, 8, 30)])
     alone = tmp_path / "alone.csv"
     given.to_csv(alone, index=False)
     given.assign(document_id=[f"d{i // 5}" for i in range(30)]).to_csv(tmp_path / "shared.csv", index=False)

@@ -108,6 +108,23 @@ def test_labels_of_the_target_correct_the_model_of_the_others(here, capsys, tmp_
         np.testing.assert_allclose(found.score(mine), expected.score(mine), atol=1e-12)
 
 
+def test_a_belief_about_the_share_stays_with_the_model(here, capsys, tmp_path):
+    """Every score by the file of `deep fit --share` is at the share joined to it; nonsense is refused."""
+    words = "others.csv", "--only", "a", "b"
+    _, plain = fitted(here, capsys, tmp_path, *words)
+    _, believed = fitted(here, capsys, tmp_path, *words, "--share", "90-95%")
+    mine = read_votes([here / "mine.csv"])
+    found, without = believed.scores_of(mine), plain.scores_of(mine)
+    assert found.prior.estimate > without.prior.estimate
+    assert "joined to the belief of 90 to 95 %" in found.prior.warning
+    out = tmp_path / "s.parquet"
+    assert score([str(tmp_path / "model.json"), "--votes", str(here / "mine.csv"), "--out", str(out)]) == 0
+    np.testing.assert_allclose(pd.read_parquet(out)["p_consistent"], found.p_consistent, atol=1e-12)
+    capsys.readouterr()
+    told = refused(capsys, fit, str(here / "others.csv"), "--share", "95-90%", "--out", str(tmp_path / "m.json"))
+    assert "`share` must be two shares that ascend between 0 and 1" in told
+
+
 def test_soft_scores_are_learned_from_and_scored(here, capsys, tmp_path):
     """With the target's labels too; a model of scores wants scores, and the stack alone learns from them."""
     words = ["others.csv", "mine.csv", "--scores", "scores.csv", "--labels", "60.csv"]

@@ -17,7 +17,18 @@ from deep.experiments.loo import __all__ as loo_names
 from deep.model import RECIPES, SELECTOR_NAMES, STRATEGIES, UNCALIBRATED
 
 ROOT = Path(deep.__file__).parent
-FILES = sorted(path for path in (ROOT / "commands").glob("*.py") if path.name != "__init__.py")
+LABELING = [ROOT / "integrations" / "labeling" / f"_{name}.py" for name in ("agreement", "command", "list")]
+SERVE = ROOT / "integrations" / "serve" / "_command.py"
+FILES = [*sorted(path for path in (ROOT / "commands").glob("*.py") if path.name != "__init__.py"), *LABELING, SERVE]
+GUESTS = {
+    "deep.experiments.printed._import",
+    "deep.integrations.engines",
+    "deep.integrations.from_inspect",
+    "deep.integrations.labeling._command",
+    "deep.integrations.serve._command",
+}
+"""Commands and parts of commands that are neither of the core nor a study's own command."""
+
 EXPORTS = {"add_arguments", "run"}
 ARRAYS = {"numpy", "pandas", "pyarrow", "scipy", "sklearn"}
 HEAVY = ("catboost", "joblib", "lightgbm", "matplotlib", "pandas", "pyarrow", "rich", "scipy", "sklearn", "torch")
@@ -56,7 +67,7 @@ def calculations(module):
                 yield ast.unparse(node)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.stem}-{path.stem}")
 def test_a_command_is_thin(path):
     """Options in, one call, words out."""
     module = tree(path)
@@ -81,7 +92,7 @@ def test_arithmetic_is_seen(code, expected):
     assert list(calculations(ast.parse(code))) == expected
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.stem}-{path.stem}")
 def test_a_command_has_one_shape(path):
     """A docstring, `add_arguments` and `run`, and no other public function or class."""
     module = tree(path)
@@ -109,7 +120,7 @@ def test_no_command_is_left_out():
     parts = {module.removesuffix("._command") for module in PARTS.values()}
     studies = {f"deep.experiments.{path.parent.name}" for path in (ROOT / "experiments").glob("*/_command.py")}
     core = {f"deep.commands.{path.stem}" for path in FILES if not path.stem.startswith("_")}
-    assert modules | parts == core | studies | {"deep.integrations.from_inspect"}
+    assert modules | parts == core | studies | GUESTS
     assert {path.partition(" ")[0] for path in PARTS} <= {*COMMANDS}
 
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from deep.datasets._annotations import STEPS, read_annotations
+from deep.integrations.labeling._annotations import STEPS, read_annotations
 from tests.deep_commands import label as main
 
 COLUMNS = ["item_id", "annotator", "label", *STEPS, "ambiguous"]

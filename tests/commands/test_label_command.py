@@ -7,8 +7,8 @@ from urllib.request import Request, urlopen
 import pytest
 
 from deep.cli import main
-from deep.datasets import LabelEvent, open_label_log
-from deep.serve import ServerOptions, serving
+from deep.integrations.labeling import LabelEvent, open_label_log
+from deep.integrations.serve import ServerOptions, serving
 from tests.deep_commands import label, votes
 from tests.serve.label_case import CLAIMS, DATASET
 
@@ -41,7 +41,7 @@ def at_work(monkeypatch):
             answers.append(post("/answer", person=person, item_id=item, label="1", note=""))
             answers.append(post("/reveal", person=person, item_id=item))
 
-    monkeypatch.setattr("deep.serve.run_server", run_server)
+    monkeypatch.setattr("deep.integrations.serve.run_server", run_server)
     return answers
 
 

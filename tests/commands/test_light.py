@@ -139,8 +139,23 @@ def test_pages_and_panels_load_no_library_that_they_do_not_use(tmp_path):
 def test_what_an_ensembler_needs_is_loaded():
     """What the other tests look for is seen where it is loaded."""
     code = (
-        "import sys, numpy as np\nfrom deep.ensembles import CatBoost\n"
+        "import sys, numpy as np\nfrom deep.integrations.boosting import CatBoost\n"
         "votes = np.random.default_rng(0).integers(0, 2, (50, 3))\nCatBoost().fit(votes, votes[:, 0])\n"
         "assert 'catboost' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+
+
+def test_items_to_label_are_drawn_without_libraries_of_models(tmp_path):
+    """What the page of labels does before it opens: votes read, a model of them alone, items proposed."""
+    (tmp_path / "v.csv").write_text(
+        "dataset,item_id,a,b,c\n" + "".join(f"d,{i},{i % 2},{i % 3 % 2},1\n" for i in range(60))
+    )
+    code = (
+        "from deep.integrations.labeling import open_label_desk, read_label_subject\n"
+        f"subject = read_label_subject([{str(tmp_path / 'v.csv')!r}])\n"
+        "print(len(subject.propose(5, taken={}, strategy='random', random_state=0)))"
+    )
+    printed, modules = loaded(code)
+    assert printed == "5"
+    assert not {"sklearn", "matplotlib", "torch", "xgboost"} & set(modules)

@@ -21,6 +21,8 @@ from tests.model.fitted import small_votes
 
 LONG = bool(os.environ.get("DEEP_LONG"))
 
+SCORED = ["p_consistent", "p_low", "p_high", "decision", "sure", "threshold"]
+
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory):
@@ -65,7 +67,7 @@ def test_fit_on_simulated_votes_says_so(tmp_path, capsys):
 def test_scores_have_the_columns_of_loo_and_the_interval(here):
     """The same from Parquet in pieces, from CSV at once, and by the API."""
     found = scored(here, "--votes", here / "votes.parquet")
-    assert list(found) == [*IDS, "p_consistent", "p_uniform", "p_uncalibrated", "n_votes", "p_low", "p_high"]
+    assert list(found) == [*IDS, *SCORED, "p_uniform", "p_uncalibrated", "n_votes"]
     votes, model = small_votes(n_voters=5), load(here / "model.json")
     np.testing.assert_allclose(found["p_consistent"], model.score(votes), rtol=0, atol=1e-12)
     np.testing.assert_allclose(found[["p_low", "p_high"]], model.intervals(votes), rtol=0, atol=1e-12)
@@ -217,7 +219,7 @@ def test_the_join_that_the_file_tells_is_one_that_works(here, tmp_path):
     connection = sqlite3.connect(":memory:")
     connection.executescript(out.read_text(encoding="utf-8"))
     rows.mask(rows == -1, None).to_sql("votes", connection, index=False)
-    found = sorted(row[-1] for row in connection.execute("\n".join(told)))
+    found = sorted(row[-2] for row in connection.execute("\n".join(told)))
     connection.close()
     np.testing.assert_allclose(found, np.sort(streamed(model)), rtol=0, atol=1e-12)
 
@@ -229,7 +231,7 @@ def test_the_table_as_a_file(here, tmp_path, kind):
     assert export([str(here / "model.json"), "--to", kind, "--out", str(out)]) == 0
     table = pd.read_csv(out) if kind == "csv" else pd.read_parquet(out)
     model = load(here / "model.json")
-    assert list(table) == [*model.voter_names, "p_consistent"]
+    assert list(table) == [*model.voter_names, *SCORED]
     assert np.array_equal(table.iloc[:, :3].isna(), pattern_grid(3) == -1)
     assert np.array_equal(table.iloc[:, :3].fillna(-1), pattern_grid(3))
     np.testing.assert_allclose(table["p_consistent"], streamed(model), rtol=0, atol=1e-12)
@@ -281,7 +283,8 @@ def test_explain_an_item_and_votes_by_hand(here, capsys):
     pattern = [[-1 if pd.isna(vote) else vote for vote in votes.values()]]
     assert by_hand["p_consistent"] == pytest.approx(model.score(pattern, streamed=True)[0], abs=1e-12)
     parts = [[part["shapley"] for part in one["contributions"]] for one in (by_item, by_hand)]
-    np.testing.assert_allclose(parts[0], parts[1], atol=1e-9)
+    scale = np.divide(*parts)  # of a dataset whose P stays nearer to a half
+    np.testing.assert_allclose(scale, scale[0])
     odds = np.log([by_item[name] / (1 - by_item[name]) for name in ("p_consistent", "p_without_votes")])
     assert sum(parts[0]) == pytest.approx(odds[0] - odds[1])
     assert by_item["p_low"] < by_item["p_consistent"] < by_item["p_high"]

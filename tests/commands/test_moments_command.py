@@ -152,9 +152,35 @@ def test_refusals(here, capsys, monkeypatch, words, said):
         ([], "`votes` or `moments` must be given. Got none."),
         (["--votes", "v.csv", "--moments", "m.json"], "`votes` or `moments` must be given. Got both."),
         (["--moments", "m.json", "--labels", "l.csv"], "`labels` must be given with `votes`."),
-        (["--votes", "v.csv", "--dataset", "d"], "`dataset` must be given with `moments`."),
     ],
 )
 def test_refusals_of_adapt(here, capsys, words, said):
     """Of combinations that make no sense."""
     assert said in refused(capsys, adapt, here / "model.json", *words, "--out", here / "a.json")
+
+
+def test_files_of_moments_that_others_spoilt(here, capsys):
+    """Changed, cut off, of another model, or given twice: one line each; a copy of one is told."""
+    part = count(here, "--votes", here / "part-0.parquet", out="part.json")
+    text, spoilt, words = part.read_text(), here / "spoilt.json", [here / "model.json", "--out", here / "m.json"]
+    values = json.loads(text)
+    cells = values["datasets"]["new"]["cells"]
+    capsys.readouterr()
+    first, second = list(cells)[:2]
+    cells[first], cells[second] = cells[first] + 1, cells[second] - 1  # the sum is right
+    for content, said in (
+        (json.dumps(values), "`moments` must be as they were written. Got"),
+        (text[: len(text) // 2], "`moments` must be JSON. Got"),
+        (text.replace(json.dumps(values["voters"][0]), '"other"'), "whose checksum differs. Count again."),
+    ):
+        spoilt.write_text(content)
+        assert said in refused(capsys, moments, *words, "--moments", spoilt)
+        assert said in refused(capsys, adapt, here / "model.json", "--moments", spoilt, "--out", here / "a.json")
+    values = json.loads(text)
+    del values["checksum"]  # as an older deep wrote it
+    spoilt.write_text(json.dumps(values | {"voters": ["other", *values["voters"][1:]]}))
+    assert "`moments` must be of one model" in refused(capsys, moments, *words, "--moments", part, spoilt)
+    assert "whose rows would count twice" in refused(capsys, moments, *words, "--moments", part, here / "." / part.name)
+    spoilt.write_text(json.dumps(values))
+    count(here, "--moments", part, spoilt)
+    assert f"{spoilt} holds the same counts as {part}: if these are" in capsys.readouterr().out

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -32,21 +33,21 @@ def test_simulated_panel(capsys):
 
 def test_text_says_what_to_do(table, capsys):
     """The card of each judge, then a line of recommendation each; the option is the same as the word."""
-    assert main([str(table)]) == 0
+    assert main([str(table), "--full"]) == 0
     out = capsys.readouterr().out
-    assert "Keep: " in out
+    assert "Keep " in out
     assert "SIMULATED" not in out
     assert "Panel minus best judge (b)" in out
     assert "Against people (1 = consistent; 95 % intervals, clustered by item)" in out
     assert "b: 24 of 120 votes, 20.0 %" in out
-    assert main(["--votes", str(table)]) == 0
+    assert main(["--votes", str(table), "--full"]) == 0
     assert capsys.readouterr().out == out
 
 
 def test_one_voter_has_a_card(tmp_path, capsys):
     """A single judge is held against people; what needs several is left out, and said."""
     (tmp_path / "v.csv").write_text("dataset,item_id,label,a\nd,1,1,1\nd,2,0,0\nd,3,0,\n")
-    assert main([str(tmp_path / "v.csv")]) == 0
+    assert main([str(tmp_path / "v.csv"), "--full"]) == 0
     out = capsys.readouterr().out
     assert "Whether the panel earns its cost cannot be measured. There is one judge." in out
     assert "1 unknown" in out
@@ -56,7 +57,7 @@ def test_one_voter_has_a_card(tmp_path, capsys):
 def test_votes_without_labels(tmp_path, capsys):
     """The judges against themselves, and no figure that needs a label."""
     (tmp_path / "v.csv").write_text("dataset,item_id,a,b\nd,1,1,1\nd,2,0,0\n")
-    assert main([str(tmp_path / "v.csv")]) == 0
+    assert main([str(tmp_path / "v.csv"), "--full"]) == 0
     out = capsys.readouterr().out
     assert "Against itself" in out
     assert "Against people" not in out
@@ -71,7 +72,7 @@ def test_people_come_first_and_json_goes_to_a_file_too(table, tmp_path, capsys):
     frame["annotator"] = frame["annotator"].map({"A": "Ann", "B": "Bob"})
     frame.to_csv(tmp_path / "people.csv", index=False)
     words = [str(table), "--labels", str(tmp_path / "people.csv"), "--out", str(tmp_path / "card.json")]
-    assert main(words) == 0
+    assert main([*words, "--full"]) == 0
     out = capsys.readouterr().out
     assert out.index("Krippendorff's alpha") < out.index("Against people")
     assert main([*words, "--json"]) == 0
@@ -100,11 +101,11 @@ def test_texts_costs_and_samples_of_a_run(tmp_path, monkeypatch, capsys):
     assert own["ties"] == own["reasons"]["abstained"] > 0
     assert found["cost_per_1000"] == pytest.approx(sum(c["others"]["cost_per_1000"] for c in found["cards"]))
     assert found["effective_votes_a_dollar"] == pytest.approx(1000 * found["effective_votes"] / found["cost_per_1000"])
-    assert main([str(out)]) == 0
+    assert main([str(out), "--full"]) == 0
     printed = capsys.readouterr().out
     assert " was wet." in printed
     claims.unlink()
-    assert main([str(out)]) == 0
+    assert main([str(out), "--full"]) == 0
     printed = capsys.readouterr().out
     assert " was wet." not in printed
     assert "is gone, so that ids stand in place of texts" in printed
@@ -153,3 +154,31 @@ def test_documents_of_examples_cluster_the_intervals(table, tmp_path, capsys):
     (low, high), (least, most) = (each["cards"][0]["people"]["tpr_ci"] for each in found)
     assert most - least > high - low
     assert alone["cards"][0]["people"]["tpr"] == clustered["cards"][0]["people"]["tpr"]
+
+
+@pytest.mark.parametrize("width", [80, 100, 120])
+def test_sixty_judges_fit_a_screen(tmp_path, monkeypatch, capsys, width):
+    """A line each of the fifteen best, in columns that fit; names lose the hash where that tells them apart no more."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, 200)
+    votes = {f"judge-{i:02}@{i:08x}": np.where(rng.random(200) < 0.7, labels, 1 - labels) for i in range(60)}
+    frame = pd.DataFrame({"dataset": "d", "item_id": [str(i) for i in range(200)], "label": labels, **votes})
+    frame.to_csv(tmp_path / "v.csv", index=False)
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert main([str(tmp_path / "v.csv"), "--no-worth", "--n-boot", "10"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 40
+    rows = [line for line in lines if line.startswith("  judge")]
+    assert len(rows) == 16
+    assert max(map(len, rows)) <= width
+    assert "@" not in "".join(rows)
+    accuracy = [float(row.split()[1]) for row in rows[1:]]
+    assert accuracy == sorted(accuracy, reverse=True)
+
+
+def test_errors_that_were_never_made_are_alike_to_none(tmp_path, capsys):
+    """Two judges that agree on each of 18 items, and err on none, are no pair of whom errors are told."""
+    frame = pd.DataFrame({"dataset": "d", "item_id": range(18), "label": [0, 1] * 9, "a": [0, 1] * 9, "b": [0, 1] * 9})
+    frame.to_csv(tmp_path / "v.csv", index=False)
+    assert main([str(tmp_path / "v.csv"), "--no-worth", "--n-boot", "10"]) == 0
+    assert "no two judges err together often enough to tell" in capsys.readouterr().out

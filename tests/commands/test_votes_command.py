@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -511,7 +512,7 @@ def test_an_interrupted_run_is_resumed(examples, number):
             process.send_signal(number)
             said, errors = process.communicate(timeout=60)
         assert process.returncode == 130
-        assert errors == ""
+        assert re.fullmatch(r"(\d+/150 .* left\n)*", errors)  # where the machine is slow
         assert "interrupted. No votes were written" in said
         assert not examples.with_name("votes.parquet").exists()
         server.latency = 0.0
@@ -533,8 +534,14 @@ def test_the_live_line_tells_all(monkeypatch):
     terminal = io.StringIO()
     monkeypatch.setattr(sys, "stderr", terminal)
     with live_progress() as progress:
-        assert progress is None
-    assert terminal.getvalue() == ""
+        tally._started = time.monotonic()
+        progress(AskProgress(tally))
+        assert terminal.getvalue() == ""
+        tally._started -= 2
+        progress(AskProgress(tally))
+        progress(AskProgress(tally))
+        assert re.fullmatch(r"2/3 .* left\n", terminal.getvalue())
+    terminal.truncate(0)
     terminal.isatty = lambda: True
     with live_progress() as progress:
         progress(AskProgress(tally))

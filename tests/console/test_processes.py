@@ -4,6 +4,7 @@ import argparse
 import multiprocessing
 import os
 import signal
+import subprocess
 import sys
 import time
 
@@ -11,8 +12,8 @@ import pytest
 
 from deep.console import add_options
 from deep.console._processes import check_jobs, in_processes, parallel_map
-from deep.ensembles import CatBoost
 from deep.exceptions import InputError
+from deep.integrations.boosting import CatBoost
 
 
 def slow_square(number):
@@ -112,3 +113,8 @@ def test_a_process_never_hears_an_interrupt():
     for found in in_processes(blocked, range(4), 2):
         assert {signal.SIGINT, signal.SIGHUP} <= found
     assert not blocked(0) & {signal.SIGINT, signal.SIGHUP}
+
+
+def test_what_workers_load_is_there():
+    """A name that is gone would end every run of several processes."""
+    subprocess.run([sys.executable, "-c", "import deep.console._preload"], check=True)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from deep._util.entry_points import JUDGE, OWN
 from deep.asking import find_judges, load_judge, planned_voters
 from deep.features.lexical import LEXICAL
-from deep.judge import Judge, LLMJudge, VoteQuestion, parse_voter, run_program
+from deep.judges import Judge, LLMJudge, VoteQuestion, parse_voter, run_program
 from deep.prompt_pool import PromptJudge, list_prompts, load_prompt
 from deep.records import ABSTAIN, Example, Judgment, Reason
 
@@ -116,7 +116,7 @@ def networks(tmp_path_factory):
     """Return functions that make tiny encoders and an embedding model."""
     pytest.importorskip("torch")
     pytest.importorskip("transformers")
-    from deep.features.encoders import ENCODERS, load_embedding, load_encoder
+    from deep.integrations.encoders import ENCODERS, load_embedding, load_encoder
     from tests.features.tiny_encoders import save_classifier, save_embedding
     from tests.features.tiny_published import save_generator, save_hhem, save_tagger
 

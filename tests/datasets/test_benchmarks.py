@@ -10,8 +10,8 @@ import pytest
 
 from deep.datasets import describe_examples, read_examples, shared_documents
 from deep.datasets.benchmarks import BENCHMARKS, checksum_state, find_benchmark, find_folder, homes
-from deep.datasets.benchmarks._readers import load_turns
 from deep.exceptions import InputError
+from deep.integrations.benchmarks import load_turns
 from deep.records import Example
 
 

@@ -1,5 +1,6 @@
 """A log of labels that others changed: what is known of it before each line, and what the next start makes of it."""
 
+import errno
 import json
 import os
 import random
@@ -7,15 +8,9 @@ from dataclasses import asdict
 
 import pytest
 
-from deep.datasets import (
-    LabelEvent,
-    LabelLogLostError,
-    label_log_files,
-    open_label_log,
-    read_label_log,
-)
-from deep.datasets import _label_log as module
 from deep.exceptions import InputError
+from deep.integrations.labeling import LabelEvent, LabelLogLostError, label_log_files, open_label_log, read_label_log
+from deep.integrations.labeling import _label_log as module
 
 BOM = b"\xef\xbb\xbf"
 
@@ -262,12 +257,27 @@ def test_the_copy_is_written_anew(tmp_path, change):
             copy.read_bytes()[:300] + b"x" * (change == "edited")
         )
         log.add(label("e"))
-        assert "all labels are in a new copy" in log.problem
         log.add(label("f"))
-        assert log.problem == ""
+        assert (len(log.remarks), log.problem) == (1, "")
+        assert "all labels are in a new copy" in log.remarks[0]
         newest = label_log_files(path)[-1]
         assert newest.read_bytes() == path.read_bytes()
     assert given(path) == before | {("Ann", "e"): 1, ("Ann", "f"): 1}
+
+
+@pytest.mark.parametrize("size", [None, 0, 700])
+def test_a_copy_that_was_removed_or_cut_between_two_starts_is_told(tmp_path, size):
+    """At the next start, once; the log has all."""
+    path, before = written(tmp_path)
+    copy = label_log_files(path)[1]
+    whole = copy.read_bytes()
+    copy.unlink() if size is None else copy.write_bytes(whole[: whole.rindex(b"\n", 0, size) + 1 if size else 0])
+    with open_label_log(path) as log:
+        assert log.told == "no copy beside it had all of its lines; there is a new one"
+    assert label_log_files(path)[1].read_bytes() == whole
+    with open_label_log(path) as log:
+        assert log.told == ""
+    assert given(path) == before
 
 
 def test_a_copy_that_cannot_be_written(tmp_path, monkeypatch):
@@ -346,12 +356,12 @@ def test_a_clock_that_jumps_is_told(tmp_path, monkeypatch):
     path, now = tmp_path / "labels.jsonl", module._clock_ahead
     with open_label_log(path) as log:
         log.add(label("a", 1))
-        assert log.problem == ""
+        assert log.remarks == []
         monkeypatch.setattr(module, "_clock_ahead", lambda: now() - 86400)
         log.add(LabelEvent("label", "news", "a", "Ann", 0, time="1999-01-01T00:00:00"))
-        assert "was put back by 1 day, 0:00:00" in log.problem
         log.add(label("b", 1))
-        assert log.problem == ""
+        assert len(log.remarks) == 1
+        assert "was put back by 1 day, 0:00:00" in log.remarks[0]
     assert given(path) == {("Ann", "a"): 0, ("Ann", "b"): 1}
 
 
@@ -366,3 +376,34 @@ def test_a_loop_of_links_is_mended_from_the_copy(tmp_path):
     with open_label_log(path) as log:
         log.add(label("b", 0))
     assert given(path) == {("Ann", "a"): 1, ("Ann", "b"): 0}
+
+
+def test_a_loop_of_links_in_mid_run_loses_nothing(tmp_path):
+    """What is said meanwhile is set aside, and the next start takes it up."""
+    path = tmp_path / "labels.jsonl"
+    with open_label_log(path) as log:
+        log.add(label("a", 1))
+        path.unlink()
+        path.symlink_to(path.name)
+        with pytest.raises(LabelLogLostError, match=r"is a loop of links.*this answer is set aside"):
+            log.add(label("b", 0))
+    with open_label_log(path):
+        pass
+    assert given(path) == {("Ann", "a"): 1, ("Ann", "b"): 0}
+
+
+@pytest.mark.parametrize("code", [errno.ENOLCK, errno.EOPNOTSUPP])
+def test_where_nothing_can_be_locked_is_one_line(tmp_path, monkeypatch, code):
+    """As on a network file system without its lock service; nothing is written there."""
+    fcntl = pytest.importorskip("fcntl")
+
+    def refuse(*_):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with (
+        pytest.raises(InputError, match=rf"`out` must be where files can be locked\..*{os.strerror(code)}"),
+        open_label_log(tmp_path / "labels.jsonl"),
+    ):
+        pass
+    assert label_log_files(tmp_path / "labels.jsonl") == []

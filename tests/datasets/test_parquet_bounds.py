@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from deep.datasets import _parquet, iter_votes, open_parquet, read_examples, read_judgments, read_votes
+from deep.datasets import _rows, iter_votes, open_parquet, read_examples, read_judgments, read_votes
 from deep.datasets._judgments import judgments_schema
 from tests.datasets.tables import fault
 
@@ -39,8 +39,8 @@ def write_prefixed(path, rows, length):
 @pytest.fixture
 def little(monkeypatch):
     """Let a file take a mebibyte, and what is read together 64 KiB, so that small files show what large ones do."""
-    monkeypatch.setattr(_parquet, "MOST_EXPANDED", 1 << 20)
-    monkeypatch.setattr(_parquet, "MOST_AT_ONCE", 1 << 16)
+    monkeypatch.setattr(_rows, "MOST_EXPANDED", 1 << 20)
+    monkeypatch.setattr(_rows, "MOST_AT_ONCE", 1 << 16)
 
 
 def pieces(path):
@@ -104,7 +104,7 @@ def test_a_list_of_texts_is_bounded_by_its_longest_text(tmp_path):
     parquet.write_table(pa.table({"evidence": evidence}), tmp_path / "x.parquet")
     with open_parquet(tmp_path / "x.parquet", "judgments") as file:
         assert file.file.metadata.row_group(0).total_byte_size > 1 << 18
-        assert file._rows_at_once(["evidence"], False) == _parquet.MOST_AT_ONCE // 80
+        assert file._rows_at_once(["evidence"], False) == _rows.MOST_AT_ONCE // 80
 
 
 @pytest.mark.parametrize("read", [read_votes, pieces])

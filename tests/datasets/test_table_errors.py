@@ -20,17 +20,17 @@ def one_row(tmp_path, cell="1", column="a", suffix="csv"):
     return write_rows(tmp_path / f"v.{suffix}", HEADER, rows)
 
 
-@pytest.mark.parametrize("cell", ["2", "-1", "yes", "true", "nan", " 1", "1.5", "1e0", "01"])
+@pytest.mark.parametrize("cell", ["2", "-1", "y", "tRUE", "nan", " 1", "1.5", "1e0", "01"])
 def test_no_vote(tmp_path, cell):
-    """Only 1, 0, 1.0, 0.0 and empty cells are votes in CSV."""
+    """Only 1, 0, 1.0, 0.0, the words for them and empty cells are votes in CSV."""
     path = one_row(tmp_path, cell)
     assert fault(read_votes, path) == (
         f"`votes` must be 0, 1 or empty. Got {cell!r} at {path}, column 'a', row 2 (line 3). "
-        "Leave a cell empty for no vote; a column that holds no votes must be ignored."
+        "Leave a cell empty for no vote; leave a column that holds no votes out with `--ignore` (`ignore`)."
     )
 
 
-@pytest.mark.parametrize("cell", ["yes", "2", "-1"])
+@pytest.mark.parametrize("cell", ["maybe", "2", "-1"])
 @pytest.mark.parametrize("read", [read_votes, read_scores])
 def test_no_label(tmp_path, cell, read):
     """A label is 1, 0 or empty, in votes and in scores."""
@@ -74,8 +74,8 @@ def test_no_unit_of_a_score(tmp_path, cell):
         (pa.array([1.0, 0.5]), "0.5"),
         (pa.array([1.0, float("-inf")]), "-inf"),
         (pa.array([0, 2**63], pa.uint64()), str(2**63)),
-        (pa.array(["1", "no"]), "'no'"),
-        (pa.array(["1", "no"]).dictionary_encode(), "'no'"),
+        (pa.array(["1", "none"]), "'none'"),
+        (pa.array(["1", "none"]).dictionary_encode(), "'none'"),
     ],
     ids=str,
 )

@@ -98,7 +98,7 @@ def test_order_of_files_and_rows_does_not_matter(table, suffix, data):
 
 
 @settings(deadline=None, max_examples=100)
-@given(table=vote_tables(), data=st.data(), bad=st.sampled_from(["2", "-1", "x", " 1", "1\n", '"', "True", "0,1"]))
+@given(table=vote_tables(), data=st.data(), bad=st.sampled_from(["2", "-1", "x", " 1", "1\n", '"', "Truth", "0,1"]))
 def test_a_spoilt_cell_is_found(table, data, bad):
     """One bad vote or label gives an error that names its column, row and line."""
     columns = columns_of(table)

@@ -45,6 +45,8 @@ def world(tmp_path_factory):
             shutil.copy(folder / "examples" / name, folder / name)
     claims = pd.read_csv(folder / "claims.csv")
     weather = claims["dataset"] == "weather"
+    asked = claims.assign(question="What happened?", query="What happened?")
+    asked.head(8).to_csv(folder / "rag.csv", index=False)
     claims[~weather].to_csv(folder / "labeled.csv", index=False)
     claims[weather].drop(columns="label").to_csv(folder / "mine.csv", index=False)
     labels = claims[weather].rename(columns={"example_id": "item_id"})[["dataset", "item_id", "label"]]
@@ -55,6 +57,8 @@ def world(tmp_path_factory):
     for name, table in (("claims", "votes"), ("labeled", "labeled"), ("mine", "mine")):
         words = ["votes", str(folder / f"{name}.csv"), "--lexical", "all", "--out", str(folder / f"{table}.parquet")]
         assert main(words) == 0
+    mine = pd.read_parquet(folder / "mine.parquet")
+    mine.assign(generator=["one", "other"] * (len(mine) // 2)).to_parquet(folder / "mine.parquet")
     assert main(["fit", str(folder / "labeled.parquet"), "--out", str(folder / "model.json")]) == 0
     run = ["--sizes", "3", "--ensembler", "LogisticRegression", "--jobs", "1", "--out", str(folder / "runs" / "loo")]
     assert main(["loo", "--test", "aggrefact", *run]) == 0

@@ -7,8 +7,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from deep.datasets import published_datasets, simulate_votes
 from deep.ensembles._label_models import LabelModel, _right_way_round
+from deep.evaluate import hold_out
 from deep.exceptions import InputError
+from deep.model import RECIPES, choose_subsets, training_set
+
+SNORKELS = 100
+"""Steps of snorkel's descent."""
 
 
 def simulate(n=500, *, n_voters=5, missing=0.2, seed=0):
@@ -29,6 +35,13 @@ def snorkel_proba(X, rows=None, *, class_balance=(0.5, 0.5), seed=0, **settings)
     return model.predict_proba((X if rows is None else rows).astype(int))[:, 1]
 
 
+def real_votes(path):
+    """Return the votes of a file, -1 where there is none."""
+    table = pd.read_csv(path)
+    voters = table.columns.drop(["dataset", "item_id", "label", "document_id"], errors="ignore")
+    return table[voters].fillna(-1).to_numpy().astype(np.int8)
+
+
 def cells(X):
     """Return the distinct rows and how often each occurs."""
     return np.unique(X, axis=0, return_counts=True)
@@ -37,13 +50,51 @@ def cells(X):
 @pytest.mark.parametrize("file", ["wrench_youtube/votes.csv", "summeval_llm/votes_ge5.csv"])
 def test_equals_snorkel_on_real_votes(data_home, file):
     """Cells with counts give what snorkel gives on all rows, abstains included."""
-    table = pd.read_csv(data_home / file)
-    voters = table.columns.drop(["dataset", "item_id", "label", "document_id"], errors="ignore")
-    X = table[voters].fillna(-1).to_numpy().astype(np.int8)
+    X = real_votes(data_home / file)
     patterns, counts = cells(X)
     assert (X == -1).any()
-    ours = LabelModel().fit(patterns, sample_weight=counts).predict_proba(X)[:, 1]
+    ours = LabelModel(SNORKELS).fit(patterns, sample_weight=counts).predict_proba(X)[:, 1]
     np.testing.assert_allclose(ours, snorkel_proba(X), atol=1e-6)
+
+
+def spread(patterns, counts, *, epochs=None, seeds=20):
+    """Return the largest difference in P of any pattern between seeds."""
+    fits = (LabelModel(epochs, random_state=seed).fit(patterns, sample_weight=counts) for seed in range(seeds))
+    return np.ptp([fitted.predict_proba(patterns)[:, 1] for fitted in fits], axis=0).max()
+
+
+@pytest.mark.parametrize("dataset", [found.name for found in published_datasets()])
+def test_p_is_the_same_for_every_seed(dataset):
+    """All columns of the paper's Table 2, 20 seeds: equal, where snorkel's 100 steps differ by tenths."""
+    split = hold_out(simulate_votes(0), dataset)
+    training = training_set(split.train, RECIPES["paper"])
+    for subset in choose_subsets(training, [3, 5, 9], criterion="accuracy"):
+        table = cells(split.train.votes[:, list(subset.columns)])
+        assert spread(*table) < 1e-6
+        assert spread(*table, epochs=SNORKELS) > 0.1
+
+
+@pytest.mark.parametrize("file", ["wrench_youtube/votes.csv", "summeval_llm/votes_ge5.csv"])
+def test_p_is_the_same_for_every_seed_on_real_votes(data_home, file):
+    """With abstains too."""
+    assert spread(*cells(real_votes(data_home / file)), seeds=5) < 1e-6
+
+
+def test_voters_that_cannot_be_told_apart_count_alike():
+    """Two that agree on 9 of 10 and one that is constant: the product of what they know is known, not its parts."""
+    X, w = np.array([[1, 1, 1], [0, 0, 1], [1, 0, 1], [0, 1, 1]]), [45, 45, 5, 5]
+    assert spread(X, w) < 1e-6
+    p = LabelModel().fit(X, sample_weight=w).predict_proba(X)[:, 1]
+    np.testing.assert_allclose(p[2:], 0.5, atol=1e-6)
+
+
+@pytest.mark.parametrize("params", [{}, {"l2": 0.1}, {"class_balance": (0.7, 0.3)}])
+def test_the_default_is_where_snorkels_descent_ends(params):
+    """Given 200 times its steps, at three times its rate."""
+    X = simulate()
+    there = LabelModel(20_000, lr=0.03, **params).fit(X).predict_proba(X)
+    np.testing.assert_allclose(LabelModel(**params).fit(X).predict_proba(X), there, atol=1e-6)
+    assert np.abs(LabelModel(SNORKELS, **params).fit(X).predict_proba(X) - there).max() > 1e-3
 
 
 @pytest.mark.parametrize(
@@ -70,18 +121,19 @@ def test_every_parameter_is_snorkels(params):
 def test_bounds_come_from_the_sum_of_weights(total):
     """Unanimous voters are held off certainty by as much as on `total` rows."""
     X, w = np.array([[1, 1, 1], [0, 0, 0]], dtype=np.int8), np.array([total - 10, 10])
-    model = LabelModel(lr=0.1).fit(X, sample_weight=w)
+    model = LabelModel(SNORKELS, lr=0.1).fit(X, sample_weight=w)
     ours = model.predict_proba(X)[:, 1]
     np.testing.assert_allclose(ours, snorkel_proba(np.repeat(X, w, axis=0), X, lr=0.1), atol=1e-6)
     assert model.vote_probs_.min() == pytest.approx({30: 0.01, 100: 0.01, 101: 0.001, 5000: 0.0001}[total], rel=1e-12)
 
 
-def test_weight_is_repetition():
+@pytest.mark.parametrize("epochs", [None, SNORKELS])
+def test_weight_is_repetition(epochs):
     """Weighted, repeated and shuffled rows give the same."""
     X = simulate(200)
     w = np.random.default_rng(1).integers(1, 6, len(X))
     rows = np.random.default_rng(2).permutation(np.repeat(X, w, axis=0))
-    weighted, repeated = LabelModel().fit(X, sample_weight=w), LabelModel().fit(rows)
+    weighted, repeated = LabelModel(epochs).fit(X, sample_weight=w), LabelModel(epochs).fit(rows)
     np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-12)
 
 
@@ -109,11 +161,13 @@ def test_a_constant_voter_is_finite(column):
 
 
 @pytest.mark.parametrize("vote", [-1, 0, 1])
-def test_constant_votes_are_finite(vote):
-    """Where all voters say the same everywhere, P leans their way, and is the class balance in silence."""
-    p = LabelModel().fit(np.full((50, 4), vote)).predict_proba([[vote] * 4, [-1] * 4])[:, 1]
+@pytest.mark.parametrize("epochs", [None, SNORKELS])
+def test_constant_votes_are_finite(vote, epochs):
+    """Where all voters say the same everywhere they tell nothing; snorkel's 100 steps still lean their way."""
+    p = LabelModel(epochs).fit(np.full((50, 4), vote)).predict_proba([[vote] * 4, [-1] * 4])[:, 1]
     assert p[1] == 0.5
-    assert p[0] == pytest.approx({-1: 0.5, 0: 0.193, 1: 0.807}[vote], abs=1e-3)
+    leaning = {-1: 0.5, 0: 0.193, 1: 0.807}[vote]
+    assert p[0] == pytest.approx(leaning if epochs else 0.5, abs=1e-3)
 
 
 def test_silence_gets_the_class_balance():
@@ -134,14 +188,15 @@ def test_many_voters_do_not_underflow():
 def test_where_the_descent_diverges_a_smaller_rate_is_taken():
     """200 voters that all vote make it diverge at the default rate."""
     X = simulate(200, n_voters=9, missing=0.0)
-    np.testing.assert_array_equal(LabelModel(lr=2.0).fit(X).vote_probs_, LabelModel(lr=0.2).fit(X).vote_probs_)
+    fast, slow = (LabelModel(SNORKELS, lr=rate).fit(X) for rate in (2.0, 0.2))
+    np.testing.assert_array_equal(fast.vote_probs_, slow.vote_probs_)
 
 
 def test_divergence_is_an_error_with_a_remedy():
     """Snorkel's bare exception becomes a line that says what to change."""
     X = simulate(200, n_voters=9, missing=0.0)
     with pytest.raises(InputError, match=r"`lr` must be small enough .* 9 voters, and 1e\+06 was tried too. Fit fewer"):
-        LabelModel(lr=1e9).fit(X)
+        LabelModel(SNORKELS, lr=1e9).fit(X)
 
 
 @pytest.mark.parametrize("fails", [False, True])
@@ -155,7 +210,7 @@ def test_global_state_is_left_as_it_was(fails):
     X, before = simulate(200, missing=0.0), state()
     if fails:
         with pytest.raises(InputError):
-            LabelModel(lr=1e9).fit(X)
+            LabelModel(SNORKELS, lr=1e9).fit(X)
     else:
         LabelModel(random_state=9).fit(X)
     assert state() == before

@@ -17,7 +17,13 @@ def test_is_the_library_on_rows_repeated_one_by_one():
     X, w = simulate(200), np.random.default_rng(1).integers(1, 6, 200)
     ours = SnorkelLabelModel().fit(X, sample_weight=w).predict_proba(X)[:, 1]
     np.testing.assert_allclose(ours, snorkel_proba(np.repeat(X, w, axis=0), X), rtol=0, atol=1e-7)
-    np.testing.assert_allclose(ours, LabelModel().fit(X, sample_weight=w).predict_proba(X)[:, 1], rtol=0, atol=1e-6)
+    np.testing.assert_allclose(ours, LabelModel(100).fit(X, sample_weight=w).predict_proba(X)[:, 1], rtol=0, atol=1e-6)
+
+
+def test_the_library_has_no_fit_to_the_minimum():
+    """It only descends."""
+    with pytest.raises(InputError, match=r"`n_epochs` must be at least 1. Got None. Fit 'LabelModel'"):
+        SnorkelLabelModel(None).fit(simulate(200))
 
 
 @pytest.mark.parametrize(

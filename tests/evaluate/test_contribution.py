@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from deep.evaluate import judge_values, panel_worth
+from deep.calibration import balanced_accuracy, log_loss
+from deep.evaluate import _contribution, hold_out, judge_values, outer_worth, panel_worth
 from deep.exceptions import InputError
-from deep.model import RECIPES, out_of_fold, training_set
+from deep.model import RECIPES, fit, out_of_fold, training_set
 from deep.records import VoteMatrix
 
 
@@ -83,3 +84,35 @@ def test_panels_less_a_judge_are_those_fitted_from_nothing():
             rise = panel_worth(training).value[f"judge{found}"][0]
             assert rise == pytest.approx((losses - whole).mean(), abs=1e-8)
             assert judge_values(training)[f"judge{found}"][0] == rise
+
+
+def test_judges_are_chosen_without_the_data_that_they_are_measured_on(monkeypatch):
+    """On each dataset held out, the choice and the fit see the others alone; all judges are as `fit` makes them."""
+    votes, seen = votes_of([0.8, 0.75, 0.7, 0.5], n=150, datasets=4, seed=5), []
+    chosen = _contribution.chosen_judges
+
+    def watched(rows, random_state):
+        seen.append(rows.dataset_names)
+        return chosen(rows, random_state)
+
+    monkeypatch.setattr(_contribution, "chosen_judges", watched)
+    found = outer_worth(votes)
+    assert [set(votes.dataset_names) - set(names) for names in seen] == [{name} for name in votes.dataset_names]
+    losses, accuracies = [], []
+    for name in votes.dataset_names:
+        split = hold_out(votes, name)
+        scores = fit(split.train).scores_of(split.test)
+        losses.append(log_loss(split.test.labels, scores.p_consistent))
+        accuracies.append(balanced_accuracy(split.test.labels, scores.decisions))
+    assert (found.parts, found.log_loss) == (4, pytest.approx(np.mean(losses)))
+    assert found.balanced_accuracy == pytest.approx(np.mean(accuracies))
+    assert found.increase_ci[0] <= found.loss_increase <= found.increase_ci[1]
+    assert found.gain_ci[0] <= found.gain <= found.gain_ci[1]
+
+
+@pytest.mark.parametrize("datasets", [1, 2])
+def test_few_datasets_are_measured_too(datasets):
+    """One is cut into folds of rows, whole documents each; of two each is held out once."""
+    found = outer_worth(votes_of([0.8, 0.75, 0.5], n=200, datasets=datasets, seed=6))
+    assert found.parts == {1: 5, 2: 2}[datasets]
+    assert found.balanced_accuracy > 0.7

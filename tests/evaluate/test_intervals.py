@@ -5,6 +5,7 @@ import pytest
 
 from deep.calibration import balanced_accuracy, bootstrap_balanced_accuracy
 from deep.evaluate import clustered_balanced_accuracy
+from deep.evaluate._verdict import share_words
 
 
 @pytest.fixture
@@ -37,3 +38,9 @@ def test_no_items_no_interval():
     """Nor where one class is missing."""
     assert np.isnan(clustered_balanced_accuracy([], [], None)).all()
     assert np.isnan(clustered_balanced_accuracy([1, 1], [1, 0], None)).all()
+
+
+def test_a_share_that_is_given_has_no_interval():
+    """One that is estimated has; where both ends are the estimate nobody estimated anything."""
+    assert share_words((0.5, 0.4, 0.62)) == "Consistent by estimate: 50.0 % of them (90 % interval 40.0 to 62.0)."
+    assert share_words((0.5, 0.5, 0.5)) == "Consistent, as given: 50.0 % of them."

@@ -621,7 +621,7 @@ def test_the_guide_shows_what_is_printed(data_home, tmp_path, capsys):
     assert main(["--data", str(folder), "--out", str(tmp_path / "run")]) == 0
     printed = capsys.readouterr().out.splitlines()
     guide = (Path(__file__).parents[2] / "docs" / "cognibench.md").read_text(encoding="utf-8")
-    for line in printed[:6]:
+    for line in printed[:10]:
         assert line in guide
     assert main(["--data", str(folder), "--llm", "m", "--dry-run"]) == 0
     calls = re.findall(r"at most ([\d,]+) calls", capsys.readouterr().out)

@@ -147,10 +147,15 @@ def test_every_figure_is_the_one_worked_out_by_hand(claims, capsys):
 
     said = re.sub(" +", " ", capsys.readouterr().out)
     assert re.search(r"\nreport: open \S+/report\.html\n$", said)
-    assert "| alpha | - | 0.33 ± 0.00 | **1.00 ± 0.00** | 0.89 ± 0.19 |" in said
+    assert said.splitlines()[1].startswith(
+        "2 of 6 claims are non-factual by label; alpha (3d) finds them best, F1 1.00"
+    )
+    assert "alpha - 0.33 ± 0.00 1.00 ± 0.00 0.89 ± 0.19" in said
+    assert "| alpha | - | 0.33 ± 0.00 | **1.00 ± 0.00** | 0.89 ± 0.19 |" in (out / "report.md").read_text("utf-8")
     assert "4 verdicts are without a vote (1 on non-factual claims)" in said
     assert "2 of 6 (33.3%)" in said
-    shown = re.search(r"```text\n(Table 2\. F1.*?)\n```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)[1]
+    shown = re.search(r"```text\n(2 of 6 claims.*?)\n```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)[1]
+    shown = re.sub(" +", " ", shown)
     assert all(line in said.splitlines() for line in shown.splitlines()), "the guide shows what is printed"
     verdicts = pd.read_csv(out / "verdicts.csv")
     lost = verdicts[verdicts["vote"] == -1]
@@ -180,13 +185,16 @@ def test_the_tables_are_laid_out_as_the_papers(claims):
     table = pd.read_csv(out / "table-2-f1.csv", index_col="model", dtype=str)
     assert list(table.columns) == ["3d-ttc", "3d", "basic-ttc", "basic"]
     assert table.loc["alpha"].tolist() == ["0.82 ± 0.17", "1.00 ± 0.00", "0.50 ± 0.00", "0.00 ± 0.00"]
-    assert table.loc["beta"].tolist() == ["1.00 ± 0.00"] * 4
+    over_all = (1 + 2 / 3 + 1) / 3
+    assert table.loc["beta"].tolist() == [f"1.00 ± 0.00 (all: {over_all:.2f})"] + ["1.00 ± 0.00"] * 3
     report = (out / "report.md").read_text(encoding="utf-8")
-    assert "| beta | **1.00 ± 0.00** |" in report
+    assert f"| beta | **1.00 ± 0.00 (all: {over_all:.2f})** |" in report
     assert "Figure 5. F1, mean and 95 % t-interval over runs" in report
     mean, sd = (1 + 2 / 3 + 4 / 5) / 3, math.sqrt(((8 / 45) ** 2 + (7 / 45) ** 2 + (1 / 45) ** 2) / 2)
     half = T_2 * sd / math.sqrt(3)
-    assert f"| alpha | {mean:.3f} ({mean - half:.3f} to {mean + half:.3f}) | 1.000 (1.000 to 1.000) |" in report
+    assert f"| alpha | {mean:.3f} ({mean - half:.3f} to {mean + half:.3f}) | 1.000 |" in report, (
+        "runs that do not differ have no interval"
+    )
     for title in ("Table 2. F1", "Table 4. Precision", "Table 5. Recall", "Self-consistency"):
         assert title in report
     for figure in ("figure-5-f1", "figure-7-precision", "figure-8-recall"):
@@ -350,28 +358,26 @@ def test_vote_files_are_runs_of_their_voters(claims, tmp_path, capsys):
     assert (o1["n_runs"], o1["mean"]) == (2, close(sum(f1) / 2))
     assert o1["high"] - o1["mean"] == pytest.approx(half, rel=1e-9)
     assert summary.loc[("lexical-numbers", "no prompt", "precision"), "mean"] == close((1 / 2 + 1) / 2)
-    assert "| o1 | 0.75 ± 0.35 | - |" in said.replace("**", "")
+    assert "o1 0.75 ± 0.35 -" in re.sub(" +", " ", said)
     # Where the two disagree there is no vote; of the two non-factual claims the first run calls one, the second both.
     assert summary.loc[("MajorityLabelVoter of 2", "no prompt", "f1"), "n_runs"] == 2
     assert summary.loc[("MajorityLabelVoter of 2", "no prompt", "recall"), "mean"] == close((1 / 2 + 1) / 2)
     assert "as printed" not in said
 
 
-def test_a_model_file_is_scored_at_both_rules(claims, tmp_path):
-    """On the votes given; its P at 0.5 and at the prior are columns of their own."""
+def test_a_model_file_decides_by_its_rule(claims, tmp_path):
+    """On the votes given; the rule is the name beside the model's."""
     model = fitted(tmp_path)
     votes = write_votes(tmp_path / "v.csv", given(LABELS, (1, 1, 0, 0, 1, 0)), ("good", "poor"))
     words = ["--data", str(claims), "--votes", str(votes), "--model-file", str(model), "--out", str(tmp_path / "fect")]
     assert main(words) == 0
     summary = pd.read_csv(tmp_path / "fect" / "summary.csv").set_index(["model", "prompt", "metric"])
-    assert summary.loc[("model", "P at prior", "f1"), "mean"] == 1.0
+    assert summary.loc[("model", "balanced", "f1"), "mean"] == 1.0
     loaded = deep.load(model)
     matrix = deep.read_votes(votes)
-    p = loaded.score(matrix)
     verdicts = pd.read_csv(tmp_path / "fect" / "verdicts.csv").set_index(["model", "prompt"])
-    assert verdicts.loc[("model", "P at 0.5"), "vote"].tolist() == [int(x >= 0.5) for x in p]
-    at = loaded.estimate_prior(matrix).estimate
-    assert verdicts.loc[("model", "P at prior"), "vote"].tolist() == [int(x >= at) for x in p]
+    found = loaded.scores_of(matrix)
+    assert verdicts.loc[("model", "balanced"), "vote"].tolist() == (found.p_consistent >= found.threshold).tolist()
 
 
 def test_judges_that_need_no_llm_stand_beside_those_asked(claims, tmp_path):
@@ -433,8 +439,8 @@ def test_printed_tables_stand_beside_those_of_the_benchmark(data_home, tmp_path,
     out = tmp_path / "fect"
     assert main(["--data", "fect", "--lexical", "numbers", "--out", str(out)]) == 0
     said = capsys.readouterr().out
-    assert "Table 4 as printed (Shin et al. 2025, arXiv:2508.00889, ten runs a model and prompt)" in said
-    assert "| o1 | 0.80 ± 0.01 | 0.80 ± 0.02 | **0.85 ± 0.01** | **0.86 ± 0.02** |" in said
+    assert "Table 4 as printed (Shin et al. 2025, arXiv:2508.00889, ten runs a model and" in said
+    assert "o1 0.80 ± 0.01 0.80 ± 0.02 0.85 ± 0.01 0.86 ± 0.02" in re.sub(" +", " ", said)
     printed = pd.read_csv(out / "table-2-f1-printed.csv", index_col="model", dtype=str)
     assert len(printed) == 17
     assert printed.loc["HallOumi-8B"].tolist() == ["-", "0.60 ± 0.00", "-", "-"]
@@ -450,8 +456,26 @@ def test_a_judge_that_seldom_votes_is_no_best(claims, tmp_path, capsys):
     rows = given((1, 1, 1, 0, 0, 0), ("", "", "", "", 0, ""))
     votes = write_votes(tmp_path / "v.csv", rows, ("full", "rare"))
     assert main(["--data", str(claims), "--votes", str(votes), "--out", str(tmp_path / "fect")]) == 0
-    said = capsys.readouterr().out
-    assert "| full | **0.80** |" in said
-    assert "| rare | 1.00 (17 % of claims) |" in said
+    said = " ".join(capsys.readouterr().out.split())
+    assert "full (no prompt) finds them best, F1 0.80 (one run), of 1 judges." in said
+    assert "Of 2 judges 1 vote on less than half of the claims; they are compared with none." in said
+    told = (tmp_path / "fect" / "report.md").read_text(encoding="utf-8")
+    assert "| full | **0.80** |" in told
+    assert "| rare | 1.00 (all: 0.67, 17 % of claims) |" in told, "1 of 2 found, and nothing else called"
+    assert "| rare | 1.00 (17 % of claims) |" in told, "precision has no figure over all"
     summary = pd.read_csv(tmp_path / "fect" / "summary.csv").set_index(["model", "metric"])
     assert summary.loc[("rare", "f1"), "coverage"] == close(1 / 6)
+
+
+@pytest.mark.figures
+def test_a_judge_that_seldom_votes_is_drawn_nowhere(claims, tmp_path, monkeypatch):
+    """Its F1 of 1.00, of one claim, is no winner of the figure: neither a point nor the dashed line of the best."""
+    drawn = {}
+    monkeypatch.setattr("deep.experiments.fect._report.save_figures", lambda figures, folder: drawn.update(figures))
+    rows = given((1, 1, 1, 0, 0, 0), ("", "", "", "", 0, ""))
+    votes = write_votes(tmp_path / "v.csv", rows, ("full", "rare"))
+    assert main(["--data", str(claims), "--votes", str(votes), "--out", str(tmp_path / "fect")]) == 0
+    (axes,) = drawn["figure-5-f1"].axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["full"]
+    assert max(line.get_xdata()[0] for line in axes.lines) == close(0.8)
+    assert drawn["figure-5-f1"].get_size_inches()[0] <= 8, "it fits a page"

@@ -22,7 +22,7 @@ from trl import SFTTrainer
 
 from deep.cli import main as deep_main
 from deep.exceptions import InputError, MissingDependencyError
-from deep.experiments.finetune._data import Chat, TrainSettings, read_chats, settings_for, turns_of
+from deep.experiments.finetune._train import Chat, TrainSettings, read_chats, settings_for, turns_of
 from deep.prompt_pool import load_prompt
 from tests.deep_commands import finetune as main
 from tests.deep_commands import votes

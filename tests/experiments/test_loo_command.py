@@ -113,7 +113,7 @@ def xsum(tmp_path_factory):
     """Return the folder of a run on the simulated votes, without figures; to be read only."""
     folder = tmp_path_factory.mktemp("xsum") / "run"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("deep.evaluate.write_figures", lambda *args, **kwargs: None)
+        patch.setattr("deep.experiments.held_out.write_figures", lambda *args, **kwargs: None)
         assert main(["--test", "aggrefact", *QUICK, "--out", str(folder)]) == 0
     return folder
 
@@ -140,7 +140,7 @@ def test_rows_baselines_and_comparisons(xsum):
     assert {name: results["recommended"][name] for name in ("ensembler", "prompts", "calibrator")} == {
         name: best[name] for name in ("ensembler", "prompts", "calibrator")
     }
-    assert results["recommended_chain"]["inner_log_loss"] == min(row["inner_log_loss"] for row in results["rows"])
+    assert results["recommended_chain"]["inner_log_loss"] == min(row["inner_log_loss"] for row in asked)
     assert "3 training datasets tell little" in results["recommended"]["prior"]["warning"]
 
 
@@ -156,12 +156,12 @@ def test_the_best_judge_with_its_context_is_a_rival(xsum):
 def test_scores_cover_every_held_out_item(xsum):
     """One row an item, probabilities strictly between 0 and 1, and the metrics can be computed from it."""
     scores, results = pd.read_parquet(xsum / "scores.parquet"), read_results(xsum)
-    p_columns = ["p_consistent", "p_low", "p_high", "p_uniform", "p_uncalibrated"]
+    p_columns = ["p_consistent", "p_low", "p_high", "decision", "sure", "threshold", "p_uniform", "p_uncalibrated"]
     assert list(scores) == ["dataset", "item_id", "label", *p_columns, "n_votes"]
     assert (len(scores), scores["item_id"].nunique()) == (558, 558)
     assert scores["p_consistent"].between(0, 1, inclusive="neither").all()
     assert scores["p_consistent"].between(scores["p_low"], scores["p_high"]).all()
-    decided, label = scores["p_uniform"] >= 0.5, scores["label"] == 1
+    decided, label = scores["decision"] == 1, scores["label"] == 1
     expected = (decided[label].mean() + (~decided)[~label].mean()) / 2
     assert results["recommended"]["balanced_accuracy"] == pytest.approx(expected)
     assert results["recommended"]["brier"] == pytest.approx(((scores["p_consistent"] - label) ** 2).mean())
@@ -383,7 +383,7 @@ def test_what_cannot_be_run_is_one_line_and_leaves_nothing(loo, tmp_path, words,
     good.assign(label=good["label"].where(good["dataset"] == "b", 1)).to_csv("oneclass.csv", index=False)
     make_votes("unlabeled.csv", unlabeled="a")
     make_votes("single.csv", datasets="a")
-    good.assign(x="yes").to_csv("text.csv", index=False)
+    good.assign(x="maybe").to_csv("text.csv", index=False)
     make_votes("wide.csv", datasets=["aggrefact-xsum", "q", "r"], **{f"v{j}": 1 for j in range(12)})
     good[["dataset", "item_id"]].assign(label=1 - good["label"], s=0.5).to_csv("disagree.csv", index=False)
     good.to_csv("failing.csv", index=False)
@@ -485,3 +485,20 @@ def test_an_ensembler_that_fails_on_these_votes_is_left_out_aloud(loo, tmp_path,
     results = read_results(tmp_path / "runs" / "loo-b")
     assert results["warnings"] == ["LDA was left out at size 3: `lr` must be small enough."]
     assert {row["ensembler"] for row in results["rows"]} == {"LogisticRegression"}
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_tables_fit_the_terminal(loo, monkeypatch, width):
+    """No line of figures is wider, and no number is broken; a label too long has a line of its own."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    status, out, _ = loo("--test", "aggrefact", *QUICK)
+    assert status == 0
+    figures = [line for line in out.splitlines() if line[:1] in set(" ~>") and any(c.isdigit() for c in line)]
+    assert len(figures) > 20
+    rows = [line for line in out.splitlines() if line.endswith((" simulated", " printed"))]
+    assert {line[0] for line in rows if line.endswith(" simulated")} == {"~"}
+    assert all(line[0] == ">" for line in rows if line.endswith(" printed"))
+    assert any(line.endswith(" printed") for line in rows)
+    assert max(map(len, figures)) <= width
+    (head,) = [line for line in out.splitlines() if "95 % interval   ECE" in line]
+    assert head.split() == ["accuracy", "95", "%", "interval", "ECE", "floor", "log", "loss", "from"]

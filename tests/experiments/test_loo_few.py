@@ -33,7 +33,12 @@ def test_the_study_stands_beside_the_usual_run(votes, tmp_path, capsys, undrawn)
     for name, more in (("usual", []), ("few", ["--few", "1", "3"])):
         assert loo(["--test", "all", "--votes", str(votes), *QUICK, *more, "--out", str(tmp_path / name)]) == 0
         found[name] = json.loads(capsys.readouterr().out)
-    study = found["few"].pop("few")
+    study, answer = found["few"].pop("few"), found["few"].pop("verdict")
+    assert answer["suspect"].startswith("With 1 training dataset(s) the log loss of deep, ")
+    assert "P is off by " in answer["trust"]
+    assert {path.name for path in (tmp_path / "few").glob("few-*")} == {
+        f"few-{name}.{suffix}" for name in ("datasets", "labels") for suffix in ("csv", "png", "svg")
+    }
     for results in found.values():
         results.pop("seconds")
         for run in results["runs"]:
@@ -55,7 +60,7 @@ def test_the_tables_are_printed_with_one_to_three_training_datasets(votes, tmp_p
     assert loo(words) == 0
     said = capsys.readouterr().out
     for n in (1, 2, 3):
-        assert f"### votes, {n} training datasets (20 draws of 4 held-out datasets)" in said
+        assert f"\nvotes, {n} training datasets (20 draws of 4 held-out datasets)" in said
     assert "After labels: balanced accuracy" in said
 
 

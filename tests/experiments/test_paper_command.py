@@ -9,8 +9,9 @@ import pytest
 
 from deep.calibration import NETCAL_CLASSES
 from deep.datasets import published_points
-from deep.experiments.paper import published_table
-from deep.experiments.paper._tables import methods, side_by_side
+from deep.experiments.paper import kept_out, published_table
+from deep.experiments.paper._show import side_by_side, with_verdicts
+from deep.experiments.paper._tables import methods
 from tests.deep_commands import paper as main
 
 CHEAP = ["--n-boot", "100", "--jobs", "1"]
@@ -51,9 +52,11 @@ def figures(folder):
 
 @pytest.mark.figures
 def test_everything_is_there(folder):
-    """Six tables, three figures in two formats, and the run itself."""
-    drawn = [f"figure{name}" for name in ("1-optimal-thresholds", "2-threshold-transfer", "4-reliability")]
-    expected = {"figures.csv", "report.html", "results.json", *(f"table{i}.md" for i in range(1, 7))}
+    """Six tables, three figures and why thresholds move in two formats, the run itself and what it was asked."""
+    names = ("-distance", "1-optimal-thresholds", "2-threshold-transfer", "4-reliability")
+    drawn = [f"figure{name}" for name in names] + ["threshold-moves"]
+    expected = {"figures.csv", "report.html", "results.json", "run.toml", *(f"table{i}.md" for i in range(1, 7))}
+    expected |= {"threshold-moves.csv", "threshold-moves.md"}
     assert {path.name for path in folder.iterdir()} == expected | {
         f"{name}.{suffix}" for name in drawn for suffix in ("png", "svg")
     }
@@ -139,11 +142,93 @@ def test_netcal_stands_beside(tmp_path):
 )
 def test_own_votes_of_the_literature_pool_are_rows_of_table_3(voter, row):
     """By prompt and LLM; other prompts are no rows of it."""
-    baseline = {"kind": "prompt", "name": voter, "balanced_accuracy": 0.7, "balanced_accuracy_ci": [0.6, 0.8]}
+    baseline = {
+        "kind": "prompt" if row is None else "rival",
+        "name": voter,
+        "balanced_accuracy": 0.7,
+        "balanced_accuracy_ci": [0.6, 0.8],
+    }
     best = {**baseline, "kind": "other"}
     run = {"test": "mine", "baselines": [baseline], "rows": [], "recommended_paper": best, "recommended": best}
     ours = [found["method"] for found in methods([run]) if found["origin"] == "this run"]
     assert ours[:-2] == ([] if row is None else [row])
+
+
+def test_rivals_are_rivals(tmp_path):
+    """Votes that fill a row of Table 3 enter neither an ensemble nor the majority nor Table 1: with them or without."""
+    votes, _ = make_tables(tmp_path)
+    frame = pd.read_csv(votes)
+    for name in ("five-stars@0a1b2c3d/m", "deep-printed-luo@0a1b2c3d/m"):
+        frame[name] = frame["label"]  # the best that there could be
+    frame.to_csv(tmp_path / "with.csv", index=False)
+    found = {}
+    for name in ("votes", "with"):
+        words = ["--votes", str(tmp_path / f"{name}.csv"), "--out", str(tmp_path / name)]
+        assert main([*words, "--ensembler", "LogisticRegression", "--no-netcal", *CHEAP]) == 0
+        found[name] = pd.read_csv(tmp_path / name / "figures.csv", dtype={"table": str}).drop(columns="votes")
+    ours = found["with"][found["with"]["origin"] == "this run"]
+    added = ours["method"].isin(["ChatGPT-Star (m)", "ChatGPT-ZS (m, the printed prompt)"])
+    assert set(ours[added]["table"]) == {"3"}
+    assert (ours[added]["value"] == 100).all()
+    without = found["votes"][found["votes"]["origin"] == "this run"]
+    pd.testing.assert_frame_equal(ours[~added].reset_index(drop=True), without.reset_index(drop=True))
+
+
+def test_votes_of_rivals_alone_are_refused(tmp_path, capsys):
+    """Nothing is left to make an ensemble of."""
+    votes, _ = make_tables(tmp_path)
+    names = dict(zip("abcd", ("yes-no", "yes-no-steps", "five-stars", "luo"), strict=True))
+    pd.read_csv(votes).rename(columns=names).to_csv(votes, index=False)
+    assert main(["--votes", str(votes), "--out", str(tmp_path / "out")]) == 2
+    assert "`votes` must hold a voter that is no row of the paper's Table 3. Got 'yes-no'" in capsys.readouterr().err
+
+
+def figure_of(table, value, ours, **cell):
+    """Return a frame of one printed figure and this run's."""
+    empty = {"dataset": "aggrefact-xsum", "method": "XGB", "n_prompts": 3, "calibrator": None, "metric": "ece"}
+    rows = [{"table": table, **empty, **cell, "origin": "published", "value": value}]
+    if ours is not None:
+        rows.append({**rows[0], "origin": "this run", "value": ours})
+    return pd.DataFrame(rows)
+
+
+FITTED, OUT = ({"method": name, "metric": "balanced_accuracy"} for name in ("LabelModel", "XGB"))
+
+
+@pytest.mark.parametrize(
+    ("votes", "table", "ours", "cell", "verdict"),
+    [
+        ("simulated", "2", 70.0, FITTED, "fitted"),
+        ("simulated", "2", 60.0, FITTED, "fitted"),
+        ("simulated", "1", 70.0, {}, "fitted"),
+        (["v.csv"], "2", 70.0, FITTED, "same"),
+        (["v.csv"], "2", 70.004, FITTED, "within the paper's rounding"),
+        (["v.csv"], "2", 70.04, FITTED, "differs because votes are others"),
+        (["v.csv"], "4", 70.04, {}, "within the paper's rounding"),
+        (["v.csv"], "4", None, {}, "not had because this dataset is not among the votes"),
+        (["v.csv"], "3", None, {"method": "AlignScore"}, "not had because this dataset is not among the votes"),
+    ],
+)
+def test_every_printed_figure_has_a_verdict(votes, table, ours, cell, verdict):
+    """A fitted cell never counts as agreement, whatever its figure."""
+    found = with_verdicts(figure_of(table, 70.0, ours, **cell), votes)
+    assert found["verdict"].tolist() == [verdict, ""][: len(found)]
+
+
+def test_half_of_the_cells_are_kept_out_of_the_fit():
+    """Those of LabelModel and the majority in Table 2 never; a cell that two tables print is in both or in neither."""
+    out = {
+        (f.table, f.dataset, f.ensembler, f.n_prompts, f.calibrator)
+        for t in "245"
+        for f in published_table(t)
+        if kept_out(f)
+    }
+    n = sum(len(published_table(table)) for table in "245")
+    assert 0.4 < len(out) / n < 0.55
+    assert not any(cell[0] == "2" and cell[2] in ("LabelModel", "MajorityLabelVoter") for cell in out)
+    shared = [cell for cell in out if cell[0] == "4" and cell[3] == 3]
+    assert shared
+    assert all(("5", *cell[1:]) in out for cell in shared)
 
 
 def test_the_centre_of_a_stated_range(tmp_path):

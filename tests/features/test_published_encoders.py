@@ -1,35 +1,51 @@
-"""SummaC-ZS, MiniCheck, HHEM-2.1 and LettuceDetect, each held to a second computation from its published formula.
+"""AlignScore, SummaC, MiniCheck, HHEM-2.1 and LettuceDetect, each held to another computation of its published formula.
 
 Weights are random: what is tested is the arithmetic on the same weights, to 1e-5, not the models' judgment.
 """
+
+import re
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
 from transformers import (
+    AutoConfig,
     AutoModelForSequenceClassification,
     AutoModelForTokenClassification,
     AutoTokenizer,
+    RobertaModel,
     T5EncoderModel,
     T5ForConditionalGeneration,
 )
 
 from deep.asking import judges_of
 from deep.exceptions import InputError
-from deep.features.encoders import (
+from deep.integrations.encoders import (
     ENCODERS,
     load_again,
+    load_alignscore,
     load_hhem,
     load_lettucedetect,
     load_minicheck,
-    load_network_judge,
+    load_named_encoder,
     load_summac,
+    load_summac_conv,
 )
-from deep.judge import Judge
+from deep.judges import Judge
 from deep.records import ABSTAIN, Example
 from tests.features.tiny_encoders import save_classifier
-from tests.features.tiny_published import PROMPT, save_generator, save_hhem, save_tagger, t5_config
+from tests.features.tiny_published import (
+    PROMPT,
+    save_alignscore,
+    save_generator,
+    save_hhem,
+    save_summac_conv,
+    save_tagger,
+    t5_config,
+)
 
 SENTENCES = ["The dam broke.", "Water ran to the town.", "Nobody was hurt.", "Roads are shut until noon."]
 SOURCE = " ".join(SENTENCES)
@@ -41,6 +57,8 @@ def folders(tmp_path_factory):
     """Return the folder of a tiny model for each way."""
     home = tmp_path_factory.mktemp("published")
     return {
+        "alignscore": save_alignscore(home / "tiny-alignscore"),
+        "summac-conv": save_summac_conv(home / "tiny-conv"),
         "summac-zs": save_classifier(home / "tiny-nli"),
         "minicheck": save_generator(home / "tiny-t5"),
         "hhem": save_hhem(home),
@@ -82,6 +100,56 @@ def test_summac_is_entailment_less_contradiction(folders):
     judged = load_summac(folder).label_many([Example(SOURCE, claim, "1") for claim in CLAIMS])
     assert [judgment.score for judgment in judged] == pytest.approx(apart(found), abs=1e-5)
     assert [judgment.vote for judgment in judged] == [int(score >= 0) for score in found]
+
+
+@torch.no_grad()
+def test_alignscore_is_its_own_head(folders):
+    """Pooled state, one linear layer of three: mean over the claim's sentences of the largest P(aligned) of a chunk."""
+    folder = folders["alignscore"]
+    state = torch.load(folder / "AlignScore-base.ckpt", weights_only=True)["state_dict"]
+    tokenizer, model = AutoTokenizer.from_pretrained(folder), RobertaModel(AutoConfig.from_pretrained(folder)).eval()
+    model.load_state_dict({name: state[f"base_model.{name}"] for name in model.state_dict()})
+    judge, found = load_alignscore(folder), []
+    for claim in CLAIMS:
+        chunks = judge._parts(Example(SOURCE, claim, "1"), judge._chunks).chunks
+        assert len(chunks) > 1
+        aligned = []
+        for sentence in claim.replace(". ", ".|").split("|"):
+            pooled = [model(**tokenizer(chunk, sentence, return_tensors="pt")).pooler_output[0] for chunk in chunks]
+            logits = [state["tri_layer.weight"] @ x + state["tri_layer.bias"] for x in pooled]
+            aligned.append(max(float(softmax(three)[0]) for three in logits))
+        found.append(sum(aligned) / len(aligned))
+    judged = judge.label_many([Example(SOURCE, claim, "1") for claim in CLAIMS])
+    assert [judgment.score for judgment in judged] == pytest.approx(apart(found), abs=1e-5)
+    assert [judgment.vote for judgment in judged] == [int(score >= 0.5) for score in found]
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("n_bins", [23, 50])
+def test_summac_conv_is_a_histogram_and_two_layers(tmp_path, n_bins):
+    """Counts of P(entailment) by bin, weighted; the mean over sentences three times; P of the second of two logits."""
+    folder = save_summac_conv(tmp_path / "conv", n_bins)
+    state = torch.load(folder / "summac_conv_vitc_sent_perc_e.bin", weights_only=True)
+    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModelForSequenceClassification.from_pretrained(folder)
+    inner = "0 .01 .02 .03 .04 .07 .13 .37 .90 .91 .92 .93 .94 .95 .955 .96 .965 .97 .975 .98 .985 .99 .995 1"
+    edges = [float(word) for word in inner.split()] if n_bins == 23 else [i / 50 for i in range(51)]
+    twice = [*SENTENCES, SENTENCES[0]]  # a sentence that the source has twice counts twice
+    found = []
+    for claim in CLAIMS:
+        values = []
+        for sentence in claim.replace(". ", ".|").split("|"):
+            row = torch.zeros(n_bins)
+            for said in twice:
+                e = float(softmax(model(**tokenizer(said, sentence, return_tensors="pt")).logits[0])[2])
+                row[max(i for i, edge in enumerate(edges[:-1]) if e >= edge)] += 1
+            assert row.sum() == 5
+            values.append(state["mlp.weight"][0] @ row + state["mlp.bias"][0])
+        mean = torch.stack(values).mean()
+        logits = state["layer_final.weight"] @ torch.stack([mean] * 3) + state["layer_final.bias"]
+        found.append(float(softmax(logits)[1]))
+    judged = load_summac_conv(folder).label_many([Example(" ".join(twice), claim, "1") for claim in CLAIMS])
+    assert [judgment.score for judgment in judged] == pytest.approx(apart(found), abs=1e-5)
+    assert [judgment.vote for judgment in judged] == [int(score >= 0.5) for score in found]
 
 
 @torch.no_grad()
@@ -179,7 +247,7 @@ def test_names_and_settings_make_the_judge_again(judge, folders):
     assert judge.voter() == f"{judge.name}@{judge.version[:8]}/{folder.name}"
     again = load_again(judge.name, str(folder), dict(judge.details["settings"]))
     assert again.version == judge.version
-    assert load_network_judge(f"{judge.name}:mine={folder}").voter().endswith("/mine")
+    assert load_named_encoder(f"{judge.name}:mine={folder}").voter().endswith("/mine")
     (asked,) = judges_of("encoder", [f"{judge.name}:{folder}"])
     assert asked.voter() == judge.voter()
 
@@ -203,8 +271,39 @@ def test_a_claim_that_leaves_no_room_is_truncated(folders):
     assert [whole.label(Example(text, "Noon.", "1")).reason for text in (SOURCE, SOURCE * 2)] == [None, "truncated"]
 
 
+def test_the_trained_head_counts_in_the_version(tmp_path):
+    """Other weights of AlignScore or of the convolution make another judge, in another column."""
+    for save, name, load in (
+        (save_alignscore, "AlignScore-base.ckpt", load_alignscore),
+        (save_summac_conv, "summac_conv_vitc_sent_perc_e.bin", load_summac_conv),
+    ):
+        folder = save(tmp_path / load.__name__)
+        before, held = load(folder).version, torch.load(folder / name, weights_only=True)
+        layer = held["state_dict"]["tri_layer.bias"] if "state_dict" in held else held["layer_final.bias"]
+        layer += 1
+        torch.save(held, folder / name)
+        assert load(folder).version != before
+
+
+def test_a_checkpoint_runs_no_code(folders, tmp_path):
+    """A pickle that would call something is refused in one line, and nothing is called."""
+
+    class Harm:
+        def __reduce__(self):
+            return (Path.touch, (tmp_path / "harm",))
+
+    folder = shutil.copytree(folders["alignscore"], tmp_path / "bad")
+    torch.save({"state_dict": Harm()}, folder / "AlignScore-base.ckpt")
+    with pytest.raises(InputError, match=r"tensors alone in AlignScore-base.ckpt. Got 'bad'.*AlignScore-base.safetens"):
+        load_alignscore(folder)
+    assert not (tmp_path / "harm").exists()
+
+
 def test_what_cannot_be_loaded_is_one_line(folders, tmp_path):
     """Each loader names what it wants."""
+    sized = save_summac_conv(tmp_path / "sized", n_bins=46)
+    other = shutil.copytree(folders["summac-zs"], tmp_path / "other")
+    shutil.copy(folders["alignscore"] / "AlignScore-base.ckpt", other)
     nli, tagger, t5 = folders["summac-zs"], folders["lettucedetect"], folders["minicheck"]
     two = save_classifier(tmp_path / "two", ("not_entailment", "entailment"))
     for load, folder, message in (
@@ -213,9 +312,13 @@ def test_what_cannot_be_loaded_is_one_line(folders, tmp_path):
         (load_minicheck, tagger, "must hold a sequence-classification model"),
         (load_lettucedetect, t5, "must hold a token-classification model"),
         (load_lettucedetect, save_tagger(tmp_path / "three", ("a", "b", "c")), "two labels a token"),
+        (load_alignscore, nli, "holds AlignScore*.safetensors or AlignScore*.ckpt beside"),
+        (load_alignscore, other, "the config.json of the RoBERTa that they are of. Got 'other'"),
+        (load_summac_conv, nli, "holds summac_conv*.safetensors or summac_conv*.bin beside"),
+        (load_summac_conv, sized, "of 23 or 50 bins of P(entailment). Got 'summac_conv_vitc_sent_perc_e.bin' with"),
         (load_hhem, nli, "must hold HHEM's config.json, whose prompt has {text1} and {text2}"),
     ):
-        with pytest.raises(InputError, match=message.replace("{", r"\{").replace("}", r"\}")) as error:
+        with pytest.raises(InputError, match=re.escape(message)) as error:
             load(folder)
         assert "\n" not in str(error.value)
     with pytest.raises(InputError, match="`foundation` must be a T5 with its configuration"):

@@ -1,4 +1,4 @@
-"""Tiny models with random weights in the layouts of MiniCheck, HHEM-2.1 and LettuceDetect."""
+"""Tiny models with random weights in the layouts of AlignScore, SummaC-Conv, MiniCheck, HHEM-2.1 and LettuceDetect."""
 
 import json
 
@@ -9,12 +9,14 @@ from transformers import (
     ModernBertConfig,
     ModernBertForTokenClassification,
     PreTrainedTokenizerFast,
+    RobertaConfig,
+    RobertaModel,
     T5Config,
     T5ForConditionalGeneration,
     T5ForTokenClassification,
 )
 
-from tests.features.tiny_encoders import save_tokenizer
+from tests.features.tiny_encoders import save_classifier, save_tokenizer
 
 MARKS = "abcdefghijklmnopqrstuvwxyz0123456789.,:?'"
 T5_SIZE = {"vocab_size": 256, "d_model": 32, "d_kv": 8, "d_ff": 32, "num_layers": 2, "num_heads": 4}
@@ -86,4 +88,33 @@ def save_tagger(folder, labels=("supported", "hallucinated")):
     )
     ModernBertForTokenClassification(config).save_pretrained(folder)
     save_tokenizer(folder, max_length=256)
+    return folder
+
+
+def save_alignscore(folder):
+    """Save the checkpoint of AlignScore beside the configuration and tokenizer of its RoBERTa."""
+    torch.manual_seed(3)
+    size = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+    config = RobertaConfig(
+        vocab_size=80, max_position_embeddings=66, pad_token_id=1, type_vocab_size=2, initializer_range=0.5, **size
+    )
+    config.architectures = ["RobertaForMaskedLM"]
+    config.save_pretrained(folder)
+    save_tokenizer(folder)
+    state = {f"base_model.{name}": value for name, value in RobertaModel(config).state_dict().items()}
+    state["base_model.embeddings.position_ids"] = torch.arange(66)[None]
+    for name, rows in (("bin_layer", 2), ("tri_layer", 3), ("reg_layer", 1)):
+        layer = torch.nn.Linear(32, rows)
+        state |= {f"{name}.weight": layer.weight.detach(), f"{name}.bias": layer.bias.detach()}
+    torch.save({"state_dict": state, "hyper_parameters": {"model": "roberta-base"}}, folder / "AlignScore-base.ckpt")
+    return folder
+
+
+def save_summac_conv(folder, n_bins=23):
+    """Save an inference model with SummaC's convolution beside it."""
+    save_classifier(folder)
+    torch.manual_seed(4)
+    layers = {"mlp": torch.nn.Linear(n_bins, 1), "layer_final": torch.nn.Linear(3, 2)}
+    state = {f"{name}.{key}": value for name, layer in layers.items() for key, value in layer.state_dict().items()}
+    torch.save(state, folder / "summac_conv_vitc_sent_perc_e.bin")
     return folder

@@ -20,14 +20,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deep import VoteMatrix
-from deep.datasets import read_argilla, read_label_log, read_label_studio, write_annotations, write_labels
+from deep.datasets import read_argilla, read_label_studio
 from deep.exceptions import DeepError, InputError
+from deep.integrations.engines import adapt_by_moments, moments_of_votes, read_moments, save_moments
+from deep.integrations.labeling import read_label_log, write_annotations, write_labels
+from deep.integrations.serve import CheckOptions, create_app, serving
 from deep.llm import FileResults, History, Ledger, PriceBook, Redactor, _batch_results
 from deep.llm._batch_files import BatchImporter
 from deep.llm._batch_results import take_batches
 from deep.llm._errors import CallError
-from deep.model import adapt_by_moments, fit, moments_of_votes, read_moments, save_moments
-from deep.serve import CheckOptions, create_app, serving
+from deep.model import fit
 from tests.fault_server import FaultServer
 from tests.fuzz.test_fuzz import BATCH, CORPUS, assert_one_line, refused_or, spoilt
 from tests.llm.calls import KEY, PRICES, question, questions, run

@@ -5,6 +5,7 @@ once broke something stand in ``corpus/``, by what reads them, and are run first
 is a change of a sound model file: dotted keys and the JSON values put in their place.
 """
 
+import io
 import json
 import os
 import resource
@@ -254,7 +255,7 @@ BATCH = f"{json.dumps(LINE)}\n{json.dumps(FAILED)}\n".encode()
 
 def check_batch(path):
     """Each request has a judgment or an error of its own, whatever stands in the other lines."""
-    lines = BatchLines([path], Redactor(KEY))
+    lines = BatchLines([io.BytesIO(path.read_bytes())], Redactor(KEY))
     runner = SimpleNamespace(
         terms=SimpleNamespace(prices=PriceBook("http://127.0.0.1:1/v1", PRICES)),
         read=lambda request, reply: (read(request, reply), None),

@@ -129,5 +129,5 @@ def test_errors_are_raised(metric_class, case):
 
 
 def test_the_threshold_is_that_of_the_model(metric_class):
-    """The prior at which texts are scored, from which on `deep score` decides for consistent."""
-    assert metric_class(lexical_model()).threshold == pytest.approx(lexical_model().prior.estimate)
+    """The P from which on `deep score` decides for consistent."""
+    assert metric_class(lexical_model()).threshold == pytest.approx(lexical_model().threshold())

@@ -2,6 +2,8 @@
 
 import json
 import math
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,11 +14,12 @@ import pytest
 from deep import read_votes
 from deep.asking import TextScorer
 from deep.exceptions import InputError
-from tests.deep_commands import data, fit, score
+from tests.deep_commands import data, fit, panel, score
 from tests.fault_server import FaultServer
-from tests.integrations.case import QUIET, lexical_model, model_of, numbers_model, texts
+from tests.integrations.case import QUIET, ROOT, lexical_model, model_of, numbers_model, texts
 from tests.integrations.inspect_logs import grader_of, pairs_named, run_task
 from tests.llm.calls import KEY
+from tests.scripted_llm import ScriptedLLM
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of Inspect's own libraries
 
@@ -225,3 +228,156 @@ def test_what_is_no_log_is_refused(tmp_path, capsys):
     assert data(["from-inspect", str(tmp_path / "none.eval"), "--out", str(out)]) == 2
     assert capsys.readouterr().err.count("\n") == 1
     assert not out.exists()
+
+
+def run_inspect(words, **environment):
+    """Run `inspect` in the repository's root, as a newcomer would."""
+    command = [str(Path(sys.executable).with_name("inspect")), *words]
+    given = os.environ | {"PYTHONPATH": str(ROOT)} | environment
+    done = subprocess.run(
+        command, cwd=ROOT, env=given, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def graded(asked):
+    """Grade as three prompts ask: by numbers alone, by words too, or by words of some length."""
+    source, _, said = asked.text.partition("Claim:")
+    claim = said.partition("\n")[0].strip()
+    right = set(re.findall(r"\d+", claim)) <= set(re.findall(r"\d+", source))
+    if "every number" not in asked.text:
+        right = right and (claim[:12] in source or len(claim) % 3 > 0)
+    if "careful reader" in asked.text:
+        right = right and len(claim) % 4 > 0
+    return "GRADE: C" if right else "GRADE: I"
+
+
+def panel_of(log, folder, capsys, label="label"):
+    """Return the figures that `deep panel` has of a log's graders, and the lines that it prints."""
+    out = folder / "graders.parquet"
+    assert data(["from-inspect", str(log), "--label", label, "--out", str(out)]) == 0
+    capsys.readouterr()
+    assert panel([str(out), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert panel([str(out)]) == 0
+    return {
+        "effective_size": found["effective_votes"],
+        "agreement": found["agreement"],
+        "calibrated_accuracy": found["outer"]["balanced_accuracy"],
+    }, capsys.readouterr().out
+
+
+def metrics_of(log, name="committee"):
+    """Return the metrics of a scorer of a log."""
+    from inspect_ai.log import read_eval_log
+
+    (found,) = (one for one in read_eval_log(str(log)).results.scores if one.name == name)
+    return {key: metric.value for key, metric in found.metrics.items()}
+
+
+def test_inspect_eval_and_score_measure_the_committee_as_deep_panel_does(tmp_path, capsys):
+    """The example on a loopback model, then its log scored again; the lines of `deep panel` say the same."""
+    with ScriptedLLM(graded) as server:
+        words = [
+            "--model",
+            "openai-api/local/tiny",
+            "--model-base-url",
+            server.url,
+            "--log-dir",
+            str(tmp_path / "logs"),
+        ]
+        shown = run_inspect(["eval", "examples/inspect/committee.py", *words, "--display", "plain"], LOCAL_API_KEY=KEY)
+        assert server.count == 3 * 24
+    (log,) = (tmp_path / "logs").glob("*.eval")
+    expected, printed = panel_of(log, tmp_path, capsys)
+    assert metrics_of(log) == pytest.approx(expected, abs=1e-12)
+    assert 1 < expected["effective_size"] < 3
+    assert f"3 judges are worth {expected['effective_size']:.1f} independent ones." in printed
+    assert f"agree by a kappa of {expected['agreement']:.2f}" in printed
+    assert f"balanced accuracy {100 * expected['calibrated_accuracy']:.1f}, log loss" in printed
+    assert f"{expected['effective_size']:.3f}" in shown
+
+    out = tmp_path / "again.eval"
+    words = ["--scorer", "deep/committee", "-S", "label=label", "--action", "append", "--output-file", str(out)]
+    run_inspect(["score", str(log), *words, "--display", "none"], LOCAL_API_KEY=KEY)
+    assert metrics_of(out, "committee1") == pytest.approx(expected, abs=1e-12)
+    assert panel_of(out, tmp_path, capsys)[0] == expected
+
+
+def committee_log(folder, scorer, *, graders=(), epochs=1):
+    """Return the log of a task whose samples have labels in no metadata."""
+    pairs = pairs_named(*(f"s{number:02}" for number in range(40)))
+    return run_task(pairs, folder, graders=[*graders, scorer], epochs=epochs)
+
+
+def some_grades():
+    """Return the grades of a person and two graders by sample."""
+    right = {f"s{n:02}": "CI"[n % 2] for n in range(40)}
+    wrong = {"C": "I", "I": "C"}
+    first = {name: wrong[grade] if n % 5 == 0 else grade for n, (name, grade) in enumerate(right.items())}
+    second = {name: wrong[grade] if n % 7 == 0 else grade for n, (name, grade) in enumerate(right.items())}
+    return right, first, second | {"s03": "P"}
+
+
+def test_a_person_among_the_graders_is_the_label(tmp_path, capsys):
+    """Named to the committee; that grader is no member, and partial credit no vote."""
+    from deep.integrations.inspect import committee
+
+    graders = [grader_of(name, grades) for name, grades in zip(("person", "a", "b"), some_grades(), strict=True)]
+    log = committee_log(tmp_path, committee(label="person"), graders=graders, epochs=2)
+    expected, _ = panel_of(log, tmp_path, capsys, label="person")
+    assert metrics_of(log) == pytest.approx(expected, abs=1e-12)
+    from inspect_ai.log import read_eval_log
+
+    sample = next(one for one in read_eval_log(log).samples if one.id == "s03")
+    assert sample.scores["committee"].value == {"a": 0, "b": None}
+
+
+@pytest.mark.parametrize("shape", ["list", "mapping"])
+def test_metrics_in_a_scorer_of_ones_own(tmp_path, shape):
+    """By their functions, or by name; a value is a list of grades or a mapping, the label stands in the metadata."""
+    from inspect_ai.scorer import Score, scorer
+
+    from deep.integrations.committee import measure, votes_of
+    from deep.integrations.inspect import agreement, calibrated_accuracy, effective_size
+
+    right, *both = some_grades()
+
+    @scorer(metrics=[effective_size(label="gold"), agreement(), calibrated_accuracy(label="gold")], name="panel")
+    def grader():
+        async def score(state, target):
+            grades = [grades[state.sample_id] for grades in both]
+            value = grades if shape == "list" else dict(zip("12", grades, strict=True))
+            return Score(value=value, metadata={"gold": right[state.sample_id]})
+
+        return score
+
+    found = metrics_of(committee_log(tmp_path, grader()), "panel")
+    grades = [dict(zip("12", pair, strict=True)) for pair in zip(*(each.values() for each in both), strict=True)]
+    assert found == pytest.approx(measure(votes_of(grades, [*right.values()], [*right], "samples")), abs=1e-12)
+
+
+def test_a_shorter_list_of_grades_is_left_out_and_told(caplog):
+    """It does not say whose grade is missing; without any score there is no figure."""
+    from inspect_ai.scorer import SampleScore, Score
+
+    from deep.integrations.inspect import agreement
+
+    def scores(*grades):
+        return [SampleScore(score=Score(value=each), sample_id=str(n)) for n, each in enumerate(grades)]
+
+    full = [[1, 1], [0, 0], [1, 0], [0, 1]]
+    with caplog.at_level("WARNING"):
+        assert agreement()(scores(*full, [1])) == agreement()(scores(*full, ["N", "N"]))
+    assert "fewer than 2 grades in its list was left out" in caplog.text
+    assert math.isnan(agreement()([]))
+    assert math.isnan(agreement()(scores(0.5, 0.25)))
+
+
+def test_a_model_file_is_a_committee_too(log, model_file, tmp_path):
+    """The judges of `deep/consistency`, by the metrics' names."""
+    out = tmp_path / "scored.eval"
+    words = ["--scorer", "deep/consistency", "-S", f"model={model_file}", "--metric", "deep/agreement"]
+    run_inspect(["score", log, *words, "--action", "append", "--output-file", str(out), "--display", "none"])
+    assert -1 <= metrics_of(out, "consistency")["agreement"] <= 1

@@ -16,7 +16,7 @@ from deep.asking import TextScorer
 from deep.exceptions import InputError
 from deep.features.lexical import LEXICAL
 from deep.integrations._verdict import Verdict
-from deep.integrations.langfuse_code import export_evaluator
+from deep.integrations.python_program import export_evaluator
 from deep.model import fit
 from deep.records import VoteMatrix
 from tests.deep_commands import export

@@ -7,8 +7,10 @@ import pytest
 
 from deep.asking import TextScorer
 from deep.exceptions import InputError
+from tests.deep_commands import panel
 from tests.fault_server import FaultServer
 from tests.integrations.case import QUIET, asking_scorer, lexical_model, numbers_model, texts
+from tests.integrations.test_committee import grades_of_three
 from tests.llm.calls import KEY
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of MLflow's own libraries
@@ -102,3 +104,31 @@ def test_a_model_that_cannot_be_read_is_refused_at_once(mlflow, scorer_class):
     """Not in the middle of an evaluation."""
     with pytest.raises(InputError, match=r"^`model` must be a readable file\. Got 'none\.json'"):
         scorer_class("none.json")
+
+
+def test_the_evaluator_is_found_by_name_and_measures_as_deep_panel_does(mlflow, tmp_path, capsys):
+    """`mlflow.models.evaluate` logs the figures of a committee; `deep panel` prints them of the same table."""
+    table = grades_of_three().to_frame()
+    table.to_csv(tmp_path / "votes.csv", index=False)
+    assert panel([str(tmp_path / "votes.csv"), "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    with mlflow.start_run() as run:
+        result = mlflow.models.evaluate(data=table, targets="label", model_type="committee", evaluators="deep")
+    expected = {
+        "effective_size": printed["effective_votes"],
+        "agreement": printed["agreement"],
+        "calibrated_accuracy": printed["outer"]["balanced_accuracy"],
+    }
+    assert result.metrics == expected
+    assert mlflow.get_run(run.info.run_id).data.metrics == pytest.approx(expected)
+
+
+def test_the_evaluator_leaves_out_what_it_cannot_measure(mlflow):
+    """Without labels agreement alone; a cell that is no vote is refused; other kinds of models are others' work."""
+    table = grades_of_three().to_frame().drop(columns="label")
+    settings = {"model_type": "committee", "evaluators": "deep"}
+    assert set(mlflow.models.evaluate(data=table, **settings).metrics) == {"agreement"}
+    with pytest.raises(InputError, match="Got 'maybe'"):
+        mlflow.models.evaluate(data=table.assign(a="maybe"), **settings)
+    with pytest.raises(mlflow.exceptions.MlflowException, match="could not be evaluated by any"):
+        mlflow.models.evaluate(data=table, model_type="question-answering", evaluators="deep")

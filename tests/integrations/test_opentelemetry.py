@@ -183,7 +183,7 @@ def test_a_served_model_sends_its_scores(memory):
     from starlette.testclient import TestClient
 
     from deep.integrations.opentelemetry import EvaluationEvents
-    from deep.serve import CheckOptions, create_app
+    from deep.integrations.serve import CheckOptions, create_app
 
     provider, seen = memory
     app = create_app(checks_model(), CheckOptions(on_scored=EvaluationEvents(provider)))

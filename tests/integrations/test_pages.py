@@ -66,7 +66,7 @@ def run_page(tmp_path, request):
 
 def test_every_page_has_a_library():
     """And every library a page."""
-    assert {page.stem for page in PAGES.glob("*.md")} == set(LIBRARIES)
+    assert {page.stem for page in PAGES.glob("*.md")} == {*LIBRARIES, "own-judges"}  # which has a test of its own
 
 
 @pytest.mark.parametrize("name", sorted(LIBRARIES))
@@ -97,6 +97,10 @@ def test_mlflow(run_page):
     printed = run_page("mlflow")
     assert re.search(r"'consistency/mean': np\.float64\(0\.\d+\)", printed)
     assert "P(consistent) = 0." in printed
+    found = re.search(
+        r"\{'effective_size': ([\d.]+), 'agreement': ([\d.]+), 'calibrated_accuracy': ([\d.]+)\}", printed
+    )
+    assert 1 < float(found[1]) < 12
 
 
 def test_deepeval(run_page):
@@ -106,13 +110,14 @@ def test_deepeval(run_page):
 
 
 def test_inspect(run_page, tmp_path):
-    """Both ways to score a log give the same mean of P, and its graders are a panel."""
+    """Both ways to score a log give the same mean of P, and its graders are a committee and a panel."""
     printed = run_page("inspect")
     from inspect_ai.log import read_eval_log
 
-    logs = {name: read_eval_log(str(tmp_path / "out" / f"{name}.eval")) for name in ("by-model", "scored")}
-    by_model, scored = (log.results.scores[-1] for log in logs.values())
+    logs = {name: read_eval_log(str(tmp_path / "out" / f"{name}.eval")) for name in ("by-model", "scored", "committee")}
+    by_model, scored, committee = (log.results.scores[-1] for log in logs.values())
     assert (by_model.name, by_model.scored_samples) == ("consistency", 24)
     assert (scored.name, scored.scored_samples) == ("precomputed_scores", 24)
     assert by_model.metrics["mean"].value == pytest.approx(scored.metrics["accuracy"].value, abs=1e-12)
+    assert set(committee.metrics) == {"effective_size", "agreement", "calibrated_accuracy"}
     assert "24 votes of includes: out/graders.parquet" in printed

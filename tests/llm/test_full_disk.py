@@ -34,7 +34,7 @@ def fill(monkeypatch, spare=60):
         connections.append(runner._ledger._writer._connection.connection.driver_connection)
         limit(connections[0].execute("PRAGMA page_count").fetchone()[0] + spare)
 
-    monkeypatch.setattr(_ledger, "Reserve", Kept)
+    monkeypatch.setattr(_ledger._database, "Reserve", Kept)
     return started
 
 

@@ -2,9 +2,11 @@
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -115,6 +117,32 @@ def test_the_budget_holds_and_more_of_it_goes_on(tmp_path):
         assert server.count == 2
     assert states(tmp_path / "l") == {"done": 1}
     assert PRICES["tiny"]["output"] == 10.0
+
+
+def test_where_the_second_is_lost_with_its_runs_the_first_stands(tmp_path):
+    """Twice lost it is asked no more, and is truncated as the reply that came; without that reply it has failed."""
+    path = str(tmp_path / "l")
+    with FaultServer(raw=cutting(items={0})) as server:
+        first = len(str(question(0).body)) * 2e-6 + LIMIT * 10e-6
+        run(server.url, path, questions(1), budget=first)
+        assert rows(path, "SELECT state, vote, reason FROM requests") == [("queued", -1, "truncated")]
+        with closing(sqlite3.connect(path)) as ledger, ledger:
+            ledger.execute("UPDATE requests SET state = 'unknown', failure = 'unknown', attempts = 3")
+            names = (
+                "state, owner, endpoint, prompt, prompt_hash, model, sample, requested_body, attempts, failure, queued"
+            )
+            ledger.execute(f"INSERT INTO requests (key, {names}) SELECT 'other', {names} FROM requests")
+            lost = (
+                "INSERT INTO attempts (key, number, run, started, outcome) SELECT key, ?, 1, 0, 'unknown' FROM requests"
+            )
+            ledger.executemany(lost, [(2,), (3,)])
+        ran = run(server.url, path, questions(1), budget=10.0)
+        assert server.count == 1
+    assert ran.tally.by_voter["p@0a/tiny"]["truncated"] == 1
+    assert sorted(rows(path, "SELECT key = 'other', state, reason, failure FROM requests")) == [
+        (0, "done", "truncated", None),
+        (1, "failed", None, "unknown"),
+    ]
 
 
 def test_in_a_batch_the_next_round_asks_it(tmp_path):

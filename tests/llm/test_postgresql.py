@@ -28,8 +28,31 @@ def _find(program):
     return str(places[0]) if places else shutil.which(program)
 
 
+class Database:
+    """A PostgreSQL server of the tests, which can be stopped as by a crash and started again."""
+
+    def __init__(self, words, options, url):
+        self._words, self._options, self.url = words, options, url
+        self.start()
+
+    def start(self):
+        """Start it, and return at once."""
+        self._process = subprocess.Popen(self._words, **self._options)
+
+    def crash(self):
+        """End it as `pg_ctl stop -m immediate` does."""
+        self._process.send_signal(signal.SIGQUIT)
+        self._process.wait(60)
+
+
 @pytest.fixture(scope="module")
-def server_url(tmp_path_factory):
+def server_url(database):
+    """Return the URL of PostgreSQL, without the name of a database."""
+    return database.url
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory):
     """Start PostgreSQL in a temporary folder; skip where it is not installed or will not start."""
     initdb, postgres = _find("initdb"), _find("postgres")
     if initdb is None or postgres is None:
@@ -50,19 +73,15 @@ def server_url(tmp_path_factory):
     init = [initdb, "-D", data, "-U", "deep", "-A", "scram-sha-256", f"--pwfile={folder / 'password'}"]
     try:
         subprocess.run([*init, "-E", "UTF8", "--locale=C"], check=True, **quiet)
-        process = subprocess.Popen(
-            [postgres, "-D", data, "-p", str(port), "-c", f"unix_socket_directories={folder}", "-c", "fsync=off"],
-            **quiet,
-        )
+        words = [postgres, "-D", data, "-p", str(port), "-c", f"unix_socket_directories={folder}", "-c", "fsync=off"]
+        found = Database(words, quiet, f"postgresql+psycopg://deep:s3cret-word@127.0.0.1:{port}")
     except (OSError, KeyError, PermissionError, subprocess.CalledProcessError) as error:
         pytest.skip(f"PostgreSQL does not start here: {error}")
-    url = f"postgresql+psycopg://deep:s3cret-word@127.0.0.1:{port}"
     try:
-        _wait_until_up(url)
-        yield url
+        _wait_until_up(found.url)
+        yield found
     finally:
-        process.send_signal(signal.SIGQUIT)
-        process.wait(20)
+        found.crash()
         shutil.rmtree(folder, ignore_errors=True)
 
 

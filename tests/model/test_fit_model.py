@@ -6,8 +6,7 @@ from scipy.special import expit, logit
 
 from deep.exceptions import InputError
 from deep.model import ChainOptions, SharedWork, Stack, fit, fit_asked
-from deep.model.adaptation import context_of, learn_prior
-from deep.model.adaptation._misfit import LeftOut
+from deep.model.adaptation import LeftOut, learn_line, profile_of
 from deep.model.linear import LabeledRows, fit_average
 from deep.records import VoteMatrix
 from tests.model.file.models import soft_scores, with_labels
@@ -134,21 +133,25 @@ def test_the_report_says_what_it_was_learned_from():
 
 
 def test_p_of_two_datasets_by_hand():
-    """The average of both, and the prior that a shift learned on each without the other implies."""
+    """The average of both, and the line that both, as that average scores them, imply."""
     new = small_votes(("new",), seed=3)
     codes = np.repeat([0, 1], 120)
     rows = LabeledRows(AB.votes, np.empty((240, 0)), np.ones(240), AB.labels, codes)
-    points = []
+    both, most = fit_average(rows), np.log(999)
+    seen = []
     for d in (0, 1):
         one = rows.only(d)
-        z = fit_average(rows.without(d)).log_odds(one.votes)
-        points.append([LeftOut(z, (one.labels == 1) * 1.0, (one.labels == 0) * 1.0)])
-    z = np.clip(fit_average(rows).log_odds(new.votes), -np.log(999), np.log(999))
-    prior = learn_prior(points).predict([context_of(z, np.ones(120))])
+        z = np.clip(both.log_odds(one.votes), -most, most)
+        seen.append(LeftOut(z, (one.labels == 1) * 1.0, (one.labels == 0) * 1.0))
+    slope, rule = learn_line(seen)
+    z = slope * np.clip(both.log_odds(new.votes), -most, most)
+    prior = rule.predict(profile_of(z, np.ones(120)))
     model = fit(AB)
-    assert model.score(new) == pytest.approx(expit(z + logit(prior.estimate)), abs=1e-6)
+    assert model.score(new) == pytest.approx(expit(prior.intercept + prior.slope * z), abs=1e-6)
     assert model.estimate_prior(new).estimate == pytest.approx(prior.estimate, abs=1e-6)
-    assert model.score(new, prior=0.3) == pytest.approx(expit(z + logit(0.3)), abs=1e-6)
+    known = model.score(new, prior=0.3)
+    assert known.mean() == pytest.approx(0.3, abs=0.005)
+    assert np.ptp(logit(known) - z) < 1e-6
 
 
 def test_p_of_a_stack_is_that_of_the_estimator():
@@ -178,8 +181,8 @@ def test_each_dataset_is_scored_by_itself(make):
     streamed = model.score(votes, streamed=True)
     one_by_one = [model.score(votes.votes[[i]], streamed=True)[0] for i in range(20)]
     np.testing.assert_allclose(streamed[:20], one_by_one, rtol=0, atol=1e-12)
-    at = model.prior.estimate
-    np.testing.assert_allclose(streamed, expit(logit(model.predict(votes.votes)) + logit(at)), rtol=0, atol=1e-9)
+    expected = expit(model.prior.line(logit(model.predict(votes.votes))))
+    np.testing.assert_allclose(streamed, expected, rtol=0, atol=1e-9)
 
 
 def test_no_rows_are_refused():

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deep.exceptions import InputError
-from deep.judge import run_program
+from deep.judges import run_program
 from deep.prompt_pool import FewShot, PromptJudge, list_prompts, load_prompt
 from deep.prompt_pool._material import Material
 from deep.records import Example

@@ -31,7 +31,7 @@ def test_all_prompts_are_sound_and_distinct():
         len({prompt.hash for prompt in ALL})
         == len({PromptJudge(prompt).voter("m") for prompt in ALL})
         == len(ALL)
-        == 2 * (23 + 11)
+        == 2 * (23 + 11 + 2)
     )
 
 

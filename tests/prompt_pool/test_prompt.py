@@ -118,7 +118,7 @@ def test_a_prompt_is_a_value():
         ({"system": "{{claim}}"}, "`user` must hold {{claim}} exactly once, and `system` not at all"),
         (
             {"user": SOUND["user"] + "{{document}}"},
-            "no placeholder but claim, examples, source and verdict. Got {{document}}",
+            "no placeholder but claim, examples, question, source and verdict. Got {{document}}",
         ),
         ({"user": SOUND["user"].replace("{{verdict}}", "VERDICT:")}, "`user` must hold {{verdict}}"),
         (

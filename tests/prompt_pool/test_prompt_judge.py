@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deep.exceptions import InputError
-from deep.judge import run_program
+from deep.judges import run_program
 from deep.prompt_pool import PromptJudge, load_prompt, pool_judgments
 from deep.prompt_pool._answer_form import soft_vote
 from deep.records import Example, Judgment

@@ -15,7 +15,7 @@ import pytest
 from deep.experiments.stepwise import DirectJudge, StepwiseJudge
 from deep.experiments.tiered import AutoLabelJudge, ListJudge, TieredJudge
 from deep.experiments.tiered._wording import EVERY_LABEL
-from deep.judge import run_program
+from deep.judges import run_program
 from deep.prompt_pool import PromptJudge, load_prompt
 from deep.records import Example
 from tests.deep_commands import votes as main

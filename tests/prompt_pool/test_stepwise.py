@@ -21,7 +21,7 @@ from deep.experiments.stepwise import (
     read_list,
     read_verdict,
 )
-from deep.judge import run_program
+from deep.judges import run_program
 from deep.prompt_pool import SearchableText, _locate, around, covered, merge_spans
 from deep.records import Example, Judgment
 from tests.prompt_pool.injections import INJECTIONS

@@ -12,7 +12,7 @@ from deep.asking import load_judge
 from deep.exceptions import InputError
 from deep.experiments.tiered import CRITERIA, Contrast, ListJudge, TieredJudge, load_contrasts
 from deep.experiments.tiered._wording import LABELS, LabelTally, SentenceVerdict, TurnReading, own_contrasts, wording
-from deep.judge import run_program
+from deep.judges import run_program
 from deep.records import Example
 from tests.prompt_pool.injections import INJECTIONS
 from tests.prompt_pool.tiered_script import MARKED, REPLY, answer, asker, marked_in, reply_of, task_of

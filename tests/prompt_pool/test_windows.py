@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from deep._util.names import sentence_spans
 from deep.asking import load_judge
 from deep.exceptions import InputError
-from deep.judge import run_program
+from deep.judges import run_program
 from deep.prompt_pool import ChunkedJudge, Chunking, PromptJudge, combine_windows, load_prompt
 from deep.records import Example, Judgment
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 import deep
-from deep.datasets import WORKSHEET
-from deep.experiments.probe._matching import EQUIVALENCE
+from deep.experiments.probe._measures import EQUIVALENCE
+from deep.integrations.labeling import WORKSHEET
 from tests.prompt_pool.test_pool import word_runs
 
 CODE = Path(deep.__file__).parent

@@ -17,6 +17,10 @@ PIECES = [
     "<answer>yes</answer>\n",
     "so, ",
     "is not ",
+    "a ",
+    "a, ",
+    "</think>",
+    "Answer\nyes\n\n",
     "\u4e0d",
 ]
 

@@ -80,6 +80,19 @@ def test_an_ending_of_the_printed_prompts_is_read(text, vote):
         assert PROMPTS["deep"].parse(REASONS + text.replace(" is SUPPORTED", " is NOT SUPPORTED")).vote == 0
 
 
+@pytest.mark.parametrize("label", ["SUPPORTED", "UNSUPPORTED"])
+@pytest.mark.parametrize("denial", ["not", "NOT", "never"])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_denied_ending_is_never_read_as_its_label(form, denial, label):
+    """The negation of each form is the other vote or none; in a sentence about the claim it is the other vote."""
+    text = form.format(label=f"{denial} {label}").replace("Every fact was found", "It was checked")
+    vote = PROMPTS["deep"].parse(REASONS + text).vote
+    other = 1 - SUPPORTED[label]
+    assert vote in (other, -1), text
+    if label == "SUPPORTED" and denial == "not" and form.startswith(("The summary", "Based", "Therefore")):
+        assert vote == other, text
+
+
 @pytest.mark.parametrize(("name", "text", "vote"), OTHERS)
 def test_an_ending_of_the_other_papers_is_read(name, text, vote):
     """Their labels in sentences, and negated."""

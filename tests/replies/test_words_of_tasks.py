@@ -105,7 +105,7 @@ SAID = [
     ("s1", "The probability is 0.9.", 0.9),
     ("ent", "Entailment", 1),
     ("ent", "The relation is contradiction.", 0),
-    ("ent", "The premise entails the hypothesis.", None),
+    ("ent", "The premise entails the hypothesis.", 1),
     ("ent", "### Verdict: Entailment", 1),
     ("ent", "Therefore, the relationship is entailment.", 1),
     ("ent", "This is a contradiction.", 0),

@@ -17,12 +17,12 @@ from deep.model import fit
 from deep.model.file._document import checksum
 from deep.report import write_report
 from deep.report._chapters import watch_chapter
-from deep.report._methods import N_BOOT, methods_of, ours
 from deep.report._page import percent
 from deep.report._sources import BY_MODEL, ReportMaterial, dataset_rows, score_by
+from deep.report._verdict import N_BOOT, methods_of, ours, watch_of
 from tests.model.fitted import QUICK, small_votes
 
-CHAPTERS = ["headline", "reliability", "methods", "panel", "prior", "watch", "items"]
+CHAPTERS = ["items", "headline", "reliability", "methods", "panel", "prior", "watch"]
 HOSTILE = "<script>alert(1)</script>"
 CLAIM = "<img src=x onerror=alert(1)>"
 
@@ -114,7 +114,7 @@ def test_every_source_has_every_chapter(tmp_path, capsys):
         capsys.readouterr()
         assert main(["report", *map(str, sources), "--out", str(out)]) == 0
         assert capsys.readouterr().out == f"report: open {out}\n"
-        assert chapters(out) == CHAPTERS
+        assert chapters(out) == (CHAPTERS[1:] + CHAPTERS[:1] if sources == [model] else ["verdict", *CHAPTERS])
     assert len(items(out)["id"]) == len(rows.labels)
 
 
@@ -144,7 +144,7 @@ def test_people_stand_in_place_of_labels(tmp_path):
     text = out.read_text(encoding="utf-8")
     assert "The label is that of most of 3 people; 0 items are tied and left out." in text
     assert items(out)["label"] == [int(truth[int(name[1:])]) for name in items(out)["id"]]
-    assert text.index("People among themselves") < text.index("Each judge against people")
+    assert text.index("People among themselves") < text.index("Against people (1 = consistent")
     assert main(["report", str(tmp_path / "votes.csv"), "--people", "ann", "--out", str(out)]) == 2
 
 
@@ -233,7 +233,7 @@ def test_a_fault_of_deep_is_not_said_to_be_one_of_the_files(error, tmp_path, mon
     def broken(_):
         raise error("of deep")
 
-    monkeypatch.setattr("deep.report._write.watch_chapter", broken)
+    monkeypatch.setattr("deep.report._chapters.watch_chapter", broken)
     with pytest.raises(error, match="of deep"):
         write_report([table], tmp_path / "report.html")
     model = tmp_path / "model.json"
@@ -277,7 +277,7 @@ def test_the_canary_of_each_dataset_is_that_of_deep_check():
     y, z = votes.datasets == "y", votes.datasets == "z"
     votes = replace(votes, labels=np.where(z, -1, np.where(y, 1 - votes.labels, votes.labels)))
     model = fit(small_votes(), **QUICK)
-    chapter = watch_chapter(ReportMaterial("", model=model, scored=score_by(model, votes, BY_MODEL)))
+    chapter = watch_chapter(watch_of(ReportMaterial("", model=model, scored=score_by(model, votes, BY_MODEL))))
     rows = {row["dataset"]: row for row in chapter.parts[-1].rows}
     assert list(rows) == ["x", "y"]
     for name, row in rows.items():
@@ -315,3 +315,53 @@ def test_a_model_is_not_measured_by_labels_that_it_has_seen(sets, measured):
     assert material.learned_from == tuple(name for name in sets if name != "d")
     assert list(ours(methods_of(material)).by_dataset) == measured
     assert set(material.measured.votes.datasets) == set(sets) - {"a", "b", "c"}
+
+
+def first_words(path):
+    """Return the text of the verdict by the class of its paragraph."""
+    page = path.read_text(encoding="utf-8")
+    verdict = re.search(r'<section id="verdict".*?</section>', page, re.DOTALL)[0]
+    return {name: re.sub(r"<[^>]*>", "", text) for name, text in re.findall(r'<p class="(\w+)">(.*?)</p>', verdict)}
+
+
+def written(folder, votes, *, labels=True):
+    """Write votes as a table and return its path."""
+    frame = pd.DataFrame(votes.votes, columns=list(votes.voter_names)).mask(lambda cell: cell < 0).astype("Int64")
+    frame.insert(0, "dataset", votes.datasets)
+    frame.insert(1, "item_id", votes.example_ids)
+    if labels:
+        frame.insert(2, "label", votes.labels)
+    frame.to_csv(folder / "votes.csv", index=False)
+    return folder / "votes.csv"
+
+
+def test_unlabeled_claims_come_with_a_verdict_and_no_figure_of_other_data(tmp_path):
+    """Outside the boxes that say so: how many are suspect, whether P holds, what to do; of a model without a label."""
+    fit(small_votes(), **QUICK).save(tmp_path / "model.json")
+    new = small_votes(("new",), n=40, seed=3)
+    out = write_report([tmp_path / "model.json", written(tmp_path, new, labels=False)], tmp_path / "report.html")
+    says = first_words(out)
+    assert re.match(r"\d+ of 40 claims (is|are) called inconsistent, ", says["suspect"])
+    assert says["trust"].startswith("Whether P can be trusted here is not known: none of these claims has a label")
+    assert "deep label " in says["then"]
+    page = out.read_text(encoding="utf-8")
+    outside = re.sub(r"<(section|aside)[^>]* class=\"elsewhere\".*?</\1>", "", page, flags=re.DOTALL)
+    outside = re.sub(r"<(style|script).*?</\1>", "", outside, flags=re.DOTALL)
+    assert "balanced accuracy" in page
+    assert "balanced accuracy" not in outside
+
+
+def test_labels_that_disagree_take_the_first_line(tmp_path):
+    """A canary that fails stands above all else, and P is called untrustworthy."""
+    votes = small_votes(seed=1, n=80)
+    fit(votes, **QUICK).save(tmp_path / "model.json")
+    new = small_votes(("new",), n=80, seed=2)
+    turned = replace(new, labels=1 - new.labels)
+    out = write_report([tmp_path / "model.json", written(tmp_path, turned)], tmp_path / "report.html")
+    says = first_words(out)
+    assert "DISAGREE with the model" in says["failure"]
+    assert says["trust"].startswith("P cannot be trusted here: it failed on “labels agree with P”")
+    assert "deep adapt " in says["then"]
+    page = out.read_text(encoding="utf-8")
+    assert page.index('class="failure"') < page.index('class="suspect"')
+    assert 'class="fail"' in page

@@ -103,14 +103,15 @@ def test_a_whole_number_of_no_run_is_refused(tmp_path):
         ("p_consistent", float("nan")),
         ("p_high", -5e-324),
         ("p_uncalibrated", float("inf")),
-        ("p_uniform", 2.0),
+        ("threshold", 2.0),
+        ("decision", 0.5),
     ],
 )
 @pytest.mark.filterwarnings("error")
 def test_scores_of_no_run_are_refused(tmp_path, column, value):
     """By column and row, and without a word of a library."""
     (tmp_path / "results.json").write_text(json.dumps({name: {} for name in OF_A_RUN}))
-    names = ["label", "p_consistent", "p_low", "p_high", "p_uniform", "p_uncalibrated"]
+    names = ["label", "decision", "sure", "threshold", "p_consistent", "p_low", "p_high", "p_uncalibrated"]
     rows = pd.DataFrame({name: [0.0, 1.0] for name in names} | {"dataset": "news", "item_id": ["a", "b"]})
     rows.loc[1, column] = value
     rows.to_parquet(tmp_path / "scores.parquet")
@@ -142,3 +143,20 @@ def test_every_study_ends_with_its_report(name):
     names = [func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "") for func in calls]
     assert "whole_folder" not in names
     assert names.count("reported_folder") == names.count("report_line") > 0
+
+
+ANSWER = {"judged": "2 judges.", "suspect": "One <b>wins</b>.", "trust": "P is none.", "then": "ask", "command": ""}
+
+
+@pytest.mark.parametrize(("more", "shown"), [({}, True), ({"picture": 1}, False), ({"other": ""}, False)])
+def test_a_study_opens_with_its_answer_and_its_chart(tmp_path, more, shown):
+    """As text, before its tables; what is no answer is left aside, and the chart is then one of the pictures."""
+    verdict = ANSWER | {"picture": "figure-1"} | more
+    (tmp_path / "results.json").write_text(json.dumps({"verdict": verdict}))
+    (tmp_path / "figure-1.svg").write_text(SVG)
+    (tmp_path / "report.md").write_text(TEXT)
+    page = write_report([tmp_path], tmp_path / "report.html").read_text(encoding="utf-8")
+    sections = re.findall('<section id="([a-z]+)"', page)
+    assert sections == (["verdict", "results"] if shown else ["pictures", "results"])
+    assert ('<p class="suspect">One &lt;b&gt;wins&lt;/b&gt;.</p>' in page) == shown
+    assert page.count("data:image/svg") == 1

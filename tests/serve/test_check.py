@@ -1,6 +1,7 @@
 """The check of pairs: what it answers is what `deep score` says, and what it refuses."""
 
 import json
+import shutil
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -9,9 +10,9 @@ import pytest
 import deep
 from deep.asking import AskOptions, Scored
 from deep.exceptions import InputError
-from deep.serve import CheckOptions, create_app, serving
-from deep.serve.check import Checker
-from deep.serve.check._answers import Answers
+from deep.integrations.serve import CheckOptions, create_app, serving
+from deep.integrations.serve.check import Checker
+from deep.integrations.serve.check._answers import NUMBERS, Answers
 from tests.deep_commands import score, serve
 from tests.serve.serving_case import PAIR, ROOT, ask, code_of
 
@@ -60,10 +61,10 @@ def test_judgments_are_told_alike_from_memory(lexical_file):
     examples = [deep.Example("It rained.", "It rained.", str(number)) for number in range(3)]
     plain = deep.Judgment(1, score=1, rationale='\u00e4 "quoted"\ud800')
     judgments = [{"a": plain}, {"a": replace(plain, score=1.0)}, {"a": replace(plain, seconds=0.0, evidence=("It",))}]
-    columns = dict.fromkeys(("p_consistent", "p_low", "p_high", "p_uniform", "p_uncalibrated"), 0.5) | {"n_votes": 1}
+    columns = dict.fromkeys(NUMBERS, 0.5) | {"n_votes": 1}
     scored = [Scored(e, j, columns) for e, j in zip(examples, judgments, strict=True)]
     plan = SimpleNamespace(offline=[SimpleNamespace(name="a")], claim_first=frozenset())
-    kept, fresh = Answers(checker.model, plan), Answers(checker.model, plan, most_kept=0)
+    kept, fresh = Answers(plan), Answers(plan, most_kept=0)
     checker.close()
     first, again, without = ([*told.tell(scored)] for told in (kept, kept, fresh))
     assert first == again == without
@@ -98,9 +99,30 @@ def test_the_model_is_described(address, lexical_file):
     assert about["method"] == model.method
     assert set(about["training_datasets"]) == set(model.cells.groups)
     assert about["prior"]["estimate"] == pytest.approx(model.prior.estimate)
-    assert about["decision_threshold"] == pytest.approx(model.prior.estimate)
+    assert about["decision"]["threshold"] == pytest.approx(model.threshold())
+    assert about["decision"]["rule"] == model.rule.sentence(model.threshold())
     assert about["versions"]["deep"] == deep.__version__
     assert ask(address, "/healthz")[1] == {"status": "ok"}
+
+
+def test_a_model_file_that_changes_is_told(lexical_file, tmp_path):
+    """By every answer, for as long as it holds another model or none; the model that was read goes on."""
+    path = tmp_path / "model.json"
+    shutil.copy(lexical_file, path)
+    stale = lambda: (  # noqa: E731
+        ask(address, body=PAIR)[2]["Deep-Model-File"],
+        ask(address, "/healthz")[1].get("model_file"),
+        "changed or removed" in " ".join(ask(address, "/v1/model")[1]["notes"]),
+    )
+    with serving(create_app(deep.load(path), CheckOptions(model_file=path))) as address:
+        before = ask(address, body=PAIR)[1]
+        assert stale() == (None, None, False)
+        for content in (path.read_bytes().replace(b'"threshold"', b'"thresholx"') + b" ", b"{}", b"[", None):
+            path.unlink() if content is None else path.write_bytes(content.replace(b'"checksum": "', b'"checksum": "x'))
+            assert stale() == ("changed", "changed", True)
+        shutil.copy(lexical_file, path)  # another file of the same content
+        assert stale() == (None, None, False)
+        assert ask(address, body=PAIR)[1] == before
 
 
 def test_the_contract_has_examples(address):
@@ -194,7 +216,7 @@ def test_the_command_refuses(lexical_file, capsys, monkeypatch):
     def served(*_):
         raise AssertionError("it serves")
 
-    monkeypatch.setattr("deep.commands.serve.run_server", served)
+    monkeypatch.setattr("deep.integrations.serve._command.run_server", served)
     assert serve([str(lexical_file), "--llm", "a", "b"]) == 2
     assert "`llm` must name one LLM" in capsys.readouterr().err
     assert serve([str(lexical_file), "--port", "-1"]) == 2
@@ -204,3 +226,24 @@ def test_the_command_refuses(lexical_file, capsys, monkeypatch):
     said = capsys.readouterr().err
     assert "pip install 'deep-judges[serve]'" in said
     assert said.count("\n") == 1
+
+
+def test_a_belief_about_the_share_is_served(lexical_file, monkeypatch, capsys):
+    """`--share` moves P as it does for `deep score`; with `--prior`, or as nonsense, it is refused."""
+    served = []
+    monkeypatch.setattr("deep.integrations.serve._command.run_server", lambda app, _: served.append(app) or 0)
+    for more in ([], ["--share", "90-95%"]):
+        assert serve([str(lexical_file), "--port", "0", *more]) == 0
+    found = []
+    for app in served:
+        with serving(app) as address:
+            found.append(ask(address, body=PAIR)[1]["p_consistent"])
+    assert found[1] > found[0]
+    capsys.readouterr()
+    for more, message in (
+        (["--share", "60-80%", "--prior", "0.7"], "`share` must be given without `prior`. Got '60-80%' and 0.7."),
+        (["--share", "nix"], "`share` must be two shares, as in 60-80% or 0.6-0.8. Got 'nix'."),
+    ):
+        assert serve([str(lexical_file), *more]) == 2
+        assert message in capsys.readouterr().err
+    assert len(served) == 2

@@ -7,7 +7,8 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from deep.serve import create_app, serving
+from deep.evaluate import DecisionCounts, suspect_words
+from deep.integrations.serve import create_app, serving
 from tests.serve.served import UNLABELED, lexical_model
 
 PAGE = ("check.css", "check.js", "parts.js", "report.css")
@@ -73,10 +74,23 @@ def test_a_file_becomes_pairs(address):
     assert [result["id"] for result in results["results"]] == ["ferry-1-a", "ferry-1-b", "ferry-1-c"]
 
 
+@pytest.mark.parametrize("mark", [";", "\t"])
+def test_semicolons_and_tabs_are_read(address, mark):
+    """As spreadsheets of other countries write them, with quoted cells and a mark of the byte order."""
+    rows = [["source", "claim"], [f'It rained{mark} "hard", all day.', "It was wet."], ["Two\nlines.", "One."]]
+    text = "\ufeff" + "\r\n".join(mark.join(f'"{cell.replace(chr(34), chr(34) * 2)}"' for cell in row) for row in rows)
+    status, found = post(f"{address}/page/file", {"name": "x.csv", "text": text})
+    assert status == 200
+    assert [[pair["source"], pair["claim"]] for pair in found["pairs"]] == rows[1:]
+
+
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ({"name": "x.csv", "text": "source\na\n"}, r"Got none named 'claim' in row 1 \(line 2\)"),
+        (
+            {"name": "x.csv", "text": "source\na\n"},
+            r"x.csv needs the columns source and claim; none is named claim. Its first line has: source\.",
+        ),
         ({"name": "x.csv", "text": ""}, "must hold at least one row"),
         ({"name": "x.jsonl", "text": "[1]\n"}, "must hold a JSON object a line. Got line 1"),
         ({"name": "x.csv", "text": 'source,claim\n"a,b\n'}, "must be CSV"),
@@ -118,6 +132,27 @@ def test_the_votes_of_a_file_are_tested_for_drift(address):
         for _ in range(count)
     ]
     assert post(f"{address}/page/watch", {"votes": rows})[1]["unusual"] is False
+
+
+def test_scored_items_have_the_verdict_of_all_pages(address):
+    """By the same function as the report's and the terminal's; a claim without a vote is counted apart."""
+    scored = [[0.1, 0.0, 0.3, 0, 1], [0.4, 0.1, 0.7, 0, 0], [0.9, 0.7, 1.0, 1, 1], [0.5, 0.1, 0.9, None, 0]]
+    status, found = post(f"{address}/page/watch", {"votes": [[1, 0, 1, 0]] * 4, "scored": scored})
+    assert status == 200
+    counts = DecisionCounts(n=4, inconsistent=2, surely=1, undecided=1, unvoted=1)
+    assert found["verdict"][0] == suspect_words(counts)
+    assert found["verdict"][1].startswith(
+        "Whether P can be trusted here is not known: none of these claims has a label"
+    )
+    assert found["verdict"][2].startswith("Next: ")
+
+
+@pytest.mark.parametrize("scored", ["1", [], [[1, 2]], [["a"] * 5], [[0.1] * 5] * 2])
+def test_scores_that_are_none_are_refused(address, scored):
+    """In words."""
+    status, found = post(f"{address}/page/watch", {"votes": [[1, 0, 1, 0]] * 4, "scored": scored})
+    assert status == 422
+    assert "must be a list of 4 lists of 5 numbers or nulls" in found["error"]["message"]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 import deep
-from deep.serve import CheckOptions, create_app, serving
+from deep.integrations.serve import CheckOptions, create_app, serving
 from tests.serve.serving_case import PAIR, ask
 
 KINDS = {

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from urllib.error import HTTPError
@@ -12,10 +13,19 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from deep.datasets import read_annotations, read_label_log, read_labels
+from deep.datasets import read_labels
 from deep.exceptions import InputError
+from deep.integrations.labeling import (
+    LabelLogLostError,
+    export_labels,
+    label_app,
+    open_label_desk,
+    read_annotations,
+    read_label_log,
+    read_label_subject,
+)
+from deep.integrations.serve import serving
 from deep.model import fit
-from deep.serve import export_labels, label_app, open_label_desk, read_label_subject, serving
 from tests.deep_commands import adapt, check, label, votes
 from tests.deep_commands import fit as fit_command
 from tests.serve.label_case import CLAIMS, DATASET
@@ -93,7 +103,7 @@ def test_nothing_but_texts_is_sent_before_a_label(subject, tmp_path):
         assert desk.state("Bob")["item"] == shown["item"]
         assert desk.state("Bob")["last"] is None
         assert set(shown) == {"person", "item", "last", "progress", "expected", "problem"}
-        assert set(shown["item"]) == {"item_id", "claim", "source", "sentences", "revealed"}
+        assert set(shown["item"]) == {"item_id", "claim", "source", "question", "sentences", "revealed"}
         with pytest.raises(InputError, match="`item_id` must be an item that you have labeled"):
             desk.reveal("Bob", first)
         desk.answer("Bob", first, 1)
@@ -181,13 +191,14 @@ def test_labels_are_read_by_the_other_commands(table, subject, tmp_path, capsys)
 
 
 def test_enough_is_told_by_error_and_canary(subject, tmp_path):
-    """The expected error falls as labels come; labels against the model are found, labels by it are not."""
+    """The expected error falls as labels come; labels against the model are found, labels drawn by its P are not."""
+    rng = np.random.default_rng(0)
     p = dict(zip(subject.target.votes.example_ids, subject.scores.p_consistent, strict=True))
     for name, wrong in (("right", False), ("wrong", True)):
         with open_label_desk(subject, tmp_path / f"{name}.csv", n=40) as desk:
             before = desk.enough()
             assert before["canary"] is None
-            label_all(desk, "Ann", lambda item, wrong=wrong: int((p[item] > 0.5) != wrong))
+            label_all(desk, "Ann", lambda item, wrong=wrong: int((rng.random() < p[item]) != wrong))
             after = desk.enough()
         assert after["expected"]["now"] == pytest.approx(after["expected"]["then"])
         assert after["expected"]["now"] == pytest.approx(before["expected"]["then"])
@@ -301,17 +312,45 @@ def test_no_table_of_others_is_lost(subject, tmp_path):
         pass
 
 
+def test_each_person_is_told_of_what_was_mended(subject, tmp_path):
+    """Once, whoever's answer met it, and the terminal at the end: a new copy in place of one that was removed."""
+    mended = "all labels are in a new copy"
+    with open_label_desk(subject, tmp_path / "labels.csv", n=3) as desk:
+        first = {who: item_of(desk.state(who)) for who in ("Ann", "Bob")}
+        (tmp_path / "labels.jsonl.copy").unlink()
+        assert mended in desk.answer("Ann", first["Ann"], 1)["problem"]
+        assert mended not in desk.state("Ann")["problem"]
+        assert mended in desk.state("Bob")["problem"]
+        assert mended not in desk.answer("Bob", first["Bob"], 1)["problem"]
+        assert desk.summary()["problem"].count(mended) == 1
+
+
+def test_where_the_folder_is_gone_an_answer_is_set_aside_or_told_as_it_is(subject, tmp_path, monkeypatch):
+    """Also where the server was started in it, and its tables have no place any more."""
+    folder = tmp_path / "labels"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    with open_label_desk(subject, "labels.csv", n=3) as desk:
+        first = item_of(desk.state("Ann"))
+        shutil.rmtree(folder)
+        with pytest.raises(LabelLogLostError, match="this answer is set aside"):
+            desk.answer("Ann", first, 1)
+        assert "can be written" in desk.summary()["problem"] or "every label is kept" in desk.summary()["problem"]
+    book, _ = read_label_log(folder / "labels.jsonl")
+    assert book.majority() == {(DATASET, first): 1}
+
+
 def test_a_full_disk_keeps_the_item(subject, tmp_path, monkeypatch):
     """Nothing has changed, and the next try succeeds; tables that cannot be written are told, the log goes on."""
     with open_label_desk(subject, tmp_path / "labels.csv", n=3) as desk:
         first = item_of(desk.state("Ann"))
         with monkeypatch.context() as patched:
-            patched.setattr("deep.datasets._held_file.os.fsync", _no_space)
+            patched.setattr("deep.integrations.labeling._held_file.os.fsync", _no_space)
             with pytest.raises(OSError, match="No space"):
                 desk.answer("Ann", first, 1)
         assert item_of(desk.state("Ann")) == first
         with monkeypatch.context() as patched:
-            patched.setattr("deep.serve.label._desk.write_labels", _refused)
+            patched.setattr("deep.integrations.labeling._label_log.write_labels", _refused)
             assert "No room" in desk.answer("Ann", first, 1)["problem"]
         assert desk.answer("Ann", item_of(desk.state("Ann")), 1)["problem"] == ""
     assert len(read_labels(tmp_path / "labels.csv").labels) == 2
@@ -326,7 +365,7 @@ def test_a_full_disk_at_the_start_leaves_no_log(subject, tmp_path, monkeypatch, 
         return write(file, data[: room.pop()]) if room else _no_space(file)
 
     with monkeypatch.context() as patched:
-        patched.setattr("deep.datasets._held_file.os.write", full)
+        patched.setattr("deep.integrations.labeling._held_file.os.write", full)
         with pytest.raises(OSError, match="No space"), open_label_desk(subject, tmp_path / "labels.csv", n=3):
             pass
     assert not list(tmp_path.glob("labels*"))
@@ -377,7 +416,7 @@ def test_two_spellings_of_a_name_are_one_person(subject, tmp_path):
 
 def test_items_are_laid_out_as_people_come_to_them(subject, tmp_path, monkeypatch):
     """All are labeled in the end, also after a new start; the log holds no more than it needs."""
-    monkeypatch.setattr("deep.serve.label._desk.AHEAD", 4)
+    monkeypatch.setattr("deep.integrations.labeling._desk.AHEAD", 4)
     out = tmp_path / "labels.csv"
     with open_label_desk(subject, out, n=30, double=2) as desk:
         assert (len(desk.log.book.queue), desk.summary()["items"]) == (4, 30)
@@ -396,7 +435,7 @@ def test_items_are_laid_out_as_people_come_to_them(subject, tmp_path, monkeypatc
 
 def test_items_without_texts_further_on_are_left_out(subject, tmp_path, monkeypatch):
     """And that is told; the others come."""
-    monkeypatch.setattr("deep.serve.label._desk.AHEAD", 4)
+    monkeypatch.setattr("deep.integrations.labeling._desk.AHEAD", 4)
     with open_label_desk(subject, tmp_path / "labels.csv", n=12) as desk:
         found = type(subject).found_texts
         monkeypatch.setattr(type(subject), "found_texts", lambda self, items: found(self, items[:1]))
@@ -501,7 +540,7 @@ def test_the_application(subject, tmp_path, monkeypatch):
         assert post(address, "/answer", right, **{"Content-Type": "text/plain"})[0] == 415
         assert read_label_log(tmp_path / "labels.jsonl")[0].answers == {"Ann": {}}
         with monkeypatch.context() as patched:
-            patched.setattr("deep.datasets._held_file.os.fsync", _no_space)
+            patched.setattr("deep.integrations.labeling._held_file.os.fsync", _no_space)
             status, found = post(address, "/answer", right)
         assert (status, found["error"]["code"]) == (507, "not_kept")
         assert post(address, "/answer", right)[0] == 200

@@ -7,7 +7,7 @@ import pytest
 
 import deep
 from deep.exceptions import InputError
-from deep.serve import create_app, serving
+from deep.integrations.serve import create_app, serving
 from tests.fault_server import FaultServer
 from tests.serve.serving_case import PAIR, ROOT, ask, command
 from tests.serve.test_llm import options_for, words_for

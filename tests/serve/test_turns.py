@@ -6,9 +6,16 @@ from threading import Event
 import pytest
 
 import deep
-from deep.serve import CheckOptions
-from deep.serve.check import Checker
-from deep.serve.check._checker import AT_ONCE, OVERHEAD, WEIGHT_OF_LONG, WEIGHT_OF_TURN, PairText, _portions
+from deep.integrations.serve import CheckOptions
+from deep.integrations.serve.check import Checker
+from deep.integrations.serve.check._checker import (
+    AT_ONCE,
+    OVERHEAD,
+    WEIGHT_OF_LONG,
+    WEIGHT_OF_TURN,
+    PairText,
+    _portions,
+)
 
 SHORT = PairText("It rained.", "It rained.")
 HEAVY = PairText("It rained. " * (WEIGHT_OF_TURN // 10), "It rained.")

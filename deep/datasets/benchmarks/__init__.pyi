@@ -1,5 +1,7 @@
 from ._find import BENCHMARKS as BENCHMARKS
+from ._find import Benchmark as Benchmark
 from ._find import BenchmarkExamples as BenchmarkExamples
+from ._find import BenchmarkFile as BenchmarkFile
 from ._find import benchmark_folders as benchmark_folders
 from ._find import checksum_state as checksum_state
 from ._find import fetch_benchmark as fetch_benchmark
@@ -7,13 +9,11 @@ from ._find import find_benchmark as find_benchmark
 from ._find import find_folder as find_folder
 from ._find import homes as homes
 from ._find import licence_terms as licence_terms
+from ._find import read_document as read_document
 from ._find import require_folder as require_folder
+from ._find import rows_of as rows_of
 from ._find import sha256_of as sha256_of
 from ._find import what_to_do as what_to_do
-from ._readers import CogniBenchTurn as CogniBenchTurn
-from ._readers import load_turns as load_turns
-from ._record import Benchmark as Benchmark
-from ._record import BenchmarkFile as BenchmarkFile
 from ._report import benchmark_rows as benchmark_rows
 from ._report import benchmarks_text as benchmarks_text
 from ._report import card_of as card_of

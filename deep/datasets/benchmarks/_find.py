@@ -1,47 +1,159 @@
-"""Benchmarks by name: the entry of `benchmarks.toml`, and the function that reads its files."""
+"""Benchmarks by name: the record of each in `benchmarks.toml`, and the function that reads its files."""
 
 import hashlib
+import json
 import os
 import sys
 import tomllib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
+from pkgutil import resolve_name
+from typing import Any
 
-from deep._util.files import JsonObject, whole_file
+from deep._util.files import JsonObject, read_bytes, whole_file
 from deep.datasets._examples import Examples
 from deep.datasets._registry import resolve_dataset
-from deep.datasets.benchmarks._readers import (
-    count_cognibench,
-    read_aggrefact,
-    read_cognibench,
-    read_fect,
-    read_halueval,
-    read_llm_aggrefact,
-    read_ragtruth,
-    read_summedits,
-    read_tofueval,
-)
-from deep.datasets.benchmarks._record import Benchmark, BenchmarkFile
+from deep.datasets._rows import FileRow, read_rows
 from deep.exceptions import InputError
 from deep.records import Example
 
-READERS: dict[str, Callable[..., Iterator[Example]]] = {
-    "aggrefact-cnn": partial(read_aggrefact, origin="cnndm", name="aggrefact-cnn"),
-    "aggrefact-xsum": partial(read_aggrefact, origin="xsum", name="aggrefact-xsum"),
-    "cognibench": read_cognibench,
-    "fect": read_fect,
-    "halueval-summarization": read_halueval,
-    "llm-aggrefact": read_llm_aggrefact,
-    "ragtruth": read_ragtruth,
-    "summedits": read_summedits,
-    "tofueval-mediasum": partial(read_tofueval, part="mediasum"),
-    "tofueval-meetingbank": partial(read_tofueval, part="meetingbank"),
-}
 
-COUNTS = {"cognibench": count_cognibench}
-"""Functions that count more than examples."""
+@dataclass(frozen=True, kw_only=True)
+class BenchmarkFile:
+    """One file of a benchmark, as its authors publish it.
+
+    Parameters
+    ----------
+    name : str
+        Path below the benchmark's folder.
+    url : str, optional
+        Where the authors publish it, at a fixed commit; None where it cannot be downloaded without signing in.
+    sha256 : str, optional
+        Of the published file; None where nobody here has held the file.
+    by_hand : str, optional
+        How to get it where there is no `url`: one sentence.
+    optional : bool
+        The benchmark can be counted without it.
+    """
+
+    name: str
+    url: str | None = None
+    sha256: str | None = None
+    by_hand: str = ""
+    optional: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Benchmark:
+    """A published set of labeled examples.
+
+    Parameters
+    ----------
+    name : str
+        Lower case, with hyphens.
+    title : str
+        What one example is, in a few words.
+    licence : str
+        An SPDX identifier, or the terms in words.
+    commercial : bool or None
+        Whether the licence allows commercial use; None where there is no licence that says.
+    url : str
+        The authors' page.
+    citation : str
+        The arXiv identifier of the paper.
+    folder : str
+        Below the data home.
+    files : tuple of BenchmarkFile
+    read : callable
+        Takes the folder and yields examples; where the source of an example is not there, it is empty.
+    datasets : tuple of str
+        The datasets that the examples name, where they are several.
+    count : callable, optional
+        Takes the folder and returns by name what else is worth counting.
+    any_file : bool
+        One of `files` is enough, since they hold the same or different parts.
+    topics : bool
+        `read` also takes `main_only`, to leave out summaries of marginal topics.
+    note : str
+        What is not obvious: one or two sentences.
+    """
+
+    name: str
+    title: str
+    licence: str
+    url: str
+    citation: str
+    folder: str
+    files: tuple[BenchmarkFile, ...]
+    read: Callable[..., Iterator[Example]]
+    commercial: bool | None = None
+    datasets: tuple[str, ...] = ()
+    count: Callable[[Path], dict[str, int]] | None = None
+    any_file: bool = False
+    topics: bool = False
+    note: str = ""
+
+    @property
+    def terms(self) -> str:
+        """The licence, and in plain words whether commercial use is allowed."""
+        use = {
+            True: "commercial use allowed",
+            False: "NON-COMMERCIAL use only",
+            None: "commercial use not stated: ask the authors",
+        }
+        return f"{self.licence} ({use[self.commercial]})"
+
+    def missing(self, folder: Path) -> list[BenchmarkFile]:
+        """Return the files without which the benchmark in `folder` cannot be read."""
+        needed = [file for file in self.files if not file.optional]
+        absent = [file for file in needed if not (folder / file.name).is_file()]
+        return [] if self.any_file and len(absent) < len(needed) else absent
+
+
+LARGEST = 1 << 30
+"""Bytes of a document."""
+
+
+def rows_of(path: Path, columns: Collection[str], ending: str | None = None) -> Iterator[FileRow]:
+    """Yield the rows of a file with the given columns; `ending` says how to read it where its name does not.
+
+    Raises
+    ------
+    InputError
+        A column is not there, or the file cannot be read.
+    """
+    for number, (_, row) in enumerate(read_rows(path, columns, ending), start=1):
+        absent = [name for name in columns if name not in row]
+        if absent:
+            raise InputError(
+                f"`{absent[0]}` must be a column of {str(path)!r}, as its authors publish it. Got none in row "
+                f"{number}. Download the file again."
+            )
+        yield row
+
+
+def read_document(path: Path) -> Any:
+    """Return the contents of a JSON file.
+
+    Raises
+    ------
+    InputError
+        It is not UTF-8, not JSON, or cannot be read.
+    """
+    try:
+        return json.loads(read_bytes(path, "examples", LARGEST).decode("utf-8-sig"))
+    except InputError:
+        raise
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+    except RecursionError:
+        reason = "nested too deeply"
+    except ValueError as error:
+        reason = str(error)
+    raise InputError(f"`examples` must be JSON. Got {str(path)!r}: {reason}. Download the file again.")
 
 
 def _file(entry: JsonObject, raw: str) -> BenchmarkFile:
@@ -50,10 +162,13 @@ def _file(entry: JsonObject, raw: str) -> BenchmarkFile:
 
 
 def _benchmark(name: str, entry: JsonObject) -> Benchmark:
+    """Return a benchmark, whose reader is a guest's."""
     raw = entry.pop("raw", "")
-    held = tuple(_file(file, raw) for file in entry.pop("files"))
-    datasets = tuple(entry.pop("datasets", ()))
-    return Benchmark(name=name, files=held, datasets=datasets, read=READERS[name], count=COUNTS.get(name), **entry)
+    entry["files"] = tuple(_file(file, raw) for file in entry["files"])
+    entry["datasets"] = tuple(entry.get("datasets", ()))
+    entry["read"] = partial(resolve_name(entry["read"]), **entry.pop("options", {}))
+    entry["count"] = resolve_name(entry["count"]) if "count" in entry else None
+    return Benchmark(name=name, **entry)
 
 
 _TOML = files("deep.datasets.benchmarks").joinpath("benchmarks.toml").read_text(encoding="utf-8")

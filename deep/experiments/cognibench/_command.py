@@ -4,17 +4,7 @@ import argparse
 import json
 from pathlib import Path
 
-from deep.console import (
-    SEVERAL,
-    CommandParser,
-    Subcommand,
-    add_call_options,
-    add_options,
-    check_least,
-    check_nothing_asked,
-    print_result,
-    run_subcommand,
-)
+from deep import console
 from deep.exceptions import ExitStatus
 from deep.experiments.cognibench._turns import add_split
 from deep.experiments.tiered import CRITERIA
@@ -64,18 +54,20 @@ examples:
 """
 
 
-run = run_subcommand
+run = console.run_subcommand
 
 
-def add_arguments(parser: CommandParser) -> None:
+def add_arguments(parser: console.CommandParser) -> None:
     """Add the sub-commands."""
     parser.add_subcommands(
-        Subcommand("evaluate", "measure who finds hallucinated sentences", _add_evaluate, _evaluate),
-        Subcommand("label", "label sentences by a judge, for training", _add_label, _label, LABEL_EXAMPLES),
-        Subcommand("export-sft", "write training data of a detector, as chats", _add_export, _export, EXPORT_EXAMPLES),
-        Subcommand("export-sentences", SENTENCES, _add_sentences, _sentences, SENTENCES_EXAMPLES),
-        Subcommand("curve", "draw F1 by training size (Figure 12)", _add_curve, _curve, CURVE_EXAMPLES),
-        Subcommand("agreement", AGREEMENT, _add_agreement, _agreement, AGREEMENT_EXAMPLES),
+        console.Subcommand("evaluate", "measure who finds hallucinated sentences", _add_evaluate, _evaluate),
+        console.Subcommand("label", "label sentences by a judge, for training", _add_label, _label, LABEL_EXAMPLES),
+        console.Subcommand(
+            "export-sft", "write training data of a detector, as chats", _add_export, _export, EXPORT_EXAMPLES
+        ),
+        console.Subcommand("export-sentences", SENTENCES, _add_sentences, _sentences, SENTENCES_EXAMPLES),
+        console.Subcommand("curve", "draw F1 by training size (Figure 12)", _add_curve, _curve, CURVE_EXAMPLES),
+        console.Subcommand("agreement", AGREEMENT, _add_agreement, _agreement, AGREEMENT_EXAMPLES),
         standard="evaluate",
     )
 
@@ -85,11 +77,11 @@ def _add_judges(parser: argparse.ArgumentParser) -> None:
     judges = (
         "of listed (direct prompting), tiered (the annotators' protocol), auto (the pipeline); default: the first two"
     )
-    add("--judge", **{**SEVERAL, "default": ["listed", "tiered"], "metavar": "NAME"}, help=judges)
+    add("--judge", **{**console.SEVERAL, "default": ["listed", "tiered"], "metavar": "NAME"}, help=judges)
     printed = "also the paper's own prompt, as `deep prompts import --paper cognibench` wrote it"
-    add("--prompt", **SEVERAL, metavar="FILE", help=printed)
+    add("--prompt", **console.SEVERAL, metavar="FILE", help=printed)
     add("--samples", type=int, default=5, metavar="N", help="replies to each question of tiered, auto and --prompt")
-    add("--threshold", **SEVERAL, metavar="N", help="samples that must object; default: the majority")
+    add("--threshold", **console.SEVERAL, metavar="N", help="samples that must object; default: the majority")
     add("--no-tiers", action="store_true", help="tiered does not ask above the level; saves a quarter of its calls")
     classifier = "who types sentences for auto: the published types of other dialogues, or the LLM"
     add("--classifier", choices=("published", "llm"), default="published", help=classifier)
@@ -97,32 +89,32 @@ def _add_judges(parser: argparse.ArgumentParser) -> None:
     add("--ablation", action="store_true", help="also one sample, and no examples and no tags: the rows of Table 5")
 
 
-def _add_evaluate(parser: CommandParser) -> None:
+def _add_evaluate(parser: console.CommandParser) -> None:
     add = parser.add_argument
     add("--data", required=True, metavar="DIR|cognibench", help="folder of dialogues.json and labels.json")
     _add_judges(parser)
     add("--level", choices=CRITERIA, default="grounded", help="below it a cognitive statement is a hallucination")
-    add("--encoder", **SEVERAL, metavar="NAME", help="inference models by hub id or folder, as baselines")
+    add("--encoder", **console.SEVERAL, metavar="NAME", help="inference models by hub id or folder, as baselines")
     add("--entailment-label", metavar="LABEL", help="what says consistent, where a model's labels do not tell")
     neutral = "what their neutral sentences are; both: a row each"
     add("--neutral", choices=("both", "faithful", "hallucinated"), default="both", help=neutral)
-    add("--spans", **SEVERAL, metavar="NAME=FILE", help="spans that other detectors found, mapped to sentences")
+    add("--spans", **console.SEVERAL, metavar="NAME=FILE", help="spans that other detectors found, mapped to sentences")
     add_split(parser, "all")
     add("--out", type=Path, default=Path("runs/cognibench"), metavar="DIR", help="folder for the results")
     add("--dry-run", action="store_true", help="print the most calls it can take, and send nothing")
-    add_options(parser, "json", json={"help": "print results.json in place of the tables"})
-    add_call_options(parser)
+    console.add_options(parser, "json", json={"help": "print results.json in place of the tables"})
+    console.add_call_options(parser)
 
 
 def _evaluate(args: argparse.Namespace) -> int:
     from deep.experiments.cognibench._run_evaluate import evaluate
 
     if not args.llm:
-        check_nothing_asked(args, "without `llm`", _add_judges)
+        console.check_nothing_asked(args, "without `llm`", _add_judges)
     return evaluate(args)
 
 
-def _add_label(parser: CommandParser) -> None:
+def _add_label(parser: console.CommandParser) -> None:
     add = parser.add_argument
     data = "a folder of the published layout, or a file of examples"
     add("--data", required=True, metavar="DIR|cognibench|FILE", help=data)
@@ -138,8 +130,8 @@ def _add_label(parser: CommandParser) -> None:
     add_split(parser, "all")
     add("--out", type=Path, required=True, metavar="DIR", help="a new folder, or an earlier run")
     add("--dry-run", action="store_true", help="print the most calls it can take, and send nothing")
-    add_options(parser, "json", json={"help": "print results.json and nothing else"})
-    add_call_options(parser)
+    console.add_options(parser, "json", json={"help": "print results.json and nothing else"})
+    console.add_call_options(parser)
 
 
 def _label(args: argparse.Namespace) -> int:
@@ -148,15 +140,17 @@ def _label(args: argparse.Namespace) -> int:
     return label(args)
 
 
-def _add_export(parser: CommandParser) -> None:
+def _add_export(parser: console.CommandParser) -> None:
     add = parser.add_argument
     data = "published labels; with --votes the examples voted on"
     add("--data", metavar="DIR|cognibench|FILE", help=data)
     add("--labels", type=Path, metavar="DIR|FILE", help="what `deep cognibench label` wrote")
-    add("--votes", **SEVERAL, metavar="FILE", help="votes of a judge of sentences, in place of published labels")
+    add(
+        "--votes", **console.SEVERAL, metavar="FILE", help="votes of a judge of sentences, in place of published labels"
+    )
     add("--voter", metavar="COLUMN", help="the judge, where several voted")
     add("--level", choices=CRITERIA, default="grounded", help="below it a cognitive one is hallucinated")
-    add("--sizes", **SEVERAL, metavar="N", help="files of so many chats each, for a learning curve")
+    add("--sizes", **console.SEVERAL, metavar="N", help="files of so many chats each, for a learning curve")
     add_split(parser, "train")
     add("--out", type=Path, required=True, metavar="FILE", help="ends in .jsonl")
 
@@ -167,7 +161,7 @@ def _export(args: argparse.Namespace) -> int:
     return export(args)
 
 
-def _add_sentences(parser: CommandParser) -> None:
+def _add_sentences(parser: console.CommandParser) -> None:
     add = parser.add_argument
     add("--data", required=True, metavar="DIR|cognibench", help="folder of dialogues.json and labels.json")
     add("--level", choices=CRITERIA, default="grounded", help="below it the label of a cognitive one is 0")
@@ -182,16 +176,16 @@ def _sentences(args: argparse.Namespace) -> int:
     rows = list(sentence_rows(read_turns(args.data), args.level))
     with whole_file(out) as scratch:
         write_json_lines(scratch, rows)
-    print_result({"sentences": len(rows), "out": str(out)}, [f"{len(rows):,} sentences: {out}"], as_json=False)
+    console.print_result({"sentences": len(rows), "out": str(out)}, [f"{len(rows):,} sentences: {out}"], as_json=False)
     return ExitStatus.DONE
 
 
-def _add_curve(parser: CommandParser) -> None:
+def _add_curve(parser: console.CommandParser) -> None:
     add = parser.add_argument
     add("points", nargs="+", metavar="SIZE|TUNED=RUN", help="training chats, or a tuned model, and its evaluation")
     add("--method", metavar="TITLE", help="the row of the evaluations, where several ask a list")
     add("--out", type=Path, required=True, metavar="DIR", help="a new folder, or an earlier run")
-    add_options(parser, "json")
+    console.add_options(parser, "json")
 
 
 def _curve(args: argparse.Namespace) -> int:
@@ -200,9 +194,9 @@ def _curve(args: argparse.Namespace) -> int:
     return curve(args)
 
 
-def _add_agreement(parser: CommandParser) -> None:
+def _add_agreement(parser: console.CommandParser) -> None:
     parser.add_argument("file", type=Path, metavar="FILE", help="CSV of item_id, protocol, annotator and label")
-    add_options(parser, "n-boot", "seed", "json", n_boot={"default": 2000})
+    console.add_options(parser, "n-boot", "seed", "json", n_boot={"default": 2000})
 
 
 def _agreement(args: argparse.Namespace) -> int:
@@ -210,10 +204,10 @@ def _agreement(args: argparse.Namespace) -> int:
     from deep.experiments.cognibench._measures import agreement_tables, read_annotations
     from deep.experiments.printed import printed_text
 
-    check_least(args, n_boot=1, seed=0)
+    console.check_least(args, n_boot=1, seed=0)
     found = agreement_tables(read_annotations(args.file), n_boot=args.n_boot, random_state=args.seed)
     texts = ["\n".join(markdown(frame)) for frame in found.values() if not frame.empty]
     texts.append("\n".join(printed_text("cognibench", ["table1-agreement"])))
     results = {name: json.loads(frame.to_json(orient="records")) for name, frame in found.items()}
-    print_result(results, ["\n\n".join(texts)], as_json=args.json)
+    console.print_result(results, ["\n\n".join(texts)], as_json=args.json)
     return ExitStatus.DONE

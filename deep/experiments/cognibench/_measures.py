@@ -11,10 +11,10 @@ import numpy.typing as npt
 import pandas as pd
 
 from deep._util.files import JsonObject
-from deep.datasets import rating_table, read_annotation_rows
 from deep.exceptions import InputError
 from deep.experiments.cognibench._turns import LabeledTurn
 from deep.features import agreement_interval, cohen_kappa, krippendorff_alpha, pairwise_agreement
+from deep.integrations.labeling import rating_table, read_annotation_rows
 
 PARTS = ("overall", "factual", "cognitive")
 

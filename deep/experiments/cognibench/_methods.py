@@ -12,24 +12,16 @@ from typing import TYPE_CHECKING
 from deep._util.files import JsonObject
 from deep.datasets import ending_of, file_beside, read_judgments, read_rows, read_votes
 from deep.exceptions import InputError
+from deep.experiments import tiered
 from deep.experiments.cognibench._measures import Found
 from deep.experiments.cognibench._turns import LabeledTurn, letters_of
 from deep.experiments.printed import load_tag_judge
-from deep.experiments.tiered import (
-    AutoLabelJudge,
-    Contrast,
-    ListJudge,
-    SentenceJudge,
-    SentenceVerdict,
-    TieredJudge,
-    TurnReading,
-)
-from deep.judge import Program
+from deep.judges import Program
 from deep.records import ABSTAIN, Example
 
 if TYPE_CHECKING:
     from deep.asking import AskOptions, Entry, ProgressCallback, RunOutcome
-    from deep.features.encoders import EncoderJudge
+    from deep.integrations.encoders import EncoderJudge
 
 
 JUDGES = ("listed", "tiered", "auto")
@@ -65,7 +57,7 @@ class Method:
     name: str
     model: str
     found: Found
-    verdicts: Sequence[Sequence[SentenceVerdict]] | None = None
+    verdicts: Sequence[Sequence[tiered.SentenceVerdict]] | None = None
     unaligned: tuple[str, ...] = ()
     ablation: str = ""
 
@@ -79,7 +71,7 @@ class Method:
 class AskedJudge:
     """A judge, the model that it asks, and the row that it fills."""
 
-    judge: SentenceJudge
+    judge: tiered.SentenceJudge
     model: str
     group: str
     name: str
@@ -130,19 +122,19 @@ def asked_judges(
     level: str,
     samples: int,
     thresholds: Sequence[int],
-    contrasts: tuple[Contrast, ...] | None,
+    contrasts: tuple[tiered.Contrast, ...] | None,
     tiers: bool,
     ablation: bool,
     prompts: Sequence[str] = (),
 ) -> list[AskedJudge]:
     """Return every judge of a run, each once."""
-    staged: dict[str, Callable[..., SentenceJudge]] = {
-        "tiered": partial(TieredJudge, level=level, contrasts=contrasts, tiers=tiers),
-        "auto": partial(AutoLabelJudge, level=level, contrasts=contrasts),
+    staged: dict[str, Callable[..., tiered.SentenceJudge]] = {
+        "tiered": partial(tiered.TieredJudge, level=level, contrasts=contrasts, tiers=tiers),
+        "auto": partial(tiered.AutoLabelJudge, level=level, contrasts=contrasts),
     }
     asked = []
     for model in models:
-        asked += [AskedJudge(ListJudge(), model, "direct", "Direct prompting")] if "listed" in judges else []
+        asked += [AskedJudge(tiered.ListJudge(), model, "direct", "Direct prompting")] if "listed" in judges else []
         for group in [group for group in staged if group in judges]:
             for threshold in thresholds:
                 name = f"{group.capitalize()} (threshold = {threshold})"
@@ -157,7 +149,7 @@ def asked_judges(
             name = f"{printed.printed.id} (threshold = {threshold})"
             asked.append(AskedJudge(printed, model, "printed prompt", name, name))
         if ablation:
-            listed = ListJudge(samples=samples, threshold=thresholds[0])
+            listed = tiered.ListJudge(samples=samples, threshold=thresholds[0])
             asked.append(AskedJudge(listed, model, "direct", f"Direct prompting, {samples} samples", "- CFP"))
     unique: dict[str, AskedJudge] = {}
     for one in asked:
@@ -195,13 +187,15 @@ def ask_judges(
     return outcome, methods
 
 
-def _reading(judge: SentenceJudge, turn: LabeledTurn, kinds: Sequence[str] | None) -> Program[TurnReading]:
-    if isinstance(judge, AutoLabelJudge):
+def _reading(
+    judge: tiered.SentenceJudge, turn: LabeledTurn, kinds: Sequence[str] | None
+) -> Program[tiered.TurnReading]:
+    if isinstance(judge, tiered.AutoLabelJudge):
         return judge.read(turn.source, turn.response, turn.texts, kinds)
     return judge.read(turn.source, turn.response, turn.texts)
 
 
-def _method(asked: AskedJudge, turns: Sequence[LabeledTurn], readings: Sequence[TurnReading]) -> Method:
+def _method(asked: AskedJudge, turns: Sequence[LabeledTurn], readings: Sequence[tiered.TurnReading]) -> Method:
     verdicts = [reading.sentences for reading in readings]
     found = [[_found(sentence) for sentence in sentences] for sentences in verdicts]
     unaligned = [f"{turn.turn_id}, {text}" for turn, r in zip(turns, readings, strict=True) for text in r.unaligned]
@@ -209,7 +203,7 @@ def _method(asked: AskedJudge, turns: Sequence[LabeledTurn], readings: Sequence[
     return Method(asked.group, asked.name, asked.model, found, shown, tuple(unaligned), asked.ablation)
 
 
-def _found(sentence: SentenceVerdict) -> bool | None:
+def _found(sentence: tiered.SentenceVerdict) -> bool | None:
     """Return whether a sentence is hallucinated; one that the judge holds to be irrelevant is not."""
     if sentence.kind == "irrelevant":
         return False

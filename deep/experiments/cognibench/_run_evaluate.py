@@ -3,7 +3,7 @@
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,24 +13,13 @@ from deep._util.figures import save_figures
 from deep._util.files import JsonObject, check_replaceable, read_bytes, write_results
 from deep._util.plain_cells import plain_frame
 from deep.console import ask_options, check_draws, check_models, check_not_in, endpoint_of, live_progress, print_result
-from deep.evaluate import markdown, records, write_table
+from deep.evaluate import DatasetVerdict, markdown, records, write_table
 from deep.exceptions import ExitStatus, InputError, StoppedError
+from deep.experiments.cognibench import _methods
 from deep.experiments.cognibench import _tables as build
-from deep.experiments.cognibench._labels import accuracy_of, classified
 from deep.experiments.cognibench._measures import PARTS
-from deep.experiments.cognibench._methods import (
-    JUDGES,
-    AskedJudge,
-    Method,
-    ask_judges,
-    asked_judges,
-    constants,
-    read_encoder,
-    read_spans,
-)
-from deep.experiments.cognibench._tables import draw_curve, draw_figures, percentages
-from deep.experiments.cognibench._turns import LabeledTurn, read_turns, turns_of_split
-from deep.experiments.printed import write_printed
+from deep.experiments.cognibench._turns import LabeledTurn, accuracy_of, classified, read_turns, turns_of_split
+from deep.experiments.printed import study_lines, write_printed
 from deep.experiments.tiered import load_contrasts
 from deep.records import Example
 from deep.report import report_line, reported_folder
@@ -45,8 +34,8 @@ def evaluate(args: argparse.Namespace) -> int:
         return _dry_run(turns, asked)
     check_replaceable(args.out)
     kinds = _kinds(args, turns, published)
-    spans = [method for given in args.spans for method in read_spans(given, turns)]
-    methods = [*constants(turns), *spans, *_encoders(args, turns), *_ask(args, turns, asked, kinds)]
+    spans = [method for given in args.spans for method in _methods.read_spans(given, turns)]
+    methods = [*_methods.constants(turns), *spans, *_encoders(args, turns), *_ask(args, turns, asked, kinds)]
     _write(args, turns, methods, None if kinds is None else accuracy_of(kinds, turns))
     return ExitStatus.DONE
 
@@ -60,12 +49,12 @@ def thresholds_of(args: argparse.Namespace) -> list[int]:
     return [int(word) for word in args.threshold] or [args.samples // 2 + 1]
 
 
-def _asked(args: argparse.Namespace) -> list[AskedJudge]:
+def _asked(args: argparse.Namespace) -> list[_methods.AskedJudge]:
     """Return the judges to ask; none without an LLM."""
-    wrong = [name for name in args.judge if name not in JUDGES]
+    wrong = [name for name in args.judge if name not in _methods.JUDGES]
     if wrong:
-        raise InputError(f"`judge` must be of {', '.join(sorted(JUDGES))}. Got {wrong[0]!r}.")
-    return asked_judges(
+        raise InputError(f"`judge` must be of {', '.join(sorted(_methods.JUDGES))}. Got {wrong[0]!r}.")
+    return _methods.asked_judges(
         check_models(args) if args.llm else (),
         judges=args.judge,
         level=args.level,
@@ -78,7 +67,7 @@ def _asked(args: argparse.Namespace) -> list[AskedJudge]:
     )
 
 
-def _dry_run(turns: Sequence[LabeledTurn], asked: Sequence[AskedJudge]) -> int:
+def _dry_run(turns: Sequence[LabeledTurn], asked: Sequence[_methods.AskedJudge]) -> int:
     calls = {one: sum(one.judge.most_calls(Example(t.source, t.response, t.turn_id)) for t in turns) for one in asked}
     width = max((len(f"{one.name} ({one.model})") for one in asked), default=0)
     lines = [f"{f'{one.name} ({one.model})':<{width}}  at most {n:,} calls" for one, n in calls.items()]
@@ -96,44 +85,45 @@ def _kinds(
     return classified([(turn.dialogue_id, turn.texts) for turn in turns], published)
 
 
-def _encoders(args: argparse.Namespace, turns: Sequence[LabeledTurn]) -> list[Method]:
+def _encoders(args: argparse.Namespace, turns: Sequence[LabeledTurn]) -> list[_methods.Method]:
     if not args.encoder:
         return []
-    from deep.features.encoders import load_encoder
+    from deep.integrations.encoders import load_encoder
 
     label = args.entailment_label
     label = int(label) if label is not None and label.isdecimal() else label
     encoders = [load_encoder(name, entailment_label=label) for name in args.encoder]
-    return [method for encoder in encoders for method in read_encoder(encoder, turns, args.neutral)]
+    return [method for encoder in encoders for method in _methods.read_encoder(encoder, turns, args.neutral)]
 
 
 def _ask(
     args: argparse.Namespace,
     turns: Sequence[LabeledTurn],
-    asked: Sequence[AskedJudge],
+    asked: Sequence[_methods.AskedJudge],
     kinds: Sequence[Sequence[str]] | None,
-) -> list[Method]:
+) -> list[_methods.Method]:
     if not asked:
         return []
     settings = ask_options(args, args.out)
     args.out.parent.mkdir(parents=True, exist_ok=True)
     with live_progress() as progress:
-        outcome, methods = ask_judges(turns, asked, settings, endpoint_of(args), progress, kinds)
+        outcome, methods = _methods.ask_judges(turns, asked, settings, endpoint_of(args), progress, kinds)
     if outcome.stopped is not None:
         raise StoppedError(outcome.stopped)
     return methods
 
 
 def _write(
-    args: argparse.Namespace, turns: Sequence[LabeledTurn], methods: Sequence[Method], accuracy: float | None
+    args: argparse.Namespace, turns: Sequence[LabeledTurn], methods: Sequence[_methods.Method], accuracy: float | None
 ) -> None:
     """Write tables, figures and every sentence, and print what matters."""
     scored = build.scores_of(turns, methods, args.level)
     frames = build.tables(turns, scored, args.level)
     split = {"split": args.split, "test_share": args.test_share, "seed": args.split_seed}
     results = {**build.results_of(turns, scored), "level": args.level, "samples": args.samples, "split": split}
-    results["classifier"] = {"mean_accuracy": accuracy}
-    drawn = draw_figures(frames, build.verdict_shares(turns))
+    verdict = build.verdict_of(results, turns)
+    results |= {"verdict": verdict.as_dict(), "classifier": {"mean_accuracy": accuracy}}
+    drawn = build.draw_figures(frames, build.verdict_shares(turns))
     with reported_folder(args.out) as folder:
         write_results(folder, results)
         sentences = plain_frame(build.sentences(turns, methods, args.level))
@@ -143,7 +133,7 @@ def _write(
         write_printed(folder, "cognibench", [*frames, *drawn])
         save_figures(drawn, folder)
     text = build.summary_text(results, frames, args.out)
-    print_result(results, [text, report_line(args.out)], as_json=args.json)
+    print_result(results, [*study_lines(verdict, text), report_line(args.out)], as_json=args.json)
 
 
 NAME, TITLE = "figure12-training-size", "Figure 12: F1 of the tuned detector by training size, in percent"
@@ -158,15 +148,24 @@ def curve(args: argparse.Namespace) -> int:
     table = pd.DataFrame(points)
     fits = {part: fit for part in PARTS if (fit := _fit(points, part)) is not None}
     slopes = {part: {"intercept": low, "per_tenfold": slope} for part, (low, slope) in fits.items()}
-    results = {"schema_version": 1, "points": records(table), "fits": slopes}
+    verdict = _curve_verdict(points, fits)
+    results = {"schema_version": 1, "verdict": verdict.as_dict(), "points": records(table), "fits": slopes}
     with reported_folder(args.out) as folder:
-        write_table(folder, NAME, table, TITLE, shown=percentages(table))
+        write_table(folder, NAME, table, TITLE, shown=build.percentages(table))
         write_results(folder, results)
-        save_figures({NAME: draw_curve(table, fits)}, folder)
-    lines = [TITLE, "", *markdown(percentages(table)), ""]
+        save_figures({NAME: build.draw_curve(table, fits)}, folder)
+    lines = [*study_lines(verdict, "\n".join([TITLE, "", *markdown(build.percentages(table)), ""]))]
     lines += [f"{part}: {100 * slope:+.2f} points a tenfold of chats" for part, (_, slope) in fits.items()]
     print_result(results, ["\n".join([*lines, f"written to {args.out}", report_line(args.out), ""])], as_json=args.json)
     return ExitStatus.DONE
+
+
+def _curve_verdict(points: Sequence[JsonObject], fits: Mapping[str, tuple[float, float]]) -> DatasetVerdict:
+    """Return the answer of a curve: the best point, and what ten times the chats bring."""
+    best, (_, slope) = max(points, key=lambda row: row["overall"] or 0.0), fits.get("overall", (0.0, float("nan")))
+    suspect = f"F1 is highest with {best['training chats']:,} chats, {100 * (best['overall'] or 0.0):.1f} %."
+    trust = f"Ten times the chats bring {100 * slope:+.1f} points, by a line through {len(points)} sizes."
+    return DatasetVerdict(f"{len(points)} tuned detectors.", suspect, trust, "tune on as many as pay", picture=NAME)
 
 
 def _point(given: str, method: str | None) -> JsonObject:

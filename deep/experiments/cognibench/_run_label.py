@@ -1,4 +1,4 @@
-"""Labeling the sentences of dialogues, labeled or not, by a judge."""
+"""Sentences of dialogues labeled by a judge, and exported as training data."""
 
 import argparse
 import sys
@@ -8,21 +8,32 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
+from deep import console
 from deep._util.figures import save_figures
 from deep._util.files import JsonObject, check_out, check_replaceable, whole_file, write_json_lines, write_results
 from deep._util.names import sentence_spans
 from deep.asking import Entry, ProgramId, run_programs
-from deep.console import ask_options, check_draws, check_models, endpoint_of, live_progress, named, print_result
 from deep.datasets import ending_of, read_examples, read_rows
-from deep.evaluate import markdown, records, write_table
+from deep.evaluate import DatasetVerdict, markdown, records, write_table
 from deep.exceptions import ExitStatus, InputError, StoppedError
 from deep.experiments.cognibench import _tables as build
-from deep.experiments.cognibench._labels import AutoTurn, SentenceLabel, classified, complete, read_labels, read_voted
-from deep.experiments.cognibench._tables import draw_shares
-from deep.experiments.cognibench._turns import Answered, LabeledTurn, chats, read_dialogues, read_turns, turns_of_split
-from deep.experiments.printed import load_tag_judge
+from deep.experiments.cognibench._turns import (
+    Answered,
+    AutoTurn,
+    LabeledTurn,
+    SentenceLabel,
+    chats,
+    classified,
+    complete,
+    read_dialogues,
+    read_labels,
+    read_turns,
+    read_voted,
+    turns_of_split,
+)
+from deep.experiments.printed import load_tag_judge, plain_tables
 from deep.experiments.tiered import AutoLabelJudge, SentenceJudge, TieredJudge, TurnReading, load_contrasts
-from deep.judge import Program
+from deep.judges import Program
 from deep.records import Example
 from deep.report import report_line, reported_folder
 
@@ -50,10 +61,10 @@ class LabelingRun:
 
 def label(args: argparse.Namespace) -> int:
     """Run ``deep cognibench label``."""
-    (llm, *others) = check_models(args)
+    (llm, *others) = console.check_models(args)
     if others:
         raise InputError(f"`llm` must be one LLM. Got {others[0]!r} too. Run once for each.")
-    check_draws(args, "samples")
+    console.check_draws(args, "samples")
     judge = _judge(args)
     check_replaceable(args.out)
     turns = turns_of_split(_turns(args.data), args)
@@ -65,7 +76,7 @@ def label(args: argparse.Namespace) -> int:
     labeled = _ask(args, run, llm)
     typed_by = "a classifier" if run.kinds is not None else None if args.prompt else "an LLM"
     results = _write(args, labeled, {"judge": judge.voter(llm), "types_by": typed_by})
-    print_result(results, [_text(results, args.out)], as_json=args.json)
+    console.print_result(results, [_text(results, args.out)], as_json=args.json)
     return ExitStatus.DONE
 
 
@@ -86,7 +97,7 @@ def _turns(data: str) -> list[AutoTurn]:
             _unlabeled(t.turn_id, t.dialogue_id, t.source, t.response, t.generator, published.get(t.turn_id))
             for t in read_dialogues(data)[1]
         ]
-    with named("data"):
+    with console.named("data"):
         examples = list(read_examples(data))
         written_by = [row.get("model") for _, row in read_rows(Path(data), ("model",), param="data")]
     pairs = zip(examples, written_by, strict=True)
@@ -101,14 +112,9 @@ def _unlabeled(
 ) -> AutoTurn:
     if texts is None:
         texts = [response[start:end] for start, end in sentence_spans(response)]
-    return AutoTurn(
-        turn_id=turn_id,
-        dialogue_id=dialogue_id,
-        source=source,
-        response=response,
-        sentences=tuple(SentenceLabel(text, None, None) for text in texts),
-        generator=generator,
-    )
+    sentences = tuple(SentenceLabel(text, None, None) for text in texts)
+    texts_of = {"source": source, "response": response}
+    return AutoTurn(turn_id=turn_id, dialogue_id=dialogue_id, sentences=sentences, generator=generator, **texts_of)
 
 
 def _kinds(args: argparse.Namespace, turns: Sequence[AutoTurn]) -> list[list[str]] | None:
@@ -120,9 +126,12 @@ def _kinds(args: argparse.Namespace, turns: Sequence[AutoTurn]) -> list[list[str
 
 def _ask(args: argparse.Namespace, run: LabelingRun, llm: str) -> list[AutoTurn]:
     args.out.parent.mkdir(parents=True, exist_ok=True)
-    with live_progress() as progress:
+    with console.live_progress() as progress:
         outcome, values = run_programs(
-            lambda: run.programs(llm), ask_options(args, args.out), endpoint=endpoint_of(args), progress=progress
+            lambda: run.programs(llm),
+            console.ask_options(args, args.out),
+            endpoint=console.endpoint_of(args),
+            progress=progress,
         )
     if outcome.stopped is not None:
         raise StoppedError(outcome.stopped)
@@ -139,13 +148,19 @@ def _write(args: argparse.Namespace, turns: Sequence[AutoTurn], settings: JsonOb
     """Write the labels, the shares of types and of hallucinations by generating LLM, and the results."""
     generated = {turn.generator for turn in turns if turn.generator}
     name = "figure8-models" if generated else "shares-by-labels"
-    groups = {llm: [t for t in turns if t.generator == llm] for llm in sorted(generated)} or {
-        settings["judge"]: list(turns)
-    }
+    groups = {llm: [t for t in turns if t.generator == llm] for llm in sorted(generated)}
+    groups = groups or {settings["judge"]: list(turns)}
     table = build.shares((llm, [_labels(turn, args.level) for turn in some]) for llm, some in groups.items())
     verdicts = Counter(str(sentence.verdict or "undecided") for turn in turns for sentence in turn.sentences)
+    n, decided = verdicts.total(), verdicts.total() - verdicts["undecided"]
+    found = int(table["factual hallucinated"].sum() + table["cognitive hallucinated"].sum())
+    suspect = f"{found:,} of {decided:,} decided sentences are called hallucinated."
+    trust = f"These labels are a judge's: {n - decided:,} sentences are undecided, and no person has seen any."
+    judged = f"{len(turns):,} turns, {n:,} sentences, labeled by {settings['judge']}."
+    verdict = DatasetVerdict(judged, suspect, trust, "label 30 of these sentences by hand, and compare", picture=name)
     results = {
         "schema_version": 1,
+        "verdict": verdict.as_dict(),
         **settings,
         "level": args.level,
         "samples": args.samples,
@@ -157,7 +172,7 @@ def _write(args: argparse.Namespace, turns: Sequence[AutoTurn], settings: JsonOb
         write_json_lines(folder / "labels.jsonl", (turn.to_row() for turn in turns))
         write_table(folder, name, table, build.TITLES[name], shown=build.percentages(table))
         write_results(folder, results)
-        save_figures({name: draw_shares(table)}, folder)
+        save_figures({name: build.draw_shares(table)}, folder)
     return results
 
 
@@ -168,12 +183,12 @@ def _labels(turn: AutoTurn, level: str) -> list[build.Labeled]:
 def _text(results: JsonObject, out: Path) -> str:
     import pandas as pd
 
-    shares = results["shares"]
-    lines = [build.TITLES[shares["table"]], "", *markdown(build.percentages(pd.DataFrame(shares["rows"]))), ""]
+    table = markdown(build.percentages(pd.DataFrame(results["shares"]["rows"])))
+    lines = [results["verdict"][name] for name in ("judged", "suspect", "trust")]
+    lines += ["", build.TITLES[results["shares"]["table"]], "", *plain_tables("\n".join([*table, ""]))]
     lines.append(", ".join(f"{n:,} {verdict}" for verdict, n in results["sentences"].items()))
-    lines.append(
-        f"{results['turns']:,} turns labeled by {results['judge']}, types by {results['types_by'] or 'nobody'}"
-    )
+    typed = results["types_by"] or "nobody"
+    lines.append(f"{results['turns']:,} turns labeled by {results['judge']}, types by {typed}")
     return "\n".join([*lines, f"labels.jsonl, table and figure: in {out}", report_line(out), ""])
 
 

@@ -5,13 +5,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from deep._util.figures import BLUE, LIGHT, RED, new_figure, plain_grid
 from deep._util.files import JsonObject
-from deep.evaluate import framed, markdown
+from deep.evaluate import DatasetVerdict, IntervalRow, draw_intervals, framed, markdown
 from deep.experiments.cognibench._measures import PARTS, UNITS, Score, macro, score_turns
 from deep.experiments.cognibench._methods import Method
 from deep.experiments.cognibench._turns import LabeledTurn, counts_of
@@ -205,21 +205,10 @@ def shares(origins: Iterable[Origin]) -> Iterator[JsonObject]:
 
 def sentences(turns: Sequence[LabeledTurn], methods: Sequence[Method], level: str) -> pd.DataFrame:
     """Every sentence with its published labels and what each method found: 1 hallucinated, 0 not, empty undecided."""
-    frame = pd.DataFrame(
-        [
-            {
-                "turn_id": turn.turn_id,
-                "position": i,
-                "text": s.text,
-                "words": s.words,
-                "kind": s.kind,
-                "verdict": s.verdict,
-                "hallucinated": int(s.hallucinated(level)),
-            }
-            for turn in turns
-            for i, s in enumerate(turn.sentences)
-        ]
-    )
+    known = ("text", "words", "kind", "verdict")
+    every = [(turn.turn_id, i, s) for turn in turns for i, s in enumerate(turn.sentences)]
+    rows = [(name, i, *(getattr(s, of) for of in known), int(s.hallucinated(level))) for name, i, s in every]
+    frame = pd.DataFrame(rows, columns=["turn_id", "position", *known, "hallucinated"])
     for method in methods:
         values = [value for found in method.found for value in found]
         frame[method.title] = pd.array([None if value is None else int(value) for value in values], dtype="Int8")
@@ -280,6 +269,33 @@ def summary_text(results: JsonObject, frames: Mapping[str, pd.DataFrame], out: P
     return "\n".join([*lines, f"tables, figures and sentences.csv: in {out}", ""])
 
 
+def verdict_of(results: JsonObject, turns: Sequence[LabeledTurn]) -> DatasetVerdict:
+    """Return the answer of a run: the best method beside calling every sentence hallucinated."""
+    counts = results["counts"]
+    f1 = [(100 * (m["parts"]["overall"]["f1"] or 0.0), m["method"], m["group"]) for m in results["methods"]]
+    own, floor = [row for row in f1 if row[2] != "constant"], max(row[0] for row in f1 if row[2] == "constant")
+    bad = sum(bool(sentence.hallucinated(results["level"])) for turn in turns for sentence in turn.sentences)
+    found, trust = "no method was run", "These are verdicts without a P"
+    then = "ask an LLM (--llm), or give what another method found (--spans)"
+    if own:
+        best, name, _ = max(own)
+        found = f"{name} finds hallucinations best, F1 {best:.1f} %"
+        word = "" if best > floor else "NOT "
+        trust += f"; the best is {word}above calling every sentence hallucinated, F1 {floor:.1f} %"
+        then = "score sentences of your own by the best method, and label 30 of them: they tell whether it holds there"
+    suspect = f"{bad:,} of {counts['factual'] + counts['cognitive']:,} statements are hallucinated by label; {found}."
+    says = f"{counts['turns']:,} turns, {len(own)} methods beside two constants.", suspect, f"{trust}.", then
+    return DatasetVerdict(*says, picture="f1-by-method")
+
+
+def draw_answer(frame: pd.DataFrame) -> "Figure":
+    """Draw F1 of every method beside that of calling every sentence hallucinated."""
+    ordered = frame.assign(f1=pd.to_numeric(frame["overall"]).fillna(0.0)).sort_values("f1", kind="stable")
+    rows = [IntervalRow(str(name), 100 * f1) for name, f1 in zip(ordered["method"], ordered["f1"], strict=True)]
+    floor = 100 * float(ordered.loc[ordered["group"] == "constant", "f1"].max())
+    return draw_intervals(rows, xlabel="F1 of hallucinated sentences, %; the line: all called so", at=floor)
+
+
 COLORS = {"factual": BLUE, "cognitive": RED}
 
 
@@ -290,6 +306,7 @@ def draw_figures(frames: Mapping[str, pd.DataFrame], verdicts: Mapping[str, Mapp
     position = by_position[by_position["labels"] == PUBLISHED]
     shares = {name: draw_shares(frames[name]) for name in ("shares-by-labels", "figure8-models") if name in frames}
     return {
+        "f1-by-method": draw_answer(frames["table3-detection"]),
         "figure5-statements-by-turn": _statements(turn),
         "figure6-verdicts": _verdicts(verdicts),
         "figure7-hallucinations": _hallucinations(turn, position),
@@ -307,19 +324,18 @@ def _axes(title: str, rows: int = 1, height: float = 3.4) -> tuple["Figure", Seq
     return figure, panels
 
 
-def _lines(panel: "Axes", frame: pd.DataFrame, by: str, column: str, ylabel: str) -> None:
+def _lines(panel: "Axes", frame: pd.DataFrame, by: str, column: str, ylabel: str, xlabel: str) -> None:
     for kind, color in COLORS.items():
         values = pd.to_numeric(frame[f"{kind} {column}"])
         panel.plot(frame[by], values, marker="o", color=color, label=kind)
-    panel.set(ylabel=ylabel, ylim=(0, None))
+    panel.set(ylabel=ylabel, xlabel=xlabel, ylim=(0, None))
     panel.set_xticks(list(frame[by]), [f"{place}\nn={n}" for place, n in zip(frame[by], frame["turns"], strict=True)])
-    panel.legend(fontsize=8)
+    panel.legend(fontsize=9)
 
 
 def _statements(frame: pd.DataFrame) -> "Figure":
     figure, (panel,) = _axes("Statements per turn, by turn of the dialogue")
-    _lines(panel, frame, "turn", "per turn", "statements")
-    panel.set_xlabel("turn (from 0)")
+    _lines(panel, frame, "turn", "per turn", "statements", "turn (from 0)")
     return figure
 
 
@@ -328,17 +344,16 @@ def _verdicts(verdicts: Mapping[str, Mapping[str, int]]) -> "Figure":
     for panel, (kind, counts) in zip(panels, verdicts.items(), strict=True):
         total = max(1, sum(counts.values()))
         bars = panel.bar(list(counts), [100 * n / total for n in counts.values()], color=COLORS[kind])
-        panel.bar_label(bars, labels=[str(n) for n in counts.values()], fontsize=8, padding=1)
+        panel.bar_label(bars, labels=[str(n) for n in counts.values()], fontsize=9, padding=1)
         panel.set(ylabel=f"% of {kind}", ylim=(0, 110))
     return figure
 
 
 def _hallucinations(by_turn: pd.DataFrame, by_position: pd.DataFrame) -> "Figure":
     figure, panels = _axes("Share of hallucinated statements", rows=2)
-    _lines(panels[0], by_turn, "turn", "hallucination rate", "share")
-    panels[0].set_xlabel("turn of the dialogue (from 0)")
-    _lines(panels[1], by_position, "position", "hallucination rate", "share")
-    panels[1].set_xlabel(f"position in the turn (of {N_POSITIONS} equal parts, from 0)")
+    place = f"position in the turn (of {N_POSITIONS} equal parts, from 0)"
+    _lines(panels[0], by_turn, "turn", "hallucination rate", "share", "turn of the dialogue (from 0)")
+    _lines(panels[1], by_position, "position", "hallucination rate", "share", place)
     return figure
 
 
@@ -350,26 +365,15 @@ def draw_shares(frame: pd.DataFrame) -> "Figure":
         left, total = 0.0, max(1, row["factual"] + row["cognitive"])
         for kind in COLORS:
             bad = row[f"{kind} hallucinated"]
-            for n, color in ((bad, COLORS[kind]), (row[kind] - bad, LIGHT[COLORS[kind]])):
-                panel.barh(y, 100 * n / total, left=left, color=color)
+            parts = {f"{kind}, hallucinated": (bad, COLORS[kind]), kind: (row[kind] - bad, LIGHT[COLORS[kind]])}
+            for name, (n, color) in parts.items():
+                panel.barh(y, 100 * n / total, left=left, color=color, label=None if y else name)
                 left += 100 * n / total
-    _legend(figure)
+    figure.legend(fontsize=9, ncol=4, loc="lower center", frameon=False)
     panel.set(yticks=range(len(frame)), yticklabels=list(frame["labels"]), xlabel="% of statements", xlim=(0, 100))
-    panel.tick_params(axis="y", labelsize=7)
+    panel.tick_params(axis="y", labelsize=9)
     panel.invert_yaxis()
     return figure
-
-
-def _legend(figure: "Figure") -> None:
-    from matplotlib.patches import Patch
-
-    handles: list[Any] = []
-    for kind in COLORS:
-        handles += [
-            Patch(color=COLORS[kind], label=f"{kind}, hallucinated"),
-            Patch(color=LIGHT[COLORS[kind]], label=kind),
-        ]
-    figure.legend(handles=handles, fontsize=8, ncol=4, loc="lower center", frameon=False)
 
 
 def draw_curve(frame: pd.DataFrame, fits: Mapping[str, tuple[float, float]]) -> "Figure":
@@ -383,5 +387,5 @@ def draw_curve(frame: pd.DataFrame, fits: Mapping[str, tuple[float, float]]) -> 
             line = [100 * (low + slope * math.log10(size)) for size in frame["training chats"]]
             panel.plot(frame["training chats"], line, color=color, linewidth=1)
     panel.set(xscale="log", xlabel="training chats", ylabel="F1, %", ylim=(0, 100))
-    panel.legend(fontsize=8)
+    panel.legend(fontsize=9)
     return figure

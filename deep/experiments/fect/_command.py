@@ -14,27 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from deep import console
 from deep._util.files import check_replaceable, write_results
 from deep._util.plain_cells import plain_frame
-from deep.console import (
-    SEVERAL,
-    CommandParser,
-    add_call_options,
-    add_example_options,
-    add_offline_options,
-    add_options,
-    ask_options,
-    check_draws,
-    check_models,
-    check_nothing_asked,
-    column_map,
-    endpoint_of,
-    examples_from,
-    live_progress,
-    named,
-    offline_judges,
-    print_result,
-)
+from deep.console import named
 from deep.exceptions import ExitStatus, InputError, StoppedError
 
 if TYPE_CHECKING:
@@ -78,14 +61,14 @@ def _run(args: argparse.Namespace) -> int:
     from deep.asking import print_estimate, run_plan
 
     plan = _plan(args)
-    options = ask_options(args, args.out) if plan.asks else None
+    options = console.ask_options(args, args.out) if plan.asks else None
     if args.dry_run:
         print_estimate(plan, options, as_json=args.json)
         return ExitStatus.DONE
     check_replaceable(args.out)
     counts, given = _counts(plan), _given(args, plan)
     args.out.absolute().parent.mkdir(parents=True, exist_ok=True)
-    with live_progress() as progress:
+    with console.live_progress() as progress:
         outcome = run_plan(plan, options, progress)
     if outcome.stopped is not None:
         raise StoppedError(outcome.stopped)
@@ -93,23 +76,33 @@ def _run(args: argparse.Namespace) -> int:
     return ExitStatus.DONE
 
 
-def add_arguments(parser: CommandParser) -> None:
+def add_arguments(parser: console.CommandParser) -> None:
     """Add the options."""
     add = parser.add_argument
     add("--data", required=True, metavar="NAME|FILE", help="fect, or labeled examples of your own")
-    add("--prompt", **SEVERAL, metavar="NAME|FILE", help=f"of: {', '.join(PROMPTS)}; or TOML files; default: all four")
-    add("--votes", **SEVERAL, metavar="FILE", help="vote files on the same claims; several with one voter are its runs")
-    add("--model-file", **SEVERAL, metavar="FILE", help="models of `deep fit`, on the votes given or made here")
+    add(
+        "--prompt",
+        **console.SEVERAL,
+        metavar="NAME|FILE",
+        help=f"of: {', '.join(PROMPTS)}; or TOML files; default: all four",
+    )
+    add(
+        "--votes",
+        **console.SEVERAL,
+        metavar="FILE",
+        help="vote files on the same claims; several with one voter are its runs",
+    )
+    add("--model-file", **console.SEVERAL, metavar="FILE", help="models of `deep fit`, on the votes given or made here")
     _add_answers(parser)
-    add("--reasoning", **SEVERAL, metavar="MODEL", help="models drawn apart, as the paper does")
+    add("--reasoning", **console.SEVERAL, metavar="MODEL", help="models drawn apart, as the paper does")
     add("--out", type=Path, default=Path("fect"), metavar="FOLDER", help="a new folder, or an earlier run's")
     add("--dry-run", action="store_true", help="print calls, tokens and cost, and send nothing")
     ensembles = "ensembles that learn from no label, of all voters of a vote file: DawidSkene, LabelModel, ..."
-    add("--ensembler", **SEVERAL, metavar="NAME", help=ensembles)
-    add_options(parser, "json")
-    add_offline_options(parser)
-    add_call_options(parser)
-    add_example_options(parser)
+    add("--ensembler", **console.SEVERAL, metavar="NAME", help=ensembles)
+    console.add_options(parser, "json")
+    console.add_offline_options(parser)
+    console.add_call_options(parser)
+    console.add_example_options(parser)
 
 
 def _add_answers(parser: argparse.ArgumentParser) -> None:
@@ -128,11 +121,11 @@ def run(args: argparse.Namespace) -> int:
 def _plan(args: argparse.Namespace) -> "Plan":
     from deep.asking import Plan, Sampling, judges_of, planned_voters
 
-    check_draws(args, "runs")
+    console.check_draws(args, "runs")
     given = args.votes or args.model_file or args.lexical or args.encoder or args.embedding
-    models = check_models(args) if args.llm or args.prompt or not given else ()
+    models = console.check_models(args) if args.llm or args.prompt or not given else ()
     if not models:
-        check_nothing_asked(args, "without `llm`", _add_answers)
+        console.check_nothing_asked(args, "without `llm`", _add_answers)
     apart = [name for name in args.reasoning if name not in models]
     if apart and not args.votes:
         raise InputError(f"`reasoning` must be among `llm`. Got {apart[0]!r}.")
@@ -146,7 +139,7 @@ def _plan(args: argparse.Namespace) -> "Plan":
     return Plan(
         examples=_examples(args),
         columns=planned_voters(prompts, models),
-        endpoint=endpoint_of(args) if models else "",
+        endpoint=console.endpoint_of(args) if models else "",
     )
 
 
@@ -162,9 +155,9 @@ def _prompts(args: argparse.Namespace) -> list[str]:
 
 def _examples(args: argparse.Namespace) -> "Examples":
     """Return the examples; the file that the authors publish is read as it is."""
-    published = Path(args.data).name == PUBLISHED and not column_map(args)
+    published = Path(args.data).name == PUBLISHED and not console.column_map(args)
     named = argparse.Namespace(**vars(args) | PUBLISHED_COLUMNS) if published else args
-    return examples_from(named, args.data)
+    return console.examples_from(named, args.data)
 
 
 def _counts(plan: "Plan") -> dict[str, int]:
@@ -181,7 +174,7 @@ def _given(args: argparse.Namespace, plan: "Plan") -> list[dict[str, object]]:
     """Return the verdicts that are not asked for, read before anything is paid for; none of a voter that is asked."""
     from deep.experiments.fect._given import given_verdicts
 
-    judges = offline_judges(args)
+    judges = console.offline_judges(args)
     options = {"votes": args.votes, "models": args.model_file, "ensemblers": args.ensembler}
     given = list(given_verdicts(plan.examples, NAMES, judges=judges, **options))
     asked = {(column.llm, NAMES.get(judge.name, judge.name)) for judge, column in plan.prompts}
@@ -234,14 +227,18 @@ def _write(args: argparse.Namespace, verdicts: "pd.DataFrame", counts: dict[str,
         report,
         score_runs,
         summarise,
+        verdict_of,
     )
+    from deep.experiments.printed import study_lines
     from deep.report import report_line, reported_folder
 
     runs, repeats = score_runs(verdicts), consistency(verdicts)
     summary = summarise(runs)
     printed = printed_summary() if counts == BENCHMARK else None
+    verdict = verdict_of(summary, counts, args.votes)
     results = {
         "schema_version": 1,
+        "verdict": verdict.as_dict(),
         "data": args.data,
         "runs": args.runs,
         "output": args.output,
@@ -261,4 +258,5 @@ def _write(args: argparse.Namespace, verdicts: "pd.DataFrame", counts: dict[str,
         if printed is not None:
             draw(printed, folder, reasoning=REASONING, suffix="-printed")
         write_results(folder, results)
-    print_result(results, [text, f"written to {args.out}", report_line(args.out)], as_json=args.json)
+    lines = [*study_lines(verdict, text), f"written to {args.out}", report_line(args.out)]
+    console.print_result(results, lines, as_json=args.json)

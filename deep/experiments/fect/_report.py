@@ -1,23 +1,24 @@
 """FECT's tables and figures: its Tables 2, 4 and 5, its Figures 5, 7 and 8, and self-consistency beside them."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from deep._util.figures import AMBER, BLUE, GRAY, RED, new_figure, save_figures
+from deep._util.checks import Floats
+from deep._util.figures import AMBER, BLUE, GRAY, RED, new_figure, plain_grid, save_figures
 from deep._util.files import JsonObject
-from deep.evaluate import markdown, t_reach
+from deep.evaluate import DatasetVerdict, markdown, t_reach
 from deep.features import krippendorff_alpha
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -44,7 +45,8 @@ def score_runs(verdicts: pd.DataFrame) -> pd.DataFrame:
     DataFrame
         One row a model, prompt and run: ``tp, fp, fn, tn`` over the items with a vote; ``no_vote`` and, of them,
         ``no_vote_nonfactual``; ``precision``, ``recall`` and ``f1`` in [0, 1], missing where they are undefined
-        (nothing called non-factual; nothing non-factual with a vote; neither).
+        (nothing called non-factual; nothing non-factual with a vote; neither); ``f1_all``, over all items: one without
+        a vote is not found.
 
     Examples
     --------
@@ -66,6 +68,7 @@ def score_runs(verdicts: pd.DataFrame) -> pd.DataFrame:
     scores["precision"] = tp / (tp + fp)
     scores["recall"] = tp / (tp + fn)
     scores["f1"] = 2 * tp / (2 * tp + fp + fn)
+    scores["f1_all"] = 2 * tp / (2 * tp + fp + fn + scores["no_vote_nonfactual"])
     return scores
 
 
@@ -76,17 +79,25 @@ def summarise(scores: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         One row a model, prompt and metric: ``n_runs`` in which the metric is defined, ``mean``, ``sd`` (of a sample),
-        ``low`` and ``high`` (mean ∓ t · sd / √n), the last three missing below two runs; ``coverage``, the share of
+        ``low`` and ``high`` (mean ∓ t · sd / √n), the last three missing below two runs, and the interval where runs
+        do not differ; ``coverage``, the share of
         verdicts that are votes.
     """
     scores = scores.assign(voted=scores[["tp", "fp", "fn", "tn"]].sum(axis=1))
     counts = scores.groupby(JUDGE, sort=False)[["voted", "no_vote"]].sum()
     coverage = (counts["voted"] / (counts["voted"] + counts["no_vote"])).rename("coverage").reset_index()
-    long = scores.melt([*JUDGE, "run"], list(METRICS), var_name="metric")
+    long = scores.melt([*JUDGE, "run"], [*METRICS, "f1_all"], var_name="metric")
     found = long.groupby([*JUDGE, "metric"], sort=False)["value"].agg(n_runs="count", mean="mean", sd="std")
-    half = [t_reach(sd, n, CONFIDENCE) if n > 1 else np.nan for n, sd in zip(found.n_runs, found.sd, strict=True)]
+    half = _half_widths(found.n_runs, found.sd)
     bounded = pd.DataFrame(found.assign(low=found["mean"] - half, high=found["mean"] + half).reset_index())
     return bounded.merge(coverage, on=JUDGE, how="left", validate="many_to_one")
+
+
+def _half_widths(n_runs: "pd.Series[int]", sds: "pd.Series[float]") -> Floats:
+    """Return half of each interval; none where runs do not differ: they say nothing of how far off their mean is."""
+    return np.array(
+        [t_reach(sd, n, CONFIDENCE) if n > 1 and sd > 0 else np.nan for n, sd in zip(n_runs, sds, strict=True)]
+    )
 
 
 def pick_best(summary: pd.DataFrame, metric: str) -> JsonObject:
@@ -188,7 +199,7 @@ def published_fect() -> tuple[PublishedScore, ...]:
 def printed_summary() -> pd.DataFrame:
     """Return the printed means and deviations with the 95 % t-intervals that they imply."""
     frame = pd.DataFrame([asdict(score) for score in published_fect()])
-    half = [t_reach(sd, n, CONFIDENCE) for n, sd in zip(frame["n_runs"], frame["sd"], strict=True)]
+    half = _half_widths(frame["n_runs"], frame["sd"])
     return frame.assign(low=frame["mean"] - half, high=frame["mean"] + half, coverage=1.0)
 
 
@@ -197,7 +208,7 @@ TABLES = {"f1": 2, "precision": 4, "recall": 5}
 
 FIGURES = {"f1": 5, "precision": 7, "recall": 8}
 
-COLORS = (GRAY, BLUE, AMBER, RED)
+COLORS = (BLUE, AMBER, RED, GRAY)
 
 TITLES = {"f1": "F1", "precision": "Precision", "recall": "Recall"}
 
@@ -205,8 +216,14 @@ TITLES = {"f1": "F1", "precision": "Precision", "recall": "Recall"}
 def cells(summary: pd.DataFrame, metric: str, *, bold: bool = True) -> pd.DataFrame:
     """Return one table in the paper's layout: a row a model, a column a prompt, mean ± standard deviation."""
     chosen = summary[summary["metric"] == metric]
-    parts = zip(chosen["mean"], chosen["sd"], chosen["coverage"], strict=True)
-    wide = _wide(chosen, [f"{_cell(mean, sd)}{_covered(share) if mean == mean else ''}" for mean, sd, share in parts])
+    over_all = summary[(summary["metric"] == "f1_all") & (metric == "f1")].set_index(JUDGE)["mean"].to_dict()
+    wide = _wide(
+        chosen,
+        [
+            f"{_cell(mean, sd)}{_covered(coverage, over_all.get((model, prompt)))}"
+            for model, prompt, mean, sd, coverage in chosen[[*JUDGE, "mean", "sd", "coverage"]].to_numpy().tolist()
+        ],
+    )
     for prompt, model in pick_best(summary, metric).items() if bold else ():
         wide.loc[model, prompt] = f"**{wide.loc[model, prompt]}**"
     return wide
@@ -216,9 +233,11 @@ def _intervals(summary: pd.DataFrame, metric: str) -> pd.DataFrame:
     """Return the means and 95 % t-intervals that the figure of a metric shows."""
     chosen = summary[summary["metric"] == metric]
     rows = chosen[["mean", "low", "high"]].itertuples(index=False)
-    return _wide(
-        chosen, ["-" if np.isnan(low) else f"{mean:.3f} ({low:.3f} to {high:.3f})" for mean, low, high in rows]
-    )
+    return _wide(chosen, ["-" if np.isnan(mean) else _bounded(mean, low, high) for mean, low, high in rows])
+
+
+def _bounded(mean: float, low: float, high: float) -> str:
+    return f"{mean:.3f}" if np.isnan(low) else f"{mean:.3f} ({low:.3f} to {high:.3f})"
 
 
 def _wide(chosen: pd.DataFrame, text: Sequence[str]) -> pd.DataFrame:
@@ -242,9 +261,11 @@ def frames_of(summary: pd.DataFrame, printed: pd.DataFrame | None) -> dict[str, 
     return frames
 
 
-def _covered(share: float) -> str:
-    """Return the share of the claims on which a judge votes, where it is too low to compare its figures."""
-    return f" ({share:.0%} of claims)".replace("%", " %") if share < LEAST_COVERAGE else ""
+def _covered(share: float, over_all: float | None) -> str:
+    """Return F1 over all claims where some have no vote, and the share that has where it is too low to compare."""
+    parts = [] if over_all is None or share == 1 else [f"all: {over_all:.2f}"]
+    parts += [f"{share:.0%} of claims".replace("%", " %")] if share < LEAST_COVERAGE else []
+    return f" ({', '.join(parts)})" if parts else ""
 
 
 def report(
@@ -263,6 +284,8 @@ def report(
     for metric in METRICS:
         lines += [f"Table {TABLES[metric]}. {TITLES[metric]}, mean ± standard deviation over runs", ""]
         lines += [*markdown(cells(summary, metric).reset_index(names="model")), ""]
+        if metric == "f1" and runs["no_vote"].any():
+            lines += ["Of the claims with a vote; all: over all claims, one without a vote is not found.", ""]
         if printed is not None:
             lines += [f"Table {TABLES[metric]} {SOURCE}", ""]
             lines += [*markdown(cells(printed, metric).reset_index(names="model")), ""]
@@ -286,39 +309,61 @@ def _without_a_vote(runs: pd.DataFrame) -> str:
     lost, lost_nonfactual = int(runs["no_vote"].sum()), int(runs["no_vote_nonfactual"].sum())
     if not lost:
         return "Every item has a vote in every run."
-    return f"{lost} verdicts are without a vote ({lost_nonfactual} on non-factual claims); they are in no score above."
+    count = f"{lost} verdicts are without a vote ({lost_nonfactual} on non-factual claims)"
+    return f"{count}; they are in no score above but F1 over all."
+
+
+def verdict_of(summary: pd.DataFrame, counts: Mapping[str, int], votes: Sequence[str] = ()) -> DatasetVerdict:
+    """Return the answer of a run: the best judge that votes on half of the claims or more, and who is left out."""
+    f1 = summary[summary["metric"] == "f1"]
+    able = f1[(f1["coverage"] >= LEAST_COVERAGE) & f1["mean"].notna()]
+    of = f"{counts['nonfactual']:,} of {counts['items']:,} claims are non-factual by label"
+    seldom = int((f1["coverage"] < LEAST_COVERAGE).sum())
+    trust = "These are verdicts without a P: how sure each is, is not known."
+    if seldom:
+        trust += f" Of {len(f1)} judges {seldom} vote on less than half of the claims; they are compared with none."
+    suspect = f"{of}; no judge votes on half of them."
+    if len(able):
+        best = able.sort_values(["mean", "sd"], ascending=[False, True], kind="stable").iloc[0]
+        low, high = best["low"], best["high"]
+        alike = "one run" if best["n_runs"] == 1 else f"{best['n_runs']} runs, all alike"
+        runs = alike if np.isnan(low) else f"95 % interval over runs {low:.2f} to {high:.2f}"
+        name = f"{best['model']} ({best['prompt']})"
+        suspect = f"{of}; {name} finds them best, F1 {best['mean']:.2f} ({runs}), of {len(able)} judges."
+    then = "fit one model on the votes of all judges, which weighs them and gives P"
+    command = f"deep fit {' '.join(map(quote, votes))} --out model.json" if votes else ""
+    judged = f"{counts['items']:,} claims with labels, {len(f1)} judges."
+    return DatasetVerdict(judged, suspect, trust, then, command, picture=f"figure-{FIGURES['f1']}-f1")
 
 
 def draw(summary: pd.DataFrame, folder: Path, *, reasoning: Sequence[str] = (), suffix: str = "") -> None:
-    """Draw Figures 5, 7 and 8: means and 95 % intervals, reasoning models above the others where they are named."""
-    chosen = {metric: summary[summary["metric"] == metric] for metric in FIGURES}
-    drawn = {m: _figure(rows, m, reasoning) for m, rows in chosen.items() if rows["mean"].notna().any()}
+    """Draw Figures 5, 7 and 8: means and 95 % intervals, reasoning models above the others where they are named.
+
+    Judges that vote on less than `LEAST_COVERAGE` of the claims are measured on others, and are not drawn.
+    """
+    able = summary[(summary["coverage"] >= LEAST_COVERAGE) & summary["mean"].notna()]
+    chosen = {metric: able[able["metric"] == metric] for metric in FIGURES}
+    drawn = {m: _figure(rows, m, reasoning) for m, rows in chosen.items() if len(rows)}
     save_figures({f"figure-{FIGURES[metric]}-{metric}{suffix}": figure for metric, figure in drawn.items()}, folder)
 
 
 def _figure(chosen: pd.DataFrame, metric: str, reasoning: Sequence[str]) -> "Figure":
-    models = list(dict.fromkeys(chosen["model"]))
-    groups = {"reasoning models": [m for m in models if m in reasoning]}
-    groups["other models" if groups["reasoning models"] else ""] = [m for m in models if m not in reasoning]
-    groups = {title: names for title, names in groups.items() if names}
-    figure = new_figure(max(4.0, 1.5 * len(models) + 2), 3.2 * len(groups), constrained=True)
-    for ax, (title, names) in zip(np.atleast_1d(figure.subplots(len(groups), 1)), groups.items(), strict=True):
-        _panel(ax, chosen, names)
-        ax.axhline(chosen["mean"].max(), ls="--", lw=1, color=GRAY)
-        ax.set(ylabel=TITLES[metric], ylim=(-0.02, 1.02), title=title)
-    handles, labels = figure.axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
-    return figure
-
-
-def _panel(ax: "Axes", chosen: pd.DataFrame, models: Sequence[str]) -> None:
     prompts = list(dict.fromkeys(chosen["prompt"]))
+    ordered = chosen.assign(above=chosen["model"].isin(reasoning)).sort_values(["above", "mean"], kind="stable")
+    models = list(ordered.drop_duplicates("model", keep="last")["model"])
+    figure = new_figure(7.0, 1.4 + 0.3 * len(models), constrained=True)
+    ax = figure.subplots()
+    plain_grid(ax)
     for i, prompt in enumerate(prompts):
         found = chosen[chosen["prompt"] == prompt].set_index("model").reindex(models)
         half = (found["high"] - found["mean"]).fillna(0.0)
+        places = np.arange(len(models)) + 0.12 * (i - (len(prompts) - 1) / 2)
         style: JsonObject = {"fmt": "o", "ms": 4, "capsize": 3, "color": COLORS[i % len(COLORS)]}
-        ax.errorbar(
-            np.arange(len(models)) + 0.12 * (i - (len(prompts) - 1) / 2), found["mean"], half, label=prompt, **style
-        )
-    ax.set_xticks(range(len(models)), models)
-    ax.set_xlim(-0.6, len(models) - 0.4)
+        ax.errorbar(found["mean"], places, xerr=half, label=prompt, **style)
+    names = [f"{model} (reasoning)" if model in reasoning else model for model in models]
+    ax.set_yticks(range(len(models)), names, fontsize=9)
+    ax.axvline(chosen["mean"].max(), ls="--", lw=1, color=GRAY)
+    said = f"{TITLES[metric]} of the non-factual class, mean and 95 % interval over runs; the best dashed"
+    ax.set(xlabel=said, xlim=(-0.02, 1.02), ylim=(-0.6, len(models) - 0.4))
+    figure.legend(fontsize=9, loc="outside upper center", ncols=4, frameon=False)
+    return figure

@@ -14,17 +14,7 @@ from deep._util.files import check_replaceable, to_json, whole_folder, write_res
 from deep.console import CommandParser, add_options, check_not_in, print_result, progress_bars, read_text
 from deep.evaluate import Row
 from deep.exceptions import ExitStatus, InputError, StoppedError
-from deep.experiments.finetune._data import (
-    PRESETS,
-    SCHEDULES,
-    TrainingTurn,
-    TrainSettings,
-    as_record,
-    file_hash,
-    read_chats,
-    settings_for,
-    turns_of,
-)
+from deep.experiments.finetune import _train
 from deep.experiments.finetune._train import Base, fitting_turns, load_base, quiet, require_training, save_model, train
 
 LIBRARIES = ("torch", "transformers", "trl", "peft", "accelerate", "datasets")
@@ -38,7 +28,7 @@ def add_arguments(parser: CommandParser) -> None:
     add("--data", required=True, type=Path, metavar="FILE", help="chat JSONL")
     add("--base", required=True, metavar="MODEL", help="id on the Hugging Face hub, or a folder")
     add("--out", required=True, type=Path, metavar="DIR", help="the tuned model, whole or not at all")
-    add("--preset", choices=PRESETS, help="what this paper states of its training, over our defaults")
+    add("--preset", choices=_train.PRESETS, help="what this paper states of its training, over our defaults")
     add("--lora", action="store_true", help="train low-rank matrices only; merged into the model")
     add("--resume", action="store_true", help="go on from the last checkpoint of the same run")
     add("--checkpoints", type=Path, metavar="DIR", help="default: OUT-checkpoints; removed at the end")
@@ -47,7 +37,7 @@ def add_arguments(parser: CommandParser) -> None:
     add("--dtype", choices=("bfloat16", "float32"), default="float32", help="of the weights")
     add_options(parser, "json")
     group = parser.add_argument_group("settings, over the preset's")
-    ours = TrainSettings()
+    ours = _train.TrainSettings()
     for name, kind, purpose in (
         ("epochs", float, "passes over the data"),
         ("batch-size", int, "replies a step"),
@@ -64,18 +54,18 @@ def add_arguments(parser: CommandParser) -> None:
         default = getattr(ours, name.replace("-", "_"))
         shown = "the model's limit" if default is None else f"{default:g}"
         group.add_argument(f"--{name}", type=kind, metavar="N", help=f"{purpose} (default: {shown})")
-    group.add_argument("--schedule", choices=SCHEDULES, help=f"of the learning rate (default: {ours.schedule})")
+    group.add_argument("--schedule", choices=_train.SCHEDULES, help=f"of the learning rate (default: {ours.schedule})")
 
 
 def run(args: argparse.Namespace) -> int:
     """Train, write and report."""
-    settings = settings_for(args.preset, vars(args))
+    settings = _train.settings_for(args.preset, vars(args))
     if args.save_every is not None and args.save_every < 1:
         raise InputError(f"`save-every` must be at least 1. Got {args.save_every}.")
     check_replaceable(args.out)
     check_not_in(args.out, Path(args.base), "base")
     template = None if args.chat_template is None else read_text(args.chat_template, "chat-template")
-    turns = [turn for chat in read_chats(args.data) for turn in turns_of(chat)]
+    turns = [turn for chat in _train.read_chats(args.data) for turn in _train.turns_of(chat)]
     require_training()
     checkpoints = args.checkpoints or args.out.with_name(f"{args.out.name}-checkpoints")
     with quiet():
@@ -93,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
     return ExitStatus.DONE
 
 
-def _record(args: argparse.Namespace, settings: TrainSettings, base: Base, n_turns: int, n_kept: int) -> Row:
+def _record(args: argparse.Namespace, settings: _train.TrainSettings, base: Base, n_turns: int, n_kept: int) -> Row:
     """Return the record that identifies a run; no path of this machine is in it."""
     return {
         "command": "finetune",
@@ -101,9 +91,9 @@ def _record(args: argparse.Namespace, settings: TrainSettings, base: Base, n_tur
         "method": "lora" if args.lora else "full",
         "dtype": args.dtype,
         "chat_template_sha256": sha256(str(base.tokenizer.chat_template).encode()).hexdigest(),
-        "data": {"file": args.data.name, "sha256": file_hash(args.data)},
+        "data": {"file": args.data.name, "sha256": _train.file_hash(args.data)},
         "replies": {"read": n_turns, "too_long": n_turns - n_kept, "used": n_kept},
-        "settings": as_record(settings, args.preset),
+        "settings": _train.as_record(settings, args.preset),
     }
 
 
@@ -142,9 +132,9 @@ def _check_same_run(told: Path, record: Row) -> None:
 
 def _train_and_save(
     args: argparse.Namespace,
-    settings: TrainSettings,
+    settings: _train.TrainSettings,
     base: Base,
-    turns: list[TrainingTurn],
+    turns: list[_train.TrainingTurn],
     checkpoints: Path,
     last: Path | None,
     record: Row,

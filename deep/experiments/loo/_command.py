@@ -6,28 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deep import datasets, evaluate, report
+import deep.report as report
+from deep import console, datasets, evaluate
 from deep._util.files import check_replaceable, write_results
 from deep._util.names import file_name
 from deep.calibration import CALIBRATOR_CLASSES, DEFAULT_BINS, NETCAL_CLASSES
-from deep.console import (
-    NOTICE,
-    OWN_FITS,
-    RECIPES,
-    SIMULATED,
-    UNCALIBRATED,
-    CommandParser,
-    add_options,
-    check_apart,
-    origin_of,
-    parallel_map,
-    prepare_processes,
-    print_result,
-    progress_bars,
-    read_votes_and_scores,
-)
 from deep.ensembles import ENSEMBLER_NAMES
 from deep.exceptions import ExitStatus, InputError
+from deep.experiments import held_out, printed
 
 if TYPE_CHECKING:
     from deep.experiments.loo._few_datasets import StudyPanel
@@ -36,17 +22,23 @@ if TYPE_CHECKING:
 
 Bars = Callable[[str, int], Callable[[], None]]
 
+SCORES = f"tables of encoder scores, or '{console.SIMULATED}'"
+TEXTS = "with --scores: the items' texts, for how thresholds move with the length of the source"
+
 ASKED: dict[str, dict[str, object]] = {
     "sizes": {"default": [], "flags": ["--sizes", "--prompts"], "help": "numbers of voters of a chain, or 'all'"},
     "selector": {"default": None},
-    "ensembler": {"default": [], "help": f"of: {', '.join((*OWN_FITS, *ENSEMBLER_NAMES))}"},
-    "calibrator": {"default": [], "help": f"of: {', '.join((*CALIBRATOR_CLASSES, UNCALIBRATED, *NETCAL_CLASSES))}"},
+    "ensembler": {"default": [], "help": f"of: {', '.join((*console.OWN_FITS, *ENSEMBLER_NAMES))}"},
+    "calibrator": {
+        "default": [],
+        "help": f"of: {', '.join((*CALIBRATOR_CLASSES, console.UNCALIBRATED, *NETCAL_CLASSES))}",
+    },
     "recipe": {"default": None},
 }
 """What decides the recommendation where it is given."""
 
 
-def add_arguments(parser: CommandParser) -> None:
+def add_arguments(parser: console.CommandParser) -> None:
     """Add the options."""
     add = parser.add_argument
     add(
@@ -55,21 +47,22 @@ def add_arguments(parser: CommandParser) -> None:
         metavar="NAME",
         help="dataset to hold out, an alias of it, or 'all' (many in groups)",
     )
-    add_options(parser, "votes", "scores", "range", "ignore", scores={"help": "tables of encoder scores, as baselines"})
+    console.add_options(parser, "votes", "scores", "range", "ignore", scores={"help": SCORES})
+    add("--texts", metavar="FILE", help=TEXTS)
     asked = parser.add_argument_group("what is recommended; default: what deep chooses")
-    add_options(asked, *ASKED, **ASKED)
+    console.add_options(asked, *ASKED, **ASKED)
     asked.add_argument("--weighting", choices=("dataset-class", "dataset", "uniform"), help="what weighs the same")
     add("--compare-recipes", action="store_true", help="show the chains of both recipes")
     add("--all-chains", action="store_true", help="write chains.parquet: P by every chain")
     add("--hold-out", default="dataset", choices=("dataset", "family"), help="leave out siblings too")
     add("--bins", type=int, default=DEFAULT_BINS, metavar="N", help="bins of the calibration error")
     n_boot = {"help": "resamples of every interval and test"}
-    add_options(parser, "max-failure-rate", "n-boot", "seed", "jobs", n_boot=n_boot)
+    console.add_options(parser, "max-failure-rate", "n-boot", "seed", "jobs", n_boot=n_boot)
     add("--out", type=Path, metavar="DIR", help="folder for results; default: runs/loo-<test>")
     few = "study few training datasets (numbers of them, or 'all'; 1 2 3) and few labels of the one held out"
     add("--few", nargs="*", metavar="K", help=few)
     add("--brief", action="store_true", help="print the recommendation and its rivals alone")
-    add_options(parser, "json", json={"help": "print results.json to stdout and nothing else"})
+    console.add_options(parser, "json", json={"help": "print results.json to stdout and nothing else"})
 
 
 def _settings(args: argparse.Namespace) -> "LooOptions":
@@ -82,7 +75,7 @@ def _settings(args: argparse.Namespace) -> "LooOptions":
         calibrators=tuple(dict.fromkeys(args.calibrator)) or None,
         weighting=args.weighting,
         recipe=args.recipe,
-        tables=RECIPES if args.compare_recipes else (),
+        tables=console.RECIPES if args.compare_recipes else (),
         all_chains=args.all_chains,
         unit=args.hold_out,
         n_bins=args.bins,
@@ -92,7 +85,7 @@ def _settings(args: argparse.Namespace) -> "LooOptions":
     )
 
 
-def _whole(args: argparse.Namespace, found: "Sequence[evaluate.LooResult]", seconds: float) -> "evaluate.Run":
+def _whole(args: argparse.Namespace, found: "Sequence[held_out.LooResult]", seconds: float) -> "evaluate.Run":
     """Return the contents of `results.json`: one run, or all of them with their means."""
     from deep.experiments.loo._run import SCHEMA_VERSION
     from deep.experiments.loo._show import mean_of_runs
@@ -111,7 +104,7 @@ def _whole(args: argparse.Namespace, found: "Sequence[evaluate.LooResult]", seco
 
 
 def _lines(results: "evaluate.Run", folder: Path, *, brief: bool) -> Iterator[str]:
-    from deep.experiments.loo._show import mean_summary, summary, tables
+    from deep.experiments.loo._show import mean_summary, source_of, summary, tables
 
     runs = results.get("runs", [results])
     for run in runs:
@@ -119,14 +112,15 @@ def _lines(results: "evaluate.Run", folder: Path, *, brief: bool) -> Iterator[st
     if not brief:
         yield from tables(runs)
     if "mean" in results:
-        yield from (*mean_summary(results["mean"]), "")
+        yield from (*mean_summary(results["mean"], source_of(results, {})), "")
     if "few" in results:
-        from deep.experiments.loo._few_datasets import few_lines
+        from deep.experiments.loo._few_datasets import few_lines, few_verdict
 
-        yield from few_lines(results["few"])
-    if results["votes"] == SIMULATED:
-        yield NOTICE
-    yield f"{results['seconds']['total']:.1f} s. Everything is in {folder}"
+        yield from printed.study_lines(few_verdict(results["few"]), "\n".join(few_lines(results["few"])))
+    if results["votes"] == console.SIMULATED:
+        yield console.NOTICE
+    written = ", ".join(sorted(path.name + "/" * path.is_dir() for path in folder.iterdir()))
+    yield f"{results['seconds']['total']:.1f} s. Everything is in {folder}: {written}"
     yield report.report_line(folder)
 
 
@@ -150,42 +144,46 @@ def _few_panel(
 def _study(few: "tuple[StudyPanel, Sequence[int | str]]", settings: "LooOptions", progress: Bars) -> "evaluate.Row":
     from deep.experiments.loo._few_datasets import few_study
 
-    mapper = parallel_map(settings.n_jobs, progress, "few")
+    mapper = console.parallel_map(settings.n_jobs, progress, "few")
     return few_study(*few, mapper, n_bins=settings.n_bins, random_state=settings.random_state)
 
 
 def run(args: argparse.Namespace) -> int:
     """Hold out, write and report."""
+    from deep.experiments.loo._few_datasets import few_verdict, write_few
     from deep.experiments.loo._runs import run_all, write_chains, write_held_out, write_scores
 
-    prepare_processes(args.jobs)
-    settings, origin = _settings(args), origin_of(args)
-    votes, scores = read_votes_and_scores(args)
+    console.prepare_processes(args.jobs)
+    settings, origin = _settings(args), console.origin_of(args)
+    votes, scores = held_out.read_votes_and_encoders(args)
     few = _few_panel(args, votes, scores)
     names = votes.dataset_names
     tests = list(names) if args.test == "all" else [datasets.resolve_dataset(args.test, names, param="test")]
     folder = args.out or Path("runs") / f"loo-{'all' if args.test == 'all' else file_name(tests[0])}"
     check_replaceable(folder)
-    check_apart(args, folder)
+    console.check_apart(args, folder)
     settings.sizes_for(votes.shape[1])
     started = time.perf_counter()
     try:
-        with progress_bars() as progress:
+        with console.progress_bars() as progress:
             found = run_all(settings, tests, votes, scores, origin, progress)
             studied = None if few is None else _study(few, settings, progress)
     except evaluate.UnlabeledTrainingError as error:
         where = datasets.locate_row(args.votes, error.dataset, error.example_id, "label")
         raise InputError(f"{error} It is in {where}.") from error
-    results = _whole(args, found, time.perf_counter() - started) | ({} if studied is None else {"few": studied})
+    answer = {} if studied is None else {"few": studied, "verdict": few_verdict(studied).as_dict()}
+    results = _whole(args, found, time.perf_counter() - started) | answer
     with report.reported_folder(folder) as scratch:
+        if studied is not None:
+            write_few(studied, scratch)
         write_results(scratch, results)
         write_held_out(votes, tests, scratch / "votes.parquet")
         write_scores(found, scratch / "scores.parquet", origin)
         if settings.all_chains:
             write_chains(found, scratch / "chains.parquet", origin)
         runs = [result.results for result in found]
-        evaluate.write_tables(runs, scratch / "tables", votes=origin if isinstance(origin, str) else ", ".join(origin))
-        thresholds = {} if scores is None else evaluate.optimal_thresholds(votes, scores)
-        evaluate.write_figures(found, scratch / "figures", thresholds=thresholds, simulated=origin == SIMULATED)
-    print_result(results, _lines(results, folder, brief=args.brief), as_json=args.json)
+        held_out.write_tables(runs, scratch / "tables", votes=origin if isinstance(origin, str) else ", ".join(origin))
+        drawn = held_out.write_encoders(args, votes, scores, runs, scratch / "tables")
+        held_out.write_figures(found, scratch / "figures", encoders=drawn, simulated=origin == console.SIMULATED)
+    console.print_result(results, _lines(results, folder, brief=args.brief), as_json=args.json)
     return ExitStatus.DONE

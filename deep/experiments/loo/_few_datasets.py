@@ -3,38 +3,25 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
+from deep import evaluate, model
 from deep._util.checks import Floats, Labels
+from deep._util.figures import save_figures
 from deep._util.names import listed
 from deep._util.odds import at_prior, expit, logit
 from deep.calibration import DEFAULT_BINS, balanced_accuracy, expected_calibration_error, log_loss
 from deep.datasets import ScoreTable
 from deep.ensembles import BernoulliNB, DawidSkene, LabelModel, LogisticRegression, WeightedMajorityVoting
-from deep.evaluate import HoldOut, Row, TestCells, hold_out, row_weights, rows_of_both_classes
+from deep.evaluate import DatasetVerdict, HoldOut, IntervalRow, Row, draw_intervals, hold_out, percent
 from deep.exceptions import InputError
+from deep.experiments.held_out import TestCells
 from deep.experiments.loo._few_labels import few_labels, labeled_lines, summarize_labeled
-from deep.model import (
-    MIN_DATASETS,
-    RECIPES,
-    STACK,
-    Candidate,
-    LabeledRows,
-    Model,
-    Scores,
-    Stack,
-    chain_tasks,
-    fit,
-    fit_best_judge,
-    fit_majority,
-    recommend,
-    search,
-    training_groups,
-    training_set,
-)
 from deep.records import VoteMatrix
 
 CONSTANT = "training prior"
@@ -50,17 +37,17 @@ Found = tuple[Floats, npt.NDArray[np.bool_]]
 def rivals(split: HoldOut, scores: Floats | None, random_state: int) -> Iterator[tuple[str, Found]]:
     """Yield each rival; those that weigh both classes alike get the mean prior of the training datasets."""
     train, test = split.train, split.test.votes
-    prior, w = _mean_prior(train), row_weights(train)
-    rows = LabeledRows.of(train)
+    prior, w = _mean_prior(train), evaluate.row_weights(train)
+    rows = model.LabeledRows.of(train)
 
     def at_mean(uniform: Floats) -> Found:
         return at_prior(uniform, prior), uniform >= 0.5
 
     yield CONSTANT, (np.full(len(test), prior), np.ones(len(test), dtype=bool))
-    yield "best judge", at_mean(expit(fit_best_judge(rows).log_odds(test)))
+    yield "best judge", at_mean(expit(model.fit_best_judge(rows).log_odds(test)))
     # A majority decides by itself; labels only give it a probability.
     ones = (test == 1).sum(axis=1) - (test == 0).sum(axis=1)
-    yield "majority", (at_prior(expit(fit_majority(rows).log_odds(test)), prior), ones >= 0)
+    yield "majority", (at_prior(expit(model.fit_majority(rows).log_odds(test)), prior), ones >= 0)
     for name, ensembler in (
         ("weighted majority", WeightedMajorityVoting()),
         ("naive Bayes", BernoulliNB()),
@@ -74,10 +61,10 @@ def rivals(split: HoldOut, scores: Floats | None, random_state: int) -> Iterator
     context = judge_in_context(split, scores, random_state=random_state)
     if context is not None:
         yield "best judge, its context", _scored(context)
-        yield "Stack", _scored(fit_and_score(split, scores, ensembler=STACK, random_state=random_state)[1])
+        yield "Stack", _scored(fit_and_score(split, scores, ensembler=model.STACK, random_state=random_state)[1])
 
 
-def _scored(found: Scores) -> Found:
+def _scored(found: model.Scores) -> Found:
     return found.p_consistent, found.decisions
 
 
@@ -87,7 +74,7 @@ def _as_given(p: Floats) -> Found:
 
 def fit_and_score(
     split: HoldOut, scores: Floats | None, *, random_state: int, ensembler: str | None = None
-) -> tuple[Model, Scores]:
+) -> tuple[model.Model, model.Scores]:
     """Return the fit on the training datasets and its scores of the held-out one.
 
     Parameters
@@ -99,20 +86,22 @@ def fit_and_score(
     ensembler : str, optional
         As in :func:`deep.model.fit`.
     """
-    fitted = fit(split.train, scores=_at(scores, split.train_rows), ensembler=ensembler, random_state=random_state)
+    fitted = model.fit(
+        split.train, scores=_at(scores, split.train_rows), ensembler=ensembler, random_state=random_state
+    )
     held = _at(scores, split.test_rows) if fitted.score_names else None
     return fitted, fitted.scores_of(split.test, scores=held)
 
 
-def judge_in_context(split: HoldOut, scores: Floats | None, *, random_state: int) -> Scores | None:
+def judge_in_context(split: HoldOut, scores: Floats | None, *, random_state: int) -> model.Scores | None:
     """Return the scores by one judge (its score where there are scores) and its mean over the dataset.
 
     None where the training datasets are too few to learn what that mean tells.
     """
-    groups = training_groups(split.train)
-    if len(np.unique(groups)) < MIN_DATASETS:
+    groups = model.training_groups(split.train)
+    if len(np.unique(groups)) < model.MIN_DATASETS:
         return None
-    stack = Stack(["best-judge" if scores is None else "best-score"], random_state=random_state)
+    stack = model.Stack(["best-judge" if scores is None else "best-score"], random_state=random_state)
     stack.fit(split.train.votes, split.train.labels, groups=groups, scores=_at(scores, split.train_rows))
     return stack.score(split.test.votes, scores=_at(scores, split.test_rows))
 
@@ -123,24 +112,24 @@ def _at(scores: Floats | None, rows: npt.NDArray[np.intp]) -> Floats | None:
 
 def paper_p(split: HoldOut, random_state: int) -> Floats:
     """Return P of each held-out row by the paper's recipe."""
-    best = recommend(paper_chains(split, PAPER_ENSEMBLERS, PAPER_SIZES, random_state), "accuracy")
+    best = model.recommend(paper_chains(split, PAPER_ENSEMBLERS, PAPER_SIZES, random_state), "accuracy")
     return best.p[TestCells.from_votes(split.test).row_pattern]
 
 
 def paper_chains(
     split: HoldOut, ensemblers: Sequence[str], sizes: Sequence[int | str], random_state: int
-) -> list[Candidate]:
+) -> list[model.Candidate]:
     """Return the chains of the paper's recipe, each with Platt."""
-    training = training_set(split.train, RECIPES["paper"], random_state=random_state)
-    tasks = chain_tasks(
+    training = model.training_set(split.train, model.RECIPES["paper"], random_state=random_state)
+    tasks = model.chain_tasks(
         training,
-        RECIPES["paper"],
+        model.RECIPES["paper"],
         sizes=sizes,
         ensemblers=ensemblers,
         calibrators=["platt"],
         random_state=random_state,
     )
-    return search(tasks, TestCells.from_votes(split.test).patterns)
+    return model.search(tasks, TestCells.from_votes(split.test).patterns)
 
 
 def _mean_prior(train: VoteMatrix) -> float:
@@ -378,6 +367,56 @@ def _labels_of(panel: StudyPanel, n_bins: int, random_state: int, test: str) -> 
     }
 
 
+def few_verdict(found: Row) -> DatasetVerdict:
+    """Return the answer of the study: deep beside its rivals, and what labels of the new dataset bring."""
+    told = []
+    for cell in found["cells"]:
+        losses = {name: row["log_loss"] for name, row in cell["rivals"].items() if name != DEEP}
+        own, best = cell["rivals"][DEEP]["log_loss"], min(losses, key=losses.__getitem__)
+        told.append(
+            f"With {cell['training_datasets']} training dataset(s) the log loss of deep, {own:.3f}, is below that of "
+            f"{sum(own < loss for loss in losses.values())} of {len(losses)} rivals; the best, {best}, has "
+            f"{losses[best]:.3f}."
+        )
+    errors = [f"{percent(value)} after {n}" for n, value, *_ in _errors(found)] or ["what so few items cannot tell"]
+    trust = f"With labels of the new dataset P is off by {', '.join(errors)} (ECE on the rest, in percent)."
+    says = f"{len(found['labels']['targets'])} datasets, each held out in turn.", " ".join(told), trust
+    return DatasetVerdict(*says, "label 20 claims of a new dataset before you trust P there", picture=FEW_DATASETS)
+
+
+def _errors(found: Row) -> Iterator[tuple[str, float, float, float]]:
+    """Yield the mean ECE after so many labels, with the least and the most of a dataset."""
+    for n in found["labels"]["targets"][0]["few_labels"]:
+        values = [target["few_labels"][n] for target in found["labels"]["targets"]]
+        if known := [value for value in values if value is not None]:
+            yield n, float(np.mean(known)), min(known), max(known)
+
+
+FEW_DATASETS, FEW_LABELS = "few-datasets", "few-labels"
+
+
+def write_few(found: Row, folder: Path) -> None:
+    """Write the pictures of the study with their numbers: deep less each rival, and ECE by the number of labels."""
+    labels = [IntervalRow(f"{n} labels", ece, [least, most]) for n, ece, least, most in _errors(found)]
+    for name, rows, xlabel in (
+        (FEW_DATASETS, list(_less(found)), "log loss of deep less the rival's (90 %), by training datasets"),
+        (FEW_LABELS, labels, "ECE on the rest: mean, least and most of a dataset"),
+    ):
+        if rows:
+            save_figures({name: draw_intervals(rows[::-1], xlabel=xlabel, at=0)}, folder)
+            numbers = [{"row": row.label, "value": row.value, "interval": row.interval} for row in rows]
+            pd.DataFrame(numbers).to_csv(folder / f"{name}.csv", index=False, lineterminator="\n")
+
+
+def _less(found: Row) -> Iterator[IntervalRow]:
+    for cell in found["cells"]:
+        for name, row in cell["rivals"].items():
+            mean, error = row["deep_less"]["log_loss"]
+            if name != DEEP:
+                reach = None if error is None else [mean - 1.645 * error, mean + 1.645 * error]
+                yield IntervalRow(f"{name}, {cell['training_datasets']}", mean, reach)
+
+
 def few_lines(found: Row) -> list[str]:
     """Return the tables of the study as lines of Markdown."""
     labels = found["labels"]
@@ -407,7 +446,7 @@ def measurable(votes: VoteMatrix) -> tuple[VoteMatrix, list[str]]:
             f"`label` must be 0 or 1 in every row. Got none for item {votes.example_ids[row]!r} of dataset "
             f"{votes.datasets[row]!r}. Label it or leave it out."
         )
-    kept, left = rows_of_both_classes(votes, np.ones(len(votes.labels), dtype=bool))
+    kept, left = evaluate.rows_of_both_classes(votes, np.ones(len(votes.labels), dtype=bool))
     if left and len(set(votes.datasets[kept])) < 2:
         raise InputError(
             "`label` must hold both 0 and 1 in at least two datasets, one to test on and one to train on. "

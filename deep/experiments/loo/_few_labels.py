@@ -7,20 +7,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from deep import model
 from deep._util.checks import Floats, Labels
 from deep.calibration import balanced_accuracy, expected_calibration_error
 from deep.evaluate import Row, markdown, percent
-from deep.model import (
-    SIGNIFICANCE,
-    STRATEGIES,
-    FewLabels,
-    Misfit,
-    PriorEstimate,
-    Scores,
-    canary,
-    estimate_share,
-    propose_labels,
-)
 
 FEW = (5, 10, 20, 50, 100)
 """Numbers of target labels given."""
@@ -36,7 +26,14 @@ NULL_DRAWS = 500
 
 
 def few_labels(
-    y: Labels, p: Floats, prior: PriorEstimate, misfit: Misfit, *, n_draws: int, n_bins: int, random_state: int
+    y: Labels,
+    p: Floats,
+    prior: model.PriorEstimate,
+    misfit: model.Misfit,
+    *,
+    n_draws: int,
+    n_bins: int,
+    random_state: int,
 ) -> Row:
     """Return the effects of random labels on a dataset, by their number, as means over draws.
 
@@ -68,24 +65,27 @@ def few_labels(
     return {"few_labels": errors, "labeled": found}
 
 
-def fewer_labels(y: Labels, found: Scores, *, n_draws: int, n_bins: int, random_state: int) -> dict[str, float | None]:
+def fewer_labels(
+    y: Labels, found: model.Scores, *, n_draws: int, n_bins: int, random_state: int
+) -> dict[str, float | None]:
     """Return, by strategy, its calibration error with a quarter fewer labels less that of random draws.
 
     The mean over `PAIRS`; 0 or less says that the strategy needs at least a quarter fewer labels. None where the
     dataset is too small.
     """
     if 2 * max(n for _, n in PAIRS) > len(y):
-        return dict.fromkeys(STRATEGIES)
+        return dict.fromkeys(model.STRATEGIES)
     p = found.p_consistent
     draws = range(random_state, random_state + max(1, round(DRAWS * n_draws)))
 
     def error(strategy: str, n: int) -> float:
-        proposals = (propose_labels(p, found.misfit, n, strategy=strategy, random_state=seed) for seed in draws)
+        proposals = (model.propose_labels(p, found.misfit, n, strategy=strategy, random_state=seed) for seed in draws)
         return float(np.mean([_after(y, p, proposal.rows, found.misfit, n_bins)[0] for proposal in proposals]))
 
     usual = [error("random", n) for _, n in PAIRS]
     return {
-        strategy: float(np.mean([error(strategy, n) for n, _ in PAIRS]) - np.mean(usual)) for strategy in STRATEGIES
+        strategy: float(np.mean([error(strategy, n) for n, _ in PAIRS]) - np.mean(usual))
+        for strategy in model.STRATEGIES
     }
 
 
@@ -98,8 +98,8 @@ def _mean(values: Sequence[float | None]) -> float | None:
 def _one_draw(
     y: Labels,
     p: Floats,
-    prior: PriorEstimate,
-    misfit: Misfit,
+    prior: model.PriorEstimate,
+    misfit: model.Misfit,
     n_bins: int,
     labeled: npt.NDArray[np.intp],
     seed: int,
@@ -107,21 +107,23 @@ def _one_draw(
     labels = np.full(len(y), -1, dtype=np.int8)
     labels[labeled] = y[labeled]
     error, reached = _after(y, p, labeled, misfit, n_bins)
-    tested = canary(p, labels, misfit=misfit, n_draws=NULL_DRAWS, random_state=seed)
-    row = {"ece": error, "balanced_accuracy": reached, "flagged": float(tested.p_value <= SIGNIFICANCE)}
+    tested = model.canary(p, labels, misfit=misfit, n_draws=NULL_DRAWS, random_state=seed)
+    row = {"ece": error, "balanced_accuracy": reached, "flagged": float(tested.p_value <= model.SIGNIFICANCE)}
     share = float(y.mean())
-    for estimate in estimate_share(p, labels, prior=prior, misfit=misfit):
+    for estimate in model.estimate_share(p, labels, prior=prior, misfit=misfit):
         row[f"{estimate.method}: square error"] = (estimate.estimate - share) ** 2
         row[f"{estimate.method}: covered"] = float(estimate.low <= share <= estimate.high)
         row[f"{estimate.method}: width"] = estimate.high - estimate.low
     return row
 
 
-def _after(y: Labels, p: Floats, labeled: npt.NDArray[np.intp], misfit: Misfit, n_bins: int) -> tuple[float, float]:
+def _after(
+    y: Labels, p: Floats, labeled: npt.NDArray[np.intp], misfit: model.Misfit, n_bins: int
+) -> tuple[float, float]:
     """Return calibration error and balanced accuracy on the rest, once labels have corrected P."""
     rest = np.ones(len(y), dtype=bool)
     rest[labeled] = False
-    corrected = FewLabels(misfit).fit(p[labeled], y[labeled]).transform(p)
+    corrected = model.FewLabels(misfit).fit(p[labeled], y[labeled]).transform(p)
     error = expected_calibration_error(y[rest], corrected[rest], n_bins=n_bins)
     return error, balanced_accuracy(y[rest], corrected[rest] >= corrected.mean())
 

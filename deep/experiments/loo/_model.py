@@ -10,7 +10,8 @@ import numpy.typing as npt
 from deep._util.checks import Texts, numbered
 from deep.console import parallel_map
 from deep.datasets import ScoreTable
-from deep.evaluate import HoldOut, Row, context_member, decision_metrics, hold_out
+from deep.evaluate import HoldOut, Row, decision_metrics, hold_out
+from deep.experiments.held_out import context_member
 from deep.experiments.loo._tasks import LooOptions
 from deep.model import (
     MIN_DATASETS,
@@ -72,6 +73,7 @@ class Fitted:
             "n_prompts": len(self.model.voters),
             "selector": chosen.get("selector", "all"),
             "prompts": list(self.model.voter_names),
+            "scorers": list(self.model.score_names),
             "calibrator": chosen.get("calibrator", LEARNED_PRIOR),
             **decision_metrics(
                 self.test.labels,
@@ -100,8 +102,7 @@ class Fitted:
     def columns(self) -> Row:
         """Return the columns of `scores.parquet` that hold P, and the number of votes."""
         votes = self.model.select(self.test)
-        found = ScoredRows(self.scores, self.model.uncalibrated(votes), count_votes(votes)).columns()
-        return {name: found[name] for name in dict.fromkeys(("p_consistent", "p_low", "p_high", *found))}
+        return ScoredRows(self.scores, self.model.uncalibrated(votes), count_votes(votes)).columns()
 
 
 def fit_model(
@@ -228,7 +229,7 @@ def shared_fits(
 
 
 def _members(scores: ScoreTable | None, options: LooOptions) -> list[str] | None:
-    """Return the members to fit: all for a stack, else the one that the best judge with its context needs."""
-    if not options.asked.asked or options.asked.own == STACK:
+    """Return the members to fit: all for a stack or with scores, else those of the best judge with its context."""
+    if scores is not None or not options.asked.asked or options.asked.own == STACK:
         return None
-    return [context_member(0 if scores is None else scores.scores.shape[1])]
+    return [context_member(0)]

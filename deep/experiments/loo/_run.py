@@ -11,24 +11,14 @@ from deep._util.checks import Texts
 from deep.calibration import NETCAL_CLASSES
 from deep.datasets import ScoreTable
 from deep.ensembles import draws_note, left_out_note
-from deep.evaluate import (
-    Baseline,
-    HoldOut,
-    LooResult,
-    Row,
-    TestCells,
-    compare,
-    context_baseline,
-    encoder_baselines,
-    hold_out,
-    null_if_nan,
-    vote_baselines,
-)
+from deep.evaluate import HoldOut, Row, hold_out, null_if_nan
+from deep.experiments import held_out
 from deep.experiments.loo._model import Fitted, fit_model, groups_of, member_fits, run_over, score_held_out
 from deep.experiments.loo._tasks import LooOptions, LooOutcome, Scored, Step, chain_table, run_tasks
 from deep.features import analyze_votes, distinct_patterns, effective_votes, error_correlation
 from deep.model import (
     SIZES,
+    UNCALIBRATED,
     Candidate,
     ChainTask,
     Fits,
@@ -88,7 +78,7 @@ def leave_one_dataset_out(
     fits: Fits | None = None,
     n_datasets: int = 1,
     progress: StepOf = _silent,
-) -> LooResult:
+) -> held_out.LooResult:
     """Hold one dataset out, learn everything on the others, and measure on it.
 
     The recommendation is :func:`deep.model.fit` on the other datasets, and what its model says of the one held out.
@@ -150,7 +140,7 @@ def leave_datasets_out(
     fits: Fits | None,
     n_datasets: int,
     progress: StepOf,
-) -> list[LooResult]:
+) -> list[held_out.LooResult]:
     """Hold datasets out together, learn everything on the others, and measure on each of them.
 
     Parameters
@@ -166,7 +156,7 @@ def leave_datasets_out(
     """
     clock = _Clock()
     splits = [hold_out(votes, test, unit=settings.unit, besides=tests) for test in tests]
-    split, targets = splits[0], [TestCells.from_votes(one.test) for one in splits]
+    split, targets = splits[0], [held_out.TestCells.from_votes(one.test) for one in splits]
     groups, run = groups_of(split, settings), run_over(settings)
     clock.lap("split")
     tasks = [task for recipe in settings.shown for task in _tasks(split, recipe, settings)]
@@ -184,11 +174,13 @@ def leave_datasets_out(
         one.warnings.extend(dict.fromkeys(o.warning for o in of_target if o.warning))
         scored = {recipe.name: _scored_by(recipe.name, of_target) for recipe in settings.shown}
         fitted = score_held_out(model, one, scores)
-        results = _results(one, fitted, scored, settings, _baselines(one, scores, groups, fits), n_datasets)
+        results = _results(one, fitted, scored, settings, _baselines(one, scores, settings, groups, fits), n_datasets)
         results["baselines"] += published.get(one.name, ())
+        if scores is not None:
+            results["parts"] = held_out.compare_parts(one, scores, groups=groups, fits=fits, **_resampling(settings))
         results["notes"] = _notes(results, one, settings, len(tests) - 1)
         chains = chain_table(one, target, scored) if settings.all_chains else None
-        found.append(LooResult(results, _score_table(one, fitted), chains))
+        found.append(held_out.LooResult(results, _score_table(one, fitted), chains))
     clock.lap("baselines")
     return [replace(one, results=one.results | {"seconds": clock.seconds(len(tests))}) for one in found]
 
@@ -198,15 +190,15 @@ def _results(
     fitted: Fitted,
     scored: dict[str, list[Scored]],
     settings: LooOptions,
-    baselines: Sequence[Baseline],
+    baselines: Sequence[held_out.Baseline],
     n_datasets: int,
 ) -> Row:
     """Return the entry of `results.json` but for its notes and seconds."""
     return {
         **_header(split, settings),
-        **_table(scored, fitted.row(settings)),
+        **_table(scored, fitted.row(settings), settings),
         "baselines": _baseline_rows(baselines, split, settings),
-        "comparisons": compare(
+        "comparisons": held_out.compare(
             fitted.scores.decisions,
             split.test.labels,
             baselines,
@@ -247,15 +239,23 @@ def _with_netcal(tasks: list[ChainTask]) -> list[ChainTask]:
     ]
 
 
-def _baselines(split: HoldOut, scores: ScoreTable | None, groups: Texts, fits: Fits | None) -> list[Baseline]:
+def _baselines(
+    split: HoldOut, scores: ScoreTable | None, settings: LooOptions, groups: Texts, fits: Fits | None
+) -> list[held_out.Baseline]:
     """Return the rivals, the best judge with its context where it can be fitted."""
-    context = context_baseline(split, scores, groups=groups, fits=fits)
-    return [*vote_baselines(split), *([] if context is None else [context]), *encoder_baselines(split, scores)]
+    context = held_out.context_baseline(split, scores, groups=groups, fits=fits)
+    own, weighting = [] if context is None else [context], settings.rivals_weighting
+    return [*held_out.vote_baselines(split, weighting), *own, *held_out.encoder_baselines(split, scores, weighting)]
 
 
 def _scored_by(recipe: str, outcomes: Sequence[LooOutcome]) -> list[Scored]:
     """Return every candidate of one recipe with its metrics on the held-out dataset."""
     return [pair for outcome in outcomes if outcome.recipe == recipe for pair in outcome.scored]
+
+
+def _calibrated(scored: list[Scored], calibrators: Sequence[str] | None) -> list[Scored]:
+    """Return the chains that have one of the calibrators asked for; all where none is, or where no chain has."""
+    return [pair for pair in scored if (pair[0].calibrator or UNCALIBRATED) in (calibrators or ())] or scored
 
 
 def _best(scored: Sequence[Scored], by: str, recipe: str) -> Row:
@@ -264,7 +264,7 @@ def _best(scored: Sequence[Scored], by: str, recipe: str) -> Row:
     return _row(*pair, recipe) | {"chosen_on": "training"}
 
 
-def _table(scored: dict[str, list[Scored]], recommended: Row) -> Row:
+def _table(scored: dict[str, list[Scored]], recommended: Row, settings: LooOptions) -> Row:
     """Return the rows of the table, `recommended` and its kin, each of them marked with what it was chosen on.
 
     Without a chain the row of the stack or the average is the table.
@@ -274,11 +274,12 @@ def _table(scored: dict[str, list[Scored]], recommended: Row) -> Row:
     oracle = max(known, key=lambda row: row["balanced_accuracy"], default=None)
     picks: Row = dict.fromkeys(("recommended_by_accuracy", "recommended_chain", "recommended_paper"))
     if scored.get("deep"):
-        picks["recommended_chain"] = _best(scored["deep"], "log_loss", "deep")
-        picks["recommended_by_accuracy"] = _best(scored["deep"], "balanced_accuracy", "deep")
+        chains = _calibrated(scored["deep"], settings.calibrators)
+        picks["recommended_chain"] = _best(chains, "log_loss", "deep")
+        picks["recommended_by_accuracy"] = _best(chains, "balanced_accuracy", "deep")
     if scored.get("paper"):
-        platt = [pair for pair in scored["paper"] if pair[0].calibrator == "platt"] or scored["paper"]
-        picks["recommended_paper"] = _best(platt, "accuracy", "paper")
+        chains = _calibrated(scored["paper"], settings.calibrators or ("platt",))
+        picks["recommended_paper"] = _best(chains, "accuracy", "paper")
     return {
         "rows": rows,
         "recommended": recommended | {"chosen_on": "training"},
@@ -336,16 +337,12 @@ def _plain(value: object) -> object:
     return list(value) if isinstance(value, list | tuple) else value
 
 
-def _baseline_rows(baselines: Iterable[Baseline], split: HoldOut, settings: LooOptions) -> list[Row]:
-    return [
-        baseline.row(
-            split.test.labels,
-            n_boot=settings.n_boot,
-            random_state=settings.random_state,
-            n_bins=settings.n_bins,
-        )
-        for baseline in baselines
-    ]
+def _baseline_rows(baselines: Iterable[held_out.Baseline], split: HoldOut, settings: LooOptions) -> list[Row]:
+    return [baseline.row(split.test.labels, **_resampling(settings)) for baseline in baselines]
+
+
+def _resampling(settings: LooOptions) -> dict[str, int]:
+    return {"n_bins": settings.n_bins, "n_boot": settings.n_boot, "random_state": settings.random_state}
 
 
 def _notes(results: Row, split: HoldOut, settings: LooOptions, n_besides: int) -> list[str]:
@@ -385,4 +382,6 @@ def _score_table(split: HoldOut, fitted: Fitted) -> pd.DataFrame:
     labels = pd.array(split.test.labels, dtype="Int8")
     labels[split.test.labels == -1] = pd.NA
     items = {"dataset": split.test.datasets.astype(str), "item_id": split.test.example_ids.astype(str)}
-    return pd.DataFrame({**items, "label": labels, **fitted.columns()})
+    columns = fitted.columns()
+    decision = pd.arrays.IntegerArray(columns["decision"], columns["decision"] == -1)  # -1: no vote
+    return pd.DataFrame({**items, "label": labels, **columns | {"decision": decision}})

@@ -2,89 +2,21 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
-from importlib.resources import files
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from deep._util.files import JsonObject
 from deep.console import SIMULATED
-from deep.datasets import ScoreTable, published_datasets
-from deep.evaluate import LooResult, Row
+from deep.datasets import ScoreTable
+from deep.experiments.held_out import LooResult, published_rows
 from deep.experiments.loo._model import held_out_together, run_over, shared_fits
 from deep.experiments.loo._run import leave_datasets_out
 from deep.experiments.loo._tasks import LooOptions
 from deep.records import ABSTAIN, VoteMatrix
-
-
-@dataclass(frozen=True, slots=True)
-class PublishedBaseline:
-    """One cell of the paper's Table 3.
-
-    Parameters
-    ----------
-    kind : {'encoder', 'ensemble', 'llm'}
-        An encoder with thresholds from the other three datasets, the paper's own ensembles, or a single
-        LLM prompt of earlier work.
-    method : str
-    dataset : str
-    balanced_accuracy : float
-        In [0, 1].
-    margin : float
-        Half the width of the 95 % confidence interval, in the same unit.
-    """
-
-    kind: Literal["encoder", "ensemble", "llm"]
-    method: str
-    dataset: str
-    balanced_accuracy: float
-    margin: float
-
-
-@cache
-def published_baselines() -> tuple[PublishedBaseline, ...]:
-    """Return the cells of Table 3: five encoders, six LLM prompts of others and the paper's ensembles.
-
-    Examples
-    --------
-    >>> from deep.experiments.loo import published_baselines
-    >>> best = published_baselines()[0]
-    >>> best.method, best.dataset, best.balanced_accuracy, best.margin
-    ('AlignScore', 'aggrefact-xsum', 0.702, 0.038)
-    """
-    stored: JsonObject = json.loads(files(__package__).joinpath("published_baselines.json").read_bytes())
-    return tuple(
-        PublishedBaseline(
-            row["kind"], row["method"], dataset.name, *(round(figure / 100.0, 6) for figure in row[dataset.name])
-        )
-        for row in stored["rows"]
-        for dataset in published_datasets()
-    )
-
-
-def published_rows(test: str) -> list[Row]:
-    """Return the paper's Table 3 for one dataset as baseline rows; its figures are not ours."""
-    return [
-        {
-            "name": cell.method,
-            "kind": "published",
-            "threshold_from": "train" if cell.kind == "encoder" else None,
-            "threshold": None,
-            "balanced_accuracy": cell.balanced_accuracy,
-            "balanced_accuracy_ci": [cell.balanced_accuracy - cell.margin, cell.balanced_accuracy + cell.margin],
-            "precision": None,
-            "recall": None,
-        }
-        for cell in published_baselines()
-        if cell.dataset == test
-    ]
-
 
 NAME = pa.dictionary(pa.int32(), pa.string())
 

@@ -1,9 +1,11 @@
 """The tables that are printed after a run: every ensembler, the calibrators, the judges, encoders, and the tests."""
 
 from collections.abc import Iterator, Sequence
+from shutil import get_terminal_size
 from textwrap import wrap
 
-from deep._util.names import listed
+from deep._util.names import listed, table
+from deep.console import SIMULATED
 from deep.evaluate import CONTEXT, Row, Run, percent
 
 CHAINS = {
@@ -29,36 +31,56 @@ MAX_LISTED = 50
 AVERAGED = ("balanced_accuracy", "ece", "ece_floor", "log_loss", "brier", "auroc")
 
 
+PRINTED = "printed"
+"""Where a figure is from that the paper prints and this run did not compute."""
+
+
+MARKS = {"measured": " ", SIMULATED: "~", PRINTED: ">"}
+"""What stands before a row, by where its figures are from."""
+
+
+def source_of(run: Run, row: Row) -> str:
+    """Return where a row's figures are from: measured, computed on simulated votes, or printed in the paper."""
+    if row.get("kind") == "published":
+        return PRINTED
+    return SIMULATED if run["votes"] == SIMULATED else "measured"
+
+
 def summary(run: Run) -> Iterator[str]:
     """Yield the lines that a person reads after one dataset was held out."""
     prior = "no labels" if run["prior_test"] is None else f"{100 * run['prior_test']:.1f} % consistent"
     trained = f"{sum(run['train'].values())} rows of {listed(list(run['train']), MAX_LISTED)}"
     yield from _wrapped(f"{run['test']}: {run['n_test']} items ({prior}), trained on {trained}", 0)
-    yield f"  {'':<44}{'bal. acc.':>10}{'95 % interval':>18}{'ECE':>8}{'floor':>8}{'log loss':>10}"
+    yield from _wrapped("(~ of simulated votes; > printed in the paper, not computed here; no mark: measured)", 0)
+    yield _cells("", "accuracy", "95 % interval", "ECE", "floor", "log loss", "from")
     for key, label in CHAINS.items():
         if run[key] is not None:
-            yield _line(label, run[key])
+            yield _line(label, run[key], source_of(run, run[key]))
             calibrator = run[key]["calibrator"] or "none"
             yield from _wrapped(f"{run[key]['ensembler']} on {_voters(run[key])}, calibrator {calibrator}", 6)
         if run[key] is not None and "prior" in run[key]:
             yield from _wrapped(_prior(run[key]["prior"]), 6)
     for row in run["baselines"]:
         if row["kind"] in BASELINES:
-            yield _line(BASELINES[row["kind"]], row)
+            yield _line(BASELINES[row["kind"]], row, source_of(run, row))
     best = _best_encoder(run["baselines"])
     if best is not None:
-        yield _line(f"ORACLE: best encoder, {best['name']}", best)
+        yield _line(f"ORACLE: best encoder, {best['name']}", best, source_of(run, best))
     for sentence in [*(f"warning: {warning}" for warning in run["warnings"]), *run["notes"]]:
         yield from _wrapped(sentence, 2)
 
 
 def _wrapped(text: str, indent: int) -> list[str]:
-    return wrap(text, WIDTH, initial_indent=" " * indent, subsequent_indent=" " * (indent + 2))
+    return wrap(
+        text, min(WIDTH, get_terminal_size().columns), initial_indent=" " * indent, subsequent_indent=" " * (indent + 2)
+    )
 
 
 def _prior(prior: Row) -> str:
     low, high = prior["interval"]
     reason = "" if prior["warning"] is None else f" {prior['warning']}"
+    if low == high:
+        return reason.strip()
     return (
         f"estimated share of consistent items {100 * prior['estimate']:.0f} % "
         f"(90 % interval {100 * low:.0f} to {100 * high:.0f}).{reason}"
@@ -74,23 +96,36 @@ def _best_encoder(baselines: Sequence[Row]) -> Row | None:
 
 def _voters(row: Row) -> str:
     shown = ", ".join(row["prompts"][:4]) + (", ..." if len(row["prompts"]) > 4 else "")
-    return f"{row['n_prompts']} voters ({shown})"
+    scorers = f" and {len(row['scorers'])} encoders ({', '.join(row['scorers'])})" if row.get("scorers") else ""
+    return f"{row['n_prompts']} voters ({shown}){scorers}"
 
 
-def _line(label: str, row: Row) -> str:
+CELLS = (9, 14, 6, 7, 9, 10)
+"""Widths of the columns behind a label."""
+
+
+def _cells(label: str, *cells: str) -> str:
+    """Return a line of a table that fits the terminal, from 80 columns on; a label too long has a line of its own."""
+    width = min(44, max(22, get_terminal_size().columns - sum(CELLS) - 2))
+    mark = MARKS.get(cells[-1], " ")
+    above = f"{mark} {label}\n" if len(label) > width else ""
+    rest = "".join(f"{cell:>{size}}" for cell, size in zip(cells, CELLS, strict=False))
+    return f"{above}{mark} {'' if above else label:<{width}}{rest}".rstrip()
+
+
+def _line(label: str, row: Row, source: str = "") -> str:
     if row["balanced_accuracy"] is None:
-        return f"  {label:<44}{'no labels':>10}"
+        return _cells(label, "no labels")
     interval = row["balanced_accuracy_ci"]
-    shown = f"{100 * interval[0]:.1f} to {100 * interval[1]:.1f}" if interval else ""
-    rest = "".join(
-        f"{value:>{width}}"
-        for value, width in (
-            (percent(row.get("ece")), 8),
-            (percent(row.get("ece_floor")), 8),
-            ("" if row.get("log_loss") is None else f"{row['log_loss']:.3f}", 10),
-        )
+    return _cells(
+        label,
+        f"{100 * row['balanced_accuracy']:.1f}",
+        f"{100 * interval[0]:.1f} to {100 * interval[1]:.1f}" if interval and interval[0] < interval[1] else "",
+        percent(row.get("ece")),
+        percent(row.get("ece_floor")),
+        "" if row.get("log_loss") is None else f"{row['log_loss']:.3f}",
+        source,
     )
-    return f"  {label:<44}{100 * row['balanced_accuracy']:>10.1f}{shown:>18}{rest}".rstrip()
 
 
 def mean_of_runs(runs: Sequence[Run]) -> Row:
@@ -126,12 +161,12 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-def mean_summary(means: Row) -> Iterator[str]:
+def mean_summary(means: Row, source: str) -> Iterator[str]:
     """Yield the lines that follow when every dataset was held out in turn."""
     yield f"Mean over {means['n_datasets']} held-out datasets"
     for key, label in {**CHAINS, **BASELINES}.items():
         if means[key] is not None:
-            yield _line(label, {**means[key], "balanced_accuracy_ci": None})
+            yield _line(label, {**means[key], "balanced_accuracy_ci": None}, source)
 
 
 SIZES_A_TABLE = 3
@@ -143,7 +178,7 @@ MAX_ROWS = 60
 
 RIVALS = {"best_prompt": "best judge", CONTEXT: "best judge, context", "majority": "majority"}
 
-Cells = Sequence[str]
+TableCells = Sequence[str]
 
 BLANK = [""] * 3
 
@@ -158,6 +193,7 @@ def tables(runs: Sequence[Run]) -> Iterator[str]:
         yield from _calibrators(labeled, recipe)
     yield from _judges(labeled)
     yield from _encoders(labeled)
+    yield from part_lines(labeled)
     yield from _tests_of_one(labeled[0]) if len(runs) == 1 else _tests_of_several(labeled)
 
 
@@ -165,7 +201,7 @@ def _of(runs: Sequence[Run]) -> str:
     return "" if len(runs) == 1 else f"; means of {len(runs)} datasets"
 
 
-def aligned(title: str, header: Cells, rows: Sequence[Cells]) -> Iterator[str]:
+def aligned(title: str, header: TableCells, rows: Sequence[TableCells]) -> Iterator[str]:
     """Yield a table: the first column to the left, the others to the right.
 
     Examples
@@ -178,37 +214,42 @@ def aligned(title: str, header: Cells, rows: Sequence[Cells]) -> Iterator[str]:
       majority       74.5
     <BLANKLINE>
     """
-    shown = [[_clipped(row[0]), *row[1:]] for row in rows[:MAX_ROWS]]
-    widths = [max(map(len, column)) for column in zip(header, *shown, strict=True)]
-    yield title
-    for row in [header, *shown]:
-        cells = [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
-        yield ("  " + "  ".join(cells)).rstrip()
+    widths = [max(map(len, column)) for column in zip(header, *rows[:MAX_ROWS], strict=True)]
+    room = get_terminal_size().columns - sum(2 + width for width in widths[1:]) - 2
+    shown = [[_clipped(row[0], max(12, min(NAME_WIDTH, room))), *row[1:]] for row in rows[:MAX_ROWS]]
+    for line in title.split("\n"):
+        yield from wrap(line, get_terminal_size().columns)
+    yield from (f"  {line}".rstrip() for line in table([header, *shown], right=len(header) - 1).split("\n"))
     if len(rows) > MAX_ROWS:
         yield f"  and {len(rows) - MAX_ROWS:,} others, all of them in tables/"
     yield ""
 
 
-def _clipped(name: str) -> str:
-    return name if len(name) <= NAME_WIDTH else name[: NAME_WIDTH - 3] + "..."
+def _clipped(name: str, width: int) -> str:
+    return name if len(name) <= width else name[: width - 3] + "..."
 
 
-Chain = tuple[str, int]
+ChainName = tuple[str, int]
 """An ensembler and a number of voters."""
 
 
-def _chains(runs: Sequence[Run], recipe: str) -> dict[Chain, list[Row]]:
+def _chains(runs: Sequence[Run], recipe: str) -> dict[ChainName, list[Row]]:
     """Return, for each chain, its row of each run under the calibrator that the training data prefer there."""
-    found: dict[Chain, list[Row]] = {}
+    found: dict[ChainName, list[Row]] = {}
     for run in runs:
-        best: dict[Chain, Row] = {}
+        best: dict[ChainName, Row] = {}
+        asked = run["settings"]["calibrator"] or (["platt"] if recipe == "paper" else None)
         for row in run["rows"]:
-            key = row["ensembler"], row["n_prompts"]
-            if row["recipe"] == recipe and (key not in best or row["inner_log_loss"] < best[key]["inner_log_loss"]):
+            key, named = (row["ensembler"], row["n_prompts"]), asked is None or (row["calibrator"] or "none") in asked
+            if row["recipe"] == recipe and named and (key not in best or _loss(row) < _loss(best[key])):
                 best[key] = row
         for key, row in best.items():
             found.setdefault(key, []).append(row)
     return found
+
+
+def _loss(row: Row) -> float:
+    return float(round(row["inner_log_loss"], 12))
 
 
 def _scores(rows: Sequence[Row]) -> list[str]:
@@ -219,10 +260,15 @@ def _scores(rows: Sequence[Row]) -> list[str]:
     return [percent(accuracy), f"{percent(error)}/{percent(floor)}", "" if loss is None else f"{loss:.3f}"]
 
 
-def _best_chain(runs: Sequence[Run], recipe: str) -> Chain:
-    """Return the chain of least inner log loss, its best calibrator each time."""
+def _best_chain(runs: Sequence[Run], recipe: str) -> ChainName:
+    """Return the chain that the recipe chooses: of least inner log loss, or by the paper of most inner accuracy."""
     chains = _chains(runs, recipe)
-    return min(chains, key=lambda key: mean_of(chains[key], "inner_log_loss") or 0.0)
+
+    def worse(key: ChainName) -> tuple[float, float, int]:
+        loss, accuracy = (mean_of(chains[key], f"inner_{name}") or 0.0 for name in ("log_loss", "accuracy"))
+        return round(-accuracy if recipe == "paper" else loss, 12), round(loss, 12), key[1]
+
+    return min(chains, key=worse)
 
 
 def _ensemblers(runs: Sequence[Run], recipe: str) -> Iterator[str]:
@@ -238,7 +284,12 @@ def _ensemblers(runs: Sequence[Run], recipe: str) -> Iterator[str]:
             for name in names
         ]
         yield f"Ensemblers by number of voters: balanced accuracy, ECE/floor, log loss{_of(runs)}"
-        title = f"({recipe}'s recipe; each with the calibrator that is best on training data; * the best chain)"
+        by = (
+            "Platt scaling, or the calibrator asked for"
+            if recipe == "paper"
+            else "the calibrator best on training data"
+        )
+        title = f"({recipe}'s recipe; each with {by}; * the best chain on training data)"
         yield from aligned(title, header, rows)
 
 
@@ -272,18 +323,59 @@ def _judges(runs: Sequence[Run]) -> Iterator[str]:
     yield from aligned(f"Judges alone, the one chosen on training data, and the majority{_of(runs)}", header, rows)
 
 
+MARK = f" ({PRINTED})"
+
+
 def _encoders(runs: Sequence[Run]) -> Iterator[str]:
     origins = ("test", "center", "train")
     found: dict[str, dict[str, list[Row]]] = {}
     for run in runs:
         for row in run["baselines"]:
             if row["kind"] == "encoder" or (row["kind"] == "published" and row["threshold_from"]):
-                by_origin = found.setdefault(row["name"], {origin: [] for origin in origins})
+                name = row["name"] + (MARK if row["kind"] == "published" else "")
+                by_origin = found.setdefault(name, {origin: [] for origin in origins})
                 by_origin[row["threshold_from"]].append(row)
     if found:
         rows = [[n, *(percent(mean_of(by[o], "balanced_accuracy")) for o in origins)] for n, by in found.items()]
         header = ["", "test (oracle)", "centre", "training"]
-        yield from aligned(f"Encoders: balanced accuracy by where the threshold is from{_of(runs)}", header, rows)
+        title = f"Encoders: balanced accuracy by where the threshold is from{_of(runs)}"
+        if any(name.endswith(MARK) for name in found):
+            title += (
+                f"\n({PRINTED}: the paper's Table 3, of one column; nothing computed here. The others need scores:\n"
+            )
+            title += "`deep votes EXAMPLES --encoder NAME` writes them, `deep loo --scores TABLE` reads them)"
+        yield from aligned(title, header, rows)
+
+
+def part_lines(runs: Sequence[Run]) -> Iterator[str]:
+    """Yield the accuracy that prompts, encoders and both reach by deep's stack, and their paired differences."""
+    kept = [run for run in runs if run.get("parts")]
+    rows: dict[str, list[Row]] = {}
+    for row in (row for run in kept for row in run["parts"]):
+        rows.setdefault(row["part"], []).append(row)
+    levels = [
+        [name, percent(mean_of(of, "balanced_accuracy")), percent(mean_of(of, "ece")), f"{mean_of(of, 'log_loss'):.3f}"]
+        for name, of in rows.items()
+        if " " not in name
+    ]
+    if not kept:
+        return
+    title = f"What adds what, {source_of(kept[0], {})}: deep's stack on prompts, on encoders, and on both{_of(kept)}"
+    yield from aligned(title, ["", "bal. acc.", "ECE", "log loss"], levels)
+    paired = [
+        [
+            name if len(kept) == 1 else f"{name}, {run['test']}",
+            _points(row["balanced_accuracy"]),
+            _interval((row["low"], row["high"])),
+            f"{row['log_loss']:+.3f}",
+            f"{row['log_loss_low']:+.3f} to {row['log_loss_high']:+.3f}",
+        ]
+        for name, of in rows.items()
+        for run, row in zip(kept, of, strict=True)
+        if " " in name
+    ]
+    header = ["", "bal. acc.", "95 % interval", "log loss", "95 % interval"]
+    yield from aligned("Paired differences on the same items", header, paired)
 
 
 def _tests_of_one(run: Run) -> Iterator[str]:
@@ -299,7 +391,8 @@ def _tests_of_one(run: Run) -> Iterator[str]:
         for row in run["comparisons"]
     ]
     if rows:
-        title = f"Recommended less each rival: points of balanced accuracy, Bonferroni over {len(rows)} rivals"
+        n = len({(row["difference"], *row["ci"]) for row in run["comparisons"]})
+        title = f"Recommended less each rival: points of balanced accuracy, Bonferroni over {n} rivals"
         yield from aligned(title, ["", "difference", "95 % interval", "p", "corrected", "p < 0.01"], rows)
 
 

@@ -9,30 +9,16 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from deep import model
 from deep._util.checks import Floats, Votes, check_choice
 from deep._util.odds import expit, logit
 from deep.calibration import ALL_CALIBRATORS, CALIBRATORS, DEFAULT_BINS
 from deep.console import in_processes
 from deep.ensembles import ENSEMBLERS, default_ensemblers
-from deep.evaluate import HoldOut, HoldOutUnit, Row, TestCells
+from deep.evaluate import HoldOut, HoldOutUnit, Row
 from deep.exceptions import InputError
+from deep.experiments.held_out import TestCells
 from deep.features import distinct_patterns
-from deep.model import (
-    AVERAGE,
-    RECIPES,
-    SELECTOR_NAMES,
-    SIZES,
-    STACK,
-    UNCALIBRATED,
-    Candidate,
-    ChainAttempt,
-    ChainOptions,
-    ChainTask,
-    Recipe,
-    Weighting,
-    all_candidates,
-    distinct_sizes,
-)
 
 
 @dataclass(frozen=True)
@@ -83,7 +69,7 @@ class LooOptions:
     selector: str | None = None
     ensemblers: Sequence[str] | None = None
     calibrators: Sequence[str] | None = None
-    weighting: Weighting | None = None
+    weighting: model.Weighting | None = None
     recipe: str | None = None
     tables: Sequence[str] = ()
     all_chains: bool = False
@@ -109,22 +95,22 @@ class LooOptions:
         """Raise where a name is unknown, or the stack is asked for beside something else."""
         asked = self.asked
         if self.selector is not None:
-            check_choice(self.selector, SELECTOR_NAMES, "selector")
+            check_choice(self.selector, model.SELECTOR_NAMES, "selector")
         if self.weighting is not None:
             check_choice(self.weighting, ("dataset", "dataset-class", "uniform"), "weighting")
         for name in (*self.tables, *([] if self.recipe is None else [self.recipe])):
-            check_choice(name, RECIPES, "recipe")
+            check_choice(name, model.RECIPES, "recipe")
         check_choice(self.unit, ("dataset", "family"), "hold_out")
         for name in self.ensemblers or ():
-            check_choice(name, (*ENSEMBLERS, AVERAGE, STACK), "ensembler")
+            check_choice(name, (*ENSEMBLERS, model.AVERAGE, model.STACK), "ensembler")
         for name in self.calibrators or ():
-            check_choice(name, (*ALL_CALIBRATORS, UNCALIBRATED), "calibrator")
+            check_choice(name, (*ALL_CALIBRATORS, model.UNCALIBRATED), "calibrator")
         _ = asked.own
 
     @property
-    def asked(self) -> ChainOptions:
+    def asked(self) -> model.ChainOptions:
         """Return the options that :func:`deep.model.fit` is given."""
-        return ChainOptions(
+        return model.ChainOptions(
             recipe=self.recipe,
             weighting=self.weighting,
             sizes=self.sizes,
@@ -139,11 +125,17 @@ class LooOptions:
         return self.recipe or "deep"
 
     @property
-    def shown(self) -> tuple[Recipe, ...]:
+    def rivals_weighting(self) -> model.Weighting:
+        """Return the weighting under which the best judge and the thresholds of encoders are chosen."""
+        recipe = self.recipe or (self.tables[0] if len(self.tables) == 1 else "deep")
+        return self.weighting or model.RECIPES[recipe].weighting
+
+    @property
+    def shown(self) -> tuple[model.Recipe, ...]:
         """Return the recipes whose chains are run and tabulated; none where only the stack or the average is wanted."""
         if self.asked.own is not None:
             return ()
-        return tuple(RECIPES[name] for name in dict.fromkeys(self.tables or (self.own_recipe,)))
+        return tuple(model.RECIPES[name] for name in dict.fromkeys(self.tables or (self.own_recipe,)))
 
     @property
     def table_ensemblers(self) -> tuple[str, ...]:
@@ -156,16 +148,16 @@ class LooOptions:
     def table_calibrators(self) -> tuple[str, ...]:
         """Return the calibrators of the table, first of all none."""
         names = tuple(CALIBRATORS) if self.calibrators is None else self.calibrators
-        return tuple(dict.fromkeys((UNCALIBRATED, *names)))
+        return tuple(dict.fromkeys((model.UNCALIBRATED, *names)))
 
     def sizes_for(self, n_voters: int) -> list[int]:
         """Return the distinct sizes for a number of voters, in the order given."""
-        return distinct_sizes(self.sizes or SIZES, n_voters)
+        return model.distinct_sizes(self.sizes or model.SIZES, n_voters)
 
 
 Step = Callable[[], None]
 
-Scored = tuple[Candidate, Row]
+Scored = tuple[model.Candidate, Row]
 """A candidate chain and its metrics on the held-out dataset."""
 
 
@@ -191,7 +183,7 @@ class LooOutcome:
 
 
 def run_tasks(
-    tasks: Sequence[ChainTask], targets: Sequence[TestCells], options: LooOptions, step: Step
+    tasks: Sequence[model.ChainTask], targets: Sequence[TestCells], options: LooOptions, step: Step
 ) -> list[list[LooOutcome]]:
     """Run the tasks, in as many processes as the options say.
 
@@ -224,7 +216,7 @@ def run_tasks(
         found[position] = outcome
         step()
     outcomes = [found[i] for i in range(len(tasks))]
-    all_candidates(ChainAttempt([candidate for candidate, _ in o.scored], o.warning) for o, *_ in outcomes)
+    model.all_candidates(model.ChainAttempt([candidate for candidate, _ in o.scored], o.warning) for o, *_ in outcomes)
     return [list(of_target) for of_target in zip(*outcomes, strict=True)]
 
 
@@ -242,7 +234,9 @@ def _merged(targets: Sequence[TestCells]) -> _Targets:
     return _Targets(patterns, list(zip(targets, np.split(where, ends[:-1]), strict=True)))
 
 
-def _measure(numbered: tuple[int, ChainTask], targets: _Targets, options: LooOptions) -> tuple[int, list[LooOutcome]]:
+def _measure(
+    numbered: tuple[int, model.ChainTask], targets: _Targets, options: LooOptions
+) -> tuple[int, list[LooOutcome]]:
     """Run one task and measure its candidates on each held-out dataset."""
     (position, task), started = numbered, time.process_time()
     attempt = task.run(targets.patterns)
@@ -263,11 +257,11 @@ def _by_log_odds(p: Floats) -> Floats:
     return expit(logit(p))
 
 
-def _scored(candidate: Candidate, target: TestCells, options: LooOptions) -> Scored:
+def _scored(candidate: model.Candidate, target: TestCells, options: LooOptions) -> Scored:
     return candidate, _metrics(candidate, target, options)
 
 
-def _metrics(candidate: Candidate, target: TestCells, options: LooOptions) -> Row:
+def _metrics(candidate: model.Candidate, target: TestCells, options: LooOptions) -> Row:
     found = target.metrics(candidate.p, n_bins=options.n_bins, n_boot=options.n_boot, random_state=options.random_state)
     if options.netcal and target.labeled:
         found["ece_netcal"] = target.netcal_ece(candidate.p, n_bins=options.n_bins)
@@ -305,7 +299,7 @@ def chain_table(split: HoldOut, target: TestCells, scored: Mapping[str, Sequence
             "recipe": _names([recipe for recipe, _ in chains], of_chain),
             "ensembler": _names([one.ensembler for _, one in chains], of_chain),
             "size": sizes[of_chain],
-            "calibrator": _names([one.calibrator or UNCALIBRATED for _, one in chains], of_chain),
+            "calibrator": _names([one.calibrator or model.UNCALIBRATED for _, one in chains], of_chain),
             "p": np.concatenate(p) if p else np.empty(0),
         }
     )

@@ -5,59 +5,83 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from deep import report
+import deep.report as report
+from deep import console
 from deep._util.files import check_replaceable, write_results
-from deep.console import (
-    NOTICE,
-    SIMULATED,
-    CommandParser,
-    add_options,
-    origin_of,
-    progress_bars,
-    read_votes_and_scores,
-)
 from deep.exceptions import ExitStatus
+from deep.experiments import held_out, printed
 
 NO_NETCAL = "netcal is not installed: its calibrators and ECE are left out. Run: pip install 'deep-judges[netcal]'."
 
 
-def add_arguments(parser: CommandParser) -> None:
+SCORES = f"tables of encoder scores, or '{console.SIMULATED}'"
+TEXTS = "with --scores: the items' texts, for how thresholds move with the length of the source"
+
+
+def add_arguments(parser: console.CommandParser) -> None:
     """Add the options."""
-    add_options(parser, "votes", "scores", "range", "ignore", "ensembler")
+    console.add_options(parser, "votes", "scores", "range", "ignore", "ensembler", scores={"help": SCORES})
+    parser.add_argument("--texts", metavar="FILE", help=TEXTS)
     dataset = "of Figure 4; default: aggrefact-xsum, else the first"
     parser.add_argument("--figure-dataset", metavar="NAME", help=dataset)
     parser.add_argument("--no-netcal", action="store_true", help="leave out netcal's calibrators and ECE (Tables 4, 5)")
-    add_options(parser, "max-failure-rate", "n-boot", "seed", "jobs")
+    console.add_options(parser, "max-failure-rate", "n-boot", "seed", "jobs")
     parser.add_argument("--out", type=Path, default=Path("runs/paper"), metavar="DIR", help="folder for the results")
 
 
 def run(args: argparse.Namespace) -> int:
     """Hold every dataset out, write and report."""
-    from deep.experiments.loo import LooOptions, run_all
-    from deep.experiments.paper._tables import TABLES, check_labeled, figure_dataset, paper_figures, paper_tables, write
+    from deep.experiments.loo import LooOptions, part_lines, run_all
+    from deep.experiments.paper._show import (
+        ANSWER,
+        draw_distance,
+        paper_figures,
+        summary_lines,
+        table_lines,
+        verdict_of,
+        with_verdicts,
+        write,
+    )
+    from deep.experiments.paper._tables import (
+        TABLES,
+        check_labeled,
+        figure_dataset,
+        ours_and_rivals,
+        paper_tables,
+        with_rivals,
+    )
 
     check_replaceable(args.out)
-    votes, scores = read_votes_and_scores(args)
-    origin = origin_of(args)
+    given, scores = held_out.read_votes_and_encoders(args)
+    votes, rivals = ours_and_rivals(given)
+    origin = console.origin_of(args)
     check_labeled(votes)
     example = figure_dataset(args.figure_dataset, votes)
     lacks_netcal = not args.no_netcal and find_spec("netcal") is None
     settings = LooOptions(
         tables=("paper",),
+        all_chains=True,
         netcal=not (args.no_netcal or lacks_netcal),
         ensemblers=tuple(dict.fromkeys(args.ensembler)) or None,
         n_boot=args.n_boot,
         random_state=args.seed,
         n_jobs=args.jobs,
     )
-    with progress_bars() as progress:
+    with console.progress_bars() as progress:
         found = run_all(settings, votes.dataset_names, votes, scores, origin, progress)
-    runs = [each.results for each in found]
-    drawn = paper_figures(votes, scores, runs, example, args.seed)
+    runs = [with_rivals(each.results, rivals, settings) for each in found]
+    figures = with_verdicts(paper_tables(runs), origin)
+    verdict = verdict_of(figures, origin)
     with report.reported_folder(args.out) as scratch:
-        write_results(scratch, {"votes": origin, "runs": runs})
-        write(scratch, paper_tables(runs), drawn, origin)
+        write_results(scratch, {"verdict": verdict.as_dict(), "votes": origin, "runs": runs})
+        drawn = paper_figures(held_out.write_encoders(args, votes, scores, runs, scratch), found, example)
+        write(scratch, figures, drawn | {ANSWER: draw_distance(figures)}, origin)
+        held_out.write_named(
+            held_out.PARTS, runs, scratch, votes=origin if isinstance(origin, str) else ", ".join(origin)
+        )
     names = ", ".join([*(f"table{table}.md" for table in TABLES), *(f"{name}.png" for name in drawn)])
-    notice = (f"{NOTICE}\n" if origin == SIMULATED else "") + (f"{NO_NETCAL}\n" if lacks_netcal else "")
+    notice = (f"{console.NOTICE}\n" if origin == console.SIMULATED else "") + (f"{NO_NETCAL}\n" if lacks_netcal else "")
+    lines = (*printed.study_lines(verdict, ""), *table_lines(figures), *part_lines(runs), *summary_lines(figures))
+    sys.stdout.writelines(f"{line}\n" for line in lines)
     sys.stdout.write(f"{notice}{names}: in {args.out}\n{report.report_line(args.out)}\n")
     return ExitStatus.DONE

@@ -1,38 +1,25 @@
-"""The DEEP paper's Tables 1 to 6: its printed figures beside those of a run, in percent."""
+"""The DEEP paper's Tables 1 to 6 beside those of a run, in percent; and every figure that it prints."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from pathlib import Path
+from zlib import crc32
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
-from matplotlib.figure import Figure
 
 from deep._util.checks import check_choice
-from deep._util.figures import save_figures
 from deep._util.files import JsonObject
-from deep._util.plain_cells import plain_frame
-from deep.calibration import NETCAL_CLASSES, plot_reliability
-from deep.console import SIMULATED
-from deep.datasets import ScoreTable, published_points, published_source, resolve_dataset
-from deep.evaluate import (
-    CAPTION,
-    Row,
-    Run,
-    TestCells,
-    draw_optimal_thresholds,
-    draw_threshold_transfer,
-    hold_out,
-    markdown,
-    optimal_thresholds,
-)
+from deep.calibration import NETCAL_CLASSES
+from deep.datasets import published_points, resolve_dataset
+from deep.evaluate import Row, Run, hold_out
 from deep.exceptions import InputError
-from deep.experiments.loo import published_baselines
-from deep.judge import parse_voter
-from deep.model import RECIPES, choose_subsets, fit_candidates, training_set
+from deep.experiments.held_out import published_baselines, vote_baselines
+from deep.experiments.loo import LooOptions
+from deep.judges import parse_voter
 from deep.records import VoteMatrix
 
 PUBLISHED_TABLES = ("2", "4", "5")
@@ -98,6 +85,17 @@ def published_table(number: str) -> tuple[PublishedFigure, ...]:
     )
 
 
+def kept_out(figure: PublishedFigure) -> bool:
+    """Return whether the embedded votes were fitted without a printed figure: about half of them are.
+
+    Which, says a checksum of the cell's name. LabelModel and the majority of Table 2 are all fitted, and Table 5
+    repeats cells of Table 4.
+    """
+    cell = figure.dataset, figure.ensembler, figure.n_prompts, figure.calibrator, figure.metric
+    fixed = figure.table == "2" and figure.ensembler in ("LabelModel", "MajorityLabelVoter")
+    return not fixed and bool(crc32("|".join(map(str, cell)).encode()) % 2)
+
+
 @cache
 def _tables() -> JsonObject:
     tables: JsonObject = json.loads(files(__package__).joinpath("published_tables.json").read_bytes())
@@ -136,6 +134,11 @@ def _calibrator(name: str) -> str | None:
 _READERS = {"2": _by_size, "4": _by_size_and_calibrator, "5": _by_calibrator}
 
 
+def printed_methods(number: str) -> list[str]:
+    """Return the ensemblers of one of the large tables."""
+    return list(_tables()[number]["methods"])
+
+
 PUBLISHED, THIS_RUN = "published", "this run"
 
 NETCAL_ECE = "this run, netcal's ECE"
@@ -168,6 +171,36 @@ TABLES = {
 }
 
 
+RIVAL = "rival"
+"""Kind of a baseline that fills a row of Table 3 and enters no ensemble."""
+
+
+def ours_and_rivals(votes: VoteMatrix) -> tuple[VoteMatrix, VoteMatrix | None]:
+    """Return the votes of our own prompts, and of those that stand for Table 3's LLM solutions, if any."""
+    is_rival = np.array([_llm_solution(name) is not None for name in votes.voter_names])
+    if is_rival.all():
+        raise InputError(
+            f"`votes` must hold a voter that is no row of the paper's Table 3. Got {votes.voter_names[0]!r} and "
+            f"{len(is_rival) - 1} others that are. Add votes of other prompts, which ensembles are made of."
+        )
+    return _columns(votes, ~is_rival), _columns(votes, is_rival) if is_rival.any() else None
+
+
+def _columns(votes: VoteMatrix, kept: npt.NDArray[np.bool_]) -> VoteMatrix:
+    names = tuple(name for name, keep in zip(votes.voter_names, kept, strict=True) if keep)
+    return votes.with_columns(votes=votes.votes[:, kept], voter_names=names)
+
+
+def with_rivals(run: Run, rivals: VoteMatrix | None, settings: LooOptions) -> Run:
+    """Return a run with the rivals' votes on its dataset among the baselines."""
+    if rivals is None:
+        return run
+    split = hold_out(rivals, run["test"])
+    options = {"n_boot": settings.n_boot, "random_state": settings.random_state, "n_bins": settings.n_bins}
+    rows = [one.row(split.test.labels, **options) for one in vote_baselines(split) if one.kind == "prompt"]
+    return {**run, "baselines": [*run["baselines"], *({**row, "kind": RIVAL} for row in rows)]}
+
+
 def paper_tables(runs: Sequence[Run]) -> pd.DataFrame:
     """Return every figure of Tables 1 to 6, one a row.
 
@@ -188,38 +221,6 @@ def paper_tables(runs: Sequence[Run]) -> pd.DataFrame:
     frame = pd.DataFrame(rows, columns=columns)
     frame[["value", "low", "high"]] = frame[["value", "low", "high"]].astype(float).mul(100).round(4)
     return frame[frame["value"].notna()].astype({"n_prompts": "Int64"}).reset_index(drop=True)
-
-
-def side_by_side(figures: pd.DataFrame, table: str) -> pd.DataFrame:
-    """Return one table in the paper's layout: a row a method and origin, a column a dataset and what varies."""
-    chosen = figures[figures["table"] == table].copy()
-    varying = [name for name in ("n_prompts", "calibrator", "metric") if chosen[name].nunique(dropna=False) > 1]
-    chosen["column"] = chosen["dataset"]
-    for name in varying:
-        chosen["column"] += ", " + _words(chosen[name], name)
-    margin = (chosen["high"] - chosen["low"]) / 2
-    chosen["text"] = chosen["value"].map("{:.1f}".format) + margin.map(lambda m: "" if m != m else f" ± {m:.1f}")
-    wide = chosen.drop_duplicates(["method", "origin", "column"]).pivot(
-        index=["method", "origin"], columns="column", values="text"
-    )
-    order = pd.MultiIndex.from_tuples(dict.fromkeys(_paired(chosen)), names=["method", "origin"])
-    ranks = {name: pd.factorize(chosen[name], use_na_sentinel=False)[0] for name in ("dataset", *varying)}
-    columns = pd.unique(chosen["column"].iloc[np.lexsort(list(ranks.values())[::-1])])
-    wide = wide.reindex(index=order, columns=columns).fillna("")
-    return wide.rename_axis(columns=None).reset_index()
-
-
-def _paired(chosen: pd.DataFrame) -> Iterator[tuple[str, str]]:
-    """Yield methods in the order of appearance, the published figures of each before our own."""
-    there = set(zip(chosen["method"], chosen["origin"], strict=True))
-    for method in pd.unique(chosen["method"]):
-        yield from ((method, origin) for origin in (PUBLISHED, THIS_RUN, NETCAL_ECE) if (method, origin) in there)
-
-
-def _words(values: "pd.Series[str]", name: str) -> "pd.Series[str]":
-    if name == "n_prompts":
-        return values.map(lambda n: "" if n is pd.NA else f"{n} prompts")
-    return values.fillna("uncalibrated").str.replace("_", " ")
 
 
 def _row(table: str, dataset: str, method: str, origin: str, value: float | None, **more: object) -> Row:
@@ -285,7 +286,7 @@ def _method(row: Row) -> str | None:
     """Return the name of a baseline of ours in Table 3; None for one that the table does not show."""
     if row["kind"] == "encoder":
         return str(row["name"]) if row["threshold_from"] == "train" else None
-    if row["kind"] == "prompt":
+    if row["kind"] == RIVAL:
         return _llm_solution(str(row["name"]))
     return {"best_prompt": "best prompt, chosen on training data", "majority": "majority of all prompts"}.get(
         row["kind"]
@@ -368,49 +369,6 @@ def _gain(dataset: str, origin: str, alone: float, majority: float | None, best:
 _BUILDERS = (single_prompts, ensemblers, methods, platt_errors, calibrator_errors, gains)
 
 
-MOST_PROMPTS = 9
-
-
-def paper_figures(
-    votes: VoteMatrix, scores: ScoreTable | None, runs: Sequence[JsonObject], dataset: str, random_state: int
-) -> dict[str, "Figure"]:
-    """Return Figure 4, and Figures 1 and 2 where there are encoder scores, by their file names.
-
-    Figure 4 is the paper's example: LabelModel on nine prompts (or as many as there are), fitted on the other
-    datasets and tested on `dataset`, before and after Platt scaling.
-    """
-    figures = {}
-    if scores is not None:
-        figures["figure1-optimal-thresholds"] = draw_optimal_thresholds(optimal_thresholds(votes, scores))
-        figures["figure2-threshold-transfer"] = draw_threshold_transfer(runs)
-    return {**figures, "figure4-reliability": _reliability(votes, dataset, random_state)}
-
-
-def _reliability(votes: VoteMatrix, dataset: str, random_state: int) -> "Figure":
-    recipe = RECIPES["paper"]
-    split = hold_out(votes, dataset)
-    target = TestCells.from_votes(split.test)
-    training = training_set(split.train, recipe, random_state=random_state)
-    (subset,) = choose_subsets(training, [min(MOST_PROMPTS, votes.shape[1])], criterion=recipe.subset_criterion)
-    before, after = fit_candidates(
-        "LabelModel",
-        subset,
-        training,
-        target.patterns,
-        calibrators=("platt",),
-        recipe=recipe,
-        random_state=random_state,
-    )
-    labeled = split.test.labels >= 0
-    patterns = target.row_pattern[labeled]
-    return plot_reliability(
-        split.test.labels[labeled],
-        before=before.p[patterns],
-        after=after.p[patterns],
-        title=f"{dataset}: LabelModel on {len(subset.columns)} prompts, before and after Platt scaling",
-    )
-
-
 EXAMPLE_DATASET = "aggrefact-xsum"
 """The dataset of the paper's Figure 4."""
 
@@ -427,15 +385,3 @@ def check_labeled(votes: VoteMatrix) -> None:
     for dataset in votes.dataset_names:
         if (votes.labels[votes.datasets == dataset] < 0).any():
             raise InputError(f"`label` must be 0 or 1 in every row. Got a row without in dataset {dataset!r}.")
-
-
-def write(folder: Path, figures: pd.DataFrame, drawn: dict[str, Figure], origin: str | list[str]) -> None:
-    """Write one CSV of all figures, one Markdown text a table, and the drawings."""
-    votes = origin if isinstance(origin, str) else ", ".join(origin)
-    marked = figures.assign(votes=figures["origin"].map(lambda name: "" if name == PUBLISHED else votes))
-    plain_frame(marked).to_csv(folder / "figures.csv", index=False, lineterminator="\n")
-    for table, title in TABLES.items():
-        lines = [f"# Table {table}. {title}", "", *markdown(side_by_side(figures, table)), ""]
-        lines += [f"In percent. Published: {published_source()}. This run: {votes} votes, the paper's recipe.", ""]
-        (folder / f"table{table}.md").write_text("\n".join(lines), encoding="utf-8")
-    save_figures(drawn, folder, caption=CAPTION if origin == SIMULATED else "")

@@ -1,5 +1,12 @@
-"""The prompt files that a paper's printed prompts make up."""
+"""Cut the prompts that a paper prints out of your own copy of it; status 1 if one is not as it was printed.
 
+For instance:
+
+  deep prompts import --paper fect --text fect.txt --out printed
+      the prompts of FECT as TOML files that `deep fect --prompt` takes; fect.txt is what pdftotext writes
+"""
+
+import argparse
 import json
 import re
 import tomllib
@@ -9,10 +16,11 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
+from deep import console
 from deep._util.checks import check_choice
 from deep._util.files import JsonObject, read_bytes, whole_file
 from deep._util.names import table
-from deep.exceptions import InputError
+from deep.exceptions import ExitStatus, InputError
 from deep.experiments.printed._passages import Cut, FoldedText, clean, cut, prints_of, readings
 
 Differences = Sequence[tuple[str, str]]
@@ -244,3 +252,19 @@ def _says(prompt: ImportedPrompt) -> str:
     if prompt.verified:
         return "verified"
     return "; ".join(f"not verified: {name} first differs within {words!r}" for name, words in prompt.differs)
+
+
+def add_arguments(parser: console.CommandParser) -> None:
+    """Add the options."""
+    parser.add_argument("--paper", required=True, choices=PAPERS, help="whose prompts")
+    parser.add_argument("--text", required=True, metavar="FILE", help="plain text of its PDF, as pdftotext writes it")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="a folder for TOML prompts; default: printed-PAPER")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Cut, write and report."""
+    folder = args.out or Path(f"printed-{args.paper}")
+    found = import_prompts(args.paper, args.text)
+    paths = write_prompts(found, folder)
+    console.print_result(import_results(found, paths), import_lines(found, folder), as_json=args.json)
+    return ExitStatus.DONE if found.verified else ExitStatus.FOUND

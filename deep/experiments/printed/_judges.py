@@ -14,7 +14,7 @@ from deep._util.names import sentence_spans
 from deep.exceptions import InputError
 from deep.experiments.stepwise import TextQuestion
 from deep.experiments.tiered import LabelTally, SentenceJudge, SentenceVerdict, TurnReading, read_tags
-from deep.judge import LLMReply, Program, Question
+from deep.judges import LLMReply, Program, Question
 from deep.prompt_pool import PLACEHOLDER, Material, clean, fill, why_unusable
 from deep.records import Example
 

@@ -6,16 +6,7 @@ docs/probe.md says what is built and measured, and what it costs.
 import argparse
 from pathlib import Path
 
-from deep.console import (
-    SEVERAL,
-    CommandParser,
-    Subcommand,
-    Values,
-    add_call_options,
-    add_options,
-    check_nothing_asked,
-    run_subcommand,
-)
+from deep import console
 from deep.experiments.probe._content import ARTICLES_BY
 from deep.experiments.probe._measures import MATCHES, SIMILAR, STAGES
 from deep.experiments.probe._records import TASKS
@@ -51,15 +42,15 @@ examples:
 PRINTED = "the paper's own prompts, as `deep prompts import --paper probe` wrote them"
 
 
-run = run_subcommand
+run = console.run_subcommand
 
 
-def add_arguments(parser: CommandParser) -> None:
+def add_arguments(parser: console.CommandParser) -> None:
     """Add the sub-commands."""
     parser.add_subcommands(
-        Subcommand("build", "build the benchmark from articles", _build_options, _build, BUILD),
-        Subcommand("eval", "measure models on it, step by step", _eval_options, _eval, EVAL),
-        Subcommand("export-sft", "write chats to train a model on", _export_options, _export, EXPORT),
+        console.Subcommand("build", "build the benchmark from articles", _build_options, _build, BUILD),
+        console.Subcommand("eval", "measure models on it, step by step", _eval_options, _eval, EVAL),
+        console.Subcommand("export-sft", "write chats to train a model on", _export_options, _export, EXPORT),
     )
 
 
@@ -74,7 +65,7 @@ def _eval(args: argparse.Namespace) -> int:
 
     if args.votes is None:
         return evaluate(args)
-    check_nothing_asked(args, "with votes", _add_steps)
+    console.check_nothing_asked(args, "with votes", _add_steps)
     return evaluate_votes(args)
 
 
@@ -84,53 +75,53 @@ def _export(args: argparse.Namespace) -> int:
     return export(args)
 
 
-def _build_options(parser: CommandParser) -> None:
+def _build_options(parser: console.CommandParser) -> None:
     add = parser.add_argument
     add("--articles", type=Path, required=True, metavar="FILE", help="with a column text, and as wanted article_id")
     add("--out", type=Path, required=True, metavar="DIR", help="a new folder, or an earlier build")
     tasks = f"default: all of {', '.join(TASKS)}"
-    add("--tasks", action=Values, nargs="+", default=list(TASKS), metavar="TASK", help=tasks)
+    add("--tasks", action=console.Values, nargs="+", default=list(TASKS), metavar="TASK", help=tasks)
     by = "one task an article as in the paper, unless its column task says which, or all"
     add("--articles-by", choices=ARTICLES_BY, default="task", help=by)
     add("--writer", metavar="NAME", help="LLM that writes, invents and inserts (default: the first of --llm)")
     add("--decomposer", metavar="NAME", help="LLM that takes responses apart (default: the first of --llm)")
     verifiers = "LLMs that find evidence and vote on it (default: all of --llm)"
-    add("--verifier", **{**SEVERAL, "metavar": "NAME"}, help=verifiers)
+    add("--verifier", **{**console.SEVERAL, "metavar": "NAME"}, help=verifiers)
     share = "share of the verifiers that must pass evidence"
     add("--consensus", type=float, default=0.75, metavar="SHARE", help=share)
-    add("--prompt", **{**SEVERAL, "metavar": "FILE"}, help=PRINTED)
+    add("--prompt", **{**console.SEVERAL, "metavar": "FILE"}, help=PRINTED)
     attempts = "answers asked of a step before its sample is given up"
     add("--attempts", type=int, default=5, metavar="N", help=attempts)
     add("--evaluation-size", type=int, default=100, metavar="N", help="responses a task kept for evaluation")
     most = "most articles of a task that are kept for it"
     add("--evaluation-share", type=float, default=0.2, metavar="SHARE", help=most)
     add("--seed", type=int, default=0, metavar="N", help="orders articles for split and styles")
-    add_options(parser, "json", json={"help": "print results.json and nothing else"})
-    add_call_options(parser)
+    console.add_options(parser, "json", json={"help": "print results.json and nothing else"})
+    console.add_call_options(parser)
 
 
-def _eval_options(parser: CommandParser) -> None:
+def _eval_options(parser: console.CommandParser) -> None:
     add = parser.add_argument
     data = "a build (its evaluation.jsonl), or one file of it"
     add("--data", type=Path, required=True, metavar="DIR|FILE", help=data)
     add("--out", type=Path, required=True, metavar="DIR", help="a new folder, or an earlier evaluation")
     add("--votes", metavar="FILE", help="measure the voters of this vote file instead of asking anything")
     _add_steps(parser)
-    add_options(parser, "json", json={"help": "print results.json and nothing else"})
-    add_call_options(parser)
+    console.add_options(parser, "json", json={"help": "print results.json and nothing else"})
+    console.add_call_options(parser)
 
 
 def _add_steps(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--stage", choices=STAGES, default="all", help="one step on gold input, or all on the model's own")
-    add("--prompt", **{**SEVERAL, "metavar": "FILE"}, help=PRINTED)
+    add("--prompt", **{**console.SEVERAL, "metavar": "FILE"}, help=PRINTED)
     add("--match", choices=MATCHES, default="semantic", help="when two claims are the same")
     add("--match-encoder", metavar="NAME", help="compares claims: a hub id or folder (default: the installed one)")
     add("--match-similarity", type=float, default=SIMILAR, metavar="COSINE", help="least of claims that say the same")
-    add("--match-llm", metavar="NAME", help="compares claims (default without an encoder: the LLM that is measured)")
+    add("--match-llm", metavar="NAME", help="compares claims, none of those measured; needed without an encoder")
 
 
-def _export_options(parser: CommandParser) -> None:
+def _export_options(parser: console.CommandParser) -> None:
     add = parser.add_argument
     add("--data", type=Path, required=True, metavar="DIR|FILE", help="a build (its train.jsonl), or one file of it")
     add("--out", type=Path, required=True, metavar="FILE", help="the chats, JSONL")

@@ -12,22 +12,9 @@ from importlib.resources import files
 from typing import TypeVar
 
 from deep._util.files import JsonObject
+from deep.experiments import stepwise
 from deep.experiments.probe._records import Article, FoundExcerpt, GoldClaim, Insertion, Sample
-from deep.experiments.stepwise import (
-    Claim,
-    Excerpt,
-    TextQuestion,
-    decomposition_question,
-    evaluation_question,
-    fence_code,
-    fenced_messages,
-    finding_question,
-    read_claims,
-    read_evidence,
-    read_list,
-    read_verdict,
-)
-from deep.judge import LLMReply, Program, Question
+from deep.judges import LLMReply, Program, Question
 from deep.prompt_pool import SearchableText, Span, covered, why_unusable
 
 T = TypeVar("T")
@@ -72,11 +59,11 @@ def prompts() -> JsonObject:
 
 
 def _question(step: str, texts: Mapping[str, str], **words: str) -> Question:
-    messages = fenced_messages(prompts()[step], texts, **words)
+    messages = stepwise.fenced_messages(prompts()[step], texts, **words)
     schema = _FACTS_SCHEMA if step == "invent" else None
     known = {**texts, **{name: words[name] for name in ("manner_of",) if name in words}}
     known |= {"count": words["count"].partition(" ")[0]} if "count" in words else {}
-    return TextQuestion(step=step, messages=messages, schema=schema, parameters=dict(PARAMETERS), texts=known)
+    return stepwise.TextQuestion(step=step, messages=messages, schema=schema, parameters=dict(PARAMETERS), texts=known)
 
 
 def ask_again(
@@ -164,14 +151,14 @@ def _poison(
     facts = yield from ask_again(question, lambda reply: _read_facts(reply, complexity, known), attempts, log)
     listed = "\n".join(f"{number}. {fact}" for number, fact in enumerate(facts, start=1))
     question = _question("insert", {"response": base, "facts": listed}, manner=level["insert"])
-    code = fence_code(base, listed)
+    code = stepwise.fence_code(base, listed)
     read = partial(_read_edited, base=base, code=code, count=complexity)
     text, spans = yield from ask_again(question, read, attempts, log)
     return text, tuple(Insertion(fact, span) for fact, span in zip(facts, spans, strict=True))
 
 
 def _read_facts(reply: LLMReply | None, count: int, known: SearchableText) -> list[str] | Rejected:
-    items = read_list(reply, "facts", known.text)
+    items = stepwise.read_list(reply, "facts", known.text)
     if isinstance(items, str):
         return Rejected("invent", items)
     facts = [" ".join(item.split()) for item in items if isinstance(item, str) and any(map(str.isalnum, item))]
@@ -363,21 +350,21 @@ def build_sample(
     return result
 
 
-def _decompose(sample: Sample, recipe: BuildOptions, log: list[Rejected]) -> Program[list[Claim]]:
+def _decompose(sample: Sample, recipe: BuildOptions, log: list[Rejected]) -> Program[list[stepwise.Claim]]:
     text = SearchableText(sample.response)
 
-    def read(reply: LLMReply | None) -> list[Claim] | Rejected:
-        claims = read_claims(reply, text)
+    def read(reply: LLMReply | None) -> list[stepwise.Claim] | Rejected:
+        claims = stepwise.read_claims(reply, text)
         if isinstance(claims, str):
             return Rejected("decompose", claims)
         located = any(claim.span is not None for claim in claims)
         return claims if located else Rejected("decompose", "no segment stands in the response")
 
-    question = decomposition_question(sample.response, model=recipe.decomposer)
+    question = stepwise.decomposition_question(sample.response, model=recipe.decomposer)
     return (yield from ask_again(question, read, recipe.attempts, log))
 
 
-def _label(sample: Sample, claims: Sequence[Claim], counts: Counter[str]) -> list[GoldClaim]:
+def _label(sample: Sample, claims: Sequence[stepwise.Claim], counts: Counter[str]) -> list[GoldClaim]:
     """Label claims by the share of their segments in insertions; those of the base content are unverified so far."""
     inserted = [insertion.span for insertion in sample.insertions]
     gold: list[GoldClaim] = []
@@ -396,19 +383,23 @@ def _with_candidates(
 ) -> Program[list[GoldClaim]]:
     """Give each claim the union of the verbatim excerpts that the verifiers find for it, in the order of the source."""
     texts = list(dict.fromkeys(claim.text for claim in gold))
-    asked = [(text, finding_question(source, text, model=model)) for text in texts for model in recipe.verifiers]
+    asked = [
+        (text, stepwise.finding_question(source, text, model=model)) for text in texts for model in recipe.verifiers
+    ]
     replies = yield [question for _, question in asked]
     document = SearchableText(source)
     union: dict[str, set[Span]] = {text: set() for text in texts}
     for (text, _), reply in zip(asked, replies, strict=True):
-        found = read_evidence(reply, text, document)
+        found = stepwise.read_evidence(reply, text, document)
         if isinstance(found, str):
             counts["evidence replies without an answer"] += 1
             continue
         counts["excerpts not verbatim in the article"] += sum(excerpt.span is None for excerpt in found)
         union[text] |= {excerpt.span for excerpt in found if excerpt.span is not None}
     candidates = {
-        text: tuple(FoundExcerpt(Excerpt(source[slice(*span)], span), None, accepted=False) for span in sorted(spans))
+        text: tuple(
+            FoundExcerpt(stepwise.Excerpt(source[slice(*span)], span), None, accepted=False) for span in sorted(spans)
+        )
         for text, spans in union.items()
     }
     return [replace(claim, candidates=candidates[claim.text]) for claim in gold]
@@ -418,11 +409,11 @@ def _with_votes(source: str, gold: Sequence[GoldClaim], recipe: BuildOptions) ->
     """Let all verifiers vote on each excerpt for a claim of the base content; no verdict is no pass."""
     pairs = [(c.text, each.excerpt) for c in gold if c.label == "unverified" for each in c.candidates]
     asked = [(pair, model) for pair in dict.fromkeys(pairs) for model in recipe.verifiers]
-    questions: list[Question] = [evaluation_question(source, *pair, model=model) for pair, model in asked]
+    questions: list[Question] = [stepwise.evaluation_question(source, *pair, model=model) for pair, model in asked]
     replies = yield questions
-    passes: Counter[tuple[str, Excerpt]] = Counter()
+    passes: Counter[tuple[str, stepwise.Excerpt]] = Counter()
     for (pair, _), reply in zip(asked, replies, strict=True):
-        passes[pair] += read_verdict(reply, source, pair[0]).vote == 1
+        passes[pair] += stepwise.read_verdict(reply, source, pair[0]).vote == 1
     needed = recipe.consensus * len(recipe.verifiers) - 1e-9
     return [
         claim if claim.label != "unverified" else replace(claim, candidates=_voted(claim, passes, needed))
@@ -430,7 +421,7 @@ def _with_votes(source: str, gold: Sequence[GoldClaim], recipe: BuildOptions) ->
     ]
 
 
-def _voted(claim: GoldClaim, passes: Counter[tuple[str, Excerpt]], needed: float) -> tuple[FoundExcerpt, ...]:
+def _voted(claim: GoldClaim, passes: Counter[tuple[str, stepwise.Excerpt]], needed: float) -> tuple[FoundExcerpt, ...]:
     counted = [(each.excerpt, passes[claim.text, each.excerpt]) for each in claim.candidates]
     return tuple(FoundExcerpt(excerpt, n, accepted=n >= needed) for excerpt, n in counted)
 

@@ -1,19 +1,20 @@
 """The tables and figures of an evaluation."""
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 
 from deep._util.figures import AMBER, BLUE, RED, new_figure, save_figures
 from deep._util.files import check_replaceable, write_results
 from deep.console import print_result
 from deep.datasets import read_votes
-from deep.evaluate import Row, framed, markdown, records, write_table
+from deep.evaluate import DatasetVerdict, Row, framed, markdown, records, write_table
 from deep.exceptions import ExitStatus, InputError
-from deep.experiments.printed import write_printed
+from deep.experiments.printed import study_lines, write_printed
 from deep.experiments.probe._measures import Measure
 from deep.experiments.probe._records import COMPLEXITIES, TASKS, Sample
 from deep.records import ABSTAIN, VoteMatrix
@@ -94,33 +95,84 @@ def _wide(found: Measures, step: str, columns: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame(rows).astype({name: float for name in columns if rows})
 
 
+def in_percent(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table as it is shown: shares in percent with one decimal, as the paper prints them."""
+    shares = table.select_dtypes("float").columns
+    return table.assign(**{name: table[name].map(lambda v: "" if v != v else f"{100 * v:.1f}") for name in shares})
+
+
 def write_report(tables: Mapping[str, pd.DataFrame], folder: Path) -> None:
     """Write every table, what the paper prints beside it, and the figures for those that have one as PNG and SVG."""
     for name, table in tables.items():
-        write_table(folder, name, table, TITLES[name])
+        write_table(folder, name, table, TITLES[name], shown=in_percent(table), note="Shares in percent.")
     write_printed(folder, "probe", tables)
     drawn = {name: _bars(tables[name], panels, TITLES[name]) for name, panels in FIGURES.items() if name in tables}
     save_figures(drawn, folder)
 
 
 def _bars(table: pd.DataFrame, panels: Mapping[str, Mapping[str, str]], title: str) -> "Figure":
-    """Draw a panel per group of measures, with a cluster of bars per model and task."""
-    figure = new_figure(1.8 + 0.9 * len(table) * len(panels), 3.6)
-    drawn = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
-    names = ["\n".join([str(row.model), *str(row.task).split("_")]) for row in table.itertuples()]
+    """Draw a panel per group of measures, one below the other, with bars for each model and task."""
+    figure = new_figure(7.0, (1.3 + 0.62 * len(table)) * len(panels), constrained=True)
+    drawn = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
+    names = [f"{row.model}, {str(row.task).replace('_', ' ')}" for row in table.itertuples()]
     for axes, (panel, columns) in zip(drawn, panels.items(), strict=True):
-        width = 0.8 / len(columns)
+        height = 0.8 / len(columns)
         for i, (column, label) in enumerate(columns.items()):
-            places = [x - 0.4 + (i + 0.5) * width for x in range(len(table))]
-            bars = axes.bar(places, table[column].fillna(0.0), width=width, label=label, color=COLORS[i])
-            texts = ["" if value != value else f"{100 * value:.0f}" for value in table[column]]
-            axes.bar_label(bars, labels=texts, fontsize=6, padding=1)
-        axes.set_xticks(range(len(table)), names, fontsize=6)
-        axes.set(xlabel=panel, ylim=(0.0, 1.1))
-        axes.legend(fontsize=7, ncols=len(columns), loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False)
+            places = [y - 0.4 + (i + 0.5) * height for y in range(len(table))]
+            bars = axes.barh(places, table[column].fillna(0.0), height=height, label=label, color=COLORS[i])
+            texts = ["not measured" if value != value else f"{100 * value:.0f} %" for value in table[column]]
+            axes.bar_label(bars, labels=texts, fontsize=9, padding=2)
+        axes.set_yticks(range(len(table)), names, fontsize=9)
+        axes.invert_yaxis()
+        axes.set(xlabel=f"{panel} (share)", xlim=(0.0, 1.15))
+        axes.legend(fontsize=9, ncols=len(columns), loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False)
     figure.suptitle(title, fontsize=10)
-    figure.subplots_adjust(wspace=0.05, top=0.83)
     return figure
+
+
+def verdict_of(found: Measures, samples: Sequence[Sample], drawn: Collection[str]) -> DatasetVerdict:
+    """Return the answer of a run: how many hallucinated claims are found stepwise, and the false alarms."""
+    known = {
+        model: {m.name: m for m in measures if m.task == "overall" and m.total} for model, measures in found.items()
+    }
+    claims = sum(claim.label == "hallucinated" for sample in samples for claim in sample.claims)
+    judged = f"Responses: {len(samples):,}; hallucinated claims: {claims:,}; LLMs: {len(found)}."
+    then = "label responses of your own, and let a model join these judges with others to one P"
+    picture = next((name for name in reversed(FIGURES) if name in drawn), "")
+    recalls = {model: of["stepwise_recall"] for model, of in known.items() if "stepwise_recall" in of}
+    if not recalls:
+        suspect = f"{claims:,} claims are hallucinated by label; this run measures single steps, none finds them."
+        return DatasetVerdict(judged, suspect, "No P was asked for: these are shares of steps.", then, picture=picture)
+    model = max(recalls, key=lambda name: recalls[name].value or 0.0)
+    direct, alarms = known[model].get("direct_recall"), known[model].get("stepwise_false_alarms")
+    asked = "" if direct is None else f"; asked directly, {direct.hits:,}"
+    best = recalls[model]
+    suspect = f"{model} finds {best.hits:,} of {best.total:,} hallucinated claims stepwise{asked}."
+    trust = "These are verdicts without a P"
+    trust += "." if alarms is None else f"; {alarms.hits:,} of {alarms.total:,} clean responses raise a false alarm."
+    return DatasetVerdict(judged, suspect, trust, then, picture=picture)
+
+
+def verdict_of_voters(table: pd.DataFrame, n: int) -> DatasetVerdict:
+    """Return the answer of votes: the voter that best tells responses with a hallucination from clean ones."""
+    rates = voter_rates(table)
+    best = rates.iloc[int((rates["recall"] - rates["false alarms"].fillna(0.0)).argmax())]
+    suspect = f"{best['model']} tells best: it calls {best['recall']:.0%} of the hallucinated responses inconsistent."
+    alarms = "no response is clean, so that false alarms are not known"
+    if best["false alarms"] == best["false alarms"]:
+        alarms = f"{best['false alarms']:.0%} of the clean responses raise a false alarm"
+    then = "fit one model on the votes of all judges, which weighs them and gives P"
+    judged = f"Responses: {n:,}; judges: {len(rates)}."
+    return DatasetVerdict(judged, suspect, f"These are votes without a P; {alarms}.", then, picture="voters")
+
+
+def voter_rates(table: pd.DataFrame) -> pd.DataFrame:
+    """Return by voter the share of hallucinated and of clean responses that it calls inconsistent, over all tasks."""
+    overall = table[table["task"] == "overall"].assign(hits=lambda t: t["called"] * t["responses"])
+    kind = np.where(overall["complexity"] == 0, "false alarms", "recall")
+    sums = overall.groupby(["voter", kind])[["hits", "responses"]].sum()
+    rates = (sums["hits"] / sums["responses"]).unstack().reindex(columns=["recall", "false alarms"])
+    return rates.fillna({"recall": 0.0}).reset_index(names="model").assign(task="overall")
 
 
 TITLE = "Responses that each voter calls inconsistent, by task and complexity"
@@ -130,12 +182,20 @@ def measure_votes(args: argparse.Namespace, samples: Sequence[Sample]) -> int:
     """Run ``deep probe eval --votes``."""
     check_replaceable(args.out)
     table = voter_table(read_votes(args.votes), samples)
-    results = {"schema_version": 1, "samples": len(samples), "voters": records(table)}
+    verdict = verdict_of_voters(table, len(samples))
+    results = {
+        "schema_version": 1,
+        "verdict": verdict.as_dict(),
+        "samples": len(samples),
+        "voters": records(table),
+    }
+    panels = {"called inconsistent, over all tasks": {"recall": "hallucinated", "false alarms": "clean"}}
     with reported_folder(args.out) as folder:
         write_table(folder, "voters", table, TITLE)
         write_results(folder, results)
-    text = "\n".join([TITLE, "", *markdown(table), "", f"written to {args.out}", report_line(args.out), ""])
-    print_result(results, [text], as_json=args.json)
+        save_figures({"voters": _bars(voter_rates(table), panels, TITLE)}, folder)
+    lines = study_lines(verdict, "\n".join([TITLE, "", *markdown(table), ""]))
+    print_result(results, [*lines, f"written to {args.out}", report_line(args.out)], as_json=args.json)
     return ExitStatus.DONE
 
 

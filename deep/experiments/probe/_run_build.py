@@ -7,35 +7,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import product
 from pathlib import Path
+from shlex import quote
 from typing import Any, TypeVar
 
 from deep._util.files import JsonObject, check_replaceable, read_bytes, write_results
 from deep._util.names import check_name
 from deep.asking import Entry, ProgramId, run_programs
 from deep.console import ask_options, check_least, check_models, endpoint_of, live_progress, named, print_result
-from deep.evaluate import markdown, records, write_table
+from deep.evaluate import DatasetVerdict, markdown, records, write_table
 from deep.exceptions import ExitStatus, InputError, StoppedError
-from deep.experiments.printed import PrintedSteps, load_steps, printed_text, reworded, write_printed
-from deep.experiments.probe._content import (
-    SPLITS,
-    BuildOptions,
-    BuiltSample,
-    Dealt,
-    build_sample,
-    deal_styles,
-    deal_tasks,
-    split_articles,
-)
-from deep.experiments.probe._records import (
-    COMPLEXITIES,
-    TASKS,
-    Article,
-    Sample,
-    read_articles,
-    statistics,
-    write_samples,
-)
-from deep.judge import Program
+from deep.experiments.printed import PrintedSteps, load_steps, plain_tables, printed_text, reworded, write_printed
+from deep.experiments.probe import _content, _records
+from deep.judges import Program
 from deep.report import report_line, reported_folder
 
 
@@ -102,16 +85,20 @@ def in_print(program: Program[T], printed: PrintedSteps | None) -> Program[T]:
 
 
 def plan_programs(
-    articles: Sequence[Article], dealt: Dealt, recipe: BuildOptions, seed: int, printed: PrintedSteps | None = None
+    articles: Sequence[_records.Article],
+    dealt: _content.Dealt,
+    recipe: _content.BuildOptions,
+    seed: int,
+    printed: PrintedSteps | None = None,
 ) -> Callable[[], Iterator[Entry]]:
     """Return a function that yields the program of every sample."""
-    styles = deal_styles(articles, dealt, seed)
+    styles = _content.deal_styles(articles, dealt, seed)
 
     def programs() -> Iterator[Entry]:
         for article in articles:
-            for task, complexity in product(dealt[article.article_id], COMPLEXITIES):
+            for task, complexity in product(dealt[article.article_id], _records.COMPLEXITIES):
                 identity = ProgramId("probe-build", f"probe-{task}", f"{article.article_id}/{complexity}")
-                program = build_sample(article, task, styles[article.article_id], complexity, recipe)
+                program = _content.build_sample(article, task, styles[article.article_id], complexity, recipe)
                 yield identity, recipe.writer, in_print(program, printed)
 
     return programs
@@ -121,10 +108,12 @@ def build(args: argparse.Namespace) -> int:
     """Run ``deep probe build``."""
     _check(args)
     with named("articles"):
-        articles = read_articles(args.articles)
+        articles = _records.read_articles(args.articles)
     recipe = read_roles(args)
     check_replaceable(args.out)
-    dealt = deal_tasks(articles, [task for task in TASKS if task in args.tasks], args.articles_by, args.seed)
+    dealt = _content.deal_tasks(
+        articles, [task for task in _records.TASKS if task in args.tasks], args.articles_by, args.seed
+    )
     printed = read_printed(args.prompt, {**BUILDER_STEPS, **JUDGE_STEPS})
     values = ask(args, plan_programs(articles, dealt, recipe, args.seed, printed))
     results = _write(args, articles, dealt, list(values.values()), recipe)
@@ -138,12 +127,12 @@ def _check(args: argparse.Namespace) -> None:
         if not 0 < value <= 1:
             raise InputError(f"`{name}` must lie in (0, 1]. Got {value!r}.")
     check_least(args, attempts=1, evaluation_size=1)
-    wrong = [task for task in args.tasks if task not in TASKS]
+    wrong = [task for task in args.tasks if task not in _records.TASKS]
     if wrong:
-        raise InputError(f"`tasks` must be one of {', '.join(sorted(TASKS))}. Got {wrong[0]!r}.")
+        raise InputError(f"`tasks` must be one of {', '.join(sorted(_records.TASKS))}. Got {wrong[0]!r}.")
 
 
-def read_roles(args: argparse.Namespace) -> BuildOptions:
+def read_roles(args: argparse.Namespace) -> _content.BuildOptions:
     """Return the LLM of each role; of those in `--llm` the first writes and decomposes, and all verify.
 
     Raises
@@ -160,17 +149,19 @@ def read_roles(args: argparse.Namespace) -> BuildOptions:
     decomposer = args.decomposer or (llms[0] if llms else writer)
     for name in (writer, decomposer, *verifiers):
         check_name(name, "llm")
-    return BuildOptions(
+    return _content.BuildOptions(
         writer=writer, decomposer=decomposer, verifiers=verifiers, consensus=args.consensus, attempts=args.attempts
     )
 
 
-def _settings(args: argparse.Namespace, articles: Sequence[Article], dealt: Dealt, recipe: BuildOptions) -> JsonObject:
+def _settings(
+    args: argparse.Namespace, articles: Sequence[_records.Article], dealt: _content.Dealt, recipe: _content.BuildOptions
+) -> JsonObject:
     served = Counter(task for tasks in dealt.values() for task in tasks)
     return {
         **asdict(recipe),
         "verifiers": list(recipe.verifiers),
-        "tasks": [task for task in TASKS if task in args.tasks],
+        "tasks": [task for task in _records.TASKS if task in args.tasks],
         "articles": len(articles),
         "articles_by": "task" if all(len(tasks) < 2 for tasks in dealt.values()) else "all",
         "articles_of": dict(sorted(served.items())),
@@ -181,10 +172,10 @@ def _settings(args: argparse.Namespace, articles: Sequence[Article], dealt: Deal
 
 def _write(
     args: argparse.Namespace,
-    articles: Sequence[Article],
-    dealt: Dealt,
-    found: Sequence[BuiltSample],
-    recipe: BuildOptions,
+    articles: Sequence[_records.Article],
+    dealt: _content.Dealt,
+    found: Sequence[_content.BuiltSample],
+    recipe: _content.BuildOptions,
 ) -> JsonObject:
     """Write both splits, Table 1 and the results, and return these."""
     samples = [result.sample for result in found if result.sample is not None]
@@ -192,12 +183,21 @@ def _write(
     if not samples:
         raise InputError(f"`llm` must give usable answers. Got none; {_counted(rejected)}.")
     wanted = {"size": args.evaluation_size, "share": args.evaluation_share, "seed": args.seed}
-    splits = split_articles(articles, dealt, samples, **wanted)
-    by_split = {name: [s for s in samples if splits[s.article_id] == name] for name in SPLITS}
+    splits = _content.split_articles(articles, dealt, samples, **wanted)
+    by_split = {name: [s for s in samples if splits[s.article_id] == name] for name in _content.SPLITS}
     left_out = sum((result.counts for result in found), Counter[str]())
-    table = statistics(samples)
+    table = _records.statistics(samples)
+    poisoned = sum(sample.complexity > 0 for sample in samples)
+    verdict = DatasetVerdict(
+        f"{len(samples):,} responses of {len(articles):,} articles; {len(found) - len(samples):,} were given up.",
+        f"{poisoned:,} of {len(samples):,} responses hold hallucinated claims, put there on purpose.",
+        "The labels are by construction: read some before you trust a figure on them.",
+        "measure an LLM on them",
+        f"deep probe eval --data {quote(str(args.out))} --llm NAME",
+    )
     results = {
         "schema_version": 1,
+        "verdict": verdict.as_dict(),
         "settings": _settings(args, articles, dealt, recipe),
         "samples": len(samples),
         "given_up": len(found) - len(samples),
@@ -208,14 +208,14 @@ def _write(
     }
     with reported_folder(args.out) as folder:
         for name, some in by_split.items():
-            write_samples(folder / f"{name}.jsonl", some)
+            _records.write_samples(folder / f"{name}.jsonl", some)
         write_table(folder, "table1-statistics", table, "Table 1: what the benchmark holds")
         write_printed(folder, "probe", ["table1-statistics"])
         write_results(folder, results)
     return results
 
 
-def _split_counts(samples: Sequence[Sample]) -> JsonObject:
+def _split_counts(samples: Sequence[_records.Sample]) -> JsonObject:
     by_task = dict(sorted(Counter(sample.task for sample in samples).items()))
     return {"articles": len({s.article_id for s in samples}), "samples": len(samples), "by_task": by_task}
 
@@ -231,9 +231,10 @@ def _text(results: JsonObject, out: Path) -> str:
     serve = "one task" if settings["articles_by"] == "task" else f"{len(settings['tasks'])} tasks"
     splits = ", ".join(f"{name} {c['samples']} of {c['articles']} articles" for name, c in results["splits"].items())
     lines = [
-        *markdown(pd.DataFrame(results["table1"])),
+        *(results["verdict"][name] for name in ("judged", "suspect", "trust")),
         "",
-        *printed_text("probe", ["table1-statistics"]),
+        *plain_tables("\n".join([*markdown(pd.DataFrame(results["table1"])), ""])),
+        *plain_tables("\n".join(printed_text("probe", ["table1-statistics"]))),
         f"{results['samples']} samples ({splits}), {results['given_up']} given up",
         f"{settings['articles']} articles, of which each serves {serve}; for evaluation "
         f"{_counted(results['splits']['evaluation']['by_task'])}, of {settings['evaluation_size']} a task wanted",

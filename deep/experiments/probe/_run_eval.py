@@ -14,15 +14,14 @@ from deep.asking import Entry, ProgramId
 from deep.console import check_models, check_not_in, named, print_result
 from deep.evaluate import markdown
 from deep.exceptions import ExitStatus, InputError
-from deep.experiments.printed import printed_text
+from deep.experiments.printed import printed_text, study_lines
+from deep.experiments.probe import _measures
 from deep.experiments.probe._content import SPLITS
-from deep.experiments.probe._matching import Matcher, choose_matcher, equivalence_program, with_alike
-from deep.experiments.probe._measures import Measure, Observed, direct_program, measure, stage_program
 from deep.experiments.probe._records import FoundExcerpt, GoldClaim, Sample, read_samples
-from deep.experiments.probe._report import TITLES, build_tables, measure_votes, write_report
+from deep.experiments.probe._report import TITLES, build_tables, in_percent, measure_votes, verdict_of, write_report
 from deep.experiments.probe._run_build import JUDGE_STEPS, ask, in_print, read_printed
 from deep.experiments.stepwise import evaluation_question, finding_question
-from deep.judge import Question
+from deep.judges import Question
 from deep.report import report_line, reported_folder
 
 
@@ -46,18 +45,20 @@ def evaluate(args: argparse.Namespace) -> int:
     llms = check_models(args)
     check_replaceable(args.out)
     check_not_in(args.out, Path(args.data), "data")
-    matcher = choose_matcher(args)
+    matcher = _measures.choose_matcher(args, llms)
     observed = _matched(args, matcher, samples, _observe(args, samples, llms))
     found = {
-        llm: measure(list(zip(samples, of_llm, strict=True)), args.stage, args.match)
+        llm: _measures.measure(list(zip(samples, of_llm, strict=True)), args.stage, args.match)
         for llm, of_llm in observed.items()
     }
-    results = _results(args, matcher, samples, found)
     tables = build_tables(found)
+    verdict = verdict_of(found, samples, tables)
+    results = _results(args, matcher, samples, found) | {"verdict": verdict.as_dict()}
     with reported_folder(args.out) as folder:
         write_report(tables, folder)
         write_results(folder, results)
-    print_result(results, [_text(tables, matcher, args.out)], as_json=args.json)
+    lines = [*study_lines(verdict, _text(tables, matcher)), f"written to {args.out}"]
+    print_result(results, [*lines, report_line(args.out)], as_json=args.json)
     return ExitStatus.DONE
 
 
@@ -70,15 +71,21 @@ def _identity(step: str, llm: str, sample: Sample) -> ProgramId:
     return ProgramId(f"probe-{step}/{llm}", f"probe-{sample.task}", sample.example_id)
 
 
-def _observe(args: argparse.Namespace, samples: Sequence[Sample], llms: Sequence[str]) -> dict[str, list[Observed]]:
+def _observe(
+    args: argparse.Namespace, samples: Sequence[Sample], llms: Sequence[str]
+) -> dict[str, list[_measures.Observed]]:
     printed = read_printed(args.prompt, JUDGE_STEPS)
 
     def programs() -> Iterator[Entry]:
         for sample in samples:
             for llm in llms:
-                yield _identity(args.stage, llm, sample), llm, in_print(stage_program(args.stage, sample), printed)
+                yield (
+                    _identity(args.stage, llm, sample),
+                    llm,
+                    in_print(_measures.stage_program(args.stage, sample), printed),
+                )
                 if args.stage == "all":
-                    yield _identity("direct", llm, sample), llm, direct_program(sample)
+                    yield _identity("direct", llm, sample), llm, _measures.direct_program(sample)
 
     values = ask(args, programs)
     observed = {llm: [values[_identity(args.stage, llm, sample)] for sample in samples] for llm in llms}
@@ -90,39 +97,45 @@ def _observe(args: argparse.Namespace, samples: Sequence[Sample], llms: Sequence
 
 
 def _matched(
-    args: argparse.Namespace, matcher: Matcher, samples: Sequence[Sample], observed: dict[str, list[Observed]]
-) -> dict[str, list[Observed]]:
+    args: argparse.Namespace,
+    matcher: _measures.Matcher,
+    samples: Sequence[Sample],
+    observed: dict[str, list[_measures.Observed]],
+) -> dict[str, list[_measures.Observed]]:
     """Return the observations, with the claims that say the same in other words where the matcher looks for them."""
     if matcher.encoder is not None:
-        return with_alike(observed, samples, matcher.encoder, args.match_similarity)
+        return _measures.with_alike(observed, samples, matcher.encoder, args.match_similarity)
     return _asked(args, samples, observed) if matcher.asks else observed
 
 
 def _asked(
-    args: argparse.Namespace, samples: Sequence[Sample], observed: Mapping[str, Sequence[Observed]]
-) -> dict[str, list[Observed]]:
-    """Ask an LLM, by default the one that is measured, which predicted claims restate which of the benchmark's."""
+    args: argparse.Namespace, samples: Sequence[Sample], observed: Mapping[str, Sequence[_measures.Observed]]
+) -> dict[str, list[_measures.Observed]]:
+    """Ask an LLM, none of those that are measured, which predicted claims restate which of the benchmark's."""
 
     def programs() -> Iterator[Entry]:
         for llm, of_llm in observed.items():
             for sample, one in zip(samples, of_llm, strict=True):
-                yield _identity("match", llm, sample), args.match_llm or llm, equivalence_program(one, sample)
+                yield _identity("match", llm, sample), args.match_llm, _measures.equivalence_program(one, sample)
 
     values = ask(args, programs)
     matched = {llm: [values[_identity("match", llm, sample)] for sample in samples] for llm in observed}
-    for llm, of_llm in matched.items():
+    for of_llm in matched.values():
         n, failed = sum(one.match_asked for one in of_llm), sum(one.match_failed for one in of_llm)
         if n and failed == n:
             raise InputError(
                 f"`match` must be answered by the LLM that compares claims. Got no usable answer of "
-                f"{args.match_llm or llm!r} to {n} questions. Name another with --match-llm or an encoder with "
+                f"{args.match_llm!r} to {n} questions. Name another with --match-llm or an encoder with "
                 f"--match-encoder, or compare by form with --match normalised."
             )
     return matched
 
 
 def _results(
-    args: argparse.Namespace, matcher: Matcher, samples: Sequence[Sample], found: Mapping[str, Sequence[Measure]]
+    args: argparse.Namespace,
+    matcher: _measures.Matcher,
+    samples: Sequence[Sample],
+    found: Mapping[str, Sequence[_measures.Measure]],
 ) -> JsonObject:
     return {
         "schema_version": 1,
@@ -133,14 +146,14 @@ def _results(
     }
 
 
-def _text(tables: Mapping[str, pd.DataFrame], matcher: Matcher, out: Path) -> str:
+def _text(tables: Mapping[str, pd.DataFrame], matcher: _measures.Matcher) -> str:
     lines: list[str] = []
     shown = {name: table for name, table in tables.items() if name != "steps"} or tables
     for name, table in shown.items():
-        lines += [TITLES[name], "", *markdown(table), ""]
+        lines += [f"{TITLES[name]}, in percent", "", *markdown(in_percent(table)), ""]
     lines += printed_text("probe", tables)
     lines += [f"claims compared by {matcher.name}"] if matcher.name else []
-    return "\n".join([*lines, f"written to {out}", report_line(out), ""])
+    return "\n".join(lines)
 
 
 def chats(samples: Iterable[Sample]) -> Iterator[JsonObject]:

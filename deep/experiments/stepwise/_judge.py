@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from deep.experiments.stepwise import _steps
 from deep.experiments.stepwise._steps import Claim, Excerpt
-from deep.judge import LLMJudge, LLMReply, Program
+from deep.judges import LLMJudge, LLMReply, Program
 from deep.prompt_pool import Span, commonest, merge_spans, usage_of
 from deep.records import ABSTAIN, Example, Judgment, Reason
 
@@ -108,7 +108,7 @@ class StepwiseJudge(_PassageJudge):
     --------
     >>> from types import SimpleNamespace
     >>> from deep import Example
-    >>> from deep.judge import run_program
+    >>> from deep.judges import run_program
     >>> from deep.experiments.stepwise import StepwiseJudge
     >>> answers = {
     ...     "decompose": '{"claims": [{"segment": "It fell in 1902", "claim": "The bridge fell in 1902."}]}',

@@ -9,26 +9,15 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from deep.judge import LLMReply, Program, Question
-from deep.prompt_pool import (
-    AnswerForm,
-    Material,
-    SearchableText,
-    Span,
-    around,
-    clean,
-    fill,
-    unrepeated,
-    why_none,
-    why_unusable,
-)
+from deep import prompt_pool
+from deep.judges import LLMReply, Program, Question
 from deep.records import ABSTAIN, Judgment, Reason
 
 MOST_ATTEMPTS = 200
 """Openings of an object that are tried, which bounds the work that a hostile reply can cause."""
 
 _OPENING = re.compile(r'\{\s*"')
-_VERDICT = AnswerForm("verdict", "json", {"PASS": 1, "FAIL": 0}, None, 0.5)
+_VERDICT = prompt_pool.AnswerForm("verdict", "json", {"PASS": 1, "FAIL": 0}, None, 0.5)
 
 
 def read_list(reply: LLMReply | None, key: str, *shown: str) -> list[Any] | Reason:
@@ -46,15 +35,15 @@ def read_list(reply: LLMReply | None, key: str, *shown: str) -> list[Any] | Reas
     >>> read_list(reply, "evidence"), read_list(reply, "claims"), read_list(None, "claims")
     (['It rained.'], 'unparsable', 'failed')
     """
-    reason = why_unusable(reply)
+    reason = prompt_pool.why_unusable(reply)
     if reply is None or reason in ("failed", "refused"):
         return reason or "failed"
     text = reply.text if isinstance(reply.text, str) else ""
     cut = reason == "truncated"
-    echo = Material("\n".join(shown), "")
+    echo = prompt_pool.Material("\n".join(shown), "")
     found = [(fields[key], end) for fields, end in _objects(text, key) if not echo.repeats(fields)]
     if not found or (cut and text[found[-1][1] :].strip("` \n")):
-        return why_none(text, cut)
+        return prompt_pool.why_none(text, cut)
     value: list[Any] = found[-1][0]
     return value
 
@@ -67,7 +56,7 @@ def _objects(text: str, key: str) -> Iterator[tuple[dict[str, Any], int]]:
         if match is None:
             return
         try:
-            fields, at = json.JSONDecoder(object_pairs_hook=unrepeated).raw_decode(text, match.start())
+            fields, at = json.JSONDecoder(object_pairs_hook=prompt_pool.unrepeated).raw_decode(text, match.start())
         except (ValueError, RecursionError):
             at = match.end()
             continue
@@ -83,7 +72,7 @@ def read_verdict(reply: LLMReply | None, *shown: str) -> Judgment:
         reply.text,
         finish_reason=reply.finish_reason,
         refusal=reply.refusal,
-        material=Material("\n".join(shown), ""),
+        material=prompt_pool.Material("\n".join(shown), ""),
         logprobs=None,
     )
 
@@ -142,7 +131,7 @@ class Claim:
 
     text: str
     segment: str
-    span: Span | None
+    span: prompt_pool.Span | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +147,7 @@ class Excerpt:
     """
 
     text: str
-    span: Span | None
+    span: prompt_pool.Span | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,7 +165,7 @@ class TextQuestion(Question):
 
 def fence_code(first: str, *others: str) -> str:
     """Return the code of the tags around texts: 8 hexadecimal digits that stand in none of them."""
-    return Material(first, "\n".join(others)).code
+    return prompt_pool.Material(first, "\n".join(others)).code
 
 
 def fenced_messages(prompt: Mapping[str, Any], texts: Mapping[str, str], **words: str) -> list[dict[str, str]]:
@@ -193,9 +182,11 @@ def fenced_messages(prompt: Mapping[str, Any], texts: Mapping[str, str], **words
         What we wrote: goes in as it is.
     """
     code = fence_code(*texts.values())
-    fenced = {name: f"<{name}-{code}>\n{clean(text, name)}\n</{name}-{code}>" for name, text in texts.items()}
+    fenced = {
+        name: f"<{name}-{code}>\n{prompt_pool.clean(text, name)}\n</{name}-{code}>" for name, text in texts.items()
+    }
     values = {**words, **fenced, "code": code}
-    return [{"role": role, "content": fill(prompt[role], values).strip()} for role in ("system", "user")]
+    return [{"role": role, "content": prompt_pool.fill(prompt[role], values).strip()} for role in ("system", "user")]
 
 
 def _question(step: str, texts: Mapping[str, str], *, model: str | None = None) -> Question:
@@ -217,7 +208,7 @@ def finding_question(source: str, claim: str, *, model: str | None = None) -> Qu
 
 def evaluation_question(source: str, claim: str, excerpt: Excerpt, *, model: str | None = None) -> Question:
     """Return the question that weighs one excerpt alone; what surrounds it in the source is there for understanding."""
-    context = excerpt.text if excerpt.span is None else around(source, excerpt.span, CONTEXT_MARGIN)
+    context = excerpt.text if excerpt.span is None else prompt_pool.around(source, excerpt.span, CONTEXT_MARGIN)
     return _question("evaluate", {"context": context, "excerpt": excerpt.text, "claim": claim}, model=model)
 
 
@@ -237,10 +228,10 @@ def decompose(response: str, log: list[LLMReply | None]) -> Program[list[Claim] 
     """
     (reply,) = yield [decomposition_question(response)]
     log.append(reply)
-    return read_claims(reply, SearchableText(response))
+    return read_claims(reply, prompt_pool.SearchableText(response))
 
 
-def read_claims(reply: LLMReply | None, response: SearchableText) -> list[Claim] | Reason:
+def read_claims(reply: LLMReply | None, response: prompt_pool.SearchableText) -> list[Claim] | Reason:
     """Return the claims that a reply lists, at least one; else the reason why there is none."""
     items = read_list(reply, "claims", response.text)
     if isinstance(items, str):
@@ -254,7 +245,9 @@ def read_claims(reply: LLMReply | None, response: SearchableText) -> list[Claim]
             return "unparsable"
         span = response.find(known[1], start)
         start = start if span is None else span[0]
-        claims.append(Claim(clean(known[0], "claim").strip(), clean(known[1], "segment").strip(), span))
+        claims.append(
+            Claim(prompt_pool.clean(known[0], "claim").strip(), prompt_pool.clean(known[1], "segment").strip(), span)
+        )
     return claims or "unparsable"
 
 
@@ -273,11 +266,11 @@ def find_evidence(
         return {}
     replies = yield [finding_question(source, claim) for claim in distinct]
     log.extend(replies)
-    text = SearchableText(source)
+    text = prompt_pool.SearchableText(source)
     return {claim: read_evidence(reply, claim, text) for claim, reply in zip(distinct, replies, strict=True)}
 
 
-def read_evidence(reply: LLMReply | None, claim: str, source: SearchableText) -> list[Excerpt] | Reason:
+def read_evidence(reply: LLMReply | None, claim: str, source: prompt_pool.SearchableText) -> list[Excerpt] | Reason:
     """Return the excerpts that a reply quotes from a source, none twice; else the reason why nothing is known."""
     items = read_list(reply, "evidence", source.text, claim)
     if isinstance(items, str):
@@ -289,9 +282,9 @@ def read_evidence(reply: LLMReply | None, claim: str, source: SearchableText) ->
     return list({excerpt.span or excerpt.text: excerpt for excerpt in excerpts}.values())
 
 
-def _excerpt(words: str, source: SearchableText) -> Excerpt:
+def _excerpt(words: str, source: prompt_pool.SearchableText) -> Excerpt:
     span = source.find(words)
-    return Excerpt(clean(words, "evidence").strip() if span is None else source.text[slice(*span)], span)
+    return Excerpt(prompt_pool.clean(words, "evidence").strip() if span is None else source.text[slice(*span)], span)
 
 
 def evaluate_evidence(
@@ -331,5 +324,5 @@ def find_unsupported(source: str, response: str, log: list[LLMReply | None]) -> 
     quoted = strings(items)
     if quoted is None:
         return "unparsable"
-    text = SearchableText(response)
+    text = prompt_pool.SearchableText(response)
     return list(dict.fromkeys(_excerpt(words, text) for words in quoted))

@@ -9,26 +9,9 @@ from functools import partial
 from deep._util.checks import check_choice
 from deep._util.names import sentence_spans
 from deep.experiments.stepwise import read_list, strings
+from deep.experiments.tiered import _wording
 from deep.experiments.tiered._turn import CHECKED, ReviewedTurn, SentenceJudge
-from deep.experiments.tiered._wording import (
-    AUTO_LABELS,
-    CRITERIA,
-    LABELS,
-    TIERS,
-    UNMARKED,
-    Contrast,
-    LabelTally,
-    SentenceVerdict,
-    TurnReading,
-    auto_contrasts,
-    closest,
-    messages_of,
-    own_contrasts,
-    plain,
-    task_text,
-    wording,
-)
-from deep.judge import LLMReply, Program, Question
+from deep.judges import LLMReply, Program, Question
 from deep.prompt_pool import Material
 from deep.records import Example, Reason
 
@@ -82,7 +65,7 @@ class TieredJudge(SentenceJudge):
     --------
     >>> from types import SimpleNamespace
     >>> from deep import Example
-    >>> from deep.judge import run_program
+    >>> from deep.judges import run_program
     >>> from deep.experiments.tiered import TieredJudge
     >>> said = {"type": "factual", "check": "invented"}
     >>> def ask(question):
@@ -96,10 +79,10 @@ class TieredJudge(SentenceJudge):
 
     level: str = "grounded"
     tiers: bool = True
-    contrasts: tuple[Contrast, ...] | None = None
+    contrasts: tuple[_wording.Contrast, ...] | None = None
 
     def __post_init__(self) -> None:
-        check_choice(self.level, CRITERIA, "level")
+        check_choice(self.level, _wording.CRITERIA, "level")
         super().__post_init__()
 
     @property
@@ -111,34 +94,34 @@ class TieredJudge(SentenceJudge):
     def _content(self) -> Mapping[str, object]:
         return {
             "reading": READING,
-            "labels": LABELS,
+            "labels": _wording.LABELS,
             "level": self.level,
             "tiers": self.tiers,
-            "texts": {name: text for name, text in wording().items() if name != "examples"},
+            "texts": {name: text for name, text in _wording.wording().items() if name != "examples"},
             "contrasts": [asdict(contrast) for contrast in self._contrasts],
         }
 
     @property
-    def _contrasts(self) -> tuple[Contrast, ...]:
-        return own_contrasts() if self.contrasts is None else self.contrasts
+    def _contrasts(self) -> tuple[_wording.Contrast, ...]:
+        return _wording.own_contrasts() if self.contrasts is None else self.contrasts
 
     @property
     def _criteria(self) -> tuple[str, ...]:
         """The criteria that are asked about."""
-        return CRITERIA if self.tiers else CRITERIA[: CRITERIA.index(self.level) + 1]
+        return _wording.CRITERIA if self.tiers else _wording.CRITERIA[: _wording.CRITERIA.index(self.level) + 1]
 
     def most_calls(self, example: Example) -> int:  # noqa: ARG002  the bound holds for every example
         """Return the most calls that one example can take."""
         return self.samples * (1 + len(self._criteria))
 
-    def read(self, source: str, claim: str, sentences: Sequence[str] | None = None) -> Program[TurnReading]:
+    def read(self, source: str, claim: str, sentences: Sequence[str] | None = None) -> Program[_wording.TurnReading]:
         """Return the questions about one reply, as a program that ends with a verdict for each sentence."""
-        turn = ReviewedTurn.of(source, claim, sentences, LABELS)
+        turn = ReviewedTurn.of(source, claim, sentences, _wording.LABELS)
 
-        def label(task: str, names: Mapping[int, str]) -> Program[dict[int, LabelTally]]:
+        def label(task: str, names: Mapping[int, str]) -> Program[dict[int, _wording.LabelTally]]:
             return turn.label(task, names, self._contrasts, self.samples)
 
-        typed = yield from label("type", dict.fromkeys(range(len(turn.spans)), UNMARKED))
+        typed = yield from label("type", dict.fromkeys(range(len(turn.spans)), _wording.UNMARKED))
         kinds = {i: tally.kind() for i, tally in typed.items()}
         checked = yield from label("check", {i: k for i, k in kinds.items() if k in CHECKED and k})
         met: dict[int, list[bool | None]] = {
@@ -147,18 +130,18 @@ class TieredJudge(SentenceJudge):
         for criterion in self._criteria[1:]:
             # All criteria so far, and only cognitive statements have more than the first.
             live = [i for i, passed in met.items() if kinds[i] == "cognitive" and all(passed)]
-            answered = yield from label(criterion, dict.fromkeys(live, UNMARKED))
+            answered = yield from label(criterion, dict.fromkeys(live, _wording.UNMARKED))
             for i, tally in answered.items():
                 met[i].append(tally.passes(*_OUTCOMES[criterion], self._threshold))
         verdicts = (turn.verdict(i, kinds.get(i), met.get(i, []), self.level) for i in range(len(turn.spans)))
-        return TurnReading(tuple(verdicts), tuple(turn.unaligned), tuple(turn.replies))
+        return _wording.TurnReading(tuple(verdicts), tuple(turn.unaligned), tuple(turn.replies))
 
 
 tiered_irrefutable = partial(TieredJudge, level="irrefutable")
 tiered_rational = partial(TieredJudge, level="rational")
 
 
-ASKED: Mapping[str, tuple[str, ...]] = {"type": LABELS["type"], **AUTO_LABELS}
+ASKED: Mapping[str, tuple[str, ...]] = {"type": _wording.LABELS["type"], **_wording.AUTO_LABELS}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,7 +185,7 @@ class AutoLabelJudge(SentenceJudge):
     --------
     >>> from types import SimpleNamespace
     >>> from deep import Example
-    >>> from deep.judge import run_program
+    >>> from deep.judges import run_program
     >>> from deep.experiments.tiered import AutoLabelJudge
     >>> said = {"type": "cognitive", "support": "hallucinated", "tier": "speculative"}
     >>> def ask(question):
@@ -215,10 +198,10 @@ class AutoLabelJudge(SentenceJudge):
     """
 
     level: str = "grounded"
-    contrasts: tuple[Contrast, ...] | None = None
+    contrasts: tuple[_wording.Contrast, ...] | None = None
 
     def __post_init__(self) -> None:
-        check_choice(self.level, CRITERIA, "level")
+        check_choice(self.level, _wording.CRITERIA, "level")
         super().__post_init__()
 
     @property
@@ -232,13 +215,13 @@ class AutoLabelJudge(SentenceJudge):
             "reading": 1,
             "labels": ASKED,
             "level": self.level,
-            "texts": [wording()["system"], wording()["form"], *map(task_text, ASKED)],
+            "texts": [_wording.wording()["system"], _wording.wording()["form"], *map(_wording.task_text, ASKED)],
             "contrasts": [asdict(contrast) for contrast in self._contrasts],
         }
 
     @property
-    def _contrasts(self) -> tuple[Contrast, ...]:
-        return auto_contrasts() if self.contrasts is None else self.contrasts
+    def _contrasts(self) -> tuple[_wording.Contrast, ...]:
+        return _wording.auto_contrasts() if self.contrasts is None else self.contrasts
 
     def most_calls(self, example: Example) -> int:  # noqa: ARG002  the bound holds for every example
         """Return the most calls that one example can take."""
@@ -250,7 +233,7 @@ class AutoLabelJudge(SentenceJudge):
         claim: str,
         sentences: Sequence[str] | None = None,
         kinds: Sequence[str] | None = None,
-    ) -> Program[TurnReading]:
+    ) -> Program[_wording.TurnReading]:
         """Return the questions about one reply, as a program that ends with a verdict for each sentence.
 
         Parameters
@@ -265,34 +248,34 @@ class AutoLabelJudge(SentenceJudge):
             Their types, factual or cognitive, as a classifier gave them; default: the LLM is asked, once.
         """
         turn = ReviewedTurn.of(source, claim, sentences, ASKED)
-        every = dict.fromkeys(range(len(turn.spans)), UNMARKED)
+        every = dict.fromkeys(range(len(turn.spans)), _wording.UNMARKED)
         if kinds is None:
             typed = yield from turn.label("type", every, self._contrasts, 1)
             known = {i: tally.kind() for i, tally in typed.items()}
         else:
             known = dict(enumerate(kinds))
-        relevant = {i: UNMARKED for i in every if known[i] != "irrelevant"}
+        relevant = {i: _wording.UNMARKED for i in every if known[i] != "irrelevant"}
         support = yield from turn.label("support", relevant, self._contrasts, self.samples)
         for i, tally in support.items():
             known[i] = "irrelevant" if 2 * tally.labels["irrelevant"] > self.samples else known[i]
-        cognitive = {i: UNMARKED for i in every if known[i] == "cognitive"}
+        cognitive = {i: _wording.UNMARKED for i in every if known[i] == "cognitive"}
         tiers = yield from turn.label("tier", cognitive, self._contrasts, self.samples)
         met = {i: [self._supported(tally)] for i, tally in support.items()} | {
             i: self._met(t) for i, t in tiers.items()
         }
         verdicts = (turn.verdict(i, known[i], met.get(i, []), self.level) for i in every)
-        return TurnReading(tuple(verdicts), tuple(turn.unaligned), tuple(turn.replies))
+        return _wording.TurnReading(tuple(verdicts), tuple(turn.unaligned), tuple(turn.replies))
 
-    def _supported(self, tally: LabelTally) -> bool | None:
+    def _supported(self, tally: _wording.LabelTally) -> bool | None:
         """Return whether a factual sentence is faithful; a sample that calls it irrelevant does not object."""
         good = {"good": tally.labels["faithful"] + tally.labels["irrelevant"], "bad": tally.labels["hallucinated"]}
         return tally.relabeled(good).passes("good", "bad", self._threshold)
 
-    def _met(self, tally: LabelTally) -> list[bool | None]:
+    def _met(self, tally: _wording.LabelTally) -> list[bool | None]:
         """Return the criteria that a cognitive sentence meets; none is looked at behind one that it fails."""
         met: list[bool | None] = []
-        for below in range(1, len(TIERS)):
-            bad = sum(tally.labels[tier] for tier in TIERS[:below])
+        for below in range(1, len(_wording.TIERS)):
+            bad = sum(tally.labels[tier] for tier in _wording.TIERS[:below])
             counts = {"good": tally.labels.total() - bad, "bad": bad}
             met.append(tally.relabeled(counts).passes("good", "bad", self._threshold))
             if not met[-1]:
@@ -343,7 +326,7 @@ class ListJudge(SentenceJudge):
     --------
     >>> from types import SimpleNamespace
     >>> from deep import Example
-    >>> from deep.judge import run_program
+    >>> from deep.judges import run_program
     >>> from deep.experiments.tiered import ListJudge
     >>> def ask(question):
     ...     return SimpleNamespace(text='{"hallucinated": ["Snow fell."]}', finish_reason="stop", refusal=None,
@@ -361,7 +344,7 @@ class ListJudge(SentenceJudge):
 
     @property
     def _content(self) -> Mapping[str, object]:
-        texts = wording()
+        texts = _wording.wording()
         return {"reading": 2, "texts": [texts["system"], texts["tasks"]["list"]]}
 
     def most_calls(self, example: Example) -> int:  # noqa: ARG002  the bound holds for every example
@@ -370,32 +353,34 @@ class ListJudge(SentenceJudge):
 
     def messages(self, source: str, claim: str) -> list[dict[str, str]]:
         """Return the chat messages that ask about one reply."""
-        return messages_of("list", Material(source, claim), {}, (), "")
+        return _wording.messages_of("list", Material(source, claim), {}, (), "")
 
-    def read(self, source: str, claim: str, sentences: Sequence[str] | None = None) -> Program[TurnReading]:
+    def read(self, source: str, claim: str, sentences: Sequence[str] | None = None) -> Program[_wording.TurnReading]:
         """Return the question about one reply, as a program that ends with a verdict for each sentence."""
         parts = [claim[start:end] for start, end in sentence_spans(claim)] if sentences is None else list(sentences)
         if not parts:
-            return TurnReading(())
+            return _wording.TurnReading(())
         parameters = {"temperature": float(self.samples > 1), "max_tokens": 256 + len(claim) // 2}
         messages = self.messages(source, claim)
         replies = yield [
             Question(step="list", messages=messages, schema=SCHEMA, parameters=parameters, sample=sample)
             for sample in range(self.samples)
         ]
-        tallies = [LabelTally(self.samples) for _ in parts]
+        tallies = [_wording.LabelTally(self.samples) for _ in parts]
         unaligned: list[str] = []
         for sample, reply in enumerate(replies):
             unaligned += [
                 f"list, sample {sample + 1}, {text}" for text in _count(reply, (source, claim), parts, tallies)
             ]
         verdicts = (self._verdict(text, tally) for text, tally in zip(parts, tallies, strict=True))
-        return TurnReading(tuple(verdicts), tuple(unaligned), tuple(replies))
+        return _wording.TurnReading(tuple(verdicts), tuple(unaligned), tuple(replies))
 
-    def _verdict(self, text: str, tally: LabelTally) -> SentenceVerdict:
+    def _verdict(self, text: str, tally: _wording.LabelTally) -> _wording.SentenceVerdict:
         consistent = tally.passes("left out", "listed", self._threshold)
         reason = tally.reason if consistent is None else None
-        return SentenceVerdict(text, consistent=consistent, votes=dict(sorted(tally.labels.items())), reason=reason)
+        return _wording.SentenceVerdict(
+            text, consistent=consistent, votes=dict(sorted(tally.labels.items())), reason=reason
+        )
 
 
 def list_text(sentences: Sequence[str]) -> str:
@@ -404,21 +389,21 @@ def list_text(sentences: Sequence[str]) -> str:
 
 
 def _count(
-    reply: LLMReply | None, shown: Sequence[str], sentences: Sequence[str], tallies: Sequence[LabelTally]
+    reply: LLMReply | None, shown: Sequence[str], sentences: Sequence[str], tallies: Sequence[_wording.LabelTally]
 ) -> list[str]:
     """Count one reply about the texts that were shown, and return what it lists that is none of the sentences."""
     items = read_list(reply, KEY, *shown)
     listed = None if isinstance(items, str) else strings(items)
     reason: Reason = items if isinstance(items, str) else "unparsable"
-    texts = [plain(sentence) for sentence in sentences]
+    texts = [_wording.plain(sentence) for sentence in sentences]
     found: Counter[int] = Counter()
     unaligned = []
     for item in listed or []:
-        position = closest(plain(item), texts)
+        position = _wording.closest(_wording.plain(item), texts)
         if position is None:
             unaligned.append(" ".join(item.split())[:200])
         else:
-            found.update({position, *(i for i, text in enumerate(texts) if text and text in plain(item))})
+            found.update({position, *(i for i, text in enumerate(texts) if text and text in _wording.plain(item))})
     for i, tally in enumerate(tallies):
         if i in found:
             tally.labels["listed"] += 1

@@ -9,22 +9,8 @@ from hashlib import sha256
 from itertools import chain
 
 from deep._util.names import sentence_spans
-from deep.experiments.tiered._wording import (
-    CRITERIA,
-    TIERS,
-    UNMARKED,
-    Contrast,
-    LabelTally,
-    SentenceVerdict,
-    Span,
-    TurnReading,
-    check_samples,
-    holds_tag,
-    majority_of,
-    messages_of,
-    read_tags,
-)
-from deep.judge import LLMJudge, LLMReply, Program, Question
+from deep.experiments.tiered import _wording
+from deep.judges import LLMJudge, LLMReply, Program, Question
 from deep.prompt_pool import Material, why_unusable
 from deep.records import Example, Judgment, Reason
 
@@ -40,13 +26,13 @@ class ReviewedTurn:
     """One reply under examination, and what has been said of it so far."""
 
     material: Material
-    spans: list[Span]
+    spans: list[_wording.Span]
     texts: list[str]
     labels: Labels
     code: str
     replies: list[LLMReply | None]
     unaligned: list[str]
-    tallies: list[dict[int, LabelTally]]
+    tallies: list[dict[int, _wording.LabelTally]]
 
     @classmethod
     def of(cls, source: str, claim: str, sentences: Sequence[str] | None, labels: Labels) -> "ReviewedTurn":
@@ -61,27 +47,29 @@ class ReviewedTurn:
             spans = [(end - len(part), end) for part, end in zip(parts, ends, strict=True)]
         texts = [material.claim[start:end] for start, end in spans]
         # Where the texts hold a tag like ours, ours carry the code, so that a quoted one says nothing.
-        alike = holds_tag(material, {*chain(*labels.values()), UNMARKED})
+        alike = _wording.holds_tag(material, {*chain(*labels.values()), _wording.UNMARKED})
         return cls(material, spans, texts, labels, material.code if alike else "", [], [], [])
 
     def label(
-        self, task: str, names: Mapping[int, str], contrasts: Sequence[Contrast], samples: int
-    ) -> Program[dict[int, LabelTally]]:
+        self, task: str, names: Mapping[int, str], contrasts: Sequence[_wording.Contrast], samples: int
+    ) -> Program[dict[int, _wording.LabelTally]]:
         """Ask for the labels of some sentences, and return what the samples say of each."""
         if not names:
             return {}
         marks = {self.spans[i]: name for i, name in names.items()}
-        messages = messages_of(task, self.material, marks, contrasts, self.code)
+        messages = _wording.messages_of(task, self.material, marks, contrasts, self.code)
         parameters = {"temperature": float(samples > 1), "max_tokens": 512 + len(self.material.claim) // 2}
         replies = yield [
             Question(step=task, messages=messages, parameters=parameters, sample=sample) for sample in range(samples)
         ]
         return self.count(task, names, replies)
 
-    def count(self, task: str, names: Mapping[int, str], replies: Sequence[LLMReply | None]) -> dict[int, LabelTally]:
+    def count(
+        self, task: str, names: Mapping[int, str], replies: Sequence[LLMReply | None]
+    ) -> dict[int, _wording.LabelTally]:
         """Count the labels that several replies to one question give to each sentence asked about."""
         self.replies += replies
-        tallies = {i: LabelTally(len(replies)) for i in names}
+        tallies = {i: _wording.LabelTally(len(replies)) for i in names}
         for sample, reply in enumerate(replies):
             labels = self._read(task, sample, set(names.values()), reply)
             for i, name in names.items():
@@ -96,7 +84,7 @@ class ReviewedTurn:
 
     def _read(self, task: str, sample: int, marks: set[str], reply: LLMReply | None) -> Sequence[str | None]:
         readable = reply is not None and why_unusable(reply) in (None, "truncated")
-        reading = read_tags(
+        reading = _wording.read_tags(
             (reply.text or "") if reply and readable else "",
             self.texts,
             self.labels[task],
@@ -112,7 +100,7 @@ class ReviewedTurn:
         votes = {label: n for tally in asked for label, n in sorted(tally.labels.items())}
         return votes, next((tally.reason for tally in reversed(asked) if tally.reason), None)
 
-    def verdict(self, i: int, kind: str | None, met: Sequence[bool | None], level: str) -> SentenceVerdict:
+    def verdict(self, i: int, kind: str | None, met: Sequence[bool | None], level: str) -> _wording.SentenceVerdict:
         """Return the verdict on one sentence from its type and the criteria that it meets, in their order."""
         votes, reason = self.said(i)
         verdict, consistent = kind if kind == "irrelevant" else None, None
@@ -120,14 +108,14 @@ class ReviewedTurn:
             verdict, consistent = CHECKED[kind][not met[0]], met[0]
         elif kind == "cognitive":
             n_met = sum(passed is True for passed in met)
-            needed = CRITERIA.index(level) + 1
-            if False in met or n_met == len(CRITERIA):
-                verdict = TIERS[n_met]
+            needed = _wording.CRITERIA.index(level) + 1
+            if False in met or n_met == len(_wording.CRITERIA):
+                verdict = _wording.TIERS[n_met]
             elif n_met:
-                verdict = f"at least {TIERS[n_met]}"
+                verdict = f"at least {_wording.TIERS[n_met]}"
             consistent = True if n_met >= needed else (False if False in met else None)
         settled = consistent is not None or kind == "irrelevant"
-        return SentenceVerdict(self.texts[i], kind, verdict, consistent, votes, None if settled else reason)
+        return _wording.SentenceVerdict(self.texts[i], kind, verdict, consistent, votes, None if settled else reason)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,7 +139,7 @@ class SentenceJudge(LLMJudge):
     threshold: int | None = None
 
     def __post_init__(self) -> None:
-        check_samples(self.samples, self.threshold)
+        _wording.check_samples(self.samples, self.threshold)
 
     @property
     @abstractmethod
@@ -171,7 +159,7 @@ class SentenceJudge(LLMJudge):
 
     @property
     def _threshold(self) -> int:
-        return majority_of(self.samples) if self.threshold is None else self.threshold
+        return _wording.majority_of(self.samples) if self.threshold is None else self.threshold
 
     @abstractmethod
     def most_calls(self, example: Example) -> int:
@@ -183,7 +171,7 @@ class SentenceJudge(LLMJudge):
         return reading.judgment()
 
     @abstractmethod
-    def read(self, source: str, claim: str, sentences: Sequence[str] | None = None) -> Program[TurnReading]:
+    def read(self, source: str, claim: str, sentences: Sequence[str] | None = None) -> Program[_wording.TurnReading]:
         """Return the questions about one reply, as a program that ends with a verdict for each sentence.
 
         Parameters

@@ -14,7 +14,7 @@ from typing import Any
 
 from deep._util.files import read_bytes
 from deep.exceptions import InputError
-from deep.judge import LLMReply
+from deep.judges import LLMReply
 from deep.prompt_pool import Material, commonest, fill, usage_of
 from deep.records import ABSTAIN, Judgment, Reason
 

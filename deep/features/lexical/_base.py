@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from itertools import pairwise
@@ -11,7 +12,7 @@ from threading import Lock
 from typing import Any, ClassVar, TypeVar
 
 from deep.features.lexical._words import FUNCTION_STEMS, FUNCTION_WORDS, sentence_ends, words_with_stems
-from deep.judge import OfflineJudge, voter_name
+from deep.judges import OfflineJudge, voter_name
 from deep.records import ABSTAIN, Example, Judgment
 
 T = TypeVar("T")
@@ -144,17 +145,20 @@ class TokenizedText:
         return self._derived[name]  # type: ignore[no-any-return]
 
 
+@dataclass(eq=False)
 class Pair:
     """A claim beside its source.
 
     Parameters
     ----------
     source, claim : TokenizedText
+    question : TokenizedText, optional
+        What the claim answers: its words are new in the claim no more.
     """
 
-    def __init__(self, source: TokenizedText, claim: TokenizedText) -> None:
-        self.source = source
-        self.claim = claim
+    source: TokenizedText
+    claim: TokenizedText
+    question: TokenizedText | None = None
 
     @cached_property
     def places(self) -> dict[str, list[int]]:
@@ -180,13 +184,14 @@ class Pair:
 
     @cached_property
     def neighbours(self) -> set[tuple[str, str]]:
-        """The stems that are neighbours in the claim and in the source, as pairs."""
+        """The stems that are neighbours in the claim and in the source, or in the question, as pairs."""
         in_claim = set(pairwise(self.claim.stems))
+        asked = set() if self.question is None else in_claim.intersection(pairwise(self.question.stems))
         if len(in_claim) >= FEW_PAIRS:
-            return in_claim.intersection(pairwise(self.source.stems))
+            return asked | in_claim.intersection(pairwise(self.source.stems))
         lacking = {s for s, numbers in self.places.items() if not numbers}
         held = (pair for pair in in_claim if lacking.isdisjoint(pair))
-        return {(a, b) for a, b in held if f" {a} {b} " in self.source.line}
+        return asked | {(a, b) for a, b in held if f" {a} {b} " in self.source.line}
 
 
 def _align(stems: list[str], index: dict[str, list[int]], n_sentences: int) -> tuple[float, list[int]]:
@@ -236,10 +241,15 @@ class _Shelf:
 _SHELF = _Shelf(CHARACTERS_AT_HAND)
 
 
+def paired(source: TokenizedText, claim: str, question: str | None) -> Pair:
+    """Return a claim beside its source; of a question no more is read than of a claim."""
+    return Pair(source, TokenizedText(claim), TokenizedText(question[:LONGEST_CLAIM]) if question else None)
+
+
 @lru_cache(1)
-def analysed_pair(source: str, claim: str) -> Pair:
+def analysed_pair(source: str, claim: str, question: str | None = None) -> Pair:
     """Return a claim beside its source; a source seen lately is not cut up again."""
-    return Pair(_SHELF.text(source), TokenizedText(claim))
+    return paired(_SHELF.text(source), claim, question)
 
 
 ANALYSIS = 2
@@ -272,7 +282,7 @@ class LexicalCheck(OfflineJudge):
 
     @property
     def details(self) -> Mapping[str, object]:
-        """See :class:`deep.judge.Judge`."""
+        """See :class:`deep.judges.Judge`."""
         return {"kind": "lexical", "judge": self.name, "version": self.version, "model": None}
 
     def voter(self, llm: str = "") -> str:  # noqa: ARG002  no LLM is asked
@@ -284,7 +294,7 @@ class LexicalCheck(OfflineJudge):
         source, claim = example.source, example.claim
         if len(source) > LONGEST_SOURCE or len(claim) > LONGEST_CLAIM:
             return cut_off(str(too_long(source, claim)))
-        return self._judge(analysed_pair(source, claim))
+        return self._judge(analysed_pair(source, claim, example.question))
 
     @abstractmethod
     def _judge(self, pair: Pair) -> Judgment:
@@ -319,11 +329,8 @@ def found_or_missing(what: str, found: Sequence[str], missing: Sequence[str]) ->
     if missing:
         named = ", ".join(missing[:EVIDENCE_SHOWN])
         rationale = f"The source lacks {what} of the claim: {named}."
-        return Judgment(0, score=_share(found, missing), rationale=rationale, evidence=tuple(missing))
+        share = len(found) / (len(found) + len(missing))
+        return Judgment(0, score=share, rationale=rationale, evidence=tuple(missing))
     if found:
         return Judgment(1, score=1.0, rationale=f"The source has all {what} of the claim.", evidence=tuple(found))
     return abstained(f"The claim has no {what}.")
-
-
-def _share(found: Sequence[str], missing: Sequence[str]) -> float:
-    return len(found) / (len(found) + len(missing))

@@ -1,32 +1,24 @@
 """The names by which options and files call what this package holds."""
 
+from deep.features.lexical import _statements
 from deep.features.lexical._base import LexicalCheck
 from deep.features.lexical._facts import Dates, Entities, Quotes
 from deep.features.lexical._numbers import Numbers, Units
-from deep.features.lexical._statements import (
-    Coverage,
-    Modality,
-    Negation,
-    NovelRun,
-    Opposites,
-    Restriction,
-    SentenceOverlap,
-)
 
 LEXICAL: dict[str, type[LexicalCheck]] = {
     check.name: check
     for check in (
-        Coverage,
+        _statements.Coverage,
         Dates,
         Entities,
-        Modality,
-        Negation,
-        NovelRun,
+        _statements.Modality,
+        _statements.Negation,
+        _statements.NovelRun,
         Numbers,
-        Opposites,
+        _statements.Opposites,
         Quotes,
-        Restriction,
-        SentenceOverlap,
+        _statements.Restriction,
+        _statements.SentenceOverlap,
         Units,
     )
 }

@@ -171,16 +171,18 @@ class Coverage(LexicalCheck):
     """Votes 1 where every content word of the claim is in the source, 0 where most are not."""
 
     name: ClassVar[str] = "coverage"
-    look: ClassVar[str] = "content words that the source lacks in every form"
+    look: ClassVar[str] = "content words that the source and the question lack in every form"
     silent: ClassVar[str] = "half or more of them are there, but not all; the claim has none"
 
     def _judge(self, pair: Pair) -> Judgment:
         words = dict.fromkeys(pair.claim.content)
         if not words:
             return abstained("The claim has no content words.")
-        missing = [word for word in words if not (pair.places[word] or pair.source.has(word))]
+        asked = () if pair.question is None else pair.question.stem_set
+        missing = [word for word in words if not (pair.places[word] or word in asked or pair.source.has(word))]
         share = 1.0 - len(missing) / len(words)
-        said = f"The source has {len(words) - len(missing)} of {len(words)} content words of the claim."
+        who = "The source has" if pair.question is None else "The source and the question have"
+        said = f"{who} {len(words) - len(missing)} of {len(words)} content words of the claim."
         return graded(share, said, below=0.5, from_=1.0, evidence=missing)
 
 

@@ -1,5 +1,6 @@
-"""A few labels of a dataset, and how they correct a model there."""
+"""How a few labels of a dataset, or a belief about its share of consistent items, correct a model there."""
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
@@ -8,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._util.checks import Floats, Mask, Positions, check_consistent_length
-from deep._util.odds import P_MIN, at_prior, expit, logit
+from deep._util.odds import P_MIN, expit, logit
 from deep.exceptions import InputError
-from deep.model.adaptation._misfit import Misfit
+from deep.model.adaptation._misfit import Misfit, student_quantile
+from deep.model.adaptation._prior import REACH, Intercept, PriorEstimate, PriorRule, intercept_at, share_at
 
 CORRELATION = 0.1
 """Of the errors of labels that share a document, before any was seen."""
@@ -115,20 +117,16 @@ def labeled_rows(labels: npt.ArrayLike, n: int) -> Mask:
     return np.asarray(raw >= 0)
 
 
-TIE = 1e-9
-"""Log-odds this close to the threshold are at it: rounding must not decide."""
-
-
 @dataclass(frozen=True, eq=False)
 class Correction:
     """The intercept and slope of P on one dataset, learned from labels of it.
 
     Parameters
     ----------
-    prior : float
-        The share of consistent items that was estimated before the labels were looked at.
+    prior : PriorEstimate
+        What was estimated before the labels were looked at.
     intercept, slope : float
-        In log-odds at that prior; the slope is above 0.
+        On the log-odds of P there; the slope is above 0.
     covariance : ndarray of shape (2, 2)
         Of the two, given the labels.
     n_labels : int
@@ -145,14 +143,13 @@ class Correction:
     --------
     >>> misfit = Misfit(np.array([0.0, 1.0]), np.array([[1.0, 0.0], [0.0, 0.1]]), 10)
     >>> p = np.linspace(0.1, 0.9, 9)
-    >>> correction = Correction.learn(misfit, 0.5, p, [-1, 1, -1, 1, -1, 1, -1, 1, -1])
+    >>> prior = PriorEstimate(0.5, 0.3, 0.7)
+    >>> correction = Correction.learn(misfit, prior, p, [-1, 1, -1, 1, -1, 1, -1, 1, -1])
     >>> correction.n_labels, bool((correction.apply(p) > p).all())
     (4, True)
-    >>> correction.decide(p).tolist()
-    [False, False, False, False, True, True, True, True, True]
     """
 
-    prior: float
+    prior: PriorEstimate
     intercept: float
     slope: float
     covariance: Floats
@@ -165,7 +162,7 @@ class Correction:
     def learn(
         cls,
         misfit: Misfit,
-        prior: float,
+        prior: PriorEstimate,
         p: Floats,
         labels: npt.ArrayLike,
         *,
@@ -176,8 +173,8 @@ class Correction:
         Parameters
         ----------
         misfit : Misfit
-        prior : float
-            The share of consistent items as estimated without labels.
+        prior : PriorEstimate
+            As estimated without labels.
         p : ndarray of float, shape (n_examples,)
             P(consistent) of all items at equal class weights.
         labels : array-like of shape (n_examples,)
@@ -187,13 +184,12 @@ class Correction:
         """
         from deep.model.adaptation._few_labels import FewLabels
 
-        known, moved = labeled_rows(labels, len(p)), at_prior(p, prior)
+        known, moved = labeled_rows(labels, len(p)), expit(prior.line(logit(p)))
         of = None if documents is None else np.asarray(documents)[known]
         few = FewLabels(misfit).fit(moved[known], np.asarray(labels)[known], documents=of)
         intercept, slope = few.coef_.tolist()
         # Without labels the decision stays the model's own: the mean of P is a worse guess of the prior than `prior`.
-        share = few.transform(moved).mean() if known.any() else prior
-        threshold = float(logit(share))
+        threshold = float(logit(few.transform(moved).mean())) if known.any() else prior.threshold
         n_labels = int(known.sum())
         return cls(prior, intercept, slope, few.covariance_, n_labels, misfit, threshold, few.n_effective_)
 
@@ -201,13 +197,168 @@ class Correction:
         """Return corrected P from P at equal class weights."""
         return np.clip(expit(self._log_odds(p)), P_MIN, 1 - P_MIN)
 
-    def decide(self, p: Floats) -> Mask:
-        """Return which items are called consistent, from P at equal class weights."""
-        return np.asarray(self._log_odds(p) >= self.threshold - TIE)
-
     def interval(self, p: Floats, counts: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
         """Return the bounds of corrected P at level 0.9, from P at equal class weights; `counts` as in `Misfit`."""
-        return self.misfit.bounds(logit(at_prior(p, self.prior)), self._log_odds(p), self.covariance, counts)
+        return self.misfit.bounds(self.prior.line(logit(p)), self._log_odds(p), self.covariance, counts)
 
     def _log_odds(self, p: Floats) -> Floats:
-        return np.asarray(self.intercept + self.slope * logit(at_prior(p, self.prior)))
+        return np.asarray(self.intercept + self.slope * self.prior.line(logit(p)))
+
+
+TAILS = 4.0
+"""Degrees of freedom of a belief and of what a panel says: where the two are far apart, the wider gives way."""
+
+OVERCONFIDENCE = 1.4
+"""Beliefs said to hold in 90 % of cases are taken to hold in 80 %: people's are mostly too narrow."""
+
+STEPS = np.linspace(-8.0, 8.0, 321)
+"""Standard deviations of the panel's intercept at which the two are joined."""
+
+LEAST = 1e-6
+"""Of the panel's standard deviation."""
+
+CONTRADICTED = 0.05
+"""A belief is refused where labels at least as far from it come in fewer draws than this."""
+
+
+@dataclass(frozen=True)
+class Belief:
+    """A 90 % belief about the share of consistent items.
+
+    Parameters
+    ----------
+    low, high : float
+        0 < low < high < 1. In log-odds, Student's t about their middle.
+
+    Examples
+    --------
+    >>> Belief.parse("60-80%"), Belief.parse("0.6-0.8") == Belief(0.6, 0.8)
+    (Belief(low=0.6, high=0.8), True)
+    """
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        """Check the bounds."""
+        if not 0 < self.low < self.high < 1:
+            raise InputError(
+                f"`share` must be two shares that ascend between 0 and 1, as in 60-80%. Got {self.low!r}-{self.high!r}."
+            )
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read `60-80%` or `0.6-0.8`."""
+        found = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*%?\s*-\s*(\d+\.?\d*|\.\d+)\s*(%?)\s*", text)
+        if not found:
+            raise InputError(f"`share` must be two shares, as in 60-80% or 0.6-0.8. Got {text!r}.")
+        whole = 100 if found[3] else 1
+        return cls(float(found[1]) / whole, float(found[2]) / whole)
+
+    @classmethod
+    def of(cls, share: "Belief | str") -> "Belief":
+        """Return a belief, read where it is text."""
+        return cls.parse(share) if isinstance(share, str) else share
+
+    def joined_to(self, rule: PriorRule) -> "BelievedPrior":
+        """Return a rule joined to the belief, in place of an earlier one."""
+        return BelievedPrior(rule.rule if isinstance(rule, BelievedPrior) else rule, self)
+
+    @staticmethod
+    def check_rule(rule: PriorRule, labels: npt.ArrayLike | None, documents: npt.ArrayLike | None = None) -> None:
+        """Raise where labels of a dataset contradict the belief that a rule is joined to, if any."""
+        if labels is not None and isinstance(rule, BelievedPrior):
+            rule.belief.check(labels, documents)
+
+    @property
+    def centre(self) -> float:
+        """Return the middle in log-odds."""
+        return float(logit([self.low, self.high]).mean())
+
+    @property
+    def scale(self) -> float:
+        """Return the scale of Student's t in log-odds."""
+        return OVERCONFIDENCE * float(np.diff(logit([self.low, self.high]))[0] / 2 / student_quantile(TAILS))
+
+    def join(self, panel: PriorEstimate, profile: Floats, offset: float = 0.0) -> PriorEstimate:
+        """Join the estimate of a panel to the belief.
+
+        Parameters
+        ----------
+        panel : PriorEstimate
+            What the panel says, of which the warning of the result tells.
+        profile : ndarray of shape (n_shifts,)
+            The log-odds of the mean P of the dataset by intercept: where they hardly move with it, as where votes are
+            sure, the belief hardly moves P.
+        offset : float, default=0.0
+            As in :meth:`Intercept.estimate`.
+        """
+        mean = panel.threshold / panel.slope + offset
+        low, high = (intercept_at(profile, float(logit(bound))) for bound in (panel.low, panel.high))
+        spread = max((high - low) / 2 / student_quantile(TAILS), LEAST)
+        steps = mean + spread * STEPS
+        shares = np.array([share_at(profile, at) for at in steps])
+        log = _log_density((steps - mean) / spread) + _log_density((shares - self.centre) / self.scale)
+        weights = np.exp(log - log.max())
+        weights /= weights.sum()
+        centre = float(weights @ steps)
+        variance = float(weights @ (steps - centre) ** 2)
+        found = Intercept(centre, variance, REACH * float(np.sqrt(variance)))
+        says = (
+            f"The votes alone say {_percent(panel.estimate)} % ({_percent(panel.low)} to {_percent(panel.high)}); "
+            f"joined to the belief of {_percent(self.low)} to {_percent(self.high)} %."
+        )
+        return found.estimate(profile, offset=offset, warning=f"{says} {panel.warning}" if panel.warning else says)
+
+    def check(self, labels: npt.ArrayLike, documents: npt.ArrayLike | None = None) -> None:
+        """Raise where labels of random items contradict the belief beyond chance.
+
+        Raises
+        ------
+        InputError
+            They do: labels count, and the belief must be left out.
+        """
+        from scipy.special import stdtr
+
+        y = np.asarray(labels)
+        known = labeled_rows(y, len(y))
+        n, ones = int(known.sum()), int((y == 1).sum())
+        if not n:
+            return
+        clusters = Clusters.from_documents(documents, n, kept=known)
+        worth = n / clusters.design_effect(0.0 if clusters.alone else CORRELATION)
+        seen = (ones + 0.5) / (n + 1)
+        noise = 1 / (worth * seen * (1 - seen))
+        apart = abs(float(logit(seen)) - self.centre) / np.sqrt(self.scale**2 + noise)
+        if 2 * float(stdtr(TAILS, -apart)) < CONTRADICTED:
+            raise InputError(
+                f"`share` must not be far from what labels say. Got {_percent(self.low)} to {_percent(self.high)} % "
+                f"where {ones} of {n} are consistent. Leave it out: the labels tell more."
+            )
+
+
+@dataclass(frozen=True)
+class BelievedPrior:
+    """A rule whose estimates are joined to a belief.
+
+    Parameters
+    ----------
+    rule : PriorRule
+    belief : Belief
+    """
+
+    rule: PriorRule
+    belief: Belief
+
+    def predict(self, profile: Floats, offset: float = 0.0) -> PriorEstimate:
+        """Return the estimate for a dataset."""
+        return self.belief.join(self.rule.predict(profile, offset), profile, offset)
+
+
+def _log_density(apart: Floats) -> Floats:
+    """Return the log density of Student's t but for a constant."""
+    return np.asarray(-(TAILS + 1) / 2 * np.log1p(apart**2 / TAILS))
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g}"

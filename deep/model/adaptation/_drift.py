@@ -212,7 +212,7 @@ def _compared(names: Sequence[str], old: Sequence[_Scatter], now: _Rates, alpha:
 
 def _moved(tests: Sequence[_Test], alpha: float) -> list[npt.NDArray[np.bool_]]:
     """Return which statistics are beyond chance by each test, all tests considered (Holm)."""
-    moved = _holm(np.concatenate([test.p.ravel() for test in tests]), alpha)
+    moved = holm(np.concatenate([test.p.ravel() for test in tests])) <= alpha
     ends = np.cumsum([test.p.size for test in tests])
     return [flags.reshape(test.p.shape) for flags, test in zip(np.split(moved, ends[:-1]), tests, strict=True)]
 
@@ -241,10 +241,16 @@ def _rate(angle: float) -> float:
     return float(np.sin(np.clip(angle, 0.0, np.pi) / 2) ** 2)
 
 
-def _holm(p: Floats, alpha: float) -> npt.NDArray[np.bool_]:
-    """Return which of several tests reject under Holm's correction."""
-    order = np.argsort(p)
-    passes = p[order] <= alpha / np.arange(len(p), 0, -1)
-    rejected = np.zeros(len(p), dtype=bool)
-    rejected[order] = np.logical_and.accumulate(passes)
-    return rejected
+def holm(p_values: npt.ArrayLike) -> Floats:
+    """Return p-values for several tests together, by Holm's method.
+
+    Examples
+    --------
+    >>> holm([0.01, 0.04, 0.03]).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    p = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(p, kind="stable")
+    found = np.empty(len(p))
+    found[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1.0)
+    return found

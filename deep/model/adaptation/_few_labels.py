@@ -7,14 +7,8 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from deep._util.checks import (
-    Floats,
-    Weights,
-    check_consistent_length,
-    check_labels,
-    check_probabilities,
-    check_sample_weight,
-)
+from deep._util import checks
+from deep._util.checks import Floats, Weights
 from deep._util.odds import P_MIN, expit, logit
 from deep.exceptions import InputError
 from deep.model.adaptation._correction import Clusters, standardised
@@ -22,6 +16,11 @@ from deep.model.adaptation._misfit import NO_CORRECTION, Misfit, newton_logistic
 
 MIN_SLOPE = 0.05
 """Labels may take nearly all weight from the votes, but never turn them round."""
+
+SCALES = (1.0, 8.0)
+"""How far off P may be, in variances of the misfit: labels weigh the two, at odds before of 1 : scale.
+
+One alone holds P too near to what it was where a dataset is unlike those of the training and labels are many."""
 
 HOLD = 1e9
 """Precision of a slope that is held at `MIN_SLOPE`."""
@@ -31,8 +30,9 @@ class FewLabels(BaseEstimator):
     """Corrects transferred probabilities by labels of the new dataset, from none to thousands.
 
     Intercept and slope in log-odds have a Gaussian prior, with the mean and the covariance of the training datasets'
-    own corrections [1]_: with few labels little moves, with many the labels decide. Without any label P stays as it
-    is: the mean correction of ten datasets is no better on another one than none.
+    own corrections [1]_, or `SCALES` times that covariance: with few labels little moves, with many the labels decide.
+    Laplace's approximation gives each scale's weight. Without any label P stays as it is: the mean correction of ten
+    datasets is no better on another one than none.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class FewLabels(BaseEstimator):
     >>> p = [0.6, 0.7, 0.8, 0.9] * 5
     >>> few = FewLabels(misfit).fit(p, [0, 0, 1, 1] * 5)
     >>> few.transform([0.7]).round(2).tolist()
-    [0.46]
+    [0.42]
     >>> FewLabels(misfit).fit([], []).transform([0.7]).round(2).tolist()
     [0.7]
     """
@@ -94,41 +94,56 @@ class FewLabels(BaseEstimator):
         """
         self._check_misfit()
         n = np.size(y_prob)
-        y = check_labels(y_true, n, name="y_true").astype(float)
+        y = checks.check_labels(y_true, n, name="y_true").astype(float)
         self.coef_, self.covariance_ = np.array(NO_CORRECTION), self.misfit.second_moment
         self.n_effective_ = 0.0
         if n:
-            z = logit(check_probabilities(y_prob))
-            self._fit(z, y, Clusters.from_documents(documents, n, check_sample_weight(sample_weight, n)))
+            z = logit(checks.check_probabilities(y_prob))
+            self._fit(z, y, Clusters.from_documents(documents, n, checks.check_sample_weight(sample_weight, n)))
         elif documents is not None:
-            check_consistent_length(np.asarray(documents), n, "documents")
+            checks.check_consistent_length(np.asarray(documents), n, "documents")
         return self
 
     def _fit(self, z: Floats, y: Floats, clusters: Clusters) -> None:
         weights = clusters.weights
-        self.coef_ = self._coefficients(z, y, weights)
+        self._average(z, y, weights)
         if not clusters.alone:
             # Whole documents are easier or harder than P says: an error then comes with its neighbours'.
             errors = standardised(y, expit(self.coef_[0] + self.coef_[1] * z))
             weights = weights * clusters.shares(clusters.correlation(errors))
-            self.coef_ = self._coefficients(z, y, weights)
+            self._average(z, y, weights)
         self.n_effective_ = float(weights.sum())
-        design = np.column_stack([np.ones(len(z)), z])
-        p = expit(design @ self.coef_)
-        information = (design.T * (weights * p * (1 - p))) @ design
-        self.covariance_ = np.linalg.inv(information + np.linalg.inv(self.misfit.covariance))
 
-    def _coefficients(self, z: Floats, y: Floats, weights: Floats) -> Floats:
-        """Return the most likely intercept and slope, the slope at least `MIN_SLOPE`."""
-        mean, precision = self.misfit.mean, np.linalg.inv(self.misfit.covariance)
+    def _average(self, z: Floats, y: Floats, weights: Floats) -> None:
+        """Average the fits by each of `SCALES`, as labels weigh them."""
+        fits = [self._at_scale(z, y, weights, self.misfit.covariance * scale) for scale in SCALES]
+        evidence = np.array([one[2] for one in fits]) - np.log(SCALES)
+        share = np.exp(evidence - evidence.max())
+        share /= share.sum()
+        coefs = np.array([one[0] for one in fits])
+        self.coef_ = share @ coefs
+        apart = coefs - self.coef_
+        self.covariance_ = np.tensordot(share, [one[1] for one in fits], 1) + (apart.T * share) @ apart
+
+    def _at_scale(self, z: Floats, y: Floats, weights: Floats, across: Floats) -> tuple[Floats, Floats, float]:
+        """Return the most likely intercept and slope by one prior covariance, theirs, and the log evidence."""
         design = np.column_stack([np.ones(len(z)), z])
-        ones, zeros = weights * y, weights * (1 - y)
-        found = newton_logistic(design, ones, zeros, centre=mean, penalty=precision / weights.sum())
+        coef = self._coefficients(design, weights * y, weights * (1 - y), across)
+        log_odds, off = design @ coef, coef - self.misfit.mean
+        information = (design.T * (weights * expit(log_odds) * expit(-log_odds))) @ design
+        precision = np.linalg.inv(across)
+        volume = np.linalg.slogdet(np.eye(2) + across @ information)[1]
+        likelihood = weights @ (y * log_odds - np.logaddexp(0.0, log_odds))
+        return coef, np.linalg.inv(information + precision), float(likelihood - (off @ precision @ off + volume) / 2)
+
+    def _coefficients(self, design: Floats, ones: Floats, zeros: Floats, across: Floats) -> Floats:
+        """Return the most likely intercept and slope, the slope at least `MIN_SLOPE`."""
+        mean, precision, total = self.misfit.mean, np.linalg.inv(across), ones.sum() + zeros.sum()
+        found = newton_logistic(design, ones, zeros, centre=mean, penalty=precision / total)
         if found[1] >= MIN_SLOPE:
             return found
-        across = self.misfit.covariance
         held = np.array([mean[0] + across[0, 1] / across[1, 1] * (MIN_SLOPE - mean[1]), MIN_SLOPE])
-        penalty = np.diag([precision[0, 0] / weights.sum(), HOLD])
+        penalty = np.diag([precision[0, 0] / total, HOLD])
         return newton_logistic(design, ones, zeros, centre=held, penalty=penalty)
 
     def _check_misfit(self) -> None:
@@ -139,11 +154,11 @@ class FewLabels(BaseEstimator):
     def transform(self, y_prob: npt.ArrayLike) -> Floats:
         """Return corrected P(consistent), shape (n_examples,)."""
         check_is_fitted(self, "coef_")
-        z = logit(check_probabilities(y_prob))
+        z = logit(checks.check_probabilities(y_prob))
         return np.asarray(np.clip(expit(self.coef_[0] + self.coef_[1] * z), P_MIN, 1 - P_MIN))
 
     def interval(self, y_prob: npt.ArrayLike, counts: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
         """Return the bounds of corrected P at level 0.9; of the rate observed in `counts` rows where given."""
         check_is_fitted(self, "coef_")
-        z = logit(check_probabilities(y_prob))
+        z = logit(checks.check_probabilities(y_prob))
         return self.misfit.bounds(z, self.coef_[0] + self.coef_[1] * z, self.covariance_, counts)

@@ -70,13 +70,6 @@ class LeftOut:
         """Return the share of label 1."""
         return float(self.ones.sum() / (self.ones.sum() + self.zeros.sum()))
 
-    @cached_property
-    def class_means(self) -> tuple[float, float]:
-        """Return the mean P in class 0 and in class 1."""
-        ones, zeros = self.classes()
-        p = expit(self.score)
-        return float(zeros @ p), float(ones @ p)
-
     def classes(self) -> tuple[Floats, Floats]:
         """Return the weights of label 1 and of label 0, each summing to 1."""
         return self.ones / self.ones.sum(), self.zeros / self.zeros.sum()

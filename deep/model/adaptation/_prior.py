@@ -1,7 +1,8 @@
-"""The share of consistent items in a dataset without labels, learned from datasets that have some."""
+"""The intercept of P on a dataset without labels, and with it the share of consistent items there."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Protocol, Self
 
 import numpy as np
@@ -10,12 +11,74 @@ import numpy.typing as npt
 from deep._util.checks import Floats, check_consistent_length, check_probabilities
 from deep._util.odds import P_MIN, expit, logit
 from deep.exceptions import InputError
-from deep.model.adaptation._misfit import MIN_DATASETS, LeftOut, student_quantile
+from deep.model.adaptation._misfit import SHARE_CLIP, LeftOut, newton_logistic
+
+SHIFTS = np.concatenate([np.arange(-8.0, -4.0), np.arange(-4.0, 4.0, 0.5), np.arange(4.0, 9.0)])
+"""Intercepts at which the mean P of a dataset is known; between them its log-odds are nearly straight."""
+
+
+FURTHEST = 500.0
+"""Log-odds beyond it give the same P."""
+
+PROFILE_CLIP = 1e-12
+"""A mean P is held off 0 and 1 by so much: only that its log-odds be finite."""
+
+
+def views(raw: Floats, weighted: Floats) -> Floats:
+    """Return all P whose means over a dataset are its contexts, shape (n_parts + n_shifts, n_examples)."""
+    found = np.empty((len(raw) + len(SHIFTS), len(weighted)))
+    found[: len(raw)] = expit(raw)
+    # exp(-z - shift) is exp(-z) times a constant: one exponential a row for all shifts.
+    odds = np.exp(-np.clip(weighted, -FURTHEST, FURTHEST))
+    for row, shift in zip(found[len(raw) :], SHIFTS, strict=True):
+        np.multiply(odds, np.exp(-shift), out=row)
+        row += 1.0
+        np.reciprocal(row, out=row)
+    return found
+
+
+def contexts_of_means(means: npt.ArrayLike) -> Floats:
+    """Return the contexts of a dataset from the means of its `views`: of each part, then the profile.
+
+    The *profile* holds the log-odds of the mean P at each of `SHIFTS` as intercept.
+    """
+    p = np.asarray(means, dtype=np.float64)
+    n_parts = len(p) - len(SHIFTS)
+    return np.concatenate([logit(p[:n_parts], clip=SHARE_CLIP), logit(p[n_parts:], clip=PROFILE_CLIP)])
+
+
+def profile_of(log_odds: Floats, weights: Floats) -> Floats:
+    """Return the log-odds of the mean P at each of `SHIFTS` as intercept, shape (n_shifts,).
+
+    Examples
+    --------
+    >>> profile = profile_of(np.array([-1.0, 1.0]), np.array([1.0, 1.0]))
+    >>> round(share_at(profile, 0.0), 6), round(intercept_at(profile, 0.0), 6)
+    (0.0, 0.0)
+    """
+    means = [weights @ expit(log_odds + shift) / weights.sum() for shift in SHIFTS]
+    return logit(means, clip=PROFILE_CLIP)
+
+
+def share_at(profile: Floats, intercept: float) -> float:
+    """Return the log-odds of the mean P of a dataset at an intercept."""
+    return _along(intercept, SHIFTS, profile)
+
+
+def intercept_at(profile: Floats, share: float) -> float:
+    """Return the intercept at which the log-odds of the mean P of a dataset are `share`."""
+    return _along(share, profile, SHIFTS)
+
+
+def _along(at: float, x: Floats, y: Floats) -> float:
+    """Return y at x, with slope 1 beyond the ends: there all P lie near 0 or near 1, and move with the intercept."""
+    held = min(max(at, float(x[0])), float(x[-1]))
+    return float(np.interp(held, x, y)) + at - held
 
 
 @dataclass(frozen=True)
 class PriorEstimate:
-    """A dataset's share of consistent items, with its 90 % interval.
+    """A dataset's share of consistent items with its 90 % interval, and the line that P takes there.
 
     Parameters
     ----------
@@ -23,12 +86,27 @@ class PriorEstimate:
         In (0, 1).
     warning : str or None
         In a sentence, what makes the estimate less sure than the training datasets make it look.
+    intercept : float, optional
+        The log-odds of P are `intercept` + `slope` * those at equal class weights; default: the log-odds of `estimate`.
+    slope : float, default=1.0
+        Above 0.
     """
 
     estimate: float
     low: float
     high: float
     warning: str | None = None
+    intercept: float | None = None
+    slope: float = 1.0
+
+    @property
+    def threshold(self) -> float:
+        """Return the log-odds of P from which on an item is called consistent: those at even odds."""
+        return float(logit(self.estimate, clip=0.0)) if self.intercept is None else self.intercept
+
+    def line(self, log_odds: npt.ArrayLike) -> Floats:
+        """Return the log-odds of P from those at equal class weights."""
+        return np.asarray(self.threshold + self.slope * np.asarray(log_odds, dtype=np.float64))
 
     @classmethod
     def from_log_odds(cls, centre: float, reach: float, warning: str | None = None) -> "PriorEstimate":
@@ -37,294 +115,70 @@ class PriorEstimate:
         Examples
         --------
         >>> PriorEstimate.from_log_odds(0.0, 1.0)
-        PriorEstimate(estimate=0.5, low=0.26..., high=0.73..., warning=None)
+        PriorEstimate(estimate=0.5, low=0.26..., high=0.73..., warning=None, intercept=None, slope=1.0)
         """
-        held = (min(max(float(expit(at)), P_MIN), 1 - P_MIN) for at in (centre, centre - reach, centre + reach))
-        estimate, low, high = held
+        estimate, low, high = _held(centre, centre - reach, centre + reach)
         return cls(estimate, low, high, warning)
 
+    @classmethod
+    def known(cls, share: float, profile: Floats, offset: float = 0.0) -> "PriorEstimate":
+        """Return a share that is known, and the intercept at which it is the mean P; `offset` as in `Intercept`."""
+        return cls(share, share, share, None, intercept_at(profile, float(logit(share, clip=0.0))) - offset)
 
-MIN_FOR_LINE = MIN_DATASETS + 1
-"""Fewer leave no residual to judge a line by."""
 
-TAILS = 4.0
-"""Degrees of freedom of the errors about the line: one odd dataset must not turn it."""
+def _held(*log_odds: float) -> tuple[float, ...]:
+    """Return shares, held off 0 and 1."""
+    return tuple(min(max(float(expit(at)), P_MIN), 1 - P_MIN) for at in log_odds)
 
-MARGIN = 0.25
-"""A statistic is held within what was seen and this share of the seen range on either side."""
 
-LEAST_SPREAD = 0.01
-"""Of a statistic over training datasets: one that varies less is as good as constant, and rounding must not fit it."""
+@dataclass(frozen=True)
+class Intercept:
+    """The intercept of P on a dataset as far as it is known: mean, variance, and reach of its 90 % interval.
 
-PRIOR_CLIP = 0.01
-"""Priors are held within [PRIOR_CLIP, 1 - PRIOR_CLIP]: a dataset all of one class must not turn the line."""
+    Parameters
+    ----------
+    mean, variance, reach : float
+        In log-odds.
+    """
 
-SHARE_CLIP = 0.05
-"""An implied share is held within [SHARE_CLIP, 1 - SHARE_CLIP]."""
+    mean: float
+    variance: float
+    reach: float
 
-LEAST_GAP = 0.05
-"""Of the mean P in the two classes: a panel that tells them apart by less cannot imply a share."""
+    def estimate(self, profile: Floats, *, offset: float = 0.0, warning: str | None = None) -> PriorEstimate:
+        """Return the share of consistent items on a dataset of this profile, and the line of P.
 
-BETWEEN = 0.3
-"""Squared log-odds added to how far training priors lie apart, before a shift is believed."""
+        P is the mean over what the intercept may be (MacKay's approximation [1]_): the less is known, the nearer P
+        stays to a half.
 
-OFF = 1.0
-"""Squared log-odds added to how far implied shares were off: with two or three datasets they may be right by luck."""
+        Parameters
+        ----------
+        profile : ndarray of shape (n_shifts,)
+        offset : float
+            What the contexts add to the log-odds that the line is of, and to no log-odds of the profile.
+        warning : str, optional
 
-LEAST_SQUARES = 1.0
-"""Squared error of a line, added as that of `LEAST_WEIGHT` datasets: training priors that are alike prove little."""
-
-LEAST_WEIGHT = 2.0
-
-USUAL_SPREAD = 0.8
-"""Standard deviation of the log-odds of priors from dataset to dataset, assumed before any was seen."""
-
-USUAL_WEIGHT = 6.0
-"""How many datasets that assumption is worth."""
+        References
+        ----------
+        .. [1] D. J. C. MacKay, "The evidence framework applied to classification networks", Neural Computation 4,
+           1992. https://doi.org/10.1162/neco.1992.4.5.720
+        """
+        shares = _held(*(share_at(profile, self.mean + step) for step in (0.0, -self.reach, self.reach)))
+        slope = float(1 / np.sqrt(1 + np.pi * self.variance / 8))
+        estimate, low, high = shares
+        return PriorEstimate(estimate, low, high, warning, slope * (self.mean - offset), slope)
 
 
 class PriorRule(Protocol):
-    """From label-free statistics of a dataset to its share of consistent items."""
+    """From the profile of a dataset to its share of consistent items and the line of P."""
 
-    def predict(self, statistic: npt.ArrayLike) -> PriorEstimate:
-        """Return the estimate for a dataset."""
-
-
-def learn_prior(left_out: Sequence[Sequence[LeftOut]]) -> "LearnedPrior | ShiftedPrior":
-    """Learn from training datasets, each scored by fits without it, how to tell the prior of a new one.
-
-    Parameters
-    ----------
-    left_out : sequence of sequence of LeftOut
-        By dataset and scorer.
-
-    Returns
-    -------
-    LearnedPrior or ShiftedPrior
-        A line needs four datasets.
-    """
-    contexts = [[one.context for one in scorers] for scorers in left_out]
-    priors = [scorers[0].prior for scorers in left_out]
-    if len(left_out) >= MIN_FOR_LINE:
-        return LearnedPrior().fit(contexts, priors)
-    classes = [[one.class_means for one in scorers] for scorers in left_out]
-    return ShiftedPrior().fit(contexts, priors, classes)
-
-
-class LearnedPrior:
-    """Learns across datasets how label-free statistics of an ensemble's output map to the class prior.
-
-    A line from each statistic to the log-odds of the prior, with errors of Student's t: robust against a dataset
-    whose labels follow other rules [1]_. Estimates by several lines are averaged, all alike: with so few datasets,
-    which line is best cannot be told, and choosing or weighing by past errors mostly adds noise [2]_. A statistic
-    outside what was seen is held at the margin. The interval comes from the errors on datasets left out one by one.
-
-    Parameters
-    ----------
-    tails : float, default=4.0
-        Above 0: degrees of freedom of the errors about the line.
-    margin : float, default=0.25
-        Not negative: how far outside the seen range a statistic may lie, as a share of that range.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (n_statistics, 2)
-        Intercept and slope on each standardised statistic.
-    error_ : float
-        Root mean square error of the log-odds on datasets left out, with what `LEAST_SQUARES` adds.
-    left_out_ : ndarray of shape (n_datasets,)
-        The estimate of each dataset's log-odds by the lines through the others.
-
-    References
-    ----------
-    .. [1] K. L. Lange, R. J. A. Little and J. M. G. Taylor, "Robust statistical modeling using the t
-       distribution", JASA 84, 1989. https://doi.org/10.1080/01621459.1989.10478852
-    .. [2] J. Smith and K. F. Wallis, "A simple explanation of the forecast combination puzzle", Oxford Bulletin of
-       Economics and Statistics 71, 2009. https://doi.org/10.1111/j.1468-0084.2008.00541.x
-
-    Examples
-    --------
-    >>> statistic = [-1.0, -0.5, 0.0, 0.4, 0.6, 1.0]
-    >>> prior = LearnedPrior().fit(statistic, [0.2, 0.3, 0.5, 0.6, 0.7, 0.8])
-    >>> found = prior.predict(0.2)
-    >>> round(found.estimate, 2), found.warning
-    (0.56, None)
-    >>> prior.predict(3.0).warning
-    'The log-odds of the mean P is 3.00, outside what was seen on 6 training datasets (-1.00 to 1.00).'
-    """
-
-    def __init__(self, *, tails: float = TAILS, margin: float = MARGIN) -> None:
-        self.tails = tails
-        self.margin = margin
-
-    def fit(self, statistic: npt.ArrayLike, prior: npt.ArrayLike) -> Self:
-        """Learn a line for each statistic.
-
-        Parameters
-        ----------
-        statistic : array-like of shape (n_datasets,) or (n_datasets, n_statistics)
-            Numbers of each training dataset, computed without its labels, by fits that never saw it; of at least
-            four.
-        prior : array-like of shape (n_datasets,)
-            The datasets' shares of label 1, in [0, 1].
-
-        Raises
-        ------
-        InputError
-            There are too few datasets, a value is not finite, or a parameter is out of range.
-        """
-        if not self.tails > 0 or not self.margin >= 0:
-            name = "tails" if not self.tails > 0 else "margin"
-            raise InputError(f"`{name}` must be positive. Got {getattr(self, name)!r}.")
-        self.statistic_, self.priors_ = _checked(statistic, prior)
-        self.log_odds_ = logit(self.priors_, clip=PRIOR_CLIP)
-        n = len(self.log_odds_)
-        if n < MIN_FOR_LINE:
-            raise InputError(f"`prior` must be of at least {MIN_FOR_LINE} datasets. Got {n}.")
-        self.coef_ = np.array([_robust_line(column, self.log_odds_, self.tails) for column in self.statistic_.T])
-        self.left_out_ = self._left_out()
-        squares = LEAST_SQUARES + ((self.log_odds_ - self.left_out_) ** 2).sum()
-        self.error_ = float(np.sqrt(squares / (LEAST_WEIGHT + n - 2)))
-        return self
-
-    def predict(self, statistic: npt.ArrayLike) -> PriorEstimate:
-        """Estimate the prior of a dataset from its statistics.
-
-        Parameters
-        ----------
-        statistic : float or array-like of shape (n_statistics,)
-
-        Returns
-        -------
-        PriorEstimate
-            With a warning where most statistics lie outside what was seen; the interval is the wider, the further
-            they lie from it.
-        """
-        _check_fitted(self, "coef_")
-        values = np.atleast_1d(np.asarray(statistic, dtype=np.float64))
-        check_consistent_length(values, self.statistic_.shape[1], "statistic")
-        lines = zip(self.coef_, self.statistic_.T, values, strict=True)
-        centre = float(np.mean([_line_at(coef, seen, float(value), self.margin) for coef, seen, value in lines]))
-        n = len(self.statistic_)
-        reach = self.error_ * student_quantile(LEAST_WEIGHT + n - 2) * self._widening(values)
-        return PriorEstimate.from_log_odds(centre, float(reach), self._warning(values))
-
-    def _widening(self, values: Floats) -> float:
-        """Return how much wider the interval is than on a dataset like those that were seen."""
-        n, seen = self.statistic_.shape[0], self.statistic_
-        spread = np.maximum(seen.var(axis=0), LEAST_SPREAD**2) * n
-        leverage = np.mean((values - seen.mean(axis=0)) ** 2 / spread)
-        return float(np.sqrt(max(1.0, (1 + 1 / n + leverage) / (1 + 2 / n))))
-
-    def _warning(self, values: Floats) -> str | None:
-        low, high = self.statistic_.min(axis=0), self.statistic_.max(axis=0)
-        margin = self.margin * (high - low)
-        outside = (values < low - margin) | (values > high + margin)
-        if outside.mean() <= 0.5:
-            return None
-        first = int(outside.argmax())
-        return (
-            f"The log-odds of the mean P is {values[first]:.2f}, outside what was seen on {len(self.statistic_)} "
-            f"training datasets ({low[first]:.2f} to {high[first]:.2f})."
-        )
-
-    def _left_out(self) -> Floats:
-        """Return each dataset's log-odds as estimated from the others."""
-        n = len(self.statistic_)
-        found = np.empty(self.statistic_.shape)
-        for i, column in np.ndindex(found.shape):
-            others = np.arange(n) != i
-            x, y = self.statistic_[others, column], self.log_odds_[others]
-            coef = _robust_line(x, y, self.tails)
-            found[i, column] = _line_at(coef, x, float(self.statistic_[i, column]), self.margin)
-        return np.asarray(found.mean(axis=1))
-
-
-class ShiftedPrior:
-    """The prior of a dataset where only one to three others were labeled: a label shift, shrunk to their mean.
-
-    Were a panel's error rates the same everywhere, the mean P of a dataset would imply its share of label 1. They
-    are not, so the implied share is believed as far as it was right on the training datasets [1]_. With one of them
-    nothing tells how far, and the estimate is theirs, drawn towards a half.
-
-    Attributes
-    ----------
-    rates_ : ndarray of shape (n_statistics, 2)
-        Mean P in class 0 and in class 1, over training datasets left out.
-    trust_ : float
-        In [0, 1]: how far an implied share is followed.
-    left_out_ : ndarray of shape (n_datasets,)
-        The estimate of each dataset's log-odds by the same rule, itself among those it was learned from.
-
-    References
-    ----------
-    .. [1] B. Efron and C. Morris, "Stein's estimation rule and its competitors: an empirical Bayes approach",
-       JASA 68, 1973. https://doi.org/10.1080/01621459.1973.10481350
-
-    Examples
-    --------
-    >>> rule = ShiftedPrior().fit([0.0, 1.0], [0.5, 0.7], [[(0.2, 0.8)], [(0.2, 0.8)]])
-    >>> round(rule.predict(0.0).estimate, 2), round(rule.predict(1.0).estimate, 2)
-    (0.55, 0.71)
-    """
-
-    def fit(self, statistic: npt.ArrayLike, prior: npt.ArrayLike, class_means: npt.ArrayLike | None = None) -> Self:
-        """Learn from one dataset or more.
-
-        Parameters
-        ----------
-        statistic : array-like of shape (n_datasets, n_statistics)
-            Log-odds of each scorer's mean P on each training dataset, by fits without it.
-        prior : array-like of shape (n_datasets,)
-            The datasets' shares of label 1.
-        class_means : array-like of shape (n_datasets, n_statistics, 2), optional
-            Mean P in class 0 and in class 1. None of one dataset alone, which cannot be left out.
-        """
-        self.statistic_, self.priors_ = _checked(statistic, prior)
-        self.log_odds_ = logit(self.priors_, clip=PRIOR_CLIP)
-        self.class_means_: Floats | None = None
-        k = len(self.log_odds_)
-        self.mean_ = float(self.log_odds_.mean())
-        self.rates_ = np.full((self.statistic_.shape[1], 2), 0.5)
-        self.trust_, self.left_out_ = 0.0, np.full(k, self._towards_half(self.mean_))
-        if class_means is not None and k > 1:
-            self.class_means_ = np.asarray(class_means, dtype=np.float64).reshape(k, -1, 2)
-            self.rates_ = self.class_means_.mean(axis=0)
-            implied = np.array([self._implied(row) for row in self.statistic_])
-            between = (BETWEEN + ((self.log_odds_ - self.mean_) ** 2).sum()) / (BETWEEN + k - 1)
-            off = (OFF + ((implied - self.log_odds_) ** 2).sum()) / (OFF + k)
-            self.trust_ = float(between / (between + off))
-            self.left_out_ = np.array([self._centre(value) for value in implied])
-        return self
-
-    def predict(self, statistic: npt.ArrayLike) -> PriorEstimate:
-        """Estimate the prior of a dataset from its statistics, shape (n_statistics,)."""
-        _check_fitted(self, "trust_")
-        values = np.atleast_1d(np.asarray(statistic, dtype=np.float64))
-        check_consistent_length(values, self.statistic_.shape[1], "statistic")
-        k = len(self.log_odds_)
-        squares = USUAL_WEIGHT * USUAL_SPREAD**2 + ((self.log_odds_ - self.mean_) ** 2).sum()
-        degrees = USUAL_WEIGHT + k - 1
-        reach = np.sqrt(squares / degrees * (1 + 1 / k)) * student_quantile(degrees)
-        return PriorEstimate.from_log_odds(self._centre(self._implied(values)), float(reach), _few(k))
-
-    def _implied(self, contexts: Floats) -> float:
-        """Return the log-odds of the share that the mean P of each statistic implies, averaged."""
-        low, high = self.rates_.T
-        share = (expit(contexts) - low) / np.maximum(high - low, LEAST_GAP)
-        return float(logit(share, clip=SHARE_CLIP).mean())
-
-    def _centre(self, implied: float) -> float:
-        return self._towards_half(self.mean_ + self.trust_ * (implied - self.mean_))
-
-    def _towards_half(self, log_odds: float) -> float:
-        k = len(self.log_odds_)
-        return log_odds * (k + 0.5) / (k + 1)
+    def predict(self, profile: Floats, offset: float = 0.0) -> PriorEstimate:
+        """Return the estimate for a dataset; `offset` as in :meth:`Intercept.estimate`."""
 
 
 @dataclass(frozen=True)
 class FixedPrior:
-    """A prior that is known, whatever the statistics of a dataset say.
+    """A prior that is known, whatever the profile of a dataset says.
 
     Parameters
     ----------
@@ -333,56 +187,239 @@ class FixedPrior:
 
     estimate: PriorEstimate
 
-    def predict(self, statistic: npt.ArrayLike) -> PriorEstimate:  # noqa: ARG002 - a rule like the others
+    def predict(self, profile: Floats, offset: float = 0.0) -> PriorEstimate:  # noqa: ARG002 - a rule like the others
         """Return the estimate."""
         return self.estimate
 
 
-def _check_fitted(rule: PriorRule, attribute: str) -> None:
-    """Raise where a rule was not fitted; scikit-learn is loaded only to say so."""
-    if not hasattr(rule, attribute):
-        from sklearn.exceptions import NotFittedError
+USUAL_SLOPE = 1.0
+"""Of the log-odds of labels on those of votes, before any dataset was seen."""
 
-        raise NotFittedError(f"This {type(rule).__name__} is not fitted yet. Call `fit` first.")
+SLOPE_DATASETS = 4.0
+"""How many datasets `USUAL_SLOPE` is worth."""
 
+LEAST_SLOPE, MOST_SLOPE = 0.05, 4.0
+"""The training datasets' slope is held between these: where they are separable there is none."""
 
-def _few(k: int) -> str:
-    noun = "dataset tells" if k == 1 else "datasets tell"
-    return f"{k} training {noun} little of how far priors lie apart."
+VARIANCES = np.exp(np.linspace(np.log(0.005), np.log(12.0), 24))
+"""Of intercepts about their line, which are summed over."""
 
-
-def _checked(statistic: npt.ArrayLike, prior: npt.ArrayLike) -> tuple[Floats, Floats]:
-    """Return statistics, shape (n_datasets, n_statistics), and priors."""
-    shares = check_probabilities(prior, name="prior")
-    x = np.asarray(statistic, dtype=np.float64)
-    x = x[:, np.newaxis] if x.ndim == 1 else x
-    check_consistent_length(x, len(shares), "statistic")
-    if not np.isfinite(x).all():
-        raise InputError(f"`statistic` must be finite. Got {x[~np.isfinite(x)][0].item()!r}.")
-    return x, shares
+SAID_CLIP = 1e-3
+"""What the panel says of a dataset is held within [SAID_CLIP, 1 - SAID_CLIP]."""
 
 
-def _robust_line(x: Floats, y: Floats, tails: float) -> Floats:
-    """Return intercept and slope on standardised x by iteratively reweighted least squares for t errors."""
-    scale = max(float(x.std()), LEAST_SPREAD)
-    design = np.column_stack([np.ones(len(x)), (x - x.mean()) / scale])
-    weights = np.ones(len(x))
-    coef = np.zeros(2)
-    for _ in range(100):
-        root = np.sqrt(weights)
-        fresh = np.linalg.lstsq(design * root[:, None], y * root, rcond=None)[0]
-        residual = y - design @ fresh
-        variance = float((weights * residual**2).sum() / len(x)) + 1e-9
-        weights = (tails + 1) / (tails + residual**2 / variance)
-        if np.abs(fresh - coef).max() < 1e-10:
-            break
-        coef = fresh
-    return np.asarray(fresh)
+@dataclass(frozen=True)
+class AcrossPanels:
+    """The distribution of the intercepts of a panel's datasets, before any of them was seen.
+
+    An empirical Bayes fit across ten panels of real judges: `python benchmarks/few_datasets.py` prints it, and what
+    the nine others would have chosen for each of them.
+
+    Parameters
+    ----------
+    mean : float
+        Variance of the mean intercept, which is 0 in the mean of panels.
+    following : float
+        Variance of how far intercepts rise with what the panel says of a dataset: 0 in the mean of panels.
+    spread, degrees : float
+        Scale and degrees of freedom of the variance of intercepts about that line: scaled inverse chi-square.
+    """
+
+    mean: float = 0.8
+    following: float = 1.1
+    spread: float = 0.06
+    degrees: float = 4.0
 
 
-def _line_at(coef: Floats, seen: Floats, statistic: float, margin: float) -> float:
-    """Return the line's log-odds at a statistic, clipped to the range of the training datasets and a margin."""
-    low, high = float(seen.min()), float(seen.max())
-    reach = margin * (high - low)
-    held = min(max(statistic, low - reach), high + reach)
-    return float(coef[0] + coef[1] * (held - seen.mean()) / max(float(seen.std()), LEAST_SPREAD))
+INTERVALS = AcrossPanels(spread=0.4, degrees=10.0)
+"""What 90 % intervals go by. The best P is found by trusting that datasets are alike, as on most panels they are; an
+interval has to hold on the panels where they are not."""
+
+REACH = NormalDist().inv_cdf(0.95)
+"""Of 90 % intervals, in standard deviations."""
+
+
+def usual_slope(seen: Sequence[LeftOut]) -> float:
+    """Return the slope of labels on log-odds that all training datasets share, drawn to `USUAL_SLOPE`.
+
+    Each has an intercept of its own and the same weight. A mean of slopes fitted one by one would be steeper: a dataset
+    on which votes mislead costs more at a steep slope than the others gain.
+    """
+    rows = [one.ones + one.zeros for one in seen]
+    which = np.repeat(np.arange(len(seen)), [len(n) for n in rows])
+    design = np.column_stack([which[:, None] == np.arange(len(seen)), np.concatenate([one.score for one in seen])])
+    ones, zeros = (
+        np.concatenate([getattr(one, label) / n.sum() for one, n in zip(seen, rows, strict=True)])
+        for label in ("ones", "zeros")
+    )
+    # About two rows' worth of pull keeps separable datasets finite.
+    pull = np.append(np.zeros(len(seen)), np.mean([2.0 / n.sum() for n in rows]))
+    centre = np.append(np.zeros(len(seen)), 1.0)
+    shared = newton_logistic(design.astype(float), ones, zeros, centre=centre, penalty=np.diag(pull))[-1]
+    held = float(np.clip(shared, LEAST_SLOPE, MOST_SLOPE))
+    return (SLOPE_DATASETS * USUAL_SLOPE + len(seen) * held) / (SLOPE_DATASETS + len(seen))
+
+
+def learn_line(seen: Sequence[LeftOut]) -> tuple[float, "LearnedPrior"]:
+    """Learn from training datasets by what to multiply log-odds, and the intercept of those of a new dataset.
+
+    Parameters
+    ----------
+    seen : sequence of LeftOut
+        Log-odds of each training dataset by the fit that will score new ones.
+    """
+    slope = usual_slope(seen)
+    profiles = [profile_of(slope * one.score, one.ones + one.zeros) for one in seen]
+    return slope, LearnedPrior().fit(profiles, [one.prior for one in seen])
+
+
+class LearnedPrior:
+    """Learns from training datasets whether the intercept of P follows what a panel says of a dataset.
+
+    On a training dataset d the intercept a is the one at which the mean P is its share of label 1, and x what the
+    panel says of it without labels: the log-odds of its mean P at the training datasets' mean intercept. Then
+
+        a = m + g (x - mean x) + e
+
+    with m, g and e normal. Where g is 0, P travels unchanged; where g is above 0, a dataset that looks more consistent
+    is; where it is below 0, judges are lenient there. Few datasets tell little of g, which then stays near 0. The
+    variance of e has a scaled inverse chi-square prior and is summed over [1]_. What m, g and e are before any dataset
+    of a panel was seen is an empirical Bayes fit across panels [2]_.
+
+    Parameters
+    ----------
+    across : AcrossPanels, optional
+
+    Attributes
+    ----------
+    said_ : ndarray of shape (n_datasets,)
+        x of the training datasets.
+    intercepts_ : ndarray of shape (n_datasets,)
+        a of the training datasets.
+
+    References
+    ----------
+    .. [1] A. Gelman et al., "Bayesian data analysis", third edition, 2013, chapters 5 and 14.
+    .. [2] B. Efron and C. Morris, "Stein's estimation rule and its competitors: an empirical Bayes approach",
+       JASA 68, 1973. https://doi.org/10.1080/01621459.1973.10481350
+
+    Examples
+    --------
+    >>> z = np.linspace(-3.0, 3.0, 50)
+    >>> profiles = [profile_of(z + shift, np.ones(50)) for shift in (-1.0, 0.0, 1.0)]
+    >>> follows, lenient = LearnedPrior().fit(profiles, [0.3, 0.5, 0.7]), LearnedPrior().fit(profiles, [0.5] * 3)
+    >>> [round(float(rule.predict(profiles[2]).estimate), 1) for rule in (follows, lenient)]
+    [0.7, 0.5]
+    """
+
+    def __init__(self, across: AcrossPanels = AcrossPanels()) -> None:
+        self.across = across
+
+    def fit(self, profiles: npt.ArrayLike, prior: npt.ArrayLike) -> Self:
+        """Learn from one dataset or more.
+
+        Parameters
+        ----------
+        profiles : array-like of shape (n_datasets, n_shifts)
+            As :func:`profile_of` returns them.
+        prior : array-like of shape (n_datasets,)
+            The datasets' shares of label 1.
+
+        Raises
+        ------
+        InputError
+            There is no dataset, a value is not finite, or a profile falls.
+        """
+        self.priors_ = check_probabilities(prior, name="prior")
+        self.profiles_ = np.asarray(profiles, dtype=np.float64)
+        check_consistent_length(self.profiles_, len(self.priors_), "profiles")
+        good = self.profiles_.shape[1:] == SHIFTS.shape and (np.diff(self.profiles_) >= 0).all()
+        if not good or not np.isfinite(self.profiles_).all():
+            raise InputError(f"`profiles` must be {len(SHIFTS)} finite numbers a dataset that never fall. Got others.")
+        shares = logit(self.priors_, clip=SHARE_CLIP / 2)
+        self.centre_ = float(shares.mean())
+        self.said_ = np.array([self._said(one) for one in self.profiles_])
+        self.intercepts_ = np.array([intercept_at(*pair) for pair in zip(self.profiles_, shares, strict=True)])
+        self._learn()
+        return self
+
+    def predict(self, profile: Floats, offset: float = 0.0) -> PriorEstimate:
+        """Estimate the share of consistent items of a dataset, and the line of P there."""
+        return self.intercept(profile).estimate(np.asarray(profile), offset=offset, warning=self._warning(profile))
+
+    def intercept(self, profile: Floats) -> Intercept:
+        """Return the intercept on a dataset of this profile, as far as it is known."""
+        if not hasattr(self, "priors_"):
+            from sklearn.exceptions import NotFittedError  # loaded only to say so
+
+            raise NotFittedError("This LearnedPrior is not fitted yet. Call `fit` first.")
+        apart = self._said(np.asarray(profile, dtype=np.float64)) - self.said_.mean()
+        means = self._mean + self._following * apart
+        variances = self._mean_variance + self._following_variance * apart**2 + VARIANCES
+
+        def moments(weights: Floats) -> tuple[float, float]:
+            mean = float(weights @ means)
+            return mean, float(weights @ (variances + (means - mean) ** 2))
+
+        return Intercept(*moments(self._weights), REACH * float(np.sqrt(moments(self._cautious)[1])))
+
+    def left_out(self, held: Sequence[Floats]) -> list[PriorEstimate]:
+        """Return the estimate for each training dataset from the others; of one alone, from itself.
+
+        Parameters
+        ----------
+        held : sequence of ndarray of shape (n_shifts,)
+            Their profiles, by fits without them.
+        """
+        n = len(self.priors_)
+        rest = [np.arange(n) != d if n > 1 else np.ones(1, dtype=bool) for d in range(n)]
+        rules = [LearnedPrior(self.across).fit(self.profiles_[kept], self.priors_[kept]) for kept in rest]
+        return [rule.predict(profile) for rule, profile in zip(rules, held, strict=False)]
+
+    def _said(self, profile: Floats) -> float:
+        low, high = logit([SAID_CLIP, 1 - SAID_CLIP]).tolist()
+        return float(np.clip(share_at(profile, self.centre_), low, high))
+
+    def _learn(self) -> None:
+        """Compute the posterior at each of `VARIANCES`: weight, mean and variance of m and of g."""
+        n, apart = len(self.priors_), self.said_ - self.said_.mean()
+        off = self.intercepts_
+        precision, following = (
+            1 / self.across.mean + n / VARIANCES,
+            1 / self.across.following + apart @ apart / VARIANCES,
+        )
+        pulls = off.sum() / VARIANCES, (off @ apart) / VARIANCES
+        self._mean, self._mean_variance = pulls[0] / precision, 1 / precision
+        self._following, self._following_variance = pulls[1] / following, 1 / following
+        # The marginal likelihood of the intercepts, m and g integrated out: apart sums to 0, so that they part.
+        fit = off @ off / VARIANCES - pulls[0] ** 2 / precision - pulls[1] ** 2 / following
+        size = n * np.log(VARIANCES) + np.log(precision * self.across.mean) + np.log(following * self.across.following)
+        self._weights, self._cautious = (
+            _normalised(-(fit + size + across.degrees * (np.log(VARIANCES) + across.spread / VARIANCES)) / 2)
+            for across in (self.across, INTERVALS)
+        )
+
+    def _warning(self, profile: Floats) -> str | None:
+        n = len(self.priors_)
+        if n < FEW:
+            return f"{n} training {'dataset tells' if n == 1 else 'datasets tell'} little of how far priors lie apart."
+        said, low, high = self._said(np.asarray(profile)), float(self.said_.min()), float(self.said_.max())
+        if abs(said - (low + high) / 2) <= (0.5 + MARGIN) * (high - low):
+            return None
+        return (
+            f"The log-odds of the mean P are {said:.2f}, outside what was seen on {n} training datasets "
+            f"({low:.2f} to {high:.2f})."
+        )
+
+
+def _normalised(log: Floats) -> Floats:
+    """Return weights that sum to 1 from their logarithms."""
+    weights = np.exp(log - log.max())
+    return np.asarray(weights / weights.sum())
+
+
+FEW = 4
+"""Fewer training datasets tell little of how far priors lie apart."""
+
+MARGIN = 0.25
+"""A dataset is unlike those that were seen where it lies outside their range by more than this share of it."""

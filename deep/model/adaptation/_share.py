@@ -1,4 +1,4 @@
-"""How many claims of a dataset are consistent: from votes alone, or from votes and some labels."""
+"""How many claims of a dataset are consistent, and of each of several systems: from votes, or with some labels."""
 
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -6,13 +6,239 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import Floats, Mask, check_probabilities
+from deep._util.checks import (
+    Floats,
+    Mask,
+    Positions,
+    check_choice,
+    check_consistent_length,
+    check_probabilities,
+    numbered,
+    weigh,
+)
 from deep._util.odds import expit, logit
 from deep.exceptions import InputError
-from deep.model.adaptation._correction import Clusters, labeled_rows
-from deep.model.adaptation._few_labels import FewLabels
-from deep.model.adaptation._misfit import LEVEL, START_DATASETS, Misfit, student_quantile
+from deep.model.adaptation._correction import CORRELATION, Clusters, labeled_rows, standardised
+from deep.model.adaptation._misfit import LEVEL, Misfit, newton_logistic
 from deep.model.adaptation._prior import PriorEstimate
+
+SCALES = (0.25, 1.0, 4.0, 16.0)
+"""How far apart intercepts of systems may lie, in variances of the misfit.
+
+Each is tried, and the labels weigh them, at odds before of 1 : sqrt(scale). One scale alone is either too tight on a
+dataset unlike those of the training, or wastes what these tell."""
+
+
+ALONE = (4.0, 16.0, 64.0)
+"""How far off P may be on one system, in variances of the misfit, each as likely before labels: on a dataset that is
+unlike those of the training a tighter prior holds the share too near to what P says."""
+
+UNTOLD = 6
+"""The variance over draws of labels knows nothing of a prior that is wrong. The part of it that labels leave untold is
+added to this power: all of it without labels, next to none where they outweigh it."""
+
+
+@dataclass(frozen=True, eq=False)
+class JointShares:
+    """Shares of consistent items of several systems, estimated together.
+
+    Parameters
+    ----------
+    estimate : ndarray of float, shape (n_systems,)
+    covariance : ndarray of float, shape (n_systems, n_systems)
+        Of the estimates about the true shares.
+    sampling : ndarray of float, shape (n_systems, n_systems)
+        Of the estimates over draws of labels: what a test that two systems are alike goes by. Without a label the
+        same as `covariance`.
+    noise : ndarray of float, shape (n_systems,)
+        The variance of a label about corrected P.
+    drawn : ndarray of float, shape (n_systems, n_systems)
+        The part of both covariances that no label lowers: from which documents the items are.
+    """
+
+    estimate: Floats
+    covariance: Floats
+    sampling: Floats
+    noise: Floats
+    drawn: Floats
+
+
+def joint_shares(
+    p: npt.ArrayLike,
+    labels: npt.ArrayLike,
+    misfit: Misfit,
+    *,
+    systems: npt.ArrayLike | None = None,
+    documents: npt.ArrayLike | None = None,
+    of_items: bool = False,
+) -> JointShares:
+    """Estimate the shares of systems whose items one model has scored.
+
+    Parameters
+    ----------
+    p : array-like of shape (n_examples,)
+        P(consistent) of all items.
+    labels : array-like of shape (n_examples,)
+        1 or 0 of items drawn at random from each system, and -1 where there is none.
+    misfit : Misfit
+        What training datasets tell of errors of P.
+    systems : array-like of shape (n_examples,), optional
+        The system that wrote each item; default: one.
+    documents : array-like of shape (n_examples,), optional
+        The document of each item; systems may share them.
+    of_items : bool, default=False
+        Of the items at hand, not of the systems that wrote them.
+
+    Returns
+    -------
+    JointShares
+        In the order in which the systems first come.
+
+    Notes
+    -----
+    label = intercept of the system + slope * log-odds of P. The misfit gives the prior of the intercepts' common part
+    and, at each of `SCALES`, of their own; Laplace's approximation [1]_ gives each scale's weight. The covariance over
+    draws of labels is the sandwich [2]_. The prior of one system is wider than the misfit (`ALONE`), and the covariance
+    is the mean square error of that estimate where intercept and slope lie as far off as the misfit says.
+
+    References
+    ----------
+    .. [1] L. Tierney and J. B. Kadane, "Accurate approximations for posterior moments and marginal densities",
+       JASA 81, 1986. https://doi.org/10.1080/01621459.1986.10478240
+    .. [2] H. White, "Maximum likelihood estimation of misspecified models", Econometrica 50, 1982.
+       https://doi.org/10.2307/1912526
+
+    Examples
+    --------
+    >>> misfit = Misfit(np.array([0.0, 1.0]), np.array([[1.0, 0.0], [0.0, 0.1]]), 10)
+    >>> p, labels = np.full(200, 0.6), np.tile([1, 0, -1, -1, 1, 1, -1, -1], 25)
+    >>> found = joint_shares(p, labels, misfit, systems=np.tile(list("aaaabbbb"), 25))
+    >>> found.estimate.round(2).tolist()
+    [0.51, 0.99]
+    """
+    every = check_probabilities(p, name="p")
+    known = labeled_rows(labels, len(every))
+    system = np.zeros(len(every), dtype=np.intp) if systems is None else numbered(systems)[1]
+    check_consistent_length(system, len(every), "systems")
+    rows = _SystemItems(logit(every), np.asarray(labels), known, system, _documents(documents, len(every)), of_items)
+    weights = _label_weights(rows, misfit, documents is not None)
+    several = rows.n_systems > 1
+    scales = (1.0,) if not known.any() else SCALES if several else ALONE
+    fits = [_fit(rows, weights, misfit, scale) for scale in scales]
+    evidence = np.array([fit.evidence for fit in fits]) - np.log(scales) / 2 * several
+    share = np.exp(evidence - evidence.max())
+    share /= share.sum()
+    found = [fit.shares(rows) for fit in fits]
+    mean = {name: np.tensordot(share, [getattr(one, name) for one in found], 1) for name in vars(found[0])}
+    apart = np.array([one.estimate - mean["estimate"] for one in found])
+    between = apart.T @ (share[:, None] * apart)
+    mean["covariance"] += between
+    mean["sampling"] += 0.0 if known.any() else between
+    return JointShares(**mean)
+
+
+def _documents(documents: npt.ArrayLike | None, n: int) -> Positions:
+    """Return the number of the document of each item."""
+    return np.arange(n) if documents is None else Clusters.from_documents(documents, n).codes
+
+
+@dataclass(frozen=True, eq=False)
+class _SystemItems:
+    """Items of several systems, some of them labeled."""
+
+    z: Floats
+    labels: npt.NDArray[np.integer]
+    known: npt.NDArray[np.bool_]
+    system: Positions
+    document: Positions
+    of_items: bool
+
+    @property
+    def n_systems(self) -> int:
+        return int(self.system.max()) + 1
+
+    def design(self, chosen: npt.NDArray[np.bool_]) -> Floats:
+        """Return a column a system, and the log-odds of P."""
+        return np.column_stack([self.system[chosen, None] == np.arange(self.n_systems), self.z[chosen]]).astype(float)
+
+    def mean(self, values: Floats) -> Floats:
+        """Return the mean of each system."""
+        return np.asarray(weigh(self.system, values, self.n_systems) / np.bincount(self.system))
+
+
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    """Intercepts and a slope at one scale."""
+
+    coef: Floats
+    precision: Floats
+    information: Floats
+    evidence: float
+    wider: float
+    """By so much than the misfit is the prior of one system; 1 for several."""
+
+    def shares(self, rows: _SystemItems) -> JointShares:
+        """Return the shares at this scale."""
+        n = np.bincount(rows.system)
+        q = expit(rows.design(np.ones(len(rows.z), dtype=bool)) @ self.coef)
+        estimate = rows.mean(np.where(rows.known & rows.of_items, rows.labels, q))
+        spread = q * (1 - q) * (~rows.known if rows.of_items else 1.0)
+        gradient = np.column_stack([np.diag(rows.mean(spread)), rows.mean(spread * rows.z)])
+        if rows.of_items:  # those without a label fall as P says, by chance
+            drawn = np.diag(rows.mean(spread) / n)
+        else:
+            sums = np.zeros((rows.n_systems, int(rows.document.max()) + 1))
+            np.add.at(sums, (rows.system, rows.document), (q - rows.mean(q)[rows.system]) / n[rows.system])
+            drawn = sums @ sums.T
+        across = np.linalg.inv(self.precision + self.information)
+        known = gradient @ across
+        untold = np.linalg.matrix_power(self.precision @ across, UNTOLD) @ self.precision
+        sampling = known @ (self.information + untold) @ known.T
+        error = known @ (self.information + self.precision / self.wider) @ known.T
+        return JointShares(estimate, error + drawn, sampling + drawn, rows.mean(q * (1 - q)), drawn)
+
+
+def _label_weights(rows: _SystemItems, misfit: Misfit, grouped: bool) -> Floats:
+    """Return how much each label counts: less where it shares a document with others of its system."""
+    known = rows.known
+    if not grouped or not known.any():
+        return np.ones(int(known.sum()))
+    pairs = np.char.add(np.char.add(rows.system[known].astype(str), " "), rows.document[known].astype(str))
+    clusters = Clusters.from_documents(pairs, len(pairs))
+    if clusters.alone:
+        return clusters.weights
+    coef = _fit(rows, clusters.weights, misfit, 1.0).coef
+    errors = standardised(rows.labels[known].astype(float), expit(rows.design(known) @ coef))
+    return clusters.shares(clusters.correlation(errors))
+
+
+def _fit(rows: _SystemItems, weights: Floats, misfit: Misfit, scale: float) -> _Fit:
+    """Fit the intercepts and the slope at one scale."""
+    covariance = _prior_covariance(misfit, rows.n_systems, scale)
+    centre = np.append(np.full(rows.n_systems, misfit.mean[0]), misfit.mean[1])
+    precision = np.asarray(np.linalg.inv(covariance), dtype=np.float64)
+    wider = scale if rows.n_systems == 1 else 1.0
+    if not len(weights):
+        return _Fit(centre, precision, np.zeros_like(precision), 0.0, wider)
+    x, y = rows.design(rows.known), rows.labels[rows.known].astype(float)
+    coef = newton_logistic(x, weights * y, weights * (1 - y), centre=centre, penalty=precision / weights.sum())
+    z = x @ coef
+    information = (x.T * (weights * expit(z) * expit(-z))) @ x
+    off = coef - centre
+    volume = np.linalg.slogdet(np.eye(len(coef)) + covariance @ information)[1]
+    likelihood = float(weights @ (y * z - np.logaddexp(0.0, z)))
+    evidence = float(likelihood - off @ precision @ off / 2 - volume / 2)
+    return _Fit(coef, precision, information, evidence, wider)
+
+
+def _prior_covariance(misfit: Misfit, n: int, scale: float) -> Floats:
+    """Return the covariance of the intercepts of n systems and of the slope that they share."""
+    (intercept, both), (_, slope) = misfit.covariance
+    found = np.full((n + 1, n + 1), both * (1.0 if n > 1 else scale))
+    found[:n, :n] = intercept * (float(n > 1) + scale * np.eye(n))
+    found[n, n] = slope * max(scale, 1.0)
+    return np.asarray(found)
+
 
 PSEUDO_LABELS = 10
 """The power tuning of P starts at full trust, worth so many labels: a few labels cannot tell how much P explains."""
@@ -28,6 +254,9 @@ MIN_YOUDEN = 0.05
 
 GRID = 10_001
 """Shares that the Rogan-Gladen interval is looked for among."""
+
+SHARES_OF = ("system", "items")
+"""Whose share it is: that of the system that wrote the items, on other items like them, or that of the items alone."""
 
 WEIGHTED = "model"
 CORRECTED = "corrected model"
@@ -54,7 +283,7 @@ class Share:
     method : str
         A key of `SHARE_METHODS`.
     estimate, low, high : float
-        In [0, 1]; the bounds are those of a 90 % interval for the share among the dataset's own items.
+        In [0, 1].
     """
 
     method: str
@@ -70,6 +299,8 @@ def estimate_share(
     prior: PriorEstimate | None = None,
     documents: npt.ArrayLike | None = None,
     misfit: Misfit | None = None,
+    of: str = "items",
+    level: float = LEVEL,
 ) -> tuple[Share, ...]:
     """Estimate how many items of a dataset are consistent, by every method that the input allows.
 
@@ -85,13 +316,17 @@ def estimate_share(
         The document of each item: labels that share one count less.
     misfit : Misfit, optional
         What training datasets tell of errors of P: allows the corrected model.
+    of : {'items', 'system'}, default='items'
+        'system': the interval is for other items of the system that wrote these, documents drawn at random.
+    level : float in (0, 1), default=0.9
+        Of the intervals.
 
     Returns
     -------
     tuple of Share
         Without labels the model's prior alone. With labels, the best first: the corrected model (where `misfit` is
-        given), which leans on the training datasets; then those that hold whatever the model is worth:
-        prediction-powered, the mean of the labels, Rogan-Gladen.
+        given), which leans on the training datasets as far as the labels agree with them; then those that hold
+        whatever the model is worth: prediction-powered, the mean of the labels, Rogan-Gladen.
 
     Raises
     ------
@@ -126,16 +361,25 @@ def estimate_share(
     mean of the labels: 0.68 (0.55 to 0.78)
     Rogan-Gladen: 0.74 (0.49 to 1.00)
     """
-    every = check_probabilities(p, name="p")
-    known = np.zeros(len(every), dtype=bool) if labels is None else labeled_rows(labels, len(every))
-    if not known.any():
-        if prior is None:
-            raise InputError("`labels` must hold a label of 0 or 1, or `prior` be given. Got neither.")
-        return (Share(WEIGHTED, prior.estimate, prior.low, prior.high),)
-    sample = _Sample(every, np.asarray(labels)[known].astype(float), known, _clusters(documents, known))
-    threshold = float(every.mean()) if prior is None else prior.estimate
-    found = [_powered(sample), _plain(sample), _decided(sample, every >= threshold)]
-    return tuple(found if misfit is None else [_corrected(sample, misfit), *found])
+    every, of_items = check_probabilities(p, name="p"), check_choice(of, SHARES_OF, "of") == "items"
+    if not 0 < level < 1:
+        raise InputError(f"`level` must lie strictly between 0 and 1. Got {level!r}.")
+    given = np.full(len(every), -1) if labels is None else np.asarray(labels)
+    known = labeled_rows(given, len(every))
+    sample = _Sample(every, given[known].astype(float), known, _clusters(documents, known), _quantile(level))
+    if known.any():
+        threshold = float(every.mean()) if prior is None else float(expit(prior.threshold))
+        found = [_powered(sample), _plain(sample), _decided(sample, every >= threshold)]
+    elif prior is not None:
+        found = [_weighted(prior, sample.quantile)]
+    else:
+        raise InputError("`labels` must hold a label of 0 or 1, or `prior` be given. Got neither.")
+    if not of_items:
+        found = [_of_system(share, sample, documents) for share in found]
+    if misfit is None or not known.any():
+        return tuple(found)
+    joint = joint_shares(every, given, misfit, documents=documents, of_items=of_items)
+    return _corrected(float(joint.estimate[0]), float(joint.covariance[0, 0]), sample.quantile), *found
 
 
 def power_tuning(
@@ -175,6 +419,7 @@ class _Sample:
     labels: Floats
     known: Mask
     clusters: Clusters
+    quantile: float
 
     @property
     def unlabeled(self) -> float:
@@ -183,24 +428,45 @@ class _Sample:
 
     def widened(self, errors: Floats) -> float:
         """Return the factor on the variance of a mean of labels, for few items and for shared documents."""
-        if self.clusters.alone:
-            return self.unlabeled
+        return self.unlabeled * self.clusters.design_effect(self.correlation(errors))
+
+    def correlation(self, errors: Floats) -> float:
+        """Return the intraclass correlation of errors, as far as labels that share a document tell it."""
         scale = float(errors.std()) or 1.0
-        return self.unlabeled * self.clusters.design_effect(self.clusters.correlation((errors - errors.mean()) / scale))
+        return 0.0 if self.clusters.alone else self.clusters.correlation((errors - errors.mean()) / scale)
 
 
 def _clusters(documents: npt.ArrayLike | None, known: Mask) -> Clusters:
     return Clusters.from_documents(documents, int(known.sum()), kept=known)
 
 
-def _normal() -> float:
-    return float(NormalDist().inv_cdf((1 + LEVEL) / 2))
+def _quantile(level: float) -> float:
+    return float(NormalDist().inv_cdf((1 + level) / 2))
+
+
+def _weighted(prior: PriorEstimate, quantile: float) -> Share:
+    """Return the model's own share without labels, at another level than its own."""
+    centre, ratio = logit(prior.estimate), quantile / _quantile(LEVEL)
+    low, high = (float(expit(centre + ratio * (logit(bound) - centre))) for bound in (prior.low, prior.high))
+    return Share(WEIGHTED, prior.estimate, low, high)
+
+
+def _of_system(share: Share, sample: _Sample, documents: npt.ArrayLike | None) -> Share:
+    """Return a share whose interval knows that other documents would have given other items."""
+    n = len(sample.p)
+    every = Clusters.from_documents(documents, n)
+    alone = not len(sample.labels) or sample.clusters.alone
+    effect = 1.0 if every.alone else every.design_effect(CORRELATION if alone else sample.correlation(sample.labels))
+    held = min(max(share.estimate, HALF / n), 1 - HALF / n)
+    reach = sample.quantile * np.sqrt(effect * held * (1 - held) / n)
+    down, up = np.hypot(share.estimate - share.low, reach), np.hypot(share.high - share.estimate, reach)
+    return Share(share.method, share.estimate, max(share.estimate - down, 0.0), min(share.estimate + up, 1.0))
 
 
 def _plain(sample: _Sample) -> Share:
     """Return the mean of the labels with Wilson's interval."""
     share, n = float(sample.labels.mean()), len(sample.labels)
-    pull = _normal() ** 2 * sample.widened(sample.labels) / n
+    pull = sample.quantile**2 * sample.widened(sample.labels) / n
     centre = (share + pull / 2) / (1 + pull)
     reach = np.sqrt(pull * share * (1 - share) + pull**2 / 4) / (1 + pull)
     return _share(PLAIN, share, centre, float(reach))
@@ -220,11 +486,11 @@ def _powered(sample: _Sample) -> Share:
     usual = every.mean()
     p_of_1, p_of_0 = (usual + _mean(every, every)) / 2, (usual + _mean(every, 1 - every)) / 2
     pseudo = np.array([1 - slope * p_of_1, -slope * p_of_0])
-    weights = np.append(np.ones(n), np.full(2, _normal() ** 2 / 2 * widened))
+    weights = np.append(np.ones(n), np.full(2, sample.quantile**2 / 2 * widened))
     both = np.append(errors, pseudo)
     mean = float(np.average(both, weights=weights))
     variance = float(np.average((both - mean) ** 2, weights=weights))
-    reach = _normal() * np.sqrt(variance * widened / weights.sum())
+    reach = sample.quantile * np.sqrt(variance * widened / weights.sum())
     return _share(POWERED, float(estimate), float(slope * every.mean() + mean), float(reach))
 
 
@@ -245,28 +511,16 @@ def _decided(sample: _Sample, decisions: Mask) -> Share:
     share = float(np.clip((called - alarm) / (hit - alarm), 0, 1)) if hit - alarm > MIN_YOUDEN else float(y.mean())
     shares = np.linspace(0, 1, GRID)
     gap = np.abs(called - shares * hit - (1 - shares) * alarm)
-    inside = shares[gap <= _normal() * np.sqrt(shares**2 * variances[0] + (1 - shares) ** 2 * variances[1])]
+    inside = shares[gap <= sample.quantile * np.sqrt(shares**2 * variances[0] + (1 - shares) ** 2 * variances[1])]
     low, high = (inside.min(), inside.max()) if len(inside) else (share, share)
     return Share(DECIDED, share, min(float(low), share), max(float(high), share))
 
 
-def _corrected(sample: _Sample, misfit: Misfit) -> Share:
-    """Return the labels, and the mean of corrected P where there is none."""
-    f, others = sample.p[sample.known], sample.p[~sample.known]
-    few = FewLabels(misfit).fit(f, sample.labels, documents=sample.clusters.codes)
-    if not len(others):
-        return Share(CORRECTED, *[float(sample.labels.mean())] * 3)
-    moved, z = few.transform(others), logit(others)
-    information = moved * (1 - moved)
-    gradient = np.array([information.sum(), (information * z).sum()]) / len(sample.p)
-    estimate = float((sample.labels.sum() + moved.sum()) / len(sample.p))
-    # The items without a label fall as P says, by chance: what the dataset's own share is off by were P exact.
-    variance = gradient @ few.covariance_ @ gradient + information.sum() / len(sample.p) ** 2
-    # On the scale of log-odds the bounds stay within 0 and 1.
-    error = np.sqrt(variance) / max(estimate * (1 - estimate), MIN_VARIANCE)
-    reach = float(error) * student_quantile(misfit.n_datasets + START_DATASETS)
-    bounds = (float(expit(logit(estimate) + side * reach)) for side in (-1, 1))
-    return Share(CORRECTED, estimate, *bounds)
+def _corrected(estimate: float, variance: float, quantile: float) -> Share:
+    """Return the corrected model's share, whose bounds on the scale of log-odds stay within 0 and 1."""
+    reach = quantile * np.sqrt(variance) / max(estimate * (1 - estimate), MIN_VARIANCE)
+    low, high = (float(expit(logit(estimate) + side * reach)) for side in (-1, 1))
+    return Share(CORRECTED, estimate, min(low, estimate), max(high, estimate))
 
 
 def _share(method: str, estimate: float, centre: float, reach: float) -> Share:

@@ -9,7 +9,6 @@ from ._search import Candidate as Candidate
 from ._search import Chain as Chain
 from ._search import ChainAttempt as ChainAttempt
 from ._search import ChainTask as ChainTask
-from ._search import MapLike as MapLike
 from ._search import all_candidates as all_candidates
 from ._search import chain_tasks as chain_tasks
 from ._search import distinct_sizes as distinct_sizes
@@ -26,6 +25,7 @@ from ._training import ChainSpec as ChainSpec
 from ._training import FoldLimit as FoldLimit
 from ._training import InnerFolds as InnerFolds
 from ._training import KeptCells as KeptCells
+from ._training import MapLike as MapLike
 from ._training import Recipe as Recipe
 from ._training import TrainingSet as TrainingSet
 from ._training import Weighting as Weighting

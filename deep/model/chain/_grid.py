@@ -11,7 +11,7 @@ import numpy.typing as npt
 from deep._util.checks import Floats, Labels, check_choice
 from deep._util.odds import DECISION, P_MIN
 from deep.base import BaseCalibrator, BaseEnsembler, StagedEnsembler
-from deep.calibration import ALL_CALIBRATORS
+from deep.calibration import ALL_CALIBRATORS, Platt
 from deep.ensembles import ENSEMBLERS
 from deep.exceptions import InputError
 from deep.features import SELECTORS, Exhaustive
@@ -281,7 +281,14 @@ def _on_training_scores(found: GridResult, training: TrainingSet, scores: Floats
     """Return the step that calibrates on the rows that the ensembler was fitted on, as the paper does."""
     X, y, w = training.table()
     seen = found.ensembler.predict_proba(X)[:, 1]
-    return lambda name: (found.oof, fit_calibrator(name, seen, y, w).transform(scores))
+    # The paper names no loss that calibrators are chosen by: each is judged on folds that it was not fitted on.
+    pairs, weights = np.stack([found.oof] * training.n_folds), training.weights()
+
+    def step(name: str) -> tuple[Floats, Floats]:
+        fitted = fit_calibrator(name, seen, y, w, on_probability=True)
+        return _cross_fitted(name, found.oof, pairs, training, weights, on_probability=True), fitted.transform(scores)
+
+    return step
 
 
 def _on_out_of_fold_scores(
@@ -299,9 +306,12 @@ def _on_out_of_fold_scores(
     return step
 
 
-def fit_calibrator(name: str, p: Floats, y: Labels, w: Floats) -> BaseCalibrator:
-    """Return a calibrator by its name, fitted."""
-    return ALL_CALIBRATORS[name]().fit(p, y, w)
+def fit_calibrator(name: str, p: Floats, y: Labels, w: Floats, *, on_probability: bool = False) -> BaseCalibrator:
+    """Return a calibrator by its name, fitted; Platt scaling on P itself, as in the paper, where asked for."""
+    calibrator = ALL_CALIBRATORS[name]()
+    if on_probability and isinstance(calibrator, Platt):
+        calibrator.on_probability = True
+    return calibrator.fit(p, y, w)
 
 
 def scored_rows(
@@ -325,11 +335,14 @@ def _without_the_judged_fold(found: GridResult, training: TrainingSet, random_st
     return leave_pairs_out(found.name, found.params, training, random_state)
 
 
-def _cross_fitted(name: str, oof: Floats, pairs: Floats, training: TrainingSet, weights: Floats) -> Floats:
+def _cross_fitted(
+    name: str, oof: Floats, pairs: Floats, training: TrainingSet, weights: Floats, *, on_probability: bool = False
+) -> Floats:
     """Return out-of-fold probabilities, each fold's calibrated on the other folds' by fits without it."""
     columns = []
     for fold in range(training.n_folds):
-        calibrator = fit_calibrator(name, *scored_rows(pairs[fold], training, weights, training.fold_of != fold))
+        rows = scored_rows(pairs[fold], training, weights, training.fold_of != fold)
+        calibrator = fit_calibrator(name, *rows, on_probability=on_probability)
         columns.append(calibrator.transform(oof[:, fold]))
     return np.column_stack(columns)
 

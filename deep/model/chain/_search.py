@@ -1,10 +1,9 @@
 """The search for a chain: every ensembler on every chosen subset of the voters, on training data alone."""
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, TypeVar
 from zlib import crc32
 
 import numpy as np
@@ -16,16 +15,8 @@ from deep.calibration import NETCAL_CLASSES
 from deep.ensembles import ENSEMBLERS
 from deep.exceptions import InputError
 from deep.features import distinct_patterns
-from deep.model.chain._grid import (
-    Subset,
-    calibrate,
-    choose_subsets,
-    fit_calibrator,
-    grid_search,
-    inner_score,
-    scored_rows,
-)
-from deep.model.chain._training import RECIPES, ChainSpec, KeptCells, Recipe, TrainingSet
+from deep.model.chain import _grid
+from deep.model.chain._training import RECIPES, ChainSpec, KeptCells, MapLike, Recipe, TrainingSet
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,15 +35,14 @@ class Candidate:
         None: the ensembler's own probabilities.
     inner_log_loss, inner_balanced_accuracy, inner_accuracy : float
         Of out-of-fold probabilities on the training data, the calibrator cross-fitted: fitted on the other
-        inner folds, by fits that saw neither. Where a recipe calibrates on training scores they are those of
-        the uncalibrated probabilities.
+        inner folds, under recipe 'deep' by fits that saw neither.
     p : ndarray of float, shape (n_target_patterns,)
         P(consistent).
     """
 
     ensembler: str
     params: dict[str, object]
-    subset: Subset
+    subset: _grid.Subset
     prompts: tuple[str, ...]
     calibrator: str | None
     inner_log_loss: float
@@ -68,7 +58,7 @@ def task_seed(ensembler: str, columns: tuple[int, ...], recipe: str, random_stat
 
 def fit_candidates(
     ensembler: str,
-    subset: Subset,
+    subset: _grid.Subset,
     training: TrainingSet,
     target: Votes,
     *,
@@ -101,10 +91,10 @@ def fit_candidates(
         The uncalibrated one first, then one a calibrator.
     """
     chosen = training.select(subset.columns)
-    found = grid_search(ensembler, chosen, criterion=recipe.criterion, random_state=random_state)
+    found = _grid.grid_search(ensembler, chosen, criterion=recipe.criterion, random_state=random_state)
     patterns, row_pattern = distinct_patterns(np.ascontiguousarray(target[:, list(subset.columns)]))
     scores = found.ensembler.predict_proba(patterns)[:, 1]
-    calibrated = calibrate(found, chosen, scores, calibrators, recipe, random_state, faults)
+    calibrated = _grid.calibrate(found, chosen, scores, calibrators, recipe, random_state, faults)
     weights = chosen.weights()
     candidates = []
     for calibrator, inner, p in [(None, found.oof, np.clip(scores, P_MIN, 1 - P_MIN)), *calibrated]:
@@ -115,9 +105,9 @@ def fit_candidates(
                 subset=subset,
                 prompts=chosen.cells.voter_names,
                 calibrator=calibrator,
-                inner_log_loss=-inner_score(inner, chosen, "log_loss", weights),
-                inner_balanced_accuracy=inner_score(inner, chosen, "balanced_accuracy", weights),
-                inner_accuracy=inner_score(inner, chosen, "accuracy", weights),
+                inner_log_loss=-_grid.inner_score(inner, chosen, "log_loss", weights),
+                inner_balanced_accuracy=_grid.inner_score(inner, chosen, "balanced_accuracy", weights),
+                inner_accuracy=_grid.inner_score(inner, chosen, "accuracy", weights),
                 p=p[row_pattern],
             )
         )
@@ -148,16 +138,6 @@ UNCALIBRATED = "none"
 """In place of a calibrator's name: the ensembler's own probabilities."""
 
 ALL = "all"
-
-Given = TypeVar("Given")
-Found = TypeVar("Found")
-
-
-class MapLike(Protocol):
-    """Like the built-in `map`: results in the order of the tasks, wherever they are run."""
-
-    def __call__(self, function: Callable[[Given], Found], tasks: Sequence[Given], /) -> Iterable[Found]:
-        """Return the results."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,7 +175,7 @@ class ChainTask:
     """
 
     ensembler: str
-    subset: Subset
+    subset: _grid.Subset
     training: TrainingSet
     recipe: Recipe
     calibrators: tuple[str, ...]
@@ -271,7 +251,7 @@ def chain_tasks(
             f"{training.weighting!r}: netcal takes no weights. Add `--weighting uniform` or `--recipe paper`."
         )
     wanted = distinct_sizes(sizes, len(training.cells.voter_names))
-    subsets = choose_subsets(training, wanted, selector=selector, criterion=recipe.subset_criterion)
+    subsets = _grid.choose_subsets(training, wanted, selector=selector, criterion=recipe.subset_criterion)
     return [
         ChainTask(name, subset, training, recipe, tuple(calibrators), random_state)
         for subset in subsets
@@ -345,17 +325,18 @@ def fit_chain(spec: ChainSpec, training: TrainingSet) -> Chain:
     """
     recipe = RECIPES[spec.recipe]
     point = {name: (value,) for name, value in spec.params.items()}
-    found = grid_search(
+    found = _grid.grid_search(
         spec.ensembler, training, criterion=recipe.criterion, grid=point, random_state=spec.random_state
     )
     if spec.calibrator is None:
         return Chain(found.ensembler, None)
     if recipe.calibrate_on == "training":
         X, y, w = training.table()
-        return Chain(found.ensembler, fit_calibrator(spec.calibrator, found.ensembler.predict_proba(X)[:, 1], y, w))
+        seen = found.ensembler.predict_proba(X)[:, 1]
+        return Chain(found.ensembler, _grid.fit_calibrator(spec.calibrator, seen, y, w, on_probability=True))
     everything = np.ones(len(training.fold_of), dtype=bool)
-    scores = scored_rows(found.oof, training, training.weights(), everything)
-    return Chain(found.ensembler, fit_calibrator(spec.calibrator, *scores))
+    scores = _grid.scored_rows(found.oof, training, training.weights(), everything)
+    return Chain(found.ensembler, _grid.fit_calibrator(spec.calibrator, *scores))
 
 
 def predict_left_out(spec: ChainSpec, kept: KeptCells, patterns: Votes, run: MapLike = map) -> Floats:

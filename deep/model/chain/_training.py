@@ -1,9 +1,9 @@
 """From labeled rows to training cells: weights, groups left out together, and the cells that a model keeps."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, NamedTuple, Self
+from typing import Literal, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,16 @@ from deep.records import VoteMatrix
 Weighting = Literal["dataset", "dataset-class", "uniform"]
 
 Criterion = Literal["accuracy", "balanced_accuracy", "log_loss"]
+
+Given = TypeVar("Given")
+Found = TypeVar("Found")
+
+
+class MapLike(Protocol):
+    """Like the built-in `map`: results in the order of the tasks, wherever they are run."""
+
+    def __call__(self, function: Callable[[Given], Found], tasks: Sequence[Given], /) -> Iterable[Found]:
+        """Return the results."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from deep._util.files import JsonObject, whole_file
 from deep.exceptions import InputError
 from deep.features import Cells
-from deep.model.adaptation import Correction, FixedPrior, LearnedPrior, LeftOut, Misfit, ShiftedPrior
+from deep.model.adaptation import BelievedPrior, Correction, FixedPrior, LearnedPrior, LeftOut, Misfit
 from deep.model.file._table import ChainScorer, Table, Voter, pattern_text
 from deep.model.score import Part, ScoreForest, ScoreSum, Standardizer, Trees, VoteForest, VoteSum
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from deep.model.file._model import Model
 
 FORMAT = "deep model"
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 REPORT = {
     "created": str,
@@ -48,6 +48,7 @@ def model_values(model: "Model") -> JsonObject:
         "prior": rule_values(model.prior_rule),
         "misfit": misfit_values(model.misfit),
         "correction": None if model.correction is None else correction_values(model.correction),
+        "decision": model.rule.values(),
         "contexts": model.contexts.tolist(),
         "parts": [part_values(part) for part in model.blend.parts],
         "left_out": {name: left_out_values(one) for name, one in model.left_out.items()},
@@ -136,15 +137,10 @@ def rule_values(rule: object) -> JsonObject:
     """Return how a prior is estimated."""
     if isinstance(rule, FixedPrior):
         return {"rule": "fixed", **vars(rule.estimate)}
-    assert isinstance(rule, LearnedPrior | ShiftedPrior)  # the other two
-    found = {"statistics": rule.statistic_.tolist(), "priors": _list(rule.priors_)}
-    if isinstance(rule, LearnedPrior):
-        return {"rule": "learned", **found}
-    return {
-        "rule": "shifted",
-        **found,
-        "class_means": None if rule.class_means_ is None else rule.class_means_.tolist(),
-    }
+    if isinstance(rule, BelievedPrior):
+        return {"rule": "believed", **vars(rule.belief), "panel": rule_values(rule.rule)}
+    assert isinstance(rule, LearnedPrior)  # the other one
+    return {"rule": "learned", "profiles": rule.profiles_.tolist(), "priors": _list(rule.priors_)}
 
 
 def misfit_values(misfit: Misfit) -> JsonObject:
@@ -157,7 +153,7 @@ def misfit_values(misfit: Misfit) -> JsonObject:
 def correction_values(correction: Correction) -> JsonObject:
     """Return the correction learned from labels of one dataset."""
     rest = {name: value for name, value in vars(correction).items() if name != "misfit"}
-    return {**rest, "covariance": correction.covariance.tolist()}
+    return {**rest, "prior": dict(vars(correction.prior)), "covariance": correction.covariance.tolist()}
 
 
 def left_out_values(one: LeftOut) -> JsonObject:
@@ -213,3 +209,10 @@ def _text(value: object, depth: int = 0) -> str:
         return json.dumps(value, allow_nan=False)
     start, end = "{}" if isinstance(value, dict) else "[]"
     return start + inner + f",{inner}".join(entries) + "\n" + " " * depth + end
+
+
+def check_prior(prior: float) -> float:
+    """Return a class prior if it lies strictly between 0 and 1."""
+    if not 0 < prior < 1:
+        raise InputError(f"`prior` must lie strictly between 0 and 1. Got {prior!r}.")
+    return prior

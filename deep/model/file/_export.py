@@ -1,21 +1,19 @@
-"""Write a model as a table: its voters (1, 0, empty), then p_consistent; a row a pattern."""
+"""Write a model as a table: its voters (1, 0, empty), P and the decision; a row a pattern."""
 
-import json
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, TextIO
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import Floats
 from deep._util.files import whole_file
 from deep._util.names import check_name
 from deep._util.plain_cells import plain_cell
 from deep.exceptions import InputError
 from deep.model.file._model import Model
+from deep.model.file._pieces import ScoreOptions
+from deep.model.file._score_votes import score_rows
 from deep.model.file._table import MAX_TABLE_VOTERS, pattern_grid
 from deep.records import ABSTAIN
 
@@ -23,7 +21,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-COLUMN = "p_consistent"
+COLUMNS = ("p_consistent", "p_low", "p_high", "decision", "sure", "threshold")
+"""Of the table beside the voters; they are as in a table of scores."""
+
+SQL_TYPES = {"decision": "SMALLINT", "sure": "SMALLINT NOT NULL"}
+"""Of these columns; the others are DOUBLE PRECISION NOT NULL."""
 
 ROWS_A_STATEMENT = 500
 
@@ -65,59 +67,64 @@ def export_table(model: Model, out: Path, to: Literal["csv", "parquet", "sql"], 
     for voter in model.voter_names:
         check_name(voter, "model")
     check_name(name, "table")
-    patterns, _ = _rows(model)
+    patterns, rows = _rows(model)
     with whole_file(out) as scratch:
         if to == "sql":
             _check_names(model)
             with scratch.open("w", encoding="utf-8", newline="\n") as file:
-                _write_sql(model, name, file)
+                _write_sql(model, name, patterns, rows, file)
         elif to == "parquet":
             import pyarrow.parquet as pq
 
-            pq.write_table(_arrow_table(model), scratch)
+            pq.write_table(_arrow_table(model, patterns, rows), scratch)
         else:
             from pyarrow import csv
 
-            table = _arrow_table(model)
+            table = _arrow_table(model, patterns, rows)
             csv.write_csv(table.rename_columns([plain_cell(name) for name in table.column_names]), scratch)
     return len(patterns)
 
 
-def _rows(model: Model) -> tuple[npt.NDArray[np.int8], Floats]:
-    """Return every pattern, and its probability."""
+def _rows(model: Model) -> tuple[npt.NDArray[np.int8], list[dict[str, Any]]]:
+    """Return every pattern, and the columns of its scores."""
     if model.table is None or model.score_names:
         raise InputError(
             f"`model` must have at most {MAX_TABLE_VOTERS} voters to be a table. Got {len(model.voters)}. "
             "Fit one with smaller --sizes."
         )
-    if COLUMN in (name.lower() for name in model.voter_names):
-        raise InputError(f"`model` must not have a voter named {COLUMN!r}, which is a column of the table. Got one.")
+    clash = next((name for name in COLUMNS if name in (voter.lower() for voter in model.voter_names)), None)
+    if clash is not None:
+        raise InputError(f"`model` must not have a voter named {clash!r}, which is a column of the table. Got one.")
     patterns = pattern_grid(len(model.voters))
-    return patterns, model.score(patterns, streamed=True)
+    return patterns, score_rows(model, patterns, ScoreOptions())
 
 
-def _arrow_table(model: Model) -> "pa.Table":
+def _arrow_table(model: Model, patterns: npt.NDArray[np.int8], rows: list[dict[str, Any]]) -> "pa.Table":
     """Return the table with nulls for no vote."""
     import pyarrow as pa
 
-    patterns, p = _rows(model)
     columns = [pa.array(column, pa.int8(), mask=column == ABSTAIN) for column in patterns.T]
-    return pa.table([*columns, pa.array(p)], names=[*model.voter_names, COLUMN])
+    kinds = {name: pa.int8() for name in SQL_TYPES}
+    columns += [pa.array([row[name] for row in rows], kinds.get(name, pa.float64())) for name in COLUMNS]
+    return pa.table(columns, names=[*model.voter_names, *COLUMNS])
 
 
-def _write_sql(model: Model, name: str, file: TextIO) -> None:
-    patterns, p = _rows(model)
+def _write_sql(
+    model: Model, name: str, patterns: npt.NDArray[np.int8], rows: list[dict[str, Any]], file: TextIO
+) -> None:
     voters, table = [quoted(voter) for voter in model.voter_names], quoted(name)
     same = "\n  AND ".join(f"v.{voter} IS NOT DISTINCT FROM m.{voter}" for voter in voters)
-    example = f"  SELECT v.*, m.{COLUMN} FROM votes AS v JOIN {table} AS m\n  ON {same};"
-    columns = ",\n  ".join([*(f"{voter} SMALLINT" for voter in voters), f"{COLUMN} DOUBLE PRECISION NOT NULL"])
+    example = f"  SELECT v.*, m.p_consistent, m.decision FROM votes AS v JOIN {table} AS m\n  ON {same};"
+    scores = (f"{column} {SQL_TYPES.get(column, 'DOUBLE PRECISION NOT NULL')}" for column in COLUMNS)
+    columns = ",\n  ".join([*(f"{voter} SMALLINT" for voter in voters), *scores])
     file.write(
         "-- P(consistent) of every pattern of votes: 1 consistent, 0 inconsistent, NULL no vote.\n"
+        f"-- {model.rule.sentence(model.threshold())}.\n"
         "-- To score a table of votes with these columns (SQLite before 3.39: IS in place of IS NOT DISTINCT FROM):\n"
         + "".join(f"-- {line}\n" for line in example.splitlines())
         + f"CREATE TABLE {table} (\n  {columns}\n);\n"
     )
-    file.writelines(_statements(table, patterns.tolist(), p.tolist()))
+    file.writelines(_statements(table, patterns.tolist(), rows))
 
 
 def _check_names(model: Model) -> None:
@@ -131,104 +138,25 @@ def _check_names(model: Model) -> None:
             )
 
 
-def _statements(table: str, patterns: list[list[int]], p: list[float]) -> Iterator[str]:
+def _statements(table: str, patterns: list[list[int]], rows: list[dict[str, Any]]) -> Iterator[str]:
     words = {ABSTAIN: "NULL", 0: "0", 1: "1"}
-    for start in range(0, len(p), ROWS_A_STATEMENT):
+    for start in range(0, len(rows), ROWS_A_STATEMENT):
         stop = start + ROWS_A_STATEMENT
-        # The exponent makes it a double at once; without one DuckDB takes it for a decimal first.
         values = [
-            f"({', '.join(words[vote] for vote in pattern)}, {share!r}{'' if 'e' in repr(share) else 'e0'})"
-            for pattern, share in zip(patterns[start:stop], p[start:stop], strict=True)
+            f"({', '.join([*(words[vote] for vote in pattern), *(_literal(row[name]) for name in COLUMNS)])})"
+            for pattern, row in zip(patterns[start:stop], rows[start:stop], strict=True)
         ]
         rows_text = ",\n".join(values)
         yield f"INSERT INTO {table} VALUES\n{rows_text};\n"
 
 
+def _literal(value: float | int | None) -> str:
+    """Return a value in SQL; the exponent makes it a double at once, without one DuckDB takes it for a decimal."""
+    if value is None or isinstance(value, int):
+        return "NULL" if value is None else str(value)
+    return repr(value) if "e" in repr(value) else f"{value!r}e0"
+
+
 def quoted(name: str) -> str:
     """Return an identifier in double quotes."""
     return '"' + name.replace('"', '""') + '"'
-
-
-EPOCH = re.compile(r"(.+)@epoch-([1-9][0-9]*)", re.DOTALL)
-"""The item of a sample that was run several times, as ``deep data from-inspect`` names it."""
-
-
-def inspect_record(row: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the record of a row of scores; None where no judge gave a vote, which leaves the sample unscored.
-
-    Parameters
-    ----------
-    row : mapping
-        Columns of scores; of texts also `judges`, whose votes and words become the explanation.
-
-    Examples
-    --------
-    >>> row = {"item_id": "a@epoch-2", "p_consistent": 0.75, "n_votes": 3, "p_low": 0.5, "p_high": 0.875}
-    >>> inspect_record(row)["id"], inspect_record(row)["epoch"], inspect_record(row)["value"]
-    ('a', 2, 0.75)
-    >>> inspect_record(row | {"n_votes": 0}) is None
-    True
-    """
-    if not row["n_votes"]:
-        return None
-    found = EPOCH.fullmatch(row["item_id"])
-    where = {"id": row["item_id"]} if found is None else {"id": found[1], "epoch": int(found[2])}
-    decision = row.get("decision")
-    answer = {} if decision is None else {"answer": "consistent" if decision else "inconsistent"}
-    kept = ("dataset", "p_low", "p_high", "n_votes", "judges")
-    metadata = {name: row[name] for name in kept if row.get(name) is not None}
-    return {**where, "value": row["p_consistent"], **answer, "explanation": _explanation(row), "metadata": metadata}
-
-
-def _explanation(row: Mapping[str, Any]) -> str:
-    bounds = "" if row["p_low"] is None else f", 90 % interval {row['p_low']:.3f} to {row['p_high']:.3f}"
-    lines = [f"P(consistent) = {row['p_consistent']:.3f}{bounds}, from {row['n_votes']} votes"]
-    for judge in row.get("judges", ()):
-        vote = judge["vote"] if judge["reason"] is None else judge["reason"]
-        said = " ".join((judge["rationale"] or "").split())
-        lines.append(f"{judge['judge']}: {vote}{f'. {said}' if said else ''}")
-    return "\n".join(lines)
-
-
-class InspectWriter:
-    """Writes rows of scores as JSON lines that ``inspect_ai.scorer.precomputed_scores`` reads.
-
-    Parameters
-    ----------
-    path : Path
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("w", encoding="utf-8", newline="\n")
-        self._seen: set[str] = set()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._file.close()
-
-    def write_table(self, table: "pa.Table") -> None:
-        """Write the rows of a table of scores."""
-        for row in table.to_pylist():
-            self.write_row(row)
-
-    def write_row(self, row: Mapping[str, Any]) -> None:
-        """Write one row.
-
-        Raises
-        ------
-        InputError
-            Another dataset has an item of that id, which Inspect would take for the same sample.
-        """
-        record = inspect_record(row)
-        if row["item_id"] in self._seen:
-            raise InputError(
-                f"`item_id` must be unique with `--to inspect`, which knows no datasets. Got {row['item_id']!r} "
-                f"again in dataset {row['dataset']!r}. Score one dataset at a time."
-            )
-        self._seen.add(row["item_id"])
-        if record is not None:
-            self._file.write(json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n")

@@ -5,17 +5,18 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import factorial
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from deep._util.checks import Floats, Positions, Votes, check_votes, weigh
+from deep._util.columns import html_table, listed
 from deep._util.odds import P_MIN, expit, logit
 from deep.exceptions import InputError
 from deep.features import Cells, distinct_patterns
-from deep.model.adaptation import Correction, FixedPrior, LeftOut, Misfit, PriorEstimate, PriorRule
-from deep.model.file._document import model_values, write_document
+from deep.model.adaptation import Belief, Correction, FixedPrior, LeftOut, Misfit, PriorEstimate, PriorRule
+from deep.model.file._document import check_prior, model_values, write_document
 from deep.model.file._table import (
     MAX_TABLE_VOTERS,
     ChainScorer,
@@ -24,12 +25,16 @@ from deep.model.file._table import (
     pattern_codes,
     pattern_grid,
     select_columns,
+    votes_of_voters,
 )
 from deep.model.linear import Rows
-from deep.model.score import Blend, Scores
+from deep.model.score import BALANCED, Blend, DecisionRule, Scores, by_labels
 from deep.records import ABSTAIN, VoteMatrix
 
 if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
     from deep.model.adaptation import Predict
 
 
@@ -110,21 +115,6 @@ def _shapley(predict: "Predict", votes: npt.NDArray[np.int8], cast: npt.NDArray[
     return found
 
 
-def by_labels(
-    found: Scores, labels: npt.ArrayLike | None, documents: npt.ArrayLike | None
-) -> tuple[PriorEstimate, Correction | None]:
-    """Return the prior of a dataset and the correction of P, from scores without labels and the labels, if any."""
-    if labels is None or not (np.asarray(labels) >= 0).any():
-        return found.prior, None
-    from deep.model.adaptation import estimate_share  # scikit-learn, which a model that is read does without
-
-    misfit, prior = found.misfit, found.prior
-    correction = Correction.learn(misfit, prior.estimate, found.p_uniform, labels, documents=documents)
-    told = estimate_share(found.p_consistent, labels, prior=prior, documents=documents, misfit=misfit)[0]
-    estimate, low, high = (min(max(share, P_MIN), 1 - P_MIN) for share in (told.estimate, told.low, told.high))
-    return PriorEstimate(estimate, low, high), correction
-
-
 METHODS = ("average", "chain", "own-labels", "stack", "votes")
 """How a model can have been fitted."""
 
@@ -158,6 +148,8 @@ class Model:
         The dataset that the model was adapted to.
     correction : Correction, optional
         What labels of that dataset say of P there.
+    rule : DecisionRule, optional
+        From which P on an item is called consistent; :meth:`deciding` sets it.
 
     Examples
     --------
@@ -182,6 +174,29 @@ class Model:
     report: Mapping[str, object]
     target: str | None = None
     correction: Correction | None = None
+    rule: DecisionRule = BALANCED
+
+    def __repr__(self) -> str:
+        return "\n".join(self._said())
+
+    def _repr_html_(self) -> str:
+        training = cast("Mapping[str, Mapping[str, Any]]", self.report["training_datasets"])
+        rows = [
+            (name, row["n"], "" if row["prior"] is None else f"{row['prior']:.2f}") for name, row in training.items()
+        ]
+        return html_table(self._said(), ("training dataset", "rows", "share consistent"), rows)
+
+    def _said(self) -> list[str]:
+        """Return lines on the model for people."""
+        n, prior = len(self.cells.groups), self.prior
+        whose = "any dataset" if self.target is None else f"the dataset {self.target}"
+        share = f"{prior.estimate:.2f} (90 % interval {prior.low:.2f} to {prior.high:.2f})"
+        return [
+            f"Model ({self.method}) of {len(self.voters)} judges, fitted on {n} datasets, for {whose}",
+            f"judges: {listed(self.voter_names)}",
+            f"share of consistent items expected: {share}",
+            self.rule.sentence(self.threshold()),
+        ]
 
     @property
     def voter_names(self) -> tuple[str, ...]:
@@ -199,24 +214,40 @@ class Model:
         """Return P(consistent) of every pattern at equal class weights; None above 10 voters or with scores."""
         return self._uniform(self._grid) if self._has_grid and not self.score_names else None
 
-    @property
-    def decision_log_odds(self) -> float:
-        """Return the log-odds of P, at the dataset's prior, from which on an item is called consistent."""
-        return float(logit(self.prior.estimate)) if self.correction is None else self.correction.threshold
+    def threshold(self, prior: float | None = None) -> float:
+        """Return the P from which on an item of a dataset not known is called consistent; `prior` as in `score`."""
+        return self.scores_at(np.empty((len(self.blend.parts), 0)), self.contexts, prior).threshold
 
-    @cached_property
-    def decision_table(self) -> Floats | None:
-        """Return the table with P moved so that an item is called consistent from 0.5 on, as labels correct it."""
-        if self.table is None or self.correction is None:
-            return self.table
-        return np.asarray(expit(logit(self.correction.apply(self.table)) - self.correction.threshold))
+    def deciding(self, decide: str) -> "Model":
+        """Return the model with another rule of decision.
+
+        Parameters
+        ----------
+        decide : str
+            'accuracy', 'balanced', 'cost=FP:FN', or by labels of the training datasets, each left out,
+            'precision=SHARE' or 'recall=SHARE'; see :class:`deep.model.DecisionRule`.
+
+        Raises
+        ------
+        InputError
+            It is no rule, there are no such labels, or no threshold keeps the share.
+        """
+        rule = DecisionRule.parse(decide)
+        if rule.by_labels and self.correction is not None:
+            raise InputError(
+                f"`decide` must be given with the labels that corrected the model. Got {decide!r} without them. "
+                "Give it to `deep adapt` or `deep fit`."
+            )
+        n = len(self.left_out)
+        of = f"{n} training dataset{'' if n == 1 else 's'}, each left out"
+        return replace(self, rule=rule.learn(self.left_out, of) if rule.by_labels else rule)
 
     @cached_property
     def prior(self) -> PriorEstimate:
         """Return the prior where a dataset is not known: that of the training datasets, or of the target."""
-        return self.prior_rule.predict(self.contexts)
+        return self.prior_at(self.contexts)
 
-    def predict(self, patterns: Votes, scores: Floats | None = None) -> Floats:
+    def predict(self, patterns: VotesLike, scores: Floats | None = None) -> Floats:
         """Return P(consistent) of rows at equal class weights and the training contexts, shape (n_examples,).
 
         Raises
@@ -224,7 +255,7 @@ class Model:
         InputError
             A vote is out of range, or the number of columns differs.
         """
-        return self._uniform(self.raw(self.rows(patterns, scores)))
+        return self._uniform(self.raw(self.rows(self.select(patterns), scores)))
 
     def uncalibrated(self, patterns: Votes) -> Floats | None:
         """Return the ensembler's own P(consistent) of rows of votes; None where the model is no chain."""
@@ -278,6 +309,41 @@ class Model:
         found = self._by_dataset(votes, scores, prior=prior, streamed=streamed, **matching)
         return _joined([(rows, one.p_consistent[where]) for rows, one, where in found])
 
+    @overload
+    def score_frame(
+        self, votes: VotesLike, *, prior: float | None = None, library: Literal["pandas"] = "pandas", **matching: bool
+    ) -> "pd.DataFrame": ...
+    @overload
+    def score_frame(
+        self, votes: VotesLike, *, prior: float | None = None, library: Literal["polars"], **matching: bool
+    ) -> "pl.DataFrame": ...
+    def score_frame(
+        self, votes: VotesLike, *, prior: float | None = None, library: str = "pandas", **matching: bool
+    ) -> object:
+        """Return the columns of a table of scores, and `why`: the two votes that move P most, in log-odds.
+
+        Parameters
+        ----------
+        votes : VoteMatrix, data frame, array-like, or paths
+            As in `score`, as the others are.
+        library : {'pandas', 'polars'}, default='pandas'
+            Whose frame.
+
+        Examples
+        --------
+        >>> from deep.datasets import simulate_votes
+        >>> from deep.model import fit
+        >>> votes = simulate_votes(0)
+        >>> found = fit(votes, sizes=[2], ensembler="LogisticRegression", calibrator="platt").score_frame(votes)
+        >>> list(found)[:9]
+        ['dataset', 'item_id', 'label', 'p_consistent', 'p_low', 'p_high', 'decision', 'sure', 'threshold']
+        >>> bool((found["decision"] == (found["p_consistent"] >= found["threshold"])).all())
+        True
+        """
+        from deep.model.file._score_votes import score_frame  # whose columns are of a model
+
+        return score_frame(self, votes, prior, library, **matching)
+
     def intervals(
         self,
         votes: VotesLike,
@@ -308,8 +374,9 @@ class Model:
 
     def scores_at_sum(self, weighted: Floats, contexts: Floats, prior: float | None = None) -> Scores:
         """Return the scores of rows of which the weighted sum of `raw` is known."""
-        estimate = self.prior_rule.predict(contexts) if prior is None else self._given(prior)
-        return Scores(weighted + self.blend.offset(contexts), estimate, self.misfit, self.correction)
+        known = prior is None and contexts is self.contexts
+        told = self.prior if known else self.prior_at(contexts, prior)
+        return Scores(weighted + self.blend.offset(contexts), told, self.misfit, self.correction, self.rule)
 
     def estimate_prior(
         self, votes: VotesLike, *, scores: npt.ArrayLike | None = None, **matching: bool
@@ -331,6 +398,7 @@ class Model:
         scores: npt.ArrayLike | None = None,
         documents: npt.ArrayLike | None = None,
         target: str = "target",
+        decide: str | None = None,
     ) -> "Model":
         """Return the model of one dataset: its contexts and prior are kept, and its labels correct P.
 
@@ -345,6 +413,8 @@ class Model:
             The document of each item.
         target : str, default='target'
             The dataset's name.
+        decide : str, optional
+            Another rule of decision (:meth:`deciding`); by labels where there are some.
 
         Raises
         ------
@@ -356,12 +426,36 @@ class Model:
                 f"`model` must be one for any dataset. Got one for {self.target!r}. "
                 "Adapt the model that it was made of, or fit again with all labels."
             )
+        Belief.check_rule(self.prior_rule, labels, documents)
         rows = self.rows(self.select(votes), scores)
         raw = self.raw(rows)
         contexts = self.blend.contexts(raw, rows.weights)
-        found = Scores(self.blend.log_odds(raw, contexts), self.prior_rule.predict(contexts), self.misfit)
+        found = Scores(self.blend.log_odds(raw, contexts), self.prior_at(contexts), self.misfit)
         prior, correction = by_labels(found, labels, documents)
-        return replace(self, contexts=contexts, prior_rule=FixedPrior(prior), target=target, correction=correction)
+        fresh = replace(self, contexts=contexts, prior_rule=FixedPrior(prior), target=target, correction=correction)
+        if correction is None:
+            return fresh if decide is None else fresh.deciding(decide)
+        rule = self.rule if decide is None else DecisionRule.parse(decide)
+        if not rule.by_labels:
+            return replace(fresh, rule=rule)
+        y = np.asarray(labels)
+        z = logit(correction.apply(found.p_uniform))[y >= 0]
+        own = LeftOut(z, (y[y >= 0] == 1).astype(float), (y[y >= 0] == 0).astype(float))
+        return replace(fresh, rule=rule.learn({target: own}, f"{target}, by which P was corrected"))
+
+    def believing(self, share: "Belief | str | None") -> "Model":
+        """Return the model with a 90 % belief about the share of consistent items, as ``"60-80%"``, beside the votes.
+
+        Raises
+        ------
+        InputError
+            It cannot be read, or the model was corrected by labels, which tell more.
+        """
+        if share is None:
+            return self
+        if self.correction is not None:
+            raise InputError(f"`share` must be given with a model that no labels have corrected. Got {share!r}.")
+        return replace(self, prior_rule=Belief.of(share).joined_to(self.prior_rule))
 
     def explain(self, votes: Sequence[int] | Mapping[str, int]) -> list[Contribution]:
         """Return the contribution of each vote of one row to the log-odds of P(consistent).
@@ -436,6 +530,7 @@ class Model:
         **matching: bool,
     ) -> list[tuple[Positions | slice, Scores, Positions]]:
         """Return the rows of each dataset, the scores of distinct rows, and which of these each row is."""
+        votes = votes_of_voters(self.voters, votes)
         matrix = self.select(votes, **matching)
         self._check_width(matrix)
         soft = None if scores is None else np.asarray(scores, dtype=np.float64)
@@ -463,12 +558,19 @@ class Model:
         patterns, where = distinct_patterns(rows.votes)
         return self.blend.raw(Rows.from_arrays(patterns)), weigh(where, rows.weights, len(patterns)), where
 
-    def _given(self, prior: float) -> PriorEstimate:
+    def prior_at(self, contexts: Floats, given: float | None = None) -> PriorEstimate:
+        """Return the prior of a dataset and the line of P there, which ends in the mean that is given, if any."""
+        profile, offset = self.blend.profile(contexts), self.blend.offset(contexts)
+        if given is None:
+            return self.prior_rule.predict(profile, offset)
+        return PriorEstimate.known(self._checked(given), profile, offset)
+
+    def _checked(self, prior: float) -> float:
         if self.correction is not None:
             raise InputError(
                 f"`prior` must not be given: the model was corrected by labels of its target. Got {prior!r}."
             )
-        return PriorEstimate(check_prior(prior), prior, prior)
+        return check_prior(prior)
 
     @property
     def _listed(self) -> str:
@@ -490,10 +592,3 @@ def _joined(parts: Sequence[tuple[Positions | slice, Floats]]) -> Floats:
     for rows, values in parts:
         whole[rows] = values
     return whole
-
-
-def check_prior(prior: float) -> float:
-    """Return a class prior if it lies strictly between 0 and 1."""
-    if not 0 < prior < 1:
-        raise InputError(f"`prior` must lie strictly between 0 and 1. Got {prior!r}.")
-    return prior

@@ -3,50 +3,22 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from deep._util.checks import Floats, Positions, Votes
 from deep._util.names import check_name
 from deep.datasets import VOTE_COLUMNS, VoteRows, iter_votes, join_scores, read_scores, table_columns
 from deep.exceptions import InputError
 from deep.model.file._model import Model
-from deep.model.file._table import MAX_TABLE_VOTERS, Voter, match_columns, pattern_codes
+from deep.model.file._table import MAX_TABLE_VOTERS, match_columns, other_columns
 from deep.model.linear import Rows
 from deep.records import ABSTAIN, VoteMatrix
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-SHOWN = 4
-"""Names in an error."""
-
-
-def other_columns(model: Model, paths: Sequence[str]) -> list[str]:
-    """Return the columns that cannot stand for a voter of the model, and so need not hold votes.
-
-    Raises
-    ------
-    InputError
-        No column can.
-    """
-    ids = {voter.id for voter in model.voters}
-    names = [name for name in table_columns(paths) if name not in VOTE_COLUMNS]
-    others = [name for name in names if Voter(name).id not in ids]
-    if len(others) == len(names):
-        raise InputError(
-            f"`votes` must have the columns of the model's voters, {_listed(model.voter_names)}. "
-            f"Got {_listed(names) or 'no voter'} in {', '.join(map(repr, paths))}."
-        )
-    return others
-
-
-def _listed(names: Sequence[str]) -> str:
-    """Return the first names, and how many more there are."""
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(map(repr, names[:SHOWN])) + more
 
 
 def scores_for(model: Model, votes: VoteMatrix, paths: Sequence[str]) -> Floats | None:
@@ -129,7 +101,7 @@ def iter_pieces(
         A column is missing or of another version or model, or a table cannot be read.
     """
     check_score_columns(model, scores)
-    ignored = set(other_columns(model, paths)) if scores else set()
+    ignored = set(other_columns(model.voters, list(paths))) if scores else set()
     names = [name for name in table_columns(paths) if name not in VOTE_COLUMNS and name not in ignored]
     matching = {"allow_mismatch": options.allow_mismatch, "allow_missing": options.allow_missing}
     matched = match_columns(model.voters, names, **matching)
@@ -195,24 +167,24 @@ class KeptRows:
         self.schema = pa.schema([*names, *more])
         self._model, self._path = model, path
 
-    def write(self, pieces: "Iterator[tuple[VotePiece, Floats]]") -> None:
-        """Keep pieces of rows with their log-odds by part."""
+    def write(self, pieces: "Iterator[tuple[VotePiece, npt.NDArray[Any]]]") -> None:
+        """Keep pieces of rows with their log-odds by part, or the codes of their patterns."""
         import pyarrow as pa
 
         with pa.OSFile(str(self._path), "wb") as file, pa.ipc.new_stream(file, self.schema) as stream:
             for piece, raw in pieces:
                 stream.write_table(self._table(piece, raw))
 
-    def _table(self, piece: VotePiece, raw: Floats) -> "pa.Table":
+    def _table(self, piece: VotePiece, found: npt.NDArray[Any]) -> "pa.Table":
         import pyarrow as pa
 
         rows, votes = piece.rows, piece.votes
         names = [rows.datasets, rows.example_ids, pa.array(rows.labels, mask=rows.labels == ABSTAIN)]
         if by_pattern(self._model):
-            return pa.table([*names, pattern_codes(votes)], schema=self.schema)
+            return pa.table([*names, found], schema=self.schema)
         own = self._model.uncalibrated(votes)
         n_votes = (votes != ABSTAIN).sum(axis=1)
-        kept = [self._model.blend.weighted(raw), n_votes, pa.nulls(len(votes), pa.float64()) if own is None else own]
+        kept = [self._model.blend.weighted(found), n_votes, pa.nulls(len(votes), pa.float64()) if own is None else own]
         return pa.table([*names, *kept], schema=self.schema)
 
     def __iter__(self) -> "Iterator[pa.Table]":

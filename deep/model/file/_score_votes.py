@@ -1,9 +1,9 @@
-"""Score tables of votes a piece at a time: first each dataset's contexts are found, then P of its rows."""
+"""Votes scored: the columns of every table of scores, and tables of votes, a piece at a time, with P of their rows."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,29 +11,21 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._util.checks import Floats, Positions, Votes
-from deep._util.files import whole_file
-from deep._util.odds import expit
+from deep._util.entry_points import WRITER, load_own
+from deep._util.files import JsonObject, whole_file
+from deep._util.frames import frame_of_table
+from deep._util.odds import logit
 from deep._util.plain_cells import PlainCsvWriter
-from deep.datasets import BatchColumns
-from deep.exceptions import InputError
-from deep.model.adaptation import PriorEstimate, context_of_mean
-from deep.model.file._export import InspectWriter
+from deep.datasets import read_texts
+from deep.features import distinct_patterns
+from deep.model.adaptation import PriorEstimate, contexts_of_means
+from deep.model.file import _pieces
 from deep.model.file._model import Model
-from deep.model.file._moments import Moments, matched_names, merged, moments_of_piece
-from deep.model.file._pieces import (
-    KeptRows,
-    ScoreOptions,
-    VotePiece,
-    by_pattern,
-    check_scores_given,
-    dataset_codes,
-    iter_pieces,
-    rows_by_dataset,
-)
-from deep.model.file._table import MAX_TABLE_VOTERS, pattern_codes, pattern_grid
+from deep.model.file._pieces import ScoreOptions, check_scores_given
+from deep.model.file._table import VotesLike, pattern_codes, pattern_grid, votes_of_voters
 from deep.model.linear import Rows
-from deep.model.score import Scores
-from deep.records import ABSTAIN
+from deep.model.score import DecisionRule, Scores
+from deep.records import ABSTAIN, VoteMatrix
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,10 +50,16 @@ class ScoredRows:
     own: Floats | None
     n_votes: npt.NDArray[np.integer]
 
-    @cached_property
-    def uniform(self) -> Floats:
-        """Return P at equal class weights."""
-        return self.scores.p_uniform
+    @property
+    def decision(self) -> npt.NDArray[np.int8]:
+        """Return 1 or 0 where there is a vote, and -1 elsewhere."""
+        return np.where(self.n_votes > 0, self.scores.p_consistent >= self.scores.threshold, ABSTAIN).astype(np.int8)
+
+    @property
+    def sure(self) -> npt.NDArray[np.int8]:
+        """Return 1 where there is a vote and the interval of P excludes the threshold, else 0."""
+        (low, high), threshold = self.bounds, self.scores.threshold
+        return ((self.n_votes > 0) & ((low >= threshold) | (high < threshold))).astype(np.int8)
 
     @cached_property
     def bounds(self) -> tuple[Floats, Floats]:
@@ -78,18 +76,33 @@ ITEM_COLUMNS = {"dataset": "string", "item_id": "string", "label": "int8"}
 
 SCORE_COLUMNS: Mapping[str, tuple[str, Callable[[ScoredRows], npt.NDArray[Any]]]] = {
     "p_consistent": ("double", lambda rows: rows.scores.p_consistent),
-    "p_uniform": ("double", lambda rows: rows.uniform),
-    "p_uncalibrated": ("double", lambda rows: rows.uniform if rows.own is None else rows.own),
-    "n_votes": ("int64", lambda rows: rows.n_votes),
     "p_low": ("double", lambda rows: rows.bounds[0]),
     "p_high": ("double", lambda rows: rows.bounds[1]),
+    "decision": ("int8", lambda rows: rows.decision),
+    "sure": ("int8", lambda rows: rows.sure),
+    "threshold": ("double", lambda rows: np.full(len(rows.n_votes), rows.scores.threshold)),
+    "p_uniform": ("double", lambda rows: rows.scores.p_uniform),
+    "p_uncalibrated": ("double", lambda rows: rows.scores.p_uniform if rows.own is None else rows.own),
+    "n_votes": ("int64", lambda rows: rows.n_votes),
 }
 """What is said of a row, with its type in Arrow and in numpy."""
 
 
-def score_schema() -> "pa.Schema":
+def arrow_column(name: str, values: npt.NDArray[Any]) -> "pa.Array":
+    """Return a column of scores in Arrow, without a value where it is no decision."""
+    import pyarrow as pa
+
+    return pa.array(values, mask=values == ABSTAIN if name == "decision" else None)
+
+
+TEXT_COLUMNS = {"claim": "string", "source": "string", "question": "string"}
+"""The texts of a row, where they are wanted."""
+
+
+def score_schema(*, with_texts: bool = False) -> "pa.Schema":
     """Return the columns of scores."""
-    return schema_of({**ITEM_COLUMNS, **{name: kind for name, (kind, _) in SCORE_COLUMNS.items()}})
+    columns = {**ITEM_COLUMNS, **{name: kind for name, (kind, _) in SCORE_COLUMNS.items()}}
+    return schema_of(columns | TEXT_COLUMNS if with_texts else columns)
 
 
 def schema_of(types: Mapping[str, str]) -> "pa.Schema":
@@ -102,6 +115,57 @@ def schema_of(types: Mapping[str, str]) -> "pa.Schema":
 def count_votes(votes: Votes) -> npt.NDArray[np.integer]:
     """Return how many voters voted on each row."""
     return np.asarray((votes != ABSTAIN).sum(axis=1))
+
+
+def score_rows(model: Model, votes: Votes, options: ScoreOptions) -> list[dict[str, float]]:
+    """Return the columns of scores of rows as if of a dataset like the training ones; no decision without a vote."""
+    check_scores_given(model, ())
+    rows = Rows(votes, np.empty((len(votes), 0)), np.ones(len(votes)))
+    scores = model.scores_at(model.raw(rows), model.contexts, options.prior)
+    columns = ScoredRows(scores, model.uncalibrated(votes), count_votes(votes)).columns()
+    values = {name: column.tolist() for name, column in columns.items()}
+    values["decision"] = [None if decided == ABSTAIN else decided for decided in values["decision"]]
+    return [dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True)]
+
+
+def score_frame(model: Model, votes: VotesLike, prior: float | None, library: str, **matching: bool) -> object:
+    """Return the scores of votes as a data frame, as :meth:`Model.score_frame`."""
+    import pyarrow as pa
+
+    given = votes_of_voters(model.voters, votes)
+    if not isinstance(given, VoteMatrix):
+        rows = model.rows(model.select(given)).votes
+        n, names = len(rows), model.voter_names
+        given = VoteMatrix(rows, range(n), names, ["data"] * n, np.full(n, -1))
+    selected = model.select(given, **matching)
+    columns = {name: np.empty(len(selected), kind) for name, (kind, _) in SCORE_COLUMNS.items()}
+    for name in given.dataset_names:
+        at = np.flatnonzero(given.datasets == name)
+        found = ScoredRows(
+            model.scores_of(selected[at], prior=prior), model.uncalibrated(selected[at]), count_votes(selected[at])
+        )
+        for column, values in found.columns().items():
+            columns[column][at] = values
+    items = {"dataset": pa.array(given.datasets, pa.string()), "item_id": pa.array(given.example_ids, pa.string())}
+    label = pa.array(given.labels, mask=given.labels == ABSTAIN)
+    scores = {name: arrow_column(name, values) for name, values in columns.items()}
+    return frame_of_table(pa.table({**items, "label": label, **scores, "why": _why(model, selected)}), library)
+
+
+def _why(model: Model, votes: Votes) -> list[str]:
+    """Return for each row the two votes that move P most, with the log-odds that each adds."""
+    distinct, where = distinct_patterns(votes)
+    whole = logit(model.score(distinct, streamed=True))
+    gains = np.zeros(distinct.shape)
+    for column in range(distinct.shape[1]):
+        without = distinct.copy()
+        without[:, column] = ABSTAIN
+        gains[:, column] = whole - logit(model.score(without, streamed=True))
+    said = []
+    for row, gain in zip(distinct, gains, strict=True):
+        order = [j for j in np.argsort(-np.abs(gain), kind="stable").tolist() if row[j] != ABSTAIN][:2]
+        said.append(", ".join(f"{model.voters[j].id} {row[j]} ({gain[j]:+.1f})" for j in order) or "no vote")
+    return [said[at] for at in where]
 
 
 KEPT_TABLES = 8
@@ -117,24 +181,39 @@ class _Sums:
 
     def contexts(self) -> Floats:
         """Return the context of each part."""
-        return np.array([context_of_mean(value / self.n) for value in np.atleast_1d(self.p)])
+        return contexts_of_means(np.asarray(self.p) / self.n)
 
 
 @dataclass(frozen=True)
 class ScoredFile:
-    """The number of rows that were scored, and the prior of each dataset."""
+    """The number of rows that were scored, by dataset the prior and the threshold, and the rule of the decision."""
 
     n: int
-    priors: dict[str, PriorEstimate] = field(default_factory=dict)
+    priors: dict[str, PriorEstimate]
+    thresholds: dict[str, float]
+    rule: DecisionRule
+
+    @property
+    def sentence(self) -> str:
+        """Return the rule in words, with its threshold where there is one."""
+        return self.rule.sentence(next(iter(self.thresholds.values())) if len(self.thresholds) == 1 else None)
+
+    def results(self) -> JsonObject:
+        """Return JSON values."""
+        decision = {"rule": self.sentence, "thresholds": self.thresholds, **self.rule.values()}
+        return {"rows": self.n, "priors": {name: vars(one) for name, one in self.priors.items()}, "decision": decision}
 
 
 def score_file(
     model: Model,
     paths: Sequence[str],
     out: Path,
-    options: ScoreOptions,
+    options: _pieces.ScoreOptions,
     scores: Sequence[str] = (),
     to: str | None = None,
+    *,
+    with_texts: bool = False,
+    seen: "Callable[[pa.Table], None]" = lambda _: None,
 ) -> ScoredFile:
     """Score tables of votes into a CSV or Parquet file, each dataset at its own prior.
 
@@ -145,12 +224,16 @@ def score_file(
         Tables of votes. One Parquet file of any length is never held in memory: what P is made of, less than what is
         written, waits beside `out` until the contexts of its datasets are known.
     out : Path
-    options : ScoreOptions
+    options : _pieces.ScoreOptions
     scores : sequence of str, optional
         Tables of soft scores, where the model was fitted with some. Parquet files of the same items in the same order
         as the votes, or their very file, are not held in memory either; others are joined there.
     to : {'inspect'}, optional
         JSON lines for a tool in place of a table; see :func:`writer`.
+    with_texts : bool, default=False
+        Add the texts of the examples that the tables of votes remember; empty where they are not found.
+    seen : callable, optional
+        Takes each piece of the scores as it is written.
 
     Raises
     ------
@@ -158,25 +241,22 @@ def score_file(
         A table cannot be read, a voter of the model is missing or of another version or model, or an item comes
         twice. Nothing is written then.
     """
-    check_scores_given(model, scores)
+    _pieces.check_scores_given(model, scores)
     sums: dict[str, _Sums] = {}
     with whole_file(out) as scratch:
-        kept = KeptRows(model, scratch.with_name("rows"))
-        kept.write((piece, _add(sums, model, piece)) for piece in iter_pieces(model, paths, scores, options))
+        kept = _pieces.KeptRows(model, scratch.with_name("rows"))
+        kept.write((piece, _add(sums, model, piece)) for piece in _pieces.iter_pieces(model, paths, scores, options))
         known = model.contexts if model.target is not None else None
         contexts = {name: one.contexts() if known is None else known for name, one in sums.items()}
         score = _RowScorer(model, contexts, {name: one.n for name, one in sums.items()}, options.prior)
-        n = _write_tables(map(score, kept), scratch, out.suffix.lower(), to, dense=not by_pattern(model))
+        tables = map(partial(_beside_texts, paths), map(score, kept)) if with_texts else map(score, kept)
+        schema = score_schema(with_texts=with_texts)
+        dense = not _pieces.by_pattern(model)
+        n = _write_tables(_shown(tables, seen), schema, scratch, out.suffix.lower(), to, dense=dense)
     empty = np.empty((len(model.blend.parts), 0))
-    priors = {name: model.scores_at(empty, at, options.prior).prior for name, at in contexts.items()}
-    return ScoredFile(n, {name: _warned(model, name, prior) for name, prior in priors.items()})
-
-
-def moments_of_files(model: Model, paths: Sequence[str], options: ScoreOptions, scores: Sequence[str] = ()) -> Moments:
-    """Return the moments of tables of votes, read a piece at a time as by :func:`score_file`."""
-    check_scores_given(model, scores)
-    pieces = iter_pieces(model, paths, scores, options)
-    return merged(Moments.empty(model), (moments_of_piece(model, piece) for piece in pieces))
+    found = {name: model.scores_at(empty, at, options.prior) for name, at in contexts.items()}
+    priors = {name: _warned(model, name, one.prior) for name, one in found.items()}
+    return ScoredFile(n, priors, {name: one.threshold for name, one in found.items()}, model.rule)
 
 
 def _warned(model: Model, name: str, prior: PriorEstimate) -> PriorEstimate:
@@ -186,16 +266,27 @@ def _warned(model: Model, name: str, prior: PriorEstimate) -> PriorEstimate:
     return replace(prior, warning=f"The model is that of {model.target}, whose prior and context stand in.")
 
 
-def _add(sums: dict[str, _Sums], model: Model, piece: VotePiece) -> Floats:
-    """Add the rows of a piece to the sums of their datasets, and return their log-odds by part."""
-    raw = model.raw(piece.plain())
+def _add(sums: dict[str, _Sums], model: Model, piece: _pieces.VotePiece) -> npt.NDArray[Any]:
+    """Add the rows of a piece to the sums of their datasets; return their log-odds by part, or codes of patterns."""
     n = np.bincount(piece.dataset_of, minlength=len(piece.datasets))
-    by_part = np.array([np.bincount(piece.dataset_of, weights=row, minlength=len(n)) for row in expit(raw)]).T
+    dataset_of, count = piece.dataset_of, np.ones(1)
+    kept: npt.NDArray[Any]
+    if _pieces.by_pattern(model):
+        kept, grid = pattern_codes(piece.votes), pattern_grid(len(model.voters))
+        cells, count = np.unique(dataset_of * len(grid) + kept, return_counts=True)
+        dataset_of, at = np.divmod(cells, len(grid))
+        many = len(kept) >= len(grid)  # the model then keeps what it says of all patterns
+        raw = model.raw(Rows.from_arrays(grid))[:, at] if many else model.raw(Rows.from_arrays(grid[at]))
+    else:
+        raw = kept = model.raw(piece.plain())
+    by_part = np.array(
+        [np.bincount(dataset_of, weights=row * count, minlength=len(n)) for row in model.blend.views(raw)]
+    ).T
     for name, parts, rows in zip(piece.datasets, by_part, n.tolist(), strict=True):
         one = sums.setdefault(name, _Sums())
         one.p = one.p + parts
         one.n += rows
-    return raw
+    return kept
 
 
 class _RowScorer:
@@ -215,21 +306,22 @@ class _RowScorer:
         self, model: Model, contexts: Mapping[str, Floats], sizes: Mapping[str, int], prior: float | None
     ) -> None:
         self._model, self._contexts, self._sizes, self._prior = model, contexts, sizes, prior
-        self._grid = pattern_grid(len(model.voters)) if by_pattern(model) else None
+        self._grid = pattern_grid(len(model.voters)) if _pieces.by_pattern(model) else None
         self._of_every_pattern = lru_cache(KEPT_TABLES)(lambda name: self._of_patterns(name, slice(None)))
 
     def __call__(self, kept: "pa.Table") -> "pa.Table":
         """Return the scores of a piece."""
         import pyarrow as pa
 
-        names, dataset_of = dataset_codes(kept["dataset"])
+        names, dataset_of = _pieces.dataset_codes(kept["dataset"])
         columns = {name: kept[name].to_numpy() for name in kept.schema.names[3:]}
         values = [np.empty(len(kept), kind) for kind, _ in SCORE_COLUMNS.values()]
-        for name, at in zip(names, rows_by_dataset(dataset_of, len(names)), strict=True):
+        for name, at in zip(names, _pieces.rows_by_dataset(dataset_of, len(names)), strict=True):
             found = self._of_rows(name, {column: cells[at] for column, cells in columns.items()})
             for column, cells in zip(values, found, strict=True):
                 column[at] = cells
-        return pa.table([*kept.columns[:3], *values], schema=score_schema())
+        made = map(arrow_column, SCORE_COLUMNS, values)
+        return pa.table([*kept.columns[:3], *made], schema=score_schema())
 
     def _of_rows(self, name: str, kept: Mapping[str, npt.NDArray[Any]]) -> Iterable[npt.NDArray[Any]]:
         """Return the scores of rows of one dataset, in the order of their columns."""
@@ -244,31 +336,35 @@ class _RowScorer:
     def _of_patterns(self, name: str, at: Positions | slice) -> list[npt.NDArray[Any]]:
         assert self._grid is not None  # the scorer is one of patterns
         votes = self._grid[at]
-        scores = self._model.scores_at(self._model.raw(_rows(votes)), self._contexts[name], self._prior)
+        scores = self._model.scores_at(self._model.raw(Rows.from_arrays(votes)), self._contexts[name], self._prior)
         return [*ScoredRows(scores, self._model.uncalibrated(votes), count_votes(votes)).columns().values()]
 
 
-def _rows(votes: Votes) -> Rows:
-    return Rows(votes, np.empty((len(votes), 0)), np.ones(len(votes)))
+def _beside_texts(paths: Sequence[str], table: "pa.Table") -> "pa.Table":
+    """Return scores with the texts of the examples that tables of votes remember."""
+    import pyarrow as pa
+
+    keys = list(zip(table["dataset"].to_pylist(), table["item_id"].to_pylist(), strict=True))
+    found = read_texts(list(paths), keys).examples
+    for name in TEXT_COLUMNS:
+        texts = [getattr(found[key], name) if key in found else None for key in keys]
+        table = table.append_column(name, pa.array(texts, pa.string()))
+    return table
 
 
-def score_rows(model: Model, votes: Votes, options: ScoreOptions) -> list[dict[str, float]]:
-    """Return the columns of scores, and the decision, of rows as if of a dataset like the training ones.
-
-    The decision is 1 where an item is called consistent, at the prior unless labels moved it, and 0 elsewhere.
-    """
-    check_scores_given(model, ())
-    scores = model.scores_at(model.raw(_rows(votes)), model.contexts, options.prior)
-    columns = ScoredRows(scores, model.uncalibrated(votes), count_votes(votes)).columns()
-    columns["decision"] = scores.decisions.astype(int)
-    return [dict(zip(columns, row, strict=True)) for row in zip(*(c.tolist() for c in columns.values()), strict=True)]
+def _shown(tables: "Iterable[pa.Table]", seen: "Callable[[pa.Table], None]") -> "Iterator[pa.Table]":
+    for table in tables:
+        seen(table)
+        yield table
 
 
-def _write_tables(tables: "Iterable[pa.Table]", path: Path, suffix: str, to: str | None, *, dense: bool) -> int:
+def _write_tables(
+    tables: "Iterable[pa.Table]", schema: "pa.Schema", path: Path, suffix: str, to: str | None, *, dense: bool
+) -> int:
     """Write tables of scores below each other, and return the number of rows."""
     n = 0
     with ExitStack() as stack:
-        file = stack.enter_context(writer(path, suffix, score_schema(), to, dense=dense))
+        file = stack.enter_context(writer(path, suffix, schema, to, dense=dense))
         for table in tables:
             file.write_table(table)
             n += len(table)
@@ -277,18 +373,23 @@ def _write_tables(tables: "Iterable[pa.Table]", path: Path, suffix: str, to: str
 
 def writer(
     path: Path, suffix: str, schema: "pa.Schema", to: str | None = None, *, dense: bool = False
-) -> "parquet.ParquetWriter | PlainCsvWriter | InspectWriter":
-    """Return a writer of tables of these columns to a Parquet or CSV file, or `to` what Inspect reads.
+) -> "parquet.ParquetWriter | PlainCsvWriter":
+    """Return a writer of tables of these columns to a Parquet or CSV file, or `to` what another tool reads.
 
     `dense` says that hardly a probability comes twice, so that Parquet need not look for those that do.
     """
-    if to == "inspect":
-        return InspectWriter(path)
+    if to is not None:
+        guest: PlainCsvWriter = load_own(WRITER, to)(path)  # with the same methods
+        return guest
     if suffix == ".parquet":
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        unlike = {"item_id", *(name for name in schema.names if dense and schema.field(name).type == pa.float64())}
+        unlike = {
+            "item_id",
+            *TEXT_COLUMNS,
+            *(name for name in schema.names if dense and schema.field(name).type == pa.float64()),
+        }
         return pq.ParquetWriter(path, schema, use_dictionary=[name for name in schema.names if name not in unlike])
     return PlainCsvWriter(path, schema)
 
@@ -301,108 +402,3 @@ def prior_lines(found: dict[str, PriorEstimate]) -> Iterator[str]:
             f"{name}: {100 * prior.estimate:.1f} % consistent, 90 % interval {100 * prior.low:.1f} to "
             f"{100 * prior.high:.1f}{warning}"
         )
-
-
-@dataclass(frozen=True)
-class BatchScorer:
-    """Scores an Arrow batch, row by row: P of a row does not depend on the rows beside it.
-
-    It can be pickled, and so sent to workers: DuckDB ``create_function(type="arrow")``, Polars ``map_batches``, Spark
-    ``mapInArrow``, Ray Data ``map_batches(batch_format="pyarrow")``.
-
-    Parameters
-    ----------
-    model : Model
-        Adapted to the dataset of the rows (``deep adapt``).
-    streamed : bool, default=False
-        Take a model for any dataset, and score rows as of one like the mean of those that were trained on.
-    allow_mismatch, allow_missing : bool, default=False
-        As in :meth:`Model.score`.
-
-    Raises
-    ------
-    InputError
-        The model is not that of a dataset, and `streamed` is not given.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> from deep.datasets import simulate_votes
-    >>> from deep.model import BatchScorer, fit
-    >>> model = fit(simulate_votes(0), sizes=[1], ensembler="LogisticRegression", calibrator="platt")
-    >>> score = BatchScorer(model, streamed=True)
-    >>> batch = pa.record_batch({"id": ["a", "b"], model.voter_names[0]: pa.array([1, None], pa.int8())})
-    >>> found = score(batch)
-    >>> found.schema.names[:2], found["n_votes"].to_pylist()
-    (['id', 'p_consistent'], [1, 0])
-    """
-
-    model: Model
-    streamed: bool = False
-    allow_mismatch: bool = False
-    allow_missing: bool = False
-
-    def __post_init__(self) -> None:
-        if self.model.target is None and not self.streamed:
-            raise InputError(
-                "`model` must be adapted to the dataset of the rows. Got one for any dataset. Run `deep adapt`, or "
-                "give `streamed` to score each row as one of a dataset like the training mean."
-            )
-
-    def __call__(self, batch: "BatchLike") -> "BatchLike":
-        """Return the columns of a batch that are no votes or scores of the model, and after them those of scores.
-
-        Raises
-        ------
-        InputError
-            A column is missing or holds something else.
-        """
-        arrays = [*(batch.column(name) for name in self._kept(batch.schema.names)), *self._scores(batch)]
-        return type(batch).from_arrays(arrays, schema=self.schema(batch.schema))
-
-    def schema(self, schema: "pa.Schema") -> "pa.Schema":
-        """Return the columns of the scores of batches with the columns `schema`, for engines that ask beforehand."""
-        import pyarrow as pa
-
-        fields = [schema.field(name) for name in self._kept(schema.names)]
-        return pa.schema([*fields, *(score_schema().field(name) for name in SCORE_COLUMNS)])
-
-    def _kept(self, names: list[str]) -> list[str]:
-        read = {*self._voters(names), *self.model.score_names}
-        kept = [name for name in names if name not in read]
-        clash = next((name for name in SCORE_COLUMNS if name in kept), None)
-        if clash is not None:
-            raise InputError(f"`batch` must not have a column named {clash!r}, which scores have. Got one. Rename it.")
-        return kept
-
-    def _voters(self, names: list[str]) -> list[str | None]:
-        return matched_names(self.model, names, allow_mismatch=self.allow_mismatch, allow_missing=self.allow_missing)
-
-    def _scores(self, batch: "pa.RecordBatch | pa.Table") -> "list[pa.Array]":
-        import pyarrow as pa
-
-        columns = BatchColumns(batch)
-        votes = columns.votes(self._voters(batch.schema.names))
-        if not len(votes):
-            return [pa.array([], field.type) for field in score_schema()][len(ITEM_COLUMNS) :]
-        if self._table is None:
-            soft = columns.scores(self.model.score_names) if self.model.score_names else None
-            return [pa.array(values) for values in self._of_rows(votes, soft)]
-        codes = pattern_codes(votes)
-        return [pa.array(values[codes]) for values in self._table]
-
-    @cached_property
-    def _table(self) -> list[npt.NDArray[Any]] | None:
-        """Return the scores of every pattern of votes; None where there are too many or soft scores beside them."""
-        if self.model.score_names or len(self.model.voters) > MAX_TABLE_VOTERS:
-            return None
-        return self._of_rows(pattern_grid(len(self.model.voters)), None)
-
-    def _of_rows(self, votes: Votes, soft: Floats | None) -> list[npt.NDArray[Any]]:
-        """Return the scores of rows, in the order of their columns."""
-        scores = self.model.scores_at(self.model.raw(self.model.rows(votes, soft)), self.model.contexts)
-        return [*ScoredRows(scores, self.model.uncalibrated(votes), count_votes(votes)).columns().values()]
-
-    def __reduce__(self) -> tuple[type["BatchScorer"], tuple[object, ...]]:
-        """Return the parts that a worker makes the scorer of: no table that it can make itself."""
-        return BatchScorer, (self.model, self.streamed, self.allow_mismatch, self.allow_missing)

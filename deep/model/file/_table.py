@@ -3,22 +3,26 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import Floats, Votes, check_votes, column_names
+from deep._util.checks import Floats, Votes, check_votes
+from deep._util.columns import listed
+from deep._util.frames import Frame, frame_table, frame_with, without_codes
 from deep._util.odds import logit
+from deep.datasets import VOTE_COLUMNS, Paths, VotesGiven, as_votes, is_paths, read_votes, table_columns
 from deep.exceptions import InputError
 from deep.features import distinct_patterns
-from deep.judge import parse_voter
+from deep.judges import parse_voter
 from deep.model.chain import ChainSpec, KeptCells
 from deep.model.linear import Rows
 from deep.records import ABSTAIN, VoteMatrix
 
 if TYPE_CHECKING:
-    import pandas as pd
+    import pyarrow as pa
 
     from deep.model.chain import Chain
 
@@ -169,8 +173,8 @@ class ChainScorer:
         return np.asarray(self.chain.uncalibrated(distinct)[inverse])
 
 
-VotesLike = VoteMatrix | npt.ArrayLike
-"""Rows of votes: a vote matrix, a data frame by name, or an array in the order of the voters."""
+VotesLike = VotesGiven | npt.ArrayLike
+"""Rows of votes: a vote matrix, a data frame or paths by name, or an array in the order of the voters."""
 
 
 @dataclass(frozen=True)
@@ -263,21 +267,53 @@ def match_columns(
     return found
 
 
+def other_columns(voters: Sequence[Voter], table: "pa.Table | Paths") -> list[str]:
+    """Return the columns of a table or of files that cannot stand for a voter, and so need not hold votes.
+
+    Raises
+    ------
+    InputError
+        No column can.
+    """
+    ids = {voter.id for voter in voters}
+    paths = [table] if isinstance(table, str | Path) else table if isinstance(table, list | tuple) else None
+    columns = getattr(table, "column_names", None) if paths is None else table_columns(paths)
+    names = [name for name in columns or () if name not in VOTE_COLUMNS]
+    others = [name for name in names if Voter(name).id not in ids]
+    if len(others) == len(names):
+        where = ", ".join(repr(str(path)) for path in paths or ["the frame"])
+        raise InputError(
+            f"`votes` must have the columns of the model's voters, {listed([repr(voter.name) for voter in voters])}. "
+            f"Got {listed([repr(name) for name in names]) or 'no voter'} in {where}."
+        )
+    return others
+
+
+def votes_of_voters(voters: Sequence[Voter], votes: VotesLike) -> VoteMatrix | npt.ArrayLike:
+    """Return the votes of a frame or of files as a matrix, without the columns that stand for no voter.
+
+    Rows of a frame without item_id get the numbers of their rows. Arrays stay as they are.
+    """
+    if isinstance(votes, Frame):
+        table = frame_table(votes)
+        others = other_columns(voters, table)
+        numbers = np.arange(table.num_rows).astype(str)
+        return as_votes(frame_with(without_codes(table.drop_columns(others)), item_id=numbers))
+    if is_paths(votes):
+        return read_votes(votes, ignore=other_columns(voters, votes))
+    return cast("VoteMatrix | npt.ArrayLike", votes)
+
+
 def select_columns(
     voters: Sequence[Voter], votes: VotesLike, *, allow_mismatch: bool = False, allow_missing: bool = False
 ) -> Votes:
     """Return the columns of voters, in their order; parameters as in :func:`match_columns`."""
-    names = votes.voter_names if isinstance(votes, VoteMatrix) else column_names(votes)
-    raw = votes.votes if isinstance(votes, VoteMatrix) else votes
-    if names is None:
-        return raw if isinstance(raw, np.ndarray) else check_votes(raw, name="votes")
-    columns = match_columns(voters, names, allow_mismatch=allow_mismatch, allow_missing=allow_missing)
+    votes = votes_of_voters(voters, votes)
+    if not isinstance(votes, VoteMatrix):
+        return votes if isinstance(votes, np.ndarray) else check_votes(votes, name="votes")
+    columns = match_columns(voters, votes.voter_names, allow_mismatch=allow_mismatch, allow_missing=allow_missing)
     known = [column for column in columns if column is not None]
-    if isinstance(raw, np.ndarray):
-        found = raw[:, known]
-    else:  # a data frame, whose other columns need not hold votes
-        cells = cast("pd.DataFrame", getattr(raw, "iloc", raw))  # Polars takes positions as they are
-        found = check_votes(cells[:, known], name="votes")
+    found = votes.votes[:, known]
     if len(known) == len(columns):
         return found
     matrix = np.full((len(found), len(columns)), ABSTAIN, dtype=np.int8)

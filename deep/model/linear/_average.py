@@ -7,18 +7,8 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import (
-    ROWS_AT_ONCE,
-    Floats,
-    Labels,
-    Votes,
-    Weights,
-    check_consistent_length,
-    check_sample_weight,
-    check_votes,
-    numbered,
-    weigh,
-)
+from deep._util import checks
+from deep._util.checks import Floats, Labels, Votes, Weights
 from deep._util.odds import expit, fit_logistic
 from deep.exceptions import InputError
 from deep.records import VoteMatrix
@@ -87,8 +77,8 @@ class Rows:
         cls, X: npt.ArrayLike, scores: npt.ArrayLike | None = None, sample_weight: Weights = None
     ) -> "Rows":
         """Check rows of votes, scores and weights, and return them."""
-        votes = check_votes(X)
-        return Rows(votes, check_scores(scores, len(votes)), check_sample_weight(sample_weight, len(votes)))
+        votes = checks.check_votes(X)
+        return Rows(votes, check_scores(scores, len(votes)), checks.check_sample_weight(sample_weight, len(votes)))
 
     def rows(self, kept: npt.NDArray[np.bool_] | npt.NDArray[np.intp]) -> Self:
         """Return these rows (a mask or positions)."""
@@ -114,7 +104,11 @@ class LabeledRows(Rows):
     @classmethod
     def of(cls, votes: VoteMatrix, groups: npt.ArrayLike | None = None) -> "LabeledRows":
         """Return labeled votes without scores, each row once; groups are their datasets unless others are given."""
-        codes = numbered(votes.datasets)[1] if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
+        codes = (
+            checks.numbered(votes.datasets)[1]
+            if groups is None
+            else np.unique(np.asarray(groups), return_inverse=True)[1]
+        )
         n = len(codes)
         return cls(votes.votes, np.empty((n, 0)), np.ones(n), votes.labels, codes)
 
@@ -133,7 +127,7 @@ class LabeledRows(Rows):
     def balanced(self) -> Floats:
         """Return row weights under which every dataset x class weighs the same, summing to the sum of weights."""
         code = 2 * self.groups + self.labels
-        size = weigh(code, self.weights)
+        size = checks.weigh(code, self.weights)
         return np.asarray(self.weights / size[code] * self.weights.sum() / (size > 0).sum())
 
     def by_class(self, group: int) -> tuple["LabeledRows", Floats, Floats]:
@@ -150,8 +144,8 @@ def check_scores(scores: npt.ArrayLike | None, n: int) -> Floats:
     values = np.asarray(scores, dtype=np.float64)
     if values.ndim != 2:
         raise InputError(f"`scores` must be two-dimensional (examples x scorers). Got {values.ndim} dimension(s).")
-    check_consistent_length(values, n, "scores")
-    blocks = (values[start : start + ROWS_AT_ONCE] for start in range(0, n, ROWS_AT_ONCE))
+    checks.check_consistent_length(values, n, "scores")
+    blocks = (values[start : start + checks.ROWS_AT_ONCE] for start in range(0, n, checks.ROWS_AT_ONCE))
     if any(np.isinf(block).any() for block in blocks):
         row, column = (int(i) for i in np.argwhere(np.isinf(values))[0])
         raise InputError(f"`scores` must be finite or NaN. Got {values[row, column].item()!r} at row {row}.")
@@ -294,7 +288,7 @@ def _calibrated(coef: Floats, rows: Weighed) -> Linear:
     score = rows.signed @ coef
     values, where = np.unique(score, return_inverse=True)
     doubt = 1.0 / (rows.sizes + 2.0)
-    ones, zeros = (weigh(where, rows.weights * (rows.labels == c), len(values)) for c in (1, 0))
+    ones, zeros = (checks.weigh(where, rows.weights * (rows.labels == c), len(values)) for c in (1, 0))
     success = ones * (1 - doubt[1]) + zeros * doubt[0]
     design = np.column_stack([np.ones(len(values)), values])
     penalty = np.diag([1e-9, 1e-6])

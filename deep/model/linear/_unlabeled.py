@@ -8,23 +8,12 @@ import numpy.typing as npt
 from scipy.sparse.csgraph import connected_components
 from scipy.special import ndtr
 
-from deep._util.checks import (
-    Floats,
-    Mask,
-    Positions,
-    RandomState,
-    Weights,
-    check_consistent_length,
-    check_sample_weight,
-    check_some_votes,
-    check_votes,
-    column_names,
-    weigh,
-)
+from deep._util import checks
+from deep._util.checks import Floats, Mask, Positions, RandomState, Weights
 from deep._util.odds import expit, logit
 from deep.model.adaptation import PriorEstimate
 from deep.model.linear._average import Linear
-from deep.model.linear._consensus import Judges, Panel, count_copies, dawid_skene, majority, overlap
+from deep.model.linear._consensus import MIN_JUDGES, Judges, Panel, Rates, count_copies, dawid_skene, majority, overlap
 
 ERROR_CORRELATION = 0.4
 """Correlation of two judges' errors that is assumed, since votes alone cannot show an error that all judges share.
@@ -43,13 +32,21 @@ MISFIT = (1.0, 0.15)
 QUANTILE = 1.6448536269514722
 """The 95 % quantile of the normal distribution: intervals have level 0.9."""
 
+CARELESS = 0.3
+"""A judge whose rates of votes for 1 in the two classes differ by less hardly tells them apart."""
+
+MANY_CARELESS, MANY_AGAINST = 0.3, 0.03
+"""Shares of votes cast by such judges, and of items decided against the majority, from which on both are warned of."""
+
 SHOWN = 6
 """Names in a warning."""
 
+LARGEST = 2.5
+"""The root mean square of log-odds, at most: panels have not been found to be right more often than this says."""
+
 MIN_ITEMS = 30
-MIN_JUDGES = 3
 MIN_VOTES = 3
-"""Fewer items, judges, or votes an item are warned of."""
+"""Fewer items, or votes an item, are warned of."""
 
 CLEAR = 0.9
 """An aggregator of this weight has all of it."""
@@ -118,8 +115,11 @@ def fit_unlabeled(
     Notes
     -----
     Voters that vote alike on every row count as one judge, and judges who agree more than their rates explain count
-    for less. All log-odds are divided by Kish's design effect 1 + (k - 1) 0.4 for k votes an item. The prior is the
-    mean P; its interval allows log-odds to be off by an intercept of variance 1 and a slope of variance 0.15.
+    for less. All log-odds are divided by Kish's design effect 1 + (k - 1) 0.4 for k votes an item, and further where
+    their root mean square is above 2.5. Judges that abstain by what they see, as rules do, are told from a crowd,
+    whose items are handed out: whether they vote goes with what others vote, and the majority then minds the share of
+    class 1. The prior is the mean P; its interval allows log-odds to be off by an intercept of variance 1 and a slope
+    of variance 0.15.
 
     Examples
     --------
@@ -128,32 +128,34 @@ def fit_unlabeled(
     >>> found.method, found.warnings
     ('average', ())
     >>> found.linear.log_odds(np.array([[1, 1, 1, 1], [1, 0, 0, 1], [-1, -1, -1, 1]])).round(1).tolist()
-    [5.1, 0.0, 1.0]
+    [2.7, 0.0, 0.5]
     >>> [round(share, 2) for share in (found.prior.low, found.prior.estimate, found.prior.high)]
-    [0.36, 0.5, 0.64]
+    [0.26, 0.5, 0.73]
     """
-    matrix = check_votes(votes, name="votes", voters=column_names(votes))
-    weights = check_sample_weight(sample_weight, len(matrix))
+    matrix = checks.check_votes(votes, name="votes", voters=checks.column_names(votes))
+    weights = checks.check_sample_weight(sample_weight, len(matrix))
     names, documents = _names(voter_names, votes, matrix.shape[1]), _documents(groups, len(matrix))
     used = (weights > 0) & (matrix >= 0).any(axis=1)
-    check_some_votes(matrix[used])
+    checks.check_some_votes(matrix[used])
     matrix, weights = matrix[used], weights[used]
     judges = Judges.of(matrix, weights)
     alike = overlap(judges.panel)
     panel = count_copies(judges.panel, alike)
     blocks = _blocks(alike)
     trust = _compare_halves(panel, blocks, np.random.default_rng(random_state))
-    mixed = judges.expand(_average(panel, trust.weight))
+    rates = dawid_skene(panel)
+    mixed = judges.expand(_average(panel, rates, trust.weight))
     prior = _prior(mixed.log_odds(matrix), weights, None if documents is None else documents[used])
     linear = Linear(mixed.intercept - float(logit(prior.estimate)), mixed.ones, mixed.zeros)
-    warnings = [*_few(judges.panel), *_named(judges, panel, blocks, names), *trust.warnings()]
+    doubts = [*trust.warnings(), *(_careless(panel, rates) if trust.weight > 0.5 else ())]
+    warnings = [*_few(judges.panel), *_named(judges, panel, blocks, names), *doubts]
     return Unlabeled(linear, prior, trust.method, tuple(warnings))
 
 
 def _names(given: Sequence[str] | None, votes: npt.ArrayLike, n: int) -> list[str]:
-    found = column_names(votes) if given is None else given
+    found = checks.column_names(votes) if given is None else given
     names = [str(name) for name in (range(n) if found is None else found)]
-    check_consistent_length(np.asarray(names), n, "voter_names")
+    checks.check_consistent_length(np.asarray(names), n, "voter_names")
     return names
 
 
@@ -161,7 +163,7 @@ def _documents(groups: npt.ArrayLike | None, n: int) -> Positions | None:
     if groups is None:
         return None
     found = np.unique(np.asarray(groups), return_inverse=True)[1]
-    check_consistent_length(found, n, "groups")
+    checks.check_consistent_length(found, n, "groups")
     return np.asarray(found)
 
 
@@ -239,14 +241,14 @@ def _blocks(alike: Floats) -> Positions:
     return np.asarray(connected_components(alike > ALIKE, directed=False)[1])
 
 
-def _average(panel: Panel, weight: float) -> Linear:
+def _average(panel: Panel, rates: Rates, weight: float) -> Linear:
     """Return the average of majority and Dawid-Skene on a common scale, divided by the design effect."""
-    members = (dawid_skene(panel).linear(panel.shares), majority(panel))
+    members = (rates.linear(panel.shares), majority(panel))
     shares = (weight, 1 - weight)
     # Log-odds that are small say that nothing was found, and are not blown up.
     sizes = [max(float(np.sqrt(panel.mean(panel.sum(member) ** 2))), 1.0) for member in members]
     n_votes = max(panel.mean(panel.cast @ panel.shares), 1.0)
-    scale = np.dot(shares, sizes) / (1 + (n_votes - 1) * ERROR_CORRELATION)
+    scale = min(np.dot(shares, sizes) / (1 + (n_votes - 1) * ERROR_CORRELATION), LARGEST)
     factors = [scale * share / size for share, size in zip(shares, sizes, strict=True)]
     parts = [
         sum(factor * getattr(member, name) for factor, member in zip(factors, members, strict=True))
@@ -260,12 +262,26 @@ def _prior(log_odds: Floats, weights: Floats, documents: Positions | None) -> Pr
     p = expit(log_odds)
     mean = float(np.average(p, weights=weights))
     # Without documents a weight counts rows; with them, rows of one document add up.
-    squares = weights * (p - mean) ** 2 if documents is None else weigh(documents, weights * (p - mean)) ** 2
+    squares = weights * (p - mean) ** 2 if documents is None else checks.weigh(documents, weights * (p - mean)) ** 2
     drawn = QUANTILE * np.sqrt(squares.sum()) / weights.sum()
     reach = QUANTILE * np.sqrt(MISFIT[0] + MISFIT[1] * log_odds**2)
     low, high = (np.average(expit(log_odds + sign * reach), weights=weights) for sign in (-1, 1))
     low, high = mean - np.hypot(mean - low, drawn), mean + np.hypot(high - mean, drawn)
     return PriorEstimate(mean, max(float(low), 0.0), min(float(high), 1.0))
+
+
+def _careless(panel: Panel, rates: Rates) -> Iterator[str]:
+    """Warn where few judges are followed against most votes, which is wrong if those few share an error."""
+    careless = rates.hit - rates.alarm < CARELESS
+    cast = panel.weights @ panel.cast
+    by_careless = float(cast[careless].sum() / cast.sum())
+    against = panel.mean(((panel.sum(rates.linear(panel.shares)) >= 0) != (panel.margin >= 0)) & (panel.margin != 0))
+    if by_careless >= MANY_CARELESS and against >= MANY_AGAINST:
+        yield (
+            f"Judges that hardly tell the labels apart cast {by_careless:.0%} of the votes, and {against:.0%} of the "
+            f"items are decided against the majority, on the word of the others. Should these share an error, the "
+            f"majority is right: label some of those items."
+        )
 
 
 def _few(panel: Panel) -> Iterator[str]:

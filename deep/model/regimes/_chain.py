@@ -1,53 +1,19 @@
 """A chain that was asked for: voters, one ensembler, one calibrator, chosen among those named."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from deep import calibration, ensembles
 from deep._util.checks import Floats, Texts, Votes, check_choice, numbered
 from deep._util.odds import logit
-from deep.calibration import ALL_CALIBRATORS, CALIBRATORS
-from deep.ensembles import ENSEMBLERS, default_ensemblers, left_out_note
 from deep.exceptions import InputError
 from deep.features import Cells
-from deep.model.adaptation import (
-    MIN_DATASETS,
-    FixedPrior,
-    LeftOut,
-    LeftOutRows,
-    PriorEstimate,
-    PriorRule,
-    ShiftedPrior,
-    learn_misfit,
-    learn_prior,
-)
-from deep.model.chain import (
-    RECIPES,
-    UNCALIBRATED,
-    Candidate,
-    Chain,
-    ChainSpec,
-    InnerFolds,
-    KeptCells,
-    MapLike,
-    Recipe,
-    TrainingSet,
-    Weighting,
-    chain_limit,
-    chain_tasks,
-    collapse,
-    fit_chain,
-    grouped,
-    grouped_note,
-    inner_folds,
-    predict_left_out,
-    recommend,
-    search,
-    task_seed,
-)
+from deep.model import adaptation, chain, stack
 from deep.model.file import MAX_TABLE_VOTERS, ChainScorer, Model, Table, look_up, pattern_grid, voters_of
-from deep.model.regimes._report import report_of
+from deep.model.linear import Rows
+from deep.model.regimes._defaults import report_of
 from deep.model.score import Blend, Part
 from deep.records import VoteMatrix
 
@@ -58,72 +24,84 @@ UNMOVED = "The paper's recipe estimates no prior: P stands as its calibrator giv
 
 
 def chain_model(
-    best: Candidate,
-    kept: KeptCells,
+    best: "chain.Candidate",
+    kept: chain.KeptCells,
     recipe: str,
     provenance: Mapping[str, object],
     *,
     random_state: int,
-    run: MapLike = map,
+    run: chain.MapLike = map,
     notes: Sequence[str] = (),
 ) -> Model:
     """Fit a chosen chain on all datasets and without each, and draw up its model."""
-    seed = task_seed(best.ensembler, best.subset.columns, recipe, random_state)
-    spec = ChainSpec(recipe, best.ensembler, best.params, best.calibrator, seed)
-    chain, cells = fit_chain(spec, kept.training()), kept.by_dataset
+    seed = chain.task_seed(best.ensembler, best.subset.columns, recipe, random_state)
+    spec = chain.ChainSpec(recipe, best.ensembler, best.params, best.calibrator, seed)
+    fitted, cells = chain.fit_chain(spec, kept.training()), kept.by_dataset
     few = len(best.prompts) <= MAX_TABLE_VOTERS
     grid = pattern_grid(len(best.prompts)) if few else cells.patterns
-    scorer = ChainScorer(spec, kept, Table(chain.predict(grid), chain.uncalibrated(grid)) if few else None)
-    points = _left_out(spec, kept, grid, run, table=few) if kept.n_units >= MIN_DATASETS else []
-    rule, shifts = _rule(points, cells, scorer, recipe)
+    scorer = ChainScorer(spec, kept, Table(fitted.predict(grid), fitted.uncalibrated(grid)) if few else None)
+    points = _left_out(spec, kept, grid, run, table=few) if kept.n_units >= adaptation.MIN_DATASETS else []
+    blend = Blend((Part("chain", scorer),))
+    rule, priors = _rule(points, cells, scorer, recipe)
     rows = [
-        LeftOutRows(one.score + shift, one.ones, one.zeros, np.arange(len(one.score)))
-        for one, shift in zip(points, shifts, strict=True)
+        adaptation.LeftOutRows(prior.line(one.score), one.ones, one.zeros, np.arange(len(one.score)))
+        for one, prior in zip(points, priors, strict=True)
     ]
-    merged = {n: LeftOut.from_rows(r.log_odds, r.ones, r.zeros) for n, r in zip(cells.groups, rows, strict=False)}
+    shifts = [prior.threshold for prior in priors]
+    merged = {
+        n: adaptation.LeftOut.from_rows(r.log_odds, r.ones, r.zeros) for n, r in zip(cells.groups, rows, strict=False)
+    }
     return Model(
         voters=voters_of(best.prompts, provenance),
         score_names=(),
         method="chain",
-        blend=Blend((Part("chain", scorer),)),
+        blend=blend,
         prior_rule=rule,
-        misfit=learn_misfit(rows),
-        contexts=_contexts(rule),
+        misfit=adaptation.learn_misfit(rows),
+        contexts=_contexts(blend, cells),
         cells=cells,
         left_out=merged,
-        report=report_of(_chosen(best, chain), cells, merged, shifts, provenance, notes=[*notes, *_few_note(kept)]),
+        report=report_of(_chosen(best, fitted), cells, merged, shifts, provenance, notes=[*notes, *_few_note(kept)]),
     )
 
 
-def _left_out(spec: ChainSpec, kept: KeptCells, grid: Votes, run: MapLike, *, table: bool) -> list[LeftOut]:
+def _left_out(
+    spec: chain.ChainSpec, kept: chain.KeptCells, grid: Votes, run: chain.MapLike, *, table: bool
+) -> list[adaptation.LeftOut]:
     """Return each dataset's log-odds by the chain fitted without it; `table`: `grid` holds every pattern."""
     cells = kept.by_dataset
-    by_unit = predict_left_out(spec, kept, grid, run)
+    by_unit = chain.predict_left_out(spec, kept, grid, run)
     held = np.column_stack([look_up(p, cells.patterns) for p in by_unit.T]) if table else by_unit
     z = logit(held[:, kept.units])
     counts = cells.counts.astype(float)
-    return [LeftOut(z[:, d], counts[:, d, 1], counts[:, d, 0]) for d in range(len(cells.groups))]
+    return [adaptation.LeftOut(z[:, d], counts[:, d, 1], counts[:, d, 0]) for d in range(len(cells.groups))]
 
 
-def _rule(points: Sequence[LeftOut], cells: Cells, scorer: ChainScorer, recipe: str) -> tuple[PriorRule, list[float]]:
-    """Return how the prior of a new dataset is told, and the log-odds of those of the training datasets."""
+def _rule(
+    points: Sequence[adaptation.LeftOut], cells: Cells, scorer: ChainScorer, recipe: str
+) -> tuple[adaptation.PriorRule, list[adaptation.PriorEstimate]]:
+    """Return how the prior of a new dataset is told, and those of the training datasets, each from the others."""
     if recipe == "paper":
-        return FixedPrior(PriorEstimate(0.5, 0.5, 0.5, UNMOVED)), [0.0] * len(points)
+        even = adaptation.PriorEstimate(0.5, 0.5, 0.5, UNMOVED)
+        return adaptation.FixedPrior(even), [even] * len(points)
     if points:
-        rule = learn_prior([[one] for one in points])
-        return rule, rule.left_out_.tolist()
+        profiles = [adaptation.profile_of(one.score, one.ones + one.zeros) for one in points]
+        rule = adaptation.LearnedPrior().fit(profiles, [one.prior for one in points])
+        return rule, rule.left_out(profiles)
     z, counts = logit(scorer.predict(cells.patterns)), cells.counts.astype(float)
-    seen = [LeftOut(z, counts[:, d, 1], counts[:, d, 0]) for d in range(len(cells.groups))]
-    # The chain has seen these datasets, so that nothing is learned from its mean P: only their priors count.
-    return ShiftedPrior().fit([[one.context] for one in seen], [one.prior for one in seen]), []
+    seen = [adaptation.LeftOut(z, counts[:, d, 1], counts[:, d, 0]) for d in range(len(cells.groups))]
+    profiles = [adaptation.profile_of(one.score, one.ones + one.zeros) for one in seen]
+    return adaptation.LearnedPrior().fit(profiles, [one.prior for one in seen]), []
 
 
-def _contexts(rule: PriorRule) -> Floats:
-    statistic = getattr(rule, "statistic_", None)
-    return np.zeros(1) if statistic is None else np.asarray(statistic.mean(axis=0))
+def _contexts(blend: Blend, cells: Cells) -> Floats:
+    """Return the contexts of the mean training dataset."""
+    rows = Rows.from_arrays(cells.patterns)
+    sizes = cells.counts.sum(axis=-1).astype(float)
+    return stack.mean_contexts(blend, [replace(rows, weights=size) for size in sizes.T])
 
 
-def _chosen(best: Candidate, chain: Chain) -> dict[str, object]:
+def _chosen(best: "chain.Candidate", fitted: "chain.Chain") -> dict[str, object]:
     return {
         "ensembler": best.ensembler,
         "params": dict(best.params),
@@ -134,28 +112,28 @@ def _chosen(best: Candidate, chain: Chain) -> dict[str, object]:
             "balanced_accuracy": best.inner_balanced_accuracy,
             "accuracy": best.inner_accuracy,
         },
-        "calibrator_map": _calibrator_map(chain),
+        "calibrator_map": _calibrator_map(fitted),
     }
 
 
-def _calibrator_map(chain: Chain) -> dict[str, object] | None:
+def _calibrator_map(found: "chain.Chain") -> dict[str, object] | None:
     """Return the calibrator's fitted numbers and its curve; None where there is none."""
-    if chain.calibrator is None:
+    if found.calibrator is None:
         return None
     fitted = {
         name: np.asarray(value).tolist()
-        for name, value in vars(chain.calibrator).items()
+        for name, value in vars(found.calibrator).items()
         if name.endswith("_") and isinstance(value, float | np.ndarray)
     }
-    return {"fitted": fitted, "from": CURVE.tolist(), "to": chain.calibrator.transform(CURVE).tolist()}
+    return {"fitted": fitted, "from": CURVE.tolist(), "to": found.calibrator.transform(CURVE).tolist()}
 
 
-def _few_note(kept: KeptCells) -> list[str]:
-    if kept.n_units >= MIN_DATASETS:
+def _few_note(kept: chain.KeptCells) -> list[str]:
+    if kept.n_units >= adaptation.MIN_DATASETS:
         return []
     return [
         f"{kept.n_units} training dataset(s) without common documents do not show how far a new one may lie from "
-        f"them: intervals are guesses until there are {MIN_DATASETS}."
+        f"them: intervals are guesses until there are {adaptation.MIN_DATASETS}."
     ]
 
 
@@ -180,7 +158,7 @@ class ChainOptions:
     """
 
     recipe: str | None = None
-    weighting: Weighting | None = None
+    weighting: chain.Weighting | None = None
     sizes: Sequence[int | str] | None = None
     ensembler: Sequence[str] | None = None
     calibrator: Sequence[str] | None = None
@@ -219,47 +197,51 @@ def fit_chosen_chain(
     provenance: Mapping[str, object],
     *,
     random_state: int,
-    run: MapLike,
+    run: chain.MapLike,
     groups: Texts | None = None,
-    searched: Sequence[Candidate] | None = None,
+    searched: "Sequence[chain.Candidate] | None" = None,
 ) -> Model:
     """Search for the chain with the best inner score among those asked for, and draw up its model."""
-    name = check_choice(options.recipe or "deep", RECIPES, "recipe")
-    recipe = RECIPES[name]
-    tried = ("platt",) if name == "paper" else (*CALIBRATORS, UNCALIBRATED)
-    calibrators = _named(options.calibrator or tried, (*ALL_CALIBRATORS, UNCALIBRATED), "calibrator")
-    ensemblers = _named(options.ensembler or default_ensemblers(), ENSEMBLERS, "ensembler")
+    name = check_choice(options.recipe or "deep", chain.RECIPES, "recipe")
+    recipe = chain.RECIPES[name]
+    tried = ("platt",) if name == "paper" else (*calibration.CALIBRATORS, chain.UNCALIBRATED)
+    calibrators = _named(options.calibrator or tried, (*calibration.ALL_CALIBRATORS, chain.UNCALIBRATED), "calibrator")
+    ensemblers = _named(options.ensembler or ensembles.default_ensemblers(), ensembles.ENSEMBLERS, "ensembler")
     folds = _folds(votes, recipe, groups, random_state)
-    training = collapse(votes, folds, options.weighting or recipe.weighting)
+    training = chain.collapse(votes, folds, options.weighting or recipe.weighting)
     if searched is None:
         searched = _search(training, recipe, options, ensemblers, calibrators, random_state, run)
     else:
-        searched = [c for c in searched if c.ensembler in ensemblers and (c.calibrator or UNCALIBRATED) in calibrators]
-    best = recommend(searched, recipe.criterion)
-    kept = KeptCells.of_voters(votes, folds, best.subset.columns, training.weighting)
-    in_groups = grouped_note(len(votes.dataset_names), chain_limit(votes)) if folds.group_by == "dataset" else None
-    notes = [note for note in (in_groups, None if options.ensembler else left_out_note()) if note]
+        searched = [
+            c for c in searched if c.ensembler in ensemblers and (c.calibrator or chain.UNCALIBRATED) in calibrators
+        ]
+    best = chain.recommend(searched, recipe.criterion)
+    kept = chain.KeptCells.of_voters(votes, folds, best.subset.columns, training.weighting)
+    in_groups = (
+        chain.grouped_note(len(votes.dataset_names), chain.chain_limit(votes)) if folds.group_by == "dataset" else None
+    )
+    notes = [note for note in (in_groups, None if options.ensembler else ensembles.left_out_note()) if note]
     return chain_model(best, kept, name, provenance, random_state=random_state, run=run, notes=notes)
 
 
-def _folds(votes: VoteMatrix, recipe: Recipe, groups: Texts | None, random_state: int) -> InnerFolds:
+def _folds(votes: VoteMatrix, recipe: chain.Recipe, groups: Texts | None, random_state: int) -> chain.InnerFolds:
     """Return the inner folds: those of the recipe, or the groups that were given where it leaves out datasets."""
-    folds = inner_folds(votes, recipe, random_state=random_state)
+    folds = chain.inner_folds(votes, recipe, random_state=random_state)
     if groups is None or folds.group_by == "fold":
         return folds
-    return InnerFolds(grouped(numbered(groups)[1], chain_limit(votes)), folds.group_by)
+    return chain.InnerFolds(chain.grouped(numbered(groups)[1], chain.chain_limit(votes)), folds.group_by)
 
 
 def _search(
-    training: TrainingSet,
-    recipe: Recipe,
+    training: chain.TrainingSet,
+    recipe: chain.Recipe,
     options: ChainOptions,
     ensemblers: Sequence[str],
     calibrators: Sequence[str],
     random_state: int,
-    run: MapLike,
-) -> list[Candidate]:
-    tasks = chain_tasks(
+    run: chain.MapLike,
+) -> "list[chain.Candidate]":
+    tasks = chain.chain_tasks(
         training,
         recipe,
         sizes=SIZES if options.sizes is None else options.sizes,
@@ -268,7 +250,7 @@ def _search(
         selector=options.selector or "auto",
         random_state=random_state,
     )
-    return search(tasks, training.cells.patterns, run)
+    return chain.search(tasks, training.cells.patterns, run)
 
 
 def _named(given: Sequence[str], allowed: Iterable[str], param: str) -> tuple[str, ...]:

@@ -7,15 +7,13 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._util.checks import Floats, Texts, check_both_classes, check_consistent_length, check_some_votes, numbered
+from deep.datasets import VotesGiven, as_votes
 from deep.exceptions import InputError
-from deep.model.adaptation import MIN_DATASETS
-from deep.model.chain import Candidate, MapLike, Weighting, enough_for_folds
+from deep.model import chain, stack
+from deep.model.adaptation import MIN_DATASETS, Belief
 from deep.model.file import Model
 from deep.model.regimes._chain import STACK, ChainOptions, fit_chosen_chain
-from deep.model.regimes._defaults import fit_few, fit_stack, fit_votes
-from deep.model.regimes._own_labels import fit_own_labels
-from deep.model.regimes._report import training_groups
-from deep.model.stack import Fits
+from deep.model.regimes._defaults import fit_few, fit_own_labels, fit_stack, fit_votes, training_groups
 from deep.records import VoteMatrix
 
 
@@ -36,26 +34,28 @@ class SharedWork:
     """
 
     groups: npt.ArrayLike | None = None
-    fits: Fits | None = None
-    searched: Sequence[Candidate] | None = None
-    run: MapLike = map
+    fits: "stack.Fits | None" = None
+    searched: "Sequence[chain.Candidate] | None" = None
+    run: chain.MapLike = map
 
 
 def fit(
-    votes: VoteMatrix,
+    votes: VotesGiven,
     *,
     scores: npt.ArrayLike | None = None,
     score_names: Sequence[str] = (),
     target: str | None = None,
     recipe: str | None = None,
-    weighting: Weighting | None = None,
+    weighting: chain.Weighting | None = None,
     sizes: Sequence[int | str] | None = None,
     ensembler: str | Sequence[str] | None = None,
     calibrator: str | Sequence[str] | None = None,
     selector: str | None = None,
+    share: Belief | str | None = None,
+    decide: str | None = None,
     random_state: int = 0,
     provenance: Mapping[str, object] | None = None,
-    run: MapLike = map,
+    run: chain.MapLike = map,
 ) -> Model:
     """Learn how to turn votes into P(consistent), from whatever labels there are.
 
@@ -66,7 +66,7 @@ def fit(
 
     Parameters
     ----------
-    votes : VoteMatrix
+    votes : VoteMatrix, data frame of pandas, Polars or pyarrow, or path or sequence of paths
         Rows without a label teach something only where no dataset is fully labeled.
     scores : array-like of shape (n_examples, n_scorers), optional
         Soft scores aligned with the rows, in any unit; NaN where there is none. The stack alone uses them.
@@ -84,6 +84,12 @@ def fit(
     calibrator : str or sequence of str, optional
         Keys of `CALIBRATORS`, or 'none'. Default: all and 'none'; for recipe 'paper' Platt.
     selector : {'auto', 'exhaustive', 'mrmr', 'mrmr-selection', 'rfe'}, optional
+    share : Belief or str, optional
+        What the user believes of the share of consistent items of the target, or of datasets to come: ``"60-80%"``, as
+        in :meth:`Model.believing`.
+    decide : str, optional
+        From which P on an item is called consistent: 'balanced' (default), 'accuracy', 'cost=FP:FN', or by labels
+        'precision=SHARE' or 'recall=SHARE'; see :class:`deep.model.DecisionRule`.
     random_state : int, default=0
     provenance : mapping, optional
         Goes into the model as given: `voters` by name, `licences` by dataset, and whatever else is known.
@@ -111,12 +117,14 @@ def fit(
     """
     asked = ChainOptions(recipe, weighting, sizes, _names(ensembler), _names(calibrator), selector)
     return fit_asked(
-        votes,
+        as_votes(votes),
         asked,
         SharedWork(run=run),
         scores=scores,
         score_names=score_names,
         target=target,
+        share=share,
+        decide=decide,
         random_state=random_state,
         provenance=provenance,
     )
@@ -130,6 +138,8 @@ def fit_asked(
     scores: npt.ArrayLike | None = None,
     score_names: Sequence[str] = (),
     target: str | None = None,
+    share: Belief | str | None = None,
+    decide: str | None = None,
     random_state: int = 0,
     provenance: Mapping[str, object] | None = None,
 ) -> Model:
@@ -143,7 +153,7 @@ def fit_asked(
     if not training.any():
         if asked.asked:
             raise InputError("`votes` must have labeled rows of other datasets for the options given. Got none.")
-        return _without_others(votes, mine, known, random_state)
+        return _without_others(votes, mine, known, share, random_state, decide)
     every = bool(training.all())  # of which a copy would take the memory again
     labeled = votes if every else votes.rows(training)
     kept = soft if soft is None or every else soft[training]
@@ -158,12 +168,12 @@ def fit_asked(
         of = training_groups(labeled, random_state=random_state) if given is None else given[training]
         names = _score_names(score_names, kept)
         model = _fit_others(labeled, kept, names, of, known, own, random_state=random_state, work=work)
+    model = model.believing(share)
     if mine is None:
-        return model
+        return _deciding(model, decide)
     own_rows = votes.datasets == mine
-    return _adapted(
-        model, votes.rows(own_rows), mine, soft[own_rows] if soft is not None and model.score_names else None
-    )
+    own_scores = soft[own_rows] if soft is not None and model.score_names else None
+    return _adapted(model, votes.rows(own_rows), mine, own_scores, decide=decide)
 
 
 def _names(given: str | Sequence[str] | None) -> tuple[str, ...] | None:
@@ -180,14 +190,23 @@ def _target(votes: VoteMatrix, target: str | None) -> str | None:
     return target
 
 
-def _without_others(votes: VoteMatrix, mine: str | None, known: Mapping[str, object], random_state: int) -> Model:
+def _without_others(
+    votes: VoteMatrix,
+    mine: str | None,
+    known: Mapping[str, object],
+    share: Belief | str | None,
+    random_state: int,
+    decide: str | None,
+) -> Model:
     """Fit on the user's own votes, with some labels of them or none."""
     if mine is None or not (votes.labels >= 0).any():
-        return fit_votes(votes, known, random_state=random_state)
+        return _deciding(fit_votes(votes, known, random_state=random_state).believing(share), decide)
     rows = votes.rows(votes.datasets == mine)
-    if enough_for_folds(rows):
-        return fit_own_labels(rows, known, random_state=random_state)
-    return _adapted(fit_votes(votes, known, random_state=random_state), rows, mine)
+    if not chain.enough_for_folds(rows):
+        return _adapted(fit_votes(votes, known, random_state=random_state).believing(share), rows, mine, decide=decide)
+    model = fit_own_labels(rows, known, random_state=random_state).believing(share)
+    Belief.check_rule(model.prior_rule, rows.labels, rows.document_ids)
+    return _deciding(model, decide)
 
 
 def _fit_others(
@@ -213,8 +232,14 @@ def _fit_others(
     return fit_few(labeled, groups, known, random_state=random_state, notes=notes)
 
 
-def _adapted(model: Model, rows: VoteMatrix, name: str, scores: Floats | None = None) -> Model:
-    return model.adapted(rows, rows.labels, scores=scores, documents=rows.document_ids, target=name)
+def _deciding(model: Model, decide: str | None) -> Model:
+    return model if decide is None else model.deciding(decide)
+
+
+def _adapted(
+    model: Model, rows: VoteMatrix, name: str, scores: Floats | None = None, *, decide: str | None = None
+) -> Model:
+    return model.adapted(rows, rows.labels, scores=scores, documents=rows.document_ids, target=name, decide=decide)
 
 
 def _groups(groups: npt.ArrayLike | None, n: int) -> Texts | None:

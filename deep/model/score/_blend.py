@@ -1,16 +1,17 @@
 """The weighted sum of scorers, aligned on datasets that none of them saw, and P of the rows of a dataset."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from deep._util.checks import Floats, Mask, weigh
-from deep._util.odds import P_MIN, expit, logit
+from deep._util.odds import P_MIN, expit
 from deep.features import distinct_patterns
-from deep.model.adaptation import TIE, Correction, Misfit, PriorEstimate, context_of
+from deep.model.adaptation import Correction, Misfit, PriorEstimate, contexts_of_means, views
 from deep.model.linear import Rows
+from deep.model.score._decision import BALANCED, DecisionRule
 from deep.model.score._scorers import ScoreParts, Scorer, SoftScorer
 
 
@@ -83,8 +84,21 @@ class Blend:
         return ScoreParts.of([part.scorer for part in self.parts if isinstance(part.scorer, SoftScorer)])
 
     def contexts(self, raw: Floats, weights: Floats) -> Floats:
-        """Return the context of each part on a dataset, shape (n_parts,)."""
-        return np.array([context_of(row, weights) for row in raw])
+        """Return the context of each part on a dataset and its profile, shape (n_parts + n_shifts,)."""
+        return contexts_of_means(self.views(raw) @ weights / weights.sum())
+
+    def views(self, raw: Floats) -> Floats:
+        """Return all P whose means over a dataset are its contexts, shape (n_parts + n_shifts, n_examples)."""
+        return views(raw, self.weighted(raw))
+
+    def profile(self, contexts: Floats) -> Floats:
+        """Return the profile of a dataset."""
+        return contexts[len(self.parts) :]
+
+    def steeper(self, slope: float) -> "Blend":
+        """Return the blend whose log-odds are those of this one times `slope`."""
+        terms = ("intercept", "slope", "context")
+        return Blend(tuple(replace(one, **{t: slope * getattr(one, t) for t in terms}) for one in self.parts))
 
     def log_odds(self, raw: Floats, contexts: Floats) -> Floats:
         """Return log-odds at equal class weights, shape (n_examples,)."""
@@ -92,11 +106,14 @@ class Blend:
 
     def weighted(self, raw: Floats) -> Floats:
         """Return the sum of the parts' log-odds times their slopes, shape (n_examples,)."""
-        return np.asarray(np.array([part.slope for part in self.parts]) @ raw)
+        found = np.zeros(raw.shape[1])
+        for part, row in zip(self.parts, raw, strict=True):  # a matrix product rounds a row by those beside it
+            found += part.slope * row
+        return found
 
     def offset(self, contexts: Floats) -> float:
         """Return the log-odds that the contexts of a dataset add to all of its rows."""
-        return float(sum(part.intercept + part.context * c for part, c in zip(self.parts, contexts, strict=True)))
+        return float(sum(part.intercept + part.context * c for part, c in zip(self.parts, contexts, strict=False)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,31 +130,44 @@ class Scores:
         How far P may be off, as the training datasets tell.
     correction : Correction, optional
         What labels of the dataset say of P.
+    rule : DecisionRule, optional
+        From which P on an item is called consistent.
     """
 
     log_odds: Floats
     prior: PriorEstimate
     misfit: Misfit
     correction: Correction | None = None
+    rule: DecisionRule = BALANCED
 
-    @property
+    @cached_property
     def p_uniform(self) -> Floats:
         """Return P(consistent) if both classes were equally frequent."""
         return np.clip(expit(self.log_odds), P_MIN, 1 - P_MIN)
 
-    @property
+    @cached_property
     def p_consistent(self) -> Floats:
         """Return P(consistent) at the estimated prior, corrected by labels where there are some."""
         if self.correction is not None:
             return self.correction.apply(self.p_uniform)
-        return np.clip(expit(self._at_prior), P_MIN, 1 - P_MIN)
+        return np.clip(expit(self.prior.line(self.log_odds)), P_MIN, 1 - P_MIN)
 
     @property
     def decisions(self) -> Mask:
-        """Return which rows are called consistent, both kinds of error counting the same."""
-        if self.correction is not None:
-            return self.correction.decide(self.p_uniform)
-        return np.asarray(self.log_odds >= -TIE)
+        """Return which rows are called consistent: those whose `p_consistent` is at least the threshold."""
+        return np.asarray(self.p_consistent >= self.threshold)
+
+    @property
+    def threshold(self) -> float:
+        """Return the P(consistent) from which on an item is called consistent."""
+        correction = self.correction
+        return self.rule.at((self.prior if correction is None else correction).threshold)
+
+    @property
+    def sure(self) -> Mask:
+        """Return of which rows the interval of P excludes the threshold."""
+        low, high = self.interval()
+        return np.asarray((low >= self.threshold) | (high < self.threshold))
 
     def interval(self, counts: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
         """Return the bounds of `p_consistent` at level 0.9.
@@ -149,8 +179,19 @@ class Scores:
         """
         if self.correction is not None:
             return self.correction.interval(self.p_uniform, counts)
-        return self.misfit.interval(self._at_prior, counts)
+        return self.misfit.interval(self.prior.line(self.log_odds), counts)
 
-    @property
-    def _at_prior(self) -> Floats:
-        return np.asarray(self.log_odds + logit(self.prior.estimate, clip=0.0))
+
+def by_labels(
+    found: Scores, labels: npt.ArrayLike | None, documents: npt.ArrayLike | None
+) -> tuple[PriorEstimate, Correction | None]:
+    """Return the prior of a dataset and the correction of P, from scores without labels and the labels, if any."""
+    if labels is None or not (np.asarray(labels) >= 0).any():
+        return found.prior, None
+    from deep.model.adaptation import estimate_share  # scikit-learn, which a model that is read does without
+
+    misfit, prior = found.misfit, found.prior
+    correction = Correction.learn(misfit, prior, found.p_uniform, labels, documents=documents)
+    told = estimate_share(found.p_consistent, labels, prior=prior, documents=documents, misfit=misfit)[0]
+    estimate, low, high = (min(max(share, P_MIN), 1 - P_MIN) for share in (told.estimate, told.low, told.high))
+    return PriorEstimate(estimate, low, high), correction

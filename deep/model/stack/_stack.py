@@ -11,28 +11,11 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from deep._util.checks import (
-    Floats,
-    Weights,
-    check_both_classes,
-    check_choice,
-    check_consistent_length,
-    check_labels,
-    numbered,
-    weigh,
-)
+from deep._util import checks
+from deep._util.checks import Floats, Weights
 from deep.exceptions import InputError
 from deep.features import distinct_patterns
-from deep.model.adaptation import (
-    MIN_DATASETS,
-    Alignment,
-    LeftOut,
-    LeftOutRows,
-    balanced_log_loss,
-    fit_alignment,
-    learn_misfit,
-    learn_prior,
-)
+from deep.model import adaptation
 from deep.model.chain import MapLike, grouped
 from deep.model.linear import LabeledRows, Rows
 from deep.model.score import Blend, Part, Scorer, Scores
@@ -41,11 +24,11 @@ from deep.model.stack._members import MEMBERS, members_for, sample_rows, simple_
 FormKey = tuple[str, bool]
 """A member, and whether its dataset context is used."""
 
-NOISE = 3.0
+NOISE = 2.0
 """Members whose losses differ by so many standard errors weigh apart by a factor e."""
 
-PSEUDO_DATASETS = 4.0
-"""So many datasets' worth of equal weights for the simple members stands beside what the datasets say."""
+TRUSTED = 4.0
+"""With so many datasets, weights are half what these say and half equal weights of the simple members."""
 
 Fits = Mapping[str | None, Mapping[str, Scorer]]
 """Fitted members by the training dataset that they never saw; None: by all."""
@@ -56,8 +39,7 @@ class Stack(BaseEstimator):
 
     Each member is fitted on all training datasets but one and scores that one; an intercept, a slope and the
     effect of the dataset's mean score are fitted on those scores; members weigh exp(-loss / temperature). What
-    remains to be known of a new dataset is its prior, which :class:`LearnedPrior` estimates from the members'
-    mean P.
+    remains to be known of a new dataset is the intercept of P, which :class:`LearnedPrior` estimates.
 
     Parameters
     ----------
@@ -77,7 +59,11 @@ class Stack(BaseEstimator):
         By member and whether its context is used: log loss on datasets left out, classes balanced.
     weights_ : dict of str to float
         By member, summing to 1.
-    prior_ : LearnedPrior or ShiftedPrior
+    prior_ : LearnedPrior
+    contexts_ : ndarray
+        Of the mean training dataset.
+    thresholds_ : list of float
+        By training dataset: log-odds of P from which on fits without it call an item consistent.
     misfit_ : Misfit
         How far P at the learned prior was off on datasets left out.
     left_out_ : dict of str to LeftOut
@@ -154,9 +140,14 @@ class Stack(BaseEstimator):
         forms = {(m, use): _fit_form(m, held, use_context=use) for m in members for use in (False, True)}
         self._weigh(forms, members)
         self.members_, self.n_scorers_ = members, train.scores.shape[1]
-        self.blend_ = Blend(tuple(self._part(m, fits[None][m], forms) for m in members))
-        self.prior_ = learn_prior([list(one.points.values()) for one in held])
-        self._judge(held, forms, tuple(names.values()))
+        blend = Blend(tuple(self._part(m, fits[None][m], forms) for m in members))
+        datasets = [train.only(code) for code in names]
+        slope, self.prior_ = adaptation.learn_line([_points(one, blend.weighted(blend.raw(one))) for one in datasets])
+        self.blend_ = blend.steeper(slope)
+        # Parts were aligned at the contexts of datasets left out; there they add nothing.
+        parts = [np.mean([one.points[member].context for one in held]) for member in members]
+        self.contexts_ = np.concatenate([parts, self.prior_.profiles_.mean(axis=0)])
+        self._judge(held, forms, tuple(names.values()), slope)
         return self
 
     def score(self, X: npt.ArrayLike, *, sample_weight: Weights = None, scores: npt.ArrayLike | None = None) -> Scores:
@@ -181,12 +172,13 @@ class Stack(BaseEstimator):
             )
         raw = self.blend_.raw(target)
         contexts = self.blend_.contexts(raw, target.weights)
-        return Scores(self.blend_.log_odds(raw, contexts), self.prior_.predict(contexts), self.misfit_)
+        prior = self.prior_.predict(self.blend_.profile(contexts), self.blend_.offset(contexts))
+        return Scores(self.blend_.log_odds(raw, contexts), prior, self.misfit_)
 
     def _chosen(self, train: LabeledRows) -> tuple[str, ...]:
         possible = members_for(train.scores.shape[1])
         for name in self.members or ():
-            check_choice(name, possible, "members")
+            checks.check_choice(name, possible, "members")
         if not self.temperature > 0:
             raise InputError(f"`temperature` must be above 0. Got {self.temperature!r}.")
         return possible if self.members is None else tuple(self.members)
@@ -202,7 +194,8 @@ class Stack(BaseEstimator):
         self.temperature_ = max(self.temperature, NOISE * noise)
         raw = np.exp(-(losses - losses.min()) / self.temperature_)
         simple = np.array([name in simple_members(members) for name, _ in forms], dtype=np.float64)
-        shares = (n * raw / raw.sum() + PSEUDO_DATASETS * simple / simple.sum()) / (n + PSEUDO_DATASETS)
+        trust = n**3 / (n**3 + TRUSTED**3)
+        shares = trust * raw / raw.sum() + (1 - trust) * simple / simple.sum()
         self.form_weights_: dict[FormKey, float] = dict(zip(forms, shares.tolist(), strict=True))
         self.weights_ = {name: self.form_weights_[name, False] + self.form_weights_[name, True] for name in members}
 
@@ -214,15 +207,23 @@ class Stack(BaseEstimator):
         )
         return Part(name, scorer, intercept, slope, context)
 
-    def _judge(self, held: "Sequence[_HeldOut]", forms: "Mapping[FormKey, _Form]", names: Sequence[str]) -> None:
+    def _judge(
+        self, held: "Sequence[_HeldOut]", forms: "Mapping[FormKey, _Form]", names: Sequence[str], slope: float
+    ) -> None:
         """Learn from datasets left out how far P was off there."""
-        found = [_combined(i, one, forms, self.form_weights_) for i, one in enumerate(held)]
-        rows = [
-            LeftOutRows(log_odds + shift, one.ones, one.zeros, one.cell)
-            for log_odds, shift, one in zip(found, self.prior_.left_out_, held, strict=True)
+        sums = [_combined(i, one, forms, self.form_weights_) for i, one in enumerate(held)]
+        profiles = [
+            adaptation.profile_of(slope * z, one.ones + one.zeros) for (z, _), one in zip(sums, held, strict=True)
         ]
-        self.misfit_ = learn_misfit(rows)
-        points = (LeftOut.from_rows(one.log_odds, one.ones, one.zeros) for one in rows)
+        priors = self.prior_.left_out(profiles)
+        rows = [
+            adaptation.LeftOutRows(prior.line(slope * z), one.ones, one.zeros, one.cell)
+            for (z, _), prior, one in zip(sums, priors, held, strict=True)
+        ]
+        self.thresholds_ = [float(prior.line(-slope * offset)) for (_, offset), prior in zip(sums, priors, strict=True)]
+        found = [z + offset for z, offset in sums]
+        self.misfit_ = adaptation.learn_misfit(rows)
+        points = (adaptation.LeftOut.from_rows(one.log_odds, one.ones, one.zeros) for one in rows)
         self.left_out_ = dict(zip(names, points, strict=True))
         inner = [_balanced_scores(z, one.ones, one.zeros) for z, one in zip(found, held, strict=True)]
         self.inner_log_loss_, self.inner_balanced_accuracy_ = (float(value) for value in np.mean(inner, axis=0))
@@ -254,15 +255,15 @@ class _HeldOut:
     zeros: Floats
     cell: npt.NDArray[np.intp]
     raw: dict[str, Floats]
-    points: dict[str, LeftOut]
+    points: dict[str, adaptation.LeftOut]
 
 
 @dataclass(frozen=True, eq=False)
 class _Form:
     """A member's alignment, those without each dataset, and the mean loss of these on the dataset left out."""
 
-    alignment: Alignment
-    without: list[Alignment]
+    alignment: adaptation.Alignment
+    without: list[adaptation.Alignment]
     losses: list[float]
 
 
@@ -270,26 +271,41 @@ def _held(rows: LabeledRows, fitted: Mapping[str, Scorer]) -> _HeldOut:
     """Score one dataset by fits on the others."""
     ones, zeros = rows.weights * (rows.labels == 1), rows.weights * (rows.labels == 0)
     raw = {name: scorer(rows) for name, scorer in fitted.items()}
-    points = {name: LeftOut.from_rows(score, ones, zeros) for name, score in raw.items()}
+    points = {name: adaptation.LeftOut.from_rows(score, ones, zeros) for name, score in raw.items()}
     return _HeldOut(ones, zeros, distinct_patterns(rows.votes)[1], raw, points)
 
 
 def _fit_form(name: str, held: Sequence[_HeldOut], *, use_context: bool) -> _Form:
     """Align a member's scores on all datasets, and judge it on each by alignments that never saw it."""
     points = [one.points[name] for one in held]
-    without = [fit_alignment(points[:i] + points[i + 1 :], use_context=use_context) for i in range(len(points))]
-    losses = [balanced_log_loss(align(p.score, p.context), p) for align, p in zip(without, points, strict=True)]
-    return _Form(fit_alignment(points, use_context=use_context), without, losses)
+    without = [
+        adaptation.fit_alignment(points[:i] + points[i + 1 :], use_context=use_context) for i in range(len(points))
+    ]
+    losses = [
+        adaptation.balanced_log_loss(align(p.score, p.context), p) for align, p in zip(without, points, strict=True)
+    ]
+    return _Form(adaptation.fit_alignment(points, use_context=use_context), without, losses)
 
 
-def _combined(i: int, one: _HeldOut, forms: Mapping[FormKey, _Form], weights: Mapping[FormKey, float]) -> Floats:
-    """Return the log-odds of the i-th dataset's rows by all forms, none of which saw it."""
-    return np.asarray(
-        sum(
-            weight * forms[name, use].without[i](one.raw[name], one.points[name].context)
-            for (name, use), weight in weights.items()
-        )
-    )
+def _points(one: LabeledRows, log_odds: Floats) -> adaptation.LeftOut:
+    return adaptation.LeftOut.from_rows(log_odds, one.weights * (one.labels == 1), one.weights * (one.labels == 0))
+
+
+def mean_contexts(blend: Blend, datasets: Sequence[Rows]) -> Floats:
+    """Return the contexts of the mean training dataset."""
+    return np.asarray(np.mean([blend.contexts(blend.raw(one), one.weights) for one in datasets], axis=0))
+
+
+def _combined(
+    i: int, one: _HeldOut, forms: Mapping[FormKey, _Form], weights: Mapping[FormKey, float]
+) -> tuple[Floats, float]:
+    """Return the i-th dataset's log-odds by all forms, none of which saw it, and what its contexts add to them."""
+    z, offset = np.zeros(len(one.ones)), 0.0
+    for (name, use), weight in weights.items():
+        align = forms[name, use].without[i]
+        z += weight * align.slope * one.raw[name]
+        offset += weight * (align.intercept + align.context * one.points[name].context)
+    return z, offset
 
 
 def labeled_rows(
@@ -301,17 +317,17 @@ def labeled_rows(
 ) -> tuple[LabeledRows, dict[int, str]]:
     """Check labeled rows, leave out those of weight 0, and sample where scores are too many; name datasets by code."""
     panel = Rows.from_arrays(X, scores, sample_weight)
-    labels = check_labels(y, len(panel.votes))
-    names, codes = numbered(groups)
-    check_consistent_length(codes, len(labels), "groups")
+    labels = checks.check_labels(y, len(panel.votes))
+    names, codes = checks.numbered(groups)
+    checks.check_consistent_length(codes, len(labels), "groups")
     folds = grouped(codes)
     rows, kept = LabeledRows(panel.votes, panel.scores, panel.weights, labels, folds), panel.weights > 0
     if not kept.all():
         rows, codes = rows.rows(kept), codes[kept]
     n_present = len(np.unique(codes))
-    if n_present < MIN_DATASETS:
-        raise InputError(f"`groups` must name at least {MIN_DATASETS} datasets. Got {n_present}.")
-    check_both_classes(rows.labels, np.array(names, dtype=object)[codes], name="y")
+    if n_present < adaptation.MIN_DATASETS:
+        raise InputError(f"`groups` must name at least {adaptation.MIN_DATASETS} datasets. Got {n_present}.")
+    checks.check_both_classes(rows.labels, np.array(names, dtype=object)[codes], name="y")
     last = np.full(int(rows.groups.max()) + 1, -1)
     last[rows.groups] = codes  # of datasets that share a fold, the last row's names it
     return in_order(sample_rows(rows)), {code: names[at] for code, at in enumerate(last.tolist()) if at >= 0}
@@ -325,7 +341,7 @@ def in_order(train: LabeledRows) -> LabeledRows:
     patterns, where = distinct_patterns(train.votes)
     n_groups = int(train.groups.max()) + 1
     cell = (train.groups * 2 + train.labels) * len(patterns) + where
-    counts = weigh(cell, train.weights, 2 * n_groups * len(patterns))
+    counts = checks.weigh(cell, train.weights, 2 * n_groups * len(patterns))
     kept = np.flatnonzero(counts)
     code, pattern = kept // len(patterns), kept % len(patterns)
     votes, labels = patterns[pattern], (code % 2).astype(np.int8)
@@ -334,9 +350,9 @@ def in_order(train: LabeledRows) -> LabeledRows:
 
 def _balanced_scores(log_odds: Floats, ones: Floats, zeros: Floats) -> tuple[float, float]:
     """Return log loss and balanced accuracy of log-odds on one dataset, both classes weighing the same."""
-    one = LeftOut(log_odds, ones, zeros)
+    one = adaptation.LeftOut(log_odds, ones, zeros)
     share_1, share_0 = one.classes()
-    return balanced_log_loss(log_odds, one), float(share_1 @ (log_odds >= 0) + share_0 @ (log_odds < 0)) / 2
+    return adaptation.balanced_log_loss(log_odds, one), float(share_1 @ (log_odds >= 0) + share_0 @ (log_odds < 0)) / 2
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,19 +14,10 @@ from functools import cached_property
 from typing import Any, Literal
 
 from deep.prompt_pool._material import Material
-from deep.prompt_pool.reader._places import (
-    Kind,
-    Place,
-    after_thoughts,
-    boxes,
-    elements,
-    ends_thoughts,
-    line_marks,
-    objects,
-    tables,
-)
+from deep.prompt_pool.reader import _places
+from deep.prompt_pool.reader._places import Kind, Place
 from deep.prompt_pool.reader._sayings import STOP_TOKEN, LabelReading, explains, rated, read_value, stated
-from deep.prompt_pool.reader._words import LONGEST_VALUE, normalise_label, read_label
+from deep.prompt_pool.reader._words import LONGEST_VALUE, normalise_label, pattern, read_label
 
 Output = Literal["json", "text", "xml"]
 
@@ -37,7 +28,7 @@ SHORT = 12
 """Characters of a statement that may stand in any text by chance."""
 
 _BETWEEN = re.compile(rf"(?:[\s`*\]}};,]|~{{3,}}|-{{3,}}|{STOP_TOKEN.pattern})*", re.IGNORECASE)
-_NEXT_LINE = re.compile(r"[ \t`*.]*\n[\s`*#>-]*")
+_NEXT_LINE = re.compile(r"[ \t`*.]*\n[\s`*#>-]*|[ \t]+(?=(?:because|since|as)\b|[\u2013\u2014(-])", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +73,12 @@ class ReplyReader:
 
     @cached_property
     def _begin(self) -> int | None:
-        begin = after_thoughts(self.text)
+        begin = _places.after_thoughts(self.text)
         if begin == 0 or self.material is None:
             return begin
         # Where a text holds such an end, the reply's may be a copy, and what stands behind it too.
-        return 0 if any(map(ends_thoughts, self.material.texts)) else begin
+        ends = (pattern("thought_end").search(text.replace("\u200b", "")) for text in self.material.texts)
+        return 0 if any(ends) else begin
 
     @cached_property
     def _tag(self) -> str | None:
@@ -98,7 +90,7 @@ class ReplyReader:
 
         Where the last one has another form than was asked for, all that can be read in the reply come with it.
         """
-        known = self._answers()
+        known = self.known
         final: list[FinalAnswer] = []
         rest = len(self.text)
         for answer in reversed(known):
@@ -115,47 +107,59 @@ class ReplyReader:
 
     def _stated(self, known: Sequence[FinalAnswer]) -> list[FinalAnswer]:
         """Return the statements at the beginning and the end of the reply, where no code was asked for."""
-        begin = self._begin
-        if begin is None or self._tag or any(mark.sure and mark.end >= begin for mark in self._marks):
+        begin, scored = self._begin, self.scale and not self.labels
+        sure = [mark.end for mark in self._marks if mark.sure and mark.end >= (begin or 0)]
+        if begin is None or self._tag or (sure and not scored):
             return []
         elements = [answer for answer in known if answer.place and self._has_a_line(answer.place)]
-        if elements:
-            return elements if len(elements) == len(known) else []
         if known:
-            return []
+            return elements if len(elements) == len(known) else []
         body = self.text[begin:]
-        if self.scale and not self.labels:
-            one = rated(body, self.scale, first=self.first)
+        if self.scale and scored:
+            one = rated(body, self.scale, first=self.first, marked=sure[-1] - begin if sure else None)
             found = [one] if one else []
         else:
             found = stated(body, self.labels)
-        asked = re.compile(r"verdict[*_` \t]*[:\uff1a]", re.IGNORECASE)
-        if self.kind == "verdict" and asked.search(body) and not all(asked.search(body, *one[1:]) for one in found):
+        asked = pattern("asked_verdict")
+        marks = list(asked.finditer(body)) if self.kind == "verdict" else []
+        behind = stated(body[marks[-1].end() :], self.labels) if marks else found
+        if marks and not all(asked.search(body, *one[1:]) for one in found):
             return []  # what was asked for stands there, in a form that cannot be read
+        if {one.value for one in found} != {one.value for one in behind}:
+            return []  # its answer stands before the last marker
         return [
             FinalAnswer(begin + one.start, begin + one.end, LabelReading(one.value, said, said), False)
             for one in found
-            if (said := body[one.start : one.end])
+            if one.value is not None
+            and (said := body[one.start : one.end])
             and not (self.cut and one.end == len(body))
-            and not self._repeats(said, body[one.start : one.end + CONTEXT])
+            and not self._repeats(begin + one.start, begin + one.end)
         ]
 
-    def _repeats(self, said: str, around: str) -> bool:
-        """Tell whether a statement could end in a copy; one of a word or two only with what stands around it."""
+    def _repeats(self, start: int, end: int) -> bool:
+        """Tell whether a statement could end in a copy; one of a word or two only where its line could be one."""
         if self.material is None:
             return False
-        said, around = said.strip(), STOP_TOKEN.sub(" ", around).strip()
-        if len(said) >= SHORT:
-            return self.material.echoes(said, context=said[-2 * SHORT :])
-        whole = said == around == self.text.strip()[: len(said)]
-        return self.material.equals(said) if whole else self.material.echoes(said, context=around)
+        said = self.text[start:end].strip()
+        before, behind = self.text.rfind("\n", 0, start) + 1, self.text.find("\n", end)
+        line = self.text[before : behind if behind >= 0 else None]
+        parts = [part for whole in (line, said) for part in (whole, re.split("[:\uff1a]", whole, maxsplit=1)[-1])]
+        if any(self.material.equals(part) for part in parts):
+            return True
+        around = STOP_TOKEN.sub(" ", self.text[start : end + CONTEXT]).strip()
+        if len(said) < SHORT and said == around == self.text[:end].strip():
+            return False
+        context = said[-2 * SHORT :] if len(said) >= SHORT else around
+        return any(self.material.echoes(part, context=context) for part in (said, parts[-1]))
 
     @cached_property
     def _marks(self) -> list[Place]:
-        return line_marks(self.text, self.kind, self._tag)
+        return _places.line_marks(self.text, self.kind, self._tag)
 
     def _has_a_line(self, place: Place) -> bool:
-        """Tell whether an element stands on lines of its own, so that what follows may be anything."""
+        """Tell whether an element stands on lines of its own, or a box, so that what follows may be anything."""
+        if place.form == "box" or (place.behind_marker and place.strict):
+            return True
         before = self.text[max(0, place.start - CONTEXT) : place.start].rstrip(" \t")
         behind = self.text[place.end : place.end + CONTEXT].lstrip(" \t")
         return place.form == "xml" and before[-1:] in ("", "\n") and behind[:1] in ("", "\n")
@@ -166,18 +170,12 @@ class ReplyReader:
         if behind is None or self.cut or answer.place is None or answer.place.behind_marker:
             return False
         remark = STOP_TOKEN.sub(" ", self.text[behind.end() :]).strip()
-        return explains(remark, int(answer.reading.value), self._others(answer.reading.value))
-
-    def _others(self, value: float) -> list[str]:
-        return [label for label, polarity in self.labels.items() if polarity != value]
+        others = [label for label, polarity in self.labels.items() if polarity != answer.reading.value]
+        return explains(remark, int(answer.reading.value), others)
 
     @property
     def known(self) -> list[FinalAnswer]:
-        """Whatever can be read as an answer."""
-        return self._answers()
-
-    def _answers(self) -> list[FinalAnswer]:
-        """Return whatever can be read as an answer, in the order in which it stands."""
+        """Whatever can be read as an answer, in the order in which it stands."""
         begin = self._begin
         if begin is None:
             return []
@@ -188,35 +186,38 @@ class ReplyReader:
 
     def _in_lines(self, marks: Sequence[Place]) -> Iterator[FinalAnswer]:
         """Yield the answers behind markers; another marker than the one asked for, with no answer, is none."""
-        readable: dict[int, list[FinalAnswer]] = {}
-        for mark, end in zip(marks, self._ends(marks), strict=True):
-            if not mark.sure:
-                readable[mark.end] = [*self._read(self._behind(mark, end))]
-        kept = [mark for mark in marks if readable.get(mark.end, True)]
+        ends = zip(marks, self._ends(marks), strict=True)
+        kept = [mark for mark, end in ends if mark.sure or any(self._read(self._behind(mark, end)))]
         for mark, end in zip(kept, self._ends(kept), strict=True):
-            yield from self._read(self._behind(mark, end)) if mark.sure else readable[mark.end]
+            yield from self._read(self._behind(mark, end))
 
     def _ends(self, marks: Sequence[Place]) -> list[int]:
         return [*[mark.start for mark in marks[1:]], len(self.text)][: len(marks)]
 
     def _behind(self, mark: Place, end: int) -> Place:
+        section = pattern("section").match(self.text, mark.end, end) if mark.strict else None
+        end = section.end() if section else end
         return mark._replace(value=self.text[mark.end : end], value_start=mark.end, end=end)
 
     def _structures(self) -> Iterator[Place]:
-        yield from elements(self.text, self.kind, self._tag)
+        yield from _places.elements(self.text, self.kind, self._tag)
         if not self._tag:
-            yield from boxes(self.text)
-            yield from objects(self.text, self.kind)
-            yield from tables(self.text, self.kind)
+            yield from _places.boxes(self.text)
+            yield from _places.objects(self.text, self.kind)
+            yield from _places.tables(self.text, self.kind)
 
     def _read(self, place: Place) -> Iterator[FinalAnswer]:
         """Yield an answer where a place holds a label, or a number on the scale, and nothing that takes it back."""
         last = place.end == len(self.text)
         if place.behind_marker and self.cut and last and self._may_go_on(place.value):
             return
-        found = self._value(place.value)
-        alone = place.behind_marker and (place.strict or self.cut or not last)
+        named = self._value(place.value, strict=place.strict)
+        found = named or self._only_label(place.fields or {})
+        alone = place.strict or (place.behind_marker and (self.cut or not last))
         if found is None or (alone and found.remark):
+            return
+        said = (found.core, str(place.value)) if place.strict or not named else ()
+        if self.material and any(map(self.material.equals, said)):
             return
         sure = place.sure and place.form == self.output
         if not self._is_copied(place, found, sure=sure):
@@ -248,6 +249,18 @@ class ReplyReader:
         said = self.text[place.start : place.value_start] + found.core if place.behind_marker else whole
         return self.material.echoes(said, context=said)
 
-    def _value(self, value: Any) -> LabelReading | None:
+    def _only_label(self, fields: Mapping[str, Any]) -> LabelReading | None:
+        """Return the one label that stands in an object, whatever its key, or is a key that is true or false."""
+        found = [said for said in map(self._value, fields.values()) if said and not said.remark]
+        for key, value in fields.items() if not found and self.labels else ():
+            if (said := json.dumps(value).strip('"').casefold()) in ("yes", "true", "no", "false"):
+                text = ("not " if said in ("no", "false") else "") + pattern("of_key").sub("", key).replace("_", " ")
+                values = [one.value for one in stated(text, self.labels)]
+                found += [LabelReading(value, text, text) for value in values if value in (0, 1)]
+        return found[0] if len(found) == 1 else None
+
+    def _value(self, value: Any, *, strict: bool = True) -> LabelReading | None:
         said = json.dumps(value) if isinstance(value, bool | int | float) else value
-        return read_value(said, self.labels, self.scale) if isinstance(said, str) else None
+        if isinstance(value, bool) and read_label(str(said), self.labels) is None:
+            said = "yes" if value else "no"
+        return read_value(said, self.labels, self.scale, strict=strict) if isinstance(said, str) else None

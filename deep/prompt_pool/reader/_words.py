@@ -3,31 +3,15 @@
 import re
 import tomllib
 import unicodedata
-from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, lru_cache
 from importlib.resources import files
+from typing import NamedTuple
 
 LONGEST_VALUE = 200
 
 _DECORATION = re.compile(r"[\s*_`#\"'\u2018\u2019\u201c\u201d\xab\xbb\u3008-\u3011()\[\]{}\u2010-\u2015-]+")
 _STOP = " .,;:!"
-
-_SCORE = re.compile(
-    r"(?P<number>[+-]?[0-9]+(?:\.[0-9]+)?)"
-    r"(?: ?(?:/|(?:out )?of) ?(?P<top>[0-9]+(?:\.[0-9]+)?))?"
-    r" ?(?P<unit>stars?|points?|%|percent)?"
-)
-_UNITS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
-_UNITS += ["thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"]
-_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
-_WORDS = {
-    **{word: i for i, word in enumerate(_UNITS)},
-    **{word: 10 * (i + 2) for i, word in enumerate(_TENS)},
-    **{f"{ten} {_UNITS[j]}": 10 * (i + 2) + j for i, ten in enumerate(_TENS) for j in range(1, 10)},
-    "hundred": 100,
-    "a hundred": 100,
-    "one hundred": 100,
-}
 
 
 def _visible(text: str) -> str:
@@ -64,91 +48,129 @@ def read_label(value: str, labels: Mapping[str, float]) -> float | None:
     return next((polarity for label, polarity in labels.items() if normalise_label(label) == wanted), None)
 
 
-def read_score(value: str, low: float, high: float) -> float | None:
-    """Return the number that `value` is, scaled to [0, 1]; None where it is none or lies outside the scale.
-
-    Examples
-    --------
-    >>> from deep.prompt_pool.reader._words import read_score
-    >>> read_score("**85/100**", 0, 100), read_score("four stars", 1, 5), read_score("6", 1, 5)
-    (0.85, 0.75, None)
-    """
-    if len(value.strip()) > LONGEST_VALUE:
-        return None
-    number = _number(" ".join(re.sub(r"[*_`\"']+", " ", _visible(value)).split()).rstrip(_STOP), high)
-    return None if number is None or not low <= number <= high else (number - low) / (high - low)
-
-
-def number_of(text: str) -> float | None:
-    """Return the number that a word or its figures are."""
-    word = text.casefold().replace("-", " ")
-    if word in _WORDS:
-        return float(_WORDS[word])
-    return float(text) if re.fullmatch(r"[0-9]+(?:\.[0-9]+)?", text, re.ASCII) else None
-
-
-def _number(text: str, high: float) -> float | None:
-    in_words = re.sub(r" (?:stars?|points?|percent)$", "", text.replace("-", " "))
-    if in_words in _WORDS:
-        return float(_WORDS[in_words])
-    match = _SCORE.fullmatch(text)
-    if match is None or (match["top"] is not None and float(match["top"]) != high):
-        return None
-    if match["unit"] in ("%", "percent") and high != 100:
-        return None
-    return float(match["number"])
-
-
 _TONGUES = tomllib.loads(files(__package__).joinpath("words.toml").read_text(encoding="utf-8"))
 _AROUND = _TONGUES["around"]
-
-VERDICT = (
-    "verdict|outcome|finding|answer|conclusion|judge?ment|decision|label|classification|determination|assessment|ruling"
-    "|result|output|response|prediction"
-)
-SCORE = "score|rating|grade|stars?|points?|answer|result|output|response|assessment|punktzahl|note|puntuaci\u00f3n"
+_UNITS, _TENS = (_TONGUES["numbers"][name].split() for name in ("units", "tens"))
+_NUMBERS = {word: i for i, word in enumerate(_UNITS)} | {"hundred": 100, "a hundred": 100, "one hundred": 100}
+_NUMBERS |= {ten: 10 * i for i, ten in enumerate(_TENS, start=2)}
+_NUMBERS |= {f"{ten} {_UNITS[j]}": 10 * i + j for i, ten in enumerate(_TENS, start=2) for j in range(1, 10)}
 
 
-def _longest_first(words: Iterable[str]) -> str:
-    return "|".join(map(re.escape, sorted(words, key=lambda word: (-len(word), word))))
-
-
-NAMES = {
-    "score": SCORE,
-    "verdict": f"{VERDICT}|{_longest_first(word for words in _TONGUES['names'].values() for word in words.split('|'))}",
-}
-"""The name of an answer, by its kind."""
-
-BEFORE = (
-    rf"(?:(?:my|the|our|{_AROUND['articles']})[ \t]+|l'|{_AROUND['articles_unspaced']})?"
-    rf"(?:(?:overall|correct|right|{_AROUND['first']})[ \t_-]+|(?:{_AROUND['first_unspaced']})[ \t]?)?"
-)
-"""An article or a pronoun before the name, and that this is the last answer."""
-
-THEREFORE = (
-    rf"(?:(?:so|therefore|thus|hence|overall|in conclusion|{_AROUND['therefore']}"
-    r"|(?:based on|given|considering|in light of) [^,.\n]{1,80})[,:]?[ \t]+"
-    rf"|(?:{_AROUND['therefore_unspaced']})[,:\uff0c\u3001\uff1a]?[ \t]?)?"
-)
-"""What may lead up to the answer at the beginning of its line."""
-
-BEHIND = rf"(?:[ \t]+(?:{_AROUND['last']}))?(?:[ \t]*\(final\))?"
-"""That this is the last answer, behind the name."""
-
-COPULA = rf"(?:\b(?:is|{_AROUND['copulas']})\b|[{_AROUND['copulas_unspaced'].replace('|', '')}])"
-"""What may stand for a sign between the name and the answer."""
-
-
+@cache
 def one_of(name: str) -> str:
     """Return the alternatives of a list of `words.toml` as a pattern, with the lists that it refers to."""
     known = {**{key: value.split("|") for key, value in _AROUND.items()}, **_TONGUES["alternatives"]}
-    known["names"] = [word for words in _TONGUES["names"].values() for word in words.split("|")]
-    parts = (
-        one_of(part[1:-1]) if part.startswith("{") else part.replace("'", "['\u2019]") for part in known.get(name, ())
+    named = [word for words in _TONGUES["names"].values() for word in words.split("|")]
+    known["names"] = sorted(named, key=len, reverse=True)
+    known["numbers"] = [word.replace(" ", "[ -]") for word in sorted(_NUMBERS, key=len, reverse=True)]
+    return "|".join(_expanded(part.replace("'", "['\u2019]")) for part in known[name])
+
+
+def _expanded(text: str) -> str:
+    """Return a pattern with the lists and the patterns in braces put in."""
+    patterns = _TONGUES["patterns"]
+    known = {*_AROUND, *_TONGUES["alternatives"], "names", "numbers"}
+    put = re.sub(r"\{([a-z_]+)\}", lambda at: one_of(at[1]) if at[1] in known else _expanded(patterns[at[1]]), text)
+    return str(put)
+
+
+@cache
+def pattern(name: str) -> re.Pattern[str]:
+    """Return a pattern of `words.toml`, whatever the case."""
+    return re.compile(_expanded(_TONGUES["patterns"][name]), re.IGNORECASE)
+
+
+def number_of(text: str) -> float | None:
+    """Return the number that a word, its figures or a row of stars are."""
+    word = text.casefold().replace("-", " ")
+    if word in _NUMBERS:
+        return float(_NUMBERS[word])
+    if pattern("stars").fullmatch(text):
+        return float(len(pattern("star").findall(text)))
+    return float(text) if re.fullmatch(r"[0-9]+(?:\.[0-9]+)?", text, re.ASCII) else None
+
+
+_BARE = frozenset(one_of("bare").split("|"))
+
+
+class Cue(NamedTuple):
+    """A label, or a word of its family, in a sentence.
+
+    `named` is whether it names an answer, as yes and B do; `whole` whether it is the label itself; `turns` whether its
+    negation is the other vote; `acts` whether it may be a verb, and `wants` whether it is one that wants an object.
+    """
+
+    value: float
+    start: int
+    end: int
+    named: bool
+    whole: bool
+    turns: bool
+    acts: bool
+    wants: bool
+
+
+class Vocabulary(NamedTuple):
+    """The words of some labels in their forms, each with its value, and the pattern that finds any."""
+
+    words: Sequence[tuple[str, re.Pattern[str], float]]
+    found: re.Pattern[str]
+
+    def cues(self, text: str, at: int) -> Iterator[Cue]:
+        """Yield the words of the labels, turned round by a prefix (un-, in-) or a suffix (-free)."""
+        for match in self.found.finditer(text, at):
+            said = match["core"] or match["unspaced"]
+            label, value = next((word, value) for word, form, value in self.words if form.fullmatch(said))
+            others = [other for _, form, other in self.words if not form.fullmatch(label)]
+            named, turned = _names_answer(label), bool(match["un"] or match["free"] or match["not"])
+            turns = value in (0, 1) and all(other in ((0, 1, -1) if value == 1 else (1, -1)) for other in others)
+            if not turned or (turns and not named):
+                plain, bare = (re.sub(r"[\W_]", "", normalise_label(text)) for text in (said, label))
+                whole = turned or plain in (bare, bare + "s", bare[:-1])
+                verbal = not whole and pattern("of_verbs").search(label) is not None
+                acts = verbal and not pattern("no_verb").search(said)
+                wants = label.endswith("ed") and said.casefold().endswith("s")
+                yield Cue(1 - value if turned else value, *match.span(), named, whole, turns, acts, wants)
+
+
+def _names_answer(label: str) -> bool:
+    """Tell whether a label says nothing by itself: yes, B, Response 1."""
+    spelled = re.search(r"(?:^|\W)\w$|\d$", label) is not None
+    return label in _BARE or (spelled and not pattern("unspaced").search(label))
+
+
+@lru_cache(maxsize=64)
+def vocabulary(labels: tuple[tuple[str, float], ...]) -> Vocabulary:
+    """Return the words of labels; one that only denies another (not supported, no error) is left to its core."""
+    known = {normalise_label(re.sub("[()]", " ", label)): value for label, value in labels}
+    for label, value in [*known.items()]:
+        core = re.sub(r"^(?:an?|no|not|any|un|in|non)(?: |(?<=un|in)(?=\w{4}))", "", label)
+        denies = not label.startswith(("a ", "an ", "any "))
+        if value in (0, 1) and core != label and (known.get(core) == 1 - value or not (denies and " " in core)):
+            known.setdefault(core, 1 - value if denies else value)
+            del known[label]
+    longest_first = sorted(known, key=lambda label: (-len(label), label))
+    words = [(label, re.compile(_spelled(label), re.IGNORECASE), known[label]) for label in longest_first]
+    spaced, unspaced = (
+        "|".join(form.pattern for label, form, _ in words if bool(pattern("unspaced").search(label)) == kind) or "(?!)"
+        for kind in (False, True)
     )
-    return "|".join(parts)
+    found = (
+        rf"(?<![^\W_])(?P<un>(?:un|in|non[- ]?|dis|ir|im|il)(?=\w{{4}}))??(?P<core>{spaced})(?P<free>[- ]free)?"
+        rf"(?![^\W_])|(?P<not>[\u4e0d\u672a\u975e\u65e0\u7121])?(?P<unspaced>{unspaced})"
+    )
+    return Vocabulary(words, re.compile(found, re.IGNORECASE))
 
 
-def compiled(before: str, name: str, behind: str = "") -> re.Pattern[str]:
-    """Return the pattern of a list of words, and what stands around them, whatever the case."""
-    return re.compile(f"{before}(?:{one_of(name)}){behind}", re.IGNORECASE)
+def _spelled(label: str) -> str:
+    """Return the pattern of the forms of a label's words."""
+    if pattern("unspaced").search(label) or _names_answer(label):
+        return r"[\s*_`\"'\u2010-\u2015()-]*".join(map(re.escape, label.split()))
+    return r"[\s*_`\"'\u2010-\u2015-]*".join(map(_family, label.split()))
+
+
+def _family(word: str) -> str:
+    for end, forms in _TONGUES["families"] if len(word) > 3 else ():
+        if re.search(f"(?:{end})$", word):
+            return re.escape(re.sub(f"(?:{end})$", "", word, count=1)) + str(forms)
+    return re.escape(word)

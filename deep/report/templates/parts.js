@@ -13,18 +13,26 @@ function make(tag, attributes = {}, ...children) {
   return element;
 }
 
+// A sentence of deep's own, in which what stands between backticks is code.
+const coded = (text) => text.split("`").map((part, at) => (at % 2 ? make("code", {}, part) : part));
+
 const percent = (share) => (share === null ? "" : (100 * share).toFixed(1));
 const chance = (p) => (p === null ? "" : p < 0.0005 ? "<0.1" : p >= 0.9995 ? ">99.9" : percent(p));
 
-// A text with the passages marked; they may overlap.
+// A text with the passages marked; they may overlap. Evidence against is told apart from evidence for by line and color.
 function marked(text, passages) {
   const cuts = [...new Set([0, text.length, ...passages.flatMap((p) => [p.start, p.end])])].sort((a, b) => a - b);
   return cuts.slice(1).map((end, at) => {
     const start = cuts[at];
     const piece = text.slice(start, end);
-    return passages.some((p) => p.start <= start && end <= p.end) ? make("mark", {}, piece) : piece;
+    const over = passages.filter((p) => p.start <= start && end <= p.end);
+    const sides = [...new Set(over.map((p) => p.side))].sort().join(" ");
+    return over.length ? make("mark", { class: sides, title: SIDES[sides] ?? "for and against" }, piece) : piece;
   });
 }
+
+const SIDES = { for: "of a judge that says consistent", against: "of a judge that says inconsistent", neither: "of a judge without a vote" };
+const sideOf = (vote) => ({ 1: "for", 0: "against" })[vote] ?? "neither";
 
 function drawn(tag, attributes, ...children) {
   const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
@@ -48,6 +56,19 @@ function gauge(p, low = null, high = null, limit = 0.5) {
 }
 
 const VOTES = { 1: "consistent", 0: "inconsistent", "-": "no vote" };
+const CALLED = ["inconsistent", "consistent"];
+
+// The state of an item: consistent, inconsistent, or undecided with its leaning where the interval holds the threshold.
+const stateOf = (decided, sure) => (decided === null ? "no vote" : sure ? CALLED[decided] : "undecided");
+const stateWords = (decided, sure) =>
+  decided === null ? "no judge voted" : sure ? CALLED[decided] : `undecided, leaning ${CALLED[decided]}`;
+const isSure = (low, high, limit) => low !== null && (low > limit || high < limit);
+
+function verdictLine(item) {
+  const interval = item.low === null ? "" : ` (${chance(item.low)} to ${chance(item.high)})`;
+  const words = stateWords(item.decided, item.sure);
+  return make("p", { class: `called ${stateOf(item.decided, item.sure)}` }, make("strong", {}, `${chance(item.p)} %`), `${interval}: ${words}`);
+}
 
 // The text of a passage, which an item holds once where it stands in the source or the claim.
 function quoted(item, passage) {
@@ -56,7 +77,7 @@ function quoted(item, passage) {
 
 function textBlock(item, where, title, passages) {
   const shown = passages.filter((p) => p.where === where);
-  const extra = where === "source" ? { tabindex: "0", role: "region", "aria-label": `source of ${item.id}` } : {};
+  const extra = where === "source" ? { tabindex: "0", role: "group", "aria-label": `source of ${item.id}` } : {};
   return [make("h3", {}, title), make("div", { class: `text ${where}`, dir: "auto", ...extra }, ...marked(item[where], shown))];
 }
 
@@ -71,37 +92,61 @@ function judgeRow(item, judge, pressed, choose) {
   const vote = said?.reason ? `no vote (${said.reason})` : VOTES[item.votes[judge]];
   return make(
     "tr",
-    {},
-    make("th", { scope: "row" }, make("bdi", {}, item.voters[judge])),
-    make("td", {}, vote),
+    { class: sideOf(item.votes[judge]) },
+    make("th", { scope: "row" }, make("bdi", { title: item.voters[judge] }, item.short?.[judge] ?? item.voters[judge])),
+    make("td", { class: "vote" }, vote),
     make("td", {}, make("div", { class: "said", dir: "auto" }, said?.rationale ?? "")),
     make("td", {}, ...(told.length ? [make("ul", {}, ...told)] : [])),
     make("td", {}, ...(passages.some((p) => p.where) ? [mark] : [])),
   );
 }
 
+const SHOWN_JUDGES = 15;
+
+function judgeTable(item, rows) {
+  const told = Object.values(item.said).some((said) => said.rationale || said.passages?.length);
+  const heads = ["judge", "vote", "rationale", "evidence", "in the text"].slice(0, told ? 5 : 2);
+  rows.forEach((row) => [...row.children].slice(heads.length).forEach((cell) => cell.remove()));
+  const head = make("tr", {}, ...heads.map((name) => make("th", { scope: "col" }, name)));
+  const table = make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows));
+  return make("div", { class: "wide votes", tabindex: "0", role: "group", "aria-label": `votes on ${item.id}` }, table);
+}
+
+// Names without the hash of their version, where each is still the name of one judge.
+function shortNames(names) {
+  const plain = names.map((name) => name.replace(/@[0-9a-f]{6,}$/, ""));
+  return plain.map((name, at) => (plain.filter((other) => other === name).length === 1 ? name : names[at]));
+}
+
 // An item with its P, its texts, and what each judge said, which is marked in the texts: all of them, or one that is
 // chosen. `votes` is a character a judge: 1, 0 or -; `said` holds reason, rationale and passages by number of the judge.
 function judged(item) {
   const box = make("div", {});
+  const every = item.voters.map((_, judge) => judge);
+  const cast = every.filter((judge) => item.votes[judge] !== "-");
+  const silent = every.filter((judge) => item.votes[judge] === "-");
+  const passagesOf = (judge) => (item.said[judge]?.passages ?? []).map((p) => ({ ...p, side: sideOf(item.votes[judge]) }));
+  item.short = shortNames(item.voters);
   const draw = (chosen) => {
-    const judges = chosen === null ? Object.keys(item.said) : [chosen];
-    const passages = judges.flatMap((judge) => item.said[judge]?.passages ?? []);
-    const parts = item.p === null ? [] : [gauge(item.p, item.low, item.high, item.limit ?? undefined)];
+    const passages = (chosen === null ? every : [chosen]).flatMap(passagesOf);
+    const parts = item.p === null ? [] : [verdictLine(item), gauge(item.p, item.low, item.high, item.limit ?? undefined)];
+    if (item.question) parts.push(...textBlock(item, "question", "Question", []));
     if (item.claim !== null) parts.push(...textBlock(item, "claim", "Claim", passages));
     if (item.source !== null) parts.push(...textBlock(item, "source", "Source", passages));
-    const heads = ["judge", "vote", "rationale", "evidence", "in the text"];
-    const rows = item.voters.map((_, judge) =>
-      judgeRow(item, judge, String(judge) === chosen, () => {
-        draw(String(judge) === chosen ? null : String(judge));
-        box.querySelectorAll(":scope tbody tr")[judge].querySelector("button").focus();
-      }),
-    );
-    const head = make("tr", {}, ...heads.map((name) => make("th", { scope: "col" }, name)));
-    const table = make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows));
-    const wide = { class: "wide", tabindex: "0", role: "region", "aria-label": `votes on ${item.id}` };
-    box.replaceChildren(...parts, make("h3", {}, "Votes"), make("div", wide, table));
+    const row = (judge) =>
+      judgeRow(item, judge, judge === chosen, () => {
+        draw(judge === chosen ? null : judge);
+        box.querySelector(`button[aria-label="${CSS.escape(`mark the evidence of ${item.voters[judge]}`)}"]`)?.focus();
+      });
+    const votes = cast.length ? [judgeTable(item, cast.slice(0, SHOWN_JUDGES).map(row))] : [make("p", {}, "No judge voted.")];
+    if (cast.length > SHOWN_JUDGES) votes.push(folded(`Show all ${cast.length} votes`, judgeTable(item, cast.slice(SHOWN_JUDGES).map(row))));
+    if (silent.length) votes.push(folded(`${silent.length} ${silent.length === 1 ? "judge" : "judges"} gave no vote`, judgeTable(item, silent.map(row))));
+    box.replaceChildren(...parts, make("h3", {}, "Votes"), ...votes);
   };
   draw(null);
   return box;
+}
+
+function folded(title, ...children) {
+  return make("details", {}, make("summary", {}, title), ...children);
 }

@@ -5,47 +5,40 @@ const STEP = 50;
 const LABELS = { 1: "consistent", 0: "inconsistent", "-1": "none" };
 
 const claimOf = (i) => (data.claim ? data.claim[i] : null);
+const questionOf = (i) => data.question?.[i] ?? null;
 const sourceOf = (i) => (data.source && data.source[i] !== null ? data.sources[data.source[i]] : null);
 const gapOf = (i) => (data.label[i] < 0 ? -1 : Math.abs(data.p[i] - data.label[i]));
 const cast = (i) => [...data.votes[i]].filter((vote) => vote !== "-").length;
 const yes = (i) => [...data.votes[i]].filter((vote) => vote === "1").length;
 
-// The columns: a head, the text of a cell, and what it is sorted by.
+const unsure = (i) => Math.abs(data.p[i] - data.limit[i]);
+
+// The columns: a head, the text of a cell, and what it is sorted by; those without a text only sort.
 const COLUMNS = {
   item: { head: "item", sort: (i) => data.id[i] },
-  dataset: { head: "dataset", text: (i) => data.datasets[data.dataset[i]] },
   claim: { head: "claim", text: (i) => claimOf(i) ?? "", hidden: !data.claim },
-  p: { head: "P, %", text: (i) => chance(data.p[i]), sort: (i) => data.p[i], number: true },
-  interval: {
-    head: "90 % interval",
-    text: (i) => (data.low[i] === null ? "" : `${chance(data.low[i])} to ${chance(data.high[i])}`),
-    sort: (i) => data.high[i] - data.low[i],
-    number: true,
-  },
-  decided: { head: "called", text: (i) => LABELS[data.decided[i]] },
-  label: { head: "label", text: (i) => LABELS[data.label[i]] },
+  dataset: { head: "dataset", text: (i) => data.datasets[data.dataset[i]], hidden: data.datasets?.length === 1 },
+  p: { head: "P, %", text: (i) => chance(data.p[i]), sort: (i) => data.p[i], number: true, up: true },
+  decided: { head: "called", text: (i) => stateOf(data.decided[i], data.sure[i]) },
+  label: { head: "label", text: (i) => LABELS[data.label[i]], hidden: !data.label?.some((label) => label >= 0) },
   votes: { head: "votes for it", text: (i) => `${yes(i)} of ${cast(i)}`, sort: yes, number: true },
-  split: { head: "judges disagree, %", text: (i) => percent(data.split[i]), sort: (i) => data.split[i], number: true },
-  gap: {
-    head: "P and label apart, %",
-    text: (i) => (data.label[i] < 0 ? "" : percent(gapOf(i))),
-    sort: gapOf,
-    number: true,
-  },
+  split: { sort: (i) => data.split[i], hidden: true },
+  gap: { sort: gapOf, hidden: true },
+  unsure: { sort: unsure, hidden: true },
 };
 
 const VIEWS = {
+  "lowest P": { sort: "p", down: false },
   "judges disagree most": { sort: "split", down: true },
   "P and label disagree most: likely label errors": { sort: "gap", down: true },
   "P is least sure": { sort: "unsure", down: false },
 };
-const unsure = (i) => Math.abs(data.p[i] - 0.5);
 
-const state = { query: "", dataset: "", label: "", decided: "", judge: "", vote: "", sort: "split", down: true, shown: STEP };
+const state = { query: "", dataset: "", label: "", decided: "", judge: "", vote: "", sort: "p", down: false, shown: STEP };
 const haystack = [];
 
 function textOf(i) {
-  haystack[i] ??= [data.id[i], data.datasets[data.dataset[i]], claimOf(i), sourceOf(i)].join("\n").toLowerCase();
+  haystack[i] ??= [data.id[i], data.datasets[data.dataset[i]], questionOf(i), claimOf(i), sourceOf(i)].join("\n").toLowerCase();
   return haystack[i];
 }
 
@@ -53,15 +46,14 @@ function fits(i) {
   return (
     (state.dataset === "" || data.dataset[i] === Number(state.dataset)) &&
     (state.label === "" || data.label[i] === Number(state.label)) &&
-    (state.decided === "" || data.decided[i] === Number(state.decided)) &&
+    (state.decided === "" || stateOf(data.decided[i], data.sure[i]) === state.decided) &&
     (state.judge === "" || state.vote === "" || data.votes[i][Number(state.judge)] === state.vote) &&
     (state.query === "" || textOf(i).includes(state.query))
   );
 }
 
 function found() {
-  const column = COLUMNS[state.sort];
-  const key = column ? (column.sort ?? column.text) : unsure;
+  const key = COLUMNS[state.sort].sort ?? COLUMNS[state.sort].text;
   const keys = data.id.map((_, i) => key(i));
   const compare = (a, b) => (keys[a] < keys[b] ? -1 : keys[a] > keys[b] ? 1 : 0);
   const rows = data.id.map((_, i) => i).filter(fits);
@@ -70,32 +62,28 @@ function found() {
 
 function detail(i) {
   return judged({
-    id: data.id[i], claim: claimOf(i), source: sourceOf(i), p: data.p[i], low: data.low[i], high: data.high[i],
-    voters: data.voters, votes: data.votes[i], said: data.said?.[i] ?? {},
+    id: data.id[i], question: questionOf(i), claim: claimOf(i), source: sourceOf(i), p: data.p[i], low: data.low[i], high: data.high[i],
+    decided: data.decided[i], sure: Boolean(data.sure[i]), limit: data.limit[i], voters: data.voters, votes: data.votes[i], said: data.said?.[i] ?? {},
   });
 }
 
-function itemRows(i, columns) {
-  const id = `item-${i}`;
-  const below = make("tr", { id, hidden: "" }, make("td", { colspan: columns.length }));
-  const button = make("button", { type: "button", "aria-expanded": "false", "aria-controls": id }, make("bdi", {}, data.id[i]));
-  button.addEventListener("click", () => {
-    below.hidden = !below.hidden;
-    button.setAttribute("aria-expanded", String(!below.hidden));
-    if (!below.hidden && !below.firstChild.firstChild) below.firstChild.append(detail(i));
+// A row of the list; the item opens in the reader beside it.
+function itemRow(i, columns, open) {
+  const button = make("button", { type: "button", "aria-controls": "reader", onclick: () => open(i) }, make("bdi", {}, data.id[i]));
+  const cells = columns.slice(1).map(([name, column]) => {
+    const bar = name === "p" ? [make("span", { class: "bar" }, make("span", { style: `width: ${100 * data.p[i]}%` }))] : [];
+    return make("td", { class: column.number ? `number ${name}` : name }, ...bar, make("bdi", {}, column.text(i)));
   });
-  const cells = columns.slice(1).map(([name, column]) =>
-    make("td", { class: column.number ? "number" : name }, make("bdi", {}, column.text(i))),
-  );
-  return [make("tr", {}, make("th", { scope: "row" }, button), ...cells), below];
+  return make("tr", { "data-item": String(i) }, make("th", { scope: "row" }, button), ...cells);
 }
 
 function browser(root) {
   const columns = Object.entries(COLUMNS).filter(([, column]) => !column.hidden);
   const status = make("p", { role: "status" });
   const body = make("tbody");
+  const reader = make("section", { id: "reader", class: "reader", "aria-label": "the item", tabindex: "-1" });
   const heads = columns.map(([name, column]) => {
-    const sort = () => update({ sort: name, down: state.sort === name ? !state.down : Boolean(column.number) });
+    const sort = () => update({ sort: name, down: state.sort === name ? !state.down : Boolean(column.number) && !column.up });
     const attributes = { scope: "col", class: column.number ? "number" : "" };
     return make("th", attributes, make("button", { type: "button", onclick: sort }, column.head));
   });
@@ -105,11 +93,33 @@ function browser(root) {
     return [make("button", { type: "button", onclick: press }, name), view];
   });
 
+  // Opened by hand, it is shown where the list leaves no room for it.
+  function open(i, { scroll = true } = {}) {
+    body.querySelectorAll("[aria-current]").forEach((row) => row.removeAttribute("aria-current"));
+    body.querySelector(`[data-item="${i}"]`)?.setAttribute("aria-current", "true");
+    const where = `${data.id[i]} of ${data.datasets[data.dataset[i]]}${data.label[i] < 0 ? "" : `, labeled ${LABELS[data.label[i]]}`}`;
+    reader.replaceChildren(make("h3", {}, make("bdi", {}, where)), detail(i));
+    if (scroll && matchMedia("(max-width: 60rem)").matches) reader.scrollIntoView();
+  }
+
+  function moved(event) {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    const rows = [...body.children];
+    const to = rows[rows.indexOf(event.target.closest("tr")) + step];
+    if (!step || !to) return;
+    event.preventDefault();
+    to.querySelector("button").focus();
+    open(Number(to.dataset.item), { scroll: false });
+  }
+  body.addEventListener("keydown", moved);
+
   function update(change) {
     Object.assign(state, { shown: STEP }, change);
     const rows = found();
     const visible = rows.slice(0, state.shown);
-    body.replaceChildren(...visible.flatMap((i) => itemRows(i, columns)));
+    body.replaceChildren(...visible.map((i) => itemRow(i, columns, open)));
+    if (visible.length) open(visible[0], { scroll: false });
+    else reader.replaceChildren();
     status.textContent = `${rows.length.toLocaleString("en")} of ${data.id.length.toLocaleString("en")} items; ${visible.length} shown.`;
     more.hidden = visible.length === rows.length;
     columns.forEach(([name], at) => {
@@ -136,16 +146,23 @@ function browser(root) {
     field("query", "search", search),
     choice("dataset", "dataset", numbered(data.datasets)),
     choice("label", "label", Object.entries(LABELS)),
-    choice("decided", "called", [["1", LABELS[1]], ["0", LABELS[0]]]),
+    choice("decided", "called", ["consistent", "inconsistent", "undecided", "no vote"].map((name) => [name, name])),
     choice("judge", "judge", numbered(data.voters)),
     choice("vote", "that judge's vote", Object.entries(VOTES)),
     ...views.map(([button]) => button),
   );
-  const caption = make("caption", {}, "Items; a head sorts, an item opens");
+  const caption = make("caption", {}, "Items; a head sorts, an item opens beside, arrow keys go on");
   const table = make("table", { class: "items" }, caption, make("thead", {}, make("tr", {}, ...heads)), body);
-  const wide = make("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "items" }, table);
-  root.append(form, status, wide, more);
+  const wide = make("div", { class: "wide", tabindex: "0", role: "group", "aria-label": "items" }, table);
+  root.append(form, status, make("div", { class: "split" }, make("div", {}, wide, more), reader));
   update({});
+  // The lowest of the verdict open here.
+  document.querySelectorAll("a[data-item]").forEach((link) =>
+    link.addEventListener("click", () => {
+      const at = data.id.findIndex((id, i) => id === link.dataset.item && data.datasets[data.dataset[i]] === link.dataset.dataset);
+      if (at >= 0) open(at);
+    }),
+  );
 }
 
 const root = document.getElementById("browser");

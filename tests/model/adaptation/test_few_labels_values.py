@@ -167,19 +167,38 @@ LABELS = np.array([0, 0, 1, 0, 0, 1, 1, 0])
 WEIGHTS = np.array([2.0, 1.0, 0.5, 3.0, 1.0, 2.5, 1.0, 1.0])
 
 
+def averaged(z, y, w, moment):
+    """Return intercept and slope by scipy at the prior and at eight times its covariance, and how labels weigh both.
+
+    The log evidence is Laplace's: the log posterior at its maximum, and half the log volume of the Gaussian there.
+    """
+    found = []
+    for scale in (1.0, 8.0):
+        precision = np.linalg.inv(scale * moment)
+        coef = penalised(z, w * y, w * (1 - y), precision)
+        curvature, log = precision.copy(), 0.0
+        for zi, yi, wi in zip(z, y, w, strict=True):
+            p = expit(coef[0] + coef[1] * zi)
+            curvature += wi * p * (1 - p) * np.array([[1, zi], [zi, zi**2]])
+            log += wi * np.log(p if yi else 1 - p)
+        apart = coef - [0, 1]
+        log -= apart @ precision @ apart / 2
+        log += (np.log(np.linalg.det(precision)) - np.log(np.linalg.det(curvature))) / 2
+        found.append((coef, np.linalg.inv(curvature), np.exp(log) / scale))
+    coefs, covariances, odds = (np.array(values) for values in zip(*found, strict=True))
+    return coefs, covariances, odds / odds.sum()
+
+
 @pytest.mark.parametrize("weights", [None, WEIGHTS])
-def test_the_correction_is_the_penalised_maximum_of_the_likelihood(weights):
-    """Intercept and slope by scipy, their covariance the inverse of the curvature, and P and its bounds."""
+def test_the_correction_averages_two_penalised_maxima_of_the_likelihood(weights):
+    """Intercept and slope by scipy, their covariance within and between the two, and P and its bounds."""
     w, z = np.ones(8) if weights is None else weights, logit(P)
-    precision = np.linalg.inv(MOMENT)
-    coef = penalised(z, w * LABELS, w * (1 - LABELS), precision)
+    coefs, covariances, share = averaged(z, LABELS, w, MOMENT)
+    coef = share @ coefs
     few = FewLabels(Misfit(NONE, MOMENT, 10, 0.2)).fit(P, LABELS, sample_weight=weights)
     assert few.coef_ == pytest.approx(coef, abs=1e-6)
-    curvature = precision.copy()
-    for zi, wi in zip(z, w, strict=True):
-        p = expit(coef[0] + coef[1] * zi)
-        curvature += wi * p * (1 - p) * np.array([[1, zi], [zi, zi**2]])
-    covariance = np.linalg.inv(curvature)
+    between = sum(part * np.outer(one - coef, one - coef) for part, one in zip(share, coefs, strict=True))
+    covariance = np.tensordot(share, covariances, 1) + between
     assert few.covariance_ == pytest.approx(covariance, abs=1e-6)
     at = np.array([0.2, 0.75])
     centre = coef[0] + coef[1] * logit(at)
@@ -198,10 +217,23 @@ def test_the_more_labels_the_more_they_decide():
     few = FewLabels(Misfit(NONE, np.diag([0.5, 0.1]), 10))
     many = few.fit([0.5, 0.5], [1, 0], sample_weight=[75_000, 25_000])
     assert many.coef_ == pytest.approx([np.log(3), 1.0], abs=1e-3)
-    # One label 1: minimise log(1 + exp(-b)) + b^2: where 2b = expit(-b), b = 0.22.
+    # One label 1: minimise log(1 + exp(-b)) + b^2 / s at s = 1 and 8: where 2b = s expit(-b), b = 0.22 and 1.04.
     one = few.fit([0.5], [1])
-    assert one.coef_[0] == pytest.approx(bisect(lambda b: 2 * b - expit(-b), 0, 1, xtol=1e-12), abs=1e-7)
+    best = np.array([bisect(lambda b, s=s: 2 * b - s * expit(-b), 0, 4, xtol=1e-12) for s in (1, 8)])
+    s, p = np.array([1, 8]), expit(best)
+    odds = p * np.exp(-(best**2) / s) / np.sqrt(1 + s / 2 * p * (1 - p)) / s
+    assert one.coef_[0] == pytest.approx(odds @ best / odds.sum(), abs=1e-7)
     assert one.coef_[1] == pytest.approx(1.0, abs=1e-9)
+
+
+def test_labels_far_from_p_are_believed_sooner():
+    """Forty labels at P = 0.9 of which half are 1: the wider prior takes nearly all the weight."""
+    y = np.tile([0, 1], 20)
+    coefs, _, share = averaged(np.full(40, logit(0.9)), y, np.ones(40), MOMENT / 10)
+    corrected = FewLabels(Misfit(NONE, MOMENT / 10, 10)).fit(np.full(40, 0.9), y).transform([0.9])[0]
+    alone = expit(coefs @ [1, logit(0.9)])
+    assert share[1] > 0.95
+    assert abs(corrected - 0.5) < abs(alone[0] - 0.5) / 2
 
 
 def test_p_of_0_and_1_is_held_off_the_ends():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from deep.calibration import CALIBRATORS
+from deep.calibration import CALIBRATORS, Platt
 from deep.model import RECIPES, Subset, fit_candidates, recommend, training_set
 from deep.records import VoteMatrix
 from tests.model.chain.test_training import random_votes
@@ -51,7 +51,7 @@ def test_calibrator_of_the_deep_recipe_sees_only_out_of_fold_scores(votes):
 
 
 def test_calibrator_of_the_papers_recipe_sees_training_scores(votes):
-    """The paper calibrates on the rows the ensembler was fitted on, unweighted."""
+    """The paper calibrates on the rows the ensembler was fitted on, unweighted; its Platt scaling on P itself."""
     from deep.ensembles import LogisticRegression
 
     training = training_set(votes, RECIPES["paper"]).select(SUBSET.columns)
@@ -59,7 +59,15 @@ def test_calibrator_of_the_papers_recipe_sees_training_scores(votes):
     X, y, w = training.table()
     assert w.sum() == len(votes.labels)
     scores = LogisticRegression(**raw.params).fit(X, y, w).predict_proba(X)[:, 1]
-    assert platt.p == pytest.approx(CALIBRATORS["platt"]().fit(scores, y, w).transform(raw.p), abs=1e-9)
+    assert platt.p == pytest.approx(Platt(on_probability=True).fit(scores, y, w).transform(raw.p), abs=1e-9)
+    assert platt.p != pytest.approx(Platt().fit(scores, y, w).transform(raw.p), abs=1e-4)
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_inner_losses_tell_calibrators_apart(votes, recipe):
+    """Each is judged on folds that it was not fitted on, under either recipe."""
+    found = candidates(votes, recipe=recipe, calibrators=("platt", "isotonic", "histogram"))
+    assert len({c.inner_log_loss for c in found}) == 4
 
 
 def test_inner_scores_are_cross_fitted(votes):

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from deep.exceptions import InputError
-from deep.model import export_python, fit
+from deep.integrations.python_program import export_python
+from deep.model import ScoreOptions, fit, score_rows
 from deep.model.file._table import MAX_TABLE_VOTERS
 from deep.records import VoteMatrix
 from tests.model.file.models import MAKERS, model_of, with_labels
@@ -67,14 +68,10 @@ def check_same(model, folder, n):
     most = 0.0 if len(model.voters) <= MAX_TABLE_VOTERS else 1e-12
     np.testing.assert_allclose(given, np.column_stack([p, bounds]), rtol=0, atol=most)
     assert np.array_equal(found["n_votes"], (patterns >= 0).sum(axis=1))
-    assert np.array_equal(found["decision"] == 1, decisions(model, patterns))
-    assert len(set(found["decision"].tolist())) == 2
-
-
-def decisions(model, patterns):
-    """Return which rows are called consistent: from the prior on, or from the threshold that labels gave."""
-    p = model.score(patterns, streamed=True)
-    return np.log(p) - np.log1p(-p) >= model.decision_log_odds - 1e-9
+    rows = score_rows(model, patterns, ScoreOptions())
+    for name in ("decision", "sure", "threshold"):
+        assert found[name].tolist() == [row[name] for row in rows]
+    assert {0, 1} <= set(found["decision"].tolist())
 
 
 @pytest.mark.parametrize("kind", WRITTEN)

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from deep.model import InspectWriter, load
+from deep.integrations.inspect_files import InspectWriter
+from deep.model import load
 from tests.commands.model_case import QUICK, frame_of, refused
 from tests.deep_commands import fit, score
 from tests.model.fitted import small_votes
@@ -44,7 +45,7 @@ def test_rows_become_records(model_file, tmp_path):
     assert [record["value"] for record in records] == pytest.approx(rows.p_consistent.tolist(), abs=1e-12)
     assert [record["metadata"]["p_low"] for record in records] == pytest.approx(rows.p_low.tolist(), abs=1e-12)
     assert records[1]["explanation"].endswith(", from 2 votes")
-    assert set(records[0]) == {"id", "value", "explanation", "metadata"}
+    assert set(records[0]) == {"id", "value", "answer", "explanation", "metadata"}
 
 
 def test_a_pair_of_texts_is_a_record_too(tmp_path, capsys):

@@ -87,13 +87,17 @@ def test_every_model_can_be_adapted_and_read_again(kind, tmp_path):
 
 @pytest.mark.parametrize("kind", ["chain", "chain of more voters than a table has", "stack", "average of two"])
 def test_another_prior_moves_log_odds_once(kind):
-    """By its own log-odds, P and bounds alike, with a table and without."""
+    """Until the mean P is the prior, P and bounds alike, with a table and without."""
     model = model_of(kind)
     votes, _ = new_rows(model)
     half, moved = model.score(votes, prior=0.5), model.score(votes, prior=0.8)
     inside = (half > 1e-3) & (moved < 1 - 1e-3)
     assert inside.any()
-    np.testing.assert_allclose((logit(moved) - logit(half))[inside], np.log(4), atol=1e-6)
+    shifts = (logit(moved) - logit(half))[inside]
+    for name in votes.dataset_names:
+        of = votes.datasets == name
+        assert np.ptp(shifts[of[inside]]) < 1e-6
+        assert (half[of].mean(), moved[of].mean()) == pytest.approx((0.5, 0.8), abs=0.01)
     low, high = model.intervals(votes, prior=0.8).T
     assert ((low <= moved) & (moved <= high)).all()
 
@@ -114,7 +118,7 @@ def test_the_file_is_json_that_says_what_it_is(model, tmp_path):
     assert content["training_datasets"]["a"]["licence"] == "CC BY 4.0"
     assert content["provenance"] == {"votes": ["votes.csv"]}
     assert content["chosen"]["calibrator_map"]["fitted"].keys() == {"slope_", "intercept_"}
-    assert content["schema_version"] == 3
+    assert content["schema_version"] == 4
     assert len(content["parts"][0]["scorer"]["table"]["p"]) == 27
     assert '\n "method": "chain",\n' in text
 
@@ -149,13 +153,13 @@ class Trap:
         (b"{}", "no 'deep model' in its key 'format'"),
         (b'{"format": "deep model"}', "schema_version None"),
         (b'{"format": "deep model", "schema_version": true}', "schema_version True"),
-        (b'{"format": "deep model", "schema_version": 4}', "schema_version 4, and this deep knows 3. Update deep"),
-        (b'{"format": "deep model", "schema_version": 2}', "schema_version 2, of an earlier deep. Fit again"),
+        (b'{"format": "deep model", "schema_version": 5}', "schema_version 5, and this deep knows 4. Update deep"),
+        (b'{"format": "deep model", "schema_version": 3}', "schema_version 3, of an earlier deep. Fit again"),
         (b'{"format": "deep model", "schema_version": 0}', "schema_version 0"),
         (b'{"format": "deep model", "schema_version": "3"}', "schema_version '3'"),
-        (b'{"format": "deep model", "schema_version": 3}', "a checksum that does not fit"),
+        (b'{"format": "deep model", "schema_version": 4}', "a checksum that does not fit"),
         (b'{"p": NaN}', "NaN is no number"),
-        (b'{"format": "deep model", "schema_version": 3, "p": 1e999}', "JSON that no model has"),
+        (b'{"format": "deep model", "schema_version": 4, "p": 1e999}', "JSON that no model has"),
         (b'{"a": 1, "a": 2}', "a key comes twice"),
         (b"[" * 100_000, "JSON that"),
         (b"9" * 5000, "JSON that"),

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deep.exceptions import InputError
-from deep.model import (
+from deep.integrations.engines import (
     BatchScorer,
     Moments,
     adapt_by_moments,
@@ -187,7 +187,7 @@ def test_sums_out_of_range_are_refused():
     [
         ("", "`moments` must be JSON"),
         ("[1]", "`moments` must be a file that `deep data moments` wrote"),
-        ('{"format": "deep moments", "schema_version": 2}', "schema_version 1. Got 2"),
+        ('{"format": "deep moments", "schema_version": 3}', "schema_version 2. Got 3"),
         ('{"format": "deep model"}', "`moments` must be a file that `deep data moments` wrote"),
     ],
 )

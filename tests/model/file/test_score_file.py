@@ -4,8 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from deep.datasets import _pieces as pieces
-from deep.datasets import join_scores, read_votes
+from deep.datasets import _tables, join_scores, read_votes
 from deep.exceptions import InputError
 from deep.model import ScoreOptions, score_file, score_rows
 from deep.model.file import _pieces
@@ -197,7 +196,7 @@ def test_scores_beside_votes_are_read_in_pieces(layout, tmp_path, monkeypatch):
     votes, soft = new_rows(model)
     paths = in_layout(layout, tables(votes, soft, tmp_path, ".parquet", model.score_names))
     joined = []
-    monkeypatch.setattr(pieces, "join_scores", lambda *args: joined.append(1) or join_scores(*args))
+    monkeypatch.setattr(_tables, "join_scores", lambda *args: joined.append(1) or join_scores(*args))
     out = tmp_path / "out.parquet"
     score_file(model, paths[:1], out, PLAIN, paths[1:])
     assert bool(joined) == (layout == "two orders")

@@ -6,7 +6,6 @@ from scipy.special import expit
 
 from deep.exceptions import InputError
 from deep.model import Stack
-from deep.model.adaptation import LearnedPrior, ShiftedPrior
 from deep.model.linear import LabeledRows, Rows
 from deep.model.stack import MEMBERS
 
@@ -126,27 +125,18 @@ def test_soft_scores_add_what_votes_lose():
 
 
 def test_weights_sum_to_one_and_are_drawn_to_simple_members():
-    """The lower its loss the more a member weighs; simple ones have at least 4 / (n + 4) of it all."""
+    """The lower its loss the more a member weighs; simple ones have at least 64 / (n^3 + 64) of it all."""
     (votes, labels, groups, _), _ = split(world(3), 7)
     stack = Stack().fit(votes, labels, groups=groups)
     assert sum(stack.weights_.values()) == pytest.approx(1.0)
     simple = sum(weight for name, weight in stack.weights_.items() if name in QUICK)
-    assert simple >= 4 / (7 + 4)
-    least = 4 / (7 + 4) / 6
+    assert simple >= 64 / (7**3 + 64)
+    least = 64 / (7**3 + 64) / 6
     assert all(weight > least for (name, _), weight in stack.form_weights_.items() if name in QUICK)
     best = min((form for form in stack.losses_ if form[0] in QUICK), key=stack.losses_.get)
     assert stack.form_weights_[best] == max(stack.form_weights_[form] for form in stack.losses_ if form[0] in QUICK)
     ((form, weight), *_) = ((f, w) for f, w in stack.form_weights_.items() if f[0] == "forest-votes")
-    assert 0 < weight <= 7 / 11, form
-
-
-def test_the_prior_is_learned_from_four_datasets_on():
-    """With three a shift is shrunk to their mean."""
-    votes, labels, groups, _ = world(6, n_datasets=4, n=80)
-    three = groups < 3
-    few = Stack(["majority"]).fit(votes[three], labels[three], groups=groups[three])
-    assert isinstance(few.prior_, ShiftedPrior)
-    assert isinstance(Stack(["majority"]).fit(votes, labels, groups=groups).prior_, LearnedPrior)
+    assert 0 < weight <= 7**3 / (7**3 + 64), form
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -161,8 +151,8 @@ def test_no_slope_is_negative(seed):
     for stack in (mixed, noise):
         for part in stack.blend_.parts:
             assert part.slope >= 0
-        mean = stack.prior_.statistic_.mean(axis=0)
-        offset = [part.intercept + part.context * c for part, c in zip(stack.blend_.parts, mean, strict=True)]
+        pairs = zip(stack.blend_.parts, stack.contexts_, strict=False)
+        offset = [part.intercept + part.context * c for part, c in pairs]
         assert offset == pytest.approx(np.zeros(len(offset)), abs=1e-9)
 
 

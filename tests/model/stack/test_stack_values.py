@@ -9,7 +9,7 @@ from scipy.special import expit, logit
 from sklearn.exceptions import NotFittedError
 
 from deep.exceptions import InputError
-from deep.model.adaptation import LearnedPrior, LeftOutRows, Misfit, PriorEstimate, learn_misfit
+from deep.model.adaptation import LearnedPrior, LeftOutRows, Misfit, PriorEstimate, learn_misfit, profile_of
 from deep.model.linear import LabeledRows, Rows
 from deep.model.score import Scores
 from deep.model.stack import MEMBERS, Stack
@@ -106,44 +106,63 @@ class PlainStack:
         self.weights = self.shares(by_dataset, temperature)
         self.mixed = [sum(self.weights[form] * aligned[form][i] for form in self.forms) for i in range(len(names))]
         self.truth = [(parts[d][1], parts[d][3], parts[d][0]) for d in names]
+        self.offsets = [
+            sum(w * (inner[m, c][i][0] + inner[m, c][i][2] * self.held[m][i][1]) for (m, c), w in self.weights.items())
+            for i in range(len(names))
+        ]
+        seen = [(self.summed(members, rows, parts[d])[0], parts[d][1], parts[d][3]) for d in names]
+        self.slope = (4 + len(seen) * shared_slope(seen)) / (4 + len(seen))
+        profiles = [profile_of(self.slope * z, w) for z, _, w in seen]
+        self.prior = LearnedPrior().fit(profiles, [np.average(y, weights=w) for _, y, w in seen])
 
     def shares(self, by_dataset, temperature):
         """Return the weight of each form: by its loss, as far as losses are no noise, and as simple as it is."""
         n = by_dataset.shape[1]
         apart = by_dataset - by_dataset.mean(axis=0)
         noise = np.sqrt(np.mean([row.var(ddof=1) for row in apart]) / n)
-        self.temperature = max(temperature, 3 * noise)
+        self.temperature = max(temperature, 2 * noise)
         raw = np.exp(-(by_dataset.mean(axis=1) - by_dataset.mean(axis=1).min()) / self.temperature)
         scored = any(member == "best-score" for member, _ in self.forms)
         simple = [member == "best-score" if scored else member in SIMPLE for member, _ in self.forms]
         shares = [
-            (n * r / raw.sum() + 4 * is_simple / sum(simple)) / (n + 4)
+            (n**3 * r / raw.sum() + 4**3 * is_simple / sum(simple)) / (n**3 + 4**3)
             for r, is_simple in zip(raw, simple, strict=True)
         ]
         return dict(zip(self.forms, shares, strict=True))
 
-    def prior(self, members):
-        """Return the prior learned from the contexts of these members."""
-        contexts = np.transpose([[context for _, context, _, _ in self.held[member]] for member in members])
-        return LearnedPrior().fit(contexts, [np.average(y, weights=w) for y, w, _ in self.truth])
-
-    def misfit(self, prior):
-        """Return the misfit of the mixture at the prior of each dataset as estimated without it."""
+    def misfit(self):
+        """Return the misfit of the mixture on the line of P of each dataset as estimated without it."""
+        weighted = [self.slope * (z - offset) for z, offset in zip(self.mixed, self.offsets, strict=True)]
+        held = [profile_of(z, w) for z, (_, w, _) in zip(weighted, self.truth, strict=True)]
         left_out = []
-        for z, (y, w, votes), at in zip(self.mixed, self.truth, prior.left_out_, strict=True):
+        for z, (y, w, votes), prior in zip(weighted, self.truth, self.prior.left_out(held), strict=True):
             cell = np.unique(votes, axis=0, return_inverse=True)[1].ravel()
-            left_out.append(LeftOutRows(z + at, w * (y == 1), w * (y == 0), cell))
+            left_out.append(LeftOutRows(prior.threshold + prior.slope * z, w * (y == 1), w * (y == 0), cell))
         return learn_misfit(left_out)
 
-    def scores(self, members, rows, target, prior):
-        """Return the mixture's log-odds on a new dataset, and its estimated prior."""
+    def summed(self, members, rows, target):
+        """Return the members' weighted log-odds on a dataset, and what its contexts add."""
         raw = {member: member_scores(member, rows, target) for member in members}
         context = {member: context_of(z, target[3]) for member, z in raw.items()}
-        log_odds = 0.0
+        log_odds, offset = 0.0, 0.0
         for member, use in self.forms:
-            a, b, c = self.alignments[member, use]
-            log_odds = log_odds + self.weights[member, use] * (a + b * raw[member] + c * context[member])
-        return log_odds, context
+            a, b, c = self.weights[member, use] * self.alignments[member, use]
+            log_odds, offset = log_odds + b * raw[member], offset + a + c * context[member]
+        return log_odds, offset
+
+
+def shared_slope(seen):
+    """Return the slope that datasets of one weight share, with the pull of two rows of each to 1."""
+
+    def loss(theta):
+        total = 0.0
+        for intercept, (z, y, w) in zip(theta[1:], seen, strict=True):
+            at = intercept + theta[0] * z
+            total += (w @ (np.logaddexp(0, at) - y * at) + (theta[0] - 1) ** 2) / w.sum()
+        return total
+
+    start = [1.0, *np.zeros(len(seen))]
+    return float(np.clip(minimize(loss, start, method="BFGS", options={"gtol": 1e-7}).x[0], 0.05, 4))
 
 
 SIMPLE = ("best-judge", "majority", "ridge-votes")
@@ -168,7 +187,7 @@ def test_losses_and_alignments_are_those_of_loops(fitted):
     for member, part in zip(members, stack.blend_.parts, strict=True):
         expected = sum(plain.weights[member, use] * plain.alignments[member, use] for use in (False, True))
         assert part.name == member
-        assert [part.intercept, part.slope, part.context] == pytest.approx(expected, abs=1e-4)
+        assert [part.intercept, part.slope, part.context] == pytest.approx(plain.slope * expected, abs=1e-4)
         assert plain.alignments[member, False][[0, 2]].tolist() == [0.0, 0.0]
 
 
@@ -185,7 +204,7 @@ def test_members_weigh_by_their_loss(fitted):
 
 def test_the_mixture_on_datasets_left_out(fitted):
     """Its loss and balanced accuracy, and the misfit it leaves at the prior learned without the dataset."""
-    members, _, stack, plain = fitted
+    _, _, stack, plain = fitted
     losses = [log_loss(z, y, w) for z, (y, w, _) in zip(plain.mixed, plain.truth, strict=True)]
     assert stack.inner_log_loss_ == pytest.approx(np.mean(losses), abs=1e-6)
     right = []
@@ -193,9 +212,8 @@ def test_the_mixture_on_datasets_left_out(fitted):
         ones, zeros = class_shares(y, w)
         right.append((ones[z >= 0].sum() + zeros[z < 0].sum()) / 2)
     assert stack.inner_balanced_accuracy_ == pytest.approx(np.mean(right), abs=1e-9)
-    prior = plain.prior(members)
-    assert stack.prior_.left_out_ == pytest.approx(prior.left_out_, abs=1e-6)
-    misfit = plain.misfit(prior)
+    assert stack.prior_.profiles_ == pytest.approx(plain.prior.profiles_, abs=1e-3)
+    misfit = plain.misfit()
     assert stack.misfit_.covariance == pytest.approx(misfit.covariance, abs=1e-4)
     assert stack.misfit_.cell_spread == pytest.approx(misfit.cell_spread, abs=1e-3)
     assert stack.misfit_.n_datasets == 4
@@ -208,11 +226,12 @@ def test_scores_of_a_new_dataset(fitted):
     scores = target[4] if "best-score" in members else None
     for w in (np.ones(30), target[3]):
         new = [*target[:3], w, target[4]]
-        log_odds, context = plain.scores(members, rows, new, None)
+        log_odds, offset = plain.summed(members, rows, new)
         found = stack.score(target[0], sample_weight=w, scores=scores)
-        assert found.log_odds == pytest.approx(log_odds, abs=1e-4)
-        expected = plain.prior(members).predict([context[member] for member in members])
-        assert found.prior.estimate == pytest.approx(expected.estimate, abs=1e-6)
+        assert found.log_odds == pytest.approx(plain.slope * (log_odds + offset), abs=1e-3)
+        expected = plain.prior.predict(profile_of(plain.slope * log_odds, w), plain.slope * offset)
+        assert found.prior.estimate == pytest.approx(expected.estimate, abs=1e-4)
+        assert found.prior.intercept == pytest.approx(expected.intercept, abs=1e-3)
         assert found.prior.warning == expected.warning
         assert found.misfit is stack.misfit_
     assert stack.score(target[0], scores=scores).log_odds == pytest.approx(

@@ -1,0 +1,496 @@
+"""Judges of a model asked one by one until the decision is known: their order and prices, the effect, texts scored."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from deep._util.checks import Floats, Labels
+from deep._util.odds import DECISION, expit, logit
+from deep.asking._estimate import Estimate
+from deep.asking._options import AskOptions, ProgressCallback
+from deep.asking._plan import Plan, PlannedVoter
+from deep.asking._replay import Entry, ProgramId, Replay, RequestProgram
+from deep.asking._run import ask_requests
+from deep.asking._score_text import Scored, judge_offline
+from deep.asking._vote_files import chunks
+from deep.ensembles import ENSEMBLERS
+from deep.evaluate import hold_out
+from deep.exceptions import InputError
+from deep.judges import LLMJudge
+from deep.llm import History
+from deep.model import (
+    MAX_TABLE_VOTERS,
+    STOP,
+    AskingPolicy,
+    Model,
+    ScoreOptions,
+    Simulation,
+    fit,
+    match_columns,
+    pattern_grid,
+    schema_of,
+)
+from deep.prompt_pool import PromptJudge
+from deep.records import ABSTAIN, Example, Judgment, VoteMatrix
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+Step = Callable[[], None]
+
+
+@dataclass(frozen=True)
+class Prices:
+    """The price of one question to each judge.
+
+    Parameters
+    ----------
+    values : tuple of float
+        By voter of the model; 0 for a judge that needs no LLM.
+    asked : tuple of int
+        The columns of the judges that are asked.
+    unit : {'calls', 'dollars'}
+        Dollars where the price of every judge is known.
+    """
+
+    values: tuple[float, ...]
+    asked: tuple[int, ...]
+    unit: str
+
+    @property
+    def free(self) -> tuple[int, ...]:
+        """Return the columns of the judges that need no LLM, which are all heard first."""
+        return tuple(column for column in range(len(self.values)) if column not in self.asked)
+
+
+def training_patterns(model: Model) -> tuple[npt.NDArray[np.int8], Floats]:
+    """Return the vote patterns that a model was fitted on, and their weights: every dataset counts the same."""
+    return model.cells.patterns, _weights(model.cells.counts)
+
+
+def _weights(counts: npt.NDArray[np.int64]) -> Floats:
+    """Return the weight of each pattern, from counts of shape (n_patterns, n_datasets, 2)."""
+    rows = counts.sum(axis=2)
+    return np.asarray((rows / rows.sum(axis=0)).sum(axis=1))
+
+
+def check_sequential(model: Model, prior: float | None = None) -> Floats:
+    """Return P of every pattern of votes, moved so that the model's rule decides at 0.5.
+
+    Raises
+    ------
+    InputError
+        The model has too many voters for a table, so that its judges cannot be asked one by one.
+    """
+    if model.table is None:
+        scores = f" and {len(model.score_names)} soft scores" if model.score_names else ""
+        raise InputError(
+            f"`sequential` must be given with a model of at most {MAX_TABLE_VOTERS} voters and no soft scores. "
+            f"Got {len(model.voters)} voters{scores}. Fit with fewer of them, or score without it."
+        )
+    p = model.score(pattern_grid(len(model.voters)), prior=prior, streamed=True)
+    return expit(logit(p) - logit(model.threshold(prior)))
+
+
+def learn_policy(model: Model, prices: Prices, error_cost: float | None, prior: float | None = None) -> AskingPolicy:
+    """Return the order of asking for vote patterns like those of the training data."""
+    table, (patterns, weights) = check_sequential(model, prior), training_patterns(model)
+    return AskingPolicy.learn(table, patterns, weights, prices=prices.values, error_cost=error_cost)
+
+
+def training_report(model: Model, prices: Prices, error_cost: float | None, step: Step) -> dict[str, Any]:
+    """Return the calls saved and the decisions changed by asking one by one on the training data, as JSON values.
+
+    Each training dataset is met by the policy that the patterns of the others teach; a single one by its own.
+    `step` is called after each of them.
+    """
+    rows = []
+    table, cells = check_sequential(model), model.cells
+    for position, name in enumerate(cells.groups):
+        others = [other for other in range(len(cells.groups)) if other != position] or [position]
+        weights = _weights(cells.counts[:, others])
+        policy = AskingPolicy.learn(table, cells.patterns, weights, prices=prices.values, error_cost=error_cost)
+        found = policy.simulate(cells.patterns, table, heard=prices.free)
+        rows.append({"dataset": name, **_figures(found, cells.counts[:, position], prices)})
+        step()
+    return {
+        "judges": len(prices.asked),
+        "prices": dict(zip(model.voter_names, prices.values, strict=True)),
+        "unit": prices.unit,
+        "error_cost": error_cost,
+        "held_out": len(rows) > 1,
+        "datasets": rows,
+        "mean": _mean(rows),
+    }
+
+
+def _figures(found: Simulation, counts: npt.NDArray[np.int64], prices: Prices) -> dict[str, Any]:
+    rows = counts.sum(axis=1)
+    asked = float(np.average(found.calls, weights=rows))
+    sequential = found.p >= DECISION
+    return {
+        "n": int(rows.sum()),
+        "asked": asked,
+        "calls_saved": 1 - asked / len(prices.asked),
+        "price_saved": 1 - float(np.average(found.cost, weights=rows)) / sum(prices.values),
+        "changed": int(rows[found.changed].sum()),
+        "balanced_accuracy_panel": _balanced(sequential ^ found.changed, counts),
+        "balanced_accuracy_sequential": _balanced(sequential, counts),
+    }
+
+
+def _balanced(decisions: npt.NDArray[np.bool_], counts: npt.NDArray[np.int64]) -> float | None:
+    """Return the balanced accuracy of decisions by pattern; None where the rows have one label only."""
+    if not counts.sum(axis=0).all():
+        return None
+    right = np.where(decisions, counts[:, 1], 0).sum() / counts[:, 1].sum()
+    return float(right + np.where(decisions, 0, counts[:, 0]).sum() / counts[:, 0].sum()) / 2
+
+
+def _mean(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the mean over datasets; rows and changed decisions are summed."""
+    found: dict[str, Any] = {name: sum(row[name] for row in rows) for name in ("n", "changed")}
+    for name in ("asked", "calls_saved", "price_saved", "balanced_accuracy_panel", "balanced_accuracy_sequential"):
+        known = [row[name] for row in rows if row[name] is not None]
+        found[name] = float(np.mean(known)) if known else None
+    return found
+
+
+def training_lines(report: dict[str, Any]) -> Iterator[str]:
+    """Yield the lines for people about the training data."""
+    mean, unit, cost = report["mean"], report["unit"], report["error_cost"]
+    yield (
+        "asking one by one, lossless: until no answer of the others can change the decision"
+        if cost is None
+        else f"asking one by one, until it costs more than the errors it spares; a wrong decision: {cost:g} {unit}"
+    )
+    yield f"prices: {_listed(report)}"
+    yield (
+        "on the training data, each dataset in the order that the others teach:"
+        if report["held_out"]
+        else "on the one training dataset, in the order that it taught itself:"
+    )
+    yield (
+        f"  {mean['asked']:.2f} of {report['judges']} judges asked, {100 * mean['calls_saved']:.1f} % fewer; "
+        f"{100 * mean['price_saved']:.1f} % of the {unit} saved"
+    )
+    pair = (mean["balanced_accuracy_sequential"], mean["balanced_accuracy_panel"])
+    one, whole = ("unknown" if value is None else f"{100 * value:.1f}" for value in pair)
+    yield f"  {mean['changed']:,} of {mean['n']:,} decisions changed; balanced accuracy {one}, whole panel {whole}"
+
+
+def _listed(report: dict[str, Any]) -> str:
+    """Return the prices in words."""
+    asked = {name: price for name, price in report["prices"].items() if price > 0}
+    said = [f"{name} {price:.3g}" for name, price in asked.items()]
+    if len(set(asked.values())) == 1:
+        said = [f"{next(iter(asked.values())):.3g} each"]
+    why = "" if report["unit"] == "dollars" else ", since dollars are not known for all judges"
+    return f"{', '.join(said)} (in {report['unit']}{why})"
+
+
+Figures = dict[str, Any]
+
+AVERAGED = ("calls", "saved", "balanced_accuracy_panel", "balanced_accuracy_sequential")
+SUMMED = ("changed", "n")
+
+
+def sequential_savings(
+    votes: VoteMatrix,
+    sizes: Sequence[int] = (3, 5, 9),
+    ensemblers: Sequence[str] = ("LogisticRegression",),
+    *,
+    error_cost: float | None = None,
+    random_state: int = 0,
+    progress: Callable[[str, int], Callable[[], None]] = lambda _name, _steps: lambda: None,
+) -> list[Figures]:
+    """Ask the judges of each dataset one by one, by a chain and a policy learned on the other datasets.
+
+    Parameters
+    ----------
+    votes : VoteMatrix
+        Labeled.
+    sizes : sequence of int, default=(3, 5, 9)
+        Numbers of judges, from 2 to 10.
+    ensemblers : sequence of str, default=('LogisticRegression',)
+        The chain is the best of these on the training data.
+    error_cost : float, optional
+        Price of a wrong decision, in questions; default: no decision of the whole panel may change.
+    random_state : int, default=0
+    progress : callable, optional
+        Takes a name and a number of steps, and returns what is called after each step.
+
+    Returns
+    -------
+    list of dict
+        A row for each size and dataset: questions asked of each item, share saved, decisions changed, and the
+        balanced accuracies of panel and sequence; None where the dataset has labels of one class only.
+
+    Raises
+    ------
+    InputError
+        There is one voter only, or a size or an ensembler cannot be used.
+    """
+    most = min(10, votes.shape[1])
+    if most < 2:
+        raise InputError("`votes` must have at least two voters, or there is no order to ask them in. Got one.")
+    wrong = [size for size in sizes if not 2 <= size <= most]
+    if wrong:
+        raise InputError(f"`sizes` must be whole numbers from 2 to {most}. Got {wrong[0]!r}.")
+    unknown = [name for name in ensemblers if name not in ENSEMBLERS]
+    if unknown:
+        raise InputError(f"`ensembler` must be one of {', '.join(sorted(ENSEMBLERS))}. Got {unknown[0]!r}.")
+    step = progress("datasets", len(votes.dataset_names) * len(sizes))
+    rows = []
+    for size in sizes:
+        for name in votes.dataset_names:
+            split = hold_out(votes, name)
+            model = fit(
+                split.train, sizes=[size], ensembler=list(ensemblers), calibrator="platt", random_state=random_state
+            )
+            table = check_sequential(model)
+            policy = AskingPolicy.learn(table, *training_patterns(model), error_cost=error_cost)
+            found = policy.simulate(model.select(split.test), table)
+            rows.append({"test": name, "judges": len(model.voters), **_savings_figures(found, model, split.test)})
+            step()
+    return rows
+
+
+def _savings_figures(found: Simulation, model: Model, test: VoteMatrix) -> Figures:
+    one_by_one, labels = found.p >= DECISION, test.labels
+    chosen = model.report["chosen"]
+    assert isinstance(chosen, dict)  # as every fit writes it
+    return {
+        "ensembler": chosen["ensembler"],
+        "calls": float(found.calls.mean()),
+        "saved": float(1 - found.calls.mean() / len(model.voters)),
+        "changed": int(found.changed.sum()),
+        "n": len(found.calls),
+        "balanced_accuracy_panel": _balanced_savings(one_by_one ^ found.changed, labels),
+        "balanced_accuracy_sequential": _balanced_savings(one_by_one, labels),
+    }
+
+
+def _balanced_savings(decisions: npt.NDArray[np.bool_], labels: Labels) -> float | None:
+    """Return the balanced accuracy on the labeled rows; None where they have one label only."""
+    right = [np.mean(decisions[labels == label] == label) for label in (0, 1) if (labels == label).any()]
+    return float(np.mean(right)) if len(right) == 2 else None
+
+
+def mean_savings(rows: Sequence[Figures]) -> list[Figures]:
+    """Return the mean over datasets for each number of judges; changed decisions and rows are summed."""
+    found = []
+    for judges in dict.fromkeys(row["judges"] for row in rows):
+        chosen = [row for row in rows if row["judges"] == judges]
+        values = {name: [row[name] for row in chosen if row[name] is not None] for name in (*AVERAGED, *SUMMED)}
+        means = {name: float(np.mean(values[name])) if values[name] else None for name in AVERAGED}
+        found.append({"judges": judges, **means, **{name: sum(values[name]) for name in SUMMED}})
+    return found
+
+
+PROBED = 100
+"""Examples whose questions tell what each judge costs."""
+
+PANEL = "panel"
+"""The voter of the program that asks for all; its requests bear the names of their judges."""
+
+COLUMNS = {
+    "dataset": "string",
+    "item_id": "string",
+    "label": "int8",
+    "p_consistent": "double",
+    "p_low": "double",
+    "p_high": "double",
+    "decision": "int8",
+    "sure": "int8",
+    "threshold": "double",
+    "n_asked": "int64",
+    "n_votes": "int64",
+}
+"""The columns of scores by judges that were asked one by one, with their types in Arrow."""
+
+
+def sequential_schema() -> "pa.Schema":
+    """Return these columns."""
+    return schema_of(COLUMNS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneByOne:
+    """The judges of a model, to be asked one by one about some examples.
+
+    Parameters
+    ----------
+    model : Model
+    plan : Plan
+        The requests of the whole panel.
+    columns : tuple of PlannedVoter
+        One for each voter of the model, in its order.
+    prices : Prices
+    policy : AskingPolicy
+    error_cost : float or None
+    options : ScoreOptions
+    """
+
+    model: Model
+    plan: Plan
+    columns: tuple[PlannedVoter, ...]
+    prices: Prices
+    policy: AskingPolicy
+    error_cost: float | None
+    options: ScoreOptions
+
+    @classmethod
+    def prepare(
+        cls, model: Model, plan: Plan, ask: AskOptions, options: ScoreOptions, error_cost: float | None
+    ) -> Self:
+        """Find the order of asking.
+
+        Parameters
+        ----------
+        error_cost : float or None
+            Price of a wrong decision; None: lossless.
+        """
+        if plan.functions:
+            raise InputError(
+                "`sequential` must be given with prompts, staged judges and checks. "
+                f"Got the function {plan.functions[0].name!r}. Score without."
+            )
+        unasked = np.full((1, len(model.voters)), ABSTAIN, dtype=np.int8)
+        model.score(unasked, prior=options.prior, streamed=True)  # or refuse the prior
+        ask = plan.with_providers(ask)
+        matched = match_columns(model.voters, plan.voters, allow_mismatch=options.allow_mismatch)
+        columns = tuple(plan.columns[position] for position in matched if position is not None)
+        prices = _prices(plan, columns, ask)
+        policy = learn_policy(model, prices, error_cost, options.prior)
+        return cls(
+            model=model,
+            plan=plan,
+            columns=columns,
+            prices=prices,
+            policy=policy,
+            error_cost=error_cost,
+            options=options,
+        )
+
+    def training(self, step: Step) -> dict[str, Any]:
+        """Return the saving and the loss on the training data; `step` is called after each of their datasets."""
+        return training_report(self.model, self.prices, self.error_cost, step)
+
+    def run(self, ask: AskOptions, progress: ProgressCallback | None = None) -> "str | Iterator[list[Scored]]":
+        """Ask what the ledger lacks; return why it stopped, or scored examples, a chunk at a time."""
+        known = self._offline()
+        outcome = ask_requests(
+            self.plan.with_providers(ask),
+            endpoint=self.plan.endpoint,
+            default=self.plan.asks_default,
+            programs=lambda: self._programs(self.plan.examples, known),
+            progress=progress,
+        )
+        return self._scored(ask.ledger, known) if outcome.stopped is None else outcome.stopped
+
+    def _offline(self) -> list[dict[int, Judgment]]:
+        """Return the judgments of the judges that need no LLM, by column, of every example."""
+        free = {column: self.columns[column] for column in self.prices.free}
+        judged = (row for batch in chunks(self.plan.examples) for row in judge_offline(list(free.values()), batch))
+        return [{column: row[voter.name] for column, voter in free.items()} for row in judged]
+
+    def _programs(
+        self, examples: Iterable[Example], known: Sequence[dict[int, Judgment]], *, tell: bool = False
+    ) -> Iterator[Entry]:
+        for example, heard in zip(examples, known, strict=True):
+            identity = ProgramId(PANEL, str(example.dataset), example.example_id)
+            yield identity, "", self._program(example, heard, tell)  # every request names its own model
+
+    def _program(
+        self, example: Example, known: Mapping[int, Judgment], tell: bool
+    ) -> RequestProgram[dict[int, Judgment]]:
+        """Ask one judge after the other about an example; return the judgments by column.
+
+        The requests are those of the whole panel, so that either finds the other's answers.
+        """
+        judged = dict(known)
+        while (column := self.policy.next(_votes(judged))) != STOP:
+            judged[column] = yield from self.plan.program(self.columns[column], example, tell=tell)
+        return judged
+
+    def _scored(self, ledger: str, known: Sequence[dict[int, Judgment]]) -> Iterator[list[Scored]]:
+        with ExitStack() as stack:
+            history = stack.enter_context(History(ledger))
+            start = 0
+            for examples in chunks(self.plan.examples):
+                heard = known[start : start + len(examples)]
+                start += len(examples)
+                programs = partial(self._programs, examples, heard, tell=True)
+                judged = (value for _, value in Replay(programs, self.plan.endpoint, history).values())
+                yield [self._score(example, row) for example, row in zip(examples, judged, strict=True)]
+
+    def _score(self, example: Example, judged: Mapping[int, Judgment]) -> Scored:
+        votes = _votes(judged)
+        p = self.policy.probability(votes)
+        low, high = self._interval(votes)
+        missing = [voter.name for column, voter in enumerate(self.columns) if column not in judged]
+        threshold = self.model.threshold(self.options.prior)
+        n_votes = sum(vote != ABSTAIN for vote in votes.values())
+        row = (
+            str(example.dataset),
+            example.example_id,
+            example.label,
+            float(expit(logit(p) + logit(threshold))),
+            low,
+            high,
+            int(p >= DECISION) if n_votes else None,
+            None if low is None or high is None else int(n_votes > 0 and (low >= threshold or high < threshold)),
+            threshold,
+            len(judged) - len(self.prices.free),
+            n_votes,
+        )
+        judgments = {voter.name: judged[column] for column, voter in enumerate(self.columns) if column in judged}
+        return Scored(example, judgments, dict(zip(COLUMNS, row, strict=True)), missing)
+
+    def _interval(self, votes: Mapping[int, int]) -> tuple[float | None, float | None]:
+        """Return the interval of P where all judges were asked."""
+        if len(votes) < len(self.columns):
+            return None, None
+        pattern = np.array([[votes[column] for column in range(len(self.columns))]], dtype=np.int8)
+        low, high = self.model.intervals(pattern, prior=self.options.prior, streamed=True)[0].tolist()
+        return low, high
+
+
+def _votes(judged: Mapping[int, Judgment]) -> dict[int, int]:
+    return {column: judgment.vote for column, judgment in judged.items()}
+
+
+def _prices(plan: Plan, columns: Sequence[PlannedVoter], ask: AskOptions) -> Prices:
+    """Return the expected cost of each judge, from the examples alone, so that a resumed run asks in the same order."""
+    examples = list(islice(plan.examples, PROBED))
+    calls, dollars = np.zeros(len(columns)), np.zeros(len(columns))
+    asked = [column for column, voter in enumerate(columns) if voter.judge.needs_llm]
+    for column in asked:
+        each = [_price(plan, columns[column], example, ask) for example in examples]
+        calls[column], dollars[column] = np.mean(each, axis=0)
+    known = bool((dollars[asked] > 0).all())
+    return Prices(tuple((dollars if known else calls).tolist()), tuple(asked), "dollars" if known else "calls")
+
+
+def _price(plan: Plan, voter: PlannedVoter, example: Example, ask: AskOptions) -> tuple[float, float]:
+    """Return calls and dollars of one judge about one example, a staged one at most; dollars NaN where not known."""
+    program = plan.program(voter, example)
+    first = next(program, [])
+    program.close()
+    estimate = Estimate()
+    for request in first:
+        estimate.add(request, ask.price_book, settled=False, batch=ask.batch)
+    judge = voter.judge
+    # A prompt's repair turns are rare; a staged judge takes what it may.
+    is_staged = not isinstance(judge, PromptJudge)
+    bound = judge.most_calls(example) if is_staged and isinstance(judge, LLMJudge) else None
+    most = len(first) if bound is None else max(bound, 1)
+    return most, np.nan if estimate.dollars is None else estimate.dollars * most / max(len(first), 1)

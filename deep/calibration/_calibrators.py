@@ -1,0 +1,559 @@
+"""The calibrators: histogram binning and its kin; Platt scaling and other maps with one or a few numbers."""
+
+from dataclasses import dataclass
+from itertools import product
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import gammaln, xlogy
+from sklearn.isotonic import isotonic_regression
+
+from deep._util.checks import Floats, Labels, check_choice, weigh
+from deep._util.odds import P_MIN, expit, fit_logistic, logit
+from deep.base import BaseCalibrator
+from deep.calibration._ece import DistinctScores, bin_edges, bin_sums, check_bins, collapse
+from deep.exceptions import InputError
+
+
+class Histogram(BaseCalibrator):
+    """Replace P by the share of label 1 among the fitted rows in its bin, of equal width.
+
+    Parameters
+    ----------
+    n_bins : int, default=10
+        Equal-width bins over [0, 1]; each holds its left edge, the last one both.
+
+    Attributes
+    ----------
+    edges_ : ndarray of shape (n_bins + 1,)
+    values_ : ndarray of shape (n_bins,)
+        The calibrated probability of each bin. A bin without fitted rows has its own middle.
+
+    Notes
+    -----
+    **Not monotone**: a bin may lie below its left neighbour. A bin of one class only is clipped to 1e-6 or
+    1 - 1e-6, as every output. Only the ratio of weights matters. Flipping labels and probabilities together
+    (y to 1 - y, P to 1 - P) flips the output, save for scores exactly on an inner edge, which the bin to
+    their right holds.
+
+    References
+    ----------
+    .. [1] B. Zadrozny and C. Elkan, "Obtaining calibrated probability estimates from decision trees and
+       naive Bayesian classifiers", ICML 2001, 609-616.
+
+    Examples
+    --------
+    >>> from deep.calibration import Histogram
+    >>> histogram = Histogram(n_bins=2).fit([0.1, 0.2, 0.3, 0.4, 0.8, 0.9], [0, 0, 0, 1, 1, 0])
+    >>> histogram.transform([0.0, 0.49, 0.5, 1.0])
+    array([0.25, 0.25, 0.5 , 0.5 ])
+    """
+
+    edges_: Floats
+    values_: Floats
+
+    def __init__(self, n_bins: int = 10) -> None:
+        self.n_bins = n_bins
+
+    def _fit(self, p: Floats, y: Labels, w: Floats) -> None:
+        edges = bin_edges(check_bins(self.n_bins))
+        n, _, n1 = bin_sums(collapse(p, y, w), edges)
+        middles = (edges[:-1] + edges[1:]) / 2.0
+        self.edges_, self.values_ = edges, np.divide(n1, n, out=middles, where=n > 0)
+
+    def _transform(self, p: Floats) -> Floats:
+        return self.values_[np.searchsorted(self.edges_[1:-1], p, side="right")]
+
+
+Ints = npt.NDArray[np.intp]
+
+PRIOR_MARGIN = 5e-3
+"""A bin's prior mean stays this far from 0 and 1, so that one row cannot rule its binning out."""
+
+PRIOR_WEIGHT = 2.0
+"""Pseudo-rows of the Beta prior in each bin: N' = 2B over B bins, as in the authors' own code."""
+
+TIE = 1e-9
+"""Targets this close to halfway between two scores, as a share of the rows, count as halfway."""
+
+
+class Binnings(NamedTuple):
+    """All candidates, end to end in flat arrays.
+
+    Parameters
+    ----------
+    sizes : ndarray of int, shape (n_binnings,)
+        How many bins each has.
+    knots : ndarray of shape (n_knots,)
+        The places where any of them cuts, ascending.
+    cuts : ndarray of int, shape (sum of sizes - 1,)
+        The knots at which each cuts.
+    n, n1 : ndarray of shape (sum of sizes,)
+        What each bin holds: weight, and weight of label 1.
+    """
+
+    sizes: Ints
+    knots: Floats
+    cuts: Ints
+    n: Floats
+    n1: Floats
+
+
+class BBQ(BaseCalibrator):
+    """Average histogram binnings of many sizes, each weighted by how well it explains the labels.
+
+    Every binning M with B equal-frequency bins, for B from N^(1/3) / 10 to 10 N^(1/3) and at most N / 5,
+    gets the marginal likelihood of the labels under a Beta prior in each bin; the calibrated probability is
+    the mean of the binnings' posterior means under these weights. N is the total weight.
+
+    Parameters
+    ----------
+    strategy : {'quantile', 'uniform'}, default='quantile'
+        Bins of equal frequency, as in the paper, or of equal width.
+    score_function : {'aic', 'bdeu', 'bic'}, default='bdeu'
+        How a binning is weighted: by its marginal likelihood, as in the paper, or by exp(-AIC/2) or
+        exp(-BIC/2); with these two a bin's value is its plain share of label 1.
+    elbow : float or None, default=None
+        None averages all binnings. Otherwise they are sorted by weight (largest = 1) and cut off where the
+        next is lower by less than `elbow` times the variance of the weights.
+
+    Attributes
+    ----------
+    cuts_ : ndarray of shape (n_cuts,)
+        Where the map changes value; each piece holds its left end.
+    values_ : ndarray of shape (n_cuts + 1,)
+        Its value between them. The average of step functions is one step function.
+
+    Notes
+    -----
+    Equal frequency with ties: the bins' ends stand between distinct scores, at the score whose cumulative
+    weight is nearest to j N / B, so **equal probabilities are never split**; ends that coincide merge, and
+    binnings that come out the same count once. A cut lies halfway between two scores. The Beta prior of a
+    bin has the weight of 2 rows and its mean in the bin's middle, held within [0.005, 0.995]; an equal-width
+    bin without rows has that mean, or its middle under AIC and BIC.
+
+    Weights are counts: scale them to sum to the number of rows. The time of a fit grows with the number of
+    binnings, at most 10 N^(1/3), times that of their bins, at most that of distinct scores.
+
+    **Not monotone.** Flipping labels and probabilities together flips the output but where a target falls
+    exactly halfway between two scores.
+
+    ``BBQ(strategy="uniform", score_function="bic", elbow=0.001)`` is the class of the same name in netcal,
+    which has neither weights, equal frequency nor the marginal likelihood.
+
+    References
+    ----------
+    .. [1] M. P. Naeini, G. F. Cooper and M. Hauskrecht, "Obtaining well calibrated probabilities using
+       Bayesian binning", AAAI 2015. https://doi.org/10.1609/aaai.v29i1.9602
+
+    Examples
+    --------
+    >>> from deep.calibration import BBQ
+    >>> bbq = BBQ().fit([0.2] * 50 + [0.9] * 50, [1] * 20 + [0] * 30 + [1] * 30 + [0] * 20)
+    >>> bbq.transform([0.2, 0.9]).round(3)
+    array([0.446, 0.555])
+    """
+
+    cuts_: Floats
+    values_: Floats
+
+    def __init__(
+        self,
+        *,
+        strategy: Literal["quantile", "uniform"] = "quantile",
+        score_function: Literal["aic", "bdeu", "bic"] = "bdeu",
+        elbow: float | None = None,
+    ) -> None:
+        self.strategy = strategy
+        self.score_function = score_function
+        self.elbow = elbow
+
+    def _fit(self, p: Floats, y: Labels, w: Floats) -> None:
+        check_choice(self.strategy, ("quantile", "uniform"), "strategy")
+        check_choice(self.score_function, ("aic", "bdeu", "bic"), "score_function")
+        if self.elbow is not None and not self.elbow > 0:
+            raise InputError(f"`elbow` must be None or positive. Got {self.elbow!r}.")
+        scores = collapse(p, y, w)
+        binnings = _equal_frequency(scores) if self.strategy == "quantile" else _equal_width(scores)
+        values, log_weights = _judge(binnings, self.score_function)
+        # The posterior over binnings under a flat prior; the largest is taken out first, or all would underflow to 0.
+        weights = np.exp(log_weights - log_weights.max())
+        if self.elbow is not None:
+            weights *= _above_elbow(weights, self.elbow)
+        self.cuts_, self.values_ = _average(binnings, values, weights / weights.sum())
+
+    def _transform(self, p: Floats) -> Floats:
+        return self.values_[np.searchsorted(self.cuts_, p, side="right")]
+
+
+def _numbers_of_bins(total: float) -> Ints:
+    """Return the sizes tried: from N^(1/3) / 10 to 10 N^(1/3), with at least 5 rows a bin on average."""
+    cube_root = np.power(total, 1.0 / 3.0)
+    fewest = max(1, int(cube_root / 10.0))
+    most = int(min(np.ceil(total / 5.0), np.ceil(cube_root * 10.0)))
+    return np.arange(fewest, max(fewest, most) + 1)
+
+
+def _equal_frequency(scores: DistinctScores) -> Binnings:
+    """Return the distinct equal-frequency binnings, which cut between distinct scores."""
+    tried = _numbers_of_bins(scores.n.sum())
+    reached = np.append(0.0, np.cumsum(scores.n))
+    binning, ends = _nearest_ends(tried, (reached[:-1] + reached[1:]) / 2.0 / reached[-1])
+    ends, n_cuts = _distinct(ends, np.bincount(binning, minlength=len(tried)))
+    below, above = scores.p[:-1], scores.p[1:]
+    middle = (below + above) / 2.0
+    # Between neighbouring floating-point numbers the middle is one of them; a piece holds its left end.
+    return _filled(scores, ends, n_cuts + 1, np.where(middle > below, middle, above), ends - 1)
+
+
+def _nearest_ends(tried: Ints, halfway: Floats) -> tuple[Ints, Ints]:
+    """Return the binning and the position of every end that is nearest to some j / B.
+
+    Position i stands before score i; it is nearest to what lies between halfway[i - 1] and halfway[i], in
+    shares of all rows. Either all j / B are placed among the scores or, where the scores are fewer, the
+    j / B that each score passes are counted.
+    """
+    if np.sum(tried - 1) > len(tried) * len(halfway):
+        binning, before = np.nonzero(np.diff(np.floor(np.outer(tried, halfway + TIE)), axis=1))
+        return binning, before + 1
+    binning = np.repeat(np.arange(len(tried)), tried - 1)
+    rank = np.concatenate([np.arange(1, n_bins) for n_bins in tried])
+    nearest = np.searchsorted(halfway, rank / tried[binning] - TIE)
+    repeated = np.append(False, (nearest[1:] == nearest[:-1]) & (binning[1:] == binning[:-1]))[: len(nearest)]
+    kept = ~repeated & (nearest > 0) & (nearest < len(halfway))
+    return binning[kept], nearest[kept]
+
+
+def _equal_width(scores: DistinctScores) -> Binnings:
+    """Return the equal-width binnings, bins without rows included."""
+    tried = _numbers_of_bins(scores.n.sum())
+    edges = np.concatenate([bin_edges(n_bins)[1:-1] for n_bins in tried])
+    knots, cuts = np.unique(edges, return_inverse=True)
+    return _filled(scores, np.searchsorted(scores.p, edges), tried, knots, cuts)
+
+
+def _distinct(ends: Ints, lengths: Ints) -> tuple[Ints, Ints]:
+    """Drop runs of `ends` that come again later."""
+    stops = np.cumsum(lengths)
+    runs = [ends[start:stop].tobytes() for start, stop in zip(stops - lengths, stops, strict=True)]
+    kept = np.zeros(len(runs), dtype=bool)
+    kept[list(dict(zip(runs, range(len(runs)), strict=True)).values())] = True
+    return ends[np.repeat(kept, lengths)], lengths[kept]
+
+
+def _bounds(sizes: Ints) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Return masks of the bins that are not the first, and not the last, of their binning."""
+    not_first, not_last = np.ones((2, sizes.sum()), dtype=bool)
+    stops = np.cumsum(sizes)
+    not_first[stops - sizes] = False
+    not_last[stops - 1] = False
+    return not_first, not_last
+
+
+def _filled(scores: DistinctScores, ends: Ints, sizes: Ints, knots: Floats, cuts: Ints) -> Binnings:
+    """Count the scores before each of `ends` into the bins between them."""
+    not_first, not_last = _bounds(sizes)
+    start, stop = np.zeros(len(not_first), dtype=np.intp), np.full(len(not_last), len(scores.p))
+    start[not_first], stop[not_last] = ends, ends
+    reached, reached1 = (np.append(0.0, np.cumsum(part)) for part in (scores.n, scores.n1))
+    n, n1 = reached[stop] - reached[start], reached1[stop] - reached1[start]
+    # Sums of fractional weights are not exact; a bin must not hold more of label 1 than it holds.
+    return Binnings(sizes, knots, cuts, n, np.clip(n1, 0.0, n))
+
+
+def _judge(binnings: Binnings, score_function: str) -> tuple[Floats, Floats]:
+    """Return the value of every bin, and the log weight of each binning."""
+    sizes, knots, cuts, n, n1 = binnings
+    starts = np.cumsum(sizes) - sizes
+    not_first, not_last = _bounds(sizes)
+    low, high = np.zeros_like(n), np.ones_like(n)
+    low[not_first], high[not_last] = knots[cuts], knots[cuts]
+    middle = (low + high) / 2.0
+    if score_function == "bdeu":
+        prior = np.clip(middle, PRIOR_MARGIN, 1.0 - PRIOR_MARGIN)
+        alpha, beta = PRIOR_WEIGHT * prior, PRIOR_WEIGHT * (1.0 - prior)
+        # Beta-binomial marginal likelihood of each bin; bins are independent, so their logarithms add up.
+        evidence = _log_beta(n1 + alpha, n - n1 + beta) - _log_beta(alpha, beta)
+        return (n1 + alpha) / (n + PRIOR_WEIGHT), np.add.reduceat(evidence, starts)
+    share = np.divide(n1, n, out=middle, where=n > 0)
+    likelihood = np.add.reduceat(xlogy(n1, share) + xlogy(n - n1, 1.0 - share), starts)
+    total = n[: sizes[0]].sum()
+    return share, likelihood - sizes * (1.0 if score_function == "aic" else np.log(total) / 2.0)
+
+
+def _log_beta(a: Floats, b: Floats) -> Floats:
+    """Return log B(a, b); three times as fast as scipy's ``betaln``, and as exact at the size of counts."""
+    return np.asarray(gammaln(a) + gammaln(b) - gammaln(a + b))
+
+
+def _above_elbow(weights: Floats, elbow: float) -> npt.NDArray[np.bool_]:
+    """Return a mask of the weights before the first small drop, not counting a tie of the very largest."""
+    order = np.argsort(weights)[::-1]
+    drops = -np.diff(weights[order])
+    tied = int(np.argmax(drops > 0)) if (drops > 0).any() else len(drops)
+    small = drops[tied:] <= elbow * np.var(weights)
+    last = tied + (int(np.argmax(small)) if small.any() else len(small))
+    kept = np.zeros(len(weights), dtype=bool)
+    kept[order[: last + 1]] = True
+    return kept
+
+
+def _average(binnings: Binnings, values: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """Return the cuts and values of the weighted mean of the binnings' step functions."""
+    sizes, knots, cuts, _, _ = binnings
+    not_first, _ = _bounds(sizes)
+    jumps = np.diff(values * np.repeat(weights, sizes), prepend=0.0)[not_first]
+    used = np.bincount(cuts, minlength=len(knots)) > 0
+    steps = weigh(cuts, jumps, len(knots))[used]
+    lowest = values[~not_first] @ weights
+    return knots[used], np.clip(lowest + np.append(0.0, np.cumsum(steps)), 0.0, 1.0)
+
+
+class Isotonic(BaseCalibrator):
+    """The never falling map that fits best; it has no shape to be wrong about, and needs many labels.
+
+    Attributes
+    ----------
+    thresholds_ : ndarray of shape (n_thresholds,)
+        The scores, ascending, where the map can change: the ends of its flat pieces.
+    values_ : ndarray of shape (n_thresholds,)
+        Its value at each.
+
+    Notes
+    -----
+    Equal scores are pooled, then adjacent scores that would fall. Between two thresholds the map is linear,
+    below the first and above the last it is flat, as scikit-learn's ``IsotonicRegression`` with
+    ``out_of_bounds="clip"`` has it: a score never seen in the fit lies between its neighbours' values
+    instead of jumping at an arbitrary point between them. Never falling; scores that point the wrong way end
+    as a constant. The ends are often exactly 0 or 1 in the fit, and are clipped to 1e-6 and 1 - 1e-6 like
+    every output. Below about 1,000 labels it follows noise. Only the ratio of weights matters.
+
+    Flipping labels and probabilities together (y to 1 - y, P to 1 - P) flips the output.
+
+    References
+    ----------
+    .. [1] B. Zadrozny and C. Elkan, "Transforming classifier scores into accurate multiclass probability
+       estimates", KDD 2002. https://doi.org/10.1145/775047.775151
+
+    Examples
+    --------
+    >>> from deep.calibration import Isotonic
+    >>> iso = Isotonic().fit([0.2, 0.2, 0.4, 0.4, 0.8, 0.8], [0, 1, 0, 0, 1, 1])
+    >>> iso.transform([0.2, 0.4, 0.6]).round(3)
+    array([0.25 , 0.25 , 0.625])
+    """
+
+    thresholds_: Floats
+    values_: Floats
+
+    def _fit(self, p: Floats, y: Labels, w: Floats) -> None:
+        scores = collapse(p, y, w)
+        values = isotonic_regression(scores.n1 / scores.n, sample_weight=scores.n)
+        inner = np.ones(len(values), dtype=bool)
+        inner[1:-1] = (values[1:-1] != values[:-2]) | (values[1:-1] != values[2:])
+        self.thresholds_, self.values_ = scores.p[inner], values[inner]
+
+    def _transform(self, p: Floats) -> Floats:
+        return np.interp(p, self.thresholds_, self.values_)
+
+
+@dataclass(eq=False, repr=False)
+class Platt(BaseCalibrator):
+    """Logistic regression of the label on the log-odds of P, or on P itself: slope and intercept.
+
+    ``P(calibrated) = sigmoid(slope_ * log-odds(P) + intercept_)``, with P held within [1e-6, 1 - 1e-6] first.
+
+    Parameters
+    ----------
+    on_probability : bool, default=False
+        ``sigmoid(slope_ * P + intercept_)`` instead: a sigmoid of an ensembler's output, as the DEEP paper has it and
+        recipe 'paper' takes it. No slope then leaves P as it is, and all P lie between ``sigmoid(intercept_)`` and
+        ``sigmoid(slope_ + intercept_)``.
+
+    Attributes
+    ----------
+    slope_ : float
+        1 leaves confidence as it is, below 1 lessens it. **Negative** where the scores point the wrong way:
+        the map then falls, since a judge that is reliably wrong still informs. Rising otherwise.
+    intercept_ : float
+        In log-odds.
+
+    Notes
+    -----
+    As in the paper, the fit aims not at labels 1 and 0 but at (n1 + 1) / (n1 + 2) and 1 / (n0 + 2), where n1
+    and n0 are the sums of weights of the classes. Weights are therefore counts: scale them to sum to the
+    number of rows, since a small sum means little evidence. With it separable scores have a finite slope.
+    Scores that are all equal keep slope 1, and get the share of label 1 by their intercept.
+
+    The log-odds, not P itself, are the default regressor: the identity is then among the maps that can be fitted.
+
+    Flipping labels and probabilities together (y to 1 - y, P to 1 - P) flips the output.
+
+    References
+    ----------
+    .. [1] J. Platt, "Probabilistic outputs for support vector machines and comparisons to regularized
+       likelihood methods", Advances in Large Margin Classifiers, 1999, 61-74.
+
+    Examples
+    --------
+    >>> from deep.calibration import Platt
+    >>> overconfident = Platt().fit([0.1] * 10 + [0.9] * 10, [1] * 3 + [0] * 7 + [0] * 3 + [1] * 7)
+    >>> overconfident.transform([0.1, 0.5, 0.9]).round(3)
+    array([0.333, 0.5  , 0.667])
+    """
+
+    on_probability: bool = False
+
+    def _fit(self, p: Floats, y: Labels, w: Floats) -> None:
+        scores = collapse(p, y, w)
+        n1 = scores.n1.sum()
+        n0 = scores.n.sum() - n1
+        smoothed = scores.n1 * (n1 + 1.0) / (n1 + 2.0) + (scores.n - scores.n1) / (n0 + 2.0)
+        x = self._regressor(scores.p)
+        design = np.column_stack([x, np.ones_like(x)])
+        slope, intercept = fit_logistic(design, scores.n, smoothed, centre=np.array([1.0, 0.0]))
+        self.slope_, self.intercept_ = float(slope), float(intercept)
+
+    def _regressor(self, p: Floats) -> Floats:
+        return p if self.on_probability else logit(p)
+
+    def _transform(self, p: Floats) -> Floats:
+        return np.asarray(expit(self.slope_ * self._regressor(p) + self.intercept_))
+
+
+COLDEST, HOTTEST = 0.01, 100.0
+"""The temperatures searched; separable scores reach the first, uninformative ones the second."""
+
+
+class Temperature(BaseCalibrator):
+    """Divide the log-odds of P by one temperature: 0.5 stays 0.5, so decisions at 0.5 never change.
+
+    ``P(calibrated) = sigmoid(log-odds(P) / temperature_)``, with P held within [1e-6, 1 - 1e-6] first.
+
+    Attributes
+    ----------
+    temperature_ : float
+        Within [0.01, 100]; above 1 where P was overconfident.
+
+    Notes
+    -----
+    The temperature maximises the weighted likelihood. It is never negative: scores that point the wrong way,
+    or say nothing, get temperature 100 and P close to 0.5. Perfectly separable scores get 0.01; where all
+    scores are 0.5 the temperature stays 1. Rising always. Only the ratio of weights matters.
+
+    Flipping labels and probabilities together (y to 1 - y, P to 1 - P) flips the output.
+
+    References
+    ----------
+    .. [1] C. Guo, G. Pleiss, Y. Sun and K. Q. Weinberger, "On calibration of modern neural networks",
+       ICML 2017. https://arxiv.org/abs/1706.04599
+
+    Examples
+    --------
+    >>> from deep.calibration import Temperature
+    >>> overconfident = Temperature().fit([0.1] * 10 + [0.9] * 10, [1] * 3 + [0] * 7 + [0] * 3 + [1] * 7)
+    >>> overconfident.transform([0.1, 0.5, 0.9]).round(3)
+    array([0.3, 0.5, 0.7])
+    """
+
+    temperature_: float
+
+    def _fit(self, p: Floats, y: Labels, w: Floats) -> None:
+        scores = collapse(p, y, w)
+        x = logit(scores.p)
+        self.temperature_ = 1.0 / _best_scale(x, scores) if x.any() else 1.0
+
+    def _transform(self, p: Floats) -> Floats:
+        return np.asarray(expit(logit(p) / self.temperature_))
+
+
+def _best_scale(x: Floats, scores: DistinctScores) -> float:
+    """Return the scale at which the negative log-likelihood, convex in it, has slope 0, or the nearer bound."""
+    from scipy.optimize import brentq
+
+    def slope(scale: float) -> float:
+        return float(x @ (scores.n * expit(scale * x) - scores.n1))
+
+    low, high = 1.0 / HOTTEST, 1.0 / COLDEST
+    if slope(low) >= 0.0:
+        return low
+    return high if slope(high) <= 0.0 else float(brentq(slope, low, high, xtol=1e-15, rtol=1e-15))
+
+
+class Beta(BaseCalibrator):
+    """Three parameters that bend P apart at its two ends, and never fall.
+
+    ``log-odds(calibrated) = a_ * log P - b_ * log(1 - P) + c_`` with ``a_, b_ >= 0``, and P held within
+    [1e-6, 1 - 1e-6] first. ``a_ = b_ = 1, c_ = 0`` is the identity; ``a_ = b_`` is Platt's map.
+
+    Attributes
+    ----------
+    a_, b_ : float
+        Slopes near P = 0 and near P = 1; not negative.
+    c_ : float
+        Intercept, in log-odds.
+
+    Notes
+    -----
+    The parameters maximise the weighted likelihood under the constraint. The problem is convex, so a slope
+    that comes out negative belongs at 0, and the faces of the constraint are tried for the best. Scores that
+    point the wrong way end with both slopes 0: a constant, the share of label 1. Never falling.
+
+    A pull of 1e-6 towards the identity keeps separable scores finite, and settles what fewer than three
+    distinct scores leave open. Flipping labels and probabilities together (y to 1 - y, P to 1 - P) flips the
+    output.
+
+    References
+    ----------
+    .. [1] M. Kull, T. Silva Filho and P. Flach, "Beta calibration: a well-founded and easily implemented
+       improvement on logistic calibration for binary classifiers", AISTATS 2017.
+       https://proceedings.mlr.press/v54/kull17a.html
+
+    Examples
+    --------
+    >>> from deep.calibration import Beta
+    >>> lenient = Beta().fit([0.2] * 10 + [0.9] * 10, [1] * 2 + [0] * 8 + [0] * 4 + [1] * 6)
+    >>> lenient.transform([0.2, 0.9]).round(3)
+    array([0.2, 0.6])
+    """
+
+    a_: float
+    b_: float
+    c_: float
+
+    def _fit(self, p: Floats, y: Labels, w: Floats) -> None:
+        scores = collapse(p, y, w)
+        self.a_, self.b_, self.c_ = (float(value) for value in _constrained(_design(scores.p), scores))
+
+    def _transform(self, p: Floats) -> Floats:
+        return np.asarray(expit(_design(p) @ np.array([self.a_, self.b_, self.c_])))
+
+
+def _design(p: Floats) -> Floats:
+    clipped = np.clip(p, P_MIN, 1.0 - P_MIN)
+    return np.column_stack([np.log(clipped), -np.log1p(-clipped), np.ones_like(clipped)])
+
+
+def _constrained(design: Floats, scores: DistinctScores) -> Floats:
+    """Return the best coefficients with both slopes at least 0."""
+    free = _fit_columns(design, scores, (True, True, True))
+    if free[:2].min() >= 0.0:
+        return free
+    faces = [_fit_columns(design, scores, (*kept, True)) for kept in product([True, False], repeat=2) if not all(kept)]
+    feasible = [face for face in faces if face[:2].min() >= 0.0]
+    return min(feasible, key=lambda face: _loss(design, scores, face))
+
+
+def _fit_columns(design: Floats, scores: DistinctScores, kept: tuple[bool, ...]) -> Floats:
+    """Fit the kept columns, with the coefficients of the others at 0."""
+    columns = np.flatnonzero(kept)
+    theta = np.zeros(design.shape[1])
+    identity = np.array([1.0, 1.0, 0.0])
+    theta[columns] = fit_logistic(design[:, columns], scores.n, scores.n1, centre=identity[columns])
+    return theta
+
+
+def _loss(design: Floats, scores: DistinctScores, theta: Floats) -> float:
+    z = design @ theta
+    return float(scores.n @ np.logaddexp(0.0, z) - scores.n1 @ z)

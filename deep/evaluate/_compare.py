@@ -1,0 +1,322 @@
+"""Systems compared by the share of consistent items in what they wrote: from votes alone, or with some labels."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from pathlib import Path
+from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from deep._util.checks import Floats, Positions, numbered
+from deep.datasets import join_labels, read_labels, read_rows, table_columns
+from deep.evaluate._figures import IntervalRow, draw_intervals, percent
+from deep.evaluate._target import Target, labels_seen, votes_for
+from deep.exceptions import InputError
+from deep.model import LEVEL, JointShares, Model, holm, joint_shares, scores_for
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FILE = "file"
+"""In place of a column: each table is a system."""
+
+DRAWS = 4000
+"""Of all shares together, for the ranks."""
+
+POWER = 0.8
+"""Chance to tell a difference that is there, for which the number of labels is given."""
+
+RELATIVE = (
+    "From votes alone: a judge that favours one system's style looks like a better system. Only labels of each system "
+    "tell the two apart, and only differences mean something here, no share by itself."
+)
+SEEN = "The model has learned from labels of {}: shares of what it has seen look surer than they are."
+
+
+@dataclass(frozen=True)
+class SystemShare:
+    """The share of consistent items that one system writes.
+
+    Parameters
+    ----------
+    system : str
+    n, labels : int
+        Its items, and those with a label.
+    estimate, low, high : float
+    rank, rank_low, rank_high : int
+        1 is the system of the largest share; the bounds hold its rank at the level of the intervals.
+    best : float
+        The chance that it is the best.
+    """
+
+    system: str
+    n: int
+    labels: int
+    estimate: float
+    low: float
+    high: float
+    rank: int
+    rank_low: int
+    rank_high: int
+    best: float
+
+
+@dataclass(frozen=True)
+class PairDifference:
+    """The difference between the shares of two systems.
+
+    Parameters
+    ----------
+    first, second : str
+    difference, low, high : float
+        Of the first less the second.
+    p_value, p_holm : float
+        That they are alike; by Holm's method for all pairs together.
+    labels_to_tell : int or None
+        Labels of each system that tell a difference of the size asked about in 80 % of draws; None where no number of
+        labels of these documents does.
+    """
+
+    first: str
+    second: str
+    difference: float
+    low: float
+    high: float
+    p_value: float
+    p_holm: float
+    labels_to_tell: int | None
+
+
+@dataclass(frozen=True)
+class SystemComparison:
+    """Systems, best first, and every pair of them.
+
+    Parameters
+    ----------
+    systems : list of SystemShare
+    pairs : list of PairDifference
+    level, tell : float
+        Of the intervals; the difference that `labels_to_tell` is about.
+    notes : list of str
+        What to know before these figures are used.
+    """
+
+    systems: list[SystemShare]
+    pairs: list[PairDifference]
+    level: float
+    tell: float
+    notes: list[str]
+
+    def as_dict(self) -> dict[str, object]:
+        """Return JSON values."""
+        return asdict(self)
+
+    def sentences(self) -> list[str]:
+        """Return the ranks, the pairs and what to know of them, one a line."""
+        interval = f"{100 * self.level:g} % interval"
+        width = max(len(one.system) for one in self.systems)
+        says = [f"share of consistent items by system, {interval}; rank with its interval:"]
+        says += [
+            f"  {one.system:<{width}}  {percent(one.estimate)} % ({percent(one.low)} to {percent(one.high)})  rank "
+            f"{one.rank} ({one.rank_low} to {one.rank_high}), the best with chance {percent(one.best)} %; "
+            f"{one.labels} of {one.n} items labeled"
+            for one in self.systems
+        ]
+        says += [
+            f"difference of each pair in points, {interval}; p-value, and by Holm's method for all pairs; how many "
+            f"labels of each system tell {100 * self.tell:g} points with chance {100 * POWER:g} %:"
+        ]
+        for pair in self.pairs:
+            needed = "no number" if pair.labels_to_tell is None else f"{pair.labels_to_tell:,}"
+            says.append(
+                f"  {pair.first} - {pair.second}: {percent(pair.difference)} ({percent(pair.low)} to "
+                f"{percent(pair.high)}); p = {pair.p_value:.3g}, of all {pair.p_holm:.3g}; {needed} labels"
+            )
+        return says + self.notes
+
+    def draw(self) -> "Figure":
+        """Draw the difference of each pair with its interval (a forest plot)."""
+        rows = [IntervalRow(f"{one.first} - {one.second}", one.difference, [one.low, one.high]) for one in self.pairs]
+        xlabel = f"difference of shares, {100 * self.level:.0f} % interval"
+        return draw_intervals(rows[::-1], xlabel=xlabel, at=0.0)
+
+
+def read_together(model: Model, votes: Sequence[str], labels: Sequence[str] = (), scores: Sequence[str] = ()) -> Target:
+    """Read all items as one dataset, for systems that are compared; labels beside the votes are not used.
+
+    Raises
+    ------
+    InputError
+        A table cannot be used.
+    """
+    every = votes_for(model, votes)
+    soft = scores_for(model, every, scores)
+    unlabeled = every.with_columns(labels=np.full(len(every.labels), -1))
+    return Target(join_labels(every, read_labels(labels)) if labels else unlabeled, soft)
+
+
+def read_systems(paths: Sequence[str], target: Target, column: str) -> list[str]:
+    """Read which system wrote each item of a target.
+
+    Parameters
+    ----------
+    paths : sequence of str
+        The tables that its votes are of.
+    target : Target
+    column : str
+        A column of theirs, or 'file': each table is a system, named after it.
+
+    Raises
+    ------
+    InputError
+        No table has the column, or an item has no system.
+    """
+    columns = table_columns(paths)
+    if column not in (*columns, FILE):
+        raise InputError(f"`compare` must be 'file' or a column of the votes. Got {column!r}, not in {columns[:9]}.")
+    found = {}
+    for path in paths:
+        for _, row in read_rows(Path(path), ["dataset", "item_id", column], param="votes"):
+            name = Path(path).stem if column == FILE else row.get(column)
+            if name not in (None, ""):
+                found[str(row["dataset"]), str(row["item_id"])] = str(name)
+    votes = target.votes
+    keys = list(zip(votes.datasets.tolist(), votes.example_ids.tolist(), strict=True))
+    if unknown := next((key for key in keys if key not in found), None):
+        raise InputError(f"`compare` must name the system of every item. Got none in {column!r} of {unknown[1]!r}.")
+    return [found[key] for key in keys]
+
+
+def compare_systems(
+    model: Model,
+    target: Target,
+    systems: Sequence[str],
+    *,
+    of: str = "system",
+    level: float = LEVEL,
+    tell: float = 0.1,
+) -> SystemComparison:
+    """Compare systems by the share of consistent items in what they wrote.
+
+    Parameters
+    ----------
+    model : Model
+    target : Target
+        The items of all systems, scored as one dataset; labels, where there are some, of items or documents drawn at
+        random from each system.
+    systems : sequence of str
+        The system that wrote each item.
+    of : {'system', 'items'}, default='system'
+        Whether differences are those between systems, on other documents like these, or between these items.
+    level : float in (0, 1), default=0.9
+    tell : float in (0, 1), default=0.1
+        The difference that `labels_to_tell` is about.
+
+    Notes
+    -----
+    All shares come from one fit (:func:`deep.model.joint_shares`), which knows the documents that systems share. Tests
+    and intervals go by the variance over draws of labels; ranks by draws from the shares' distribution. P-values are
+    Holm's [1]_.
+
+    References
+    ----------
+    .. [1] S. Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6,
+       1979. https://www.jstor.org/stable/4615733
+
+    Examples
+    --------
+    >>> from deep.datasets import simulate_votes
+    >>> from deep.evaluate import Target, compare_systems
+    >>> from deep.model import fit
+    >>> votes = simulate_votes(0)
+    >>> mine = votes.datasets == "aggrefact-xsum"
+    >>> target = Target(votes.rows(mine))
+    >>> systems = ["ab"[label] for label in target.votes.labels]  # b writes nothing but what is consistent
+    >>> found = compare_systems(fit(votes.rows(~mine)), target, systems)
+    >>> [one.system for one in found.systems], found.pairs[0].p_value < 0.01
+    (['b', 'a'], True)
+    """
+    names, system = numbered(systems)
+    if len(names) < 2:
+        raise InputError(f"`compare` must name two systems or more. Got {', '.join(names) or 'none'}.")
+    for name, value in (("level", level), ("tell", tell)):
+        if not 0 < value < 1:
+            raise InputError(f"`{name}` must lie strictly between 0 and 1. Got {value!r}.")
+    votes = target.votes
+    p = model.scores_of(votes, scores=target.scores).p_consistent  # one prior for all: differences are not shrunk
+    joint = joint_shares(
+        p, votes.labels, model.misfit, systems=system, documents=votes.document_ids, of_items=of == "items"
+    )
+    labels = np.bincount(system, votes.labels >= 0).astype(int)
+    seen = sorted(labels_seen(model) & set(votes.dataset_names))
+    notes = [*([] if labels.all() else [RELATIVE]), *([SEEN.format(", ".join(seen))] if seen else [])]
+    order = np.argsort(-joint.estimate, kind="stable")
+    ranked = _ranked(names, np.bincount(system), labels, joint, order, level)
+    return SystemComparison(ranked, _pairs(names, joint, order, level, tell), level, tell, notes)
+
+
+def _quantile(level: float) -> float:
+    return NormalDist().inv_cdf((1 + level) / 2)
+
+
+def _ranked(
+    names: Sequence[str], n: Positions, labels: Positions, joint: JointShares, order: Positions, level: float
+) -> list[SystemShare]:
+    """Return the systems, best first."""
+    rng = np.random.default_rng(0)
+    drawn = rng.multivariate_normal(joint.estimate, joint.covariance, size=DRAWS, method="eigh")
+    ranks = 1 + np.argsort(np.argsort(-drawn, axis=1), axis=1)
+    low, high = np.quantile(ranks, [(1 - level) / 2, (1 + level) / 2], axis=0, method="closest_observation")
+    reach = _quantile(level) * np.sqrt(np.diag(joint.covariance))
+    return [
+        SystemShare(
+            system=names[i],
+            n=int(n[i]),
+            labels=int(labels[i]),
+            estimate=float(joint.estimate[i]),
+            low=max(float(joint.estimate[i] - reach[i]), 0.0),
+            high=min(float(joint.estimate[i] + reach[i]), 1.0),
+            rank=place,
+            rank_low=int(low[i]),
+            rank_high=int(high[i]),
+            best=float((ranks[:, i] == 1).mean()),
+        )
+        for place, i in enumerate(order, start=1)
+    ]
+
+
+def _pairs(
+    names: Sequence[str], joint: JointShares, order: Positions, level: float, tell: float
+) -> list[PairDifference]:
+    """Return every pair, the better system first."""
+    pairs = list(combinations(order.tolist(), 2))
+    gaps = np.array([joint.estimate[i] - joint.estimate[j] for i, j in pairs])
+    errors = np.sqrt([_of_difference(joint.sampling, i, j) for i, j in pairs])
+    p_values = [2 * NormalDist().cdf(-abs(gap) / error) for gap, error in zip(gaps, errors, strict=True)]
+    reach, adjusted = _quantile(level) * errors, holm(p_values)
+    return [
+        PairDifference(
+            names[i],
+            names[j],
+            float(gaps[k]),
+            max(float(gaps[k] - reach[k]), -1.0),
+            min(float(gaps[k] + reach[k]), 1.0),
+            p_values[k],
+            float(adjusted[k]),
+            _labels_to_tell(joint, i, j, level, tell),
+        )
+        for k, (i, j) in enumerate(pairs)
+    ]
+
+
+def _of_difference(covariance: Floats, i: int, j: int) -> float:
+    return max(float(covariance[i, i] + covariance[j, j] - 2 * covariance[i, j]), 1e-12)
+
+
+def _labels_to_tell(joint: JointShares, i: int, j: int, level: float, tell: float) -> int | None:
+    """Return how many labels of each system tell a difference: their noise falls with their number."""
+    reach = _quantile(level) + NormalDist().inv_cdf(POWER)
+    left = (tell / reach) ** 2 - _of_difference(joint.drawn, i, j)
+    return None if left <= 0 else int(np.ceil((joint.noise[i] + joint.noise[j]) / left))

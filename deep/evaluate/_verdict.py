@@ -1,0 +1,372 @@
+"""The verdict on judged claims: how many are suspect, whether P can be trusted on them, and what to do next."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from deep._util.checks import Floats, Mask, Texts
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+LOWEST = 5
+"""Items that a verdict names."""
+
+COIN = float(np.log(2))
+"""Log loss of a P of one half for every item."""
+
+WORSENED = 0.01
+"""ECE that calibration may add before it is said to have made P worse."""
+
+FAR_OFF = 0.05
+"""ECE beyond what chance explains, from which on P is said not to hold."""
+
+STATES = ("consistent", "inconsistent", "undecided")
+
+SENTENCES = ("judged", "suspect", "trust", "then", "command", "picture")
+"""Of a verdict, those that a study keeps."""
+
+
+@dataclass(frozen=True, eq=False)
+class DecidedItems:
+    """Items with P and the decision on each.
+
+    Parameters
+    ----------
+    datasets, ids : ndarray or Arrow array of str, shape (n_items,)
+    p, low, high : ndarray of float, shape (n_items,)
+        P(consistent) and its 90 % interval; nan bounds where there is none.
+    decided : ndarray of bool, shape (n_items,)
+        Called consistent.
+    sure : ndarray of bool, shape (n_items,)
+        The interval of P excludes the threshold.
+    voted : ndarray of bool, shape (n_items,)
+        Any judge voted; the others are decided by nobody.
+    """
+
+    datasets: "Texts | pa.ChunkedArray"
+    ids: "Texts | pa.ChunkedArray"
+    p: Floats
+    low: Floats
+    high: Floats
+    decided: Mask
+    sure: Mask
+    voted: Mask
+
+
+@dataclass(frozen=True)
+class LowestItem:
+    """One of the items to look at first.
+
+    Parameters
+    ----------
+    dataset, item_id : str
+    p, low, high : float
+        P(consistent) and its 90 % interval.
+    state : {'consistent', 'inconsistent', 'undecided'}
+    """
+
+    dataset: str
+    item_id: str
+    p: float
+    low: float
+    high: float
+    state: str
+
+
+def state_words(*, decided: bool | None, sure: bool) -> str:
+    """Return the state of an item in words; decided None where no judge voted.
+
+    Examples
+    --------
+    >>> from deep.evaluate import state_words
+    >>> state_words(decided=False, sure=True), state_words(decided=False, sure=False)
+    ('inconsistent', 'undecided, leaning inconsistent')
+    """
+    if decided is None:
+        return "no judge voted"
+    name = STATES[not decided]
+    return name if sure else f"undecided, leaning {name}"
+
+
+@dataclass
+class DecisionCounts:
+    """Counts of the decisions on items, and those with the lowest P; items can be added a piece at a time.
+
+    Parameters
+    ----------
+    n, inconsistent, surely, undecided, unvoted : int
+        Items; of them called inconsistent, and of these surely; those whose interval holds the threshold; those without
+        any vote.
+    lowest : list of LowestItem
+    most : int
+        Length of `lowest`.
+    """
+
+    n: int = 0
+    inconsistent: int = 0
+    surely: int = 0
+    undecided: int = 0
+    unvoted: int = 0
+    lowest: list[LowestItem] = field(default_factory=list)
+    most: int = LOWEST
+
+    def add(self, items: DecidedItems) -> None:
+        """Count items."""
+        self.n += len(items.p)
+        against = items.voted & ~items.decided
+        self.inconsistent += int(against.sum())
+        self.surely += int((against & items.sure).sum())
+        self.undecided += int((items.voted & ~items.sure).sum())
+        self.unvoted += int((~items.voted).sum())
+        rows = np.flatnonzero(items.voted)
+        first = rows[np.argsort(items.p[rows], kind="stable")[: self.most]].tolist()
+        self.lowest = sorted([*self.lowest, *_items(items, first)], key=lambda item: item.p)[: self.most]
+
+    def add_table(self, scores: "pa.Table") -> None:
+        """Count the rows of a table of scores, as :func:`deep.model.score_schema` names its columns."""
+        column = {name: scores[name].to_numpy() for name in ("p_consistent", "p_low", "p_high", "sure", "n_votes")}
+        called = scores["decision"].fill_null(0).to_numpy()
+        self.add(
+            DecidedItems(
+                scores["dataset"],
+                scores["item_id"],
+                column["p_consistent"],
+                column["p_low"],
+                column["p_high"],
+                called == 1,
+                column["sure"] == 1,
+                column["n_votes"] > 0,
+            )
+        )
+
+    def as_dict(self) -> dict[str, object]:
+        """Return JSON values."""
+        return asdict(self)
+
+    def lines(self) -> Iterator[str]:
+        """Yield a line for each of the items with the lowest P."""
+        if self.lowest:
+            yield "The lowest P, in percent with its 90 % interval:"
+        for item in self.lowest:
+            interval = "" if np.isnan(item.low) else f" ({_percent(item.low)} to {_percent(item.high)})"
+            yield f"  {_percent(item.p):>5}{interval}  {item.state}  {item.item_id} of {item.dataset}"
+
+
+def _items(items: DecidedItems, rows: Sequence[int]) -> Iterator[LowestItem]:
+    for row in rows:
+        p, low, high = (float(values[row]) for values in (items.p, items.low, items.high))
+        state = STATES[not items.decided[row]] if items.sure[row] else STATES[2]
+        yield LowestItem(str(items.datasets[row]), str(items.ids[row]), p, low, high, state)
+
+
+@dataclass(frozen=True)
+class Badge:
+    """One test of P, with its outcome.
+
+    Parameters
+    ----------
+    name : str
+    level : {'ok', 'warn', 'fail'}
+    says : str
+        A sentence.
+    chapter : str
+        Key of the chapter of a report that holds the evidence.
+    """
+
+    name: str
+    level: str
+    says: str
+    chapter: str
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Figures of a method over labeled datasets: all in [0, 1] but the log loss.
+
+    Parameters
+    ----------
+    balanced_accuracy : float
+    log_loss, ece, ece_limit, ece_before : float, optional
+        `ece_limit` is the 95 % quantile under a perfect P; `ece_before` the ECE before calibration.
+    best_judge : str, optional
+        The single judge of the highest balanced accuracy on the same items.
+    best_accuracy : float, optional
+        Its balanced accuracy.
+    interval : (float, float), optional
+        Of `balanced_accuracy`, 95 %.
+    """
+
+    balanced_accuracy: float
+    log_loss: float | None = None
+    ece: float | None = None
+    ece_limit: float | None = None
+    ece_before: float | None = None
+    best_judge: str | None = None
+    best_accuracy: float | None = None
+    interval: Sequence[float] | None = None
+
+
+def badges_of(measured: Measured) -> Iterator[Badge]:
+    """Yield the tests that labels allow: beside the best judge, of calibration, and beside a coin."""
+    if measured.best_accuracy is not None:
+        yield _beside_best(measured, measured.best_accuracy)
+    if measured.ece is not None and measured.ece_limit is not None:
+        yield _calibrated(measured.ece, measured.ece_limit)
+    if measured.log_loss is not None and measured.log_loss >= COIN:
+        says = f"The log loss of P, {measured.log_loss:.3f}, is worse than a coin's, {COIN:.3f}."
+        yield Badge("better than a coin", "fail", says, "headline")
+    if measured.ece is not None and measured.ece_before is not None and measured.ece > measured.ece_before + WORSENED:
+        says = (
+            f"Calibration made P worse: ECE {_percent(measured.ece_before)} % before, {_percent(measured.ece)} % after."
+        )
+        yield Badge("helped by calibration", "fail", says, "reliability")
+
+
+def _beside_best(measured: Measured, best: float) -> Badge:
+    own = measured.balanced_accuracy
+    worse = own < best
+    surely = worse and measured.interval is not None and measured.interval[1] < best
+    says = (
+        f"The panel's balanced accuracy is {_percent(own)} %, that of its best judge ({measured.best_judge}) "
+        f"{_percent(best)} %."
+    )
+    return Badge("beats the best judge", "fail" if surely else "warn" if worse else "ok", says, "methods")
+
+
+def _calibrated(ece: float, limit: float) -> Badge:
+    level = "ok" if ece <= limit else "warn" if ece <= limit + FAR_OFF else "fail"
+    says = f"P is off by {_percent(ece)} points on average (ECE); a perfect P stays below {_percent(limit)} by chance."
+    return Badge("calibrated", level, says, "reliability")
+
+
+def canary_badge(n_labels: int, p_value: float, significance: float) -> Badge:
+    """Return the outcome of the test of labels against the P of a model."""
+    against = p_value < significance
+    word = "DISAGREE" if against else "do not disagree"
+    says = f"{n_labels:,} labels {word} with the model's P (p = {p_value:.2g})."
+    return Badge("labels agree with P", "fail" if against else "ok", says, "watch")
+
+
+def drift_badge(moved: Sequence[str]) -> Badge:
+    """Return the outcome of the comparison of votes with those that a model was fitted on."""
+    names = ", ".join(dict.fromkeys(moved))
+    says = f"Votes unlike those of the training datasets: {names}." if moved else "The judges vote as in training."
+    return Badge("judges as in training", "warn" if moved else "ok", says, "watch")
+
+
+SIMULATED_BADGE = Badge(
+    "real votes", "warn", "The votes are SIMULATED: nothing here was measured on an LLM.", "headline"
+)
+
+
+@dataclass(frozen=True)
+class DatasetVerdict:
+    """The verdict on judged claims, or of a study of judges.
+
+    Parameters
+    ----------
+    judged : str
+        A sentence on what was judged, by whom and with how many labels.
+    suspect, trust, then : str
+        Sentences: how many are suspect, whether P can be trusted here, what to do next.
+    command : str
+        The next command.
+    badges : tuple of Badge
+    share : (float, float, float), optional
+        Share of consistent items with the bounds of its 90 % interval.
+    elsewhere : tuple of str
+        Sentences with figures from other data.
+    tally : DecisionCounts
+        Empty of a study.
+    picture : str
+        Of a study: the name of the picture in its folder that shows the answer.
+    """
+
+    judged: str
+    suspect: str
+    trust: str
+    then: str
+    command: str = ""
+    badges: tuple[Badge, ...] = ()
+    share: tuple[float, float, float] | None = None
+    elsewhere: tuple[str, ...] = ()
+    tally: DecisionCounts = field(default_factory=DecisionCounts)
+    picture: str = ""
+
+    def as_dict(self) -> dict[str, str]:
+        """Return the sentences, as the results of a study keep them."""
+        return {name: getattr(self, name) for name in SENTENCES}
+
+    @classmethod
+    def of_dict(cls, told: object) -> "DatasetVerdict | None":
+        """Return the verdict of the results of a study, None where they hold none."""
+        if not isinstance(told, dict) or told.keys() != set(SENTENCES):
+            return None
+        return cls(**told) if all(isinstance(said, str) for said in told.values()) else None
+
+    @property
+    def failure(self) -> str:
+        """Return the sentence of the first failed test, empty where none failed."""
+        return next((badge.says for badge in self.badges if badge.level == "fail"), "")
+
+    def lines(self) -> Iterator[str]:
+        """Yield the verdict as lines for a terminal, a failure first."""
+        if self.failure:
+            yield f"FAILED: {self.failure}"
+        yield from (self.judged, self.suspect)
+        if self.share is not None:
+            yield share_words(self.share)
+        yield from (self.trust, *self.elsewhere, f"Next: {self.then}", *([f"  {self.command}"] if self.command else []))
+
+
+def share_words(share: tuple[float, float, float]) -> str:
+    """Return a sentence on the share of consistent items."""
+    estimate, low, high = map(_percent, share)
+    if low == high:
+        return f"Consistent, as given: {estimate} % of them."
+    return f"Consistent by estimate: {estimate} % of them (90 % interval {low} to {high})."
+
+
+def suspect_words(tally: DecisionCounts) -> str:
+    """Return a sentence on how many items are suspect.
+
+    Examples
+    --------
+    >>> from deep.evaluate import DecisionCounts, suspect_words
+    >>> suspect_words(DecisionCounts(n=410, inconsistent=57, surely=12, undecided=300))
+    '57 of 410 claims are called inconsistent, 12 of them surely; 300 of the 410 are undecided.'
+    """
+    called = f"{tally.inconsistent:,} of {tally.n:,} claims {_are(tally.inconsistent)} called inconsistent"
+    if not tally.inconsistent:
+        called = f"None of {tally.n:,} claims is called inconsistent"
+    silent = f" On {tally.unvoted:,} no judge voted." if tally.unvoted else ""
+    if tally.undecided and tally.undecided + tally.unvoted == tally.n:
+        why = "the 90 % interval of its P holds the threshold. Labels of these claims narrow it: 30 do most of that"
+        return f"{called}; every one is undecided: {why}.{silent}"
+    surely = f", {tally.surely or 'none'} of them surely" if tally.inconsistent else ""
+    return f"{called}{surely}; {tally.undecided:,} of the {tally.n:,} {_are(tally.undecided)} undecided.{silent}"
+
+
+def trust_words(badges: Sequence[Badge], n_labels: int) -> str:
+    """Return a sentence on whether P can be trusted on these items."""
+    failed = [badge.name for badge in badges if badge.level == "fail"]
+    warned = [badge.name for badge in badges if badge.level == "warn"]
+    if failed:
+        return f"P cannot be trusted here: it failed on “{'”, “'.join(failed)}”."
+    if not n_labels:
+        doubt = f", and there is a doubt on “{'”, “'.join(warned)}”" if warned else ""
+        return f"Whether P can be trusted here is not known: none of these claims has a label{doubt}."
+    if warned:
+        return f"P can be trusted here with care: there is a doubt on “{'”, “'.join(warned)}”."
+    return f"P can be trusted here, as far as {n_labels:,} labels tell."
+
+
+def _are(n: int) -> str:
+    return "is" if n == 1 else "are"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}"

@@ -1,0 +1,1 @@
+"""Dialogues about texts, between personas and LLMs: a part of ``deep cognibench``."""

@@ -1,0 +1,459 @@
+"""Judges made of any network: classifiers of pairs (inference, factual consistency), and sentence embeddings."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Unpack
+
+import numpy as np
+
+from deep._util.checks import Floats, check_choice
+from deep._util.names import sentence_spans
+from deep.exceptions import InputError
+from deep.integrations.encoders._judge import (
+    Head,
+    NetworkJudge,
+    TextPair,
+    chunk_spans,
+    contradiction_head,
+    fitting_spans,
+    in_windows,
+    read_head,
+)
+from deep.integrations.encoders._network import Network, NetworkOptions, load_network, read_settings
+from deep.records import ABSTAIN, Example, Judgment
+
+if TYPE_CHECKING:
+    import torch
+
+
+SUMMAC_ZS = "summac-zs"
+
+_SOURCE_SHARE = 4
+"""A sentence of the claim must leave at least one part in this many of the input to the source."""
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """The chunks of a source and the sentences of a claim."""
+
+    chunks: tuple[str, ...]
+    sentences: tuple[str, ...]
+
+    def pairs(self) -> list[TextPair]:
+        return [(chunk, sentence) for chunk in self.chunks for sentence in self.sentences]
+
+
+@dataclass(frozen=True)
+class EncoderJudge(NetworkJudge):
+    """Judges an example by a classifier of (source, claim) pairs; made by :func:`load_encoder`.
+
+    Every sentence of the claim is set against every chunk of the source; the score is aggregated first over the
+    chunks, then over the sentences of the claim.
+
+    Attributes
+    ----------
+    against : Head or None
+        The label whose aggregate over the chunks is taken from that of the first one, sentence by sentence.
+    name : str
+        ``nli-max`` or ``nli-mean``; ``summac-zs`` where there is `against`.
+    version : str
+        A hash of the settings and of the model's configuration, tokenizer and weights.
+    """
+
+    network: Network
+    head: Head
+    aggregation: str = "max"
+    claim_aggregation: str = "mean"
+    threshold: float = 0.5
+    chunk_tokens: int | None = 350
+    against: Head | None = None
+    name: str = field(init=False)
+    version: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        check_choice(self.aggregation, ("max", "mean"), "aggregation")
+        check_choice(self.claim_aggregation, ("mean", "min"), "claim_aggregation")
+        least = 0 if self.against is None else -1
+        if not least <= self.threshold <= 1:
+            raise InputError(f"`threshold` must lie in [{least}, 1]. Got {self.threshold!r}.")
+        if self.chunk_tokens is not None and (type(self.chunk_tokens) is not int or self.chunk_tokens < 1):
+            raise InputError(
+                f"`chunk_tokens` must be a whole number of at least 1, or None for single sentences. "
+                f"Got {self.chunk_tokens!r}."
+            )
+        object.__setattr__(self, "name", self._way())
+        told = {"kind": self.name, "model": self.network.fingerprint, "sigmoid": self.head.independent, **self.settings}
+        object.__setattr__(self, "version", sha256(json.dumps(told, sort_keys=True).encode()).hexdigest())
+
+    def _way(self) -> str:
+        return f"nli-{self.aggregation}" if self.against is None else SUMMAC_ZS
+
+    @property
+    def settings(self) -> dict[str, object]:
+        """Return the options of the loader that make this judge again, but for `aggregation`, its name."""
+        if self.against is not None:
+            return {
+                "threshold": self.threshold,
+                "entailment_label": self.head.index,
+                "max_tokens": self.network.max_tokens,
+            }
+        return {
+            "claim_aggregation": self.claim_aggregation,
+            "threshold": self.threshold,
+            "chunk_tokens": self.chunk_tokens,
+            "entailment_label": self.head.index,
+            "max_tokens": self.network.max_tokens,
+        }
+
+    def contradiction(self) -> "EncoderJudge | None":
+        """Return this judge with the label that says contradiction in place of entailment; None where there is none.
+
+        It votes 1 where some chunk contradicts the claim, by the same threshold and aggregation.
+        """
+        head = contradiction_head(self.network.model.config, self.head)
+        return None if head is None else replace(self, head=head)
+
+    def label_many(self, examples: Sequence[Example]) -> list[Judgment]:
+        """Judge examples in batches; a pair that several of them share is scored once.
+
+        Returns
+        -------
+        list of Judgment
+            In the order of `examples`. `score` is P(consistent), aggregated; `evidence` holds the best chunk of
+            each sentence of the claim; `rationale` quotes the sentence that is supported least. No vote where a
+            text has no words (``abstained``), a sentence of the claim is too long for the model (``truncated``),
+            or the model gives no finite number (``failed``).
+        """
+        return in_windows(examples, self._judge)
+
+    def _judge(self, examples: list[Example]) -> list[Judgment]:
+        chunked = lru_cache(maxsize=None)(self._chunks)
+        parts = [self._parts(example, chunked) for example in examples]
+        known = [part for part in parts if isinstance(part, _Parts)]
+        pairs = list(dict.fromkeys(pair for part in known for pair in part.pairs()))
+        scores: dict[TextPair, list[float]] = {}
+        if pairs:
+            logits = self.network.logits([chunk for chunk, _ in pairs], [sentence for _, sentence in pairs])
+            heads = [head for head in (self.head, self.against) if head is not None]
+            found = np.column_stack([head.probabilities(logits) for head in heads])
+            scores = dict(zip(pairs, found.tolist(), strict=True))
+        return [self._verdict(part, scores) if isinstance(part, _Parts) else part for part in parts]
+
+    def _parts(self, example: Example, chunked: Callable[[str, int], tuple[str, ...]]) -> _Parts | Judgment:
+        model = self.network.model_id
+        sentences = tuple(example.claim[start:end] for start, end in sentence_spans(example.claim))
+        if not sentences or not example.source.strip():
+            return Judgment(vote=ABSTAIN, reason="abstained", model=model)
+        limit = self.network.max_tokens
+        room = limit - self.network.special_tokens(pair=True) - max(self.network.count(sentences))
+        if room * _SOURCE_SHARE < limit:
+            return Judgment(vote=ABSTAIN, reason="truncated", model=model)
+        return _Parts(chunked(example.source, min(room, self.chunk_tokens or room)), sentences)
+
+    def _chunks(self, source: str, budget: int) -> tuple[str, ...]:
+        cut = fitting_spans if self.chunk_tokens is None else chunk_spans
+        spans = cut(source, self.network.count, budget)
+        return tuple(dict.fromkeys(source[start:end] for start, end in spans))
+
+    def _verdict(self, parts: _Parts, scores: dict[TextPair, list[float]]) -> Judgment:
+        shape = len(parts.chunks), len(parts.sentences), -1
+        grids: Floats = np.array([scores[pair] for pair in parts.pairs()]).reshape(shape)
+        if not np.isfinite(grids).all():
+            return Judgment(vote=ABSTAIN, reason="failed", model=self.network.model_id)
+        by_sentence = self._by_sentence(grids)
+        score, worst = self._score(by_sentence), int(by_sentence.argmin())
+        return Judgment(
+            vote=int(score >= self.threshold),
+            score=score,
+            model=self.network.model_id,
+            rationale=f"least supported ({by_sentence[worst]:.3f}): {parts.sentences[worst]}",
+            evidence=tuple(dict.fromkeys(parts.chunks[i] for i in grids[..., 0].argmax(axis=0))),
+        )
+
+    def _by_sentence(self, grids: Floats) -> Floats:
+        """Return how far each sentence of the claim is supported; `grids` is by chunk, sentence and head."""
+        over_chunks = grids.max(axis=0) if self.aggregation == "max" else grids.mean(axis=0)
+        return np.asarray(over_chunks[:, 0] - (0.0 if self.against is None else over_chunks[:, 1]))
+
+    def _score(self, by_sentence: Floats) -> float:
+        return float(by_sentence.mean() if self.claim_aggregation == "mean" else by_sentence.min())
+
+
+def load_encoder(
+    id_or_path: str | Path,
+    *,
+    aggregation: str = "max",
+    claim_aggregation: str = "mean",
+    threshold: float = 0.5,
+    chunk_tokens: int | None = 350,
+    entailment_label: str | int | None = None,
+    **options: Unpack[NetworkOptions],
+) -> EncoderJudge:
+    """Make a labeling function of any sequence-classification model for inference or factual consistency.
+
+    A source is never cut short: what does not fit into one chunk makes another.
+
+    Parameters
+    ----------
+    id_or_path : str or Path
+        A model's id on the Hugging Face hub (fetched once into its cache), or a folder that holds one.
+    aggregation : {'max', 'mean'}, default='max'
+        Over the chunks of the source.
+    claim_aggregation : {'mean', 'min'}, default='mean'
+        Over the sentences of the claim.
+    threshold : float, default=0.5
+        In [0, 1]: the vote is 1 where the score is at least this.
+    chunk_tokens : int or None, default=350
+        The longest chunk (AlignScore's way [1]_). None: each sentence is a chunk (SummaC's zero-shot way [2]_).
+    entailment_label : str or int, optional
+        The label (or its number) that says "consistent", for a model whose labels do not tell.
+    batch_size, device, revision : int, str, str
+        Pairs at a time; as PyTorch names it (default: the GPU where there is one); branch, tag or commit.
+    max_tokens, model_id : int, str
+        Lowers the model's own limit; names the model in the column, in place of its id or folder.
+
+    Raises
+    ------
+    InputError
+        There is no such model, it is no sequence classifier, weights are missing, or its labels do not tell.
+    MissingDependencyError
+        torch or transformers is not installed.
+
+    References
+    ----------
+    .. [1] Zha et al., ACL 2023. https://arxiv.org/abs/2305.16739
+    .. [2] Laban et al., TACL 2022. https://arxiv.org/abs/2111.09525
+    """
+    network = load_network(
+        id_or_path,
+        "classifier",
+        **options,
+    )
+    head = read_head(network.model.config, entailment_label, network.model_id)
+    return EncoderJudge(network, head, aggregation, claim_aggregation, threshold, chunk_tokens)
+
+
+def load_summac(
+    id_or_path: str | Path,
+    *,
+    threshold: float = 0.0,
+    entailment_label: str | int | None = None,
+    **options: Unpack[NetworkOptions],
+) -> EncoderJudge:
+    """Make SummaC's zero-shot judge of an inference model: entailment less contradiction, sentence by sentence [1]_.
+
+    The score is the mean over the claim's sentences of the largest P(entailment) over the source's sentences, less the
+    largest P(contradiction): from -1 to 1.
+
+    Parameters
+    ----------
+    id_or_path : str or Path
+        Of a classifier with a label for entailment and one for contradiction.
+    threshold : float, default=0
+        In [-1, 1]: the centre of the range.
+    entailment_label, batch_size, device, revision, max_tokens, model_id
+        As for :func:`load_encoder`.
+
+    Raises
+    ------
+    InputError
+        As for :func:`load_encoder`, or there is no label for contradiction.
+
+    References
+    ----------
+    .. [1] Laban et al., TACL 2022. https://arxiv.org/abs/2111.09525
+    """
+    judge = load_encoder(
+        id_or_path,
+        chunk_tokens=None,
+        entailment_label=entailment_label,
+        **options,
+    )
+    against = contradiction_head(judge.network.model.config, judge.head)
+    if against is None:
+        raise InputError(
+            f"`id_or_path` must hold a model with a label for contradiction. Got {judge.network.model_id!r}, which has "
+            f"none. For entailment alone use load_encoder."
+        )
+    return replace(judge, against=against, threshold=threshold)
+
+
+Sentences = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class EmbeddingJudge(NetworkJudge):
+    """Judges an example by the likeness of its sentences; made by :func:`load_embedding`.
+
+    Attributes
+    ----------
+    name : str
+        ``embedding``.
+    version : str
+        A hash of the settings and of the model's configuration, tokenizer and weights.
+    """
+
+    network: Network
+    threshold: float = 0.6
+    band: float = 0.1
+    pooling: str = "mean"
+    name: str = field(init=False, default="embedding")
+    version: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        if not -1 <= self.threshold <= 1:
+            raise InputError(f"`threshold` must lie in [-1, 1]. Got {self.threshold!r}.")
+        if not 0 <= self.band <= 2:
+            raise InputError(f"`band` must lie in [0, 2]. Got {self.band!r}.")
+        told = {"kind": self.name, "model": self.network.fingerprint, "pooling": self.pooling, **self.settings}
+        object.__setattr__(self, "version", sha256(json.dumps(told, sort_keys=True).encode()).hexdigest())
+
+    @property
+    def settings(self) -> dict[str, object]:
+        """Return the options of :func:`load_embedding` that make this judge again."""
+        return {"threshold": self.threshold, "band": self.band, "max_tokens": self.network.max_tokens}
+
+    def label_many(self, examples: Sequence[Example]) -> list[Judgment]:
+        """Judge examples in batches; a sentence that several of them share is embedded once.
+
+        Returns
+        -------
+        list of Judgment
+            In the order of `examples`. `score` is the mean over the claim's sentences of the largest cosine to a
+            sentence of the source, in [-1, 1]; `evidence` holds those sentences; `rationale` quotes the sentence
+            of the claim that is least like any of the source. No vote within the band or where a text has no
+            words (``abstained``), nor where the model gives no finite number (``failed``).
+        """
+        return in_windows(examples, self._judge)
+
+    def embed(self, texts: Sequence[str]) -> Floats:
+        """Return the unit vector of each text, shape (n_texts, n_dimensions); zeros where a text has no words.
+
+        A text of several sentences, or one that is too long for the model, has the direction of their mean.
+        """
+        pieces = [self._split(text) for text in texts]
+        known = list(dict.fromkeys(piece for some in pieces for piece in some))
+        place = {piece: i for i, piece in enumerate(known)}
+        vectors = self._embed(known)
+        sums = np.zeros((len(pieces), vectors.shape[1]))
+        for row, some in enumerate(pieces):
+            sums[row] = vectors[[place[piece] for piece in some]].sum(axis=0)
+        lengths = np.linalg.norm(sums, axis=-1, keepdims=True)
+        return sums / np.where(lengths > 0, lengths, 1.0)
+
+    def _judge(self, examples: list[Example]) -> list[Judgment]:
+        split = {text: self._split(text) for example in examples for text in (example.source, example.claim)}
+        sentences = list(dict.fromkeys(piece for pieces in split.values() for piece in pieces))
+        place = {piece: i for i, piece in enumerate(sentences)}
+        vectors = self._embed(sentences)
+
+        def rows(text: str) -> Floats:
+            return vectors[[place[piece] for piece in split[text]]]
+
+        return [
+            self._verdict(split[example.source], split[example.claim], rows(example.claim) @ rows(example.source).T)
+            for example in examples
+        ]
+
+    def _split(self, text: str) -> Sentences:
+        budget = self.network.max_tokens - self.network.special_tokens(pair=False)
+        return tuple(text[start:end] for start, end in fitting_spans(text, self.network.count, budget))
+
+    def _embed(self, sentences: list[str]) -> Floats:
+        """Return unit vectors, shape (n_sentences, n_dimensions)."""
+        vectors = np.zeros((len(sentences), int(self.network.model.config.hidden_size)))
+        for at, output, mask in self.network.batches(sentences):
+            pooled = _pool(output.last_hidden_state, mask, self.pooling).double().cpu().numpy()
+            vectors[at] = pooled / np.linalg.norm(pooled, axis=1, keepdims=True)
+        return vectors
+
+    def _verdict(self, source: Sentences, claim: Sentences, cosines: Floats) -> Judgment:
+        model = self.network.model_id
+        if not source or not claim:
+            return Judgment(vote=ABSTAIN, reason="abstained", model=model)
+        if not np.isfinite(cosines).all():
+            return Judgment(vote=ABSTAIN, reason="failed", model=model)
+        nearest = cosines.max(axis=1)
+        score, worst = float(nearest.mean()), int(nearest.argmin())
+        undecided = abs(score - self.threshold) < self.band / 2
+        return Judgment(
+            vote=ABSTAIN if undecided else int(score >= self.threshold),
+            reason="abstained" if undecided else None,
+            score=score,
+            model=model,
+            rationale=f"least similar ({nearest[worst]:.3f}): {claim[worst]}",
+            evidence=tuple(dict.fromkeys(source[i] for i in cosines.argmax(axis=1))),
+        )
+
+
+def _pool(states: "torch.Tensor", mask: "torch.Tensor", pooling: str) -> "torch.Tensor":
+    """Return one vector a text, from the states of its tokens, shape (n_texts, n_tokens, n_dimensions)."""
+    if pooling == "cls":
+        return states[:, 0]
+    weights = mask.unsqueeze(-1).to(states.dtype)
+    return (states * weights).sum(dim=1) / weights.sum(dim=1)
+
+
+def load_embedding(
+    path_or_id: str | Path,
+    *,
+    threshold: float = 0.6,
+    band: float = 0.1,
+    **options: Unpack[NetworkOptions],
+) -> EmbeddingJudge:
+    """Make a labeling function of a sentence-embedding model: a weak judge that sees topics, not truth.
+
+    A claim whose sentences are all like some sentence of the source gets 1, one that wanders off gets 0. It cannot
+    see a changed number or a lost "not", which barely move an embedding.
+
+    Parameters
+    ----------
+    path_or_id : str or Path
+        A folder in the layout of sentence-transformers (or of transformers alone), or an id on the hub. Vectors
+        are pooled by the mean over tokens, or by the first token where the folder's pooling file says so.
+    threshold : float, default=0.6
+        In [-1, 1]: the vote is 1 above the band around it, 0 below.
+    band : float, default=0.1
+        In [0, 2]: the width of the band around the threshold where it abstains.
+    batch_size, device, revision, max_tokens, model_id
+        As for :func:`load_encoder`. A sentence longer than the limit is cut between words, and nothing is lost.
+
+    Returns
+    -------
+    EmbeddingJudge
+
+    Raises
+    ------
+    InputError
+        There is no such model, weights are missing, or it pools in another way.
+    MissingDependencyError
+        torch or transformers is not installed.
+
+    References
+    ----------
+    .. [1] Reimers and Gurevych, EMNLP 2019. https://arxiv.org/abs/1908.10084
+    """
+    network = load_network(
+        path_or_id,
+        "embedding",
+        **(NetworkOptions(batch_size=32) | options),
+    )
+    return EmbeddingJudge(network, threshold, band, _pooling(network))
+
+
+def _pooling(network: Network) -> str:
+    """Return 'cls' or 'mean', as the folder says; the mean where it says nothing."""
+    path = network.folder / "1_Pooling" / "config.json"
+    said = read_settings(path)
+    chosen = sorted(
+        name.removeprefix("pooling_mode_") for name in said if name.startswith("pooling_mode_") and said[name]
+    )
+    chosen = chosen or [str(said.get("pooling_mode", "mean"))]
+    known = {"cls": "cls", "cls_token": "cls", "mean": "mean", "mean_tokens": "mean"}
+    if len(chosen) > 1 or chosen[0] not in known:
+        raise InputError(f"`path_or_id` must pool by the mean or the first token. Got {', '.join(chosen)} in {path}.")
+    return known[chosen[0]]

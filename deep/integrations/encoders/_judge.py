@@ -1,0 +1,229 @@
+"""The base of judges made of a network: their names, and one example as a batch of one."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import expit, softmax
+
+from deep._util.checks import Floats
+from deep._util.names import sentence_spans
+from deep.exceptions import InputError
+from deep.integrations.encoders._network import Network
+from deep.judges import OfflineJudge, voter_name
+from deep.records import Example, Judgment
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
+
+
+class NetworkJudge(OfflineJudge):
+    """A judge whose subclass judges batches, and has `network`, `name` and `version`."""
+
+    network: Network
+    name: str
+    version: str
+
+    @property
+    def model_id(self) -> str:
+        """Return the hub id of the model, or the name of its folder."""
+        return self.network.model_id
+
+    @property
+    @abstractmethod
+    def settings(self) -> Mapping[str, object]:
+        """Return the options that make this judge again."""
+
+    @property
+    def details(self) -> Mapping[str, object]:
+        """See :class:`deep.judges.Judge`."""
+        known = {"kind": self.name.partition("-")[0], "judge": self.name, "version": self.version}
+        return {**known, "model": self.model_id, "settings": dict(self.settings)}
+
+    def voter(self, llm: str = "") -> str:  # noqa: ARG002  no LLM is asked
+        """Return the name of its column."""
+        return voter_name(self.name, self.version, self.model_id)
+
+    def label(self, example: Example, /) -> Judgment:
+        """Judge one example."""
+        return self.label_many([example])[0]
+
+    @abstractmethod
+    def label_many(self, examples: Sequence[Example]) -> list[Judgment]:
+        """Judge examples, in their order."""
+
+
+WINDOW = 256
+"""Examples judged at a time: enough to fill batches of like length, and a bound on the memory."""
+
+
+def in_windows(examples: Sequence[Example], judge: Callable[[list[Example]], list[Judgment]]) -> list[Judgment]:
+    """Return the judgments in the order of the examples; `judge` sees the examples of a source together."""
+    found: dict[int, Judgment] = {}
+    for at in _windows(examples):
+        found.update(zip(at, judge([examples[i] for i in at]), strict=True))
+    return [found[i] for i in range(len(examples))]
+
+
+def _windows(examples: Sequence[Example]) -> Iterator[list[int]]:
+    first: dict[str, int] = {}
+    for i, example in enumerate(examples):
+        first.setdefault(example.source, i)
+    order = sorted(range(len(examples)), key=lambda i: first[examples[i].source])
+    for start in range(0, len(order), WINDOW):
+        yield order[start : start + WINDOW]
+
+
+Span = tuple[int, int]
+TextPair = tuple[str, str]
+Count = Callable[[Sequence[str]], list[int]]
+
+
+def fitting_spans(text: str, count: Count, budget: int, spans: Sequence[Span] | None = None) -> list[Span]:
+    """Return spans of at most `budget` tokens: the sentences of a text, halved where one is longer.
+
+    Parameters
+    ----------
+    text : str
+    count : callable
+        Gives the number of tokens of each of several texts.
+    budget : int
+        At least 1. A single character that is more tokens than this is kept whole.
+    spans : sequence of (int, int), optional
+        In place of the sentences.
+
+    Examples
+    --------
+    >>> from deep.integrations.encoders._judge import fitting_spans
+    >>> words = lambda texts: [len(text.split()) for text in texts]
+    >>> text = "Rain fell. The wind rose and the river left its bed."
+    >>> [text[start:end] for start, end in fitting_spans(text, words, 5)]
+    ['Rain fell.', 'The wind rose and the', 'river left its bed.']
+    """
+    spans = sentence_spans(text) if spans is None else spans
+    fitting: list[Span] = []
+    for span, length in zip(spans, count([text[start:end] for start, end in spans]), strict=True):
+        if length <= budget or span[1] - span[0] == 1:
+            fitting.append(span)
+        else:
+            fitting += fitting_spans(text, count, budget, _halves(text, *span))
+    return fitting
+
+
+def _halves(text: str, start: int, end: int) -> list[Span]:
+    """Cut a span at the white space nearest to its middle, or else in the middle."""
+    middle = (start + end) // 2
+    blanks = [i for i in range(start + 1, end - 1) if text[i].isspace()]
+    cut = min(blanks, key=lambda i: abs(i - middle), default=middle)
+    left, right = text[start:cut].rstrip(), text[cut:end].lstrip()
+    return [(start, start + len(left)), (end - len(right), end)]
+
+
+def chunk_spans(text: str, count: Count, budget: int) -> list[Span]:
+    """Return spans of at most `budget` tokens, each of as many whole sentences in a row as fit.
+
+    Parameters are those of :func:`fitting_spans`.
+
+    Examples
+    --------
+    >>> from deep.integrations.encoders._judge import chunk_spans
+    >>> words = lambda texts: [len(text.split()) for text in texts]
+    >>> text = "Rain fell. It was cold. The river left its bed."
+    >>> [text[start:end] for start, end in chunk_spans(text, words, 5)]
+    ['Rain fell. It was cold.', 'The river left its bed.']
+    """
+    spans = fitting_spans(text, count, budget)
+    lengths = count([text[start:end] for start, end in spans])
+    firsts, used = [0] if spans else [], 0
+    for i, length in enumerate(lengths):
+        if used and used + length > budget:
+            firsts.append(i)
+            used = 0
+        used += length
+    packed = [(spans[first][0], spans[last - 1][1]) for first, last in pairwise([*firsts, len(spans)])]
+    # Tokens of a whole can be more than those of its parts, where white space counts.
+    return fitting_spans(text, count, budget, packed)
+
+
+_CONSISTENT = (
+    *("aligned", "consistent", "correct", "entail", "entailed", "entailment", "entails", "factual"),
+    *("factuallyconsistent", "faithful", "supported", "supports"),
+)
+
+_CONTRADICTING = ("contradict", "contradicted", "contradiction", "contradicts", "refuted", "refutes")
+
+
+@dataclass(frozen=True)
+class Head:
+    """Turns logits into P(consistent).
+
+    Parameters
+    ----------
+    index : int
+        The label that says "consistent".
+    independent : bool
+        Whether each logit stands alone (a sigmoid), as with a single one, or all compete (a softmax).
+    """
+
+    index: int
+    independent: bool
+
+    def probabilities(self, logits: Floats) -> Floats:
+        """Return P(consistent) of each row of logits, shape (n_pairs,)."""
+        values = expit(logits) if self.independent else softmax(logits, axis=1)
+        return np.asarray(values[:, self.index], dtype=np.float64)
+
+
+def read_head(config: "PretrainedConfig", entailment_label: str | int | None, model_id: str) -> Head:
+    """Find the label that says "consistent" in a model's configuration.
+
+    Parameters
+    ----------
+    config : transformers configuration
+        With `id2label`.
+    entailment_label : str, int or None
+        The label or its number, where the names do not tell.
+    model_id : str
+        For the error message.
+
+    Raises
+    ------
+    InputError
+        The label cannot be told, or `entailment_label` is not one of the model's.
+    """
+    labels = [str(config.id2label[i]) for i in range(int(config.num_labels))]
+    alone = len(labels) == 1
+    independent = alone or config.problem_type == "multi_label_classification"
+    if entailment_label is not None:
+        return Head(_asked(labels, entailment_label), independent)
+    fitting = [i for i, label in enumerate(labels) if alone or _plain(label) in _CONSISTENT]
+    if len(fitting) != 1:
+        raise InputError(
+            f"`entailment_label` must be given where the labels do not tell which one says that the claim is "
+            f"consistent. Got {', '.join(labels)} in {model_id!r}. Pass entailment_label={labels[-1]!r}, for instance."
+        )
+    return Head(fitting[0], independent)
+
+
+def contradiction_head(config: "PretrainedConfig", head: Head) -> Head | None:
+    """Return the head of the label that says "contradiction" in a model that has another one for "consistent"."""
+    labels = [str(config.id2label[i]) for i in range(int(config.num_labels))]
+    fitting = [i for i, label in enumerate(labels) if _plain(label) in _CONTRADICTING]
+    return Head(fitting[0], head.independent) if len(fitting) == 1 and fitting[0] != head.index else None
+
+
+def _plain(label: str) -> str:
+    return "".join(letter for letter in label.casefold() if letter.isalnum())
+
+
+def _asked(labels: list[str], asked: str | int) -> int:
+    if isinstance(asked, str) and asked in labels:
+        return labels.index(asked)
+    number = int(asked) if str(asked).isdecimal() else -1
+    if not 0 <= number < len(labels):
+        allowed = ", ".join(f"{i} ({label})" for i, label in enumerate(labels))
+        raise InputError(f"`entailment_label` must be one of the model's labels: {allowed}. Got {asked!r}.")
+    return number

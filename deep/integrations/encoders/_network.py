@@ -1,0 +1,393 @@
+"""A tokenizer and a network, loaded quietly and asked in batches."""
+
+import hashlib
+import inspect
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
+
+import numpy as np
+
+from deep._util.checks import Floats
+from deep._util.files import JsonObject
+from deep.exceptions import InputError, MissingDependencyError
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+    from transformers.utils import ModelOutput
+
+
+_CONFIG_FILES = ("*.json", "*.txt", "*.model", "*.jinja")
+_HUB_ID = re.compile(r"[\w-][\w.-]*(/[\w.-]+)?")
+_WHAT_COUNTS = (
+    "config.json",
+    "added_tokens.json",
+    "merges.txt",
+    "special_tokens_map.json",
+    "spiece.model",
+    "sentencepiece*.model",
+    "sentence_bert_config.json",
+    "spm.model",
+    "tokenizer*",
+    "vocab*",
+    "1_Pooling/config.json",
+)
+
+
+def require_libraries() -> None:
+    """Raise unless torch and transformers can be imported, which takes seconds: after all that may be refused."""
+    try:
+        import torch  # noqa: F401
+        import transformers  # noqa: F401
+    except ImportError as error:
+        raise _missing(error) from None
+
+
+def _missing(what: object) -> MissingDependencyError:
+    return MissingDependencyError(
+        f"Encoders need a library that is not installed ({what}). Run: pip install 'deep-judges[encoders]'."
+    )
+
+
+def model_folder(id_or_path: str | Path, revision: str | None) -> Path:
+    """Return the folder of a model: the one that was named, or the local copy of a hub model, fetched where needed."""
+    path = Path(id_or_path).expanduser()
+    if path.exists():
+        return _checked(path, str(id_or_path))
+    if not isinstance(id_or_path, str) or not _HUB_ID.fullmatch(id_or_path):
+        raise InputError(
+            f"`id_or_path` must be the folder of a model or its id on the Hugging Face hub (owner/name). "
+            f"Got {str(id_or_path)!r}, and there is no such folder."
+        )
+    return _checked(_fetch(id_or_path, revision), id_or_path)
+
+
+def _checked(folder: Path, given: str) -> Path:
+    if not folder.is_dir():
+        raise InputError(f"`id_or_path` must be a folder or an id on the hub. Got the file {given!r}.")
+    if not (folder / "config.json").is_file():
+        raise InputError(f"`id_or_path` must hold a model with its config.json. Got {given!r}, which has none.")
+    return folder
+
+
+def _fetch(hub_id: str, revision: str | None) -> Path:
+    lacking = [name for name in ("torch", "transformers") if find_spec(name) is None]
+    if lacking:  # nothing is fetched in vain
+        raise _missing(f"No module named {lacking[0]!r}")
+    from huggingface_hub import snapshot_download
+
+    def fetch(*patterns: str) -> Path:
+        return Path(snapshot_download(hub_id, revision=revision, allow_patterns=[*_CONFIG_FILES, *patterns]))
+
+    try:
+        folder = fetch("*.safetensors")
+        return folder if any(folder.glob("*.safetensors")) else fetch("*.bin")
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"`id_or_path` must name a model that can be had from the hub or its local cache. Got {hub_id!r}: "
+            f"{one_line(error)} Check the name and the network, or give the folder of a copy."
+        ) from None
+
+
+def one_line(error: BaseException) -> str:
+    """Return the first sentence or line of a library's error, ended by a full stop."""
+    text = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    return f"{text.removeprefix('Got: ').rstrip('.:')[:200]}."
+
+
+def model_name(id_or_path: str | Path, folder: Path) -> str:
+    """Return the hub id, or the name of the folder: never the place of the folder on this machine."""
+    return folder.resolve().name if Path(id_or_path).expanduser().exists() else str(id_or_path)
+
+
+def fingerprint(folder: Path, weights: Sequence[Path] = ()) -> str:
+    """Return a SHA-256 over the files that decide what a model answers: configuration, tokenizer, weights."""
+    weights = weights or sorted(folder.glob("*.safetensors")) or sorted(folder.glob("pytorch_model*.bin"))
+    settings = sorted({path for pattern in _WHAT_COUNTS for path in folder.glob(pattern) if path.is_file()})
+    digest = hashlib.sha256()
+    for path in [*settings, *weights]:
+        with path.open("rb") as stream:
+            part = hashlib.file_digest(stream, "sha256").hexdigest()
+        digest.update(f"{path.relative_to(folder).as_posix()} {part}\n".encode())
+    return digest.hexdigest()
+
+
+_USUAL_LIMIT = 512
+NetworkKind = Literal["classifier", "embedding", "generator", "tagger"]
+
+BUILT: Mapping[NetworkKind, str] = {
+    "classifier": "ForSequenceClassification",
+    "embedding": "",
+    "generator": "ForConditionalGeneration",
+    "tagger": "ForTokenClassification",
+}
+"""How the name of an architecture of each kind ends."""
+
+MAKERS: Mapping[NetworkKind, str] = {
+    "classifier": "AutoModelForSequenceClassification",
+    "embedding": "AutoModel",
+    "generator": "AutoModelForSeq2SeqLM",
+    "tagger": "AutoModelForTokenClassification",
+}
+
+_NO_LIMIT = 10**6
+"""Tokenizers that know no limit give an astronomic one."""
+
+_FAIRSEQ_PAD = 1
+"""Models of fairseq's family number their positions from the padding token's id plus one, and so lose two."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Network:
+    """A loaded model.
+
+    Parameters
+    ----------
+    tokenizer, model : object
+        Of transformers; the model is in evaluation mode, in 32-bit floats.
+    model_id : str
+        The hub id, or the folder's name.
+    folder : Path
+    fingerprint : str
+        SHA-256 of configuration, tokenizer and weights.
+    max_tokens : int
+        The longest input, special tokens counted.
+    batch_size : int
+    """
+
+    tokenizer: "PreTrainedTokenizerBase"
+    model: "PreTrainedModel"
+    model_id: str
+    folder: Path
+    fingerprint: str
+    max_tokens: int
+    batch_size: int
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        """Return the number of tokens of each text, without special ones."""
+        if not texts:
+            return []
+        encoded = self.tokenizer(
+            list(map(_encodable, texts)), add_special_tokens=False, return_attention_mask=False, verbose=False
+        )
+        return [len(ids) for ids in encoded["input_ids"]]
+
+    def special_tokens(self, *, pair: bool) -> int:
+        """Return how many tokens are added to one text or to a pair."""
+        return int(self.tokenizer.num_special_tokens_to_add(pair=pair))
+
+    def batches(self, *texts: Sequence[str]) -> "Iterator[tuple[list[int], ModelOutput, torch.Tensor]]":
+        """Yield (positions, the model's output, the attention mask) of batches of like length.
+
+        `texts` is one sequence, or two of equal length for pairs. The longest come first, so that a batch too
+        large for the memory fails at once.
+        """
+        import torch
+
+        lengths = np.sum([self.count(column) for column in texts], axis=0)
+        order = np.argsort(-lengths, kind="stable").tolist()
+        known = inspect.signature(self.model.forward).parameters
+        for start in range(0, len(order), self.batch_size):
+            at = order[start : start + self.batch_size]
+            columns = [[_encodable(column[i]) for i in at] for column in texts]
+            encoded = self.tokenizer(*columns, padding=True, return_tensors="pt", verbose=False)
+            inputs = {name: value.to(self.model.device) for name, value in encoded.items() if name in known}
+            if type(self.model).__name__.endswith(BUILT["generator"]):
+                # One step of the decoder: what it would say first.
+                start = int(getattr(self.model.config, "decoder_start_token_id", None) or 0)
+                inputs["decoder_input_ids"] = torch.full((len(at), 1), start, device=self.model.device)
+            with torch.inference_mode():
+                yield at, self.model(**inputs), encoded["attention_mask"].to(self.model.device)
+
+    def logits(self, premises: Sequence[str], hypotheses: Sequence[str]) -> Floats:
+        """Return the logits of each pair, shape (n_pairs, n_labels)."""
+        found = np.empty((len(premises), int(self.model.config.num_labels)))
+        for at, output, _ in self.batches(premises, hypotheses):
+            found[at] = output.logits.float().cpu().numpy()
+        return found
+
+
+class NetworkOptions(TypedDict, total=False):
+    """Options of every loader; :func:`load_encoder` says what they are."""
+
+    batch_size: int
+    device: str | None
+    revision: str | None
+    max_tokens: int | None
+    model_id: str | None
+
+
+Make = Callable[["PretrainedConfig", Path], tuple["PreTrainedModel", list[Path]]]
+"""Gives a model of a configuration and a folder, and the files that its weights came from."""
+
+
+def load_network(
+    id_or_path: str | Path,
+    kind: NetworkKind,
+    *,
+    reads: int | None = None,
+    make: Make | None = None,
+    **options: Unpack[NetworkOptions],
+) -> Network:
+    """Load a network of a kind, refusing what would answer at random.
+
+    `reads` is the most tokens that its published way of use gives it, whatever its own limit says where positions are
+    relative (a generator), and within it otherwise. `make` reads weights that transformers does not.
+    """
+    batch_size = check_batch_size(options.get("batch_size", 16))
+    folder = model_folder(id_or_path, options.get("revision"))
+    require_libraries()
+    with quiet():
+        config, tokenizer = _settings(folder, str(id_or_path))
+        if make is None:
+            _check_kind(config, kind, str(id_or_path))
+        model, files = (_weights(folder, kind, str(id_or_path)), []) if make is None else make(config, folder)
+    _pad(tokenizer, model, str(id_or_path))
+    return Network(
+        tokenizer=tokenizer,
+        model=place(model.eval(), options.get("device")),
+        model_id=options.get("model_id") or model_name(id_or_path, folder),
+        folder=folder,
+        fingerprint=fingerprint(folder, files),
+        max_tokens=_limit(_known_limits(config, tokenizer, folder, kind, reads), options.get("max_tokens")),
+        batch_size=batch_size,
+    )
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep transformers from drawing bars and reports; what matters in them is raised as an error here."""
+    from transformers.utils import logging
+
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()
+
+
+def _settings(folder: Path, given: str) -> "tuple[PretrainedConfig, PreTrainedTokenizerBase]":
+    from transformers import AutoConfig, AutoTokenizer
+
+    try:
+        return AutoConfig.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+    except Exception as error:  # transformers raises whatever the damaged file makes it raise
+        raise InputError(
+            f"`id_or_path` must hold a configuration and a tokenizer that transformers reads without running the "
+            f"model's own code. Got {given!r}: {one_line(error)}"
+        ) from None
+
+
+def check_batch_size(batch_size: int) -> int:
+    """Return a batch size if it can be one, else raise."""
+    if type(batch_size) is not int or batch_size < 1:
+        raise InputError(f"`batch_size` must be a whole number of at least 1. Got {batch_size!r}.")
+    return batch_size
+
+
+def _check_kind(config: "PretrainedConfig", kind: NetworkKind, given: str) -> None:
+    built = list(config.architectures or [])
+    if kind != "embedding" and not any(name.endswith(BUILT[kind]) for name in built):
+        what = {"classifier": "sequence-classification", "tagger": "token-classification"}.get(kind, kind)
+        raise InputError(
+            f"`id_or_path` must hold a {what} model. Got {given!r}, a "
+            f"{', '.join(built) or 'model that does not say what it is'}. For sentence embeddings use load_embedding."
+        )
+
+
+def _known_limits(
+    config: "PretrainedConfig", tokenizer: "PreTrainedTokenizerBase", folder: Path, kind: NetworkKind, reads: int | None
+) -> list[int]:
+    """Return the limits of the tokens of an input."""
+    if kind == "generator" and reads is not None:
+        return [reads]
+    own = [*_config_limits(config), *_tokenizer_limits(folder, tokenizer)]
+    return own if reads is None else [*own, reads]
+
+
+def _weights(folder: Path, kind: NetworkKind, given: str) -> "PreTrainedModel":
+    import torch
+    import transformers
+
+    maker = getattr(transformers, MAKERS[kind])
+    try:
+        model, report = maker.from_pretrained(folder, output_loading_info=True, dtype=torch.float32)
+    except Exception as error:  # as above
+        raise InputError(
+            f"`id_or_path` must hold weights that transformers reads. Got {given!r}: {one_line(error)}"
+        ) from None
+    lost = sorted(name for name in report["missing_keys"] if not name.startswith("pooler."))
+    if lost:
+        raise InputError(f"`id_or_path` must hold every weight of the model. Got {given!r}, which lacks {lost[0]!r}.")
+    return model
+
+
+def _pad(tokenizer: "PreTrainedTokenizerBase", model: "PreTrainedModel", given: str) -> None:
+    """Give a tokenizer of a decoder something to pad with, and tell the model of it."""
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    if tokenizer.pad_token is None:
+        raise InputError(f"`id_or_path` must hold a tokenizer with a padding token. Got {given!r}, which has none.")
+    if getattr(model.config, "pad_token_id", None) is None:
+        model.config.pad_token_id = tokenizer.pad_token_id
+
+
+def place(model: "PreTrainedModel", device: str | None) -> "PreTrainedModel":
+    import torch
+
+    chosen = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        return model.to(chosen)
+    except (AssertionError, RuntimeError) as error:
+        raise InputError(
+            f"`device` must be a device that PyTorch can use here, such as cpu or cuda:0. Got {device!r}: "
+            f"{one_line(error)}"
+        ) from None
+
+
+def read_settings(path: Path) -> JsonObject:
+    """Return the JSON object in a file of settings; an empty one where there is no such file."""
+    try:
+        said = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    except ValueError as error:
+        raise InputError(f"`id_or_path` must hold settings in JSON. Got {path}: {one_line(error)}") from None
+    if not isinstance(said, dict):
+        raise InputError(
+            f"`id_or_path` must hold settings that are a JSON object. Got {path}, a {type(said).__name__}."
+        )
+    return said
+
+
+def _config_limits(config: "PretrainedConfig") -> list[int]:
+    positions = getattr(config, "max_position_embeddings", None)
+    if not isinstance(positions, int) or positions < 1:
+        return [_USUAL_LIMIT]
+    return [positions - 2 if config.pad_token_id == _FAIRSEQ_PAD else positions]
+
+
+def _tokenizer_limits(folder: Path, tokenizer: "PreTrainedTokenizerBase") -> list[int]:
+    """Return the limits that the tokenizer and the settings of sentence-transformers name, if any."""
+    said = read_settings(folder / "sentence_bert_config.json").get("max_seq_length")
+    return [value for value in (said, tokenizer.model_max_length) if value and value < _NO_LIMIT]
+
+
+def _limit(known: list[int], asked: int | None) -> int:
+    """Return the longest input that the model can read; `asked` can only lower it."""
+    if asked is not None and (type(asked) is not int or not 1 <= asked <= min(known)):
+        raise InputError(f"`max_tokens` must be a whole number from 1 to {min(known)}. Got {asked!r}.")
+    return asked or min(known)
+
+
+def _encodable(text: str) -> str:
+    """Return a text as tokenizers take it: of the same length, without lone surrogates."""
+    return text if text.isascii() else text.encode(errors="replace").decode()

@@ -1,0 +1,465 @@
+"""Judges of published networks, used as their authors do: HHEM, LettuceDetect, MiniCheck; and all judges by name."""
+
+import json
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+import numpy as np
+from scipy.special import softmax
+
+from deep._util.checks import Floats
+from deep.exceptions import InputError
+from deep.integrations.encoders import _network
+from deep.integrations.encoders._encoder import SUMMAC_ZS, load_embedding, load_encoder, load_summac
+from deep.integrations.encoders._heads import ALIGNSCORE, SUMMAC_CONV, load_alignscore, load_summac_conv
+from deep.integrations.encoders._judge import NetworkJudge, TextPair, chunk_spans, in_windows
+from deep.records import ABSTAIN, Example, Judgment
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+
+_SOURCE_SHARE = 4
+"""A claim must leave at least one part in this many of the input to the source."""
+
+CutAt = Callable[[str, int], tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class CheckerJudge(NetworkJudge):
+    """Sets a claim against each part of its source; a subclass cuts the source and reads the network.
+
+    Parameters
+    ----------
+    network : Network
+    threshold : float, default=0.5
+        In [0, 1].
+
+    Attributes
+    ----------
+    name, version : str
+        The version is a hash of the settings and of the model's files.
+    """
+
+    network: _network.Network
+    threshold: float = 0.5
+    name: str = field(init=False)
+    version: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.threshold <= 1:
+            raise InputError(f"`threshold` must lie in [0, 1]. Got {self.threshold!r}.")
+        told = {"kind": self.name, "model": self.network.fingerprint, **self.settings}
+        object.__setattr__(self, "version", sha256(json.dumps(told, sort_keys=True).encode()).hexdigest())
+
+    @property
+    def settings(self) -> dict[str, object]:
+        """Return the options of the loader that make this judge again."""
+        return {"threshold": self.threshold, "max_tokens": self.network.max_tokens}
+
+    def label_many(self, examples: Sequence[Example]) -> list[Judgment]:
+        """Judge examples in batches; a pair that several of them share is scored once.
+
+        Returns
+        -------
+        list of Judgment
+            In the order of `examples`. `score` is P(consistent). No vote where a text has no words (``abstained``), the
+            claim leaves the source less than a quarter of the model's input (``truncated``), or the model gives no
+            finite number (``failed``).
+        """
+        return in_windows(examples, self._judge)
+
+    def _judge(self, examples: list[Example]) -> list[Judgment]:
+        cut = lru_cache(maxsize=None)(self._cut)
+        read = [self._pairs(example, cut) for example in examples]
+        pairs = list(dict.fromkeys(pair for part in read if isinstance(part, list) for pair in part))
+        found = dict(zip(pairs, self._measure(pairs), strict=True)) if pairs else {}
+        return [self._checked(part, found) if isinstance(part, list) else part for part in read]
+
+    def _pairs(self, example: Example, cut: CutAt) -> list[TextPair] | Judgment:
+        if not example.source.strip() or not example.claim.strip():
+            return Judgment(vote=ABSTAIN, reason="abstained", model=self.model_id)
+        room = self.network.max_tokens - self._tokens_beside(example.claim)
+        parts = cut(example.source, room) if room * _SOURCE_SHARE >= self.network.max_tokens else ()
+        if not parts:
+            return Judgment(vote=ABSTAIN, reason="truncated", model=self.model_id)
+        return [(part, example.claim) for part in parts]
+
+    def _checked(self, pairs: list[TextPair], found: dict[TextPair, Floats]) -> Judgment:
+        values = [found[pair] for pair in pairs]
+        if not all(np.isfinite(value).all() for value in values):
+            return Judgment(vote=ABSTAIN, reason="failed", model=self.model_id)
+        return self._verdict(pairs, values)
+
+    def _verdict(self, pairs: list[TextPair], values: list[Floats]) -> Judgment:
+        """Return the judgment of one claim: the best part of the source decides."""
+        best = int(np.argmax([value[0] for value in values]))
+        score = float(values[best][0])
+        evidence = (pairs[best][0],)
+        return Judgment(vote=int(score >= self.threshold), score=score, model=self.model_id, evidence=evidence)
+
+    @abstractmethod
+    def _tokens_beside(self, claim: str) -> int:
+        """Return how many tokens of the input are not the source's."""
+
+    @abstractmethod
+    def _cut(self, source: str, room: int) -> tuple[str, ...]:
+        """Return the parts of a source, each of at most `room` tokens."""
+
+    @abstractmethod
+    def _measure(self, pairs: list[TextPair]) -> list[Floats]:
+        """Return the answer of the network to each pair: one P(consistent), where `_verdict` is the one here."""
+
+
+NO_LIMIT = 1_000_000
+"""Positions are relative: the memory limits an input first."""
+
+BLANKS = ("{text1}", "{text2}")
+
+
+@dataclass(frozen=True)
+class HHEMJudge(CheckerJudge):
+    """HHEM-2.1 [1]_ as published; made by :func:`load_hhem`. It reads the whole source at once.
+
+    References
+    ----------
+    .. [1] Vectara, HHEM-2.1-Open, 2024. https://huggingface.co/vectara/hallucination_evaluation_model
+    """
+
+    prompt: str = "{text1} {text2}"
+    name: str = field(init=False, default="hhem")
+
+    def _input(self, pair: TextPair) -> str:
+        before, _, rest = self.prompt.partition(BLANKS[0])
+        between, _, after = rest.partition(BLANKS[1])
+        return f"{before}{pair[0]}{between}{pair[1]}{after}"
+
+    def _tokens_beside(self, claim: str) -> int:
+        return self.network.count([self._input(("", claim))])[0] + self.network.special_tokens(pair=False)
+
+    def _cut(self, source: str, room: int) -> tuple[str, ...]:
+        """Return the whole source, or nothing where it is too long: it is never read in parts."""
+        return (source,) if self.network.count([source])[0] <= room else ()
+
+    def _measure(self, pairs: list[TextPair]) -> list[Floats]:
+        logits = np.empty((len(pairs), 2))
+        for at, output, _ in self.network.batches([self._input(pair) for pair in pairs]):
+            logits[at] = output.logits[:, 0, :].float().cpu().numpy()
+        return list(softmax(logits, axis=1)[:, 1:])
+
+
+def load_hhem(
+    id_or_path: str | Path,
+    *,
+    foundation: str | Path | None = None,
+    threshold: float = 0.5,
+    **options: Unpack[_network.NetworkOptions],
+) -> HHEMJudge:
+    """Make a judge of HHEM-2.1 without running the code that comes with it.
+
+    Parameters
+    ----------
+    id_or_path : str or Path
+        ``vectara/hallucination_evaluation_model``, or a folder with its config.json and model.safetensors.
+    foundation : str or Path, optional
+        The T5 whose configuration and tokenizer it uses, by id or folder; default: the one that config.json names.
+    threshold : float, default=0.5
+        The vote is 1 where P(consistent) is at least this.
+    batch_size, device, revision, max_tokens, model_id
+        As for :func:`load_encoder`; there is no limit of tokens unless one is given.
+
+    Raises
+    ------
+    InputError
+        There is no such model or foundation, or it lacks its prompt or weights.
+    MissingDependencyError
+        torch or transformers is not installed.
+    """
+    batch_size = _network.check_batch_size(options.get("batch_size", 8))
+    folder = _network.model_folder(id_or_path, options.get("revision"))
+    said = _network.read_settings(folder / "config.json")
+    prompt = str(said.get("prompt", ""))
+    if not all(blank in prompt for blank in BLANKS):
+        raise InputError(
+            f"`id_or_path` must hold HHEM's config.json, whose prompt has {' and '.join(BLANKS)}. Got {prompt!r}."
+        )
+    _network.require_libraries()
+    with _network.quiet():
+        model, tokenizer = _load(folder, str(foundation or said.get("foundation", "")))
+    network = _network.Network(
+        tokenizer=tokenizer,
+        model=_network.place(model.eval(), options.get("device")),
+        model_id=options.get("model_id") or _network.model_name(id_or_path, folder),
+        folder=folder,
+        fingerprint=_network.fingerprint(folder),
+        max_tokens=options.get("max_tokens") or NO_LIMIT,
+        batch_size=batch_size,
+    )
+    return HHEMJudge(network, threshold, prompt=prompt)
+
+
+def _load(folder: Path, foundation: str) -> "tuple[PreTrainedModel, PreTrainedTokenizerBase]":
+    """Return the T5 of the foundation with HHEM's weights, and the foundation's tokenizer."""
+    from safetensors.torch import load_file
+    from transformers import AutoConfig, AutoTokenizer, T5ForTokenClassification
+
+    try:
+        config, tokenizer = AutoConfig.from_pretrained(foundation), AutoTokenizer.from_pretrained(foundation)
+    except Exception as error:  # transformers raises whatever the damaged file makes it raise
+        raise InputError(
+            f"`foundation` must be a T5 with its configuration and tokenizer. Got {foundation!r}: "
+            f"{_network.one_line(error)}"
+        ) from None
+    try:
+        weights = {name.removeprefix("t5."): value for name, value in load_file(folder / "model.safetensors").items()}
+        weights.setdefault("transformer.encoder.embed_tokens.weight", weights["transformer.shared.weight"])
+        model = T5ForTokenClassification(config)
+        model.load_state_dict(weights)
+    except (KeyError, OSError, RuntimeError) as error:
+        raise InputError(
+            f"`id_or_path` must hold HHEM's weights for the foundation {foundation!r} in model.safetensors. "
+            f"Got {folder.name!r}: {_network.one_line(error)}"
+        ) from None
+    return model, tokenizer
+
+
+GENERATOR_TOKENS, GENERATOR_WORDS, CLASSIFIER_TOKENS = 2048, 500, 400
+"""The most tokens that a generator is given, and the sizes of chunks."""
+
+PREFIX = "predict: "
+SAYS_NO, SAYS_YES = 3, 209
+"""The first tokens of T5's "0" and "1"."""
+
+
+@dataclass(frozen=True)
+class MiniCheckJudge(CheckerJudge):
+    """MiniCheck [1]_ as published; made by :func:`load_minicheck`. The best chunk of the source decides.
+
+    References
+    ----------
+    .. [1] Tang, Laban and Durrett, EMNLP 2024. https://arxiv.org/abs/2404.10774
+    """
+
+    kind: _network.NetworkKind = "classifier"
+    name: str = field(init=False, default="minicheck")
+
+    @property
+    def _separator(self) -> str:
+        tokenizer = self.network.tokenizer
+        return str(tokenizer.eos_token or tokenizer.sep_token)
+
+    def _input(self, pair: TextPair) -> str:
+        return (PREFIX if self.kind == "generator" else "") + self._separator.join(pair)
+
+    def _tokens_beside(self, claim: str) -> int:
+        return self.network.count([self._input(("", claim))])[0] + self.network.special_tokens(pair=False)
+
+    def _cut(self, source: str, room: int) -> tuple[str, ...]:
+        by_words, size = self.kind == "generator", GENERATOR_WORDS if self.kind == "generator" else CLASSIFIER_TOKENS
+        count = (lambda texts: [len(text.split()) for text in texts]) if by_words else self.network.count
+        chunks = [source[start:end] for start, end in chunk_spans(source, count, size)]
+        fitting = [chunk[a:b] for chunk in chunks for a, b in chunk_spans(chunk, self.network.count, room)]
+        return tuple(dict.fromkeys(fitting))
+
+    def _measure(self, pairs: list[TextPair]) -> list[Floats]:
+        logits = np.empty((len(pairs), 2))
+        for at, output, _ in self.network.batches([self._input(pair) for pair in pairs]):
+            found = output.logits.float().cpu().numpy()
+            logits[at] = found[:, 0, [SAYS_NO, SAYS_YES]] if self.kind == "generator" else found
+        return list(softmax(logits, axis=1)[:, 1:])
+
+
+def load_minicheck(
+    id_or_path: str | Path,
+    *,
+    threshold: float = 0.5,
+    **options: Unpack[_network.NetworkOptions],
+) -> MiniCheckJudge:
+    """Make a judge of a MiniCheck model: a T5 that says 0 or 1, or a RoBERTa or DeBERTa of two labels.
+
+    Parameters
+    ----------
+    id_or_path : str or Path
+        For instance ``lytang/MiniCheck-Flan-T5-Large``.
+    threshold : float, default=0.5
+        The vote is 1 where the largest P over the chunks is at least this.
+    batch_size, device, revision, max_tokens, model_id
+        As for :func:`load_encoder`.
+
+    Notes
+    -----
+    The claim is checked whole, as published. Chunks are whole sentences: of 500 words for T5, 400 tokens else. Where
+    the published code would cut an input, chunks are smaller here.
+
+    Raises
+    ------
+    InputError
+        There is no such model, it is of another kind, or it has not two labels.
+    MissingDependencyError
+        torch or transformers is not installed.
+    """
+    folder = _network.model_folder(id_or_path, options.get("revision"))
+    built = _network.read_settings(folder / "config.json").get("architectures") or []
+    generates = any(str(name).endswith("ForConditionalGeneration") for name in built)
+    kind: _network.NetworkKind = "generator" if generates else "classifier"
+    network = _network.load_network(
+        id_or_path,
+        kind,
+        **options,
+        reads=GENERATOR_TOKENS if kind == "generator" else None,
+    )
+    if kind == "classifier" and network.model.config.num_labels != 2:
+        raise InputError(
+            f"`id_or_path` must hold a model of two labels, unsupported and supported. Got "
+            f"{network.model.config.num_labels} in {network.model_id!r}."
+        )
+    return MiniCheckJudge(network, threshold, kind=kind)
+
+
+MOST_TOKENS = 4096
+
+BEFORE, AFTER = "Summarize the following text:\npassage 1: ", "\noutput:"
+"""How its training data put a text to be summarized."""
+
+
+@dataclass(frozen=True)
+class LettuceDetectJudge(CheckerJudge):
+    """LettuceDetect [1]_ as published; made by :func:`load_lettucedetect`.
+
+    A token is unsupported where its probability, the largest over the chunks of the source, is at least `threshold`.
+    One such token makes the claim inconsistent.
+
+    References
+    ----------
+    .. [1] Kovács and Recski, 2025. https://arxiv.org/abs/2502.17125
+    """
+
+    name: str = field(init=False, default="lettucedetect")
+
+    def _tokens_beside(self, claim: str) -> int:
+        around = sum(self.network.count([f"{BEFORE}{AFTER}", claim]))
+        return around + self.network.special_tokens(pair=True)
+
+    def _cut(self, source: str, room: int) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(source[a:b] for a, b in chunk_spans(source, self.network.count, room)))
+
+    def _measure(self, pairs: list[TextPair]) -> list[Floats]:
+        """Return P(unsupported) of each token of the claim, by pair."""
+        prompts, claims = [f"{BEFORE}{part}{AFTER}" for part, _ in pairs], [claim for _, claim in pairs]
+        n_tokens = self.network.count(claims)
+        found: dict[int, Floats] = {}
+        for at, output, mask in self.network.batches(prompts, claims):
+            unsupported = softmax(output.logits.double().cpu().numpy(), axis=2)[:, :, 1]
+            for row, i in enumerate(at):
+                end = int(mask[row].sum()) - 1  # the claim ends before the last separator
+                found[i] = unsupported[row, end - n_tokens[i] : end]
+        return [found[i] for i in range(len(pairs))]
+
+    def _verdict(self, pairs: list[TextPair], values: list[Floats]) -> Judgment:
+        tokens, claim = np.max(values, axis=0), pairs[0][1]
+        worst = float(tokens.max(initial=0.0))
+        spans = ", ".join(repr(claim[start:end]) for start, end in self._spans(claim, tokens >= self.threshold))
+        return Judgment(
+            vote=int(worst < self.threshold),
+            score=1.0 - worst,
+            model=self.model_id,
+            rationale=f"unsupported ({worst:.3f}): {spans}" if spans else None,
+        )
+
+    def _spans(self, claim: str, unsupported: Floats) -> list[tuple[int, int]]:
+        """Return the spans of a claim that consecutive unsupported tokens cover."""
+        offsets = self.network.tokenizer(claim, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
+        spans: list[tuple[int, int]] = []
+        follows = False
+        for (start, end), bad in zip(offsets, unsupported, strict=True):
+            if bad and follows:
+                spans[-1] = spans[-1][0], end
+            elif bad:
+                spans.append((start, end))
+            follows = bool(bad)
+        return spans
+
+
+def load_lettucedetect(
+    id_or_path: str | Path,
+    *,
+    threshold: float = 0.5,
+    **options: Unpack[_network.NetworkOptions],
+) -> LettuceDetectJudge:
+    """Make a judge of a LettuceDetect model: ModernBERT with two labels a token.
+
+    Parameters
+    ----------
+    id_or_path : str or Path
+        For instance ``KRLabsOrg/lettucedetect-base-modernbert-en-v1``.
+    threshold : float, default=0.5
+        A token whose P(unsupported) is at least this makes the vote 0.
+    batch_size, device, revision, max_tokens, model_id
+        As for :func:`load_encoder`; at most 4,096 tokens, as published.
+
+    Raises
+    ------
+    InputError
+        There is no such model, it is of another kind, or it has not two labels.
+    MissingDependencyError
+        torch or transformers is not installed.
+    """
+    network = _network.load_network(
+        id_or_path,
+        "tagger",
+        **(_network.NetworkOptions(batch_size=8) | options),
+        reads=MOST_TOKENS,
+    )
+    if network.model.config.num_labels != 2:
+        raise InputError(
+            f"`id_or_path` must hold a model of two labels a token, supported and not. Got "
+            f"{network.model.config.num_labels} in {network.model_id!r}."
+        )
+    return LettuceDetectJudge(network, threshold)
+
+
+ENCODERS: Mapping[str, Callable[..., NetworkJudge]] = {
+    ALIGNSCORE: load_alignscore,
+    "hhem": load_hhem,
+    "lettucedetect": load_lettucedetect,
+    "minicheck": load_minicheck,
+    SUMMAC_CONV: load_summac_conv,
+    SUMMAC_ZS: load_summac,
+}
+"""The published ways to use an encoder, by the name that stands before its id or folder, and before its votes."""
+
+
+def load_named_encoder(given: str) -> NetworkJudge:
+    """Load an encoder as options name it: ``[WAY:][NAME=]ID|FOLDER``.
+
+    Parameters
+    ----------
+    given : str
+        WAY is a key of `ENCODERS`; without it :func:`load_encoder` decides. NAME names the model in its column.
+    """
+    way, _, rest = given.partition(":")
+    return _loaded(ENCODERS[way], rest) if rest and way in ENCODERS else _loaded(load_encoder, given)
+
+
+def load_named_embedding(given: str) -> NetworkJudge:
+    """Load a sentence-embedding model as options name it: ``[NAME=]ID|FOLDER``."""
+    return _loaded(load_embedding, given)
+
+
+def _loaded(load: Callable[..., NetworkJudge], given: str) -> NetworkJudge:
+    name, _, place = given.partition("=")
+    return load(place, model_id=name) if place and not Path(given).exists() else load(given)
+
+
+def load_again(judge: str, place: str, options: Mapping[str, Any]) -> NetworkJudge:
+    """Load the network judge of a voter by its name and the settings that its votes were made with."""
+    if judge == "embedding":
+        return load_embedding(place, **options)
+    if judge in ENCODERS:
+        return ENCODERS[judge](place, **options)
+    return load_encoder(place, **{**options, "aggregation": judge.removeprefix("nli-")})

@@ -1,0 +1,15 @@
+from ._batches import BatchScorer as BatchScorer
+from ._moments import DatasetMoments as DatasetMoments
+from ._moments import Moments as Moments
+from ._moments import adapt_by_file as adapt_by_file
+from ._moments import adapt_by_moments as adapt_by_moments
+from ._moments import merged as merged
+from ._moments import moments_from as moments_from
+from ._moments import moments_of_batch as moments_of_batch
+from ._moments import moments_of_cells as moments_of_cells
+from ._moments import moments_of_files as moments_of_files
+from ._moments import moments_of_votes as moments_of_votes
+from ._moments import moments_sql as moments_sql
+from ._moments import moments_values as moments_values
+from ._moments import read_moments as read_moments
+from ._moments import save_moments as save_moments

@@ -1,0 +1,89 @@
+"""Count what a model needs of a whole dataset before it can score one row: parts of it here and there, then merged.
+
+For instance:
+
+  deep data moments model.json --to sql --table votes
+      a SELECT that counts in your database; save its result as cells.csv or cells.parquet
+  deep data moments model.json --cells cells.parquet --out moments.json
+      that result as moments
+  deep data moments model.json --votes part-1.parquet --out part-1.json
+      the moments of one part of the rows, held a piece at a time
+  deep data moments model.json --moments part-1.json part-2.json --out moments.json
+      parts merged, in any order; then `deep adapt model.json --moments moments.json --out mine.json`
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from deep import model
+from deep._util.files import check_out, whole_file
+from deep.console import SCHEMA, SEVERAL, CommandParser, add_model, add_options, print_result
+from deep.exceptions import ExitStatus, InputError
+from deep.integrations import engines
+
+
+def add_arguments(parser: CommandParser) -> None:
+    """Add the options."""
+    add_model(parser)
+    add_options(parser, "votes", "scores", votes={"help": "tables of votes, parts of datasets or whole ones"})
+    parser.add_argument("--cells", metavar="FILE", **SEVERAL, help="tables of patterns with their counts, as by SQL")
+    parser.add_argument("--moments", metavar="FILE", **SEVERAL, help="moments counted before")
+    parser.add_argument("--to", choices=("sql",), help="print SQL that counts, and count nothing")
+    parser.add_argument("--table", default="votes", metavar="NAME", help="the table of votes in SQL (default votes)")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="all together, .json; with --to the SQL, .sql")
+    add_options(parser, "allow-mismatch", "allow-missing")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Count, merge, write and report."""
+    given = args.votes or args.cells or args.moments
+    if bool(args.to) == bool(given):
+        got = "both" if given else "none"
+        raise InputError(f"`to`, or `votes`, `cells` or `moments`, must be given. Got {got}.")
+    if args.to:
+        return _write_sql(args)
+    if args.out is None:
+        raise InputError("`out` must be given with `votes`, `cells` or `moments`. Got none.")
+    out, fitted = check_out(args.out, [".json"]), model.load(args.model)
+    options = model.ScoreOptions(args.allow_mismatch, args.allow_missing)
+    counted = _read_once(args.moments)
+    found = engines.Moments.empty(fitted).merge(*counted.values())
+    if args.cells:
+        found = found.merge(engines.moments_of_cells(fitted, args.cells))
+    if args.votes:
+        found = found.merge(engines.moments_of_files(fitted, args.votes, options, args.scores))
+    engines.save_moments(found, out)
+    rows = {name: one.n for name, one in found.datasets.items()}
+    lines = [*_alike(counted), *(f"{name}: {n} rows" for name, n in rows.items()), f"moments: {out}"]
+    print_result(SCHEMA | {"rows": rows, "out": str(out)}, lines, as_json=args.json)
+    return ExitStatus.DONE
+
+
+def _read_once(paths: Sequence[str]) -> dict[str, engines.Moments]:
+    """Return the moments in files, none of which may be given twice."""
+    places = [Path(path).resolve() for path in paths]
+    twice = next((path for at, path in enumerate(paths) if places[at] in places[:at]), None)
+    if twice is not None:
+        raise InputError(f"`moments` must be different files. Got {twice!r} twice, whose rows would count twice.")
+    return {path: engines.read_moments(path) for path in paths}
+
+
+def _alike(counted: Mapping[str, engines.Moments]) -> Iterator[str]:
+    """Yield a line on each file that holds what another one does, as a copy would."""
+    paths = list(counted)
+    for at, path in enumerate(paths):
+        same = next((other for other in paths[:at] if counted[other] == counted[path]), None)
+        if same is not None:
+            yield f"{path} holds the same counts as {same}: if these are the same rows, they count twice"
+
+
+def _write_sql(args: argparse.Namespace) -> int:
+    text = engines.moments_sql(model.load(args.model), table=args.table)
+    if args.out is None:
+        sys.stdout.write(text)
+    else:
+        with whole_file(check_out(args.out, [".sql"])) as scratch:
+            scratch.write_text(text, encoding="utf-8")
+    return ExitStatus.DONE

@@ -1,0 +1,497 @@
+"""Moments of a dataset: all that its context needs, as counts and exact sums that merge in any order."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from deep._util.checks import Floats, Positions, Texts, Votes, check_consistent_length
+from deep._util.files import JsonObject, read_bytes
+from deep._util.names import check_name
+from deep.datasets import BatchColumns, iter_counted_votes
+from deep.exceptions import InputError
+from deep.model import Model, ScoreOptions, file
+from deep.model.adaptation import SHIFTS, FixedPrior, contexts_of_means
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+UNIT_BITS = 53
+"""Sums of P are whole numbers of 2**-53: adding whole numbers gives the same in any order."""
+
+HIGH_BITS = 26
+
+MOST_ROWS = 1 << 36
+"""Rows added at once: above, a sum of so many numbers of 26 bits would not fit 64."""
+
+Whole = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class DatasetMoments:
+    """Counts and sums of one dataset.
+
+    Parameters
+    ----------
+    n : int
+        Rows, at least 1.
+    cells : mapping of str to int
+        By pattern (1, 0, or - for no vote, a character a voter): rows that have it. Empty where the model has soft
+        scores or more than 10 voters.
+    p_sums : tuple of int
+        The sums over the rows of what :meth:`Blend.views` gives, in units of 2**-53; empty where there are cells.
+    """
+
+    n: int
+    cells: Mapping[str, int] = field(default_factory=dict)
+    p_sums: tuple[int, ...] = ()
+
+    def __add__(self, other: "DatasetMoments") -> "DatasetMoments":
+        """Return the moments of both together."""
+        cells = Counter(self.cells)
+        cells.update(other.cells)
+        sums = tuple(one + two for one, two in zip(self.p_sums, other.p_sums, strict=True))
+        return DatasetMoments(self.n + other.n, dict(sorted(cells.items())), sums)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """The moments of datasets, for one model: counted in parts, merged, and read by :func:`adapt_by_moments`.
+
+    Parameters
+    ----------
+    voters, score_names, parts : tuple of str
+        Of the model.
+    model : str or None
+        The checksum of the model whose sums these are; None where cells are held, which fit any model of the voters.
+    datasets : mapping of str to DatasetMoments
+
+    Examples
+    --------
+    >>> from deep.datasets import simulate_votes
+    >>> from deep.integrations.engines import moments_of_votes
+    >>> from deep.model import fit
+    >>> votes = simulate_votes(0)
+    >>> model = fit(votes.rows(votes.datasets != "aggrefact-xsum"))
+    >>> mine = votes.rows(votes.datasets == "aggrefact-xsum")
+    >>> names = model.voter_names
+    >>> halves = [moments_of_votes(model, model.select(mine.rows(rows)), datasets=["mine"] * len(rows))
+    ...           for rows in (range(100), range(100, 558))]
+    >>> halves[0].merge(halves[1]) == halves[1].merge(halves[0])
+    True
+    """
+
+    voters: tuple[str, ...]
+    score_names: tuple[str, ...]
+    parts: tuple[str, ...]
+    model: str | None
+    datasets: Mapping[str, DatasetMoments]
+
+    @classmethod
+    def empty(cls, model: Model) -> "Moments":
+        """Return the moments of no rows, to which others are merged."""
+        parts = tuple(part.name for part in model.blend.parts)
+        by_cells = not model.score_names and len(model.voters) <= file.MAX_TABLE_VOTERS
+        bound = None if by_cells else _checksum(model)
+        return cls(model.voter_names, model.score_names, () if by_cells else parts, bound, {})
+
+    def merge(self, *others: "Moments") -> "Moments":
+        """Return the moments of all rows together; the order of merging changes nothing.
+
+        Raises
+        ------
+        InputError
+            They are of different models.
+        """
+        merged = dict(self.datasets)
+        for other in others:
+            self.check_same(other)
+            for name, one in other.datasets.items():
+                merged[name] = merged[name] + one if name in merged else one
+        return replace(self, datasets=dict(sorted(merged.items())))
+
+    def check_same(self, other: "Moments") -> None:
+        """Raise unless `other` can be merged with these."""
+        for name in ("voters", "score_names", "parts", "model"):
+            mine, given = getattr(self, name), getattr(other, name)
+            if mine != given:
+                raise InputError(f"`moments` must be of one model. Got {name} {given!r} beside {mine!r}. Count again.")
+
+
+_CHECKSUMS: WeakKeyDictionary[Model, str] = WeakKeyDictionary()
+"""Of the models whose rows have been counted: a model is written out once, not for every batch."""
+
+
+def _checksum(model: Model) -> str:
+    if model not in _CHECKSUMS:
+        _CHECKSUMS[model] = str(model.document()["checksum"])
+    return _CHECKSUMS[model]
+
+
+def moments_of_votes(
+    model: Model,
+    votes: Votes,
+    *,
+    datasets: Sequence[str] | Texts,
+    scores: Floats | None = None,
+    counts: npt.ArrayLike | None = None,
+) -> Moments:
+    """Return the moments of rows.
+
+    Parameters
+    ----------
+    model : Model
+    votes : ndarray of int8, shape (n_examples, n_voters)
+        In the order of the model's voters: 1, 0, or -1 for none.
+    datasets : sequence of str, length n_examples
+    scores : ndarray of float, shape (n_examples, n_scorers), optional
+        Where the model was fitted on some.
+    counts : array-like of int, shape (n_examples,), optional
+        How often each row counts, at least once.
+
+    Raises
+    ------
+    InputError
+        A vote is out of range, or shapes differ from the model's.
+    """
+    codes = file.dataset_codes(datasets)
+    check_consistent_length(codes[1], len(votes), "datasets")
+    return _counted(model, votes, scores, codes, counts)
+
+
+def moments_of_piece(model: Model, piece: file.VotePiece) -> Moments:
+    """Return the moments of some rows of a table."""
+    scores = piece.rows.scores if model.score_names else None
+    return _counted(model, piece.votes, scores, (piece.datasets, piece.dataset_of))
+
+
+def _counted(
+    model: Model,
+    votes: Votes,
+    scores: Floats | None,
+    datasets: tuple[Sequence[str], Positions],
+    counts: npt.ArrayLike | None = None,
+) -> Moments:
+    """Return the moments of rows, whose datasets are names and the position there of each row's."""
+    found, (names, dataset_of) = Moments.empty(model), datasets
+    n = np.ones(len(votes), dtype=np.int64) if counts is None else np.asarray(counts, dtype=np.int64)
+    check_consistent_length(n, len(votes), "counts")
+    if not len(votes):
+        return found
+    rows = model.rows(votes, scores)
+    of_dataset = file.rows_by_dataset(dataset_of, len(names))
+    if found.model is None:
+        codes = file.pattern_codes(rows.votes)
+        parts = [_cells(codes[own], n[own], len(model.voters)) for own in of_dataset]
+    else:
+        values = _in_units(model.blend.views(model.raw(rows)))
+        parts = [_sums([one[:, own] for one in values], n[own]) for own in of_dataset]
+    return replace(found, datasets=dict(sorted(zip(names, parts, strict=True))))
+
+
+def moments_of_batch(
+    model: Model, batch: "pa.RecordBatch | pa.Table", *, dataset: str | None = None, **matching: bool
+) -> Moments:
+    """Return the moments of an Arrow batch, as any engine hands them over.
+
+    Parameters
+    ----------
+    model : Model
+    batch : RecordBatch or Table
+        With a column for each voter and score of the model.
+    dataset : str, optional
+        The dataset of all rows; default: that of the column `dataset`.
+    **matching : bool
+        `allow_mismatch` and `allow_missing` as in :meth:`Model.score`.
+
+    Raises
+    ------
+    InputError
+        A column is missing or holds something else.
+    """
+    columns = BatchColumns(batch)
+    votes = columns.votes(matched_names(model, batch.schema.names, **matching))
+    whole = dataset is not None and ([dataset], np.zeros(len(votes), dtype=np.intp))
+    scores = columns.scores(model.score_names) if model.score_names else None
+    return _counted(model, votes, scores, whole or file.dataset_codes(columns.names("dataset")))
+
+
+def moments_of_cells(model: Model, paths: Sequence[str]) -> Moments:
+    """Return the moments of tables of patterns with their counts, as the SQL of :func:`moments_sql` makes them.
+
+    Raises
+    ------
+    InputError
+        A column is missing or holds something else, or the model needs soft scores, which patterns do not have.
+    """
+    if model.score_names:
+        raise InputError(f"`cells` must not be given with a model of soft scores, {model.score_names[0]!r}. Got some.")
+    pieces = iter_counted_votes(paths, model.voter_names)
+    return merged(
+        Moments.empty(model),
+        (moments_of_votes(model, one.votes, datasets=one.datasets, counts=one.counts) for one in pieces),
+    )
+
+
+def moments_of_files(model: Model, paths: Sequence[str], options: ScoreOptions, scores: Sequence[str] = ()) -> Moments:
+    """Return the moments of tables of votes, read a piece at a time as by :func:`score_file`."""
+    file.check_scores_given(model, scores)
+    pieces = file.iter_pieces(model, paths, scores, options)
+    return merged(Moments.empty(model), (moments_of_piece(model, piece) for piece in pieces))
+
+
+def merged(start: Moments, others: Iterable[Moments]) -> Moments:
+    """Return the moments of all together, held one at a time."""
+    for other in others:
+        start = start.merge(other)
+    return start
+
+
+def adapt_by_file(model: Model, path: str | Path, dataset: str | None = None) -> tuple[Model, int]:
+    """Return the model of a dataset of which a file has the moments, and how many items were counted."""
+    moments = read_moments(path)
+    adapted = adapt_by_moments(model, moments, dataset)
+    return adapted, moments.datasets[str(adapted.target)].n
+
+
+def adapt_by_moments(model: Model, moments: Moments, dataset: str | None = None) -> Model:
+    """Return the model of a dataset of which only the moments are known: contexts and prior as by `Model.adapted`.
+
+    Parameters
+    ----------
+    model : Model
+        Of any dataset.
+    moments : Moments
+    dataset : str, optional
+        Needed where the moments are of several.
+
+    Raises
+    ------
+    InputError
+        The model was adapted before, or the moments are not of this model or not of this dataset.
+    """
+    if model.target is not None:
+        raise InputError(
+            f"`model` must be one for any dataset. Got one for {model.target!r}. Adapt the model that it was made of."
+        )
+    Moments.empty(model).check_same(moments)
+    name = _chosen(moments, dataset)
+    contexts = _contexts(model, moments.datasets[name])
+    return replace(model, contexts=contexts, prior_rule=FixedPrior(model.prior_at(contexts)), target=name)
+
+
+def matched_names(model: Model, columns: Sequence[str], **matching: bool) -> list[str | None]:
+    """Return the column that stands for each voter; parameters as in :func:`deep.model.match_columns`."""
+    return [None if at is None else columns[at] for at in file.match_columns(model.voters, columns, **matching)]
+
+
+def _chosen(moments: Moments, dataset: str | None) -> str:
+    names = list(moments.datasets)
+    if dataset is None and len(names) == 1:
+        return names[0]
+    if dataset is None or dataset not in moments.datasets:
+        shown = ", ".join(map(repr, names[:5])) or "none"
+        raise InputError(f"`dataset` must be one that was counted: {shown}. Got {dataset!r}.")
+    return dataset
+
+
+def _contexts(model: Model, one: DatasetMoments) -> Floats:
+    """Return the context of each part."""
+    if one.cells:
+        patterns = file.patterns_from_text(list(one.cells), len(model.voters))
+        weights = np.array(list(one.cells.values()), dtype=np.float64)
+        return model.blend.contexts(model.raw(model.rows(patterns, None)), weights)
+    return contexts_of_means([total / (one.n << UNIT_BITS) for total in one.p_sums])
+
+
+def _cells(codes: npt.NDArray[np.int32], counts: Whole, n_voters: int) -> DatasetMoments:
+    few = len(codes) < 3**n_voters  # to go through every pattern costs more than to sort them
+    seen, at = np.unique(codes, return_inverse=True) if few else (np.arange(3**n_voters), codes)
+    totals = np.zeros(len(seen), dtype=np.int64)
+    np.add.at(totals, at, counts)
+    texts = _grid_text(n_voters)
+    cells = {texts[code]: n for code, n in zip(seen.tolist(), totals.tolist(), strict=True) if n}
+    return DatasetMoments(int(counts.sum()), cells)
+
+
+@cache
+def _grid_text(n_voters: int) -> list[str]:
+    """Return the text of every pattern, ascending: to write them anew for each batch takes most of the time."""
+    return file.pattern_text(file.pattern_grid(n_voters))
+
+
+def _in_units(p: Floats) -> tuple[Whole, Whole]:
+    """Return P as whole numbers of 2**-26 and, of what is left, of 2**-53."""
+    scaled = p * (1 << HIGH_BITS)
+    high = np.floor(scaled)
+    low = np.rint((scaled - high) * (1 << (UNIT_BITS - HIGH_BITS)))
+    return high.astype(np.int64), low.astype(np.int64)
+
+
+def _sums(values: Sequence[Whole], counts: Whole) -> DatasetMoments:
+    if int(counts.max()) * len(counts) >= MOST_ROWS:
+        values, counts = [one.astype(object) for one in values], counts.astype(object)
+    high, low = ((one * counts).sum(axis=1) for one in values)
+    sums = tuple((int(h) << (UNIT_BITS - HIGH_BITS)) + int(low_) for h, low_ in zip(high, low, strict=True))
+    return DatasetMoments(int(counts.sum()), {}, sums)
+
+
+MOMENTS_FORMAT = "deep moments"
+MOMENTS_VERSION = 2
+LARGEST = 1 << 28
+"""Bytes of a file of moments."""
+
+
+def moments_values(moments: Moments) -> JsonObject:
+    """Return moments as a JSON object; sums are text, for they have more digits than other readers' numbers."""
+    return {
+        "format": MOMENTS_FORMAT,
+        "schema_version": MOMENTS_VERSION,
+        "voters": list(moments.voters),
+        "score_names": list(moments.score_names),
+        "parts": list(moments.parts),
+        "model": moments.model,
+        "datasets": {
+            name: {"n": one.n, "cells": dict(one.cells), "p_sums": [str(total) for total in one.p_sums]}
+            for name, one in moments.datasets.items()
+        },
+    }
+
+
+def moments_from(values: JsonObject) -> Moments:
+    """Return the moments that a JSON object holds.
+
+    Raises
+    ------
+    InputError
+        It is no such object, or its numbers contradict each other.
+    """
+    try:
+        return _checked(values)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise InputError(
+            f"`moments` must be written by `deep data moments`. Got an object that is not: {reason[:120]}. Count again."
+        ) from None
+
+
+def save_moments(moments: Moments, path: str | Path) -> None:
+    """Write moments as JSON, whole or not at all; :func:`read_moments` reads them.
+
+    Parameters
+    ----------
+    moments : Moments
+    path : path
+    """
+    values = moments_values(moments)
+    file.write_document({**values, "checksum": file.checksum(values)}, path)
+
+
+def read_moments(path: str | Path) -> Moments:
+    """Read moments from a JSON file.
+
+    Parameters
+    ----------
+    path : path
+
+    Raises
+    ------
+    InputError
+        There is no such file, or it holds something else.
+    """
+    shown = repr(str(path))
+    try:
+        values = json.loads(read_bytes(path, "moments", LARGEST).decode("utf-8"))
+    except OSError as error:
+        raise InputError(f"`moments` must be a readable file. Got {shown}: {error.strerror}.") from None
+    except (ValueError, RecursionError) as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise InputError(f"`moments` must be JSON. Got {shown}: {reason}. Count again.") from None
+    if not isinstance(values, dict) or values.get("format") != MOMENTS_FORMAT:
+        raise InputError(f"`moments` must be a file that `deep data moments` wrote. Got {shown}.")
+    if values.get("schema_version") != MOMENTS_VERSION:
+        raise InputError(
+            f"`moments` must have schema_version {MOMENTS_VERSION}. Got {values.get('schema_version')!r} in {shown}."
+        )
+    if "checksum" in values and values["checksum"] != file.checksum(values):  # older files have none
+        raise InputError(f"`moments` must be as they were written. Got {shown}, whose checksum differs. Count again.")
+    return moments_from(values)
+
+
+def _checked(values: JsonObject) -> Moments:
+    names = {key: tuple(check_name(name, key) for name in values[key]) for key in ("voters", "score_names", "parts")}
+    model = values["model"]
+    _expect(model is None or isinstance(model, str), "model is no checksum")
+    _expect((model is None) == (not names["parts"]), "parts and model go together")
+    datasets = {
+        check_name(name, "datasets"): _dataset(one, len(names["voters"]), len(names["parts"]))
+        for name, one in values["datasets"].items()
+    }
+    return Moments(**names, model=model, datasets=dict(sorted(datasets.items())))
+
+
+def _dataset(values: JsonObject, n_voters: int, n_parts: int) -> DatasetMoments:
+    n, cells = values["n"], dict(sorted(values["cells"].items()))
+    sums = tuple(int(text) for text in values["p_sums"])
+    _expect(type(n) is int and n >= 1, "n is not 1 or more")
+    _expect(len(sums) == (n_parts + len(SHIFTS) if n_parts else 0), "p_sums are not one a part and shift")
+    _expect(all(0 <= total <= n << 53 for total in sums), "p_sums are out of range")
+    _expect(all(type(count) is int and count >= 1 for count in cells.values()), "a cell counts no rows")
+    _expect(all(len(text) == n_voters and not set(text) - set("-01") for text in cells), "a cell is no pattern")
+    _expect(sum(cells.values()) == (0 if n_parts else n), "cells do not add up to n")
+    return DatasetMoments(n, cells, sums)
+
+
+def _expect(holds: bool, rule: str) -> None:
+    if not holds:
+        raise ValueError(rule)
+
+
+def moments_sql(model: Model, *, table: str = "votes") -> str:
+    """Return one SELECT that counts every pattern of votes by dataset, in words that every SQL database knows.
+
+    Parameters
+    ----------
+    model : Model
+        Of votes alone.
+    table : str, default='votes'
+        The table with a column `dataset` and one for each voter: 1, 0, or NULL for no vote.
+
+    Raises
+    ------
+    InputError
+        The model has soft scores, or `table` is no name.
+
+    Examples
+    --------
+    >>> from deep.datasets import simulate_votes
+    >>> from deep.integrations.engines import moments_sql
+    >>> from deep.model import fit
+    >>> model = fit(simulate_votes(0), sizes=[1], ensembler="LogisticRegression", calibrator="platt")
+    >>> print(moments_sql(model).splitlines()[-1])
+    GROUP BY "dataset", "prompt-1/gpt-4";
+    """
+    if model.score_names:
+        raise InputError(
+            f"`model` must be one of votes alone to be counted in SQL. Got one with soft scores, "
+            f"{model.score_names[0]!r}. Give `deep data moments` the votes and scores, or call `moments_of_batch`."
+        )
+    check_name(table, "table")
+    for name in model.voter_names:
+        check_name(name, "model")
+    columns = ", ".join(['"dataset"', *(file.quoted(name) for name in model.voter_names)])
+    return (
+        "-- Counts of every pattern of votes, by dataset: what a model needs of a whole dataset before it scores one.\n"
+        "-- Save the result as cells.csv or cells.parquet; tables of parts of the rows do as well. In DuckDB:\n"
+        "--   COPY (this SELECT without its semicolon) TO 'cells.parquet' (FORMAT parquet);\n"
+        "-- Then: deep data moments model.json --cells cells.parquet --out moments.json\n"
+        f'SELECT {columns}, COUNT(*) AS "n"\nFROM {file.quoted(table)}\nGROUP BY {columns};\n'
+    )

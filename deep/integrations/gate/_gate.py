@@ -1,0 +1,295 @@
+"""The tests of a gate, and its folder: ``junit.xml``, ``summary.md``, ``history.jsonl`` and its chart."""
+
+import argparse
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+from deep import __version__, console, datasets, evaluate, model
+from deep._util.figures import BLUE, RED, save_figure
+from deep._util.files import read_bytes, whole_file
+from deep.exceptions import DeepError, ExitStatus, InputError, printable
+from deep.records import VoteMatrix
+
+HISTORY, SHOWN = "history.jsonl", 30
+"""The file of all runs, and how many of them the chart shows."""
+
+PASSED, FAILED, BROKEN, SKIPPED = "passed", "failed", "error", "skipped"
+TAGS = {FAILED: "failure", BROKEN: "error", SKIPPED: "skipped"}
+
+CHANGED = "its prompt, settings or LLM changed, so P is not known to hold. Fit again, or judge with what was fitted"
+
+
+class GateCase(NamedTuple):
+    """One test of a gate.
+
+    Parameters
+    ----------
+    group : {'versions', 'answers', 'votes', 'labels', 'input'}
+    name : str
+        A judge, or the dataset of labels.
+    outcome : {'passed', 'failed', 'error', 'skipped'}
+    says : str
+        The reason, where it has not passed.
+    """
+
+    group: str
+    name: str
+    outcome: str = PASSED
+    says: str = ""
+
+
+@dataclass(frozen=True)
+class GateRun:
+    """One run of a gate, as its history keeps it.
+
+    Parameters
+    ----------
+    time : str
+        UTC, by ISO 8601.
+    passed : bool
+    model : str
+        Checksum of the model.
+    judges : list of str
+        The columns that the model was fitted on, whose names hold the versions of the judges.
+    n : int
+        Items.
+    share : list of float, optional
+        Estimated share of consistent items with the bounds of its 90 % interval, of one dataset.
+    cases : list of list of str
+        As :class:`GateCase`.
+    deep : str
+        Version.
+    """
+
+    time: str
+    passed: bool
+    model: str
+    judges: list[str]
+    n: int
+    share: list[float] | None
+    cases: list[list[str]]
+    deep: str = __version__
+
+
+def gate_cases(
+    fitted: "model.Model",
+    votes: VoteMatrix,
+    failures: Sequence[datasets.Failures] = (),
+    target: "evaluate.Target | None" = None,
+    *,
+    bound: Sequence[str] | None = None,
+    alpha: float = 0.05,
+    max_failure_rate: float = 0.05,
+) -> Iterator[GateCase]:
+    """Yield the tests: versions of judges, their answers, how they vote, and labels against P.
+
+    Parameters
+    ----------
+    fitted : Model
+    votes : VoteMatrix
+    failures : sequence of Failures
+        Why votes are missing.
+    target : Target, optional
+        The dataset with labels of a random sample.
+    bound : sequence of str, optional
+        The judges of the gate's first run: those of a model that was fitted again may be others.
+    alpha, max_failure_rate : float
+        As in :func:`deep.evaluate.drift_report`.
+    """
+    report = evaluate.drift_report(fitted, votes, failures, alpha=alpha, max_failure_rate=max_failure_rate)
+    for judge in fitted.voter_names:
+        now = report.other_version_or_model.get(judge, judge)
+        said = "" if now == judge else f"{judge} was fitted and {now} has voted: {CHANGED}."
+        if bound is not None and judge not in bound:
+            said = f"{judge} is no judge that this gate was bound to ({', '.join(bound)}). Name a new folder for it."
+        yield GateCase("versions", judge, FAILED if said else PASSED, said)
+        rate = report.failing.get(now)
+        lost = "" if rate is None else f"{now} gave no usable answer to {rate:.1%} of the items."
+        yield GateCase("answers", judge, FAILED if lost else PASSED, lost)
+    moved: dict[str, list[str]] = {row.judge: [] for row in report.statistics}
+    for row in report.statistics:
+        if row.moved:
+            what = model.STATISTICS[row.statistic]
+            moved[row.judge].append(f"{what}: {row.now:.3f}, expected {row.low:.3f} to {row.high:.3f}")
+    for judge, said in ((judge, "; ".join(rows)) for judge, rows in moved.items()):
+        yield GateCase("votes", judge, FAILED if said else PASSED, said)
+    yield _of_labels(fitted, target, alpha, comparable=not report.other_version_or_model)
+
+
+def _of_labels(fitted: "model.Model", target: "evaluate.Target | None", alpha: float, *, comparable: bool) -> GateCase:
+    """Return the test of labels against P; skipped without any, and where other judges have voted."""
+    if target is None or not comparable:
+        why = "No labels: only they tell whether P holds here." if target is None else "Other judges have voted."
+        return GateCase("labels", "labels agree with P", SKIPPED, why)
+    found = evaluate.canary_report(fitted, target, alpha=alpha)
+    said = f"{found['n_labels']} labels of {found['dataset']} DISAGREE with the model, p = {found['p_value']:.2g}."
+    return GateCase(
+        "labels", "labels agree with P", FAILED if found["flagged"] else PASSED, said * bool(found["flagged"])
+    )
+
+
+def run_gate(fitted: "model.Model", args: argparse.Namespace) -> int:
+    """Run the tests of `deep check --gate`, write its folder, and return the exit status."""
+    folder = args.gate
+    history = read_history(folder)
+    votes, cases, broken = None, list[GateCase](), None
+    try:
+        votes = evaluate.votes_for(fitted, args.votes)
+        target = _target(fitted, args, votes)
+        options = {"alpha": args.alpha, "max_failure_rate": args.max_failure_rate}
+        failures = datasets.read_reasons(args.votes, votes)
+        bound = history[0].judges if history else None
+        cases = list(gate_cases(fitted, votes, failures, target, bound=bound, **options))
+    except DeepError as error:
+        broken, votes, cases = error, None, [GateCase("input", "input can be used", BROKEN, str(error))]
+    run = _run(fitted, votes, cases)
+    write_gate(folder, [*history, run])
+    if broken is not None:
+        raise broken
+    console.print_result(console.SCHEMA | asdict(run) | {"folder": str(folder)}, _lines(run, folder), as_json=args.json)
+    return ExitStatus.DONE if run.passed else ExitStatus.FOUND
+
+
+def _target(fitted: "model.Model", args: argparse.Namespace, votes: VoteMatrix) -> "evaluate.Target | None":
+    """Return the dataset with labels; None where there are none, or other judges have voted."""
+    if not args.labels or not set(fitted.voter_names) <= set(votes.voter_names):
+        return None
+    return evaluate.read_target(fitted, args.votes, args.labels, args.scores)
+
+
+def _run(fitted: "model.Model", votes: VoteMatrix | None, cases: Sequence[GateCase]) -> GateRun:
+    share = None
+    if votes is not None and len(votes.dataset_names) == 1 and not fitted.score_names:
+        prior = fitted.estimate_prior(votes, allow_mismatch=True)
+        share = [float(value) for value in (prior.estimate, prior.low, prior.high)]
+    return GateRun(
+        time=datetime.now(UTC).isoformat(timespec="seconds"),
+        passed=not {FAILED, BROKEN} & {case.outcome for case in cases},
+        model=str(fitted.document()["checksum"]),
+        judges=list(fitted.voter_names),
+        n=0 if votes is None else len(votes.votes),
+        share=share,
+        cases=[list(case) for case in cases],
+    )
+
+
+def read_history(folder: Path) -> list[GateRun]:
+    """Return the runs of a gate so far.
+
+    Raises
+    ------
+    InputError
+        The folder holds other files and no history, or its history cannot be read.
+    """
+    path = folder / HISTORY
+    if not path.exists():
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise InputError(
+                f"`gate` must be a new folder or an earlier gate's. Got {str(folder)!r}, which is neither."
+            )
+        return []
+    found = []
+    for number, line in enumerate(read_bytes(path, "gate").decode("utf-8", "replace").splitlines(), 1):
+        try:
+            found.append(GateRun(**json.loads(line)))
+        except (TypeError, ValueError):
+            raise InputError(
+                f"`gate` must hold a history that deep wrote. Got something else at line {number} of {str(path)!r}. "
+                "Take that line out, or name a new folder."
+            ) from None
+    return found
+
+
+def write_gate(folder: Path, history: Sequence[GateRun]) -> None:
+    """Add the last run to the history of a gate, and write JUnit, the summary and the chart anew.
+
+    Parameters
+    ----------
+    folder : Path
+    history : sequence of GateRun
+        All runs, the last of which is new.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / HISTORY).open("a", encoding="utf-8", newline="\n") as file:
+        file.write(json.dumps(asdict(history[-1]), ensure_ascii=False) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    for name, text in (("junit.xml", junit(history[-1])), ("summary.md", summary(history))):
+        with whole_file(folder / name) as partial:
+            partial.write_text(text, encoding="utf-8")
+    rows = [
+        evaluate.IntervalRow(f"{run.time} {_outcome(run)}", share, bounds, BLUE if run.passed else RED)
+        for run in reversed(history[-SHOWN:])
+        for share, *bounds in [run.share or [float("nan")] * 3]
+    ]
+    figure = evaluate.draw_intervals(rows, xlabel="share of consistent items, with its 90 % interval", title="History")
+    save_figure(figure, folder / "history")
+
+
+def junit(run: GateRun) -> str:
+    """Return a run as JUnit XML."""
+    cases = [GateCase(*map(printable, case)) for case in run.cases]
+    counts = {name: sum(case.outcome == outcome for case in cases) for name, outcome in COUNTED.items()}
+    told = {"name": "deep check", "tests": str(len(cases)), "timestamp": run.time.removesuffix("+00:00")}
+    suites = Element("testsuites")
+    suite = SubElement(suites, "testsuite", told | {name: str(count) for name, count in counts.items()})
+    properties = SubElement(suite, "properties")
+    for name, value in [("deep", run.deep), ("model", run.model), *(("judge", judge) for judge in run.judges)]:
+        SubElement(properties, "property", {"name": name, "value": printable(value)})
+    for case in cases:
+        element = SubElement(suite, "testcase", {"classname": f"deep.check.{case.group}", "name": case.name})
+        if case.outcome != PASSED:
+            SubElement(element, TAGS[case.outcome], {"message": case.says})
+    indent(suites)
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{tostring(suites, encoding="unicode")}\n'
+
+
+COUNTED = {"failures": FAILED, "errors": BROKEN, "skipped": SKIPPED}
+
+
+def summary(history: Sequence[GateRun]) -> str:
+    """Return the last run, and those before it, as Markdown for a page of a CI."""
+    run = history[-1]
+    rows = [{"test": f"{case[0]}: {case[1]}", "outcome": case[2], "reason": case[3]} for case in run.cases]
+    rows.sort(key=lambda row: row["outcome"] == PASSED)
+    runs = [
+        {
+            "run": each.time,
+            "outcome": _outcome(each),
+            "items": f"{each.n:,}",
+            "consistent": _share(each),
+        }
+        for each in reversed(history[-SHOWN:])
+    ]
+    head = f"# deep check: {_outcome(run)}"
+    about = f"{run.n:,} items, {len(run.judges)} judges, model `{run.model[:12]}`, deep {run.deep}, {run.time}."
+    chart = "![Share of consistent items, run by run](history.svg)"
+    return "\n\n".join([head, about, _table(rows), "## Runs", chart, _table(runs)]) + "\n"
+
+
+def _outcome(run: GateRun) -> str:
+    return "passed" if run.passed else "FAILED"
+
+
+def _share(run: GateRun) -> str:
+    return "" if run.share is None else "{:.0%} ({:.0%} to {:.0%})".format(*run.share)
+
+
+def _table(rows: Sequence[Mapping[str, Any]]) -> str:
+    cells = [list(rows[0]), ["---"] * len(rows[0])]
+    cells += [
+        [printable(str(value)).replace("|", "\\|").replace("<", "&lt;") for value in row.values()] for row in rows
+    ]
+    return "\n".join(f"| {' | '.join(row)} |" for row in cells)
+
+
+def _lines(run: GateRun, folder: Path) -> Iterator[str]:
+    yield f"gate: {_outcome(run)}, {len(run.cases)} tests on {run.n:,} items"
+    yield from (f"  {case[2]}: {case[0]}, {case[1]}. {case[3]}" for case in run.cases if case[2] != PASSED)
+    yield f"{folder}: junit.xml, summary.md, {HISTORY}, history.svg"

@@ -1,0 +1,385 @@
+"""The desk at which people label: who gets which item, what they say of it, and what they may see."""
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from deep._util.files import JsonObject
+from deep._util.names import check_name, person_name, sentence_spans
+from deep.evaluate import agreement_measures
+from deep.exceptions import InputError
+from deep.integrations.labeling import _label_log
+from deep.integrations.labeling._label_book import AnswerBook, Item, LabelEvent
+from deep.integrations.labeling._subject import LabelFolder, LabelSubject, label_summary
+from deep.records import Example
+
+AHEAD = 500
+"""Items that are laid out at a time: their texts are read, and the log has them."""
+
+N_BOOT = 500
+"""Resamples of the intervals of agreement on the page."""
+
+
+@dataclass
+class LabelDesk:
+    """The desk of several people who label items of one dataset; safe to use from several threads.
+
+    What a person gets to see before a label holds texts alone: no vote, no P, and no label of anybody else.
+
+    Parameters
+    ----------
+    subject : LabelSubject
+    log : LabelLog
+        With a queue.
+    files : LabelFolder
+    rest : list of Item
+        Items that were drawn and are laid out, a few hundred at a time, as people come to them.
+    problem : str
+        Why the tables could not be written lately; else ''. The log has everything even so.
+
+    See Also
+    --------
+    open_label_desk : The way to one.
+    """
+
+    subject: LabelSubject
+    log: _label_log.LabelLog
+    files: LabelFolder
+    rest: list[Item] = field(default_factory=list)
+    problem: str = ""
+    _texts: dict[Item, Example] = field(default_factory=dict)
+    _heard: dict[str, int] = field(default_factory=dict)
+    _then: float | None = None
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+
+    def start(self) -> JsonObject:
+        """Return the name of the dataset and the people who labeled before."""
+        with self._lock:
+            return {"dataset": self.subject.target.name, "people": list(self.log.book.people)}
+
+    def state(self, person: str) -> JsonObject:
+        """Return the item that a person is to label next, with the progress of all.
+
+        Raises
+        ------
+        InputError
+            The name cannot stand on one line.
+        """
+        person = check_name(person_name(person), "person")
+        with self._lock:
+            item, last = self._next_laid_out(person), self._last(person)
+            if item is not None and item != self.log.book.shown.get(person):
+                with suppress(OSError, _label_log.LabelLogLostError):  # that it is held is a comfort, no label
+                    self.log.add(LabelEvent("show", *item, person))
+            return {
+                "person": person,
+                "item": None if item is None else self._shown(item, person),
+                "last": None if last is None else {"item_id": last[1], **self._said(last, person)},
+                "progress": self._progress(person),
+                "expected": self._expected(self.log.book.majority()),
+                "problem": self._untold(person),
+            }
+
+    def answer(self, person: str, item_id: str, label: int | None, note: str = "") -> JsonObject:
+        """Keep a label (1, 0, or -1 where it cannot be decided), or None to skip; return the next state.
+
+        It is on disk when this returns.
+
+        Raises
+        ------
+        InputError
+            There is no such item to label, or the person has labeled it already.
+        OSError
+            It could not be written; nothing has changed.
+        LabelLogLostError
+            The log is not as it was left, so that the answer is set aside for the next start.
+        """
+        person = person_name(person)
+        with self._lock:
+            item = self._item(item_id)
+            if item in self.log.book.answers.get(person, {}):
+                raise InputError(f"`item_id` must be an item that you have not labeled. Got {item_id!r} again.")
+            do, given = ("skip", -1) if label is None else ("label", label)
+            self._add(LabelEvent(do, *item, person, given, note))  # type: ignore[arg-type]
+            return self.state(person)
+
+    def undo(self, person: str) -> JsonObject:
+        """Take back a person's last label or skip, so that its item comes next; return the state."""
+        person = person_name(person)
+        with self._lock:
+            last = self._last(person)
+            if last is not None:
+                self._add(LabelEvent("undo", *last, person), LabelEvent("show", *last, person))
+            return self.state(person)
+
+    def again(self, person: str) -> JsonObject:
+        """Put the items that a person skipped before that person once more; return the state."""
+        person = person_name(person)
+        with self._lock:
+            own = self.log.book.answers.get(person, {})
+            skipped = [item for item, given in own.items() if given.label is None]
+            if skipped:
+                self._add(*(LabelEvent("undo", *item, person) for item in skipped))
+            return self.state(person)
+
+    def reveal(self, person: str, item_id: str) -> JsonObject:
+        """Return P, votes and everybody's labels of an item that a person has labeled; the log keeps that it was seen.
+
+        Raises
+        ------
+        InputError
+            The person has not labeled it.
+        """
+        person = person_name(person)
+        with self._lock:
+            item, book = self._item(item_id), self.log.book
+            if person not in book.labelers(item):
+                raise InputError(f"`item_id` must be an item that you have labeled. Got {item_id!r}.")
+            if item not in book.revealed.get(person, ()):
+                self._add(LabelEvent("reveal", *item, person))
+            example = self._texts[item]
+            people = [{"person": who, **self._said(item, who)} for who in book.labelers(item)]
+            texts = {"id": item_id, **_texts_of(example)}
+            return {"item": texts | self.subject.judged([item], self._texts)[item], "people": people}
+
+    def enough(self) -> JsonObject:
+        """Return the expected errors, the canary of the model by these labels, and how far people agree."""
+        with self._lock:
+            book = self.log.book
+            labels, shared = book.majority(), self._shared()
+            expected = self._expected(labels)
+            found = book.annotations(shared) if shared else None
+        measures = (
+            [] if found is None else agreement_measures(found.ratings(found.items), found.annotators, n_boot=N_BOOT)
+        )
+        return {
+            "expected": expected,
+            "canary": self.subject.canary(labels),
+            "agreement": {"items": len(shared), "measures": measures},
+            "ties": len(book.ties()),
+            "commands": self.subject.commands(self.files.labels),
+        }
+
+    def write(self) -> None:
+        """Write the tables; where that fails, say so in `problem` and go on, for the log has everything."""
+        with self._lock:
+            try:
+                kept = _label_log.keep_other_labels(self.log.book, self.files.labels, self.files.annotations)
+                self.log.remarks += [kept] if kept else []
+                _label_log.write_labels(self.log.book, self.files.labels)
+                _label_log.write_annotations(self.log.book, self.files.annotations)
+                self.problem = ""
+            except InputError as error:
+                self.problem = str(error)
+
+    def summary(self) -> JsonObject:
+        """Return how many labels there are and where."""
+        with self._lock:
+            return label_summary(self.log.book, self.files) | {
+                "items": len(self._every()),
+                "dataset": self.subject.target.name,
+                "problem": " ".join([*self._faults(), *dict.fromkeys(self.log.remarks)]),
+            }
+
+    def _faults(self) -> list[str]:
+        """Return the faults of the log and the tables now."""
+        return [fault for fault in (self.log.look(), self.problem) if fault]
+
+    def _untold(self, person: str) -> str:
+        """Return the faults now, and the remarks that this person has not been told yet."""
+        faults, heard = self._faults(), self._heard.get(person, 0)
+        self._heard[person] = len(self.log.remarks)
+        return " ".join([*faults, *self.log.remarks[heard:]])
+
+    def _add(self, *events: LabelEvent) -> None:
+        self.log.add(*events)
+        self.write()
+
+    def _item(self, item_id: str) -> Item:
+        item = self.subject.target.name, item_id
+        if item not in self.log.book.queue:
+            raise InputError(f"`item_id` must be one of the items to label. Got {item_id!r}.")
+        return item
+
+    def _missing(self, item: Item) -> int:
+        """Return how many people are still to label an item."""
+        return self.log.book.missing(item)
+
+    def _expected(self, labels: Mapping[Item, int]) -> dict[str, float]:
+        """Return how far P is expected to be off on average: `now` with these labels, `then` with all of the items."""
+        if self._then is None:  # the same for as long as the desk is open, and of many items
+            self._then = self.subject.expected_error(self._every())
+        return {"now": self.subject.expected_error(labels), "then": self._then}
+
+    def _every(self) -> list[Item]:
+        """Return all items to label, those that are not laid out yet last."""
+        return [*self.log.book.queue, *self.rest]
+
+    def _next_laid_out(self, person: str) -> Item | None:
+        """Return the item that comes next, having laid out more where none is left; nothing more where that fails."""
+        item = self._next(person)
+        while item is None and self.rest:
+            items = self.rest[:AHEAD]
+            texts = self.subject.found_texts(items)
+            try:
+                self.log.add(*(LabelEvent("queue", *item) for item in items if item in texts))
+            except (OSError, _label_log.LabelLogLostError):
+                break
+            self._texts |= texts
+            del self.rest[:AHEAD]
+            if len(texts) < len(items):
+                self.log.remarks.append(f"{len(items) - len(texts)} of the next items have no text, and are left out.")
+            item = self._next(person)
+        return item
+
+    def _next(self, person: str) -> Item | None:
+        """Return the item that a person holds or is given: one that others do not hold, where there is one."""
+        own = self.log.book.answers.get(person, {})
+        left = [item for item in self.log.book.queue if item not in own and self._missing(item) > 0]
+        held = self.log.book.shown.get(person)
+        if held is not None and held not in own:
+            return held
+        others = [item for who, item in self.log.book.shown.items() if who != person]
+        free = [item for item in left if self._missing(item) > others.count(item)]
+        return next(iter(free or left), None)
+
+    def _last(self, person: str) -> Item | None:
+        return next(reversed(self.log.book.answers.get(person, {})), None)
+
+    def _said(self, item: Item, person: str) -> JsonObject:
+        given = self.log.book.answers[person][item]
+        return {"label": given.label, "note": given.note, "after_reveal": given.after_reveal}
+
+    def _shown(self, item: Item, person: str) -> JsonObject:
+        """Return the texts of an item, with the places of their sentences as scripts count them."""
+        example = self._texts[item]
+        return {
+            "item_id": item[1],
+            **_texts_of(example),
+            "sentences": _places(example.source),
+            "revealed": item in self.log.book.revealed.get(person, ()),
+        }
+
+    def _progress(self, person: str) -> JsonObject:
+        book = self.log.book
+        own = book.answers.get(person, {})
+        labeled = [item for item, given in own.items() if given.label is not None]
+        open_ = [item for item in book.queue if self._missing(item) > 0]
+        return {
+            "items": len(book.queue) + len(self.rest),
+            "complete": len(book.queue) - len(open_),
+            "wanted": sum(book.queue.values()) + len(self.rest),
+            "given": sum(wanted - max(0, book.missing(item)) for item, wanted in book.queue.items()),
+            "labeled": len(labeled),
+            "skipped": len(own) - len(labeled),
+            "left": sum(item not in own for item in open_) + len(self.rest),
+            "waiting": sum(item in labeled for item in open_),
+        }
+
+    def _shared(self) -> list[Item]:
+        return [item for item in self.log.book.queue if len(self.log.book.labelers(item)) > 1]
+
+
+@contextmanager
+def open_label_desk(
+    subject: LabelSubject,
+    out: str | Path = "labels.csv",
+    *,
+    n: int = 30,
+    double: int = 0,
+    strategy: str = "random",
+    random_state: int = 0,
+) -> Iterator[LabelDesk]:
+    """Open the desk for one dataset: the first time its items are drawn, later it goes on where it ended.
+
+    Parameters
+    ----------
+    subject : LabelSubject
+    out : path, default='labels.csv'
+        See :class:`LabelFolder`.
+    n : int, default=30
+        Items to label; more than before adds some.
+    double : int, default=0
+        How many of them two people are to label.
+    strategy : {'design', 'random', 'spread'}, default='random'
+        See :func:`deep.model.propose_labels`.
+    random_state : int, default=0
+
+    Raises
+    ------
+    InputError
+        There are fewer items without a label than `n`, or no texts of them; the files are of another dataset or in use.
+    """
+    if not 0 <= double <= n:
+        raise InputError(f"`double` must be from 0 to {n}, the items to label. Got {double!r}.")
+    files = LabelFolder(Path(out))
+    files.check()
+    plan_after = partial(_plan, subject, files.log, (n, double), strategy=strategy, random_state=random_state)
+    seen = _label_log.read_label_log(files.log)[0] if _label_log.label_log_files(files.log) else AnswerBook()
+    plan = plan_after(seen)  # what is refused leaves no file
+    with _label_log.open_label_log(files.log) as log:
+        if log.book.queue != seen.queue:  # another process was there in between
+            plan = plan_after(log.book)
+        log.add(*plan.events)
+        desk = LabelDesk(subject, log, files, plan.rest, _texts=plan.texts)
+        desk.write()
+        try:
+            yield desk
+        finally:
+            desk.write()
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """The means to bring a queue to as many items or more: the events of now, all texts, and the items of later."""
+
+    events: list[LabelEvent]
+    texts: dict[Item, Example]
+    rest: list[Item]
+
+
+def _plan(
+    subject: LabelSubject,
+    path: Path,
+    sizes: tuple[int, int],
+    book: AnswerBook,
+    *,
+    strategy: str,
+    random_state: int,
+) -> _Plan:
+    """Return the plan for a queue, the first items of which are for two people."""
+    n, double = sizes
+    queue = book.queue
+    other = next((item for item in queue if item not in subject.rows), None)
+    if other is not None:
+        raise InputError(
+            f"`out` must be new, or of the same votes. Got {str(path)!r}, in which item {other[1]!r} of dataset "
+            f"{other[0]!r} is labeled. Name another."
+        )
+    more = n - len(queue)
+    left = len(subject.unlabeled(queue)) if queue else more
+    if more > left:
+        raise InputError(
+            f"`n` must be at most {len(queue) + left}, the {len(queue)} items of {str(path)!r} and the {left} "
+            f"others without a label. Got {n}."
+        )
+    new = subject.propose(more, taken=queue, strategy=strategy, random_state=random_state) if more > 0 else []
+    now = max(AHEAD, double)
+    people = {item: 2 if at < double else queue.get(item, 1) for at, item in enumerate([*queue, *new[:now]])}
+    wanted = [LabelEvent("queue", *item, people=k) for item, k in people.items() if queue.get(item) != k]
+    return _Plan(wanted, subject.texts(list(people)), new[now:])  # texts before a word of them is kept
+
+
+def _texts_of(example: Example) -> dict[str, str | None]:
+    return {"claim": example.claim, "source": example.source, "question": example.question}
+
+
+def _places(text: str) -> list[tuple[int, int]]:
+    """Return the places of the sentences of a text, in units of UTF-16, as scripts count."""
+    beyond = [0]
+    for character in text:
+        beyond.append(beyond[-1] + (character > "\uffff"))
+    return [(start + beyond[start], end + beyond[end]) for start, end in sentence_spans(text)]

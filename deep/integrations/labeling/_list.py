@@ -1,0 +1,67 @@
+"""Propose items to label elsewhere, for `deep check` and `deep adapt`, and say what to expect once they are labeled.
+
+For instance:
+
+  deep label list model.json --votes mine.parquet --n 20
+      twenty items at random: no other choice that was tried was reliably better (docs/results.md)
+  deep label list model.json --votes mine.parquet --n 50 --strategy spread --out to-label.csv
+      one item from each of fifty strata by P, into a file with an empty column for the labels
+"""
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+from deep import console, evaluate, model
+from deep._util.files import check_out, whole_file
+from deep._util.plain_cells import write_rows
+from deep.exceptions import ExitStatus
+
+
+def add_arguments(parser: console.CommandParser) -> None:
+    """Add the options."""
+    console.add_model(parser)
+    votes = {"required": True, "help": "votes of one dataset"}
+    dataset = {"help": "the dataset of tables that have no column dataset"}
+    console.add_options(parser, "votes", "dataset", "scores", votes=votes, dataset=dataset)
+    parser.add_argument("--n", type=int, default=20, metavar="N", help="items to propose")
+    parser.add_argument("--strategy", default="random", choices=console.STRATEGIES, help="how they are chosen")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write them to a .csv with an empty column `label`")
+    console.add_options(parser, "seed", "json")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Propose items, write and report."""
+    console.check_least(args, seed=0)
+    out = None if args.out is None else check_out(args.out, [".csv"])
+    fitted = model.load(args.model)
+    votes = evaluate.votes_for(fitted, args.votes, one_dataset=True)
+    target = evaluate.Target(votes, model.scores_for(fitted, votes, args.scores))
+    report = evaluate.label_proposal(fitted, target, args.n, strategy=args.strategy, random_state=args.seed)
+    results = console.SCHEMA | report
+    if out is not None:
+        _write(results, out)
+    console.print_result(results, _lines(results, out), as_json=args.json)
+    return ExitStatus.DONE
+
+
+def _write(found: console.Results, out: Path) -> None:
+    """Write the items with an empty column for their labels."""
+    with whole_file(out) as scratch, scratch.open("w", encoding="utf-8", newline="") as file:
+        rows = ([found["dataset"], item["item_id"], "", repr(item["p_consistent"])] for item in found["items"])
+        write_rows(file, ["dataset", "item_id", "label", "p_consistent"], rows)
+
+
+def _lines(found: console.Results, out: Path | None) -> Iterator[str]:
+    yield f"{found['dataset']}: {len(found['items'])} items to label ({found['strategy']})"
+    if out is None:
+        yield from (f"  {item['item_id']}  {item['p_consistent']:.3f}" for item in found["items"])
+    yield (
+        f"expected mean distance of P from the truth: {console.points(found['expected_error_before'])} points now, "
+        f"{console.points(found['expected_error_after'])} with these labels"
+    )
+    needed = [f"{size or 'more than all'} for {float(power):.0%}" for power, size in found["labels_needed"].items()]
+    yield "labels that `deep check` needs to find a dataset on which P is as far off as on the worst training dataset,"
+    yield f"by the chance of finding it: {', '.join(needed)}"
+    if out is not None:
+        yield f"items: {out}"

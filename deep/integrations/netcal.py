@@ -1,0 +1,228 @@
+"""netcal's own calibrators behind the contract of deep's; netcal is imported where one is fitted."""
+
+import contextlib
+import io
+import math
+import warnings
+from collections.abc import Iterator
+from fractions import Fraction
+from importlib import import_module
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from numpy.typing import ArrayLike
+
+from deep._util.checks import Floats, Labels, Weights
+from deep.base import BaseCalibrator
+from deep.calibration import DEFAULT_BINS, check_bins, checked_rows, collapse
+from deep.exceptions import InputError, needs_extra
+
+MAX_ROWS = 1_000_000
+"""Into so many rows weighted ones are expanded at most."""
+
+EXACT = 1e-9
+"""Relative: so near to a whole number is one."""
+
+
+class NetcalCalibrator(BaseCalibrator):
+    """One of netcal's calibrators at its defaults, fitted to each row as often as it weighs.
+
+    netcal takes no weights, so rows are repeated: exact, and refused where it would not be. `counts_rows` says
+    whether the map depends on how many rows there are beside their shares. Where it does not, weights may be any
+    multiple of whole numbers. Rows of equal P stand together, those of label 1 first.
+
+    Attributes
+    ----------
+    fitted_ : object
+        netcal's own.
+
+    Raises
+    ------
+    InputError
+        In `fit`: the weights are not whole or expand to more than 1,000,000 rows; netcal fails on these scores;
+        or its map leaves [0, 1] on them. In `transform`: it does on others.
+
+    References
+    ----------
+    .. [1] F. Küppers et al., "Multivariate confidence calibration for object detection", CVPR Workshops 2020.
+       https://arxiv.org/abs/2004.13546
+    """
+
+    fitted_: Any
+
+    option: ClassVar[str]
+    """Its name in options and results."""
+
+    netcal_class: ClassVar[tuple[str, str]]
+    """netcal's module and class."""
+
+    counts_rows: ClassVar[bool] = False
+
+    fit_params: ClassVar[dict[str, object]] = {}
+
+    def _fit(self, p: Floats, y: Labels, w: Floats) -> None:
+        scores = collapse(p, y, w)
+        counts = whole_counts(
+            np.column_stack([scores.n1, scores.n - scores.n1]), multiples=not self.counts_rows, option=self.option
+        )
+        rows = np.repeat(scores.p, counts.sum(axis=1))
+        labels = np.repeat(np.tile([1, 0], len(scores.p)), counts.ravel())
+        module, name = self.netcal_class
+        with netcal_says(self.option):
+            self.fitted_ = getattr(import_module(module), name)().fit(rows, labels, **self.fit_params)
+        self._transform(scores.p)
+
+    def _transform(self, p: Floats) -> Floats:
+        distinct, where = np.unique(p, return_inverse=True)
+        with netcal_says(self.option):
+            found = np.asarray(self.fitted_.transform(distinct), dtype=np.float64).reshape(distinct.shape)[where]
+        wrong = ~((found >= 0) & (found <= 1))
+        if wrong.any():
+            raise InputError(
+                f"`calibrator` must be one whose map stays in [0, 1]. Got {found[wrong][0].item()!r} of "
+                f"{self.option!r} at P = {p[wrong][0].item():.3g}. Take 'isotonic' or 'platt'."
+            )
+        return found
+
+
+class NetcalBBQ(NetcalCalibrator):
+    """netcal's Bayesian binning into quantiles: bins of equal width, weighted by BIC."""
+
+    option = "netcal-bbq"
+    netcal_class = ("netcal.binning", "BBQ")
+    counts_rows = True
+
+
+class NetcalENIR(NetcalCalibrator):
+    """netcal's ensemble of near-isotonic regressions. Its time grows with the square of the distinct scores."""
+
+    option = "netcal-enir"
+    netcal_class = ("netcal.binning", "ENIR")
+    counts_rows = True
+
+
+class NetcalHistogram(NetcalCalibrator):
+    """netcal's histogram binning: 10 bins of equal width."""
+
+    option = "netcal-histogram"
+    netcal_class = ("netcal.binning", "HistogramBinning")
+
+
+class NetcalIsotonic(NetcalCalibrator):
+    """netcal's isotonic regression."""
+
+    option = "netcal-isotonic"
+    netcal_class = ("netcal.binning", "IsotonicRegression")
+
+
+class NetcalPlatt(NetcalCalibrator):
+    """netcal's logistic calibration: Platt scaling on log-odds, without smoothed labels."""
+
+    option = "netcal-platt"
+    netcal_class = ("netcal.scaling", "LogisticCalibration")
+    fit_params: ClassVar[dict[str, object]] = {"tensorboard": False}
+
+
+class NetcalBeta(NetcalCalibrator):
+    """netcal's beta calibration."""
+
+    option = "netcal-beta"
+    netcal_class = ("netcal.scaling", "BetaCalibration")
+    fit_params: ClassVar[dict[str, object]] = {"tensorboard": False}
+
+
+class NetcalTemperature(NetcalCalibrator):
+    """netcal's temperature scaling."""
+
+    option = "netcal-temperature"
+    netcal_class = ("netcal.scaling", "TemperatureScaling")
+    fit_params: ClassVar[dict[str, object]] = {"tensorboard": False}
+
+
+def netcal_expected_calibration_error(
+    y_true: ArrayLike, y_prob: ArrayLike, *, n_bins: int = DEFAULT_BINS, sample_weight: Weights = None
+) -> float:
+    """Return the calibration error as netcal's ``ECE`` measures it, the same as `expected_calibration_error`.
+
+    Weights must be whole, or in the ratio of whole numbers.
+
+    Examples
+    --------
+    >>> from deep.integrations.netcal import netcal_expected_calibration_error
+    >>> round(netcal_expected_calibration_error([1, 0, 1, 1], [0.9, 0.2, 0.3, 0.8]), 3)
+    0.3
+    """
+    p, y, w = checked_rows(y_true, y_prob, sample_weight)
+    counts = whole_counts(w, multiples=True, option="netcal's ECE")
+    with netcal_says("netcal's ECE"):
+        measure = import_module("netcal.metrics").ECE(bins=check_bins(n_bins)).measure
+        return float(measure(np.repeat(p, counts), np.repeat(y, counts).astype(np.int64)))
+
+
+def whole_counts(weights: Floats, *, multiples: bool, option: str) -> npt.NDArray[np.int64]:
+    """Return weights as numbers of rows, or raise.
+
+    Parameters
+    ----------
+    weights : ndarray of float
+        Not negative.
+    multiples : bool
+        Whether only their ratio matters: the smallest whole numbers in it are returned then.
+    option : str
+        The calibrator, for the error.
+
+    Examples
+    --------
+    >>> whole_counts(np.array([0.5, 0.0, 0.75]), multiples=True, option="netcal-platt").tolist()
+    [2, 0, 3]
+    """
+    scaled = weights * (_multiple(weights[weights > 0]) if multiples and not _fits(weights) else 1)
+    if not _fits(scaled):
+        worst = weights.ravel()[np.abs(weights - np.rint(weights)).argmax()].item()
+        of = " or in the ratio of whole numbers" if multiples else ""
+        raise InputError(
+            f"`sample_weight` must be whole{of}, with at most {MAX_ROWS:,} rows in all, for {option!r}: netcal takes "
+            f"no weights, so rows are repeated. Got {worst:.6g}. Weigh every row alike (`--weighting uniform`), or "
+            f"take deep's own calibrators."
+        )
+    return np.rint(scaled).astype(np.int64)
+
+
+def _fits(weights: Floats) -> bool:
+    whole = np.abs(weights - np.rint(weights)) <= EXACT * np.maximum(weights, 1)
+    return bool(whole.all() and weights.sum() <= MAX_ROWS)
+
+
+def _multiple(weights: Floats) -> float:
+    """Return the factor that makes weights the smallest whole numbers in their ratio, or more than can be expanded."""
+    least, denominator = weights.min(), 1
+    for ratio in np.unique(weights / least).tolist():
+        denominator = math.lcm(denominator, Fraction(ratio).limit_denominator(MAX_ROWS).denominator)
+        if denominator > MAX_ROWS:
+            break
+    return float(denominator / least)
+
+
+@contextlib.contextmanager
+def netcal_says(option: str) -> Iterator[None]:
+    """Capture netcal's output and warnings, and turn its exceptions into one line."""
+    sink = io.StringIO()
+    with (
+        needs_extra("netcal", what=option),
+        warnings.catch_warnings(),
+        contextlib.redirect_stdout(sink),
+        contextlib.redirect_stderr(sink),
+    ):
+        warnings.simplefilter("ignore")
+        try:
+            with np.errstate(all="ignore"):
+                yield
+        except ImportError:
+            raise
+        except Exception as error:  # netcal raises whatever numpy, scipy and torch do
+            said = f"{type(error).__name__}: {str(error).strip() or 'no reason'}".splitlines()[0]
+            raise InputError(
+                f"`calibrator` must be one that can be fitted to these scores. Got {option!r}, where netcal fails with "
+                f"{said}. Take 'isotonic' or 'platt'."
+            ) from error

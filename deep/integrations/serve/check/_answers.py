@@ -1,0 +1,268 @@
+"""The contract of the routes as OpenAPI says it, and the answer about a pair, as JSON values."""
+
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from deep import __version__
+from deep._util.files import LARGEST_MODEL, read_bytes
+from deep.asking import AskOptions, Finder, Places, Plan, PlannedVoter, Scored, located, prior_of_texts
+from deep.datasets import Passage
+from deep.exceptions import InputError
+from deep.integrations.serve.web import json_bytes
+from deep.model import Model, ScoreOptions
+from deep.records import ABSTAIN, Judgment, Reason
+
+JsonReply = dict[str, object]
+
+NUMBERS = (
+    "p_consistent",
+    "p_low",
+    "p_high",
+    "decision",
+    "sure",
+    "threshold",
+    "p_uniform",
+    "p_uncalibrated",
+    "n_votes",
+)
+
+
+class Answers:
+    """Tells scored pairs as JSON.
+
+    Parameters
+    ----------
+    plan : Plan
+    most_kept : int, default=2048
+        Judgments of free judges without evidence whose JSON is kept, for most pairs have the same few of them.
+    """
+
+    def __init__(self, plan: Plan, most_kept: int = 2048) -> None:
+        self._claim_first = plan.claim_first
+        self._free = frozenset(column.name for column in plan.offline)
+        self._plain = lru_cache(most_kept, typed=True)(_plain)
+
+    def tell(self, scored: Sequence[Scored]) -> Iterator[bytes]:
+        """Yield P, its interval, the decision, each judge's judgment and the cost of each pair."""
+        for one in scored:
+            columns, places = one.columns, Places(one.example)
+            head = json_bytes({name: columns[name] for name in NUMBERS})
+            judges = b",".join(self._judge(name, judgment, places) for name, judgment in one.judgments.items())
+            cost = json_bytes(_cost(one.judgments, self._free))
+            yield b'%b,"judges":[%b],"cost":%b}' % (head[:-1], judges, cost)
+
+    def _judge(self, name: str, judgment: Judgment, places: Places) -> bytes:
+        free = name in self._free
+        if free and not judgment.evidence and (judgment.model, judgment.seconds, judgment.samples) == (None, None, ()):
+            return self._plain(name, judgment.vote, judgment.reason, judgment.score, judgment.rationale)
+        found = located(judgment, places, claim_first=name in self._claim_first)
+        return json_bytes(_judge(name, judgment, [_passage(each) for each in found], free=free))
+
+
+def _plain(name: str, vote: int, reason: Reason | None, score: float | None, rationale: str | None) -> bytes:
+    """Return the JSON of a judgment that cost nothing and has no evidence."""
+    return json_bytes(_judge(name, Judgment(vote, reason, score, rationale=rationale), [], free=True))
+
+
+def _cost(judgments: Mapping[str, Judgment], free: Collection[str]) -> float | None:
+    """Return the dollars of all answers; None where the price of one is not known."""
+    costs = [judgment.cost for name, judgment in judgments.items() if name not in free and not _unanswered(judgment)]
+    return None if None in costs else float(sum(cost for cost in costs if cost is not None))
+
+
+def _unanswered(judgment: Judgment) -> bool:
+    return judgment.reason == "failed" and judgment.cost is None and not judgment.tokens
+
+
+def _judge(name: str, judgment: Judgment, evidence: Sequence[JsonReply], *, free: bool) -> JsonReply:
+    return {
+        "judge": name,
+        "vote": None if judgment.vote == ABSTAIN else judgment.vote,
+        "reason": judgment.reason,
+        "score": judgment.score,
+        "rationale": judgment.rationale,
+        "evidence": evidence,
+        "model": judgment.model,
+        "cost": 0.0 if free else judgment.cost,
+        "seconds": judgment.seconds,
+        "samples": list(judgment.samples),
+    }
+
+
+def _passage(found: Passage) -> JsonReply:
+    return {
+        "text": found.text,
+        "where": found.where,
+        "start": found.start,
+        "end": found.end,
+        "verdict": found.verdict,
+        "about": found.about,
+    }
+
+
+def model_answer(model: Model, plan: Plan, options: ScoreOptions) -> JsonReply:
+    """Return the judges of a model, how it was fitted and on what, its prior and its threshold."""
+    report, threshold = model.report, model.threshold(options.prior)
+    return {
+        "method": model.method,
+        "judges": [_voter(column) for column in plan.columns],
+        "training_datasets": report["training_datasets"],
+        "left_out": _mean_left_out(report["left_out_scores"]),
+        "target": model.target,
+        "prior": prior_of_texts(model, options),
+        "decision": {"threshold": threshold, "rule": model.rule.sentence(threshold), **model.rule.values()},
+        "created": report["created"],
+        "notes": report["notes"],
+        "versions": {"deep": __version__, "fitted_with": report["versions"]},
+    }
+
+
+class ServedFile:
+    """The file of a model that is served, known again by its checksum.
+
+    Parameters
+    ----------
+    model : Model
+    path : Path
+    """
+
+    def __init__(self, model: Model, path: Path) -> None:
+        self._path, self._checksum = path, model.document()["checksum"]
+        self._marks: object = ()
+        self._same = True
+
+    def changed(self) -> bool:
+        """Return whether the file holds another model by now, or none; it is read again only where it looks changed."""
+        try:
+            status = self._path.stat()
+            marks = status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+        except OSError:
+            return True
+        if marks != self._marks:
+            self._marks, self._same = marks, self._holds()
+        return not self._same
+
+    def _holds(self) -> bool:
+        try:
+            found = json.loads(read_bytes(self._path, "model", LARGEST_MODEL))
+        except (InputError, OSError, RecursionError, ValueError):
+            return False
+        return isinstance(found, dict) and found.get("checksum") == self._checksum
+
+
+def _mean_left_out(scores: object) -> object:
+    """Return the mean scores on data that the fit did not see; None where nothing was left out."""
+    return scores.get("mean") if isinstance(scores, dict) else None
+
+
+def _voter(column: PlannedVoter) -> JsonReply:
+    return {"judge": column.name, "kind": column.judge.details.get("kind"), "llm": column.llm or None}
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckOptions:
+    """How a model is served; all but the last four as `deep score` has them.
+
+    Parameters
+    ----------
+    score : ScoreOptions, optional
+        The prior, and whether judges of another version may stand in.
+    finder : Finder, optional
+        Where the model's judges are looked for.
+    ask : AskOptions, optional
+        The ledger, limits and budget of judges that ask LLMs; needed where there are some.
+    endpoint : str, optional
+        The endpoint's name in the ledger, if its address may change.
+    dataset : str, default='served'
+        The dataset of the pairs in the ledger; it is no part of what is asked.
+    most_pairs : int, default=1000
+        Pairs in one request.
+    cache_bytes : int, default=8 MiB
+        Answers to repeated pairs that are kept in memory; 0: none.
+    no_text : bool, default=False
+        Keep no text once a request is answered, neither in memory nor on disk; judges that ask LLMs are refused, for
+        their ledger keeps what was asked.
+    on_scored : callable, optional
+        Called, from a thread, with each :class:`deep.asking.Scored` pair that the judges have read.
+    model_file : Path, optional
+        The file that the model was read from: where it holds another one later, answers say so.
+    mcp : bool, default=False
+        Answer agents at ``/mcp`` too, as the Model Context Protocol has it.
+
+    Raises
+    ------
+    InputError
+        A limit is out of range.
+    """
+
+    score: ScoreOptions = field(default_factory=ScoreOptions)
+    finder: Finder = field(default_factory=Finder)
+    ask: AskOptions | None = None
+    endpoint: str | None = None
+    dataset: str = "served"
+    most_pairs: int = 1000
+    cache_bytes: int = 1 << 23
+    no_text: bool = False
+    on_scored: Callable[[Scored], object] | None = None
+    model_file: Path | None = None
+    mcp: bool = False
+
+    def __post_init__(self) -> None:
+        if self.most_pairs < 1:
+            raise InputError(f"`most_pairs` must be 1 or more. Got {self.most_pairs!r}.")
+        if self.cache_bytes < 0:
+            raise InputError(f"`cache_bytes` must be 0 or more. Got {self.cache_bytes!r}.")
+
+
+JsonSchema = dict[str, Any]
+
+_CONTRACT: JsonSchema = json.loads(files(__package__).joinpath("templates", "contract.json").read_bytes())
+PAIR, RESULT, ERROR, ASKED, ANSWERED = (_CONTRACT[name] for name in ("pair", "result", "error", "asked", "answered"))
+RESULTS = {
+    "type": "object",
+    "properties": {"results": {"type": "array", "items": RESULT}},
+    "required": ["results"],
+}
+
+
+def _json(schema: JsonSchema, **examples: object) -> JsonSchema:
+    shown = {name: {"value": value} for name, value in examples.items()}
+    return {"application/json": {"schema": schema, **({"examples": shown} if shown else {})}}
+
+
+def _refusals(**said: str) -> dict[int | str, JsonSchema]:
+    return {int(code[1:]): {"description": text, "content": _json(ERROR)} for code, text in said.items()}
+
+
+EVERYWHERE = _refusals(
+    _401="no token", _403="asked by a page of another site", _421="another Host", _429="too often", _503="too busy"
+)
+
+CHECK: JsonSchema = {
+    "summary": "P(consistent) of one pair, or of a list of them",
+    "openapi_extra": {
+        "requestBody": {
+            "required": True,
+            "content": _json({"anyOf": [PAIR, {"type": "array", "items": PAIR}]}, one=ASKED, several=[ASKED]),
+        }
+    },
+    "responses": {
+        200: {
+            "description": "one result, or a list of them in `results`",
+            "content": _json({"anyOf": [RESULT, RESULTS]}, one=ANSWERED, several={"results": [ANSWERED]}),
+        },
+        **_refusals(_400="no JSON", _402="the budget is reached; `results` holds what there is", _408="too slow"),
+        **_refusals(_413="too large", _415="no application/json", _422="no pair"),
+        **EVERYWHERE,
+    },
+}
+MODEL: JsonSchema = {
+    "summary": "The judges, how the model was fitted and on what, its prior and its threshold",
+    "responses": {200: {"description": "the model", "content": _json({"type": "object"})}, **EVERYWHERE},
+}
+HEALTH: JsonSchema = {"summary": "Whether the server is up; needs no token"}

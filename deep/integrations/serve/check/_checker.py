@@ -1,0 +1,368 @@
+"""A model at work on pairs that come one by one: its judges found once, repeated pairs answered from memory."""
+
+import asyncio
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
+from threading import Thread
+from typing import Any
+
+from deep.asking import LiveAsker, Scored, TextScorer
+from deep.exceptions import InputError
+from deep.integrations.serve.check._answers import Answers, CheckOptions
+from deep.integrations.serve.web import WebError
+from deep.llm import EndpointError, History, LedgerError
+from deep.model import Model
+from deep.records import Example
+
+AT_ONCE = 32
+"""Pairs that are scored together; what all have in common is then done once."""
+
+WEIGHT_OF_TURN = 20_000
+"""Characters of one turn of the event loop: some 5 ms of lexical checks. Heavier pairs go to a thread."""
+
+WEIGHT_OF_LONG = 200_000
+"""Characters from which on a pair waits for other long ones, and no other for it."""
+
+LONGEST_QUICK_CLAIM = 2_000
+"""Characters of a claim from which on checks may take long whatever the source."""
+
+OVERHEAD = 256
+"""Bytes that an answer takes in memory besides itself."""
+
+
+_Bodies = dict[bytes, tuple[bytes, bool]]
+"""By the key of a pair, its answer as JSON, and whether the same pair would be answered the same."""
+
+
+@dataclass(frozen=True)
+class PairText:
+    """A source and a claim to hold against it, perhaps with the question that the claim answers."""
+
+    source: str
+    claim: str
+    question: str | None = None
+
+    @property
+    def weight(self) -> int:
+        """The number of its characters."""
+        return len(self.source) + len(self.claim) + len(self.question or "")
+
+    @cached_property
+    def key(self) -> bytes:
+        """The digest that stands for it where no text is kept."""
+        digest = blake2b(digest_size=16)
+        for text in (self.source, self.claim, *([] if self.question is None else [self.question])):
+            raw = text.encode("utf-8", "surrogatepass")
+            digest.update(b"%d " % len(raw))
+            digest.update(raw)
+        return digest.digest()
+
+
+@dataclass(frozen=True, slots=True)
+class PairAnswer:
+    """The answer to a pair as JSON, and whether the budget had room for all that it takes."""
+
+    body: bytes
+    within_budget: bool = True
+
+
+class Checker:
+    """Answers pairs by a model.
+
+    Parameters
+    ----------
+    model : Model
+    options : CheckOptions, optional
+
+    Raises
+    ------
+    InputError
+        A judge of the model cannot be run here, or asks an LLM where that is not allowed.
+    """
+
+    def __init__(self, model: Model, options: CheckOptions | None = None) -> None:
+        self.options = given = options or CheckOptions()
+        self.scorer = TextScorer(
+            model, given.ask, finder=given.finder, options=given.score, endpoint=given.endpoint, dataset=given.dataset
+        )
+        self.model, self.plan = model, self.scorer.plan
+        asking = next((column.name for column in self.plan.columns if column.judge.needs_llm), None)
+        kept = asking or next((column.name for column in self.plan.functions), None)
+        if kept is not None and given.no_text:
+            raise InputError(
+                "`no_text` must be given with judges that ask no LLM and are no functions, for a ledger keeps what was "
+                f"asked and answered, or an answer that was paid would be lost. Got {kept!r}. Leave it out."
+            )
+        self._told = Answers(self.plan, *([0] if given.no_text else []))
+        self._recent: dict[bytes, bytes] = {}
+        self._recent_bytes = 0
+        self._is_quick = all(column.judge.details.get("kind") == "lexical" for column in self.plan.columns)
+        self._waiting: deque[tuple[Sequence[PairText], int, asyncio.Future[_Bodies]]] = deque()
+        self._closing = ExitStack()
+        self._threads = [self._closing.enter_context(ThreadPoolExecutor(1, f"deep-{name}")) for name in ("one", "long")]
+        self._asking = None if given.ask is None or asking is None else _AskingThread(LiveAsker(self.plan, given.ask))
+
+    async def open(self) -> None:
+        """Open the ledger now, and not with the first question.
+
+        Raises
+        ------
+        InputError
+            Another process writes to it.
+        LedgerError
+            It cannot be opened.
+        """
+        if self._asking is not None:
+            try:
+                await self._asking.open()
+            except BaseException:
+                self.close()
+                raise
+
+    def close(self) -> None:
+        """End the threads, and close the ledger."""
+        if self._asking is not None:
+            self._asking.close()
+        self._closing.close()
+
+    async def check(self, pairs: Sequence[PairText]) -> list[PairAnswer]:
+        """Return the answers to pairs; one that was answered lately is not worked on again.
+
+        Raises
+        ------
+        WebError
+            The endpoint refuses every request, or the ledger cannot be written.
+        """
+        found = {pair.key: PairAnswer(self._recent[pair.key]) for pair in pairs if pair.key in self._recent}
+        new = list({pair.key: pair for pair in pairs if pair.key not in found}.values())
+        lacking = set[bytes]() if self._asking is None else await self._ask(self._asking, new)
+        lacking |= await self._call(new)
+        for some in _portions(new):
+            answers = await self._answers(some)
+            for key, (body, lasts) in ((pair.key, answers[pair.key]) for pair in some):
+                found[key] = PairAnswer(body, key not in lacking)
+                if lasts and key not in lacking:
+                    self._keep(key, body)
+        return [found[pair.key] for pair in pairs]
+
+    async def _ask(self, asking: "_AskingThread", pairs: Sequence[PairText]) -> set[bytes]:
+        """Ask LLMs about pairs, and return those for which the budget had no room."""
+        try:
+            within = await asyncio.gather(*(asking.ask(self._example(pair)) for pair in pairs))
+        except EndpointError as error:
+            raise WebError(502, "endpoint", str(error)) from None
+        except LedgerError as error:
+            raise WebError(503, "ledger", str(error)) from None
+        return {pair.key for pair, fits in zip(pairs, within, strict=True) if not fits}
+
+    async def _call(self, pairs: Sequence[PairText]) -> set[bytes]:
+        """Call functions on pairs, and return those for which the budget had no room."""
+        plan = self.plan
+        if not plan.functions:
+            return set()
+        try:
+            stopped = await asyncio.wrap_future(plan.calls.submit(plan.functions, [self._example(p) for p in pairs]))
+        except LedgerError as error:
+            raise WebError(503, "ledger", str(error)) from None
+        return set() if stopped is None else {pair.key for pair in pairs}
+
+    async def _answers(self, pairs: Sequence[PairText]) -> _Bodies:
+        """Return answers, worked out in the event loop where that is quick: threads hand the interpreter to and fro."""
+        loop, weight = asyncio.get_running_loop(), sum(pair.weight for pair in pairs)
+        longest = max(len(pair.claim) for pair in pairs)
+        if self._is_quick and weight <= WEIGHT_OF_TURN and longest <= LONGEST_QUICK_CLAIM:
+            if not self._waiting:
+                loop.call_soon(self._turn, loop)
+            future: asyncio.Future[_Bodies] = loop.create_future()
+            self._waiting.append((pairs, weight, future))
+            return await future
+        is_long = self._asking is None and weight > WEIGHT_OF_LONG  # the ledger is read by one thread
+        return await loop.run_in_executor(self._threads[is_long], self._worked_out, pairs)
+
+    def _turn(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Work out some of what waits, and let others have the loop before the rest."""
+        batch = [self._waiting.popleft()]
+        n, weight = len(batch[0][0]), batch[0][1]
+        while self._waiting and n < AT_ONCE and weight + self._waiting[0][1] <= WEIGHT_OF_TURN:
+            batch.append(self._waiting.popleft())
+            n, weight = n + len(batch[-1][0]), weight + batch[-1][1]
+        if self._waiting:
+            loop.call_soon(self._turn, loop)
+        self._finish([(pairs, future) for pairs, _, future in batch if not future.cancelled()])
+
+    def _finish(self, batch: "Sequence[tuple[Sequence[PairText], asyncio.Future[_Bodies]]]") -> None:
+        """Answer several requests together, or one by one where that breaks, so that none suffers for another."""
+        try:
+            found = self._worked_out([pair for pairs, _ in batch for pair in pairs])
+        except Exception as error:
+            for entry in batch if len(batch) > 1 else ():
+                self._finish([entry])
+            if len(batch) == 1:
+                batch[0][1].set_exception(error)
+            return
+        for _, future in batch:
+            future.set_result(found)
+
+    def _worked_out(self, pairs: Sequence[PairText]) -> _Bodies:
+        scored = self.scorer.read(list({p.key: self._example(p) for p in pairs}.values()), self._history, tell=False)
+        if self.options.on_scored is not None:
+            for one in scored:
+                self.options.on_scored(one)
+        told = zip(scored, self._told.tell(scored), strict=True)
+        return {bytes.fromhex(one.example.example_id): (body, _lasts(one)) for one, body in told}
+
+    def _example(self, pair: PairText) -> Example:
+        named = pair.key.hex()
+        return Example(pair.source, pair.claim, named, dataset=self.options.dataset, question=pair.question)
+
+    @cached_property
+    def _history(self) -> History | None:
+        """The ledger, opened by the thread that reads it."""
+        if self.options.ask is None or self._asking is None:
+            return None
+        history = History(self.options.ask.ledger)
+        self._closing.callback(history.__exit__, None, None, None)
+        return history.__enter__()
+
+    def _keep(self, key: bytes, body: bytes) -> None:
+        """Keep an answer in memory, in place of those that are there longest."""
+        most = 0 if self.options.no_text else self.options.cache_bytes
+        if key in self._recent or len(body) + OVERHEAD > most:
+            return
+        self._recent[key] = body
+        self._recent_bytes += len(body) + OVERHEAD
+        while self._recent_bytes > most:
+            self._recent_bytes -= len(self._recent.pop(next(iter(self._recent)))) + OVERHEAD
+
+
+def _portions(pairs: Sequence[PairText]) -> Iterator[list[PairText]]:
+    """Yield pairs some at a time, so that other requests have their turn between."""
+    some: list[PairText] = []
+    weight = 0
+    for pair in pairs:
+        if some and (len(some) == AT_ONCE or weight + pair.weight > WEIGHT_OF_TURN):
+            yield some
+            some, weight = [], 0
+        some.append(pair)
+        weight += pair.weight
+    if some:
+        yield some
+
+
+def _lasts(scored: Scored) -> bool:
+    """Return whether the same pair would be answered the same: no judge has failed."""
+    return all(judgment.reason != "failed" for judgment in scored.judgments.values())
+
+
+class _AskingThread:
+    """Runs an asker in an event loop of its own, not the server's, so that neither waits for the other."""
+
+    def __init__(self, asker: LiveAsker) -> None:
+        self._asker = asker
+        self._loop = asyncio.new_event_loop()
+        self._turns = set[asyncio.Task[bool]]()
+        self._thread = Thread(target=self._loop.run_forever, name="deep-asking", daemon=True)
+        self._thread.start()
+
+    async def open(self) -> None:
+        """Open the ledger."""
+        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._asker.open(), self._loop))
+
+    async def ask(self, example: Example) -> bool:
+        """Ask what the ledger lacks about an example; see :meth:`LiveAsker.ask`."""
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._ask(example), self._loop))
+
+    async def _ask(self, example: Example) -> bool:
+        turn = asyncio.create_task(self._asker.ask(example))
+        self._turns.add(turn)
+        turn.add_done_callback(self._turns.discard)
+        return await turn
+
+    def close(self) -> None:
+        """End what is still asked, which the ledger then keeps as in doubt; close it, and end the thread."""
+        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    async def _end(self) -> None:
+        turns = list(self._turns)
+        for turn in turns:
+            turn.cancel()
+        await asyncio.gather(*turns, return_exceptions=True)
+        await self._asker.close()
+
+
+LONGEST_ID = 200
+FIELDS = frozenset({"claim", "id", "question", "source"})
+
+
+def read_pairs(value: object, most: int) -> tuple[list[tuple[str | None, PairText]], bool]:
+    """Return the pairs of a body with their ids, and whether it was a list.
+
+    Parameters
+    ----------
+    value : object
+        A JSON value.
+    most : int
+        Pairs that one request may have.
+
+    Raises
+    ------
+    WebError
+        With status 422: it is something else, or a pair of it lacks a text.
+
+    Examples
+    --------
+    >>> from deep.integrations.serve.check._checker import read_pairs
+    >>> read_pairs({"source": "It rained.", "claim": "It was wet."}, 10)
+    ([(None, PairText(source='It rained.', claim='It was wet.', question=None))], False)
+    """
+    if isinstance(value, dict):
+        return [_pair(value, "")], False
+    if not isinstance(value, list):
+        raise _refused(f"The body must be an object with source and claim, or a list of them. Got {_kind(value)}.")
+    if not 1 <= len(value) <= most:
+        raise _refused(f"The list must have 1 to {most:,} pairs. Got {len(value):,}.")
+    return [_pair(each, f" in pair {number}") for number, each in enumerate(value)], True
+
+
+def _pair(value: object, where: str) -> tuple[str | None, PairText]:
+    if not isinstance(value, dict):
+        raise _refused(f"A pair must be an object with source and claim. Got {_kind(value)}{where}.")
+    if not value.keys() <= FIELDS:
+        raise _refused(f"A pair must have the keys source, claim and, if wanted, id and question. Got another{where}.")
+    asked = value.get("question")
+    left = isinstance(asked, str) and not asked.strip()  # a field of a form that was left empty
+    question = None if asked is None or left else _text(value, "question", where)
+    return _id(value.get("id"), where), PairText(_text(value, "source", where), _text(value, "claim", where), question)
+
+
+def _text(pair: dict[str, Any], name: str, where: str) -> str:
+    text = pair.get(name)
+    if not isinstance(text, str):
+        raise _refused(f"`{name}` must be text. Got {_kind(text) if name in pair else 'nothing'}{where}.")
+    if not text.strip() or "\0" in text:
+        raise _refused(f"`{name}` must be text. Got {'a NUL character' if text.strip() else 'a blank one'}{where}.")
+    return text
+
+
+def _id(value: object, where: str) -> str | None:
+    if value is not None and (not isinstance(value, str) or len(value) > LONGEST_ID):
+        got = "a longer one" if isinstance(value, str) else _kind(value)
+        raise _refused(f"`id` must be text of at most {LONGEST_ID} characters. Got {got}{where}.")
+    return value
+
+
+def _refused(message: str) -> WebError:
+    return WebError(422, "invalid", message)
+
+
+def _kind(value: object) -> str:
+    kinds = {bool: "a boolean", dict: "an object", float: "a number", int: "a number", list: "a list", str: "text"}
+    return kinds.get(type(value), "null")

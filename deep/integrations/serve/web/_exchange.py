@@ -1,0 +1,344 @@
+"""One request and its answer: a body that is read whole or dropped, and the headers that every response has."""
+
+import json
+import re
+import secrets
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from deep.exceptions import DeepError, MissingDependencyError, printable
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+
+class WebError(Exception):
+    """A request that is refused.
+
+    Parameters
+    ----------
+    status : int
+        Of HTTP: 4xx where the client can mend it, 503 where it can come again.
+    code : str
+        A word for programs, such as ``too_large``.
+    message : str
+        One line for people, without any text of the request.
+    headers : mapping of str to str, optional
+    more : mapping, optional
+        JSON values beside `code` and `message`.
+
+    Examples
+    --------
+    >>> from deep.integrations.serve.web import WebError, error_body
+    >>> error_body(WebError(413, "too_large", "The body must have at most 10 bytes."))
+    b'{"error":{"code":"too_large","message":"The body must have at most 10 bytes."}}'
+    """
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        more: Mapping[str, object] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status, self.code, self.message = status, code, printable(message)
+        self.headers, self.more = dict(headers or {}), dict(more or {})
+
+
+def error_body(error: WebError) -> bytes:
+    """Return the JSON of an error: ``{"error": {"code": ..., "message": ..., ...}}``."""
+    said = {"code": error.code, "message": error.message, **error.more}
+    return json.dumps({"error": said}, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+
+CODES = {404: "not_found", 405: "method_not_allowed", 422: "invalid"}
+"""The codes of the statuses that the router itself answers with."""
+
+
+BROKEN = "The server broke on this request, which is a bug of deep."
+
+
+def install_errors(app: "FastAPI") -> None:
+    """Let an application answer every error in the one shape: a :class:`WebError`, deep's own, and the router's."""
+    from starlette.exceptions import HTTPException
+    from starlette.responses import Response
+
+    def respond(error: WebError) -> "Response":
+        return Response(error_body(error), error.status, error.headers, media_type="application/json")
+
+    async def web(_: "Request", error: Exception) -> "Response":
+        assert isinstance(error, WebError)
+        return respond(error)
+
+    async def routed(_: "Request", error: Exception) -> "Response":
+        assert isinstance(error, HTTPException)
+        code = CODES.get(error.status_code, "refused")
+        return respond(WebError(error.status_code, code, str(error.detail), headers=error.headers))
+
+    async def ours(_: "Request", error: Exception) -> "Response":
+        return respond(WebError(422, "invalid", str(error)))
+
+    async def broken(_: "Request", __: Exception) -> "Response":
+        return respond(WebError(500, "broken", BROKEN))
+
+    app.add_exception_handler(Exception, broken)
+    app.add_exception_handler(WebError, web)
+    app.add_exception_handler(HTTPException, routed)
+    app.add_exception_handler(DeepError, ours)
+
+
+@contextmanager
+def need_serve() -> Iterator[None]:
+    """Say in one line which extra to install where a library of servers is missing.
+
+    Raises
+    ------
+    MissingDependencyError
+        FastAPI or uvicorn cannot be imported.
+    """
+    try:
+        yield
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"A server needs a library that is not installed ({error}). Run: pip install 'deep-judges[serve]'."
+        ) from None
+
+
+Message = MutableMapping[str, Any]
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+ASGIApp = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+MOST_DROPPED = 1 << 26
+"""Bytes of a refused request that are read and dropped, so that its client finds the answer once all is sent."""
+
+HEADERS = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
+"""Added to every response that does not have them."""
+
+PAGE_HEADERS = (
+    *HEADERS,
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-frame-options", b"DENY"),
+)
+"""Added to all that is no JSON."""
+
+JSON_HEADERS = (
+    *HEADERS,
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
+
+NO_CONTENT_POLICY = b"default-src 'none'; frame-ancestors 'none'; sandbox"
+"""For what is neither a page nor JSON."""
+
+
+def csp_nonce(scope: Scope) -> str:
+    """Return the nonce of this response's content security policy, for its ``<script>`` and ``<style>`` elements.
+
+    Parameters
+    ----------
+    scope : mapping
+        Of ASGI; ``request.scope`` in Starlette.
+    """
+    nonce: str = scope.setdefault("deep.csp_nonce", secrets.token_urlsafe(16))
+    return nonce
+
+
+class RequestBody:
+    """The body of a request: read whole before the application is given it, or dropped where it is refused."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._whole: bytes | None = None
+        self.ended = self.gone = False
+
+    async def __call__(self) -> Message:
+        """Give the application the whole body, and then what comes after it."""
+        if self._whole is None:
+            return await self._receive()
+        body, self._whole = self._whole, None
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def _part(self) -> bytes:
+        message = await self._receive()
+        self.gone = message["type"] == "http.disconnect"
+        self.ended = self.gone or not message.get("more_body", False)
+        part: bytes = message.get("body", b"")
+        return part
+
+    async def read(self, most: int) -> bool:
+        """Read it to its end, and return whether it has no more than so many bytes."""
+        parts: list[bytes] = []
+        while not self.ended and most >= 0:
+            parts.append(await self._part())
+            most -= len(parts[-1])
+        self._whole = parts[0] if len(parts) == 1 else b"".join(parts)
+        return most >= 0
+
+    async def drop(self) -> None:
+        """Read what is left of it, up to a bound."""
+        left = MOST_DROPPED
+        while not self.ended and left > 0:
+            left -= len(await self._part())
+
+
+class GuardedResponse:
+    """Sends a response with the headers that each must have; or an error, where none has begun."""
+
+    def __init__(self, scope: Scope, send: Send, asked: RequestBody) -> None:
+        self._scope, self._send, self._asked = scope, send, asked
+        self._begun = False
+
+    async def send(self, message: Message) -> None:
+        """Send a message of the application."""
+        if message["type"] == "http.response.start":
+            self._begun = True
+            given = message.get("headers", ())
+            message = {**message, "headers": [*given, *self._missing(given)]}
+        await self._send(message)
+
+    def _missing(self, given: Iterable[tuple[bytes, bytes]]) -> Iterable[tuple[bytes, bytes]]:
+        known = {name.lower(): value for name, value in given}
+        kind = known.get(b"content-type", b"")
+        added = JSON_HEADERS if kind.startswith(b"application/json") else PAGE_HEADERS
+        yield from (header for header in added if header[0] not in known)
+        if added is PAGE_HEADERS and b"content-security-policy" not in known:
+            page = kind.startswith(b"text/html")
+            yield b"content-security-policy", _page_policy(self._scope) if page else NO_CONTENT_POLICY
+
+    async def refuse(self, error: WebError) -> None:
+        """Send an error; where a response has begun, leave it cut off, so that nobody takes it for whole.
+
+        What has been sent of the request is read before the connection is closed: the system would take unread bytes
+        for a fault, and would tell the client of that in place of the answer.
+        """
+        if not self._begun:
+            body = error_body(error)
+            fields = {"content-type": "application/json", "content-length": str(len(body)), **error.headers}
+            if not self._asked.ended and self._has_body():
+                fields["connection"] = "close"
+            await self._whole(error.status, fields, b"" if self._scope["method"] == "HEAD" else body)
+
+    def _has_body(self) -> bool:
+        return any(name in (b"content-length", b"transfer-encoding") for name, _ in self._scope["headers"])
+
+    async def redirect(self, path: str, cookie: str) -> None:
+        """Send a browser on to a path of this server, with a cookie."""
+        here = "/" + path.lstrip("/").encode("ascii", "ignore").decode().replace("\\", "")
+        await self._whole(303, {"location": here, "set-cookie": cookie, "content-length": "0"}, b"")
+
+    async def _whole(self, status: int, fields: Mapping[str, str], body: bytes) -> None:
+        headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in fields.items()]
+        await self.send({"type": "http.response.start", "status": status, "headers": headers})
+        await self._send({"type": "http.response.body", "body": body, "more_body": True})
+        if self._has_body():
+            await self._asked.drop()
+        await self._send({"type": "http.response.body", "body": b""})
+
+
+def _page_policy(scope: Scope) -> bytes:
+    """Return the content security policy of a page: its own server, and scripts and styles with the nonce."""
+    own = f"'self' 'nonce-{csp_nonce(scope)}'"
+    return (
+        f"default-src 'none'; script-src {own}; style-src {own}; img-src 'self' data:; font-src 'self'; "
+        "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ).encode()
+
+
+DEEPEST = 32
+"""Brackets within brackets; what a server of deep is sent has three or four."""
+
+_BRACKETS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{}]', re.DOTALL)
+"""A string, whatever is in it, or a bracket."""
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def json_bytes(value: object) -> bytes:
+    """Return a value as compact JSON in UTF-8; lone surrogates are escaped, a NaN is a bug and raises."""
+    text = _ENCODER.encode(value)
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
+
+
+def read_json(body: bytes) -> object:
+    r"""Return the value of a body of JSON.
+
+    Parameters
+    ----------
+    body : bytes
+
+    Raises
+    ------
+    WebError
+        With status 400: it is no UTF-8, no JSON, holds NaN or infinity, a key twice in one object, or more than 32
+        brackets within each other.
+
+    Examples
+    --------
+    >>> from deep.integrations.serve.web import read_json
+    >>> read_json(b'{"source": "It rained.", "claim": "It was wet."}')
+    {'source': 'It rained.', 'claim': 'It was wet.'}
+    >>> read_json(b"[NaN]")
+    Traceback (most recent call last):
+    deep.integrations.serve.web._exchange.WebError: The body must be JSON. Got NaN, which is no number of JSON.
+    """
+    try:
+        text = body.decode()
+    except UnicodeDecodeError as error:
+        raise _refused(f"The body must be UTF-8. Got byte 0x{body[error.start]:02x} at {error.start}.") from None
+    if _is_deep(text):
+        raise _refused(f"The body must have at most {DEEPEST} brackets within each other. Got more.")
+    try:
+        return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_once, parse_float=_finite)
+    except json.JSONDecodeError as error:
+        raise _refused(f"The body must be JSON. Got what breaks at character {error.pos}: {error.msg}.") from None
+    except ValueError as error:  # a number of thousands of digits
+        raise _refused(f"The body must be JSON. Got what cannot be read: {error}.") from None
+
+
+def _refused(message: str) -> WebError:
+    return WebError(400, "bad_json", message)
+
+
+def _is_deep(text: str) -> bool:
+    """Return whether brackets go deep; a body with few of them is not looked through."""
+    if text.count("[") + text.count("{") <= DEEPEST:
+        return False
+    depth = 0
+    for token in _BRACKETS.finditer(text):
+        kind = token[0][0]
+        depth += (kind in "[{") - (kind in "]}")
+        if depth > DEEPEST:
+            return True
+    return False
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise _refused(f"The body must be JSON. Got {name}, which is no number of JSON.")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if number in (float("inf"), float("-inf")):
+        raise _refused("The body must be JSON. Got a number beyond all floats.")
+    return number
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise _refused("The body must have each key once. Got one twice in an object.")
+    return found

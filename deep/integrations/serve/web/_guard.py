@@ -1,0 +1,388 @@
+"""The guard in front of every application: who may ask, from where, how much, how often."""
+
+import ipaddress
+import os
+import secrets
+import sys
+import traceback
+from asyncio import CancelledError
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from hmac import compare_digest
+from math import ceil
+from pathlib import Path
+from time import monotonic
+from urllib.parse import parse_qs
+
+from deep._util.files import read_bytes
+from deep.exceptions import DeepError, InputError
+from deep.integrations.serve.web._exchange import (
+    BROKEN,
+    ASGIApp,
+    GuardedResponse,
+    Receive,
+    RequestBody,
+    Scope,
+    Send,
+    WebError,
+)
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+LONGEST_FILE = 1 << 12
+
+FEWEST = 16
+"""Characters of a token that cannot be guessed by trying."""
+
+
+def to_stderr(line: str) -> None:
+    """Write a line for whoever watches the terminal."""
+    sys.stderr.write(f"{line}\n")
+
+
+class Access:
+    """Checks tokens in constant time, and hands out sessions to browsers.
+
+    A program sends ``Authorization: Bearer TOKEN``. A browser opens the address with a ticket, which is good for one
+    use and is no token: it is changed for a cookie, and a new ticket takes its place.
+
+    Parameters
+    ----------
+    token : str, optional
+        None: everybody may ask.
+
+    Raises
+    ------
+    InputError
+        The token is shorter than 16 characters, or holds other than printable ASCII.
+
+    Examples
+    --------
+    >>> from deep.integrations.serve.web import Access
+    >>> access = Access("0123456789abcdef")
+    >>> access.allows({"authorization": "Bearer 0123456789abcdef"}), access.allows({"authorization": "Bearer 1"})
+    (True, False)
+    """
+
+    def __init__(self, token: str | None = None) -> None:
+        if token is not None and (len(token) < FEWEST or not token.isascii() or not token.isprintable()):
+            raise InputError(f"`token` must have at least {FEWEST} printable ASCII characters. Got something else.")
+        self._token = None if token is None else token.encode()
+        self._session = secrets.token_urlsafe(32)
+        self.ticket = secrets.token_urlsafe(16)
+        self.cookie = f"deep-{sha256(self._session.encode()).hexdigest()[:8]}"
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether everybody may ask."""
+        return self._token is None
+
+    def allows(self, headers: Mapping[str, str]) -> bool:
+        """Return whether the headers of a request, their names in lower case, hold the token or a session."""
+        if self._token is None:
+            return True
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer" and _same(given.strip(), self._token):
+            return True
+        cookies = (part.strip().partition("=") for part in headers.get("cookie", "").split(";"))
+        return any(name == self.cookie and _same(value, self._session.encode()) for name, _, value in cookies)
+
+    def redeem(self, ticket: str) -> str | None:
+        """Return the header that gives a browser its session, and put a new ticket in place; None: it is not valid."""
+        if not _same(ticket, self.ticket.encode()):
+            return None
+        self.ticket = secrets.token_urlsafe(16)
+        return f"{self.cookie}={self._session}; HttpOnly; SameSite=Strict; Path=/"
+
+
+def _same(given: str, wanted: bytes) -> bool:
+    return compare_digest(given.encode(errors="replace"), wanted)
+
+
+def find_token(path: Path | None, host: str, say: Callable[[str], object] = to_stderr) -> str | None:
+    """Return the token that clients must send: of a file, of ``DEEP_TOKEN``, or a new one where others can come.
+
+    Parameters
+    ----------
+    path : Path or None
+    host : str
+        The address to listen at.
+    say : callable, default: a line on standard error
+        Told a new token, this once.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read.
+    """
+    if path is not None:
+        try:
+            return read_bytes(path, "token_file", LONGEST_FILE).decode("ascii").strip()
+        except (OSError, UnicodeDecodeError):
+            raise InputError(f"`token_file` must be a readable file of ASCII. Got {str(path)!r}.") from None
+    given = os.environ.get("DEEP_TOKEN", "").strip()
+    if given or host in LOOPBACK:
+        return given or None
+    token = secrets.token_urlsafe(24)
+    say(f"token: {token}")
+    return token
+
+
+HEALTH = "/healthz"
+"""The one path that needs no token and counts towards no limit."""
+
+WILDCARDS = ("", "0.0.0.0", "::")
+ANY_ADDRESS = "*"
+CHANGING = frozenset({"DELETE", "PATCH", "POST", "PUT"})
+
+ONCE = ("authorization", "content-type", "host", "origin", "sec-fetch-dest", "sec-fetch-mode", "sec-fetch-site")
+"""Headers that decide who may ask: of two, a proxy may have looked at the other one."""
+
+MOST_CLIENTS = 10_000
+"""Addresses whose rate is remembered; those that have been quiet go first."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GuardOptions:
+    """The limits of a guard, and the names by which its server may be called.
+
+    Parameters
+    ----------
+    hosts : tuple of str, default=('127.0.0.1', '::1', 'localhost')
+        Names by which the server may be called, ports apart; any other one in the ``Host`` header is refused, which is
+        what stops DNS rebinding. ``'*'`` stands for every IP address, which nobody can rebind.
+    access : Access, optional
+        The token; default: everybody who reaches the server may ask.
+    largest_body : int, default=4 MiB
+        Bytes of one request's body.
+    most_buffered : int, default=64 MiB
+        Bytes of the bodies that are being received and answered, together.
+    at_once : int, default=256
+        Requests that are answered side by side; one more gets 503.
+    rate : float, optional
+        Requests a second that one address may send for long, twice as many at once; one more gets 429.
+    media_types : tuple of str, default=('application/json',)
+        What a body may be; a form of another site is none of these.
+
+    Raises
+    ------
+    InputError
+        A limit is not above 0.
+    """
+
+    hosts: tuple[str, ...] = LOOPBACK
+    access: Access | None = None
+    largest_body: int = 1 << 22
+    most_buffered: int = 1 << 26
+    at_once: int = 256
+    rate: float | None = None
+    media_types: tuple[str, ...] = ("application/json",)
+
+    def __post_init__(self) -> None:
+        for name in ("largest_body", "most_buffered", "at_once", "rate"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < float("inf"):
+                raise InputError(f"`{name}` must be above 0. Got {value!r}.")
+
+
+class Guard:
+    """Middleware (ASGI) that refuses what an application should not see; each refusal is one JSON error.
+
+    In this order: a body with two lengths (400), the ``Host`` (421), a request that another site's page makes (403),
+    the token (401), the rate (429), the number of requests at once (503), the kind (415) and the size (413) of the
+    body, which the application finds whole. The body of what is refused is read and dropped, up to `MOST_DROPPED`
+    bytes, and the connection is closed. What the application raises is answered with 500, and no message of it is
+    written anywhere, for it may hold text.
+
+    Parameters
+    ----------
+    app : ASGI application
+    options : GuardOptions, optional
+    say : callable, optional
+        Called with the one line that tells of a ticket that was used, or of an error of the application.
+    address : callable, optional
+        Returns the address with the ticket of now.
+
+    Attributes
+    ----------
+    n_cut : int
+        Requests that the end of the server has cut off.
+    failure : DeepError or None
+        Why the application could not start.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        options: GuardOptions | None = None,
+        say: Callable[[str], object] = lambda _: None,
+        address: Callable[[], str] = lambda: "",
+    ) -> None:
+        self._app, self._say, self._address = app, say, address
+        self._options = options or GuardOptions()
+        self._access = self._options.access or Access()
+        self._due: dict[str, float] = {}
+        self._hosts = frozenset(_host_of(host) for host in self._options.hosts if host != ANY_ADDRESS)
+        self._n_requests = self._n_bytes = 0
+        self.n_cut = 0
+        self.failure: DeepError | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or refuse it."""
+        if scope["type"] == "lifespan":
+            await self._live(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            return  # no application of deep has web sockets
+        body = RequestBody(receive)
+        answer = GuardedResponse(scope, send, body)
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(scope["headers"])}
+        try:
+            _check_framing(scope, headers)
+            self._check_origin(scope, headers)
+            if scope["path"] == HEALTH:
+                await self._app(scope, body, answer.send)
+            elif not await self._opens_session(scope, answer):
+                self._check_access(scope, headers)
+                await self._pass_on(scope, headers, body, answer)
+        except WebError as error:
+            await answer.refuse(error)
+        except CancelledError:
+            self.n_cut += 1
+            body.ended = True  # nothing more of it is waited for
+            await answer.refuse(WebError(503, "ending", "The server has been ended before the answer was there."))
+        except Exception as error:
+            self._say(_place_of(error))
+            await answer.refuse(WebError(500, "broken", BROKEN))
+
+    async def _live(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let the application start and end; keep the error for which it could not start."""
+        try:
+            await self._app(scope, receive, send)
+        except DeepError as error:
+            self.failure = error
+            raise
+
+    def _check_origin(self, scope: Scope, headers: Mapping[str, str]) -> None:
+        """Raise where a request came by a name that is not ours, or was made by another site's page."""
+        host = headers.get("host", "")
+        if not self._is_ours(_host_of(host)):
+            raise WebError(421, "wrong_host", "The server must be called by its own name or address. Got another Host.")
+        origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
+        if site not in ("none", "same-origin") and not _is_visit(scope, headers):
+            raise WebError(403, "cross_site", "Only the server's own pages and programs may ask. Got another site's.")
+        if origin is not None and origin.partition("://")[2].lower() != host.lower():
+            raise WebError(403, "cross_site", "Only the server's own pages and programs may ask. Got another Origin.")
+
+    def _is_ours(self, host: str) -> bool:
+        return host in self._hosts or (ANY_ADDRESS in self._options.hosts and _address_of(host) is not None)
+
+    def _check_access(self, scope: Scope, headers: Mapping[str, str]) -> None:
+        if not self._access.allows(headers):
+            said = (
+                "A token must be sent as 'Authorization: Bearer TOKEN'; a browser opens the address that was printed."
+            )
+            raise WebError(401, "unauthorized", said, headers={"www-authenticate": "Bearer"})
+        if self._options.rate is not None:
+            self._check_rate((scope.get("client") or ("",))[0], self._options.rate)
+
+    def _check_rate(self, client: str, rate: float) -> None:
+        """Count a request by the time at which the next one is due (GCRA, a token bucket of one number a client)."""
+        now = monotonic()
+        due = max(now, self._due.pop(client, now))
+        wait = due - now - max(2 * rate - 1, 0) / rate
+        self._due[client] = due if wait > 0 else due + 1 / rate
+        if len(self._due) > MOST_CLIENTS:
+            del self._due[next(iter(self._due))]
+        if wait > 0:
+            raise WebError(429, "rate", "Too many requests a second.", headers={"retry-after": str(ceil(wait))})
+
+    async def _opens_session(self, scope: Scope, answer: GuardedResponse) -> bool:
+        """Change a ticket in the address for a session, where there is one; the address is then without it."""
+        query = scope["query_string"]
+        if self._access.is_open or scope["method"] != "GET" or not query.startswith(b"token="):
+            return False
+        cookie = self._access.redeem(parse_qs(query.decode("latin-1")).get("token", [""])[0])
+        if cookie is None:
+            raise WebError(
+                401, "used", "The address must be the last one that was printed: it opens one browser, once."
+            )
+        self._say(f"to open another browser: {self._address()}")
+        await answer.redirect(scope["path"], cookie)
+        return True
+
+    async def _pass_on(
+        self, scope: Scope, headers: Mapping[str, str], body: RequestBody, answer: GuardedResponse
+    ) -> None:
+        options = self._options
+        if self._n_requests >= options.at_once:
+            raise WebError(503, "busy", "Too many requests at once.", headers={"retry-after": "1"})
+        self._n_requests += 1
+        held = 0
+        try:
+            if scope["method"] in CHANGING:
+                self._check_media_type(headers)
+                held = self._reserve(headers)
+                if not await body.read(held):
+                    raise self._too_large()
+            if not body.gone:
+                await self._app(scope, body, answer.send)
+        finally:
+            self._n_requests -= 1
+            self._n_bytes -= held
+
+    def _check_media_type(self, headers: Mapping[str, str]) -> None:
+        given = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if given not in self._options.media_types:
+            allowed = " or ".join(self._options.media_types)
+            raise WebError(415, "media_type", f"The Content-Type must be {allowed}. Got another one, or none.")
+
+    def _reserve(self, headers: Mapping[str, str]) -> int:
+        """Return the bytes that a body may have, which are counted as held from now on."""
+        options, length = self._options, headers.get("content-length", "")
+        most = int(length) if length.isascii() and length.isdigit() and len(length) < 20 else options.largest_body
+        if most > options.largest_body:
+            raise self._too_large()
+        if self._n_bytes + most > options.most_buffered:
+            raise WebError(503, "busy", "Too many bytes are being received.", headers={"retry-after": "1"})
+        self._n_bytes += most
+        return most
+
+    def _too_large(self) -> WebError:
+        return WebError(413, "too_large", f"The body must have at most {self._options.largest_body:,} bytes. Got more.")
+
+
+def _is_visit(scope: Scope, headers: Mapping[str, str]) -> bool:
+    """Return whether a person follows a link to a page, which tells the other site nothing."""
+    visits = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+    return visits and scope["method"] in ("GET", "HEAD")
+
+
+def _check_framing(scope: Scope, headers: Mapping[str, str]) -> None:
+    """Raise where two readers of a request could see two: a body of two lengths, a header that decides given twice."""
+    if "content-length" in headers and "transfer-encoding" in headers:
+        raise WebError(400, "bad_http", "The body must have Content-Length or Transfer-Encoding. Got both.")
+    names = [name.decode("latin-1") for name, _ in scope["headers"]]
+    if len(names) > len(headers) and any(names.count(name) > 1 for name in ONCE):
+        raise WebError(400, "bad_http", "A header that says who asks must be given once. Got one twice.")
+
+
+def _host_of(host: str) -> str:
+    """Return the name of a ``Host`` header without its port, or its address in its one spelling."""
+    bare = host[1:].partition("]")[0] if host.startswith("[") else host
+    address = _address_of(bare if host.startswith("[") or bare.count(":") > 1 else bare.partition(":")[0])
+    return address or bare.partition(":")[0].lower()
+
+
+def _address_of(host: str) -> str | None:
+    try:
+        return str(ipaddress.ip_address(host))
+    except ValueError:
+        return None
+
+
+def _place_of(error: Exception) -> str:
+    """Return where an application broke, and on what kind of error; its message may hold text of a request."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+    return f"a request broke: {type(error).__name__}{place}"

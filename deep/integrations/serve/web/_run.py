@@ -1,0 +1,305 @@
+"""A server from its address to its end: where it listens, what it prints, and how it stops."""
+
+import gc
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from deep.exceptions import ExitStatus, InputError
+from deep.integrations.serve.web._exchange import ASGIApp, need_serve
+from deep.integrations.serve.web._guard import ANY_ADDRESS, LOOPBACK, WILDCARDS, Access, Guard, GuardOptions, to_stderr
+
+if TYPE_CHECKING:
+    import uvicorn
+
+STOPPING = ("SIGHUP", "SIGINT", "SIGTERM")
+KEEP_ALIVE = 5
+"""Seconds that a connection may be quiet between two requests."""
+
+GRACE = 8
+"""Seconds that a server which is told to end still works on answers; containers are killed after ten."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerOptions:
+    """Where a server listens, and what its guard lets pass.
+
+    Parameters
+    ----------
+    host : str, default='127.0.0.1'
+        The address to listen at; any but loopback demands a token.
+    port : int, default=8000
+        0: any that is free.
+    token : str, optional
+        What a client must send; see :class:`Access`.
+    names : tuple of str, optional
+        Further names by which the server may be called, behind a proxy say.
+    largest_body, at_once, rate
+        See :class:`GuardOptions`.
+    read_timeout : float, default=20.0
+        Seconds for a whole request to come.
+    most_connections : int, default=512
+        Connections that may be open.
+
+    Raises
+    ------
+    InputError
+        A value is out of range, or another address than loopback is without a token.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    token: str | None = None
+    names: tuple[str, ...] = ()
+    largest_body: int = 1 << 22
+    at_once: int = 256
+    rate: float | None = None
+    read_timeout: float = 20.0
+    most_connections: int = 512
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.port <= 65535:
+            raise InputError(f"`port` must be from 0 to 65535. Got {self.port!r}.")
+        for name in ("read_timeout", "most_connections"):
+            if not 0 < getattr(self, name) < float("inf"):
+                raise InputError(f"`{name}` must be above 0. Got {getattr(self, name)!r}.")
+        if not self.is_loopback and self.token is None:
+            raise InputError(
+                f"`token` must be given where others can reach the server. Got none with host {self.host!r}. "
+                "Give one, or listen at 127.0.0.1."
+            )
+
+    @property
+    def is_loopback(self) -> bool:
+        """Return whether nobody but this machine can reach the server."""
+        return self.host in LOOPBACK
+
+    def check_free(self) -> None:
+        """Raise where nothing could be served: for what has something to write before it listens.
+
+        Raises
+        ------
+        InputError
+            The address cannot be listened at.
+        MissingDependencyError
+            ``deep-judges[serve]`` is not installed.
+        """
+        with need_serve():
+            import uvicorn  # noqa: F401
+        with _bound(self):
+            pass
+
+    def guard(self) -> GuardOptions:
+        """Return the limits of the guard, and the names by which the server may be called."""
+        own = (ANY_ADDRESS, *LOOPBACK) if self.host in WILDCARDS else (*LOOPBACK, self.host)
+        return GuardOptions(
+            hosts=(*own, *self.names),
+            access=Access(self.token),
+            largest_body=self.largest_body,
+            at_once=self.at_once,
+            rate=self.rate,
+        )
+
+
+def run_server(
+    app: ASGIApp, options: ServerOptions | None = None, *, say: Callable[[str], object] = to_stderr, path: str = "/"
+) -> ExitStatus:
+    """Serve an application behind its guard until Ctrl-C, SIGTERM or a lost terminal; what is in flight is finished.
+
+    One line with the address goes to standard output. What takes more than `GRACE` seconds is cut off, as by a second
+    Ctrl-C at once.
+
+    Parameters
+    ----------
+    app : ASGI application
+    options : ServerOptions, optional
+    say : callable, default: a line on standard error
+    path : str, default='/'
+        The page whose address is printed.
+
+    Returns
+    -------
+    ExitStatus
+        ``INTERRUPTED``, for nothing else ends a server.
+
+    Raises
+    ------
+    InputError
+        The address cannot be listened at.
+    DeepError
+        The application cannot start.
+    MissingDependencyError
+        ``deep-judges[serve]`` is not installed.
+    """
+    chosen = options or ServerOptions()
+    with _listening(app, chosen, say) as (server, listener, guard, address):
+
+        async def begin() -> None:
+            sys.stdout.write(f"serving {address.of_ticket(path)} (Ctrl-C ends it)\n")
+            sys.stdout.flush()
+            gc.freeze()  # libraries and the model stay to the end, and need not be gone through time and again
+
+        server.config.callback_notify = begin
+        with _stopped_by_signals(server):
+            _run(server, listener, guard)
+    n = guard.n_cut
+    lost = f"{n} request{'s were' if n > 1 else ' was'} not answered in time; a ledger keeps what was asked as in doubt"
+    say(f"the server has ended; {lost if n else 'what was in flight is answered'}")
+    return ExitStatus.INTERRUPTED
+
+
+@contextmanager
+def serving(app: ASGIApp, options: ServerOptions | None = None) -> Iterator[str]:
+    """Serve an application in a thread, for tests and notebooks; yields its address.
+
+    Parameters
+    ----------
+    app : ASGI application
+    options : ServerOptions, optional
+        Default: loopback, at any port that is free.
+
+    Examples
+    --------
+    >>> from urllib.request import urlopen
+    >>> from deep.integrations.serve import serving
+    >>> async def app(scope, receive, send):
+    ...     await send({"type": "http.response.start", "status": 200, "headers": []})
+    ...     await send({"type": "http.response.body", "body": b"hello"})
+    >>> with serving(app) as address, urlopen(address) as answer:
+    ...     answer.read()
+    b'hello'
+    """
+    with _listening(app, options or ServerOptions(port=0), to_stderr) as (server, listener, guard, address):
+        failures: list[BaseException] = []
+        began = threading.Event()
+
+        async def begin() -> None:
+            began.set()
+
+        def run() -> None:
+            try:
+                _run(server, listener, guard)
+            except BaseException as error:
+                failures.append(error)
+            began.set()
+
+        server.config.callback_notify = begin
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        began.wait()
+        try:
+            if failures:
+                raise failures[0]
+            yield str(address)
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+def _run(server: "uvicorn.Server", listener: socket.socket, guard: Guard) -> None:
+    """Run a server to its end, or raise the error for which its application could not start."""
+    try:
+        server.run([listener])
+    except SystemExit:  # uvicorn's word for a failed start
+        if guard.failure is None:
+            raise
+        raise guard.failure from None
+
+
+@contextmanager
+def _listening(
+    app: ASGIApp, options: ServerOptions, say: Callable[[str], object]
+) -> "Iterator[tuple[uvicorn.Server, socket.socket, Guard, _Address]]":
+    """Yield a server that is ready to run, its socket, its guard and its address."""
+    with need_serve():
+        import uvicorn
+
+        from deep.integrations.serve.web._protocol import TimedProtocol
+    rules = options.guard()
+    with _bound(options) as listener:
+        address = _Address(options.host, listener.getsockname()[1], rules.access)
+        guard = Guard(app, rules, say, address.of_ticket)
+        config = uvicorn.Config(
+            guard,
+            http=partial(TimedProtocol, read_timeout=options.read_timeout, most=options.most_connections),  # type: ignore[arg-type]
+            ws="none",
+            log_config=None,
+            log_level="critical",  # its lines may hold what clients sent
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            timeout_keep_alive=KEEP_ALIVE,
+            timeout_graceful_shutdown=GRACE,
+            timeout_notify=1 << 26,  # seconds: once, when it has started
+        )
+        server = uvicorn.Server(config)
+        server.capture_signals = nullcontext  # type: ignore[method-assign, assignment]  # it raises them again, once more than asked
+        yield server, listener, guard, address
+
+
+@dataclass(frozen=True)
+class _Address:
+    """The address of a server, with a ticket where there is a token."""
+
+    host: str
+    port: int
+    access: Access | None
+
+    def __str__(self) -> str:
+        """Return it without a path."""
+        host = LOOPBACK[0] if self.host in WILDCARDS else self.host
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+
+    def of_ticket(self, path: str = "/") -> str:
+        """Return the address of a page, with the ticket that opens it."""
+        ticket = "" if self.access is None or self.access.is_open else f"?token={self.access.ticket}"
+        return f"{self}{path}{ticket}"
+
+
+@contextmanager
+def _bound(options: ServerOptions) -> Iterator[socket.socket]:
+    """Yield a socket that listens at the address of the options.
+
+    Raises
+    ------
+    InputError
+        The address is not this machine's, or another program listens there.
+    """
+    try:
+        found = socket.getaddrinfo(options.host or None, options.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, _, _, _, place = found[0]
+        listener = socket.create_server(place[:2], family=family, backlog=2048)
+    except (OSError, ValueError) as error:  # the latter of a host that no name service can be asked for
+        why = getattr(error, "strerror", None) or str(error)
+        raise InputError(
+            f"`port` must be free at an address of this machine. Got {options.port} at {options.host!r}: {why}. "
+            "Choose another, or 0 for any."
+        ) from None
+    with listener:
+        yield listener
+
+
+@contextmanager
+def _stopped_by_signals(server: "uvicorn.Server") -> Iterator[None]:
+    """Let the first signal end a server once it has answered, and the second one at once."""
+
+    def stop(_: int, __: FrameType | None) -> None:
+        server.force_exit = server.should_exit
+        server.should_exit = True
+
+    before = {}
+    for number in (getattr(signal, name) for name in STOPPING if hasattr(signal, name)):
+        if signal.getsignal(number) != signal.SIG_IGN:  # nohup
+            before[number] = signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,372 @@
+"""The methods that a report compares, and its verdict: suspect claims, whether P holds here, and what to do next."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from shlex import quote
+
+import numpy as np
+
+from deep import evaluate
+from deep._util.checks import Labels, Mask, Texts
+from deep._util.files import JsonObject
+from deep.calibration import balanced_accuracy, bootstrap_balanced_accuracy
+from deep.exceptions import InputError
+from deep.model import SIGNIFICANCE, Canary, Model
+from deep.records import ABSTAIN
+from deep.report._page import Chapter, DataTable, Picture, between, decimal, inline_svg, percent
+from deep.report._sources import ReportMaterial, ScoredVotes, dataset_rows, ece_by_dataset, vote_share
+
+LEVEL = 0.95
+N_BOOT = 2000
+MOST_METHODS = 60
+"""Methods that a picture holds: the best of them."""
+
+LONGEST = 48
+"""Characters of a name in a picture."""
+
+
+@dataclass(frozen=True)
+class MeasuredMethod:
+    """One way to decide, measured on labeled datasets.
+
+    Parameters
+    ----------
+    name : str
+    kind : str
+        A key of :data:`deep.evaluate.COLORS`: `ours` for P(consistent).
+    by_dataset : mapping of str to dict
+        Metrics, of them `balanced_accuracy` always known.
+    """
+
+    name: str
+    kind: str
+    by_dataset: Mapping[str, JsonObject]
+
+    def mean(self, metric: str) -> float | None:
+        """Return the mean of a metric over datasets; None where one lacks it."""
+        every = [row.get(metric) for row in self.by_dataset.values()]
+        known = [float(value) for value in every if value is not None]
+        return float(np.mean(known)) if known and len(known) == len(every) else None
+
+    @property
+    def interval(self) -> list[float] | None:
+        """Return the 95 % interval of balanced accuracy: by t over datasets, of a single one its own."""
+        rows = list(self.by_dataset.values())
+        if len(rows) == 1:
+            return rows[0].get("balanced_accuracy_ci")
+        _, low, high = evaluate.mean_interval([row["balanced_accuracy"] for row in rows], LEVEL)
+        return [max(low, 0.0), min(high, 1.0)]
+
+
+def methods_of(material: ReportMaterial) -> list[MeasuredMethod]:
+    """Return the methods, best first; `ours` is P(consistent) of this report."""
+    measured = material.measured
+    if material.runs:
+        found = _of_runs(material.runs)
+    elif measured is not None and measured.labeled.any():
+        found = _of_items(measured, material.n_bins)
+    else:
+        found = [] if material.model is None else _of_model(material.model)
+    return sorted(found, key=lambda method: -(method.mean("balanced_accuracy") or 0.0))
+
+
+def ours(methods: Sequence[MeasuredMethod]) -> MeasuredMethod | None:
+    """Return the method that a report is about."""
+    return next((method for method in methods if method.kind == "ours"), None)
+
+
+def _of_runs(runs: Sequence[JsonObject]) -> list[MeasuredMethod]:
+    """Return the methods that every labeled run has."""
+    kinds: dict[str, str] = {}
+    rows: dict[str, dict[str, JsonObject]] = {}
+    labeled = [run for run in runs if run["prior_test"] is not None]
+    for run in labeled:
+        for name, row, kind in evaluate.method_rows(run):
+            if row["balanced_accuracy"] is not None:
+                name = "best judge on training data" if name.startswith("best on training") else name
+                name = "best judge with its context" if name.endswith(", with context") else name
+                kinds[name] = kind
+                rows.setdefault(name, {})[run["test"]] = row
+    return [MeasuredMethod(name, kinds[name], by) for name, by in rows.items() if len(by) == len(labeled)]
+
+
+def _of_items(scored: ScoredVotes, n_bins: int) -> list[MeasuredMethod]:
+    """Return P(consistent), the majority vote and every judge alone, on each labeled dataset."""
+    votes = scored.votes
+    decisions = {
+        "P(consistent)": (scored.decided, scored.p, "ours"),
+        "majority vote": (vote_share(votes.votes) >= 0.5, None, "test"),
+    }
+    for column, name in enumerate(votes.voter_names):
+        decisions[name] = (votes.votes[:, column] != 0, None, "train")
+    found = {name: dict[str, JsonObject]() for name in decisions}
+    for dataset, rows in dataset_rows(votes):
+        labels = votes.labels[rows]
+        if len(np.unique(labels[labels != ABSTAIN])) < 2:
+            continue
+        for name, (decided, p, _) in decisions.items():
+            if p is None:
+                row = _decision_alone(labels, decided[rows])
+            else:
+                row = evaluate.decision_metrics(
+                    labels, p[rows], decided[rows], n_bins=n_bins, n_boot=N_BOOT, random_state=0
+                )
+            if votes.document_ids is not None:
+                row["balanced_accuracy_ci"] = _by_document(labels, decided[rows], votes.document_ids[rows])
+            found[name][dataset] = row
+    return [MeasuredMethod(name, decisions[name][2], by) for name, by in found.items() if by]
+
+
+def _by_document(labels: Labels, decided: Mask, documents: Texts) -> list[float]:
+    known = labels != ABSTAIN
+    return list(evaluate.clustered_balanced_accuracy(labels[known], decided[known], documents[known], n_boot=N_BOOT))
+
+
+def _decision_alone(labels: Labels, decided: Mask) -> JsonObject:
+    """Return balanced accuracy, and its interval, of decisions without a P."""
+    y, decisions = labels[labels != ABSTAIN], decided[labels != ABSTAIN]
+    interval = bootstrap_balanced_accuracy(y, decisions, n_boot=N_BOOT, random_state=0)
+    return {"balanced_accuracy": balanced_accuracy(y, decisions), "balanced_accuracy_ci": list(interval)}
+
+
+def _of_model(model: Model) -> list[MeasuredMethod]:
+    left_out = model.report["left_out_scores"]
+    assert isinstance(left_out, dict)  # as every fit writes it
+    return (
+        [MeasuredMethod("the model, each dataset left out", "ours", left_out["datasets"])]
+        if left_out["datasets"]
+        else []
+    )
+
+
+def methods_chapter(methods: Sequence[MeasuredMethod], *, elsewhere: bool = False) -> Chapter:
+    """Return the chapter on the balanced accuracy of every method; `elsewhere` says that it is of other data."""
+    title = "Every method, on other data" if elsewhere else "Every method"
+    if not methods:
+        return Chapter("methods", title, ["There are no labels, so that no method can be measured: give --labels."])
+    shown = [method for i, method in enumerate(methods) if i < MOST_METHODS or method.kind == "ours"][::-1]
+    rows = [
+        evaluate.IntervalRow(_short(m.name), m.mean("balanced_accuracy") or 0.0, m.interval, evaluate.COLORS[m.kind])
+        for m in shown
+    ]
+    over = _over(methods[0])
+    caption = f"Balanced accuracy with its 95 % interval, {over}"
+    figure = evaluate.draw_intervals(rows, xlabel="balanced accuracy, 95 % interval")
+    table = DataTable(caption, [_row(method) for method in methods])
+    says = ["Red: what this report is about. A decision without a vote counts as consistent."]
+    if len(methods) > len(shown):
+        says.append(f"The picture holds the best {len(shown)} of {len(methods)} methods, the table all.")
+    parts = [Picture(inline_svg(figure, "methods", caption), caption, [table])]
+    return Chapter("methods", title, says, parts, elsewhere=elsewhere)
+
+
+def _over(method: MeasuredMethod) -> str:
+    names = list(method.by_dataset)
+    return f"mean over {len(names)} datasets" if len(names) > 1 else f"on {names[0]}"
+
+
+def _row(method: MeasuredMethod) -> dict[str, str]:
+    return {
+        "method": method.name,
+        "balanced accuracy, %": percent(method.mean("balanced_accuracy")),
+        "95 % interval": between(method.interval),
+        "ECE, %": percent(method.mean("ece")),
+        "noise floor, %": percent(method.mean("ece_floor")),
+        "log loss": decimal(method.mean("log_loss")),
+    }
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
+
+
+N_BARS = 20
+ENOUGH = 30
+"""Labels that the next step asks for."""
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Findings of drift, and of the labels of each dataset; a string says why there is none.
+
+    Parameters
+    ----------
+    drift : DriftReport or str, optional
+    canaries : dict of str to Canary or str
+        By dataset with labels.
+    """
+
+    drift: evaluate.DriftReport | str | None
+    canaries: dict[str, Canary | str]
+
+
+def watch_of(material: ReportMaterial) -> Watch:
+    """Compare the votes with those that the model was fitted on, and labels with its P."""
+    if material.model is None or material.scored is None:
+        return Watch(None, {})
+    try:
+        drift: evaluate.DriftReport | str = evaluate.drift_report(
+            material.model, material.scored.votes, material.failures
+        )
+    except InputError as error:
+        drift = f"Drift was not tested: {error}"
+    return Watch(drift, dict(_canaries(material.model, material.scored)))
+
+
+def _canaries(model: Model, scored: ScoredVotes) -> Iterator[tuple[str, Canary | str]]:
+    for name, rows in dataset_rows(scored.votes):
+        part = scored.votes.rows(rows)
+        if not (part.labels >= 0).any():
+            continue
+        soft = np.full((len(rows), len(model.score_names)), np.nan) if model.score_names else None
+        try:
+            yield name, evaluate.dataset_canary(model, evaluate.Target(part, soft))[1]
+        except InputError as error:
+            yield name, str(error)
+
+
+def verdict_of(
+    material: ReportMaterial, methods: Sequence[MeasuredMethod], watch: Watch
+) -> evaluate.DatasetVerdict | None:
+    """Return the verdict; None where there is no item."""
+    scored = material.scored
+    if scored is None:
+        return None
+    tally, votes = evaluate.DecisionCounts(), scored.votes
+    voted = (votes.votes != ABSTAIN).any(axis=1)
+    where = votes.datasets, votes.example_ids
+    tally.add(evaluate.DecidedItems(*where, scored.p, scored.low, scored.high, scored.decided, scored.sure, voted))
+    n_labels = 0 if material.measured is None else int(material.measured.labeled.sum())
+    badges = tuple(_badges(material, methods, watch, n_labels))
+    then, command = _next(material, badges, n_labels)
+    elsewhere = () if n_labels else tuple(_elsewhere(methods))
+    says = (
+        _judged(material, scored),
+        evaluate.suspect_words(tally),
+        evaluate.trust_words(badges, n_labels),
+        then,
+        command,
+    )
+    return evaluate.DatasetVerdict(*says, badges, _share(scored), elsewhere, tally)
+
+
+SPREAD = "How the P of these claims lie, by what they are called"
+
+
+def spread_picture(scored: ScoredVotes) -> Picture:
+    """Return a histogram of P by state."""
+    state = np.where(scored.sure, np.where(scored.decided, evaluate.STATES[0], evaluate.STATES[1]), evaluate.STATES[2])
+    counts = {name: np.histogram(scored.p[state == name], N_BARS, (0.0, 1.0))[0] for name in evaluate.STATES}
+    rows = [
+        {"P from": f"{at / N_BARS:.2f} to {(at + 1) / N_BARS:.2f}"}
+        | {name: f"{counts[name][at]:,}" for name in evaluate.STATES}
+        for at in range(N_BARS)
+    ]
+    return Picture(inline_svg(evaluate.draw_spread(counts), "spread", SPREAD), SPREAD, [DataTable(SPREAD, rows)])
+
+
+def _judged(material: ReportMaterial, scored: ScoredVotes) -> str:
+    n, k, labels = len(scored.p), scored.votes.shape[1], int(scored.labeled.sum())
+    sets = len(scored.votes.dataset_names)
+    by = "" if material.is_own_decision else f", judged by {k} judge{'s' * (k > 1)}"
+    known = f"{labels:,} labels" if labels else "NO LABELS here"
+    return f"{n:,} claims of {sets} dataset{'s' * (sets > 1)}{by}; {known}."
+
+
+def _badges(
+    material: ReportMaterial, methods: Sequence[MeasuredMethod], watch: Watch, n_labels: int
+) -> Iterator[evaluate.Badge]:
+    """Yield the tests: of labels against P, of P on labels, of the judges, and of where the votes are from."""
+    tested = {name: found for name, found in watch.canaries.items() if isinstance(found, Canary)}
+    seen = set(material.learned_from)
+    worst = min((found for name, found in tested.items() if name not in seen), key=lambda f: f.p_value, default=None)
+    if worst is not None:
+        alpha = SIGNIFICANCE / max(1, len(tested.keys() - seen))
+        yield evaluate.canary_badge(worst.n_labels, worst.p_value, alpha)
+    method = ours(methods)
+    if n_labels and method is not None:
+        yield from evaluate.badges_of(_measured(material, method, methods))
+    if isinstance(watch.drift, evaluate.DriftReport):
+        yield evaluate.drift_badge(watch.drift.moved)
+    if material.simulated:
+        yield evaluate.SIMULATED_BADGE
+
+
+def _measured(material: ReportMaterial, method: MeasuredMethod, methods: Sequence[MeasuredMethod]) -> evaluate.Measured:
+    judges = set(() if material.scored is None else material.scored.votes.voter_names)
+    single = [other for other in methods if other.kind == "judge" or other.name in judges]
+    best = max(single, key=lambda other: other.mean("balanced_accuracy") or 0.0, default=None)
+    return evaluate.Measured(
+        method.mean("balanced_accuracy") or 0.0,
+        method.mean("log_loss"),
+        method.mean("ece"),
+        method.mean("ece_floor_95"),
+        _ece_before(material),
+        None if best is None else best.name,
+        None if best is None else best.mean("balanced_accuracy"),
+        method.interval,
+    )
+
+
+def _share(scored: ScoredVotes) -> tuple[float, float, float] | None:
+    """Return the share of consistent items with its bounds, of one dataset."""
+    if len(scored.priors) != 1:
+        return None
+    (prior,) = scored.priors.values()
+    return prior.estimate, prior.low, prior.high
+
+
+def _elsewhere(methods: Sequence[MeasuredMethod]) -> Iterator[str]:
+    method = ours(methods)
+    if method is None:
+        return
+    n = len(method.by_dataset)
+    loss = method.mean("log_loss")
+    yield (
+        f"On {n} OTHER dataset{'s' * (n > 1)}, with labels, each left out in turn: balanced accuracy "
+        f"{percent(method.mean('balanced_accuracy'))} %"
+        + ("" if method.interval is None else f" (95 % interval {between(method.interval)})")
+        + ("" if loss is None else f", log loss {decimal(loss)} (a coin's is 0.693)")
+        + ". None of this was measured on these claims."
+    )
+
+
+def _ece_before(material: ReportMaterial) -> float | None:
+    """Return the mean ECE over datasets before calibration; None where P is no calibrated score."""
+    scored = material.measured
+    if scored is None or (material.model is None and not material.runs):
+        return None
+    return float(np.mean([before for _, _, before, _ in ece_by_dataset(scored, material.n_bins)]))
+
+
+def _next(material: ReportMaterial, badges: Sequence[evaluate.Badge], n_labels: int) -> tuple[str, str]:
+    """Return the next step, in words and as a command."""
+    tables = " ".join(quote(table) for table in material.tables) or "votes.parquet"
+    model = quote(material.path) if material.path else "model.json"
+    failed = any(badge.level == "fail" for badge in badges)
+    if material.runs:
+        worse = "do not use this panel as it is: look at the judges below, and fit anew"
+        return (
+            worse if failed else "fit a model on all of these datasets, and score claims of your own",
+            f"deep fit {tables} --out model.json",
+        )
+    if not n_labels:
+        by_model = f" --model {model}" if material.model is not None else ""
+        return (
+            f"look at the {evaluate.LOWEST} lowest below, and label {ENOUGH} claims drawn at random: they tell whether "
+            "P holds",
+            f"deep label {tables}{by_model} --n {ENOUGH}",
+        )
+    beside = material.people is None
+    if material.model is None:
+        labels = "" if beside else " --labels labels.csv"
+        return "fit a model on these votes and labels", f"deep fit {tables}{labels} --out model.json"
+    if failed:
+        return (
+            "correct P by these labels, and look again",
+            f"deep adapt {model} --votes {tables} --labels {tables if beside else 'labels.csv'} --out mine.json",
+        )
+    return (
+        f"look at the {evaluate.LOWEST} lowest below first, and score new claims by this model",
+        f"deep score {model} --votes {tables} --out scores.csv",
+    )

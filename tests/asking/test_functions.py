@@ -1,0 +1,357 @@
+"""Functions as judges: what they take and return, what is kept of them, and what becomes of one that raises."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import deep
+from deep import ABSTAIN, Example, Judgment
+from deep.asking import FunctionJudge, ask
+from deep.asking._functions import from_text, judgment_of, to_text
+from deep.exceptions import InputError, StoppedError
+
+EXAMPLES = [Example(f"It rained for {n} days.", f"claim {n}", f"e{n}", label=n % 2, dataset="news") for n in range(40)]
+
+
+def is_odd(source, claim):
+    """Judge by the number of a claim."""
+    assert source.startswith("It rained")
+    return int(claim.split()[-1]) % 2 == 1
+
+
+def counted(**options):
+    """Return a judge by the number of a claim, and the claims that it is called with."""
+    seen = []
+
+    @deep.judge(name="counted", **{"version": "1", **options})
+    def judged(claim, source):
+        seen.append(claim)
+        return is_odd(source, claim)
+
+    return judged, seen
+
+
+async def is_odd_slowly(claim, source):
+    """Judge after a while, its parameters in another order."""
+    await asyncio.sleep(0)
+    return is_odd(source, claim)
+
+
+class Odd:
+    """A judge that is an object with a method."""
+
+    def __call__(self, document, statement):
+        """Judge by parameters of names of their own."""
+        return is_odd(document, statement)
+
+
+def of_example(example: Example) -> Judgment:
+    """Judge a whole example."""
+    return Judgment(int(is_odd(example.source, example.claim)))
+
+
+def by_place(source, claim, /):
+    """Judge by parameters without names."""
+    return is_odd(source, claim)
+
+
+def of_three(question, source, claim):
+    """Judge with a question, which these examples lack."""
+    assert question is None
+    return is_odd(source, claim)
+
+
+def makes_awaitable(source, claim):
+    """Return what must be awaited, without being async itself."""
+    return is_odd_slowly(claim, source)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [is_odd, is_odd_slowly, Odd(), of_example, by_place, of_three, makes_awaitable, deep.judge(is_odd)],
+    ids=lambda function: getattr(function, "__name__", "object"),
+)
+def test_a_function_is_a_judge_whatever_it_takes(function):
+    """Parameters are given by their names where these are known, else in the order source, claim."""
+    votes = ask(EXAMPLES, function)
+    assert votes.votes[:, 0].tolist() == [n % 2 for n in range(40)]
+
+
+@pytest.mark.parametrize(
+    ("said", "vote", "reason", "score"),
+    [
+        (True, 1, None, None),
+        (np.False_, 0, None, None),
+        (1, 1, None, None),
+        (None, ABSTAIN, "abstained", None),
+        (ABSTAIN, ABSTAIN, "abstained", None),
+        (0.25, 0, None, 0.25),
+        (np.float32(0.5), 1, None, 0.5),
+        (1.0, 1, None, 1.0),
+        ({"vote": 0.75}, 1, None, 0.75),
+        ({"vote": None, "reason": "refused"}, ABSTAIN, "refused", None),
+        (Judgment(ABSTAIN, "truncated"), ABSTAIN, "truncated", None),
+    ],
+)
+def test_returned_values_are_judgments(said, vote, reason, score):
+    """No value becomes 0 that does not say so; each survives the file of answers."""
+    judgment = judgment_of(said)
+    assert (judgment.vote, judgment.reason, judgment.score) == (vote, reason, score)
+    assert from_text(to_text(judgment)) == judgment
+    assert judgment_of((said, "because")).rationale == "because"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "yes",
+        7,
+        -0.1,
+        float("nan"),
+        -2,
+        {"verdict": 1},
+        {"votes": 1, "vote": 1},
+        [1],
+        (1, 2, 3),
+        {"vote": 1, "tokens": object()},
+    ],
+)
+def test_other_values_are_failures(said, capsys):
+    """They are told with what a judge returns."""
+    votes = ask(EXAMPLES[:2], ["numbers", FunctionJudge(lambda source, claim: said, name="odd")])
+    assert votes.votes[:, 1].tolist() == [ABSTAIN, ABSTAIN]
+    assert "odd@" in (told := capsys.readouterr().err)
+    assert "TypeError: " in told
+
+
+def fails_on_tenths(source, claim):
+    """Raise on each tenth claim but the first."""
+    if claim.endswith("0") and claim != "claim 0":
+        raise ValueError("a tenth")
+    return is_odd(source, claim)
+
+
+def test_one_that_raises_has_failed_there(capsys):
+    """The others are judged, and the first failure of a kind is told, once."""
+    votes = ask(EXAMPLES, fails_on_tenths)
+    assert votes.votes[:, 0].tolist() == [ABSTAIN if n in (10, 20, 30) else n % 2 for n in range(40)]
+    assert capsys.readouterr().err.count("ValueError: a tenth") == 1
+
+
+def test_the_first_item_fails_for_all(tmp_path):
+    """Nothing more is asked where no judge votes on it; one judge that does lets all go on."""
+    seen = []
+
+    def broken(source, claim):
+        seen.append(claim)
+        raise KeyError("no such field")
+
+    with pytest.raises(InputError, match=r"`judges` must judge the first item.* 'e0' of 'news': broken.*KeyError"):
+        ask(EXAMPLES, [broken, FunctionJudge(broken, name="other")])
+    assert seen == ["claim 0"] * 2
+    votes = ask(EXAMPLES, [broken, is_odd])
+    assert votes.votes[:, 0].tolist() == [ABSTAIN] * 40
+
+
+def test_an_offline_judge_that_raises_has_failed_there(capsys):
+    """A class of one's own ends no run either."""
+
+    class Mine(deep.judges.OfflineJudge):
+        name, version = "mine", "0" * 64
+
+        def label(self, example):
+            return Judgment(int(fails_on_tenths(example.source, example.claim)))
+
+    assert ask(EXAMPLES, Mine()).votes[10:12, 0].tolist() == [ABSTAIN, 1]
+    assert "ValueError" in capsys.readouterr().err
+
+
+def test_answers_are_kept_by_name_version_and_texts(tmp_path):
+    """What was answered is not asked again, whatever the item's id; a failure is, and so is another version."""
+    ledger = str(tmp_path / "l.sqlite")
+    judged, seen = counted()
+    twice = [*EXAMPLES, *(Example(e.source, e.claim, f"again {e.example_id}") for e in EXAMPLES)]
+    first = ask(twice, judged, ledger=ledger)
+    assert sorted(seen) == sorted(e.claim for e in EXAMPLES)
+    assert ask(EXAMPLES, judged, ledger=ledger).votes.tolist() == first.votes[:40].tolist()
+    assert len(seen) == 40
+    other, seen = counted(version="2")
+    ask(EXAMPLES, other, ledger=ledger)
+    assert len(seen) == 40
+    never, seen = counted(version=None)
+    assert ask(EXAMPLES, never, ledger=ledger).voter_names == ("counted",)
+    again, seen_again = counted(version=None)
+    assert ask(EXAMPLES, again, ledger=ledger).voter_names == ("counted",)
+    assert len(seen) == len(seen_again) == 40
+    failing = [False]
+
+    @deep.judge(version="1")
+    def flaky(source, claim):
+        if failing[0] and claim == "claim 3":
+            raise TimeoutError
+        return is_odd(source, claim)
+
+    failing[0] = True
+    assert ask(EXAMPLES, flaky, ledger=ledger).votes[3, 0] == ABSTAIN
+    failing[0] = False
+    assert ask(EXAMPLES, flaky, ledger=ledger).votes[3, 0] == 1
+
+
+@pytest.mark.parametrize(
+    "said", [Judgment(0, score=0.0, cost=0.0, seconds=0.0), Judgment(1, evidence=("a",), samples=(1, 0), repaired=True)]
+)
+def test_what_is_kept_is_what_was_said(said):
+    """A score and a cost of 0 are values, and no vote lacks them once it is read again."""
+    assert from_text(to_text(said)) == said
+
+
+def test_a_version_follows_the_text_of_the_function():
+    """So an edited function fills another column; a lambda needs a name, and what has no text is not kept."""
+    assert FunctionJudge(is_odd).version == deep.judge(is_odd).version != FunctionJudge(by_place).version
+    assert FunctionJudge(is_odd, version="1").voter() == "is_odd@" + FunctionJudge(is_odd, version="1").version[:8]
+    with pytest.raises(InputError, match=r"`name` must be letters.* Got '<lambda>'"):
+        deep.judge(lambda source, claim: True)
+    assert FunctionJudge(partial(is_odd), name="partly", version=None).voter() == "partly"
+
+
+@pytest.mark.parametrize(
+    ("function", "taken"),
+    [
+        (lambda: True, "nothing"),
+        (lambda a, b, c, d: True, "a, b, c, d"),
+        (lambda claim, a, b, c: True, "claim, a, b, c"),
+    ],
+)
+def test_other_parameters_are_refused(function, taken):
+    """The error says what the function takes."""
+    with pytest.raises(InputError, match=f"must be functions of .* Got mine, which takes {taken}"):
+        FunctionJudge(function, name="mine")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"cost": -1}, "`cost` must be 0 or more"), ({"workers": 0}, "`workers` must be 1 or more")],
+)
+def test_options_are_checked(options, message):
+    """One line each."""
+    with pytest.raises(InputError, match=message):
+        deep.judge(**options)(is_odd)
+
+
+def test_a_class_is_no_judge():
+    """An object of it is."""
+    with pytest.raises(InputError, match=r"`judges` must hold .* Got the class Odd. Make one"):
+        ask(EXAMPLES, Odd)
+
+
+def test_workers_are_the_most_calls_side_by_side():
+    """Of a run, and fewer where the judge says so."""
+    now, most = [0], [0]
+
+    async def busy(source, claim):
+        now[0] += 1
+        most[0] = max(most[0], now[0])
+        await asyncio.sleep(0.01)
+        now[0] -= 1
+        return True
+
+    ask(EXAMPLES, busy, workers=8)
+    assert most == [8]
+    most[0] = 0
+    ask(EXAMPLES, deep.judge(workers=3)(busy), workers=8)
+    assert most == [3]
+
+
+def test_the_budget_holds(tmp_path):
+    """No call is begun that it has no room for; a larger one goes on. Without a cost there is no budget."""
+    ledger = str(tmp_path / "l.sqlite")
+    judged, seen = counted(cost=0.5)
+    with pytest.raises(StoppedError, match="the budget is reached"):
+        ask(EXAMPLES, judged, ledger=ledger, budget=5.0)
+    assert len(seen) == 10
+    ask(EXAMPLES, judged, ledger=ledger, budget=20.0)
+    assert len(seen) == 40
+    with pytest.raises(InputError, match=r"`budget` needs the `cost` of every function. Got 'is_odd@"):
+        ask(EXAMPLES, is_odd, budget=1.0)
+
+
+def test_a_database_elsewhere_keeps_no_answers_of_functions():
+    """The answers of functions lie in a file."""
+    with pytest.raises(InputError, match=r"`ledger` must be a file where functions are judges. Got a URL"):
+        ask(EXAMPLES, is_odd, ledger="postgresql+psycopg://nowhere/x")
+
+
+def test_another_file_is_not_written_over(tmp_path):
+    """One line says which file it is."""
+    (tmp_path / "l.functions.sqlite").write_text("my notes, which are long enough to be no database" * 20)
+    with pytest.raises(deep.DeepError, match=r"`ledger` .*l.functions.sqlite cannot be used .*not a database"):
+        ask(EXAMPLES, is_odd, ledger=str(tmp_path / "l.sqlite"))
+
+
+KILLED = """
+import asyncio, sys, deep
+
+async def slow(source, claim):
+    with open("called", "a") as file:
+        file.write(claim + chr(10))
+    await asyncio.sleep(0.02)
+    return True
+
+examples = [deep.Example("It rained.", f"claim {n}", str(n)) for n in range(1500)]
+print(len(deep.ask(examples, slow, workers=64, ledger="l.sqlite").votes))
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="a system without it")
+def test_a_killed_run_asks_no_recorded_answer_again(tmp_path):
+    """At most as many items are asked twice as there were calls in flight."""
+    import sqlite3
+
+    (tmp_path / "run.py").write_text(KILLED)
+    command = [sys.executable, "run.py"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(deep.__file__).parents[1])}
+    run = subprocess.Popen(command, cwd=tmp_path, env=environment)
+    while not (tmp_path / "called").exists() or len((tmp_path / "called").read_text().split()) < 600:
+        assert run.poll() is None
+    run.kill()
+    run.wait()
+    before = (tmp_path / "called").read_text().splitlines()
+    with sqlite3.connect(tmp_path / "l.functions.sqlite") as book:
+        kept = book.execute("SELECT count(*) FROM answers").fetchone()[0]
+    subprocess.run(command, cwd=tmp_path, env=environment, check=True)
+    called = (tmp_path / "called").read_text().splitlines()
+    again = len(called) - len(set(called))
+    assert len(set(called)) == 1500
+    assert again == len(before) - kept <= 64
+    subprocess.run(command, cwd=tmp_path, env=environment, check=True)
+    assert (tmp_path / "called").read_text().splitlines() == called
+
+
+def test_a_notebook_has_a_loop_already():
+    """Inside a running event loop the functions run in their own."""
+
+    async def cell():
+        return ask(EXAMPLES, is_odd_slowly)
+
+    assert asyncio.run(cell()).votes[:, 0].tolist() == [n % 2 for n in range(40)]
+    assert deep.judge(is_odd_slowly).label(EXAMPLES[1]).vote == 1
+
+
+def test_a_client_that_a_function_keeps_stays_in_its_loop():
+    """Async functions of all runs share one event loop."""
+    loops = []
+
+    async def asked(source, claim):
+        loops.append(asyncio.get_running_loop())
+        return True
+
+    ask(EXAMPLES, asked)
+    ask(EXAMPLES, asked)
+    assert len(set(loops)) == 1

@@ -1,0 +1,21 @@
+"""The way of one text to its P, as docs/how-it-works.md has it."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def test_the_page_names_every_file_and_function():
+    """No more than a person can follow; `python benchmarks/walk.py --write` brings the page up to date.
+
+    A process of its own: what other tests warmed up is not on the way.
+    """
+    run = subprocess.run([sys.executable, "benchmarks/walk.py"], cwd=ROOT, capture_output=True, text=True, check=True)
+    found = run.stdout[run.stdout.index("<!-- walk -->") :].strip()
+    assert found in (ROOT / "docs" / "how-it-works.md").read_text(encoding="utf-8")
+    files, functions = map(int, re.findall(r"(\d+) files, (\d+) functions", found)[0])
+    assert files <= 25
+    assert functions <= 120

@@ -1,0 +1,260 @@
+"""Baselines: thresholds by brute force, voters by hand, nothing chosen on test labels but what says so."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import balanced_accuracy_score
+from sklearn.metrics import log_loss as sklearn_log_loss
+
+from deep.datasets import ScoreTable
+from deep.evaluate import METRICS, decision_metrics, hold_out, row_weights
+from deep.experiments.held_out._rivals import (
+    Baseline,
+    balanced_accuracies,
+    compare,
+    compare_parts,
+    context_baseline,
+    vote_baselines,
+)
+from deep.experiments.held_out._thresholds import (
+    best_threshold,
+    encoder_baselines,
+    optimal_thresholds,
+    threshold_moves,
+)
+from deep.experiments.loo import part_lines
+from deep.model import Stack
+from deep.records import VoteMatrix
+from tests.model.fitted import small_votes
+
+WEIGHTINGS = ("uniform", "dataset-class")
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 6), st.integers(0, 1), st.integers(1, 3)), min_size=2, max_size=25).filter(
+        lambda rows: {y for _, y, _ in rows} == {0, 1}
+    )
+)
+def test_best_threshold_is_as_good_as_any(rows):
+    """No threshold among all that differ has a better weighted balanced accuracy."""
+    scores, y, w = (np.array(column, dtype=float) for column in zip(*rows, strict=True))
+    found = best_threshold(scores, y.astype(np.int8), w)
+
+    def accuracy(t):
+        return balanced_accuracies((scores >= t)[:, None], y.astype(np.int8), w)[0]
+
+    assert accuracy(found) == pytest.approx(max(accuracy(t) for t in [*np.unique(scores), np.inf]))
+
+
+def test_threshold_of_scores_without_a_class_is_nan():
+    """Where only one class has scores there is nothing to optimise."""
+    assert np.isnan(best_threshold(np.array([0.1, np.nan]), np.array([0, 1], dtype=np.int8), np.ones(2)))
+
+
+def test_balanced_accuracy_equals_scikit_learn():
+    """The vectorised balanced accuracy is scikit-learn's, column by column."""
+    rng = np.random.default_rng(0)
+    y, decisions, w = rng.integers(0, 2, 50).astype(np.int8), rng.random((50, 4)) < 0.5, rng.random(50)
+    expected = [balanced_accuracy_score(y, d, sample_weight=w) for d in decisions.T]
+    assert balanced_accuracies(decisions, y, w) == pytest.approx(expected)
+
+
+@pytest.fixture
+def split():
+    """Return a split where voter 'good' is best in training and 'lucky' on the test set."""
+    good = [1, 0, 1, 0, 0, 1, 1, 0]
+    lucky = [0, 0, 1, 1, 1, 0, 1, 0]
+    labels = [1, 0, 1, 0, 1, 0, 1, 0]
+    votes = VoteMatrix(np.column_stack([good, lucky]), range(8), ["good", "lucky"], list("aabbtttt"), labels)
+    return hold_out(votes, "t")
+
+
+def test_best_prompt_is_chosen_on_training_data(split):
+    """'good' is right on all training rows, so it stands as best prompt although it loses on the test set."""
+    found = {(b.kind, b.name): b.row(split.test.labels, n_boot=200, random_state=0) for b in vote_baselines(split)}
+    # On t the labels are 1 0 1 0; 'good' votes 0 1 1 0 (one of two right in each class), 'lucky' 1 0 1 0.
+    assert found["best_prompt", "good"]["balanced_accuracy"] == 0.5
+    assert found["prompt", "lucky"]["balanced_accuracy"] == 1.0
+    # Majority of two with ties to consistent: 1 1 1 0 against 1 0 1 0.
+    majority = found["majority", "majority vote"]
+    assert (majority["balanced_accuracy"], majority["recall"]) == (0.75, 1.0)
+    assert majority["precision"] == pytest.approx(2 / 3)
+
+
+def test_encoder_thresholds_come_from_three_places(split):
+    """Test, centre of the training range, and training data give the thresholds one computes by hand."""
+    scores = np.array([[0.9, 0.1, 0.8, 0.3, 0.2, 0.15, 0.25, 0.05]]).T
+    table = ScoreTable(scores, split_ids(8), ("enc",), np.array(list("aabbtttt"), dtype=object), np.full(8, -1))
+    rows = {b.threshold_from: b for b in encoder_baselines(split, table)}
+    assert rows["center"].threshold == pytest.approx(0.5)
+    assert rows["train"].threshold == pytest.approx(0.55)
+    assert rows["test"].threshold == pytest.approx(0.175)
+    assert rows["test"].row(split.test.labels, n_boot=200, random_state=0)["balanced_accuracy"] == 1.0
+    assert rows["train"].row(split.test.labels, n_boot=200, random_state=0)["balanced_accuracy"] == 0.5
+
+
+def split_ids(n):
+    """Return example ids as the vote matrix stores them."""
+    return np.array([str(i) for i in range(n)], dtype=object)
+
+
+def test_optimal_thresholds_name_every_labeled_dataset():
+    """Each encoder has one threshold for each dataset that has both classes."""
+    votes = VoteMatrix([[1]] * 6, range(6), ["v"], list("aabbcc"), [1, 0, 1, 0, -1, -1])
+    scores = np.array([[0.9, 0.1, 0.4, 0.2, 0.3, 0.3]]).T
+    table = ScoreTable(scores, votes.example_ids, ("enc",), votes.datasets, votes.labels)
+    assert optimal_thresholds(votes, table) == {"enc": {"a": pytest.approx(0.5), "b": pytest.approx(0.3)}}
+
+
+def test_weighting_moves_thresholds_and_the_best_judge():
+    """Pooled rows are what the paper takes: its largest dataset decides. By dataset and class both count the same."""
+    names, y = np.array(["big"] * 40 + ["small"] * 4 + ["test"] * 2, dtype=object), np.tile([0, 1], 23)
+    on_small = names == "small"
+    judges = np.column_stack([np.where(on_small, 1 - y, y), np.where(np.arange(46) % 4 == 0, 1 - y, y)])
+    split = hold_out(VoteMatrix(judges, range(46), ["right on big", "right on most"], names, y), "test")
+    best = {w: next(b.name for b in vote_baselines(split, w) if b.kind == "best_prompt") for w in WEIGHTINGS}
+    assert best == {"uniform": "right on big", "dataset-class": "right on most"}
+    scores = np.where(on_small, 0.5, 0.1) + 0.2 * np.where(np.arange(46) % 8 == 1, 0, y)  # some of big's look wrong
+    scores[40:44] = [0.5, 0.7, 0.5, 0.7]
+    table = ScoreTable(scores[:, None], split_ids(46), ("enc",), names, y.astype(np.int8))
+    rows = {w: {b.threshold_from: b.threshold for b in encoder_baselines(split, table, w)} for w in WEIGHTINGS}
+    assert rows["uniform"]["train"] == pytest.approx(0.2)
+    assert rows["dataset-class"]["train"] == pytest.approx(0.6)
+
+
+def test_rivals_that_decide_alike_count_once():
+    """Bonferroni is over distinct rivals: a judge with and without a context that moves nothing is one."""
+    y = np.tile([0, 1], 50).astype(np.int8)
+    right, wrong = y == 1, np.roll(y, 1) == 1
+    one = [Baseline("a", "best_prompt", wrong), Baseline("majority vote", "majority", ~wrong)]
+    twice = [*one, Baseline("a", "best_judge_context", wrong)]
+    options = {"n_boot": 1000, "random_state": 0}
+    alone, both = (compare(right, y, some, **options) for some in (one, twice))
+    assert alone[0]["p_bonferroni"] == both[0]["p_bonferroni"] == both[2]["p_bonferroni"]
+
+
+def test_row_weights_make_dataset_and_class_equal():
+    """Every training dataset x class has the same total weight."""
+    votes = VoteMatrix([[1]] * 6, range(6), ["v"], list("aaaabb"), [1, 1, 1, 0, 1, 0])
+    assert row_weights(votes).tolist() == pytest.approx([0.5, 0.5, 0.5, 1.5, 1.5, 1.5])
+
+
+@pytest.mark.parametrize("with_scores", [False, True])
+def test_the_best_judge_with_its_context_is_a_stack_of_one(with_scores):
+    """Its decisions and P are those of the stack of one judge: its vote, or its score where there are scores."""
+    votes = small_votes(n_voters=4)
+    held = hold_out(votes, "c")
+    noise = np.random.default_rng(2).normal(size=(len(votes.labels), 3)) * [4.0, 0.5, 2.0]
+    soft = votes.labels[:, None] + noise
+    table = ScoreTable(soft, votes.example_ids, ("x", "y", "z"), votes.datasets, votes.labels) if with_scores else None
+    groups = held.train.datasets.astype(str)
+    found = context_baseline(held, table, groups=groups)
+    of, new = (soft[held.train_rows], soft[held.test_rows]) if with_scores else (None, None)
+    stack = Stack(["best-score" if with_scores else "best-judge"])
+    scores = stack.fit(held.train.votes, held.train.labels, groups=groups, scores=of).score(held.test.votes, scores=new)
+    # The first of four judges errs least often (LEANINGS), the score "y" has the least noise.
+    assert (found.kind, found.name) == ("best_judge_context", "y" if with_scores else "judge-0")
+    assert np.array_equal(found.p, scores.p_consistent)
+    assert np.array_equal(found.decisions, scores.log_odds >= 0)
+    row = found.row(held.test.labels, n_boot=200, random_state=0)
+    assert row["balanced_accuracy"] == pytest.approx(balanced_accuracy_score(held.test.labels, found.decisions))
+    assert row["log_loss"] == pytest.approx(sklearn_log_loss(held.test.labels, found.p))
+    assert set(METRICS) <= set(row)
+
+
+def test_a_context_needs_three_groups():
+    """With two datasets, or three that share a document, there is no such baseline."""
+    held = hold_out(small_votes(n_voters=4), "c")
+    assert context_baseline(held, None, groups=np.where(held.train.datasets == "a", "a", "b")) is None
+
+
+def test_metrics_of_decisions_that_are_not_p_at_a_half():
+    """Balanced accuracy, precision and recall are of the decisions, the rest of P; unlabeled rows are left out."""
+    labels = np.array([1, 1, 0, 0, -1], dtype=np.int8)
+    p, decisions = np.array([0.4, 0.45, 0.1, 0.3, 0.9]), np.array([True, True, False, True, False])
+    found = decision_metrics(labels, p, decisions, n_bins=8, n_boot=200, random_state=0)
+    assert (found["balanced_accuracy"], found["precision"], found["recall"]) == (0.75, pytest.approx(2 / 3), 1.0)
+    assert found["auroc"] == 1.0
+    assert found["log_loss"] == pytest.approx(sklearn_log_loss(labels[:4], p[:4]))
+    nothing = decision_metrics(np.full(5, -1), p, decisions, n_bins=8, n_boot=200, random_state=0)
+    assert nothing == dict.fromkeys(METRICS)
+
+
+@pytest.fixture(scope="module")
+def with_scores():
+    """Return votes of four datasets, and scores of two encoders that know what the judges do not."""
+    votes = small_votes()
+    rng = np.random.default_rng(1)
+    soft = votes.labels[:, None] * [3.0, 1.0] + rng.normal(size=(len(votes.labels), 2))
+    return votes, ScoreTable(soft, votes.example_ids, ("one", "two"), votes.datasets, votes.labels)
+
+
+def test_parts_are_the_stacks_that_one_would_fit_without_the_other(with_scores):
+    """Prompts alone are a run without scores, both are the whole stack, and differences are of the same items."""
+    votes, table = with_scores
+    split = hold_out(votes, "d")
+    options = {"groups": split.train.datasets, "fits": None, "n_bins": 8, "n_boot": 500, "random_state": 0}
+    rows = {row["part"]: row for row in compare_parts(split, table, **options)}
+    train, test = (table.scores[where] for where in (split.train_rows, split.test_rows))
+    whole = Stack().fit(split.train.votes, split.train.labels, groups=split.train.datasets, scores=train)
+    alone = Stack().fit(split.train.votes, split.train.labels, groups=split.train.datasets)
+    y = split.test.labels
+    for name, found in (
+        ("both", whole.score(split.test.votes, scores=test)),
+        ("prompts", alone.score(split.test.votes)),
+    ):
+        assert rows[name]["log_loss"] == pytest.approx(sklearn_log_loss(y, found.p_consistent), rel=1e-12)
+        assert rows[name]["balanced_accuracy"] == pytest.approx(balanced_accuracy_score(y, found.decisions))
+    assert list(rows)[3:] == ["both less prompts", "both less encoders", "prompts less encoders"]
+    for one, other in (("both", "prompts"), ("both", "encoders"), ("prompts", "encoders")):
+        row = rows[f"{one} less {other}"]
+        for metric, low, high in (("balanced_accuracy", "low", "high"), ("log_loss", "log_loss_low", "log_loss_high")):
+            assert row[metric] == pytest.approx(rows[one][metric] - rows[other][metric])
+            assert row[low] < row[metric] < row[high]
+    assert rows["both less prompts"]["log_loss"] < 0
+    shown = "\n".join(part_lines([{"test": "d", "votes": "simulated", "parts": list(rows.values())}]))
+    assert "What adds what, simulated" in shown
+    assert f"{100 * rows['both less prompts']['balanced_accuracy']:+.1f}" in shown
+
+
+def test_parts_take_three_datasets_and_both_classes(with_scores):
+    """Of two training datasets scores are not used, so that nothing is said."""
+    votes, table = with_scores
+    two = np.isin(votes.datasets.astype(str), ["a", "b", "d"])
+    fewer = ScoreTable(
+        table.scores[two], votes.example_ids[two], ("one", "two"), votes.datasets[two], votes.labels[two]
+    )
+    split = hold_out(votes.rows(two), "d")
+    options = {"groups": split.train.datasets, "fits": None, "n_bins": 8, "n_boot": 100, "random_state": 0}
+    assert compare_parts(split, fewer, **options) == []
+    assert list(part_lines([{"test": "d", "votes": ["v.csv"], "parts": []}])) == []
+
+
+def test_thresholds_move_by_what_moves_them():
+    """Scores that fall with the length move by length, by source no more than by chance; balance as by formula."""
+    rng, n = np.random.default_rng(0), 4000
+    y, names = rng.integers(0, 2, 2 * n), np.repeat(["a", "b"], n)
+    votes = VoteMatrix(np.ones((2 * n, 1)), range(2 * n), ["v"], names, y)
+    words = rng.integers(10, 1000, 2 * n).astype(float)
+    scores = np.column_stack([2.0 * y - 1 + rng.normal(size=2 * n), 2.0 * y - words / 300 + rng.normal(size=2 * n)])
+    table = ScoreTable(
+        scores,
+        votes.example_ids,
+        ("plain", "long"),
+        votes.datasets,
+        votes.labels,
+        ranges={"plain": (0, 1), "long": (0, 1)},
+    )
+    moves = threshold_moves(votes, table, words).set_index(["encoder", "moved_by", "part"])["threshold"].sort_index()
+    length = moves["long", "length"]
+    assert length["short"] - length["middle"] == pytest.approx(330 / 300, abs=0.4)
+    assert length["middle"] - length["long"] == pytest.approx(330 / 300, abs=0.4)
+    for encoder, why in (("long", "length, chance"), ("plain", "length"), ("plain", "source"), ("long", "source")):
+        assert np.ptp(moves[encoder, why]) < 0.7
+    # Of two normal distributions at -1 and 1 the best accuracy at a share s is where s f1 = (1 - s) f0.
+    expected = [np.log((1 - share) / share) / 2 for share in (0.25, 0.5, 0.75)]
+    assert moves["plain", "balance"].tolist() == pytest.approx(expected, abs=0.2)
+    assert set(moves.index.get_level_values("moved_by")) == {
+        *("source", "source, chance", "balance", "length", "length, chance")
+    }

@@ -1,0 +1,151 @@
+"""Every page that people look at, in Chromium: nothing cut, small, or found by axe; the answer on the first screen."""
+
+import re
+import sys
+import zlib
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+
+from tests.browsing import MARKS, PHONE, Opened, faults, launched, violations
+
+pytestmark = MARKS
+sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
+
+DESKTOP = {"width": 1280, "height": 900}
+REPORTS = ("report-unlabeled", "report-labeled", "report-sixty", "report-compare", "study-loo")
+STUDIES = ("study-cognibench", "study-fect", "study-paper", "study-probe")
+LIVE = ("label-end", "label-first", "label-long", "serve-error", "serve-file", "serve-pair")
+LOOKS = [(scheme, size) for scheme in ("light", "dark") for size in (DESKTOP, PHONE)]
+
+
+LETTERS = []
+"""Sizes of the letters of all pictures that studies save, in points."""
+
+
+@pytest.fixture(scope="module")
+def views(tmp_path_factory):
+    """Return every page by its name; the servers run until the end."""
+    import gallery
+    from matplotlib.text import Text
+
+    from deep._util import figures
+
+    def measured(figure, path, save=figures.save_figure):
+        LETTERS.extend(text.get_fontsize() for text in figure.findobj(Text) if text.get_text().strip())
+        return save(figure, path)
+
+    with patch.object(figures, "save_figure", measured), gallery.pages(tmp_path_factory.mktemp("gallery")) as made:
+        yield {view.name: view for view in made}
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """Return a browser."""
+    with launched() as browser:
+        yield browser
+
+
+@pytest.fixture
+def open_view(chromium, views):
+    """Return a function that opens a page and does there what comes before a look; no page complains."""
+    opened = []
+
+    def opener(name, size=DESKTOP, scheme="light"):
+        said = ("422",) if name == "serve-error" else ()
+        options = {"viewport": size, "color_scheme": scheme, "reduced_motion": "reduce"}
+        opened.append(Opened(chromium, views[name].address, expected=said, **options))
+        views[name].reach(opened[-1].page)
+        return opened[-1].page
+
+    yield opener
+    for each in opened:
+        each.close()
+
+
+def test_every_page_is_measured(views):
+    """No page is in the gallery alone."""
+    assert sorted(views) == sorted((*REPORTS, *STUDIES, *LIVE))
+
+
+def test_letters_of_pictures(views):
+    """Eleven pixels or more: a picture of a study is an image, whose letters a browser does not know."""
+    assert len(LETTERS) > 100
+    assert min(LETTERS) >= 8.25
+
+
+@pytest.mark.parametrize(("scheme", "size"), LOOKS)
+@pytest.mark.parametrize("name", [*REPORTS, *STUDIES, *LIVE])
+def test_nothing_is_cut_small_or_hard_to_read(open_view, name, scheme, size):
+    """As wide as the window, no text below 11 pixels, no number on two lines, and axe finds nothing of any level."""
+    page = open_view(name, size, scheme)
+    page.evaluate("document.querySelectorAll('details').forEach((fold) => { fold.open = true; })")
+    assert faults(page) == []
+    assert violations(page) == []
+
+
+@pytest.mark.parametrize("name", [*REPORTS, *STUDIES])
+def test_the_first_screen_answers(open_view, name):
+    """How many are suspect, can P be trusted here, what to do next: whole within the first 900 pixels."""
+    page = open_view(name)
+    said = {}
+    for kind in ("suspect", "trust", "then"):
+        sentence = page.locator(f"#verdict .{kind}")
+        box = sentence.bounding_box()
+        assert box["y"] + box["height"] <= 900
+        said[kind] = sentence.inner_text()
+    assert re.search(r"\d+ (of|printed|hallucinated) |With \d", said["suspect"]), said
+    assert re.search(r"\bP\b|SIMULATED", said["trust"]), said
+    assert re.match(r"Next: \w+", said["then"]), said
+    assert page.locator("#verdict figure").first.bounding_box()["y"] < 900, "with its chart"
+
+
+@pytest.mark.parametrize("name", ["report-unlabeled", "report-compare"])
+def test_figures_of_other_data_stand_in_their_box(open_view, name):
+    """No accuracy of other datasets outside a box that says so, of claims without labels."""
+    page = open_view(name)
+    page.evaluate("document.querySelectorAll('.elsewhere').forEach((box) => box.remove())")
+    assert not re.search(r"balanced accuracy[^.]*\d\d\.\d", page.locator("main").inner_text())
+
+
+def test_sixty_judges_fit(open_view):
+    """At most three screens before the items."""
+    page = open_view("report-sixty")
+    assert page.locator("#items").bounding_box()["y"] <= 3 * DESKTOP["height"]
+
+
+@pytest.mark.parametrize("name", [*REPORTS, *STUDIES])
+def test_paper_has_no_empty_page(open_view, name):
+    """Printed to PDF, every sheet has words or a picture, and no table is cut."""
+    page = open_view(name)
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    sheets = list(sheets_of(page.pdf(prefer_css_page_size=True)))
+    assert len(sheets) >= 2
+    assert all(re.search(rb"\bT[jJ]\b|\bDo\b", sheet) for sheet in sheets)
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 1032, "height": 703})  # a sheet in landscape, less its margins
+    cut = "[...document.querySelectorAll('.wide, .text')].filter((box) => box.scrollWidth > box.clientWidth + 1)"
+    assert page.evaluate(f"{cut}.map((box) => box.textContent.slice(0, 80))") == []
+
+
+def sheets_of(pdf):
+    """Yield what is drawn on each page of a PDF as Chromium writes them."""
+    objects = dict(re.findall(rb"\n(\d+) 0 obj\s*(.*?)endobj", pdf, re.DOTALL))
+    for body in objects.values():
+        if re.search(rb"/Type\s*/Page\b", body):
+            drawn = objects[re.search(rb"/Contents (\d+) 0 R", body)[1]]
+            yield zlib.decompress(re.search(rb"stream\r?\n(.*?)\r?\nendstream", drawn, re.DOTALL)[1])
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_terminal_fits(tmp_path, width):
+    """No line of any command is wider than the terminal; sixty judges are at most forty lines."""
+    import gallery
+
+    gallery.write_inputs(tmp_path)
+    for name, wide, text in gallery.terminals(tmp_path):
+        if wide == width:
+            lines = [line for line in text.splitlines() if "deep " not in line and str(tmp_path) not in line]
+            assert [line for line in lines if len(line) > width] == [], name
+            assert name != "panel" or len(text.splitlines()) <= 40

@@ -1,0 +1,182 @@
+"""Frames, tables of Arrow and paths go in, frames come out, and a notebook shows little."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import deep
+from deep.exceptions import InputError
+from deep.model import score_file
+from tests.model.fitted import small_votes
+
+HAND = ["matrix", "pandas", "polars", "arrow", "path", "paths"]
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory):
+    """Return a folder with labeled votes of three datasets, and unlabeled ones of a fourth."""
+    folder, votes = tmp_path_factory.mktemp("hand"), small_votes(("a", "b", "c", "mine"))
+    votes.rows(votes.datasets != "mine").to_frame().to_parquet(folder / "votes.parquet")
+    votes.rows(votes.datasets == "mine").to_frame().to_parquet(folder / "mine.parquet")
+    return folder
+
+
+def in_hand(path, kind):
+    """Return a table as people have it."""
+    frame = pd.read_parquet(path)
+    made = {
+        "matrix": lambda: deep.read_votes(str(path)),
+        "pandas": lambda: frame,
+        "polars": lambda: pl.from_pandas(frame),
+        "arrow": lambda: pa.Table.from_pandas(frame),
+        "path": lambda: path,
+        "paths": lambda: [str(path)],
+    }
+    return made[kind]()
+
+
+@pytest.mark.parametrize("kind", HAND)
+def test_every_step_takes_what_people_have(here, kind, tmp_path):
+    """Fit, score, adapt, check, estimate and report give the same as of a matrix of votes."""
+    votes, mine = in_hand(here / "votes.parquet", kind), in_hand(here / "mine.parquet", kind)
+    plain = deep.read_votes(str(here / "mine.parquet"))
+    model, expected = deep.fit(votes), deep.fit(deep.read_votes(str(here / "votes.parquet")))
+    np.testing.assert_array_equal(model.score(mine), expected.score(plain))
+    np.testing.assert_array_equal(model.intervals(mine), expected.intervals(plain))
+    np.testing.assert_array_equal(model.predict(mine), expected.predict(plain))
+    assert model.estimate_prior(mine) == expected.estimate_prior(plain)
+    few = np.where(np.arange(len(plain.labels)) < 30, plain.labels, -1)
+    adapted = deep.adapt(model, mine, few, decide="accuracy")
+    assert (adapted.target, adapted.correction.n_labels, adapted.rule.decide) == ("mine", 30, "accuracy")
+    assert deep.check(model, mine, few)["n_labels"] == 30
+    assert deep.check(model, mine)["n"] == len(few)
+    assert deep.estimate(model, mine, few).equals(deep.estimate(expected, plain, few))
+    page = deep.report(model, mine)
+    assert page._repr_html_().startswith("<iframe srcdoc=")
+    assert repr(page).splitlines() == list(page.verdict.lines())
+    assert page.verdict.suspect in page.html
+    assert "</html>" in page.save(tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "path"])
+def test_labels_are_what_people_have(here, kind, tmp_path):
+    """A frame or a file with item_id and label, beside an array."""
+    model, mine = deep.fit(str(here / "votes.parquet")), deep.read_votes(str(here / "mine.parquet"))
+    rows = pd.DataFrame({"dataset": "mine", "item_id": mine.example_ids[:30], "label": mine.labels[:30]})
+    rows.to_csv(tmp_path / "labels.csv", index=False)
+    bare = rows.drop(columns="dataset")
+    labels = {"pandas": bare, "polars": pl.from_pandas(bare), "path": tmp_path / "labels.csv"}[kind]
+    expected = deep.adapt(model, mine, np.where(np.arange(len(mine.labels)) < 30, mine.labels, -1))
+    assert deep.adapt(model, mine, labels).correction.intercept == expected.correction.intercept
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_frame_of_scores_has_what_the_file_has(here, tmp_path, library):
+    """All columns of `deep score`, each dataset at its own share, and why."""
+    votes = small_votes(("a", "b", "c", "mine"))
+    model = deep.fit(votes.rows(votes.datasets != "mine"))
+    votes.to_frame().to_parquet(tmp_path / "votes.parquet")
+    from deep.model import ScoreOptions
+
+    score_file(model, [str(tmp_path / "votes.parquet")], tmp_path / "scores.parquet", ScoreOptions())
+    written = pd.read_parquet(tmp_path / "scores.parquet")
+    found = model.score_frame(votes, library=library)
+    assert type(found).__module__.startswith(library)
+    found = found if library == "pandas" else found.to_pandas()
+    assert list(found) == [*written, "why"]
+    for name in written:
+        left, right = found[name].to_numpy(object, na_value=None), written[name].to_numpy(object, na_value=None)
+        if written[name].dtype == float:
+            np.testing.assert_allclose(left.astype(float), right.astype(float), rtol=0, atol=1e-12)
+        else:
+            assert [*left] == [*right]
+
+
+def test_why_names_the_votes_that_move_p_most():
+    """With the log-odds that each adds; of a row without votes it says so."""
+    votes = small_votes(("a", "b", "c"))
+    model = deep.fit(votes)
+    row = [1, 0, *[-1] * (len(model.voters) - 2)]
+    found = model.score_frame([row, [-1] * len(row)])
+    added = {one.voter: one.without for one in model.explain(row) if one.vote >= 0}
+    first, second = sorted(added, key=lambda name: -abs(added[name]))
+    votes_of = dict(zip(model.voter_names, row, strict=True))
+    said = ", ".join(f"{name} {votes_of[name]} ({added[name]:+.1f})" for name in (first, second))
+    assert found["why"].tolist() == [said, "no vote"]
+    assert found["decision"].isna().tolist() == [False, True]
+
+
+def test_deeps_own_frame_and_other_columns_are_read():
+    """Int8 with empty cells, -1 as in arrays, booleans; columns that the model does not name need hold no votes."""
+    votes = small_votes(("a", "b", "c"))
+    model = deep.fit(votes)
+    names = list(model.voter_names)
+    frame = votes.to_frame()[names]
+    expected = model.score(votes.votes)
+    np.testing.assert_array_equal(model.score(frame), expected)
+    np.testing.assert_array_equal(model.score(pd.DataFrame(votes.votes, columns=names).assign(note="x")), expected)
+    yes = frame.astype("boolean")
+    np.testing.assert_array_equal(model.score(yes), expected)
+    with pytest.raises(InputError, match=r"`votes` must have the columns of the model's voters, .* in 'the frame'"):
+        model.score(pd.DataFrame({"other": [1]}))
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow", "path"])
+def test_texts_are_asked_about_as_people_have_them(kind, tmp_path):
+    """With the columns of a file of examples."""
+    rows = {"source": ["It rained for 3 days."] * 2, "claim": ["It rained for 3 days.", "It rained for 4 days."]}
+    frame = pd.DataFrame(rows | {"label": [1, 0], "example_id": ["a", "b"]})
+    frame.to_csv(tmp_path / "claims.csv", index=False)
+    given = {
+        "pandas": frame,
+        "polars": pl.from_pandas(frame),
+        "arrow": pa.Table.from_pandas(frame),
+        "path": tmp_path / "claims.csv",
+    }[kind]
+    found = deep.ask(given, ["numbers"])
+    assert (found.votes.tolist(), found.labels.tolist(), found.example_ids.tolist()) == ([[1], [0]], [1, 0], ["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: deep.fit(3), "`votes` must be a VoteMatrix, a data frame .* or a path. Got int."),
+        (lambda: deep.fit([]), "`votes` must be a VoteMatrix, a data frame .* or a path. Got list."),
+        (lambda: deep.ask(3, ["numbers"]), "`examples` must hold Examples, or be a data frame or a path. Got int."),
+        (lambda: deep.ask(["a"], ["numbers"]), "`examples` must hold Examples, .* Got str."),
+        (lambda: deep.ask(pd.DataFrame({"claim": ["a"]}), ["numbers"]), "`examples` must have the columns source and"),
+        (lambda: deep.fit(pd.DataFrame({"strict": [1]})), "`frame` must have a column item_id"),
+        (lambda: deep.adapt(deep.fit(small_votes(("a",))), [[1, 0, 1]]), "`votes` must be a VoteMatrix, a data frame"),
+    ],
+)
+def test_the_wrong_type_is_one_line_that_says_what_fits(call, message):
+    """Not an AttributeError from within."""
+    with pytest.raises(InputError, match=message) as caught:
+        call()
+    assert "\n" not in str(caught.value)
+
+
+def test_what_a_notebook_shows_is_short():
+    """At most 12 lines of text, and a table of a few rows."""
+    votes = small_votes(tuple(f"d{i}" for i in range(12)), n_voters=60)
+    for shown in (votes, deep.fit(votes, ensembler="Average")):
+        assert len(repr(shown).splitlines()) <= 12
+        assert max(map(len, repr(shown).splitlines())) < 200
+        html = shown._repr_html_()
+        assert html.count("<tr>") <= 10
+        assert "and 4 more" in html or "and 52 more" in html
+    hostile = deep.VoteMatrix([[1]], ["a"], ["<b>"], ["d"], [1])
+    assert "<b>" not in hostile._repr_html_()
+
+
+def test_the_report_is_a_package_and_a_function():
+    """Whichever is used first."""
+    code = "import deep; a = deep.report; from deep.report import write_report; import deep.report as r; "
+    code += "assert callable(a) and callable(deep.report) and r.write_report is write_report"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    subprocess.run([sys.executable, "-c", "import deep.report, deep; assert callable(deep.report)"], check=True)

@@ -1,0 +1,137 @@
+"""docs/benchmarks.md says what the JSON of `make peers` says, and the program runs on what is installed."""
+
+import json
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from deep.datasets import read_votes
+
+BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
+CHEAP = ("wrench", "crowds", "calibrators")
+
+
+@pytest.fixture
+def peers(monkeypatch, data_home):
+    """Return the program, which looks for real votes where the tests do."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    monkeypatch.setenv("DEEP_DATA_HOME", str(data_home))
+    import peers
+
+    monkeypatch.setattr(peers, "_quiet", lambda: None)
+    yield peers
+    for name in ("peers", "peers_page", "bench", "bench_page", "measured_page", "unlabeled", "share", "netcal_maps"):
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def page():
+    """Return the module that renders."""
+    sys.path.append(str(BENCHMARKS))
+    import peers_page
+
+    yield peers_page
+    sys.path.remove(str(BENCHMARKS))
+    for name in ("peers_page", "measured_page"):
+        sys.modules.pop(name, None)
+
+
+def read(name):
+    """Return a committed run."""
+    return json.loads((BENCHMARKS / "peers" / name).read_text(encoding="utf-8"))
+
+
+def run(peers, monkeypatch, out, *studies):
+    """Return what a quick run of studies writes."""
+    words = ["peers.py", "--size", "quick", "--jobs", "1", "--out", str(out), "--only", *studies]
+    monkeypatch.setattr(sys, "argv", words)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert peers.main() == 0
+    return json.loads(out.read_text(encoding="utf-8"))
+
+
+def test_the_page_is_filled_from_the_json(page):
+    """`python benchmarks/peers.py --render` would change nothing, and every study was run."""
+    text = page.PAGE.read_text(encoding="utf-8")
+    assert page.page(read("found.json"), read("fbc87a9.json")) == text
+    assert "Not measured." not in text
+    assert all(f"<!-- peers:{mark} -->" in text for mark in page.tables(read("found.json"), read("fbc87a9.json")))
+
+
+def test_the_untuned_figures_stand_beside_the_new_ones(page):
+    """WRENCH by the commit before any constant was chosen on it, named so, and only that."""
+    text = page.PAGE.read_text(encoding="utf-8")
+    row = next(line for line in text.splitlines() if line.startswith(f"| {page.UNTUNED}"))
+    figures = [one["figures"]["deep"] for one in read("fbc87a9.json")["found"]["wrench"].values()]
+    assert [float(cell) for cell in row.split("|")[2:5]] == pytest.approx(np.mean(figures, axis=0), abs=6e-4)
+    assert all("fbc87a9" in line for line in text.splitlines() if "never tuned on" in line)
+
+
+def test_a_quick_run_gives_every_table(peers, monkeypatch, tmp_path):
+    """Figures of deep and crowd-kit are those of the votes; differences are those of the figures."""
+    found = run(peers, monkeypatch, tmp_path / "found.json", *CHEAP)
+    assert set(found["found"]) == set(CHEAP) == set(found["commits"])
+    rte = found["found"]["crowds"]["RTE"]["figures"]
+    assert rte["crowd-kit DawidSkene"][0] == pytest.approx(0.9275)
+    youtube = read_votes([str(peers.data_home() / "wrench" / "youtube.parquet")])
+    p = peers.deep_alone(youtube.votes)
+    ours = found["found"]["wrench"]["youtube"]
+    assert ours["figures"]["deep"] == pytest.approx(peers.losses(p, youtube.labels).mean(axis=1), rel=1e-4)
+    gap = ours["figures"]["deep"][1] - ours["figures"]["majority"][1]
+    assert ours["less"]["majority"][0][1] == pytest.approx(gap, abs=1e-4)
+    assert ours["published"]["HyperLM"][0] == pytest.approx(0.91, abs=1e-3)
+    tables = peers.page.__globals__["tables"](found, read("fbc87a9.json"))
+    assert tables["share"] == ["Not measured."]
+    assert any(line.startswith("| crowd-kit DawidSkene |") for line in tables["wrench"])
+    assert any(line.startswith("| netcal-bbq |") for line in tables["calibrators"])
+
+
+@pytest.mark.slow
+def test_a_quick_run_of_what_takes_labels(peers, monkeypatch, tmp_path):
+    """Shares, A against B and P on the smallest panel: deep and the labels alone are always there."""
+    found = run(peers, monkeypatch, tmp_path / "found.json", "share", "compare", "p")["found"]
+    assert {"deep", "labels alone"} <= set(found["share"]["30"])
+    assert {"alarms", "power"} == set(found["compare"])
+    assert "logistic regression + Platt" in found["p"]["1"]["css_binary"]
+
+
+def test_a_peer_that_is_missing_or_refuses_is_no_figure(peers, monkeypatch):
+    """Not installed: no row. No number: the mean of the labels counts, and that is said."""
+
+    def missing(p, labels):
+        raise ImportError
+
+    def refuses(p, labels):
+        raise ValueError
+
+    p, labels = np.full(20, 0.5), np.array([1, 0] * 5 + [-1] * 10)
+    monkeypatch.setattr(peers, "SHARES", {"missing": missing, "refuses": refuses, "labels alone": peers.by_labels})
+    assert peers.or_labels("missing", p, labels) is None
+    assert np.isnan(peers.or_labels("refuses", p, labels)).all()
+    rows = [("panel", "set", "deep", 0.1), ("panel", "set", "refuses", np.nan), ("panel", "set", "labels alone", 0.3)]
+    frame = peers.pd.DataFrame(rows, columns=["panel", "dataset", "method", "error"]).assign(held=True, width=0.2)
+    found = peers.share_table(frame)
+    assert found["refuses"]["rmse"] == pytest.approx(0.3)
+    assert found["refuses"]["refused"] == 1
+    assert found["deep"]["less"][0] == 0
+
+
+def test_where_deep_is_behind_is_said(page):
+    """By more than two standard errors, whichever way a measure goes."""
+    one = {"less": {"theirs": [[-0.1, 0.1, -0.01], [0.01, 0.01, 0.01]]}}
+    shares = {"10": {"deep": {"less": [0, 0]}, "ours": {"less": [-1, 0.1]}, "theirs": {"less": [1, 0.1]}}}
+    of_p = {
+        "1": {name: {"deep": [0.1, 0.4, 0.8], "its": [0.1, 0.3 + more, 0.7]} for name, more in (("a", 0), ("b", 0.01))}
+    }
+    first, _, *said = page.lost({"crowds": {"x": one}, "share": shares, "p": of_p})
+    assert first == "Of 8 differences 2 are for deep by more than two standard errors, 4 against it:"
+    assert [line.split(",")[0] for line in said] == [
+        "- x: behind theirs in accuracy",
+        "- x: behind theirs in log loss",
+        "- share by 10 labels: behind theirs in RMSE",
+        "- P",
+    ]
