@@ -72,8 +72,10 @@ def test_without_any_room_what_was_in_flight_is_told(tmp_path):
         options = {"capture_output": True, "text": True, "env": {**os.environ, "OPENAI_API_KEY": KEY}}
         small = (SIZE >> 2,) * 2
         full = subprocess.run(command, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, small), **options)
-        assert (full.returncode, full.stdout, full.stderr.count("\n")) == (2, "", 1)
-        assert full.stderr.startswith(f"error: `ledger` {ledger} cannot be written: ")
+        # What a run in a pipe is doing stands before the error where the machine is so busy that two seconds pass.
+        told = [line for line in full.stderr.splitlines() if " requests/s " not in line]
+        assert (full.returncode, full.stdout, len(told)) == (2, "", 1)
+        assert told[0].startswith(f"error: `ledger` {ledger} cannot be written: ")
         found = states(ledger)
         done, lost = found.get("done", 0), found["sent"]
         assert done < server.count <= done + lost
