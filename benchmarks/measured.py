@@ -16,7 +16,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +111,14 @@ def as_typed(command: str) -> str:
     return command if command.startswith(TRANSFER) else f"deep {command}"
 
 
+def version_of(library: str) -> str:
+    """Return the version of a library, of its CPU build where that one is installed."""
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return version(f"{library}-cpu")
+
+
 def measured(name: str, data: Path, jobs: int | None) -> Found:
     """Run the commands of a name; return where, when and what was found."""
     commit, changed = git("rev-parse", "--short=12", "HEAD"), bool(git("status", "--porcelain", "-uno", "--", *CODE))
@@ -132,7 +140,7 @@ def measured(name: str, data: Path, jobs: int | None) -> Found:
         "commit": commit + (", with changes" if changed else ""),
         "date": datetime.now(UTC).date().isoformat(),
         "machine": machine(),
-        "versions": {library: version(library) for library in LIBRARIES},
+        "versions": {library: version_of(library) for library in LIBRARIES},
         "seconds": round(sum(one.wall_s for one in used), 1),
         "processor_seconds": round(sum(one.processor_s for one in used), 1),
         "found": short(KEPT[name.partition("-")[0]](found), figures=6),
