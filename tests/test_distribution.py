@@ -24,6 +24,19 @@ def test_the_version_stands_once():
     assert f"version: {deep.__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
 
 
+OF_DEVELOPERS = {"browser", "docs", "judges", "mutation", "peers", "test"}
+"""Extras of the project's own tests, pages and benchmarks."""
+
+
+def test_the_page_of_the_install_names_what_there_is():
+    """docs/install.md names every extra that a user may want, and the number of mandatory packages."""
+    page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    rows = "".join(line for line in page.splitlines() if line.startswith("| `deep-judges["))
+    assert set(re.findall(r"\[(\w+)\]`", rows)) == set(PROJECT["optional-dependencies"]) - OF_DEVELOPERS
+    assert len(PROJECT["dependencies"]) == 14
+    assert "Fourteen packages come with it" in page
+
+
 def test_every_import_is_declared():
     """Each library that deep imports is a dependency or an extra, by the name of a distribution that holds it."""
     extras = PROJECT["optional-dependencies"].values()
