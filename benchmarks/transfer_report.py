@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from deep._util.checks import Floats
-from deep.evaluate import Row, markdown, mean_interval, percent
+from deep.evaluate import Row, in_percent, markdown, mean_interval
 from deep.experiments.loo._few_labels import labeled_lines, summarize_labeled
 
 LEVEL = 0.95
@@ -149,7 +149,7 @@ def _table(title: str, targets: Sequence[Row], summary: Row, methods: Sequence[s
     for target in [*targets, {"dataset": "**mean**", "methods": summary["methods"]}]:
         found = target["methods"]
         cells = {TITLES[name]: f"{factor * found[name][metric]:.{digits}f}" for name in methods}
-        floor = {"floor": percent(found["deep"]["ece_floor"])} if metric == "ece" else {}
+        floor = {"floor": in_percent(found["deep"]["ece_floor"])} if metric == "ece" else {}
         rows.append({"held out": target["dataset"], **cells, **floor})
     return _titled(title, rows)
 
@@ -198,17 +198,17 @@ def _prior_row(target: Row) -> dict[str, str]:
     return {
         "held out": target["dataset"],
         "n": str(target["n"]),
-        "consistent": percent(target["consistent"]),
-        "estimated": percent(prior["estimate"]) + (" (warned)" if prior["warning"] else ""),
-        "90 % interval": f"{percent(low)}-{percent(high)}" + ("" if prior["covered"] else " *missed*"),
+        "consistent": in_percent(target["consistent"]),
+        "estimated": in_percent(prior["estimate"]) + (" (warned)" if prior["warning"] else ""),
+        "90 % interval": f"{in_percent(low)}-{in_percent(high)}" + ("" if prior["covered"] else " *missed*"),
         "cells": str(cells["n"]),
-        "covered": percent(cells["covered"]),
+        "covered": in_percent(cells["covered"]),
         **_few(target),
     }
 
 
 def _few(found: Row) -> dict[str, str]:
-    return {f"ECE, {n} labels": percent(error) for n, error in found["few_labels"].items()}
+    return {f"ECE, {n} labels": in_percent(error) for n, error in found["few_labels"].items()}
 
 
 def _strategies(found: dict[str, Row]) -> list[str]:
@@ -230,8 +230,8 @@ def _strategies(found: dict[str, Row]) -> list[str]:
 def _covered(summary: Row) -> str:
     interval = summary["cells_covered_interval"]
     if interval is None:
-        return percent(summary["cells_covered"])
-    return f"{percent(summary['cells_covered'])} ({percent(interval[0])}-{percent(interval[1])})"
+        return in_percent(summary["cells_covered"])
+    return f"{in_percent(summary['cells_covered'])} ({in_percent(interval[0])}-{in_percent(interval[1])})"
 
 
 def _weights(targets: Sequence[Row]) -> list[str]:

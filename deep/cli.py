@@ -12,7 +12,7 @@ from threading import Timer
 from typing import cast
 
 from deep import console
-from deep._util.entry_points import COMMAND, JUDGE, Found, find_entry_points, load_entry_point, unusable
+from deep._util.entry_points import COMMAND, JUDGE, FoundEntryPoints, find_entry_points, load_entry_point, unusable
 from deep.exceptions import DeepError, ExitStatus, InputError, StoppedError, printable
 
 __all__ = ["COMMANDS", "GROUPS", "PARTS", "RENAMED", "command_parser", "main"]
@@ -177,9 +177,9 @@ def _main(words: list[str], command: str | None) -> int:
     with console.recorded(asked):
         if getattr(asked.args, "dataset", None) is None:
             return _command(command).run(asked.args)
-        from deep.datasets import rows_of
+        from deep.datasets import rows_under
 
-        with rows_of(asked.args.dataset):
+        with rows_under(asked.args.dataset):
             return _command(command).run(asked.args)
 
 
@@ -202,7 +202,7 @@ def _failed(line: str, status: int) -> int:
 
 
 def _drop_output() -> None:
-    """Let what standard output refuses go nowhere, or Python tries again as it ends."""
+    """Send standard output to the null device, or Python tries to flush it again as it ends."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -237,7 +237,7 @@ def _command(name: str) -> console.Command:
     return _load(others.usable[name])
 
 
-def _other_commands() -> Found:
+def _other_commands() -> FoundEntryPoints:
     return find_entry_points(COMMAND, {*COMMANDS, *RENAMED})
 
 

@@ -28,7 +28,6 @@ from aiohttp.typedefs import Handler
 TRANSPORT_FAULTS = ("broken_http", "broken_json", "cut", "dropped", "hang", "rate_limited", "server_error", "slow_down")
 ANSWER_FAULTS = ("echo_key", "no_repair", "no_verdict", "refused", "truncated")
 """no_repair is no_verdict for repair turns, which quote a reply; each of the two hits no other request."""
-REASONING_MODELS = {"temperature": "unsupported_value", "logprobs": "unsupported_parameter"}
 
 _PAIRS = (
     ("NOT SUPPORTED", "SUPPORTED"),

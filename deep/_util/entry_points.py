@@ -69,14 +69,14 @@ OWN: dict[str, dict[str, str]] = {
 NAME = re.compile(r"[a-z0-9][a-z0-9._:-]*")
 
 
-class Found(NamedTuple):
+class FoundEntryPoints(NamedTuple):
     """Entry points of one group by name, and the refused ones: why, by name."""
 
     usable: Mapping[str, EntryPoint]
     refused: Mapping[str, str]
 
 
-def find_entry_points(group: str, reserved: Collection[str] = ()) -> Found:
+def find_entry_points(group: str, reserved: Collection[str] = ()) -> FoundEntryPoints:
     """Return deep's own entry points and those of installed packages; a name that two have is nobody's but deep's.
 
     Parameters
@@ -107,7 +107,7 @@ def find_entry_points(group: str, reserved: Collection[str] = ()) -> Found:
             refused[name] = f"{name!r} of {packages}: a name is one entry point's"
         else:
             usable[name] = entries[0]
-    return Found(usable, refused)
+    return FoundEntryPoints(usable, refused)
 
 
 @cache
@@ -140,7 +140,7 @@ def load_entry_point(entry: EntryPoint) -> Any:
 
 
 def load_own(group: str, name: str) -> Any:
-    """Import what a guest of deep's own brings."""
+    """Import the object that an entry point of deep's own guests names."""
     return resolve_name(OWN[group][name])
 
 

@@ -164,7 +164,7 @@ _found: dict[Path, object] = {}
 
 
 def remember(out: Path) -> None:
-    """Note what stands at a place that is to be written: where others change it until then, it stays."""
+    """Record the state of a path that is to be written: where others change it until then, it stays."""
     place = _real(out)
     _found[place] = _marks(place)
 

@@ -4,7 +4,6 @@ from ._batch_files import Imported as Imported
 from ._batch_files import by_files as by_files
 from ._batch_files import export_plan as export_plan
 from ._batch_files import import_results as import_results
-from ._estimate import print_estimate as print_estimate
 from ._functions import AnyFunction as AnyFunction
 from ._functions import Calls as Calls
 from ._functions import FunctionJudge as FunctionJudge
@@ -28,8 +27,6 @@ from ._registry import judges_of as judges_of
 from ._registry import load_judge as load_judge
 from ._replay import Entry as Entry
 from ._replay import ProgramId as ProgramId
-from ._reread import Reread as Reread
-from ._reread import reread as reread
 from ._run import RunOutcome as RunOutcome
 from ._run import run_plan as run_plan
 from ._score_text import PatternScores as PatternScores
@@ -48,12 +45,15 @@ from ._sequential import training_lines as training_lines
 from ._sequential import training_patterns as training_patterns
 from ._summary import ledger_lines as ledger_lines
 from ._summary import ledger_report as ledger_report
+from ._summary import print_estimate as print_estimate
 from ._summary import summary as summary
 from ._summary import summary_text as summary_text
 from ._text_scorer import TextScorer as TextScorer
 from ._vote_files import Places as Places
 from ._vote_files import chunks as chunks
 from ._vote_files import located as located
+from ._write import Reread as Reread
+from ._write import reread as reread
 from ._write import run_programs as run_programs
 from ._write import write_judged as write_judged
 from ._write import write_votes as write_votes

@@ -11,7 +11,7 @@ from deep.asking._plan import Plan, planned_voters
 from deep.asking._registry import Sampling, find_judges
 from deep.asking._run import run_plan
 from deep.asking._vote_files import Row
-from deep.asking._write import read_rows
+from deep.asking._write import judged_rows
 from deep.datasets import Examples, as_examples
 from deep.exceptions import InputError, StoppedError
 from deep.judges import Judge
@@ -121,7 +121,7 @@ def ask(
     outcome = run_plan(plan, chosen, progress)
     if outcome.stopped is not None:
         raise StoppedError(outcome.stopped, "The answers so far are in the ledger; ask again to go on.")
-    return _matrix(plan, list(read_rows(plan, chosen, outcome.tally, progress)))
+    return _matrix(plan, list(judged_rows(plan, chosen, outcome.tally, progress)))
 
 
 def _options(ledger: str | None, budget: float | None, base_url: str | None) -> AskOptions:

@@ -273,7 +273,7 @@ CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, voter TEXT, judgment T
 
 @dataclass(eq=False)
 class Calls:
-    """Calls functions on examples, and keeps what they return.
+    """Calls functions on examples, and keeps their answers.
 
     Parameters
     ----------
@@ -354,7 +354,7 @@ class Calls:
         return run_in_loop(_Round(self, Tally()).all(columns, examples))
 
     def judgments(self, columns: "Sequence[PlannedVoter]", examples: Sequence[Example]) -> list[dict[str, Judgment]]:
-        """Return the judgments of each example by voter; what was never asked is asked now."""
+        """Return the judgments of each example by voter, after the calls that were never made."""
         if not columns:
             return [{} for _ in examples]
         found = run_in_loop(self._read(columns, examples)).result()
@@ -510,7 +510,7 @@ class _Round:
         return self.stopped is None
 
     async def _call(self, judge: "FunctionJudge[..., object]", voter: str, key: str, example: Example) -> None:
-        """Call a function once, and keep what it returns."""
+        """Call a function once, and keep its answer."""
         calls = self.calls
         calls.reserved += judge.cost or 0.0
         self.tally.attempts += 1

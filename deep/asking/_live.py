@@ -53,7 +53,7 @@ class LiveAsker:
             raise InputError(f"`ledger` must be writable. Got {self.options.ledger!r}, which is read-only.")
 
     async def ask(self, example: Example) -> bool:
-        """Ask what the ledger lacks about an example; return False where the budget had no room for all of it.
+        """Ask the missing questions about an example; return False where the budget had no room for all of them.
 
         Raises
         ------
@@ -166,7 +166,7 @@ class _Turn:
     within_budget: bool = True
 
     async def run(self, requests: Callable[[], Iterable[llm.Request]]) -> None:
-        """Ask whatever is missing; what others are asking is waited for."""
+        """Ask the questions that are missing; wait for those that others are asking."""
         for chunk in chunks(requests(), CHUNK):
             await self._ask(chunk)
 

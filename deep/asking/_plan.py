@@ -8,11 +8,11 @@ from functools import cached_property
 from itertools import chain, groupby, islice, product
 from pathlib import Path
 
-from deep._util.names import check_name
+from deep._util.names import check_name, family_of
 from deep.asking._functions import Calls, FunctionJudge
 from deep.asking._options import OPENAI_URL, AskOptions, model_of
 from deep.asking._replay import Entry, ProgramId, RequestProgram, as_requests
-from deep.datasets import Examples, family_of, read_examples, read_labels, read_texts, table_columns
+from deep.datasets import Examples, read_examples, read_labels, read_texts, table_columns
 from deep.exceptions import InputError
 from deep.judges import Judge, Program
 from deep.llm import Provider, Request

@@ -12,7 +12,15 @@ from typing import Literal, NamedTuple, cast
 
 from deep import prompt_pool
 from deep._util.checks import check_choice
-from deep._util.entry_points import JUDGE, NETWORK, Found, find_entry_points, load_entry_point, load_own, unusable
+from deep._util.entry_points import (
+    JUDGE,
+    NETWORK,
+    FoundEntryPoints,
+    find_entry_points,
+    load_entry_point,
+    load_own,
+    unusable,
+)
 from deep.asking._functions import AnyFunction, Calls, FunctionJudge, takes_nothing
 from deep.asking._plan import Plan, PlannedVoter
 from deep.datasets import Examples
@@ -166,7 +174,7 @@ def _pool(prompts: Sequence[prompt_pool.Prompt], sampling: Sampling) -> list[Jud
     return [prompt_pool.PromptJudge(prompt, *(sampling if prompt.takes_examples else bare)) for prompt in prompts]
 
 
-def judge_entries() -> Found:
+def judge_entries() -> FoundEntryPoints:
     """Return the entry points of judges: deep's staged ones, and those of other packages under names of their own."""
     from deep.features.lexical import LEXICAL
 

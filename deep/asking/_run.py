@@ -193,7 +193,7 @@ def ask_requests(
     tally: "Tally | None" = None,
     default: bool = True,
 ) -> RunOutcome:
-    """Ask what the ledger lacks of requests, and of the questions of programs, until no program asks anything more.
+    """Ask the requests and the questions of programs that the ledger lacks, until no program asks anything more.
 
     Inside a running event loop, as in a notebook, the work is done by a thread with a loop of its own.
     """

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from deep.llm import History, Request
 
 
-def read_judgments(
+def judgments_of_plan(
     plan: Plan, examples: Sequence[Example], history: "History | None", *, tell: bool = True
 ) -> list[dict[str, Judgment]]:
     """Return the judgments of each example by voter, in the order of the plan.
@@ -171,7 +171,7 @@ def score_some(
     rows : PatternScores, optional
         Those of the model with these options, where examples come one by one for long.
     """
-    return _score(model, examples, read_judgments(plan, examples, history, tell=tell), options, rows)
+    return _score(model, examples, judgments_of_plan(plan, examples, history, tell=tell), options, rows)
 
 
 class PatternScores:

@@ -12,12 +12,12 @@ import numpy.typing as npt
 
 from deep._util.checks import Floats, Labels
 from deep._util.odds import DECISION, expit, logit
-from deep.asking._estimate import Estimate
 from deep.asking._options import AskOptions, ProgressCallback
 from deep.asking._plan import Plan, PlannedVoter
 from deep.asking._replay import Entry, ProgramId, Replay, RequestProgram
 from deep.asking._run import ask_requests
 from deep.asking._score_text import Scored, judge_offline
+from deep.asking._summary import Estimate
 from deep.asking._vote_files import chunks
 from deep.ensembles import ENSEMBLERS
 from deep.evaluate import hold_out
@@ -41,9 +41,6 @@ from deep.records import ABSTAIN, Example, Judgment, VoteMatrix
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-Step = Callable[[], None]
 
 
 @dataclass(frozen=True)
@@ -105,7 +102,7 @@ def learn_policy(model: Model, prices: Prices, error_cost: float | None, prior: 
     return AskingPolicy.learn(table, patterns, weights, prices=prices.values, error_cost=error_cost)
 
 
-def training_report(model: Model, prices: Prices, error_cost: float | None, step: Step) -> dict[str, Any]:
+def training_report(model: Model, prices: Prices, error_cost: float | None, step: Callable[[], None]) -> dict[str, Any]:
     """Return the calls saved and the decisions changed by asking one by one on the training data, as JSON values.
 
     Each training dataset is met by the policy that the patterns of the others teach; a single one by its own.
@@ -380,7 +377,7 @@ class OneByOne:
             options=options,
         )
 
-    def training(self, step: Step) -> dict[str, Any]:
+    def training(self, step: Callable[[], None]) -> dict[str, Any]:
         """Return the saving and the loss on the training data; `step` is called after each of their datasets."""
         return training_report(self.model, self.prices, self.error_cost, step)
 

@@ -161,7 +161,7 @@ class TextScorer:
         return [future.result() for future in mine]
 
     def _answer(self, taken: Sequence[tuple[Example, "Future[Scored]"]]) -> None:
-        """Fill in the results of what was waited for, or the error that keeps them all from coming."""
+        """Fill in the results of the waiting pairs, or the error that keeps them all from coming."""
         if not taken:
             return
         try:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-Part = Literal["claim", "source"]
+TextPart = Literal["claim", "source"]
 
 MOST_SOUGHT = 1000
 """Different passages of an example whose places are looked for, each in time by the length of its texts."""
@@ -34,8 +34,8 @@ class Places:
     """
 
     def __init__(self, example: Example) -> None:
-        self._texts: dict[Part, str] = {"claim": example.claim, "source": example.source}
-        self._known: dict[tuple[str, Part], TextPlace | None] = {}
+        self._texts: dict[TextPart, str] = {"claim": example.claim, "source": example.source}
+        self._known: dict[tuple[str, TextPart], TextPlace | None] = {}
 
     def in_source(self, text: str) -> TextPlace | None:
         """Return the place of a passage, first of all in the source."""
@@ -45,13 +45,13 @@ class Places:
         """Return the place of a passage, first of all in the claim."""
         return self._first(text, ("claim", "source"))
 
-    def _first(self, text: str, parts: tuple[Part, Part]) -> TextPlace | None:
+    def _first(self, text: str, parts: tuple[TextPart, TextPart]) -> TextPlace | None:
         key = text, parts[0]
         if key not in self._known and len(self._known) < MOST_SOUGHT:
             self._known[key] = next(filter(None, (self._find(text, part) for part in parts)), None)
         return self._known.get(key)
 
-    def _find(self, text: str, part: Part) -> TextPlace | None:
+    def _find(self, text: str, part: TextPart) -> TextPlace | None:
         start = self._texts[part].find(text)
         if start >= 0 and " " in text.strip():  # a whole chunk, as encoders give it: nothing needs folding
             return part, start, start + len(text)
@@ -104,7 +104,7 @@ class Row(NamedTuple):
 
 
 def output_paths(out: Path) -> dict[str, Path]:
-    """Return the paths of the votes and of what lies beside them.
+    """Return the paths of the votes and of the files beside them.
 
     Examples
     --------

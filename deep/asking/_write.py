@@ -1,18 +1,23 @@
-"""The votes of a plan, written to files; programs of many calls, asked side by side in waves, and their values."""
+"""The votes of a plan, written to files or read again from an old ledger; programs asked in waves, and their values."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import pandas as pd
 
 from deep import llm
 from deep.asking._options import AskOptions, AskProgress, ProgressCallback
 from deep.asking._plan import Plan
 from deep.asking._replay import Entry, ProgramId, Replay
 from deep.asking._run import RunOutcome, ask_requests
-from deep.asking._score_text import read_judgments
+from deep.asking._score_text import judgments_of_plan
 from deep.asking._vote_files import Outputs, Row, chunks
 from deep.datasets import origin_record
+from deep.exceptions import InputError
 from deep.records import Example, Judgment
 
 if TYPE_CHECKING:
@@ -98,7 +103,7 @@ def write_votes(
         claim_first=plan.claim_first,
         free=[column.name for column in plan.offline],
     )
-    outputs.write(_told(read_rows(plan, options, tally, progress), on_judged))
+    outputs.write(_told(judged_rows(plan, options, tally, progress), on_judged))
 
 
 def _told(rows: Iterator[Row], on_judged: OnJudged | None) -> Iterator[Row]:
@@ -131,7 +136,7 @@ def write_judged(
     outputs.write(Row(example, judgments) for example, judgments in judged)
 
 
-def read_rows(
+def judged_rows(
     plan: Plan, options: AskOptions | None, tally: "Tally", progress: ProgressCallback | None = None
 ) -> Iterator[Row]:
     """Yield every example of a plan with its judgments; counts those that no answer in the ledger is alone."""
@@ -140,10 +145,78 @@ def read_rows(
     with ExitStack() as stack:
         history = None if options is None else stack.enter_context(llm.History(options.ledger))
         for examples in chunks(plan.examples):
-            for example, judgments in zip(examples, read_judgments(plan, examples, history), strict=True):
+            for example, judgments in zip(examples, judgments_of_plan(plan, examples, history), strict=True):
                 for voter in counted:
                     tally.judge(voter, judgments[voter])
                 state.judged += 1
                 if progress is not None and plan.offline:
                     progress(state)
                 yield Row(example, judgments)
+
+
+KEYS = ["dataset", "item_id"]
+SHOWN = 5
+"""Items that are named of each change."""
+
+
+@dataclass(frozen=True)
+class Reread:
+    """The votes that a reading changed.
+
+    Parameters
+    ----------
+    changes : mapping of (str, str) to list of str
+        By voter and change, such as ``none -> 1``: the items.
+    n_items : int
+    """
+
+    changes: Mapping[tuple[str, str], list[str]]
+    n_items: int
+
+    def results(self) -> dict[str, object]:
+        """Return the changes as values of JSON."""
+        listed = [{"voter": voter, "change": change, "items": items} for (voter, change), items in self.changes.items()]
+        return {"items": self.n_items, "changed": sum(map(len, self.changes.values())), "changes": listed}
+
+    def told(self) -> tuple[dict[str, object], Iterator[str]]:
+        """Return the changes for a program and for a person."""
+        return self.results(), self.lines()
+
+    def lines(self) -> Iterator[str]:
+        """Yield a line of how many votes changed, and one a voter and change."""
+        changed = Counter({voter: 0 for voter, _ in self.changes})
+        for (voter, _), items in self.changes.items():
+            changed[voter] += len(items)
+        yield f"{changed.total():,} votes of {self.n_items:,} items changed; nothing was asked"
+        for (voter, change), items in sorted(self.changes.items()):
+            more = f", and {len(items) - SHOWN:,} more" if len(items) > SHOWN else ""
+            yield f"  {voter}: {len(items):,} {change} ({', '.join(items[:SHOWN])}{more})"
+
+
+def reread(plan: Plan, options: AskOptions | None, out: Path) -> Reread:
+    """Read the replies of a ledger again, write the votes, and return which differ from those that were there.
+
+    Raises
+    ------
+    InputError
+        No LLM is asked, or there is no ledger or no table of votes of an earlier run.
+    """
+    if options is None:
+        raise InputError("`reread` must be given with judges that ask an LLM. Got none of them. Leave it out.")
+    if not out.is_file():
+        raise InputError(f"`out` must be the votes of an earlier run with `reread`. Got no file at {str(out)!r}.")
+    before = pd.read_parquet(out).set_index(KEYS)
+    write_votes(plan, options, out, llm.Tally(0))
+    after = pd.read_parquet(out).set_index(KEYS)
+    changes: dict[tuple[str, str], list[str]] = {}
+    for voter in plan.voters:
+        was = before[voter].reindex(after.index) if voter in before else pd.Series(index=after.index, dtype="float64")
+        for item, old, new in zip(after.index, was, after[voter], strict=True):
+            said = f"{_vote(old)} -> {_vote(new)}"
+            if _vote(old) != _vote(new):
+                changes.setdefault((voter, said), []).append("/".join(map(str, item)))
+    return Reread(changes, len(after))
+
+
+def _vote(value: object) -> str:
+    return "none" if pd.isna(value) else str(int(value))  # type: ignore[call-overload]

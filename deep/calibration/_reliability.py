@@ -29,7 +29,7 @@ Z_95 = NormalDist().inv_cdf(0.975)
 
 @dataclass(frozen=True, eq=False)
 class ReliabilityDisplay:
-    """Observed against predicted share of consistent items, by bin of P, with what chance allows.
+    """Observed against predicted share of consistent items, by bin of P, with the band that chance allows.
 
     Made by :meth:`from_predictions`.
 

@@ -1,12 +1,12 @@
 from ._lines import card_lines as card_lines
 from ._lines import shown_items as shown_items
-from ._names import OWN_FITS as OWN_FITS
-from ._names import RECIPES as RECIPES
-from ._names import SELECTORS as SELECTORS
-from ._names import STRATEGIES as STRATEGIES
-from ._names import UNCALIBRATED as UNCALIBRATED
 from ._options import HELP as HELP
+from ._options import OWN_FITS as OWN_FITS
+from ._options import RECIPES as RECIPES
+from ._options import SELECTORS as SELECTORS
 from ._options import SEVERAL as SEVERAL
+from ._options import STRATEGIES as STRATEGIES
+from ._options import UNCALIBRATED as UNCALIBRATED
 from ._options import add_answer_options as add_answer_options
 from ._options import add_batch_file_options as add_batch_file_options
 from ._options import add_call_options as add_call_options

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from deep._util.files import LARGEST_TEXT, read_bytes
 from deep._util.names import check_name
 from deep.calibration import CALIBRATOR_CLASSES, NETCAL_CLASSES
-from deep.console._names import CONSTRAINTS, RECIPES, SELECTORS, UNCALIBRATED
 from deep.console._parser import Values
 from deep.datasets import Examples, read_examples
 from deep.ensembles import ENSEMBLER_NAMES
@@ -25,6 +24,20 @@ if TYPE_CHECKING:
     from deep.model import Model
     from deep.prompt_pool import Chunking, FewShot
 
+
+UNCALIBRATED = "none"
+"""In place of a calibrator's name: the ensembler's own probabilities."""
+
+CONSTRAINTS = ("none", "schema", "vllm")
+"""How an endpoint is told the answers that a reply is chosen from."""
+
+OWN_FITS = ("Average", "Stack")
+"""deep's own ways to add up votes, beside the ensemblers."""
+
+RECIPES = ("deep", "paper")
+SELECTORS = ("auto", "exhaustive", "mrmr", "mrmr-selection", "rfe")
+STRATEGIES = ("design", "random", "spread")
+"""How `deep label list` chooses items."""
 
 SEVERAL: dict[str, Any] = {"action": Values, "nargs": "+", "default": []}
 """The settings of an option that takes several values."""
@@ -251,7 +264,7 @@ def add_few_shot_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_material_options(parser: argparse.ArgumentParser) -> None:
-    """Add what prompts are shown: labeled examples, and windows of long sources."""
+    """Add the options of a prompt's material: labeled examples, and windows of long sources."""
     add_few_shot_options(parser)
     windows = "cut sources of more than SIZE characters into windows that overlap; about four are a token"
     parser.add_argument("--chunk", metavar="SIZE:OVERLAP", help=windows)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def progress_bars() -> Iterator[Callable[[str, int], Callable[[], None]]]:
-    """Yield a function that starts a bar and returns what advances it."""
+    """Yield a function that starts a bar and returns the function that advances it."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,

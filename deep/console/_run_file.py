@@ -106,7 +106,7 @@ def _from_there(value: str | Path, folder: Path) -> str:
 
 @contextmanager
 def recorded(asked: Asked) -> Iterator[None]:
-    """Write what a command was asked once it has written its output: ``NAME.run.toml`` beside it, or in its folder."""
+    """Write a command's options once it has written its output: ``NAME.run.toml`` beside it, or in its folder."""
     out = asked.options.get("out")
     if not isinstance(out, Path) or not out.name:
         yield

@@ -27,7 +27,7 @@ PAIR = ("source", "claim", "question", "source_text", "claim_text", "question_te
 
 
 def add_score_options(parser: argparse.ArgumentParser) -> None:
-    """Add what to score, at which prior, by which judges, and in which turns."""
+    """Add the options of scoring: votes or texts, the prior, the judges, and their turns."""
     what = parser.add_argument_group("what to score")
     what.add_argument("--votes", metavar="FILE", **_options.SEVERAL, help="tables of votes")
     what.add_argument(

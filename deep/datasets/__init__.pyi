@@ -37,6 +37,7 @@ from ._labels import read_label_studio as read_label_studio
 from ._labels import read_labels as read_labels
 from ._labels import read_people as read_people
 from ._origin import FoundTexts as FoundTexts
+from ._origin import Item as Item
 from ._origin import origin_record as origin_record
 from ._origin import read_documents as read_documents
 from ._origin import read_examples as read_examples
@@ -46,9 +47,6 @@ from ._pieces import CountedVotes as CountedVotes
 from ._pieces import VoteRows as VoteRows
 from ._pieces import iter_counted_votes as iter_counted_votes
 from ._pieces import iter_votes as iter_votes
-from ._registry import canonical_name as canonical_name
-from ._registry import family_of as family_of
-from ._registry import resolve_dataset as resolve_dataset
 from ._rows import FileRow as FileRow
 from ._rows import ParquetTable as ParquetTable
 from ._rows import ending_of as ending_of
@@ -64,7 +62,7 @@ from ._simulate import published_points as published_points
 from ._simulate import published_source as published_source
 from ._simulate import recover_counts as recover_counts
 from ._simulate import simulate_votes as simulate_votes
-from ._source import rows_of as rows_of
+from ._source import rows_under as rows_under
 from ._tables import PUBLISHED_RANGES as PUBLISHED_RANGES
 from ._tables import VOTE_COLUMNS as VOTE_COLUMNS
 from ._tables import Paths as Paths

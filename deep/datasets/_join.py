@@ -9,8 +9,7 @@ import numpy.typing as npt
 
 from deep._util.checks import Labels, Positions, Texts
 from deep._util.columns import Hashes, hash_texts, shown
-from deep._util.names import ODD, check_twins, plain_form
-from deep.datasets._registry import family_of
+from deep._util.names import ODD, check_twins, family_of, plain_form
 from deep.datasets._source import Source
 from deep.exceptions import InputError
 

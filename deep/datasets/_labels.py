@@ -248,7 +248,7 @@ def _rows_of(source: Source, votes: VoteMatrix) -> np.ndarray:
 def _labels_of(
     source: Source, people: Sequence[str], consistent_from: float | None
 ) -> list[tuple[Texts | list[str], Labels]]:
-    """Return who labeled each row of a table, and with what."""
+    """Return the annotator and the label of each row of a table."""
     columns = source.columns
     missing = [name for name in people if name not in columns]
     if missing:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from deep._util.checks import Floats, Positions, Votes, check_choice
 from deep._util.files import JsonObject
-from deep.datasets._registry import family_of
+from deep._util.names import family_of
 from deep.exceptions import InputError
 from deep.records import VoteMatrix
 

@@ -57,7 +57,7 @@ DATASET: ContextVar[str | None] = ContextVar("DATASET", default=None)
 
 
 @contextmanager
-def rows_of(dataset: str | None) -> Iterator[None]:
+def rows_under(dataset: str | None) -> Iterator[None]:
     """Read the rows of tables without a column dataset as rows of this one."""
     token = DATASET.set(dataset if dataset is None else check_name(dataset, "dataset"))
     try:

@@ -22,9 +22,9 @@ from deep._util.columns import (
     texts,
     vote_cells,
 )
+from deep._util.names import resolve_dataset
 from deep.datasets._join import Joined, TablePart, below, hash_items, join_parts, number_items
-from deep.datasets._registry import resolve_dataset
-from deep.datasets._source import LongSource, Source, open_table, rows_of
+from deep.datasets._source import LongSource, Source, open_table, rows_under
 from deep.exceptions import InputError
 from deep.records import VoteMatrix
 
@@ -130,7 +130,7 @@ def read_votes(paths: Paths, *, ignore: Iterable[str] = (), dataset: str | None 
     (('strict', 'lenient'), [[-1, 1], [0, 1]], ['007', '008'])
     >>> folder.cleanup()
     """
-    with rows_of(dataset) if dataset is not None else nullcontext():
+    with rows_under(dataset) if dataset is not None else nullcontext():
         joined = _read(paths, ignore, vote_cells, np.int8(-1), "voter")
     return VoteMatrix(
         votes=joined.values,
@@ -367,7 +367,7 @@ def choose_datasets(votes: VoteMatrix, *, only: Sequence[str] = (), exclude: Seq
     ----------
     votes : VoteMatrix
     only, exclude : sequence of str
-        Names as :func:`deep.datasets.resolve_dataset` takes them; by default all, and none.
+        Names in any spelling; by default all, and none.
 
     Raises
     ------

@@ -42,10 +42,10 @@ from ._figures import draw_error_correlation as draw_error_correlation
 from ._figures import draw_intervals as draw_intervals
 from ._figures import draw_spread as draw_spread
 from ._figures import framed as framed
+from ._figures import in_percent as in_percent
 from ._figures import markdown as markdown
 from ._figures import method_rows as method_rows
 from ._figures import null_if_nan as null_if_nan
-from ._figures import percent as percent
 from ._figures import records as records
 from ._figures import write_table as write_table
 from ._holdout import METRICS as METRICS

@@ -11,7 +11,7 @@ import numpy as np
 
 from deep._util.checks import Floats, Positions, numbered
 from deep.datasets import join_labels, read_labels, read_rows, table_columns
-from deep.evaluate._figures import IntervalRow, draw_intervals, percent
+from deep.evaluate._figures import IntervalRow, draw_intervals, in_percent
 from deep.evaluate._target import Target, labels_seen, votes_for
 from deep.exceptions import InputError
 from deep.model import LEVEL, JointShares, Model, holm, joint_shares, scores_for
@@ -114,13 +114,13 @@ class SystemComparison:
         return asdict(self)
 
     def sentences(self) -> list[str]:
-        """Return the ranks, the pairs and what to know of them, one a line."""
+        """Return the ranks, the pairs and the notes on them, one a line."""
         interval = f"{100 * self.level:g} % interval"
         width = max(len(one.system) for one in self.systems)
         says = [f"share of consistent items by system, {interval}; rank with its interval:"]
         says += [
-            f"  {one.system:<{width}}  {percent(one.estimate)} % ({percent(one.low)} to {percent(one.high)})  rank "
-            f"{one.rank} ({one.rank_low} to {one.rank_high}), the best with chance {percent(one.best)} %; "
+            f"  {one.system:<{width}}  {in_percent(one.estimate)} % ({in_percent(one.low)} to {in_percent(one.high)})  "
+            f"rank {one.rank} ({one.rank_low} to {one.rank_high}), the best with chance {in_percent(one.best)} %; "
             f"{one.labels} of {one.n} items labeled"
             for one in self.systems
         ]
@@ -131,8 +131,8 @@ class SystemComparison:
         for pair in self.pairs:
             needed = "no number" if pair.labels_to_tell is None else f"{pair.labels_to_tell:,}"
             says.append(
-                f"  {pair.first} - {pair.second}: {percent(pair.difference)} ({percent(pair.low)} to "
-                f"{percent(pair.high)}); p = {pair.p_value:.3g}, of all {pair.p_holm:.3g}; {needed} labels"
+                f"  {pair.first} - {pair.second}: {in_percent(pair.difference)} ({in_percent(pair.low)} to "
+                f"{in_percent(pair.high)}); p = {pair.p_value:.3g}, of all {pair.p_holm:.3g}; {needed} labels"
             )
         return says + self.notes
 

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from deep._util.checks import Floats, Votes, check_votes
-from deep.datasets import resolve_dataset
+from deep._util.names import resolve_dataset
 from deep.exceptions import InputError
 from deep.model import Model
 from deep.records import ABSTAIN, VoteMatrix

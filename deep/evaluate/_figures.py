@@ -93,7 +93,7 @@ def records(frame: "pd.DataFrame") -> list[Row]:
     return [{str(name): value for name, value in row.items()} for row in rows]
 
 
-def percent(value: float | None) -> str:
+def in_percent(value: float | None) -> str:
     """Return a share in percent with one decimal, nothing for None."""
     return "" if value is None else f"{100 * value:.1f}"
 

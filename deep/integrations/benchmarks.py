@@ -9,7 +9,8 @@ from itertools import groupby
 from pathlib import Path
 
 from deep._util.files import JsonObject
-from deep.datasets import FileRow, canonical_name
+from deep._util.names import canonical_name
+from deep.datasets import FileRow
 from deep.datasets.benchmarks import read_document, rows_of
 from deep.exceptions import InputError
 from deep.records import Example

@@ -102,7 +102,7 @@ class BatchRunner(Session):
         self._halt.set()
 
     async def run(self, requests: Callable[[], Iterable[Request]]) -> None:
-        """Collect what earlier runs have submitted, and submit and collect whatever is missing.
+        """Collect the batches of earlier runs, then submit and collect the requests that are missing.
 
         Parameters
         ----------
@@ -324,7 +324,7 @@ class BatchRunner(Session):
         return (await self._find([batch])).get(batch.id)
 
     async def _collect_all(self, requests: Callable[[], Iterable[Request]], *, last: bool) -> None:
-        """Wait for every batch of this run and enter what it brought."""
+        """Wait for every batch of this run and enter its results."""
         for batch in await self._batches():
             if batch.unconfirmed:
                 continue

@@ -176,7 +176,7 @@ AT_ONCE = 2000
 MOST_OPEN = 32
 """Files that are kept open to look up their lines."""
 
-Place = tuple[str, int, bytes, int, int, bool]
+ResultLine = tuple[str, int, bytes, int, int, bool]
 """Key, number of the attempt, digest, file, position in it, and whether the line is an answer."""
 
 
@@ -272,7 +272,7 @@ class FileResults:
     def _add(self, path: Path) -> None:
         before, number = self.lines, len(self._paths)
         self._paths.append(path)
-        gathered: list[Place] = []
+        gathered: list[ResultLine] = []
         for place in self._places(path, number):
             gathered.append(place)
             if len(gathered) >= AT_ONCE:
@@ -281,7 +281,7 @@ class FileResults:
         self._enter(gathered)
         self.files += self.lines > before
 
-    def _enter(self, places: Iterable[Place]) -> None:
+    def _enter(self, places: Iterable[ResultLine]) -> None:
         rows = list(places)
         with self._index:
             insert = "INSERT OR IGNORE INTO results (key, number, digest, file, at, answered) VALUES (?, ?, ?, ?, ?, ?)"
@@ -289,7 +289,7 @@ class FileResults:
         self.lines += len(rows)
         self.repeated += len(rows) - max(entered, 0)
 
-    def _places(self, path: Path, file_number: int) -> Iterator[Place]:
+    def _places(self, path: Path, file_number: int) -> Iterator[ResultLine]:
         with path.open("rb") as file:
             for start, raw in placed_lines(file):
                 line = read_line(raw.decode("utf-8-sig", errors="replace"))
@@ -377,7 +377,7 @@ def add_batch(connection: Connection, batch: Batch, endpoint: str, run: int) -> 
 
 
 def mend_exports(connection: Connection, endpoint: str, run: int) -> list[tuple[str, str]]:
-    """Take back what dead runs were exporting; return the names of files that may not have theirs, and the states."""
+    """Take back the exports of dead runs; return the names of files that may not have theirs, and the states."""
     table = _schema.batches
     live = live_runs(connection, run)
     chosen = select(table.c.id, table.c.remote, table.c.state, table.c.owner).where(table.c.endpoint == endpoint)
@@ -436,12 +436,12 @@ def standing_of(connection: Connection, keys: Collection[str]) -> dict[str, Stan
 
 
 def set_batch(connection: Connection, /, batch_id: str, **values: object) -> None:
-    """Change what is known of a batch."""
+    """Update the row of a batch."""
     connection.execute(update(_schema.batches).where(_schema.batches.c.id == batch_id).values(**values))
 
 
 def take_batches(connection: Connection, endpoint: str, run: int) -> list[Batch]:
-    """Make this run the owner of what dead runs have left, and return its batches that are not over, oldest first.
+    """Make this run the owner of the batches of dead runs, and return its own that are not over, oldest first.
 
     So a batch is collected by one run: two would each enter its failures, and ask again what the other is asking.
     """

@@ -388,7 +388,7 @@ def kept_files(path: str) -> list[Path]:
 
 
 def enter_kept(connection: sa.Connection, path: str) -> list[str]:
-    """Enter what files beside a ledger keep; return a sentence on each.
+    """Enter the rows that files beside a ledger keep; return a sentence on each file.
 
     Raises
     ------

@@ -113,13 +113,13 @@ class Writer:
         return done
 
     def _hand_over(self) -> None:
-        """Give the thread what one turn of the event loop has gathered: each hand-over costs a thread switch."""
+        """Give the thread the writes of one turn of the event loop: each hand-over costs a thread switch."""
         if self._gathering:
             self._queue.put(self._gathering)
             self._gathering = []
 
     async def close(self) -> None:
-        """Commit what is left and close the connection."""
+        """Commit the pending writes and close the connection."""
         self._hand_over()
         self._queue.put(None)
         await asyncio.to_thread(self._thread.join)
@@ -376,7 +376,7 @@ class Ledger:
         return self._writer.write(writes)
 
     def _check_room(self) -> None:
-        """Raise where the ledger's last room is for what is in flight."""
+        """Raise where the ledger's last room is for requests in flight."""
         if self._writer is not None and self._writer.full is not None:
             raise self._writer.full
 
@@ -402,7 +402,7 @@ class Ledger:
         connection.execute(update(runs).where(runs.c.id == self.run).values(ended=time.time()))
 
     def _recover(self, connection: Connection) -> tuple[int, int]:
-        """Mark what dead runs had in flight as unknown, or failed at last, and return how many there are of each."""
+        """Mark requests that dead runs had in flight as unknown, or failed at last; return how many of each."""
         table = _schema.requests
         self._leases.live = live_runs(connection, self.run)
         _mark_unknown(connection, table.c.owner.not_in(self._leases.live))

@@ -70,7 +70,7 @@ class Session:
     _breaker: CircuitBreaker = field(default_factory=CircuitBreaker, init=False)
 
     def read(self, request: Request, reply: Reply) -> tuple[Judgment | None, str | None]:
-        """Return the judgment in a reply, or what is wrong with it.
+        """Return the judgment in a reply, or the fault in it.
 
         The reply is paid for, so a parser that breaks on it must not lose it.
         """
@@ -84,7 +84,7 @@ class Session:
         return self.gate.apply(request.endpoint, request.body, request.choice)
 
     def ignored(self, request: Request, body: Body, reply: Reply) -> list[Quirk]:
-        """Return new quirks for what was asked for and not given."""
+        """Return new quirks, one for each setting that was asked for and not honoured."""
         fields = ["logprobs"] if body.get("logprobs") and reply.logprobs is None else []
         choice = request.choice
         if choice is not None:
@@ -180,11 +180,11 @@ class Caller(Session):
             job = job.again()
 
     def stop(self) -> None:
-        """Ask nothing more; what is in flight goes on to its end."""
+        """Ask nothing more; requests in flight go on to their end."""
         self.gate.closed = True
 
     async def refresh_budget(self) -> None:
-        """Learn now and then what other machines have spent, where they share the ledger and there is a budget."""
+        """Read now and then the spending of other machines, where they share the ledger and there is a budget."""
         now = time.monotonic()
         if self.terms.budget.limit is not None and self.ledger.shared and now - self._refreshed > REFRESH_SECONDS:
             self._refreshed = now
@@ -274,7 +274,7 @@ class Caller(Session):
         return Settled("queued", error, learned=True)
 
     async def _fail(self, job: Job, ended: Failed, number: int) -> Settled:
-        """Write down a failed attempt, and what becomes of the request."""
+        """Record a failed attempt, and the state of the request after it."""
         request, error = job.request, ended.error
         self.tally.in_doubt += error.kind in AMBIGUOUS
         hopeless = self._breaker.is_hopeless(request.model, error)
@@ -407,7 +407,7 @@ class Runner:
         return [task for task in self._tasks if task not in self._caller.in_flight]
 
     def stop(self, why: StopReason) -> None:
-        """Ask nothing more, but wait for what is in flight; called again, do not even wait."""
+        """Ask nothing more, but wait for requests in flight; called again, do not even wait."""
         if self._halt.is_set():
             self._cancel_all()
             return

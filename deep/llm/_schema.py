@@ -77,7 +77,7 @@ class RunRow(TypedDict):
 
 
 class RequestRow(TypedDict, total=False):
-    """One question, and what has become of it."""
+    """One question, and its state."""
 
     key: str
     state: RequestState

@@ -227,7 +227,7 @@ class Budget:
         return limit - self.spent_before - self._spent - reserved
 
     async def admit(self, worst: float | None, model: str = "") -> None:
-        """Reserve `worst` dollars for a request to `model`, once enough of what is in flight has turned out cheaper.
+        """Reserve `worst` dollars for a request to `model`, once enough requests in flight have turned out cheaper.
 
         Raises
         ------
@@ -330,7 +330,7 @@ TOO_LONG = "too_long"
 
 
 class Tally:
-    """Counts by voter, and what the run has cost.
+    """Counts by voter, and the cost of the run.
 
     Parameters
     ----------

@@ -11,6 +11,7 @@ from typing import Literal, TypedDict
 from deep._util.names import sentence_spans
 from deep.exceptions import InputError
 from deep.judges import Judge, LLMJudge, LLMReply, Program, Question, VoteQuestion
+from deep.prompt_pool._locate import Span
 from deep.records import ABSTAIN, Example, Judgment, Reason
 
 
@@ -112,7 +113,6 @@ def commonest(reasons: Iterable[Reason | None]) -> Reason:
 
 
 Rule = Literal["all", "any"]
-Span = tuple[int, int]
 
 _FORM = re.compile(r"([0-9]{1,9})(?::([0-9]{1,9}))?")
 _DECIDES = {"any": 1, "all": 0}

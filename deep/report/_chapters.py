@@ -8,9 +8,9 @@ from deep._util.checks import Floats, Labels
 from deep._util.files import JsonObject
 from deep._util.odds import expit
 from deep.calibration import ReliabilityDisplay, ece_noise_floor, plot_reliability
-from deep.evaluate import DriftReport, IntervalRow, SystemComparison, draw_intervals, fit_report
+from deep.evaluate import DriftReport, IntervalRow, SystemComparison, draw_intervals, fit_report, in_percent
 from deep.model import SIGNIFICANCE, STATISTICS, Canary, LearnedPrior, Model, PriorEstimate
-from deep.report._page import Chapter, DataTable, Picture, between, decimal, inline_svg, percent
+from deep.report._page import Chapter, DataTable, Picture, between, decimal, inline_svg
 from deep.report._sources import ReportMaterial, ScoredVotes, dataset_rows, ece_by_dataset, few_values
 from deep.report._verdict import MeasuredMethod, Watch, ours
 
@@ -40,10 +40,10 @@ def _figures(method: MeasuredMethod) -> Iterator[tuple[str, str]]:
     n = len(method.by_dataset)
     over = f"mean over {n} datasets" if n > 1 else f"on {next(iter(method.by_dataset))}"
     interval = "" if method.interval is None else f", 95 % interval {between(method.interval)}"
-    yield f"{percent(method.mean('balanced_accuracy'))} %", f"balanced accuracy, {over}{interval}"
+    yield f"{in_percent(method.mean('balanced_accuracy'))} %", f"balanced accuracy, {over}{interval}"
     ece, floor = method.mean("ece"), method.mean("ece_floor")
     if ece is not None:
-        yield f"{percent(ece)} %", f"calibration error (ECE); a perfect P would show {percent(floor)} % by chance"
+        yield f"{in_percent(ece)} %", f"calibration error (ECE); a perfect P would show {in_percent(floor)} % by chance"
     if (loss := method.mean("log_loss")) is not None:
         yield decimal(loss), "log loss; 0.693 is that of a coin"
 
@@ -122,10 +122,10 @@ def _by_dataset(material: ReportMaterial, method: MeasuredMethod | None) -> Iter
         yield {
             "dataset": name,
             "items": f"{n:,}",
-            "balanced accuracy, %": percent(row.get("balanced_accuracy")),
+            "balanced accuracy, %": in_percent(row.get("balanced_accuracy")),
             "95 % interval": between(row.get("balanced_accuracy_ci")),
-            "ECE, %": percent(row.get("ece")),
-            "noise floor, %": percent(row.get("ece_floor")),
+            "ECE, %": in_percent(row.get("ece")),
+            "noise floor, %": in_percent(row.get("ece_floor")),
             "log loss": decimal(row.get("log_loss")),
         }
 
@@ -188,7 +188,8 @@ def _prior_of_model(model: Model) -> Iterator[str]:
     prior = model.prior
     of = "a dataset not known" if model.target is None else model.target
     yield (
-        f"Expected of {of}: {percent(prior.estimate)} % consistent (90 % interval {between([prior.low, prior.high])})."
+        f"Expected of {of}: {in_percent(prior.estimate)} % consistent "
+        f"(90 % interval {between([prior.low, prior.high])})."
     )
 
 
@@ -196,7 +197,7 @@ def _training(model: Model) -> Iterator[dict[str, str]]:
     if isinstance(model.prior_rule, LearnedPrior):
         for name, one in model.left_out.items():
             told = float((one.ones + one.zeros) @ expit(one.score) / (one.ones + one.zeros).sum())
-            yield {"dataset": name, "consistent, %": percent(one.prior), "told without it, %": percent(told)}
+            yield {"dataset": name, "consistent, %": in_percent(one.prior), "told without it, %": in_percent(told)}
 
 
 def _labeled_shares(material: ReportMaterial) -> dict[str, float]:
@@ -210,9 +211,9 @@ def _rows(priors: dict[str, PriorEstimate], shares: dict[str, float]) -> Iterato
     for name, prior in priors.items():
         yield {
             "dataset": name,
-            "estimated, %": percent(prior.estimate),
+            "estimated, %": in_percent(prior.estimate),
             "90 % interval": between([prior.low, prior.high]),
-            "of the labeled items, %": percent(shares.get(name)),
+            "of the labeled items, %": in_percent(shares.get(name)),
             "remark": prior.warning or "",
         }
 
@@ -228,11 +229,11 @@ def compare_chapter(found: SystemComparison) -> Chapter:
             "system": one.system,
             "items": f"{one.n:,}",
             "labels": f"{one.labels:,}",
-            "consistent, %": percent(one.estimate),
+            "consistent, %": in_percent(one.estimate),
             interval: between([one.low, one.high]),
             "rank": f"{one.rank}",
             "rank, interval": f"{one.rank_low} to {one.rank_high}",
-            "the best with chance, %": percent(one.best),
+            "the best with chance, %": in_percent(one.best),
         }
         for one in found.systems
     ]
@@ -240,7 +241,7 @@ def compare_chapter(found: SystemComparison) -> Chapter:
     pairs = [
         {
             "pair": f"{one.first} - {one.second}",
-            "difference, points": percent(one.difference),
+            "difference, points": in_percent(one.difference),
             interval: between([one.low, one.high]),
             "p": decimal(one.p_value),
             "p of all (Holm)": decimal(one.p_holm),
@@ -289,8 +290,8 @@ def _bins(y: Labels, p: Floats, name: str, n_bins: int) -> DataTable:
         {
             "P from": f"{bins.edges[i]:.3f} to {bins.edges[i + 1]:.3f}",
             "items": f"{bins.count[i]:.0f}",
-            "mean P, %": percent(bins.mean_prob[i]),
-            "consistent, %": percent(bins.share[i]),
+            "mean P, %": in_percent(bins.mean_prob[i]),
+            "consistent, %": in_percent(bins.share[i]),
             "95 % interval": between([bins.low[i], bins.high[i]]),
         }
         for i in np.flatnonzero(bins.count)
@@ -303,7 +304,7 @@ def _reliability_by_dataset(scored: ScoredVotes, n_bins: int) -> Iterator[dict[s
         row = {"dataset": name, "labels": f"{len(rows):,}"}
         for when, ece, p in (("before", before, scored.before), ("after", after, scored.p)):
             floor = ece_noise_floor(few_values(p[rows]), n_bins=n_bins, n_draws=0).mean
-            row |= {when: percent(ece), f"floor {when}": percent(floor)}
+            row |= {when: in_percent(ece), f"floor {when}": in_percent(floor)}
         yield row
 
 
@@ -354,8 +355,8 @@ def _canary(name: str, found: Canary | str) -> dict[str, str]:
     return _row(
         name,
         labels=f"{found.n_labels:,}",
-        observed=percent(found.observed),
-        expected=percent(found.expected),
+        observed=in_percent(found.observed),
+        expected=in_percent(found.expected),
         p=f"{found.p_value:.2g}",
         verdict="DISAGREE with the model" if found.p_value < SIGNIFICANCE else "do not disagree",
     )

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from deep._util.checks import Floats, Positions
 from deep._util.files import JsonObject
-from deep.datasets import FoundTexts, JudgmentDetail, Passage, read_item_reasons, read_judgments, read_texts
+from deep.datasets import FoundTexts, Item, JudgmentDetail, Passage, read_item_reasons, read_judgments, read_texts
 from deep.records import ABSTAIN, Example
 from deep.report._sources import ReportMaterial, ScoredVotes, vote_share
 
@@ -113,9 +113,6 @@ def _marks(votes: npt.NDArray[np.int8]) -> Iterator[str]:
     signs = np.array(["-", "0", "1"])[votes + 1]
     yield from ("".join(row) for row in signs.tolist())
 
-
-Item = tuple[str, str]
-"""A dataset and the id of an item in it."""
 
 MOST_BYTES = 1_500_000
 """Bytes of texts, rationales and evidence in a page; the other items of it are left out."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from deep._util.figures import AMBER, BLUE, GRAY, GRID, LIGHT, RED, draw_svg
 from deep._util.files import read_bytes
 from deep._util.plain_cells import read_row
-from deep.evaluate import DatasetVerdict
+from deep.evaluate import DatasetVerdict, in_percent
 from deep.exceptions import needs_extra, printable
 
 if TYPE_CHECKING:
@@ -178,26 +178,15 @@ def _environment() -> "Environment":
     environment = Environment(
         loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
     )
-    environment.filters |= {"coded": _coded, "printable": printable, "percent": percent}
+    environment.filters |= {"coded": _coded, "printable": printable, "percent": in_percent}
     environment.tests["table"] = lambda part: isinstance(part, DataTable)
     environment.tests["picture"] = lambda part: isinstance(part, Picture)
     return environment
 
 
 def _coded(text: str) -> str:
-    """Return a sentence as markup, in which what stands between backticks is code."""
+    """Return a sentence as markup, the text between backticks as code."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(printable(text)))
-
-
-def percent(value: float | None) -> str:
-    """Return a share in percent with one decimal and no sign of percent; nothing for None.
-
-    Examples
-    --------
-    >>> percent(0.7049), percent(None)
-    ('70.5', '')
-    """
-    return "" if value is None else f"{100 * value:.1f}"
 
 
 def decimal(value: float | None, digits: int = 3) -> str:
@@ -214,7 +203,7 @@ def between(bounds: Iterable[float] | None) -> str:
     ('66.7 to 74.3', '')
     """
     ends = [] if bounds is None else list(bounds)
-    return " to ".join(percent(bound) for bound in ends) if len(set(ends)) > 1 else ""
+    return " to ".join(in_percent(bound) for bound in ends) if len(set(ends)) > 1 else ""
 
 
 COLORS = {
@@ -275,7 +264,7 @@ LARGEST_PICTURE = 400_000
 
 
 def study_parts(folder: Path, first: str) -> tuple[Picture | None, list[Chapter]]:
-    """Return the picture of that name, and the chapters of what else lies in a folder: pictures, and Markdown."""
+    """Return the picture of that name, and chapters of the other files of a folder: pictures, and Markdown."""
     paths = [path for path in _files(folder, "*.svg") if path.stat().st_size <= LARGEST_PICTURE]
     pictures = {path.stem: _picture(path) for path in paths}
     answer, chapters = pictures.pop(first, None), []

@@ -9,10 +9,11 @@ import numpy.typing as npt
 from deep import evaluate
 from deep._util.names import dollars, short_names
 from deep.datasets import read_usage
+from deep.evaluate import in_percent
 from deep.exceptions import InputError
 from deep.model import RECIPES, training_set
 from deep.records import VoteMatrix
-from deep.report._page import Chapter, DataTable, Picture, inline_svg, percent
+from deep.report._page import Chapter, DataTable, Picture, inline_svg
 from deep.report._sources import ReportMaterial
 
 TITLE = "The panel"
@@ -193,7 +194,7 @@ def _of_run(run: dict[str, Any]) -> tuple[list[str], Parts]:
         says.append(_worth(len(run["voters"]), run["effective_votes"]))
     heads = {"coverage": "coverage, %", "polarity": "calls consistent, %", "tpr": "TPR, %", "tnr": "TNR, %"}
     rows = [
-        {"judge": voter["name"], **{head: percent(voter.get(key)) for key, head in heads.items()}}
+        {"judge": voter["name"], **{head: in_percent(voter.get(key)) for key, head in heads.items()}}
         for voter in run["voters"]
     ]
     names = [voter["name"] for voter in run["voters"]]

@@ -283,7 +283,7 @@ class LabelFiles:
 
 
 def read_material(sources: Sequence[str | Path], labels: LabelFiles | None = None) -> ReportMaterial:
-    """Read what a report is made of.
+    """Read the sources of a report.
 
     Parameters
     ----------

@@ -10,10 +10,11 @@ from deep import evaluate
 from deep._util.checks import Labels, Mask, Texts
 from deep._util.files import JsonObject
 from deep.calibration import balanced_accuracy, bootstrap_balanced_accuracy
+from deep.evaluate import in_percent
 from deep.exceptions import InputError
 from deep.model import SIGNIFICANCE, Canary, Model
 from deep.records import ABSTAIN
-from deep.report._page import Chapter, DataTable, Picture, between, decimal, inline_svg, percent
+from deep.report._page import Chapter, DataTable, Picture, between, decimal, inline_svg
 from deep.report._sources import ReportMaterial, ScoredVotes, dataset_rows, ece_by_dataset, vote_share
 
 LEVEL = 0.95
@@ -168,10 +169,10 @@ def _over(method: MeasuredMethod) -> str:
 def _row(method: MeasuredMethod) -> dict[str, str]:
     return {
         "method": method.name,
-        "balanced accuracy, %": percent(method.mean("balanced_accuracy")),
+        "balanced accuracy, %": in_percent(method.mean("balanced_accuracy")),
         "95 % interval": between(method.interval),
-        "ECE, %": percent(method.mean("ece")),
-        "noise floor, %": percent(method.mean("ece_floor")),
+        "ECE, %": in_percent(method.mean("ece")),
+        "noise floor, %": in_percent(method.mean("ece_floor")),
         "log loss": decimal(method.mean("log_loss")),
     }
 
@@ -324,7 +325,7 @@ def _elsewhere(methods: Sequence[MeasuredMethod]) -> Iterator[str]:
     loss = method.mean("log_loss")
     yield (
         f"On {n} OTHER dataset{'s' * (n > 1)}, with labels, each left out in turn: balanced accuracy "
-        f"{percent(method.mean('balanced_accuracy'))} %"
+        f"{in_percent(method.mean('balanced_accuracy'))} %"
         + ("" if method.interval is None else f" (95 % interval {between(method.interval)})")
         + ("" if loss is None else f", log loss {decimal(loss)} (a coin's is 0.693)")
         + ". None of this was measured on these claims."

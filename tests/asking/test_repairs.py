@@ -226,7 +226,7 @@ def test_a_repaired_judgment_says_so(tmp_path):
         return "VERDICT: YES" if is_repair(body) else doubtful
 
     from deep.asking._plan import Plan, planned_voters
-    from deep.asking._score_text import read_judgments
+    from deep.asking._score_text import judgments_of_plan
     from deep.datasets import examples_from_dataset
     from deep.prompt_pool import PromptJudge, load_prompt
 
@@ -241,7 +241,7 @@ def test_a_repaired_judgment_says_so(tmp_path):
         endpoint="x",
     )
     with History(ledger) as history:
-        judgment = read_judgments(plan, [example], history)[0][found.voter_names[0]]
+        judgment = judgments_of_plan(plan, [example], history)[0][found.voter_names[0]]
     assert (judgment.vote, judgment.repaired, judgment.rationale) == (1, True, doubtful)
     assert json.loads(judgment.raw_text) == [doubtful, "VERDICT: YES"]
     outputs = rows(ledger, "SELECT output_tokens FROM attempts")

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import deep.datasets
-from deep.datasets import family_of, published_datasets, resolve_dataset
+from deep._util.names import family_of, resolve_dataset
+from deep.datasets import published_datasets
 from tests.datasets.tables import fault
 
 PAPER = [dataset.name for dataset in published_datasets()]

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from deep._util.figures import new_figure, save_figures
-from deep.evaluate import Row, framed, markdown, mean_interval, null_if_nan, percent, records, t_reach, write_table
+from deep.evaluate import Row, framed, in_percent, markdown, mean_interval, null_if_nan, records, t_reach, write_table
 
 FRAME = pd.DataFrame({"name": ["a|b", "c"], "share": [0.5, np.nan], "n": [1, 2]})
 
@@ -91,7 +91,7 @@ def test_the_interval_of_a_mean_is_students() -> None:
 
 def test_a_share_in_percent_has_one_decimal() -> None:
     """Nothing where there is none."""
-    assert (percent(0.123), percent(None)) == ("12.3", "")
+    assert (in_percent(0.123), in_percent(None)) == ("12.3", "")
 
 
 def test_a_caption_stands_in_every_figure(tmp_path: Path) -> None:

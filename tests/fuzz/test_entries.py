@@ -188,7 +188,6 @@ def test_rows_of_a_ledger(data, ledger_bytes):
             assert_one_line(error)
 
 
-TABLES = ["requests", "attempts", "items", "batches", "runs", "quirks", "deep_meta"]
 VALUES = [2**63 - 1, -1, 1e308, "\x00", "{", "[]", "\x1b[31m"]
 VALUES += ['{"choices": [{"message": {"content": 7}}], "usage": {"prompt_tokens": 1e400}}']
 

@@ -24,11 +24,6 @@ def none_of(votes):
     return with_labels(votes, np.zeros(len(votes.labels), dtype=bool))
 
 
-def none_of_b(votes):
-    """Return votes without the labels of dataset b."""
-    return with_labels(votes, votes.datasets != "b")
-
-
 def linked(votes):
     """Return votes whose datasets a and b share their documents."""
     position = np.concatenate([np.arange((votes.datasets == d).sum()) for d in votes.dataset_names])

@@ -11,13 +11,12 @@ import pytest
 
 from deep.cli import main
 from deep.datasets import simulate_votes
-from deep.evaluate import Target, canary_report, decision_metrics
+from deep.evaluate import Target, canary_report, decision_metrics, in_percent
 from deep.exceptions import InputError
 from deep.model import fit
 from deep.model.file._document import checksum
 from deep.report import write_report
 from deep.report._chapters import watch_chapter
-from deep.report._page import percent
 from deep.report._sources import BY_MODEL, ReportMaterial, dataset_rows, score_by
 from deep.report._verdict import N_BOOT, methods_of, ours, watch_of
 from tests.model.fitted import QUICK, small_votes
@@ -284,8 +283,8 @@ def test_the_canary_of_each_dataset_is_that_of_deep_check():
         found = canary_report(model, Target(votes.rows(votes.datasets == name)))
         assert row["labels"] == str(found["n_labels"])
         assert row["p"] == f"{found['p_value']:.2g}"
-        assert row["consistent, %"] == percent(found["observed"])
-        assert row["expected, %"] == percent(found["expected"])
+        assert row["consistent, %"] == in_percent(found["observed"])
+        assert row["expected, %"] == in_percent(found["expected"])
         assert row["the labels"] == ("DISAGREE with the model" if found["flagged"] else "do not disagree")
     assert rows["y"]["the labels"] == "DISAGREE with the model"
     assert rows["x"]["the labels"] == "do not disagree"

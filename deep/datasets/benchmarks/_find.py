@@ -14,8 +14,8 @@ from pkgutil import resolve_name
 from typing import Any
 
 from deep._util.files import JsonObject, read_bytes, whole_file
+from deep._util.names import resolve_dataset
 from deep.datasets._examples import Examples
-from deep.datasets._registry import resolve_dataset
 from deep.datasets._rows import FileRow, read_rows
 from deep.exceptions import InputError
 from deep.records import Example

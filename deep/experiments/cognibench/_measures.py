@@ -7,13 +7,12 @@ from itertools import combinations
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from deep._util.files import JsonObject
 from deep.exceptions import InputError
 from deep.experiments.cognibench._turns import LabeledTurn
-from deep.features import agreement_interval, cohen_kappa, krippendorff_alpha, pairwise_agreement
+from deep.features import Ratings, agreement_interval, cohen_kappa, krippendorff_alpha, pairwise_agreement
 from deep.integrations.labeling import rating_table, read_annotation_rows
 
 PARTS = ("overall", "factual", "cognitive")
@@ -21,7 +20,7 @@ PARTS = ("overall", "factual", "cognitive")
 UNITS = ("words", "sentences")
 """Units of the counts: the paper weighs sentences by their words; by sentences, each weighs the same."""
 
-Found = Sequence[Sequence[bool | None]]
+SentenceFlags = Sequence[Sequence[bool | None]]
 """For each turn, whether each of its sentences was found hallucinated; None where that was left open."""
 
 
@@ -51,12 +50,12 @@ class Score:
 
     @property
     def recall(self) -> float | None:
-        """Share of what is hallucinated that is detected; None where there is none."""
+        """Share of the hallucinated units that are detected; None where there are none."""
         return self.right / self.labeled if self.labeled else None
 
     @property
     def precision(self) -> float | None:
-        """Share of what is detected that is hallucinated; None where nothing is detected."""
+        """Share of the detected units that are hallucinated; None where there are none."""
         return self.right / self.detected if self.detected else None
 
     @property
@@ -72,7 +71,7 @@ class Score:
         return self.decided / every if every else None
 
 
-def score_turns(turns: Sequence[LabeledTurn], found: Found, level: str, by: str = "words") -> dict[str, Score]:
+def score_turns(turns: Sequence[LabeledTurn], found: SentenceFlags, level: str, by: str = "words") -> dict[str, Score]:
     """Return the scores of a method overall and for factual and cognitive statements, by one of `UNITS`.
 
     Examples
@@ -119,8 +118,6 @@ COLUMNS = ("item_id", "protocol", "annotator", "label")
 
 MOST = {"protocol": 100, "label": 1_000}
 """Different values that are compared with one another; where there are more, a column holds something else."""
-
-Ratings = npt.NDArray[np.int64]
 
 
 def read_annotations(path: Path) -> pd.DataFrame:

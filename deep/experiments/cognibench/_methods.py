@@ -13,10 +13,11 @@ from deep._util.files import JsonObject
 from deep.datasets import ending_of, file_beside, read_judgments, read_rows, read_votes
 from deep.exceptions import InputError
 from deep.experiments import tiered
-from deep.experiments.cognibench._measures import Found
+from deep.experiments.cognibench._measures import SentenceFlags
 from deep.experiments.cognibench._turns import LabeledTurn, letters_of
 from deep.experiments.printed import load_tag_judge
 from deep.judges import Program
+from deep.prompt_pool import Span
 from deep.records import ABSTAIN, Example
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class Method:
     group: str
     name: str
     model: str
-    found: Found
+    found: SentenceFlags
     verdicts: Sequence[Sequence[tiered.SentenceVerdict]] | None = None
     unaligned: tuple[str, ...] = ()
     ablation: str = ""
@@ -110,7 +111,7 @@ def read_encoder(encoder: "EncoderJudge", turns: Sequence[LabeledTurn], neutral:
     return methods
 
 
-def _by_turn(found: Sequence[bool | None], turns: Sequence[LabeledTurn]) -> Found:
+def _by_turn(found: Sequence[bool | None], turns: Sequence[LabeledTurn]) -> SentenceFlags:
     values = iter(found)
     return [[next(values) for _ in turn.sentences] for turn in turns]
 
@@ -214,8 +215,6 @@ COLUMNS = ("turn_id", "item_id", "start", "end", "text", "spans")
 
 BAD = ("FAIL", "hallucinated", "invented", "misleading", "speculative", "unsupported")
 """Verdicts of judges on the part of a response that they found wanting."""
-
-Span = tuple[int, int]
 
 
 def read_spans(given: str, turns: Sequence[LabeledTurn]) -> list[Method]:

@@ -116,7 +116,7 @@ def _ask(
 def _write(
     args: argparse.Namespace, turns: Sequence[LabeledTurn], methods: Sequence[_methods.Method], accuracy: float | None
 ) -> None:
-    """Write tables, figures and every sentence, and print what matters."""
+    """Write tables, figures and every sentence, and print the summary."""
     scored = build.scores_of(turns, methods, args.level)
     frames = build.tables(turns, scored, args.level)
     split = {"split": args.split, "test_share": args.test_share, "seed": args.split_seed}

@@ -40,9 +40,9 @@ N_POSITIONS = 5
 
 PUBLISHED = "published labels"
 
-Scored = Sequence[tuple[Method, dict[str, Score]]]
+ScoredMethods = Sequence[tuple[Method, dict[str, Score]]]
 
-ByUnit = Mapping[str, Scored]
+ByUnit = Mapping[str, ScoredMethods]
 """The scores by words, and those by sentences."""
 
 
@@ -87,7 +87,7 @@ def _spread(values: Sequence[int]) -> str:
 
 
 @framed
-def detection(scored: Scored) -> Iterator[JsonObject]:
+def detection(scored: ScoredMethods) -> Iterator[JsonObject]:
     """Table 3: F1 of every method, overall, for factual and for cognitive statements."""
     for method, scores in scored:
         f1 = {part: scores[part].f1 for part in PARTS}
@@ -96,7 +96,7 @@ def detection(scored: Scored) -> Iterator[JsonObject]:
 
 
 @framed
-def ablation(scored: Scored) -> Iterator[JsonObject]:
+def ablation(scored: ScoredMethods) -> Iterator[JsonObject]:
     """Table 5: recall and precision of the tiered judge by threshold, and without parts of it."""
     for method, scores in scored:
         if method.ablation:

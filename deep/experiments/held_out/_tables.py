@@ -115,7 +115,7 @@ def gains(runs: Sequence[Run]) -> Iterator[Row]:
 
 @framed
 def parts(runs: Sequence[Run]) -> Iterator[Row]:
-    """Show what adds what: deep's stack on prompts, on encoders and on both, and their paired differences."""
+    """Show deep's stack on prompts, on encoders and on both, and their paired differences."""
     for run in runs:
         for row in run.get("parts") or ():
             yield {"dataset": run["test"], **row}

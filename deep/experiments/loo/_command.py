@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import deep.report as report
 from deep import console, datasets, evaluate
 from deep._util.files import check_replaceable, write_results
-from deep._util.names import file_name
+from deep._util.names import file_name, resolve_dataset
 from deep.calibration import CALIBRATOR_CLASSES, DEFAULT_BINS, NETCAL_CLASSES
 from deep.ensembles import ENSEMBLER_NAMES
 from deep.exceptions import ExitStatus, InputError
@@ -151,14 +151,14 @@ def _study(few: "tuple[StudyPanel, Sequence[int | str]]", settings: "LooOptions"
 def run(args: argparse.Namespace) -> int:
     """Hold out, write and report."""
     from deep.experiments.loo._few_datasets import few_verdict, write_few
-    from deep.experiments.loo._runs import run_all, write_chains, write_held_out, write_scores
+    from deep.experiments.loo._run import run_all, write_chains, write_held_out, write_scores
 
     console.prepare_processes(args.jobs)
     settings, origin = _settings(args), console.origin_of(args)
     votes, scores = held_out.read_votes_and_encoders(args)
     few = _few_panel(args, votes, scores)
     names = votes.dataset_names
-    tests = list(names) if args.test == "all" else [datasets.resolve_dataset(args.test, names, param="test")]
+    tests = list(names) if args.test == "all" else [resolve_dataset(args.test, names, param="test")]
     folder = args.out or Path("runs") / f"loo-{'all' if args.test == 'all' else file_name(tests[0])}"
     check_replaceable(folder)
     console.check_apart(args, folder)

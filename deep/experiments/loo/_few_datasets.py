@@ -18,7 +18,7 @@ from deep._util.odds import at_prior, expit, logit
 from deep.calibration import DEFAULT_BINS, balanced_accuracy, expected_calibration_error, log_loss
 from deep.datasets import ScoreTable
 from deep.ensembles import BernoulliNB, DawidSkene, LabelModel, LogisticRegression, WeightedMajorityVoting
-from deep.evaluate import DatasetVerdict, HoldOut, IntervalRow, Row, draw_intervals, hold_out, percent
+from deep.evaluate import DatasetVerdict, HoldOut, IntervalRow, Row, draw_intervals, hold_out, in_percent
 from deep.exceptions import InputError
 from deep.experiments.held_out import TestCells
 from deep.experiments.loo._few_labels import few_labels, labeled_lines, summarize_labeled
@@ -30,17 +30,17 @@ CONSTANT = "training prior"
 PAPER_ENSEMBLERS = ("GradientBoosting", "LogisticRegression", "RandomForest")
 PAPER_SIZES = (3, 5, 9)
 
-Found = tuple[Floats, npt.NDArray[np.bool_]]
+RivalScores = tuple[Floats, npt.NDArray[np.bool_]]
 """P(consistent) and the decision of each held-out row."""
 
 
-def rivals(split: HoldOut, scores: Floats | None, random_state: int) -> Iterator[tuple[str, Found]]:
+def rivals(split: HoldOut, scores: Floats | None, random_state: int) -> Iterator[tuple[str, RivalScores]]:
     """Yield each rival; those that weigh both classes alike get the mean prior of the training datasets."""
     train, test = split.train, split.test.votes
     prior, w = _mean_prior(train), evaluate.row_weights(train)
     rows = model.LabeledRows.of(train)
 
-    def at_mean(uniform: Floats) -> Found:
+    def at_mean(uniform: Floats) -> RivalScores:
         return at_prior(uniform, prior), uniform >= 0.5
 
     yield CONSTANT, (np.full(len(test), prior), np.ones(len(test), dtype=bool))
@@ -64,11 +64,11 @@ def rivals(split: HoldOut, scores: Floats | None, random_state: int) -> Iterator
         yield "Stack", _scored(fit_and_score(split, scores, ensembler=model.STACK, random_state=random_state)[1])
 
 
-def _scored(found: model.Scores) -> Found:
+def _scored(found: model.Scores) -> RivalScores:
     return found.p_consistent, found.decisions
 
 
-def _as_given(p: Floats) -> Found:
+def _as_given(p: Floats) -> RivalScores:
     return p, p >= 0.5
 
 
@@ -378,7 +378,7 @@ def few_verdict(found: Row) -> DatasetVerdict:
             f"{sum(own < loss for loss in losses.values())} of {len(losses)} rivals; the best, {best}, has "
             f"{losses[best]:.3f}."
         )
-    errors = [f"{percent(value)} after {n}" for n, value, *_ in _errors(found)] or ["what so few items cannot tell"]
+    errors = [f"{in_percent(value)} after {n}" for n, value, *_ in _errors(found)] or ["what so few items cannot tell"]
     trust = f"With labels of the new dataset P is off by {', '.join(errors)} (ECE on the rest, in percent)."
     says = f"{len(found['labels']['targets'])} datasets, each held out in turn.", " ".join(told), trust
     return DatasetVerdict(*says, "label 20 claims of a new dataset before you trust P there", picture=FEW_DATASETS)

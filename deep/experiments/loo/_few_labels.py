@@ -10,7 +10,7 @@ import pandas as pd
 from deep import model
 from deep._util.checks import Floats, Labels
 from deep.calibration import balanced_accuracy, expected_calibration_error
-from deep.evaluate import Row, markdown, percent
+from deep.evaluate import Row, in_percent, markdown
 
 FEW = (5, 10, 20, 50, 100)
 """Numbers of target labels given."""
@@ -156,14 +156,14 @@ def labeled_lines(targets: Sequence[Row], summary: dict[str, Row]) -> list[str]:
 
 def _shown(labeled: Mapping[str, Row | None]) -> dict[str, str]:
     known = {n: row for n, row in labeled.items() if row and "flagged" in row}
-    reached = {f"{n} labels": percent(row["balanced_accuracy"]) for n, row in known.items()}
-    return reached | {f"flagged, {n}": percent(row["flagged"]) for n, row in known.items()}
+    reached = {f"{n} labels": in_percent(row["balanced_accuracy"]) for n, row in known.items()}
+    return reached | {f"flagged, {n}": in_percent(row["flagged"]) for n, row in known.items()}
 
 
 def _shares(row: Row) -> dict[str, str]:
     methods = [name.split(":")[0] for name in row if name.endswith(": covered")]
     return {
-        method: f"{percent(row[f'{method}: square error'] ** 0.5)}, {percent(row[f'{method}: covered'])}, "
-        f"{percent(row[f'{method}: width'])}"
+        method: f"{in_percent(row[f'{method}: square error'] ** 0.5)}, {in_percent(row[f'{method}: covered'])}, "
+        f"{in_percent(row[f'{method}: width'])}"
         for method in methods
     }

@@ -48,7 +48,7 @@ LEARNED_PRIOR = "learned-prior"
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """The model that the training data lead to, and what it says of the held-out rows.
+    """The model fitted on the training data, and its scores of the held-out rows.
 
     Parameters
     ----------

@@ -1,20 +1,35 @@
 """Leave one dataset out: choose, fit and calibrate on the others, then measure on it."""
 
+import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from deep._util.checks import Texts
 from deep.calibration import NETCAL_CLASSES
+from deep.console import SIMULATED
 from deep.datasets import ScoreTable
 from deep.ensembles import draws_note, left_out_note
 from deep.evaluate import HoldOut, Row, hold_out, null_if_nan
 from deep.experiments import held_out
-from deep.experiments.loo._model import Fitted, fit_model, groups_of, member_fits, run_over, score_held_out
-from deep.experiments.loo._tasks import LooOptions, LooOutcome, Scored, Step, chain_table, run_tasks
+from deep.experiments.held_out import LooResult, published_rows
+from deep.experiments.loo._model import (
+    Fitted,
+    fit_model,
+    groups_of,
+    held_out_together,
+    member_fits,
+    run_over,
+    score_held_out,
+    shared_fits,
+)
+from deep.experiments.loo._tasks import LooOptions, LooOutcome, ScoredChain, Step, chain_table, run_tasks
 from deep.features import analyze_votes, distinct_patterns, effective_votes, error_correlation
 from deep.model import (
     SIZES,
@@ -29,7 +44,7 @@ from deep.model import (
     recommend,
     training_set,
 )
-from deep.records import VoteMatrix
+from deep.records import ABSTAIN, VoteMatrix
 
 SCHEMA_VERSION = 1
 
@@ -188,7 +203,7 @@ def leave_datasets_out(
 def _results(
     split: HoldOut,
     fitted: Fitted,
-    scored: dict[str, list[Scored]],
+    scored: dict[str, list[ScoredChain]],
     settings: LooOptions,
     baselines: Sequence[held_out.Baseline],
     n_datasets: int,
@@ -248,23 +263,23 @@ def _baselines(
     return [*held_out.vote_baselines(split, weighting), *own, *held_out.encoder_baselines(split, scores, weighting)]
 
 
-def _scored_by(recipe: str, outcomes: Sequence[LooOutcome]) -> list[Scored]:
+def _scored_by(recipe: str, outcomes: Sequence[LooOutcome]) -> list[ScoredChain]:
     """Return every candidate of one recipe with its metrics on the held-out dataset."""
     return [pair for outcome in outcomes if outcome.recipe == recipe for pair in outcome.scored]
 
 
-def _calibrated(scored: list[Scored], calibrators: Sequence[str] | None) -> list[Scored]:
+def _calibrated(scored: list[ScoredChain], calibrators: Sequence[str] | None) -> list[ScoredChain]:
     """Return the chains that have one of the calibrators asked for; all where none is, or where no chain has."""
     return [pair for pair in scored if (pair[0].calibrator or UNCALIBRATED) in (calibrators or ())] or scored
 
 
-def _best(scored: Sequence[Scored], by: str, recipe: str) -> Row:
+def _best(scored: Sequence[ScoredChain], by: str, recipe: str) -> Row:
     best = recommend([candidate for candidate, _ in scored], by)
     pair = next(pair for pair in scored if pair[0] is best)
     return _row(*pair, recipe) | {"chosen_on": "training"}
 
 
-def _table(scored: dict[str, list[Scored]], recommended: Row, settings: LooOptions) -> Row:
+def _table(scored: dict[str, list[ScoredChain]], recommended: Row, settings: LooOptions) -> Row:
     """Return the rows of the table, `recommended` and its kin, each of them marked with what it was chosen on.
 
     Without a chain the row of the stack or the average is the table.
@@ -385,3 +400,73 @@ def _score_table(split: HoldOut, fitted: Fitted) -> pd.DataFrame:
     columns = fitted.columns()
     decision = pd.arrays.IntegerArray(columns["decision"], columns["decision"] == -1)  # -1: no vote
     return pd.DataFrame({**items, "label": labels, **columns | {"decision": decision}})
+
+
+NAME = pa.dictionary(pa.int32(), pa.string())
+
+CHAINS = pa.schema(
+    {
+        **dict.fromkeys(("dataset", "item_id", "recipe", "ensembler"), NAME),
+        "size": pa.int32(),
+        "calibrator": NAME,
+        "p": pa.float64(),
+    }
+)
+"""The columns of `chains.parquet`."""
+
+
+def run_all(
+    settings: LooOptions,
+    tests: Sequence[str],
+    votes: VoteMatrix,
+    scores: ScoreTable | None,
+    origin: str | list[str],
+    progress: Callable[[str, int], Callable[[], None]],
+) -> list[LooResult]:
+    """Hold out each of `tests` in turn, or where they are many in groups; what several of them need is fitted once."""
+    found: dict[str, LooResult] = {}
+    step = progress("datasets", len(tests) + 1)
+    groups = held_out_together(votes, tests, settings)
+    alone = len(groups) == len(tests)
+    shared = shared_fits(votes, tests, scores, settings, run_over(settings)) if alone else None
+    step()
+    for together in groups:
+        results = leave_datasets_out(
+            votes,
+            together,
+            settings=settings,
+            scores=scores,
+            published={test: published_rows(test) for test in together} if origin == SIMULATED else {},
+            fits=None if shared is None else shared.without(*together),
+            n_datasets=len(tests),
+            progress=progress,
+        )
+        for test, result in zip(together, results, strict=True):
+            found[test] = replace(result, results={"votes": origin, **result.results})
+            step()
+    return [found[test] for test in tests]
+
+
+def write_scores(found: Sequence[LooResult], path: Path, origin: str | list[str]) -> None:
+    """Write the scored items of every run; the file's metadata say where the votes came from."""
+    table = pa.Table.from_pandas(pd.concat([result.scores for result in found]), preserve_index=False)
+    kept = table.schema.metadata | {b"deep.votes": json.dumps(origin).encode()}
+    pq.write_table(table.replace_schema_metadata(kept), path)
+
+
+def write_held_out(votes: VoteMatrix, tests: Sequence[str], path: Path) -> None:
+    """Write the votes on the datasets that were held out: the report shows them item by item."""
+    held = votes.rows(np.isin(votes.datasets.astype(str), list(tests)))
+    documents = {} if held.document_ids is None else {"document_id": held.document_ids.astype(str)}
+    columns = {"label": held.labels, **dict(zip(held.voter_names, held.votes.T, strict=True))}
+    nullable = {name: pd.Series(column, dtype="Int8").replace(ABSTAIN, pd.NA) for name, column in columns.items()}
+    items = {"dataset": held.datasets.astype(str), "item_id": held.example_ids.astype(str)}
+    pd.DataFrame({**items, **documents, **nullable}).to_parquet(path, index=False)
+
+
+def write_chains(found: Sequence[LooResult], path: Path, origin: str | list[str]) -> None:
+    """Write P by every chain of every run, one run after the other."""
+    schema = CHAINS.with_metadata({b"deep.votes": json.dumps(origin).encode()})
+    with pq.ParquetWriter(path, schema) as writer:
+        for result in found:
+            writer.write_table(pa.Table.from_pandas(result.chains, schema=schema, preserve_index=False))

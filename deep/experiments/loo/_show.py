@@ -6,7 +6,7 @@ from textwrap import wrap
 
 from deep._util.names import listed, table
 from deep.console import SIMULATED
-from deep.evaluate import CONTEXT, Row, Run, percent
+from deep.evaluate import CONTEXT, Row, Run, in_percent
 
 CHAINS = {
     "recommended": "recommended (chosen on training data)",
@@ -121,8 +121,8 @@ def _line(label: str, row: Row, source: str = "") -> str:
         label,
         f"{100 * row['balanced_accuracy']:.1f}",
         f"{100 * interval[0]:.1f} to {100 * interval[1]:.1f}" if interval and interval[0] < interval[1] else "",
-        percent(row.get("ece")),
-        percent(row.get("ece_floor")),
+        in_percent(row.get("ece")),
+        in_percent(row.get("ece_floor")),
         "" if row.get("log_loss") is None else f"{row['log_loss']:.3f}",
         source,
     )
@@ -257,7 +257,7 @@ def _scores(rows: Sequence[Row]) -> list[str]:
     accuracy, error, floor, loss = (
         mean_of(rows, name) for name in ("balanced_accuracy", "ece", "ece_floor", "log_loss")
     )
-    return [percent(accuracy), f"{percent(error)}/{percent(floor)}", "" if loss is None else f"{loss:.3f}"]
+    return [in_percent(accuracy), f"{in_percent(error)}/{in_percent(floor)}", "" if loss is None else f"{loss:.3f}"]
 
 
 def _best_chain(runs: Sequence[Run], recipe: str) -> ChainName:
@@ -316,7 +316,7 @@ def _judges(runs: Sequence[Run]) -> Iterator[str]:
     for (kind, name), found in by_name.items():
         label = name if kind == "prompt" else RIVALS[kind]
         more = f": {name}" if kind in ("best_prompt", CONTEXT) and name else ""
-        rates = [percent(mean_of(found, metric)) for metric in ("balanced_accuracy", "precision", "recall")]
+        rates = [in_percent(mean_of(found, metric)) for metric in ("balanced_accuracy", "precision", "recall")]
         errors = _scores(found)[1:] if kind == CONTEXT else BLANK[1:]
         rows.append([label + more, *rates, *errors])
     header = ["", "bal. acc.", "precision", "recall", "ECE/floor", "log loss"]
@@ -336,7 +336,7 @@ def _encoders(runs: Sequence[Run]) -> Iterator[str]:
                 by_origin = found.setdefault(name, {origin: [] for origin in origins})
                 by_origin[row["threshold_from"]].append(row)
     if found:
-        rows = [[n, *(percent(mean_of(by[o], "balanced_accuracy")) for o in origins)] for n, by in found.items()]
+        rows = [[n, *(in_percent(mean_of(by[o], "balanced_accuracy")) for o in origins)] for n, by in found.items()]
         header = ["", "test (oracle)", "centre", "training"]
         title = f"Encoders: balanced accuracy by where the threshold is from{_of(runs)}"
         if any(name.endswith(MARK) for name in found):
@@ -354,7 +354,12 @@ def part_lines(runs: Sequence[Run]) -> Iterator[str]:
     for row in (row for run in kept for row in run["parts"]):
         rows.setdefault(row["part"], []).append(row)
     levels = [
-        [name, percent(mean_of(of, "balanced_accuracy")), percent(mean_of(of, "ece")), f"{mean_of(of, 'log_loss'):.3f}"]
+        [
+            name,
+            in_percent(mean_of(of, "balanced_accuracy")),
+            in_percent(mean_of(of, "ece")),
+            f"{mean_of(of, 'log_loss'):.3f}",
+        ]
         for name, of in rows.items()
         if " " not in name
     ]

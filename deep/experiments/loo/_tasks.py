@@ -157,7 +157,7 @@ class LooOptions:
 
 Step = Callable[[], None]
 
-Scored = tuple[model.Candidate, Row]
+ScoredChain = tuple[model.Candidate, Row]
 """A candidate chain and its metrics on the held-out dataset."""
 
 
@@ -177,7 +177,7 @@ class LooOutcome:
 
     ensembler: str
     recipe: str
-    scored: list[Scored] = field(default_factory=list)
+    scored: list[ScoredChain] = field(default_factory=list)
     warning: str | None = None
     seconds: float = 0.0
 
@@ -257,7 +257,7 @@ def _by_log_odds(p: Floats) -> Floats:
     return expit(logit(p))
 
 
-def _scored(candidate: model.Candidate, target: TestCells, options: LooOptions) -> Scored:
+def _scored(candidate: model.Candidate, target: TestCells, options: LooOptions) -> ScoredChain:
     return candidate, _metrics(candidate, target, options)
 
 
@@ -271,7 +271,7 @@ def _metrics(candidate: model.Candidate, target: TestCells, options: LooOptions)
 Codes = npt.NDArray[np.intp]
 
 
-def chain_table(split: HoldOut, target: TestCells, scored: Mapping[str, Sequence[Scored]]) -> pd.DataFrame:
+def chain_table(split: HoldOut, target: TestCells, scored: Mapping[str, Sequence[ScoredChain]]) -> pd.DataFrame:
     """Return a row for each chain and item, the items of one chain together.
 
     Parameters

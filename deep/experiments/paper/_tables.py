@@ -13,8 +13,9 @@ import pandas as pd
 
 from deep._util.checks import check_choice
 from deep._util.files import JsonObject
+from deep._util.names import resolve_dataset
 from deep.calibration import NETCAL_CLASSES
-from deep.datasets import published_points, resolve_dataset
+from deep.datasets import published_points
 from deep.evaluate import Row, Run, hold_out
 from deep.exceptions import InputError
 from deep.experiments.held_out import published_baselines, vote_baselines

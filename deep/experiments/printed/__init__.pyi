@@ -3,7 +3,7 @@ from ._import import ImportedPrompt as ImportedPrompt
 from ._import import PaperImport as PaperImport
 from ._import import import_lines as import_lines
 from ._import import import_prompts as import_prompts
-from ._import import import_results as import_results
+from ._import import import_values as import_values
 from ._import import write_prompts as write_prompts
 from ._judges import PrintedSteps as PrintedSteps
 from ._judges import PrintedTagJudge as PrintedTagJudge

@@ -65,7 +65,7 @@ def _follows(of: JsonObject, source: str, differs: Differences) -> str:
 
 
 def _notes(differs: Differences) -> Iterator[str]:
-    """Yield a comment that names what differs from the printed text."""
+    """Yield a comment that names the differences from the printed text."""
     for name, words in differs:
         yield f"# not verified: {name} first differs from the printed text within: {' '.join(words.split())}"
 
@@ -231,7 +231,7 @@ def _fill_blanks(text: str, names: Iterable[str]) -> str:
     return text
 
 
-def import_results(found: PaperImport, paths: Sequence[Path]) -> dict[str, object]:
+def import_values(found: PaperImport, paths: Sequence[Path]) -> dict[str, object]:
     """Return an import as JSON holds it: each prompt with its file and the words that differ, and what is missing."""
     prompts = [
         {"id": prompt.id, "file": str(path), "verified": prompt.verified, "differs": dict(prompt.differs)}
@@ -266,5 +266,5 @@ def run(args: argparse.Namespace) -> int:
     folder = args.out or Path(f"printed-{args.paper}")
     found = import_prompts(args.paper, args.text)
     paths = write_prompts(found, folder)
-    console.print_result(import_results(found, paths), import_lines(found, folder), as_json=args.json)
+    console.print_result(import_values(found, paths), import_lines(found, folder), as_json=args.json)
     return ExitStatus.DONE if found.verified else ExitStatus.FOUND

@@ -35,7 +35,7 @@ _FACTS_SCHEMA = {
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """Why what a model made cannot be used.
+    """The reason why content from a model cannot be used.
 
     Parameters
     ----------

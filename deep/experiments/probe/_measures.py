@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 STAGES = ("decompose", "find", "evaluate", "locate", "all")
 
-Pair = tuple[str, stepwise.Excerpt]
+ClaimExcerpt = tuple[str, stepwise.Excerpt]
 
 
 @dataclass(slots=True)
@@ -50,7 +50,7 @@ class Observed:
 
     claims: list[stepwise.Claim] | Reason = field(default_factory=list)
     found: Mapping[str, list[stepwise.Excerpt] | Reason] = field(default_factory=dict)
-    verdicts: Mapping[Pair, Judgment] = field(default_factory=dict)
+    verdicts: Mapping[ClaimExcerpt, Judgment] = field(default_factory=dict)
     checked: Sequence[stepwise.CheckedClaim] = ()
     direct: list[Span] | Reason | None = None
     alike: Mapping[tuple[str, str], float] = field(default_factory=dict)

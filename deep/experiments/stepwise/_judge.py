@@ -17,13 +17,13 @@ from deep.records import ABSTAIN, Example, Judgment, Reason
 RENDERING = 1
 """Counts changes of the code that alter what is asked or how a reply is read."""
 
-Found = Mapping[str, list[Excerpt] | Reason]
+ClaimEvidence = Mapping[str, list[Excerpt] | Reason]
 Verdicts = Mapping[tuple[str, Excerpt], Judgment]
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedClaim:
-    """A claim of a response and what became of it.
+    """A claim of a response and its state, with the reason and the evidence.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ class StepwiseJudge(_PassageJudge):
 
 def check_claims(
     source: str, claims: Sequence[Claim], log: list[LLMReply | None]
-) -> Program[tuple[list[CheckedClaim], Found, Verdicts]]:
+) -> Program[tuple[list[CheckedClaim], ClaimEvidence, Verdicts]]:
     """Find and weigh the evidence for claims; one that is not in the response costs no call and stays undecided.
 
     Returns

@@ -309,7 +309,7 @@ def evaluate_evidence(
 
 
 def find_unsupported(source: str, response: str, log: list[LLMReply | None]) -> Program[list[Excerpt] | Reason]:
-    """Quote in one step what a response says without support: the baseline.
+    """Quote in one step the unsupported passages of a response: the baseline.
 
     Returns
     -------

@@ -11,13 +11,13 @@ from itertools import chain
 from deep._util.names import sentence_spans
 from deep.experiments.tiered import _wording
 from deep.judges import LLMJudge, LLMReply, Program, Question
-from deep.prompt_pool import Material, why_unusable
+from deep.prompt_pool import Material, Span, why_unusable
 from deep.records import Example, Judgment, Reason
 
 CHECKED = {"factual": ("faithful", "invented"), "cognitive": ("rational", "misleading")}
 """The labels of the task `check`, good and bad, by the type of a statement."""
 
-Labels = Mapping[str, tuple[str, ...]]
+TaskLabels = Mapping[str, tuple[str, ...]]
 """The labels that a sentence may get, by task."""
 
 
@@ -26,16 +26,16 @@ class ReviewedTurn:
     """One reply under examination, and what has been said of it so far."""
 
     material: Material
-    spans: list[_wording.Span]
+    spans: list[Span]
     texts: list[str]
-    labels: Labels
+    labels: TaskLabels
     code: str
     replies: list[LLMReply | None]
     unaligned: list[str]
     tallies: list[dict[int, _wording.LabelTally]]
 
     @classmethod
-    def of(cls, source: str, claim: str, sentences: Sequence[str] | None, labels: Labels) -> "ReviewedTurn":
+    def of(cls, source: str, claim: str, sentences: Sequence[str] | None, labels: TaskLabels) -> "ReviewedTurn":
         """Return a turn whose reply has been made safe to stand in a prompt, and split."""
         if sentences is None:
             material = Material(source, claim)

@@ -15,10 +15,8 @@ from typing import Any
 from deep._util.files import read_bytes
 from deep.exceptions import InputError
 from deep.judges import LLMReply
-from deep.prompt_pool import Material, commonest, fill, usage_of
+from deep.prompt_pool import Material, Span, commonest, fill, usage_of
 from deep.records import ABSTAIN, Judgment, Reason
-
-Span = tuple[int, int]
 
 SIMILAR = 0.6
 """The least similarity, from 0 to 1, at which reworded text is still taken for the sentence."""

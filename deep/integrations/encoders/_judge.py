@@ -14,6 +14,7 @@ from deep._util.names import sentence_spans
 from deep.exceptions import InputError
 from deep.integrations.encoders._network import Network
 from deep.judges import OfflineJudge, voter_name
+from deep.prompt_pool import Span
 from deep.records import Example, Judgment
 
 if TYPE_CHECKING:
@@ -77,7 +78,6 @@ def _windows(examples: Sequence[Example]) -> Iterator[list[int]]:
         yield order[start : start + WINDOW]
 
 
-Span = tuple[int, int]
 TextPair = tuple[str, str]
 Count = Callable[[Sequence[str]], list[int]]
 

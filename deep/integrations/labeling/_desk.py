@@ -9,10 +9,11 @@ from pathlib import Path
 
 from deep._util.files import JsonObject
 from deep._util.names import check_name, person_name, sentence_spans
+from deep.datasets import Item
 from deep.evaluate import agreement_measures
 from deep.exceptions import InputError
 from deep.integrations.labeling import _label_log
-from deep.integrations.labeling._label_book import AnswerBook, Item, LabelEvent
+from deep.integrations.labeling._label_book import AnswerBook, LabelEvent
 from deep.integrations.labeling._subject import LabelFolder, LabelSubject, label_summary
 from deep.records import Example
 

@@ -10,6 +10,7 @@ from typing import Literal
 
 from deep._util.files import JsonObject
 from deep._util.names import person_name
+from deep.datasets import Item
 from deep.exceptions import InputError
 from deep.integrations.labeling._annotations import Annotations, annotations_of
 
@@ -23,10 +24,6 @@ ANNOTATION_COLUMNS = ("dataset", "item_id", "annotator", "label", "ambiguous", "
 
 AMBIGUOUS = "relation"
 """The kind of ambiguity that an undecidable item has in a file of annotations: what is connected with what, or why."""
-
-
-Item = tuple[str, str]
-"""A dataset and the id of an item in it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,13 @@ import numpy as np
 from deep import datasets
 from deep._util.checks import Labels
 from deep._util.files import JsonObject, check_out
+from deep._util.names import resolve_dataset
 from deep.console import Results
+from deep.datasets import Item
 from deep.evaluate import Target, canary_report, check_uncorrected, read_targets, votes_for
 from deep.exceptions import InputError
 from deep.integrations.labeling import _label_log
-from deep.integrations.labeling._label_book import AnswerBook, Item
+from deep.integrations.labeling._label_book import AnswerBook
 from deep.model import Model, Scores, expected_label_error, fit, load, propose_labels
 from deep.records import Example
 from deep.report import said_by_judges
@@ -164,7 +166,7 @@ def read_label_subject(
     examples: str | Path | None = None,
     columns: Mapping[str, str] | None = None,
 ) -> LabelSubject:
-    """Read what is to be labeled.
+    """Read the dataset to be labeled.
 
     Parameters
     ----------
@@ -192,7 +194,7 @@ def read_label_subject(
     targets = read_targets(fitted, tables, labels, scores)
     names = [target.name for target in targets]
     if dataset is not None:
-        name = datasets.resolve_dataset(dataset, names, param="dataset")
+        name = resolve_dataset(dataset, names, param="dataset")
     elif len(names) > 1:
         raise InputError(f"`dataset` must be given where votes are of several. Got none of {', '.join(names)}.")
     else:
@@ -207,7 +209,7 @@ def _learned(tables: Sequence[str], dataset: str | None) -> Model:
     """Return a model of the votes alone."""
     votes = datasets.read_votes(tables)
     if dataset is not None:
-        votes = votes.rows(votes.datasets == datasets.resolve_dataset(dataset, votes.dataset_names, param="dataset"))
+        votes = votes.rows(votes.datasets == resolve_dataset(dataset, votes.dataset_names, param="dataset"))
     return fit(replace(votes, labels=np.full(len(votes.labels), -1)))
 
 
@@ -295,7 +297,7 @@ def label_summary(book: AnswerBook, files: LabelFolder) -> JsonObject:
 
 
 def label_lines(found: Results, *, told: str) -> Iterator[str]:
-    """Yield lines on what is to be labeled; `told` says what the start found in the log that should not be there."""
+    """Yield lines on the dataset to label; `told` says what the start found amiss in the log."""
     if told:
         yield f"{found['files']['log']}: {told}"
     yield from ([found["problem"]] if found["problem"] else [])

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from deep._util.checks import Floats, check_choice, check_probabilities
 from deep._util.odds import expit, logit
 from deep.exceptions import InputError
-from deep.model.adaptation._correction import NOISE, Clusters, labeled_rows, standardised
+from deep.model.adaptation._correction import NOISE, Clusters, labeled_mask, standardised
 from deep.model.adaptation._misfit import NO_CORRECTION, Misfit, learn_misfit
 
 SIGNIFICANCE = 0.05
@@ -115,7 +115,7 @@ def canary(
     True
     """
     every = check_probabilities(p, name="p")
-    known = labeled_rows(labels, len(every))
+    known = labeled_mask(labels, len(every))
     if not known.any():
         raise InputError("`labels` must hold a label of 0 or 1. Got none.")
     if type(n_draws) is not int or n_draws < 1:

@@ -100,7 +100,7 @@ def standardised(labels: Floats, p: Floats) -> Floats:
     return np.asarray((labels - held) / np.sqrt(held * (1 - held)))
 
 
-def labeled_rows(labels: npt.ArrayLike, n: int) -> Mask:
+def labeled_mask(labels: npt.ArrayLike, n: int) -> Mask:
     """Return which of n rows have a label: 1 or 0, where -1 is none.
 
     Raises
@@ -184,7 +184,7 @@ class Correction:
         """
         from deep.model.adaptation._few_labels import FewLabels
 
-        known, moved = labeled_rows(labels, len(p)), expit(prior.line(logit(p)))
+        known, moved = labeled_mask(labels, len(p)), expit(prior.line(logit(p)))
         of = None if documents is None else np.asarray(documents)[known]
         few = FewLabels(misfit).fit(moved[known], np.asarray(labels)[known], documents=of)
         intercept, slope = few.coef_.tolist()
@@ -321,7 +321,7 @@ class Belief:
         from scipy.special import stdtr
 
         y = np.asarray(labels)
-        known = labeled_rows(y, len(y))
+        known = labeled_mask(y, len(y))
         n, ones = int(known.sum()), int((y == 1).sum())
         if not n:
             return

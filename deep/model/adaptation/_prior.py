@@ -261,7 +261,7 @@ def usual_slope(seen: Sequence[LeftOut]) -> float:
 
 
 def learn_line(seen: Sequence[LeftOut]) -> tuple[float, "LearnedPrior"]:
-    """Learn from training datasets by what to multiply log-odds, and the intercept of those of a new dataset.
+    """Learn from training datasets the factor of log-odds, and the intercept of a new dataset's.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ from deep._util.checks import (
 )
 from deep._util.odds import expit, logit
 from deep.exceptions import InputError
-from deep.model.adaptation._correction import CORRELATION, Clusters, labeled_rows, standardised
+from deep.model.adaptation._correction import CORRELATION, Clusters, labeled_mask, standardised
 from deep.model.adaptation._misfit import LEVEL, Misfit, newton_logistic
 from deep.model.adaptation._prior import PriorEstimate
 
@@ -117,7 +117,7 @@ def joint_shares(
     [0.51, 0.99]
     """
     every = check_probabilities(p, name="p")
-    known = labeled_rows(labels, len(every))
+    known = labeled_mask(labels, len(every))
     system = np.zeros(len(every), dtype=np.intp) if systems is None else numbered(systems)[1]
     check_consistent_length(system, len(every), "systems")
     rows = _SystemItems(logit(every), np.asarray(labels), known, system, _documents(documents, len(every)), of_items)
@@ -365,7 +365,7 @@ def estimate_share(
     if not 0 < level < 1:
         raise InputError(f"`level` must lie strictly between 0 and 1. Got {level!r}.")
     given = np.full(len(every), -1) if labels is None else np.asarray(labels)
-    known = labeled_rows(given, len(every))
+    known = labeled_mask(given, len(every))
     sample = _Sample(every, given[known].astype(float), known, _clusters(documents, known), _quantile(level))
     if known.any():
         threshold = float(every.mean()) if prior is None else float(expit(prior.threshold))

@@ -30,7 +30,7 @@ from ._training import Recipe as Recipe
 from ._training import TrainingSet as TrainingSet
 from ._training import Weighting as Weighting
 from ._training import chain_limit as chain_limit
-from ._training import collapse as collapse
+from ._training import collapse_folds as collapse_folds
 from ._training import enough_for_folds as enough_for_folds
 from ._training import group_weights as group_weights
 from ._training import grouped as grouped

@@ -251,7 +251,7 @@ def inner_folds(
     return InnerFolds(grouped(fold_of, limit or chain_limit(votes))[numbered(votes.datasets)[1]], "dataset")
 
 
-def collapse(votes: VoteMatrix, folds: InnerFolds, weighting: Weighting) -> TrainingSet:
+def collapse_folds(votes: VoteMatrix, folds: InnerFolds, weighting: Weighting) -> TrainingSet:
     """Count the cells of labeled rows, by training dataset or, where the folds cut through them, by fold."""
     groups = folds.of_row if folds.group_by == "fold" else votes.datasets
     cells = Cells.from_rows(votes.votes, labels=votes.labels, groups=groups, voter_names=votes.voter_names)
@@ -291,7 +291,7 @@ def training_set(
         Five folds are needed and a class has fewer than five rows.
     """
     folds = inner_folds(votes, recipe, by_family=by_family, random_state=random_state)
-    return collapse(votes, folds, weighting or recipe.weighting)
+    return collapse_folds(votes, folds, weighting or recipe.weighting)
 
 
 @dataclass(frozen=True, eq=False)
@@ -316,7 +316,7 @@ class KeptCells:
 
     @classmethod
     def of_voters(cls, votes: VoteMatrix, folds: InnerFolds, columns: Sequence[int], weighting: Weighting) -> Self:
-        """Count the cells of labeled rows as `collapse` does, of some voters alone and by dataset and fold."""
+        """Count the cells of labeled rows as `collapse_folds` does, of some voters alone and by dataset and fold."""
         names, dataset = np.unique(votes.datasets.astype(str), return_inverse=True)
         pairs, group = np.unique(np.column_stack([dataset, folds.of_row]), axis=0, return_inverse=True)
         cells = Cells.from_rows(

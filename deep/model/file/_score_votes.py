@@ -374,7 +374,7 @@ def _write_tables(
 def writer(
     path: Path, suffix: str, schema: "pa.Schema", to: str | None = None, *, dense: bool = False
 ) -> "parquet.ParquetWriter | PlainCsvWriter":
-    """Return a writer of tables of these columns to a Parquet or CSV file, or `to` what another tool reads.
+    """Return a writer of tables of these columns to a Parquet or CSV file, or in the format of another tool, `to`.
 
     `dense` says that hardly a probability comes twice, so that Parquet need not look for those that do.
     """

@@ -39,7 +39,7 @@ class Linear:
 
     @classmethod
     def signed(cls, intercept: float, coef: Floats) -> "Linear":
-        """Return the sum in which a vote of 0 takes what a vote of 1 adds."""
+        """Return the sum in which a vote of 0 takes away as much as a vote of 1 adds."""
         return cls(intercept, coef, -coef)
 
     @classmethod

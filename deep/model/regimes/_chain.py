@@ -208,7 +208,7 @@ def fit_chosen_chain(
     calibrators = _named(options.calibrator or tried, (*calibration.ALL_CALIBRATORS, chain.UNCALIBRATED), "calibrator")
     ensemblers = _named(options.ensembler or ensembles.default_ensemblers(), ensembles.ENSEMBLERS, "ensembler")
     folds = _folds(votes, recipe, groups, random_state)
-    training = chain.collapse(votes, folds, options.weighting or recipe.weighting)
+    training = chain.collapse_folds(votes, folds, options.weighting or recipe.weighting)
     if searched is None:
         searched = _search(training, recipe, options, ensemblers, calibrators, random_state, run)
     else:

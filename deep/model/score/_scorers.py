@@ -306,7 +306,7 @@ class ScoreSum:
 
 @dataclass(frozen=True, eq=False)
 class VoteForest:
-    """A forest on votes; no vote is the mean of what lies on either side.
+    """A forest on votes; no vote is the mean of the values on either side.
 
     Parameters
     ----------

@@ -6,7 +6,7 @@ from scipy.special import expit, ndtr
 
 from deep.exceptions import InputError
 from deep.model.adaptation import FewLabels, Misfit
-from deep.model.adaptation._correction import Clusters, labeled_rows, standardised
+from deep.model.adaptation._correction import Clusters, labeled_mask, standardised
 
 NONE = np.array([0.0, 1.0])
 MOMENT = np.array([[0.5, 0.0], [0.0, 0.1]])
@@ -112,7 +112,7 @@ def test_faults_are_told():
     with pytest.raises(InputError, match=r"^`documents` must have 0 entries"):
         FewLabels(Misfit(NONE, MOMENT, 5)).fit([], [], documents=["a"])
     with pytest.raises(InputError, match=r"^`labels` must have 2 entries"):
-        labeled_rows([1], 2)
+        labeled_mask([1], 2)
     with pytest.raises(InputError, match=r"^`labels` must be 1, 0, or -1 where there is none. Got 2 at row 1"):
-        labeled_rows([1, 2], 2)
-    assert labeled_rows([1, -1, 0], 3).tolist() == [True, False, True]
+        labeled_mask([1, 2], 2)
+    assert labeled_mask([1, -1, 0], 3).tolist() == [True, False, True]

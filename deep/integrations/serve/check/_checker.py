@@ -185,7 +185,7 @@ class Checker:
         return await loop.run_in_executor(self._threads[is_long], self._worked_out, pairs)
 
     def _turn(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Work out some of what waits, and let others have the loop before the rest."""
+        """Score some of the waiting pairs, and let others have the loop before the rest."""
         batch = [self._waiting.popleft()]
         n, weight = len(batch[0][0]), batch[0][1]
         while self._waiting and n < AT_ONCE and weight + self._waiting[0][1] <= WEIGHT_OF_TURN:
@@ -274,7 +274,7 @@ class _AskingThread:
         await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._asker.open(), self._loop))
 
     async def ask(self, example: Example) -> bool:
-        """Ask what the ledger lacks about an example; see :meth:`LiveAsker.ask`."""
+        """Ask the questions about an example that the ledger lacks; see :meth:`LiveAsker.ask`."""
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._ask(example), self._loop))
 
     async def _ask(self, example: Example) -> bool:
@@ -284,7 +284,7 @@ class _AskingThread:
         return await turn
 
     def close(self) -> None:
-        """End what is still asked, which the ledger then keeps as in doubt; close it, and end the thread."""
+        """End the requests in flight, which the ledger then keeps as in doubt; close it, and end the thread."""
         asyncio.run_coroutine_threadsafe(self._end(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
