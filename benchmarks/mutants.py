@@ -135,7 +135,7 @@ def run_tests(module: str, text: str | None, tests: Sequence[str], limit: int) -
     if text is not None:
         name = module.removesuffix(".py").replace("/", ".")
         sys.meta_path.insert(0, MutatedModule(name, ROOT / module, text))
-    options = ["-x", "-q", "--tb=no", "-p", "no:cacheprovider"]
+    options = ["-x", "-q", "--tb=no", "-p", "no:cacheprovider", "-m", "not slow"]
     os._exit(int(pytest.main([*options, *tests])))
 
 

@@ -192,6 +192,18 @@ def test_an_exported_function_means_one_thing():
     assert set(same) <= {"add_arguments", "run"}, same
 
 
+def test_tests_that_are_named_exist():
+    """docs/testing.md and benchmarks/mutants.toml name files of tests, and tests in them, that are there."""
+    missing = []
+    for page in ("docs/testing.md", "benchmarks/mutants.toml"):
+        text = (ROOT.parent / page).read_text(encoding="utf-8")
+        for path, name in re.findall(r"[`\"](?:tests/)?([\w/]*test_\w+\.py)(?:::(\w+))?", text):
+            file = ROOT.parent / "tests" / path
+            if not file.is_file() or f"def {name}" not in file.read_text(encoding="utf-8"):
+                missing.append(f"{page}: {path} {name}")
+    assert missing == []
+
+
 def counter():
     """Return the committed counter of lines of code."""
     spec = importlib.util.spec_from_file_location("lines", ROOT.parent / "benchmarks" / "lines.py")
