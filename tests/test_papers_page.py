@@ -218,6 +218,12 @@ def commands():
     return sorted(found - {""})
 
 
+def test_what_cognibench_does_is_said_to_be_done():
+    """Each of its parts that the paper has too is the command of an item."""
+    done = {word for command in commands() if command.startswith("deep cognibench ") for word in command.split()}
+    assert done >= {"agreement", "curve", "generate", "label"}
+
+
 @pytest.mark.parametrize("command", commands())
 def test_every_command_has_its_options(command, capsys):
     """What the page tells a user to type is known to the command."""

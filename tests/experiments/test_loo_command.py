@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deep.exceptions import InputError
+from deep.experiments.loo._show import _encoders
 from tests.deep_commands import loo as main
 
 QUICK = [
@@ -277,6 +278,17 @@ def test_scores_are_baselines_with_three_thresholds(loo, tmp_path):
     correlation = pd.read_csv(folder / "tables" / "error-correlation.csv").set_index("voter")[list("wxyz")].to_numpy()
     assert correlation == pytest.approx(correlation.T)
     assert np.diag(correlation) == pytest.approx(np.ones(4))
+
+
+@pytest.mark.parametrize("scored", [False, True])
+def test_printed_encoders_ask_for_scores_where_there_are_none(scored):
+    """Where scores were given their columns are full, and nothing more is needed."""
+    kinds = ["published", "encoder"] if scored else ["published"]
+    rows = [{"kind": k, "name": "enc", "threshold_from": "train", "balanced_accuracy": 0.7} for k in kinds]
+    shown = "\n".join(_encoders([{"test": "a", "baselines": rows}]))
+    assert "enc (printed)" in shown
+    assert "printed: the paper's Table 3, of one column, not computed here" in shown
+    assert ("`deep votes EXAMPLES" in shown) != scored
 
 
 def test_both_recipes_side_by_side(loo, tmp_path):

@@ -339,11 +339,15 @@ def _encoders(runs: Sequence[Run]) -> Iterator[str]:
         rows = [[n, *(in_percent(mean_of(by[o], "balanced_accuracy")) for o in origins)] for n, by in found.items()]
         header = ["", "test (oracle)", "centre", "training"]
         title = f"Encoders: balanced accuracy by where the threshold is from{_of(runs)}"
-        if any(name.endswith(MARK) for name in found):
-            title += (
-                f"\n({PRINTED}: the paper's Table 3, of one column; nothing computed here. The others need scores:\n"
-            )
-            title += "`deep votes EXAMPLES --encoder NAME` writes them, `deep loo --scores TABLE` reads them)"
+        printed = [name.endswith(MARK) for name in found]
+        if any(printed):
+            title += f"\n({PRINTED}: the paper's Table 3, of one column, not computed here"
+            if all(printed):
+                title += (
+                    ". The others need scores:\n"
+                    "`deep votes EXAMPLES --encoder NAME` writes them, `deep loo --scores TABLE` reads them"
+                )
+            title += ")"
         yield from aligned(title, header, rows)
 
 

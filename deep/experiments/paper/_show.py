@@ -47,7 +47,7 @@ def with_verdicts(figures: pd.DataFrame, votes: str | list[str]) -> pd.DataFrame
     -------
     DataFrame
         ``ours``: this run's value of the same cell. ``verdict``: 'fitted' where the embedded votes were made to meet
-        the printed figure, whether they do or not; else 'same' (equal in the printed digits), 'within the paper's
+        the printed figure, whether they do or not; else 'same' (no difference), 'within the paper's
         rounding', 'differs because votes are simulated' or '... others', or 'not had because' what is missing. Both
         empty where the figure is this run's.
     """
