@@ -115,6 +115,17 @@ BROKEN = """() => [...document.querySelectorAll("td.number bdi, .figures dd, .sh
 }).map((cell) => cell.textContent).slice(0, 10)"""
 """Numbers on two lines."""
 
+SPLIT = r"""() => [...document.querySelectorAll(".items button bdi, .items td:not(.claim) bdi")].filter((cell) => {
+  const words = [...(cell.firstChild?.data ?? "").matchAll(/(?<![^\s-])\w{1,12}(?![^\s-])/g)];
+  return words.some(({ 0: word, index }) => {
+    const box = document.createRange();
+    box.setStart(cell.firstChild, index);
+    box.setEnd(cell.firstChild, index + word.length);
+    return box.getClientRects().length > 1;
+  });
+}).map((cell) => `split: ${cell.textContent}`).slice(0, 10)"""
+"""Short words of the lists of items on two lines."""
+
 CUT = """() => [...document.querySelectorAll("body *:not(svg *)")].filter((box) => {
   const style = getComputedStyle(box);
   const hides = ["hidden", "clip"].includes(style.overflowX) && style.position !== "absolute";
@@ -124,6 +135,6 @@ CUT = """() => [...document.querySelectorAll("body *:not(svg *)")].filter((box) 
 
 
 def faults(page: Any) -> list[str]:
-    """Return what is cut, too small, or broken on a page as it is now."""
+    """Return what is cut, too small, or broken (a number, a word) on a page as it is now."""
     wide = [] if is_narrow(page) else ["wider than its window"]
-    return [*wide, *(found for script in (SMALL, BROKEN, CUT) for found in page.evaluate(script))]
+    return [*wide, *(found for script in (SMALL, BROKEN, SPLIT, CUT) for found in page.evaluate(script))]

@@ -128,11 +128,11 @@ def test_sorting(open_page, eleven):
     opened = open_page(eleven)
     head = opened.page.get_by_role("button", name="P, %", exact=True)
     head.click()
-    first = [float(text) for text in opened.column(3)]
+    first = [float(text) for text in opened.column(2)]
     assert first == sorted(first, reverse=True)
     assert opened.page.locator("th[aria-sort=descending]").inner_text() == "P, %"
     head.click()
-    second = [float(text) for text in opened.column(3)]
+    second = [float(text) for text in opened.column(2)]
     assert second == sorted(second)
     assert max(second) < min(first)
 
@@ -141,7 +141,7 @@ def test_views(open_page, eleven):
     """Likely label errors first: those in which P and label lie furthest apart."""
     opened = open_page(eleven)
     opened.page.get_by_role("button", name="likely label errors").click()
-    p = [float(text.strip("<>")) for text in opened.column(3)]
+    p = [float(text.strip("<>")) for text in opened.column(2)]
     apart = [abs(one - 100 * (label == "consistent")) for one, label in zip(p, opened.column(5), strict=True)]
     assert apart == sorted(apart, reverse=True)
     assert min(apart) > 80
@@ -154,8 +154,8 @@ def test_filtering(open_page, eleven):
     form.get_by_label("dataset").select_option("lfqa")
     form.get_by_label("label").select_option("inconsistent")
     form.get_by_label("called").select_option("undecided")
-    assert set(opened.column(2)) == {"lfqa"}
-    assert set(opened.column(4)) == {"undecided"}
+    assert set(opened.column(4)) == {"lfqa"}
+    assert set(opened.column(3)) == {"undecided"}
     assert set(opened.column(5)) == {"inconsistent"}
     status = opened.page.get_by_role("status")
     before = int(status.inner_text().split(" of ")[0])

@@ -17,9 +17,9 @@ const unsure = (i) => Math.abs(data.p[i] - data.limit[i]);
 const COLUMNS = {
   item: { head: "item", sort: (i) => data.id[i] },
   claim: { head: "claim", text: (i) => claimOf(i) ?? "", hidden: !data.claim },
-  dataset: { head: "dataset", text: (i) => data.datasets[data.dataset[i]], hidden: data.datasets?.length === 1 },
   p: { head: "P, %", text: (i) => chance(data.p[i]), sort: (i) => data.p[i], number: true, up: true },
   decided: { head: "called", text: (i) => stateOf(data.decided[i], data.sure[i]) },
+  dataset: { head: "dataset", text: (i) => data.datasets[data.dataset[i]], hidden: data.datasets?.length === 1 },
   label: { head: "label", text: (i) => LABELS[data.label[i]], hidden: !data.label?.some((label) => label >= 0) },
   votes: { head: "votes for it", text: (i) => `${yes(i)} of ${cast(i)}`, sort: yes, number: true },
   split: { sort: (i) => data.split[i], hidden: true },
