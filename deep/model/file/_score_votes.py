@@ -408,6 +408,10 @@ def _write_tables(
     return n
 
 
+SOUGHT = ("dataset", "p_consistent")
+"""The columns of which Parquet keeps the least and largest values: of all twelve that is a fifth of the time to write."""
+
+
 def writer(
     path: Path, suffix: str, schema: "pa.Schema", to: str | None = None, *, dense: bool = False
 ) -> "parquet.ParquetWriter | PlainCsvWriter":
@@ -427,7 +431,8 @@ def writer(
             *TEXT_COLUMNS,
             *(name for name in schema.names if dense and schema.field(name).type == pa.float64()),
         }
-        return pq.ParquetWriter(path, schema, use_dictionary=[name for name in schema.names if name not in unlike])
+        dictionaries = [name for name in schema.names if name not in unlike]
+        return pq.ParquetWriter(path, schema, use_dictionary=dictionaries, write_statistics=list(SOUGHT))
     return PlainCsvWriter(path, schema)
 
 
