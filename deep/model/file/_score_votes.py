@@ -409,7 +409,7 @@ def _write_tables(
 
 
 SOUGHT = ("dataset", "p_consistent")
-"""The columns of which Parquet keeps the least and largest values: of all twelve that is a fifth of the time to write."""
+"""The columns of which Parquet keeps the least and largest values: of all twelve that takes a fifth of the writing."""
 
 
 def writer(
