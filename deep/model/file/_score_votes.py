@@ -1,6 +1,8 @@
 """Votes scored: the columns of every table of scores, and tables of votes, a piece at a time, with P of their rows."""
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
@@ -245,11 +247,14 @@ def score_file(
     sums: dict[str, _Sums] = {}
     with whole_file(out) as scratch:
         kept = _pieces.KeptRows(model, scratch.with_name("rows"))
-        kept.write((piece, _add(sums, model, piece)) for piece in _pieces.iter_pieces(model, paths, scores, options))
+        pieces = _pieces.iter_pieces(model, paths, scores, options)
+        kept.write(_added(sums, ahead(partial(_sums_of, model), pieces)))
         known = model.contexts if model.target is not None else None
         contexts = {name: one.contexts() if known is None else known for name, one in sums.items()}
         score = _RowScorer(model, contexts, {name: one.n for name, one in sums.items()}, options.prior)
-        tables = map(partial(_beside_texts, paths), map(score, kept)) if with_texts else map(score, kept)
+        tables = ahead(score, kept)
+        if with_texts:
+            tables = map(partial(_beside_texts, paths), tables)
         schema = score_schema(with_texts=with_texts)
         dense = not _pieces.by_pattern(model)
         n = _write_tables(_shown(tables, seen), schema, scratch, out.suffix.lower(), to, dense=dense)
@@ -266,9 +271,46 @@ def _warned(model: Model, name: str, prior: PriorEstimate) -> PriorEstimate:
     return replace(prior, warning=f"The model is that of {model.target}, whose prior and context stand in.")
 
 
-def _add(sums: dict[str, _Sums], model: Model, piece: _pieces.VotePiece) -> npt.NDArray[Any]:
-    """Add the rows of a piece to the sums of their datasets; return their log-odds by part, or codes of patterns."""
-    n = np.bincount(piece.dataset_of, minlength=len(piece.datasets))
+THREADS = 2
+"""Pieces that are scored while another is read or written: most of that is done outside Python's lock."""
+
+Piece = TypeVar("Piece")
+Made = TypeVar("Made")
+
+
+def ahead(make: Callable[[Piece], Made], pieces: Iterable[Piece]) -> Iterator[Made]:
+    """Yield what is made of each piece, in their order, a few pieces ahead of who takes them.
+
+    Examples
+    --------
+    >>> list(ahead(abs, [-1, 2, -3]))
+    [1, 2, 3]
+    """
+    with ThreadPoolExecutor(THREADS) as pool:
+        waiting: deque[Future[Made]] = deque()
+        for piece in pieces:
+            waiting.append(pool.submit(make, piece))
+            if len(waiting) > THREADS:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def _added(
+    sums: dict[str, _Sums], found: "Iterable[tuple[_pieces.VotePiece, npt.NDArray[Any], Floats]]"
+) -> "Iterator[tuple[_pieces.VotePiece, npt.NDArray[Any]]]":
+    """Add the sums of pieces to those of their datasets, and yield each piece with the rest."""
+    for piece, kept, by_part in found:
+        n = np.bincount(piece.dataset_of, minlength=len(piece.datasets))
+        for name, parts, rows in zip(piece.datasets, by_part, n.tolist(), strict=True):
+            one = sums.setdefault(name, _Sums())
+            one.p = one.p + parts
+            one.n += rows
+        yield piece, kept
+
+
+def _sums_of(model: Model, piece: _pieces.VotePiece) -> "tuple[_pieces.VotePiece, npt.NDArray[Any], Floats]":
+    """Return a piece, the log-odds of its rows by part or codes of patterns, and sums of P by dataset and part."""
     dataset_of, count = piece.dataset_of, np.ones(1)
     kept: npt.NDArray[Any]
     if _pieces.by_pattern(model):
@@ -279,14 +321,9 @@ def _add(sums: dict[str, _Sums], model: Model, piece: _pieces.VotePiece) -> npt.
         raw = model.raw(Rows.from_arrays(grid))[:, at] if many else model.raw(Rows.from_arrays(grid[at]))
     else:
         raw = kept = model.raw(piece.plain())
-    by_part = np.array(
-        [np.bincount(dataset_of, weights=row * count, minlength=len(n)) for row in model.blend.views(raw)]
-    ).T
-    for name, parts, rows in zip(piece.datasets, by_part, n.tolist(), strict=True):
-        one = sums.setdefault(name, _Sums())
-        one.p = one.p + parts
-        one.n += rows
-    return kept
+    n = len(piece.datasets)
+    by_part = [np.bincount(dataset_of, weights=row * count, minlength=n) for row in model.blend.views(raw)]
+    return piece, kept, np.array(by_part).T
 
 
 class _RowScorer:
@@ -371,6 +408,10 @@ def _write_tables(
     return n
 
 
+SOUGHT = ("dataset", "p_consistent")
+"""The columns of which Parquet keeps the least and largest values: of all twelve that takes a fifth of the writing."""
+
+
 def writer(
     path: Path, suffix: str, schema: "pa.Schema", to: str | None = None, *, dense: bool = False
 ) -> "parquet.ParquetWriter | PlainCsvWriter":
@@ -390,7 +431,8 @@ def writer(
             *TEXT_COLUMNS,
             *(name for name in schema.names if dense and schema.field(name).type == pa.float64()),
         }
-        return pq.ParquetWriter(path, schema, use_dictionary=[name for name in schema.names if name not in unlike])
+        dictionaries = [name for name in schema.names if name not in unlike]
+        return pq.ParquetWriter(path, schema, use_dictionary=dictionaries, write_statistics=list(SOUGHT))
     return PlainCsvWriter(path, schema)
 
 
