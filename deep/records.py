@@ -305,7 +305,7 @@ class VoteMatrix:
             back.
         layout : {'crowd-kit', 'long', 'wide'}, optional
             Default: as the columns show. ``wide``: a row an item, ``item_id`` and a column a voter. ``long``: a row an
-            item and voter, ``item_id``, ``voter``, ``vote``. Both may have ``dataset``, ``label``, ``document_id`` and
+            item and judge, ``item_id``, ``judge``, ``vote``. Both may have ``dataset``, ``label``, ``document_id`` and
             ``family``. ``crowd-kit``: ``task``, ``worker``, ``label``, where a label is a vote.
         dataset : str, optional
             The dataset of all rows; to be given where there is no column ``dataset``.

@@ -126,6 +126,21 @@ def test_deeps_own_frame_and_other_columns_are_read():
         model.score(pd.DataFrame({"other": [1]}))
 
 
+@pytest.mark.parametrize("made", [lambda frame: frame, pl.from_pandas, pa.Table.from_pandas])
+def test_a_frame_may_be_long(made):
+    """A row an item and judge, by the names that files have, with a dataset or without."""
+    wide = small_votes(("a", "b", "c")).to_frame()
+    long = wide.melt(["dataset", "item_id", "label"], var_name="judge", value_name="vote").dropna(subset="vote")
+    long = long.rename(columns={"item_id": "item"})
+    model, found = deep.fit(wide), made(long)
+    assert repr(deep.fit(found)) == repr(model)
+    scored = model.score_frame(found).set_index(["dataset", "item_id"])["p_consistent"]
+    expected = model.score_frame(wide).set_index(["dataset", "item_id"])["p_consistent"]
+    pd.testing.assert_series_equal(scored.sort_index(), expected.loc[scored.index].sort_index())
+    bare = long[long["dataset"] == "a"].drop(columns="dataset")
+    assert deep.fit(made(bare)).voter_names == model.voter_names
+
+
 @pytest.mark.parametrize("kind", ["pandas", "polars", "arrow", "path"])
 def test_texts_are_asked_about_as_people_have_them(kind, tmp_path):
     """With the columns of a file of examples."""
@@ -149,6 +164,10 @@ def test_texts_are_asked_about_as_people_have_them(kind, tmp_path):
         (lambda: deep.fit([]), "`votes` must be a VoteMatrix, a data frame .* or a path. Got list."),
         (lambda: deep.ask(3, ["numbers"]), "`examples` must hold Examples, or be a data frame or a path. Got int."),
         (lambda: deep.ask(["a"], ["numbers"]), "`examples` must hold Examples, .* Got str."),
+        (lambda: deep.ask(None, ["numbers"]), "`examples` must hold Examples, .* Got NoneType."),
+        (lambda: deep.fit(small_votes(("a",))).score(None), "`votes` must be a VoteMatrix, .* Got NoneType."),
+        (lambda: deep.check("model.json", "votes.csv"), r"`model` must be a Model. Got str. .*deep\.load\(path\)"),
+        (lambda: deep.report("model.json", "votes.csv"), "`model` must be a Model. Got str"),
         (lambda: deep.ask(pd.DataFrame({"claim": ["a"]}), ["numbers"]), "`examples` must have the columns source and"),
         (lambda: deep.fit(pd.DataFrame({"strict": [1]})), "`frame` must have a column item_id"),
         (lambda: deep.adapt(deep.fit(small_votes(("a",))), [[1, 0, 1]]), "`votes` must be a VoteMatrix, a data frame"),

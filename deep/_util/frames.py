@@ -1,7 +1,7 @@
 """Data frames of votes, read and written through the Arrow interface that pandas, Polars and others share."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, runtime_checkable
 
@@ -24,6 +24,9 @@ ROLES = ("dataset", "item_id", "label", "document_id", "family")
 LONG = {"long": {"item_id": "item_id", "voter": "voter", "vote": "vote", "label": "label"}}
 LONG["crowd-kit"] = {"item_id": "task", "voter": "worker", "vote": "label"}
 """The columns of the long layouts by what they hold."""
+
+SAID = {"item_id": ("item_id", "item"), "voter": ("judge", "voter"), "vote": ("vote",)}
+"""The names that columns of a long table may have, by what they hold."""
 
 NO_VOTE = -1
 
@@ -146,6 +149,7 @@ def read_frame(frame: Frame, *, layout: Layout | None, dataset: str | None) -> F
 def _roles(columns: Mapping[str, Column], layout: str) -> dict[str, Column]:
     """Return the columns that hold no votes of one voter, by what they hold."""
     names = {role: role for role in ROLES} if layout == "wide" else LONG[layout]
+    names = names | long_names(columns) if layout == "long" else names
     _check_there([name for role, name in names.items() if role in ("item_id", "voter", "vote")], columns)
     more = {role: role for role in ("dataset", "document_id", "family")}
     return {role: columns[name] for role, name in (more | names).items() if name in columns}
@@ -164,7 +168,13 @@ def _layout_of(columns: Iterable[str]) -> Layout:
     names = {*columns}
     if {*LONG["crowd-kit"].values()} <= names and "item_id" not in names:
         return "crowd-kit"
-    return "long" if {"item_id", "voter", "vote"} <= names else "wide"
+    return "long" if long_names(names) else "wide"
+
+
+def long_names(columns: Collection[str]) -> dict[str, str]:
+    """Return the columns of a long table, a row an item and judge, by what they hold; none where it is not one."""
+    names = {role: next((name for name in said if name in columns), "") for role, said in SAID.items()}
+    return names if all(names.values()) else {}
 
 
 def _columns(frame: Frame) -> dict[str, Column]:

@@ -1,5 +1,6 @@
 """Votes on examples, in Python: the same engine, ledger and limits as `deep votes`."""
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from deep.asking._run import run_plan
 from deep.asking._vote_files import Row
 from deep.asking._write import judged_rows
 from deep.datasets import Examples, as_examples
-from deep.exceptions import InputError, StoppedError
+from deep.exceptions import InputError, StoppedError, printable
 from deep.judges import Judge
 from deep.prompt_pool import Chunking, FewShot
 from deep.records import Example, VoteMatrix
@@ -119,6 +120,9 @@ def ask(
     plan.check_questions()
     progress = progress or notebook_progress()
     outcome = run_plan(plan, chosen, progress)
+    for voter, counts in outcome.tally.by_voter.items():
+        if counts["failed"]:
+            sys.stderr.write(f"{printable(voter)}: {counts['failed']:,} of {counts['done']:,} failed, no vote there\n")
     if outcome.stopped is not None:
         raise StoppedError(outcome.stopped, "The answers so far are in the ledger; ask again to go on.")
     return _matrix(plan, list(judged_rows(plan, chosen, outcome.tally, progress)))

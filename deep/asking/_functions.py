@@ -66,7 +66,9 @@ class FunctionJudge(OfflineJudge, Generic[P, R]):
     ) -> None:
         self.name = str(name or getattr(function, "__name__", type(function).__name__))
         if not _NAME.fullmatch(self.name):
-            raise InputError(f"`name` must be letters, digits and .-_ for a judge. Got {self.name!r}. Give one.")
+            raise InputError(
+                f"`name` must be letters, digits and .-_ for a judge. Got {self.name!r}. Give one: judge(name=...)."
+            )
         if cost is not None and not 0 <= cost < float("inf"):
             raise InputError(f"`cost` must be 0 or more dollars a call. Got {cost!r}.")
         if workers is not None and workers < 1:
@@ -371,6 +373,16 @@ class Calls:
             {voter: self._recent.get(key) or self.known(key) or self._failed.get(key) for voter, key in row.items()}
             for row in keys
         ]
+
+    def left(self, columns: "Sequence[PlannedVoter]", examples: Iterable[Example]) -> Iterator[float | None]:
+        """Yield the dollars of each call that is still to be made, of the same texts once; nothing is called."""
+        for column in columns:
+            judge, keys = _function(column), set[str]()
+            for example in examples:
+                key = judge.key(example)
+                if key not in keys and (not Path(self._path).is_file() or self.known(key) is None):
+                    yield judge.cost
+                keys.add(key)
 
     def known(self, key: str) -> Judgment | None:
         """Return the answer that is kept under a key."""

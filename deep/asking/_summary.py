@@ -57,6 +57,8 @@ class Estimate:
     repairs_at_most, longer_at_most : int
         Repair turns, where every reply needs one, and requests with four times the output limit, where every reply is
         cut off; only `output_tokens` and `dollars_at_most` count them too.
+    unpriced_calls : int
+        Calls of functions that do not say what they cost.
     """
 
     def __init__(self, offline_judgments: int = 0) -> None:
@@ -68,7 +70,7 @@ class Estimate:
         self.unpriced_models: set[str] = set()
         self.priced_models: set[str] = set()
         self.more_follow = False
-        self.repairs_at_most = self.longer_at_most = 0
+        self.repairs_at_most = self.longer_at_most = self.unpriced_calls = 0
         self.calls_at_most: int | None = None
 
     def add(self, request: Request, prices: PriceBook, *, settled: bool, batch: bool) -> None:
@@ -90,6 +92,16 @@ class Estimate:
         if request.model not in self.priced_models | self.unpriced_models:
             unknown = prices.cost([request.model], {"input": 1, "output": 1}) is None
             (self.unpriced_models if unknown else self.priced_models).add(request.model)
+
+    def add_functions(self, plan: Plan) -> None:
+        """Count the calls of functions."""
+        total = self.calls + self.settled + plan.n_examples * len(plan.functions)
+        for cost in plan.calls.left(plan.functions, plan.examples):
+            self.calls += 1
+            self.unpriced_calls += cost is None
+            self.dollars = _plus(self.dollars, cost or 0.0)
+            self.dollars_at_most = _plus(self.dollars_at_most, cost or 0.0)
+        self.settled = total - self.calls
 
     def add_repair(self, request: Request, prices: PriceBook) -> None:
         """Count a repair turn that may be needed."""
@@ -177,6 +189,7 @@ def _most_calls(plan: Plan) -> int | None:
 def print_estimate(plan: Plan, options: AskOptions | None, *, as_json: bool) -> None:
     """Print how many calls, tokens and dollars a plan takes beyond the ledger; nothing is sent."""
     estimate = Estimate(plan.n_offline) if options is None else estimate_plan(plan, options)
+    estimate.add_functions(plan)
     if as_json:
         sys.stdout.write(json.dumps({"schema_version": 1, "dry_run": True, **estimate.as_dict()}, indent=2) + "\n")
     else:
@@ -197,6 +210,8 @@ def _lines(estimate: Estimate) -> Iterator[str]:
     if estimate.more_follow:
         most = "" if estimate.calls_at_most is None else f"; at most {estimate.calls_at_most:,} calls of theirs in all"
         yield f"the staged judges then ask what depends on these answers, which cannot be counted before{most}"
+    if estimate.unpriced_calls:
+        yield f"{estimate.unpriced_calls:,} calls of functions have no known cost; give it with @deep.judge(cost=...)"
     for model in sorted(estimate.unpriced_models):
         yield f"no price is known for {model}; give one with --prices"
 

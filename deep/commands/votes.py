@@ -74,6 +74,7 @@ def _ask(args: argparse.Namespace) -> int:
     options = console.ask_options(args, args.out) if plan.asks else None
     if args.batch_out or args.batch_in:
         return _by_files(args, plan, options)
+    console.note_run(args, plan.voters, {} if options is None else options.prices_of(args.llm))
     if args.dry_run:
         asking.print_estimate(plan, options, as_json=args.json)
         return ExitStatus.DONE
@@ -81,7 +82,6 @@ def _ask(args: argparse.Namespace) -> int:
     if args.reread:
         console.print_result(*asking.reread(plan, options, out).told(), as_json=args.json)
         return ExitStatus.DONE
-    console.note_run(args, plan.voters, {} if options is None else options.prices_of(args.llm))
     with console.evaluation_events(on=args.otel) as events, console.live_progress() as progress:
         outcome = asking.run_plan(plan, options, progress)
         if outcome.stopped is None:

@@ -58,7 +58,8 @@ def read_run(path: str, prog: str | None = None) -> dict[str, Any]:
     try:
         found = tomllib.loads(read_bytes(path, "config").decode("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InputError(f"`config` must be a run.toml that deep wrote. Got {path!r}: {error}.") from None
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"`config` must be a run.toml that deep wrote. Got {path!r}: {reason}.") from None
     if found.get("schema_version") != 1 or not isinstance(found.get("options"), dict):
         raise InputError(f"`config` must be a run.toml that deep wrote, of schema_version 1. Got {path!r}.")
     if prog is not None and found.get("command") != prog:

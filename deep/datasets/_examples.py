@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from deep._util.columns import VOTE_WORDS
 from deep._util.files import check_regular
 from deep._util.names import check_name, is_storable, plain_form
 from deep.datasets._rows import ENDINGS, TEXT_ENDINGS, FileRow, Located, ending_of, read_rows, rows_of_text
@@ -19,7 +20,7 @@ NAMES = ("example_id", "dataset", "document_id")
 FIELDS = (*REQUIRED, "label", *NAMES, "question")
 """The fields of an example that a row may hold; each is a column of that name unless it is mapped to another."""
 
-_LABELS = {"": None, "0": 0, "0.0": 0, "1": 1, "1.0": 1, "false": 0, "nan": None, "none": None, "null": None, "true": 1}
+_LABELS = {"": None, "0": 0, "0.0": 0, "1": 1, "1.0": 1, "nan": None, "none": None, "null": None} | VOTE_WORDS
 
 
 class Examples(ABC):
@@ -204,7 +205,7 @@ class ExampleFile(_Rows):
     path : str or Path
         ``.csv`` (UTF-8, with a header), ``.jsonl`` or ``.ndjson``, each also with ``.gz``, or ``.parquet``, with the
         columns `source` and `claim`, and as wanted `example_id` (default: the row's number, from 1), `label` (1, 0,
-        true, false or empty), `dataset`, `document_id` and `question`, the one that the claim answers.
+        true, false, yes, no or empty), `dataset`, `document_id` and `question`, the one that the claim answers.
     columns : mapping of str to str, optional
         Field to column, where a column has another name.
     dataset : str, optional

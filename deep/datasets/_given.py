@@ -78,9 +78,9 @@ def as_examples(examples: Examples | Iterable[Example] | Frame | str | Path) -> 
     if isinstance(examples, Examples):
         return examples
     given = list(examples) if isinstance(examples, Iterable) else [examples]
-    wrong = next((one for one in given if not isinstance(one, Example)), None)
-    if wrong is not None:
-        raise InputError(f"`examples` must hold Examples, or be a data frame or a path. Got {type(wrong).__name__}.")
+    wrong = [type(one).__name__ for one in given if not isinstance(one, Example)]
+    if wrong:
+        raise InputError(f"`examples` must hold Examples, or be a data frame or a path. Got {wrong[0]}.")
     return given
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
@@ -225,6 +225,11 @@ def _plain(batch: "pa.RecordBatch") -> "pa.RecordBatch":
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
+def separator_of(header: str) -> str:
+    """Return the separator of the cells of a CSV file: a comma, or the mark that its header has in place of any."""
+    return next((mark for mark in ";\t" if mark in header and "," not in header), ",")
+
+
 def csv_records(lines: Iterable[str], longest: int, *, strict: bool) -> Iterator[tuple[int, list[str]]]:
     """Yield the records that are not blank, header first, each with the line that it begins on, from 1.
 
@@ -242,7 +247,9 @@ def csv_records(lines: Iterable[str], longest: int, *, strict: bool) -> Iterator
     csv.Error
         A record is no CSV or a cell is too long; the message says on which line the record begins.
     """
-    reader = csv.reader(lines, strict=strict)
+    lines = iter(lines)
+    first = next(lines, "")
+    reader = csv.reader(chain([first], lines), strict=strict, delimiter=separator_of(first))
     while True:
         line = reader.line_num + 1
         # The limit of a cell is the whole process's, so it is put back after every record.

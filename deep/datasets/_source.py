@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 from deep._util.columns import Column, score_cells, shown
 from deep._util.files import GzipReader, check_regular
-from deep._util.frames import read_frame, wide_table
+from deep._util.frames import long_names, read_frame, wide_table
 from deep._util.names import check_name
 from deep._util.plain_cells import read_table
-from deep.datasets._rows import ParquetTable, csv_records, open_parquet
+from deep.datasets._rows import ParquetTable, csv_records, open_parquet, separator_of
 from deep.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -69,14 +69,9 @@ def rows_under(dataset: str | None) -> Iterator[None]:
 def open_table(path: str | Path) -> "Source":
     """Open a table of votes, scores or labels: a long one as the wide one that it is, with the dataset given."""
     source = open_source(path)
-    names = {role: next((name for name in known if name in source.columns), None) for role, known in LONG.items()}
-    if all(names.values()):
-        return LongSource(source, {str(name): role for role, name in names.items()})
+    if names := long_names(source.columns):
+        return LongSource(source, {name: role for role, name in names.items()})
     return source if DATASET.get() is None or "dataset" in source.columns else OneDataset(source)
-
-
-LONG = {"item_id": ("item_id", "item"), "voter": ("judge", "voter"), "vote": ("vote",)}
-"""The columns of a long table, a row an item and judge, by what they hold."""
 
 
 class Source(ABC):
@@ -164,6 +159,7 @@ class CsvSource(Source):
     def _header(self) -> tuple[str, ...]:
         self._raw = self._raw_bytes()
         self._check_text()
+        self._separator = separator_of(self._raw.lstrip(b"\r\n").partition(b"\n")[0].decode("utf-8"))
         first = next(self._records(), None)
         if first is None:
             raise InputError(f"`paths` must name files with a header. Got only blank lines in {self.path}.")
@@ -225,7 +221,7 @@ class CsvSource(Source):
             table = arrow_csv.read_csv(
                 pa.BufferReader(self._raw),
                 read_options=arrow_csv.ReadOptions(use_threads=False, block_size=BLOCK_SIZE),
-                parse_options=arrow_csv.ParseOptions(newlines_in_values=True),
+                parse_options=arrow_csv.ParseOptions(newlines_in_values=True, delimiter=self._separator),
                 convert_options=arrow_csv.ConvertOptions(
                     include_columns=list(names), column_types=dict.fromkeys(names, pa.string())
                 ),

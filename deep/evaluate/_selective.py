@@ -11,11 +11,11 @@ import pandas as pd
 from deep._util.checks import Floats, Labels
 from deep._util.odds import DECISION, expit
 from deep.calibration import risk_coverage, selective_threshold
-from deep.datasets import LabelsGiven, as_labels, as_votes
+from deep.datasets import LabelsGiven, as_labels
 from deep.evaluate._figures import null_if_nan
 from deep.evaluate._target import Target, adapt_model, canary_report, drift_report, share_report
 from deep.exceptions import InputError
-from deep.model import LEVEL, LeftOut, Model, VotesLike, votes_of_voters
+from deep.model import LEVEL, LeftOut, Model, VotesLike, votes_of
 from deep.records import ABSTAIN, VoteMatrix
 
 
@@ -349,7 +349,7 @@ def estimate(
 
 def _target(model: Model, votes: VotesLike, labels: LabelsGiven | None) -> Target:
     """Return votes as one dataset with these labels and no others."""
-    found = as_votes(votes_of_voters(model.voters, votes))
+    found = votes_of(model, votes)
     if len(found.dataset_names) > 1:
         raise InputError(f"`votes` must be of one dataset. Got {', '.join(found.dataset_names)}.")
     bare = replace(found, labels=np.full(len(found.labels), -1))

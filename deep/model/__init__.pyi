@@ -86,6 +86,7 @@ from .file import score_file as score_file
 from .file import score_rows as score_rows
 from .file import score_schema as score_schema
 from .file import scores_for as scores_for
+from .file import votes_of as votes_of
 from .file import votes_of_voters as votes_of_voters
 from .file import writer as writer
 from .linear import LabeledRows as LabeledRows

@@ -8,10 +8,10 @@ from pathlib import Path
 from traceback import extract_tb
 
 from deep._util.files import check_out, whole_file, whole_folder
-from deep.datasets import LabelsGiven, as_labels, as_votes, is_paths
+from deep.datasets import LabelsGiven, as_labels, is_paths
 from deep.evaluate import DatasetVerdict
 from deep.exceptions import InputError
-from deep.model import Model, VotesLike, votes_of_voters
+from deep.model import Model, VotesLike, votes_of
 from deep.report import _chapters
 from deep.report._items import TextChoice, items_with_texts, order_of, sample_sentence
 from deep.report._page import Chapter, Page, page_html, study_parts
@@ -82,7 +82,7 @@ def verdict(model: Model, votes: VotesLike, labels: LabelsGiven | None = None) -
 
 
 def _material(model: Model, votes: VotesLike, labels: LabelsGiven | None) -> ReportMaterial:
-    matrix = as_votes(votes_of_voters(model.voters, votes))
+    matrix = votes_of(model, votes)
     matrix = matrix if labels is None else as_labels(labels, matrix)
     tables = tuple(map(str, [votes] if isinstance(votes, str | Path) else votes)) if is_paths(votes) else ()
     return ReportMaterial("Report", model=model, scored=score_by(model, matrix, BY_MODEL), tables=tables)

@@ -142,7 +142,10 @@ def test_one_that_raises_has_failed_there(capsys):
     """The others are judged, and the first failure of a kind is told, once."""
     votes = ask(EXAMPLES, fails_on_tenths)
     assert votes.votes[:, 0].tolist() == [ABSTAIN if n in (10, 20, 30) else n % 2 for n in range(40)]
-    assert capsys.readouterr().err.count("ValueError: a tenth") == 1
+    told = capsys.readouterr().err
+    assert told.count("ValueError: a tenth") == 1
+    assert "fails_on_tenths" in told.splitlines()[-1]
+    assert "3 of 40 failed" in told.splitlines()[-1]
 
 
 def test_the_first_item_fails_for_all(tmp_path):

@@ -193,6 +193,11 @@ def test_the_command_writes_votes_and_asks_nothing_twice(tmp_path, own, monkeypa
         str(out),
         "--json",
     ]
+    assert main([*words, "--dry-run"]) == 0
+    likely = json.loads(capsys.readouterr().out)
+    assert [likely[name] for name in ("calls", "settled", "unpriced_calls")] == [140, 0, 70]
+    assert likely["dollars"] == pytest.approx(0.07)
+    assert not list(tmp_path.glob("votes*"))
     assert main(words) == 1
     said = json.loads(capsys.readouterr().out)
     assert (said["answered"], said["failed"], said["found"]) == (133, 7, 0)
@@ -203,6 +208,8 @@ def test_the_command_writes_votes_and_asks_nothing_twice(tmp_path, own, monkeypa
     assert main(words) == 1
     again = json.loads(capsys.readouterr().out)
     assert (again["answered"], again["failed"], again["found"], len(own.CALLED)) == (0, 7, 133, 70)
+    assert main([*words, "--dry-run"]) == 0
+    assert json.loads(capsys.readouterr().out)["calls"] == 7
 
 
 @pytest.mark.parametrize(

@@ -123,7 +123,8 @@ def test_options_given_go_before_those_of_the_file(folder, capsys):
     assert "is new" in told
     assert "is gone" in told
     assert run_of(folder / "more.run.toml")["options"]["lexical"] == ["dates", "quotes"]
-    assert votes(["--config", "votes.run.toml", "--dry-run"]) == 0
+    assert votes(["--config", "votes.run.toml", "--dry-run", "--lexical", "quotes"]) == 0
+    assert "is new" in capsys.readouterr().err
     assert votes(["none.csv", "--lexical", "dates"]) == 2
     assert (folder / "votes.run.toml").read_bytes() == before
 

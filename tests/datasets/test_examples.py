@@ -124,8 +124,8 @@ BAD = [
     ("x.csv", b"source,claim\n ,b\n", r"`source` must be text. Got ' ' in row 1 \(line 2\).*column 'source'. Fill"),
     (
         "x.csv",
-        GOOD + b"a,b,yes\n",
-        r"`label` must be 0, 1 or empty. Got 'yes' in row 3 \(line 4\).*'label'. Write 1",
+        GOOD + b"a,b,maybe\n",
+        r"`label` must be 0, 1 or empty. Got 'maybe' in row 3 \(line 4\).*'label'. Write 1",
     ),
     ("x.csv", b"source,claim,example_id\na,b,x\n\na,b,x\n", r"Got 'x' twice in 'x', the second time in row 2 of"),
     ("x.jsonl", b'{"source": "a", "claim": "b"}\n{"source": \n', r"object a line. Got line 2 .*: Expecting value"),

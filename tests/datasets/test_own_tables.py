@@ -45,6 +45,24 @@ def test_words_for_votes(words, tmp_path):
         deep.read_votes(path)
 
 
+@pytest.mark.parametrize("mark", [";", "\t"])
+def test_semicolons_and_tabs(mark, tmp_path):
+    """As spreadsheets write them where a comma stands in numbers; a header with a comma is of commas."""
+    path = tmp_path / "votes.csv"
+    WIDE.to_csv(path, sep=mark, index=False)
+    assert deep.read_votes(path).votes.tolist() == [[1, 0], [0, -1], [-1, 1]]
+    LONG.to_csv(path, sep=mark, index=False)
+    assert deep.read_votes(path).votes.tolist() == [[1, 0], [0, -1], [-1, 1]]
+    claims = [["It rained, then snowed.", "It rained.", "yes"], ["It snowed.", "It rained; it did.", "no"]]
+    pd.DataFrame(claims, columns=["source", "claim", "label"]).to_csv(path, sep=mark, index=False)
+    assert [[one.source, one.claim, one.label] for one in deep.read_examples(path)] == [
+        [*claims[0][:2], 1],
+        [*claims[1][:2], 0],
+    ]
+    path.write_text("dataset,item_id,a;b\nnews,x,1\n")
+    assert deep.read_votes(path).voter_names == ("a;b",)
+
+
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_a_row_a_vote(ending, tmp_path):
     """The long layout is the wide one; items and judges in order of first appearance."""

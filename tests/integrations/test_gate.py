@@ -91,6 +91,7 @@ def test_a_judge_whose_prompt_changed_fails_with_the_reason(gated, tmp_path, cap
     found = suite(tmp_path)
     assert (found.failures, found.errors, found.skipped) == (1, 0, 1)
     failed = [one for one in outcomes(found) if one[1] == "Failure"]
+    assert ("labels agree with P", "Skipped", "Other judges have voted.") in outcomes(found)
     assert len(failed) == 1
     assert failed[0][0] == OLD
     assert reason in failed[0][2]

@@ -125,7 +125,7 @@ def gate_cases(
 def _of_labels(fitted: "model.Model", target: "evaluate.Target | None", alpha: float, *, comparable: bool) -> GateCase:
     """Return the test of labels against P; skipped without any, and where other judges have voted."""
     if target is None or not comparable:
-        why = "No labels: only they tell whether P holds here." if target is None else "Other judges have voted."
+        why = "No labels: only they tell whether P holds here." if comparable else "Other judges have voted."
         return GateCase("labels", "labels agree with P", SKIPPED, why)
     found = evaluate.canary_report(fitted, target, alpha=alpha)
     said = f"{found['n_labels']} labels of {found['dataset']} DISAGREE with the model, p = {found['p_value']:.2g}."

@@ -43,4 +43,5 @@ from ._table import pattern_grid as pattern_grid
 from ._table import pattern_text as pattern_text
 from ._table import patterns_from_text as patterns_from_text
 from ._table import voters_of as voters_of
+from ._table import votes_of as votes_of
 from ._table import votes_of_voters as votes_of_voters

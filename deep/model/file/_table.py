@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from deep._util.checks import Floats, Votes, check_votes
 from deep._util.columns import listed
-from deep._util.frames import Frame, frame_table, frame_with, without_codes
+from deep._util.frames import Frame, frame_table, frame_with, long_names, without_codes
 from deep._util.odds import logit
 from deep.datasets import VOTE_COLUMNS, Paths, VotesGiven, as_votes, is_paths, read_votes, table_columns
 from deep.exceptions import InputError
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from deep.model.chain import Chain
+    from deep.model.file._model import Model
 
 
 MAX_TABLE_VOTERS = 10
@@ -296,12 +297,27 @@ def votes_of_voters(voters: Sequence[Voter], votes: VotesLike) -> VoteMatrix | n
     """
     if isinstance(votes, Frame):
         table = frame_table(votes)
+        if long_names(table.column_names):
+            return as_votes(table)
         others = other_columns(voters, table)
         numbers = np.arange(table.num_rows).astype(str)
         return as_votes(frame_with(without_codes(table.drop_columns(others)), item_id=numbers))
     if is_paths(votes):
         return read_votes(votes, ignore=other_columns(voters, votes))
-    return cast("VoteMatrix | npt.ArrayLike", votes)
+    return as_votes(votes) if np.ndim(cast("Any", votes)) == 0 else cast("npt.ArrayLike", votes)
+
+
+def votes_of(model: "Model", votes: VotesLike) -> VoteMatrix:
+    """Return votes as a matrix, for what takes no array of them.
+
+    Raises
+    ------
+    InputError
+        `model` is none, or `votes` are not votes.
+    """
+    if not hasattr(model, "voters"):
+        raise InputError(f"`model` must be a Model. Got {type(model).__name__}. Read its file: deep.load(path).")
+    return as_votes(votes_of_voters(model.voters, votes))
 
 
 def select_columns(
