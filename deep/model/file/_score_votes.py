@@ -323,7 +323,7 @@ def _sums_of(model: Model, piece: _pieces.VotePiece) -> "tuple[_pieces.VotePiece
         raw = kept = model.raw(piece.plain())
     n = len(piece.datasets)
     by_part = [np.bincount(dataset_of, weights=row * count, minlength=n) for row in model.blend.views(raw)]
-    return piece, kept, np.array(by_part).T
+    return piece, kept, np.array(by_part, dtype=np.float64).T
 
 
 class _RowScorer:
