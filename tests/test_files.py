@@ -286,6 +286,21 @@ def test_a_link_stays_and_leads_to_what_is_new(tmp_path, whole):
         assert (place if whole is whole_file else place / "results.json").read_text() == text
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names are POSIX's")
+@pytest.mark.parametrize("name", ["pipe.csv", "link.csv"])
+def test_no_file_takes_the_place_of_a_pipe_or_a_device(tmp_path, name):
+    """Also where a link leads to it: as root, a link to /dev/null would have made a file of that."""
+    os.mkfifo(tmp_path / "pipe.csv")
+    (tmp_path / "link.csv").symlink_to(tmp_path / "pipe.csv")
+    message = rf"`out` must be a file, no pipe, socket or device\. Got '.*{name}'\. Name another\."
+    with pytest.raises(InputError, match=message):
+        check_out(tmp_path / name, [".csv"])
+    with pytest.raises(InputError, match="no pipe"), whole_file(tmp_path / name) as new:
+        new.write_text("x")
+    assert (tmp_path / "pipe.csv").is_fifo()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link.csv", "pipe.csv"]
+
+
 @pytest.mark.parametrize("whole", [whole_file, whole_folder])
 def test_a_place_in_a_folder_that_is_gone_is_one_line(tmp_path, monkeypatch, whole):
     """Also where one is in that folder, which has no path any more."""

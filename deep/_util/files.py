@@ -91,12 +91,19 @@ def check_out(out: Path, endings: Sequence[str], name: str = "out") -> Path:
     """Return a path that can be written to; raise before any work is done where it cannot."""
     if out.suffix.lower() not in endings:
         raise InputError(f"`{name}` must end in {' or '.join(sorted(endings))}. Got {str(out)!r}.")
+    _check_no_device(out, name)
     if out.is_dir():
         raise InputError(f"`{name}` must be a file. Got the folder {str(out)!r}.")
     if not out.parent.is_dir() or not os.access(out.parent, os.W_OK):
         raise InputError(f"`{name}` must lie in a folder that can be written to. Got {str(out)!r}.")
     remember(out)
     return out
+
+
+def _check_no_device(out: Path, name: str = "out") -> None:
+    """Raise where a pipe, a socket or a device stands, which a file would take the place of."""
+    if out.exists() and not (out.is_file() or out.is_dir()):
+        raise InputError(f"`{name}` must be a file, no pipe, socket or device. Got {str(out)!r}. Name another.")
 
 
 @contextmanager
@@ -148,11 +155,13 @@ def whole_file(out: Path) -> Iterator[Path]:
     Raises
     ------
     InputError
-        It cannot be written, or others wrote to `out` since it was checked; the new file is then kept beside.
+        It cannot be written, a pipe or a device stands there, or others wrote to `out` since it was checked; the new
+        file is then kept beside.
     """
     out = _real(out)
     before = _found.pop(out) if out in _found else _marks(out)
     with _scratch(out) as scratch:
+        _check_no_device(out)
         yield scratch / "new"
         if _marks(out) not in (before, None):
             _keep_beside(scratch / "new", out, f"{out.stem}.new", out.suffix)

@@ -108,13 +108,24 @@ class FunctionJudge(OfflineJudge, Generic[P, R]):
         values: dict[str, Any] = {n: example if r == "example" else getattr(example, r, None) for n, r in self._roles}
         by_place = [values.pop(name) for name in [*values] if name.startswith("/")]
         call = partial[Any](self._function, *by_place, **values)
-        said = call() if self._is_async else await asyncio.get_running_loop().run_in_executor(None, call)
-        said = await said if inspect.isawaitable(said) else said
+        try:
+            said = call() if self._is_async else await asyncio.get_running_loop().run_in_executor(None, _called, call)
+            said = await said if inspect.isawaitable(said) else said
+        except (KeyboardInterrupt, SystemExit) as error:  # these would end the loop of all functions
+            raise RuntimeError(_said(error)) from error
         return judgment_of(said, cost=self.cost, seconds=time.monotonic() - started)
 
     def label(self, example: Example) -> Judgment:
         """Judge one example; where the function raises, so does this."""
         return run_in_loop(self.judged(example)).result()
+
+
+def _called(call: Callable[[], object]) -> object:
+    """Call a function in a thread, where a StopIteration, as of `next`, is no result and would never arrive."""
+    try:
+        return call()
+    except StopIteration as error:
+        raise RuntimeError(_said(error)) from error
 
 
 @cache
@@ -529,7 +540,7 @@ class _Round:
         try:
             judgment = await judge.judged(example)
             text = to_text(judgment)
-        except (Exception, SystemExit) as error:
+        except Exception as error:
             judgment, text = FAILED, ""
             self.errors[voter] = error
             calls.tell(voter, example, error)
@@ -562,4 +573,8 @@ def _item(example: Example) -> str:
 
 
 def _said(error: BaseException) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+    try:
+        text = str(error)
+    except Exception:  # the words of an error are the function's own code too
+        text = "(without words)"
+    return f"{type(error).__name__}: {' '.join(text.split())[:300]}"

@@ -148,6 +148,30 @@ def test_one_that_raises_has_failed_there(capsys):
     assert "3 of 40 failed" in told.splitlines()[-1]
 
 
+class WordlessError(Exception):
+    """An error whose words are broken themselves."""
+
+    def __str__(self):
+        raise ValueError("no words")
+
+
+@pytest.mark.parametrize(
+    "error", [StopIteration("none"), KeyboardInterrupt("none"), SystemExit("none"), WordlessError()]
+)
+def test_no_error_of_a_function_ends_the_loop_or_is_waited_for_for_ever(error, capsys):
+    """Of `next`, of what a function calls, of `sys.exit`: it has failed there like any other, and functions go on."""
+
+    def odd(source, claim):
+        if claim == "claim 3":
+            raise error
+        return is_odd(source, claim)
+
+    votes = ask(EXAMPLES[:6], odd)
+    assert votes.votes[:, 0].tolist() == [0, 1, 0, ABSTAIN, 0, 1]
+    words = "(without words)" if isinstance(error, WordlessError) else "none"
+    assert f"{type(error).__name__}: {words}" in capsys.readouterr().err
+
+
 def test_the_first_item_fails_for_all(tmp_path):
     """Nothing more is asked where no judge votes on it; one judge that does lets all go on."""
     seen = []
