@@ -173,6 +173,7 @@ def _sentences(text: str, base: int) -> Iterator[tuple[int, str]]:
             line = text[text.rfind("\n", 0, match.start()) + 1 : match.start()]
             marked = (line.lstrip() or match[0].lstrip()).startswith((">", "|")) or pattern("key").search(match[0])
             quoted = marked or line.count('"') % 2 or line.count("\u201c") > line.count("\u201d")
+            quoted = quoted or pattern("copied_question").match(line + match[0])
             if not (asked or quoted):
                 yield base + match.start(), match[0]
             asked = match[0].rstrip(" *_\"')").endswith(("?", "\uff1f"))
@@ -249,8 +250,7 @@ def _statement(
     at = _begin(plain, 0, known)
     while not known.found.match(plain, at) and (lead := pattern("lead").match(plain, at)):
         name = lead["name"] or ""
-        of_label = any(cue.whole for cue in known.cues(name, 0))
-        if of_label or (not starts and re.match("answer|response", name, re.IGNORECASE)):
+        if any(cue.whole for cue in known.cues(name, 0)):
             return None
         at = _begin(plain, lead.end(), known)
     if (copy := pattern("copy").match(plain, at)) and not known.found.search(plain, at, copy.end()):
@@ -343,7 +343,7 @@ def _predicates(sentence: str, before: str, clause: str, cue: Cue) -> bool:
 
 def _chosen(sentence: str, before: str, behind: str, clause: str, cue: Cue) -> float | str | None:
     """Return the value of a name (yes, B, Response 1) where a sentence begins with it, chooses or prefers it."""
-    hedged = pattern("hedged").search(clause)
+    hedged = pattern("hedged").search(clause) or pattern("conditional").match(before)
     if preferred := pattern("preferred").match(sentence, cue.end):
         hedged = hedged or pattern("hedged_end").match(sentence, preferred.end())
         return "open" if hedged or preferred["not"] or pattern("not").search(clause) else cue.value
