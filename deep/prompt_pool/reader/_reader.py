@@ -99,7 +99,7 @@ class ReplyReader:
         if final and final[0].sure:
             return [answer for answer in final if answer.sure]
         if final:
-            return [*final, *(answer for answer in known if answer not in final)]
+            return [*final, *known[: len(known) - len(final)]]
         return self._stated(known)
 
     def _stated(self, known: Sequence[FinalAnswer]) -> list[FinalAnswer]:
