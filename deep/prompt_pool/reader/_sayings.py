@@ -172,8 +172,8 @@ def _sentences(text: str, base: int) -> Iterator[tuple[int, str]]:
         if any(map(str.isalnum, match[0])):
             line = text[text.rfind("\n", 0, match.start()) + 1 : match.start()]
             marked = (line.lstrip() or match[0].lstrip()).startswith((">", "|")) or pattern("key").search(match[0])
+            marked = marked or pattern("copied_question").match(line + match[0])
             quoted = marked or line.count('"') % 2 or line.count("\u201c") > line.count("\u201d")
-            quoted = quoted or pattern("copied_question").match(line + match[0])
             if not (asked or quoted):
                 yield base + match.start(), match[0]
             asked = match[0].rstrip(" *_\"')").endswith(("?", "\uff1f"))
@@ -225,8 +225,7 @@ def _has_a_line(text: str, at: int, sentence: str) -> bool:
 def _sentence_at(text: str, at: int, sentence: str, labels: Mapping[str, float]) -> Stated | None:
     """Return the statement of a sentence of a reply, as long as the sentence is."""
     plain = pattern("signs").sub("", _plain(sentence))
-    starts = not at or "\n" in text[at - 1 : at + 1] or sentence.lstrip().startswith("[")
-    said = _statement(plain, labels, starts=starts, opens="\n" not in text.strip())
+    said = _statement(plain, labels, opens="\n" not in text.strip())
     if said and said.value is not None and not _signs_agree(sentence, said.value):
         said = said._replace(value=None)
     return said and Stated(said.value, at, at + len(sentence))
@@ -237,13 +236,10 @@ def said_in(text: str, labels: Mapping[str, float]) -> set[float]:
     return {one.value for one in _said(text, labels) if one and one.value is not None} if labels else set()
 
 
-def _statement(
-    sentence: str, labels: Mapping[str, float], *, starts: bool = True, opens: bool = False
-) -> Stated | None:
+def _statement(sentence: str, labels: Mapping[str, float], *, opens: bool = False) -> Stated | None:
     """Return the value of a sentence, and where its first label ends; None where it states none.
 
-    It begins at 0 where the label begins the sentence. `starts` is whether it begins its line, `opens` whether it may
-    begin with any name and a colon.
+    It begins at 0 where the label begins the sentence. `opens` is whether it may begin with any name and a colon.
     """
     known = vocabulary(tuple(labels.items()))
     plain = re.sub(r"(?<=\w)_(?=\w)", " ", sentence)

@@ -110,7 +110,7 @@ class Cue(NamedTuple):
 
 
 class Vocabulary(NamedTuple):
-    """The words of some labels in their forms, each with its value, the pattern that finds any, and if they are verbs."""
+    """The words of some labels in their forms, each with its value, what finds any, and whether they are verbs."""
 
     words: Sequence[tuple[str, re.Pattern[str], float]]
     found: re.Pattern[str]
@@ -157,7 +157,7 @@ def vocabulary(labels: tuple[tuple[str, float], ...]) -> Vocabulary:
     )
     found = (
         rf"(?<![^\W_])(?P<un>(?:un|in|non[- ]?|dis|ir|im|il)(?=\w{{4}}))??(?P<core>{spaced})(?P<free>[- ]free)?"
-        rf"(?![^\W_])|(?P<not>[\u4e0d\u672a\u975e\u65e0\u7121])?(?P<unspaced>{unspaced})"
+        rf"(?!-?[^\W_])|(?P<not>[\u4e0d\u672a\u975e\u65e0\u7121])?(?P<unspaced>{unspaced})"
     )
     verbs = {value for label, value in known.items() if label.endswith("s")} >= {0, 1}
     return Vocabulary(words, re.compile(found, re.IGNORECASE), verbs)
