@@ -230,7 +230,8 @@ class AnswerForm:
             return self._listed(reply, material)
         begin = after_thoughts(reply) or 0
         shown = reply
-        if len(reply) - begin > 2 * LONGEST_SIDE:
+        if len(reply) > 2 * LONGEST_SIDE:
+            begin = min(begin, len(reply) - 2 * LONGEST_SIDE)
             shown = f"{reply[begin : begin + LONGEST_SIDE]}\n{reply[-LONGEST_SIDE:]}"
         reader = ReplyReader(shown, self.kind, self.output, self._words, self.scale, cut, material, self.answer_first)
         answers = reader.final_answers()

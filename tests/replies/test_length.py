@@ -4,7 +4,8 @@ import time
 
 import pytest
 
-from deep.prompt_pool import load_prompt
+from deep.prompt_pool import _answer_form, load_prompt
+from tests.replies.asked import PROMPTS
 
 PIECES = [
     "VERDICT: YES\n",
@@ -36,3 +37,22 @@ def test_a_reply_ten_times_as_long_takes_at_most_thirty_times_as_long(name, piec
         prompt.parse(piece * (size // len(piece)))
         seconds.append(time.process_time() - started)
     assert seconds[1] < 30 * max(seconds[0], 0.01)
+
+
+def test_boxes_with_two_answers_are_compared_in_one_pass():
+    """Ten times as many boxes take at most thirty times as long."""
+    seconds = []
+    for n in (1_000, 10_000):
+        started = time.process_time()
+        assert PROMPTS["pair"].parse("[[B]]" + "[[A]]" * n).vote == -1
+        seconds.append(time.process_time() - started)
+    assert seconds[1] < 30 * max(seconds[0], 0.01)
+
+
+def test_of_long_hidden_reasoning_the_last_part_is_read(monkeypatch):
+    """However long it is, 60,000 characters are looked at, and the answer behind it is read."""
+    read = []
+    reader = _answer_form.ReplyReader
+    monkeypatch.setattr(_answer_form, "ReplyReader", lambda text, *rest: read.append(len(text)) or reader(text, *rest))
+    assert PROMPTS["yes"].parse("<think>" + "Well. " * 100_000 + "</think>\nYes").vote == 1
+    assert read == [60_001]

@@ -91,8 +91,8 @@ def _marks_behind_sentences(text: str, kind: str, tag: str | None) -> Iterator[P
 def _other_marks(text: str, kind: str) -> Iterator[Place]:
     """Yield the markers in other words or with another sign than the prompt asked for."""
     for mark in pattern(f"other_{kind}").finditer(text):
-        before = text[max(0, mark.start() - 80) : mark.start()].rstrip(" \t\r\n*_")
-        if not before.endswith(("?", "\uff1f")):
+        before = text[max(0, mark.start() - 200) : mark.start()].rstrip(" \t\r\n*_")
+        if not pattern("asks_else").search(before):
             yield Place(mark.start(), mark.end(), mark.end(), "", "text", strict=not mark["sign"])
 
 

@@ -27,9 +27,6 @@ CONTEXT = 40
 SHORT = 12
 """Characters of a statement that may stand in any text by chance."""
 
-_BETWEEN = re.compile(rf"(?:[\s`*\]}};,]|~{{3,}}|-{{3,}}|{STOP_TOKEN.pattern})*", re.IGNORECASE)
-_NEXT_LINE = re.compile(r"[ \t`*.]*\n[\s`*#>-]*|[ \t]+(?=(?:because|since|as)\b|[\u2013\u2014(-])", re.IGNORECASE)
-
 
 @dataclass(frozen=True, slots=True)
 class FinalAnswer:
@@ -94,7 +91,7 @@ class ReplyReader:
         final: list[FinalAnswer] = []
         rest = len(self.text)
         for answer in reversed(known):
-            closes = _BETWEEN.fullmatch(self.text, answer.end, rest)
+            closes = pattern("between").fullmatch(self.text, answer.end, rest)
             if not closes and not (answer is known[-1] and self._explained(answer)):
                 break
             final.append(answer)
@@ -102,7 +99,7 @@ class ReplyReader:
         if final and final[0].sure:
             return [answer for answer in final if answer.sure]
         if final:
-            return [*final, *(answer for answer in known if answer not in final)]
+            return [*final, *known[: len(known) - len(final)]]
         return self._stated(known)
 
     def _stated(self, known: Sequence[FinalAnswer]) -> list[FinalAnswer]:
@@ -166,7 +163,7 @@ class ReplyReader:
 
     def _explained(self, answer: FinalAnswer) -> bool:
         """Tell whether what stands in the lines behind an element or an object is its reason."""
-        behind = _NEXT_LINE.match(self.text, answer.end)
+        behind = pattern("next_line").match(self.text, answer.end)
         if behind is None or self.cut or answer.place is None or answer.place.behind_marker:
             return False
         remark = STOP_TOKEN.sub(" ", self.text[behind.end() :]).strip()

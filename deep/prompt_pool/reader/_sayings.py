@@ -172,6 +172,7 @@ def _sentences(text: str, base: int) -> Iterator[tuple[int, str]]:
         if any(map(str.isalnum, match[0])):
             line = text[text.rfind("\n", 0, match.start()) + 1 : match.start()]
             marked = (line.lstrip() or match[0].lstrip()).startswith((">", "|")) or pattern("key").search(match[0])
+            marked = marked or pattern("copied_question").match(line + match[0])
             quoted = marked or line.count('"') % 2 or line.count("\u201c") > line.count("\u201d")
             if not (asked or quoted):
                 yield base + match.start(), match[0]
@@ -224,8 +225,7 @@ def _has_a_line(text: str, at: int, sentence: str) -> bool:
 def _sentence_at(text: str, at: int, sentence: str, labels: Mapping[str, float]) -> Stated | None:
     """Return the statement of a sentence of a reply, as long as the sentence is."""
     plain = pattern("signs").sub("", _plain(sentence))
-    starts = not at or "\n" in text[at - 1 : at + 1] or sentence.lstrip().startswith("[")
-    said = _statement(plain, labels, starts=starts, opens="\n" not in text.strip())
+    said = _statement(plain, labels, opens="\n" not in text.strip())
     if said and said.value is not None and not _signs_agree(sentence, said.value):
         said = said._replace(value=None)
     return said and Stated(said.value, at, at + len(sentence))
@@ -236,21 +236,17 @@ def said_in(text: str, labels: Mapping[str, float]) -> set[float]:
     return {one.value for one in _said(text, labels) if one and one.value is not None} if labels else set()
 
 
-def _statement(
-    sentence: str, labels: Mapping[str, float], *, starts: bool = True, opens: bool = False
-) -> Stated | None:
+def _statement(sentence: str, labels: Mapping[str, float], *, opens: bool = False) -> Stated | None:
     """Return the value of a sentence, and where its first label ends; None where it states none.
 
-    It begins at 0 where the label begins the sentence. `starts` is whether it begins its line, `opens` whether it may
-    begin with any name and a colon.
+    It begins at 0 where the label begins the sentence. `opens` is whether it may begin with any name and a colon.
     """
     known = vocabulary(tuple(labels.items()))
     plain = re.sub(r"(?<=\w)_(?=\w)", " ", sentence)
     at = _begin(plain, 0, known)
     while not known.found.match(plain, at) and (lead := pattern("lead").match(plain, at)):
         name = lead["name"] or ""
-        of_label = any(cue.whole for cue in known.cues(name, 0))
-        if of_label or (not starts and re.match("answer|response", name, re.IGNORECASE)):
+        if any(cue.whole for cue in known.cues(name, 0)):
             return None
         at = _begin(plain, lead.end(), known)
     if (copy := pattern("copy").match(plain, at)) and not known.found.search(plain, at, copy.end()):
@@ -343,7 +339,7 @@ def _predicates(sentence: str, before: str, clause: str, cue: Cue) -> bool:
 
 def _chosen(sentence: str, before: str, behind: str, clause: str, cue: Cue) -> float | str | None:
     """Return the value of a name (yes, B, Response 1) where a sentence begins with it, chooses or prefers it."""
-    hedged = pattern("hedged").search(clause)
+    hedged = pattern("hedged").search(clause) or pattern("conditional").match(before)
     if preferred := pattern("preferred").match(sentence, cue.end):
         hedged = hedged or pattern("hedged_end").match(sentence, preferred.end())
         return "open" if hedged or preferred["not"] or pattern("not").search(clause) else cue.value

@@ -11,7 +11,6 @@ from typing import NamedTuple
 LONGEST_VALUE = 200
 
 _DECORATION = re.compile(r"[\s*_`#\"'\u2018\u2019\u201c\u201d\xab\xbb\u3008-\u3011()\[\]{}\u2010-\u2015-]+")
-_STOP = " .,;:!"
 
 
 def _visible(text: str) -> str:
@@ -34,7 +33,7 @@ def normalise_label(text: str) -> str:
     >>> normalise_label("NOT\n**SUPPORTED**."), normalise_label("not-supported"), normalise_label("supported?")
     ('not supported', 'not supported', 'supported?')
     """
-    return _DECORATION.sub(" ", _visible(text)).strip(_STOP)
+    return _DECORATION.sub(" ", _visible(text)).strip(" .,;:!")
 
 
 def read_label(value: str, labels: Mapping[str, float]) -> float | None:
@@ -111,10 +110,11 @@ class Cue(NamedTuple):
 
 
 class Vocabulary(NamedTuple):
-    """The words of some labels in their forms, each with its value, and the pattern that finds any."""
+    """The words of some labels in their forms, each with its value, what finds any, and whether they are verbs."""
 
     words: Sequence[tuple[str, re.Pattern[str], float]]
     found: re.Pattern[str]
+    verbs: bool
 
     def cues(self, text: str, at: int) -> Iterator[Cue]:
         """Yield the words of the labels, turned round by a prefix (un-, in-) or a suffix (-free)."""
@@ -127,7 +127,7 @@ class Vocabulary(NamedTuple):
             if not turned or (turns and not named):
                 plain, bare = (re.sub(r"[\W_]", "", normalise_label(text)) for text in (said, label))
                 whole = turned or plain in (bare, bare + "s", bare[:-1])
-                verbal = not whole and pattern("of_verbs").search(label) is not None
+                verbal = self.verbs if whole else pattern("of_verbs").search(label) is not None
                 acts = verbal and not pattern("no_verb").search(said)
                 wants = label.endswith("ed") and said.casefold().endswith("s")
                 yield Cue(1 - value if turned else value, *match.span(), named, whole, turns, acts, wants)
@@ -157,9 +157,10 @@ def vocabulary(labels: tuple[tuple[str, float], ...]) -> Vocabulary:
     )
     found = (
         rf"(?<![^\W_])(?P<un>(?:un|in|non[- ]?|dis|ir|im|il)(?=\w{{4}}))??(?P<core>{spaced})(?P<free>[- ]free)?"
-        rf"(?![^\W_])|(?P<not>[\u4e0d\u672a\u975e\u65e0\u7121])?(?P<unspaced>{unspaced})"
+        rf"(?!-?[^\W_])|(?P<not>[\u4e0d\u672a\u975e\u65e0\u7121])?(?P<unspaced>{unspaced})"
     )
-    return Vocabulary(words, re.compile(found, re.IGNORECASE))
+    verbs = {value for label, value in known.items() if label.endswith("s")} >= {0, 1}
+    return Vocabulary(words, re.compile(found, re.IGNORECASE), verbs)
 
 
 def _spelled(label: str) -> str:
