@@ -12,6 +12,7 @@ import csv
 import io
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -40,18 +41,17 @@ SHOWN = "museum-8-e"
 """The claim of the scoring page: a number that is not that of its source."""
 
 
-def deep(*words: object) -> None:
-    """Run a command."""
-    subprocess.run([sys.executable, "-m", "deep", *map(str, words)], check=True, stdout=subprocess.DEVNULL)
-
-
 def write(folder: Path) -> None:
-    """Write votes, a model and the report."""
-    deep("votes", EXAMPLES / "claims.csv", "--lexical", "all", "--out", folder / "votes.parquet")
-    deep("votes", EXAMPLES / "unlabeled.csv", "--lexical", "all", "--out", folder / "new.parquet")
-    deep("report", folder / "votes.parquet", "--out", folder / "report.html")
-    deep("fit", folder / "votes.parquet", "--out", folder / "model.json")
-    deep("report", folder / "model.json", folder / "new.parquet", "--out", folder / "verdict.html")
+    """Write votes, a model and the report, by names without a folder: the pages show the commands to copy."""
+    for line in (
+        f"votes {EXAMPLES / 'claims.csv'} --lexical all --out votes.parquet",
+        f"votes {EXAMPLES / 'unlabeled.csv'} --lexical all --out new.parquet",
+        "report votes.parquet --out report.html",
+        "fit votes.parquet --out model.json",
+        "report model.json new.parquet --out verdict.html",
+    ):
+        words = [sys.executable, "-m", "deep", *shlex.split(line)]
+        subprocess.run(words, check=True, stdout=subprocess.DEVNULL, cwd=folder)
 
 
 def take(page: Page, path: Path) -> None:
