@@ -31,7 +31,7 @@ from deep.integrations.labeling import label_app, open_label_desk, read_label_su
 from deep.integrations.serve import create_app, serving
 
 ROOT = Path(__file__).resolve().parents[1]
-SIZE = {"width": 1180, "height": 860}
+SIZE = {"width": 1280, "height": 860}
 COLORS = 128
 """Of a picture: few are enough for text and charts, and keep it small."""
 

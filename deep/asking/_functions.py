@@ -195,6 +195,8 @@ def judgment_of(said: object, *, cost: float | None = None, seconds: float | Non
     ('It rose.', 0.01)
     """
     if isinstance(said, Judgment):
+        if said.cost is not None and not 0 <= said.cost < float("inf"):
+            raise TypeError(f"returned a cost of {said.cost!r}; it is 0 or more dollars")
         own = said.cost if said.cost is not None else cost, said.seconds if said.seconds is not None else seconds
         return replace(said, cost=own[0], seconds=own[1])
     if isinstance(said, Mapping):

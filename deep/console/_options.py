@@ -151,10 +151,14 @@ def load_model(path: str | Path, decide: str | None, share: str | None = None) -
 
 
 def add_target_options(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
-    """Add the tables of the one dataset that a model is used on."""
-    votes = {"required": required, "help": "votes of the whole dataset"}
+    """Add the tables of the one dataset that a model is used on; those of votes by place or by name."""
+    votes = {"help": "votes of the whole dataset"}
+    by_place = {"nargs": "*", "default": argparse.SUPPRESS, "metavar": "VOTES", "flags": ["votes"]}
+    either = parser.add_mutually_exclusive_group(required=required)
+    add_options(either, "votes", votes=votes | by_place)
+    add_options(either, "votes", votes=votes)
     scores = {"help": "tables of soft scores, where the model was fitted on some"}
-    add_options(parser, "votes", "dataset", "scores", votes=votes, scores=scores)
+    add_options(parser, "dataset", "scores", scores=scores)
     labels = "labels of a random sample of it: dataset, item_id, label"
     parser.add_argument("--labels", **SEVERAL, metavar="FILE", help=labels)
 

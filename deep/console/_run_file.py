@@ -143,7 +143,8 @@ def _lines(asked: Asked, place: Path) -> Iterator[str]:
     noted = getattr(asked.args, "noted", {})
     yield from (f"{name} = {_toml(value)}" for name, value in noted.items() if not isinstance(value, dict))
     yield "\n[options]"
-    for action in asked.parser._actions:
+    # Of what is given by place or by name, the name.
+    for action in {action.dest: action for action in asked.parser._actions}.values():
         value = asked.options.get(action.dest)
         if action.dest in NOT_ASKED or value is None or (value == action.default and action.dest != "out"):
             continue

@@ -121,6 +121,8 @@ def test_returned_values_are_judgments(said, vote, reason, score):
         [1],
         (1, 2, 3),
         {"vote": 1, "tokens": object()},
+        {"vote": 1, "cost": float("nan")},
+        {"vote": 1, "cost": -0.01},
     ],
 )
 def test_other_values_are_failures(said, capsys):

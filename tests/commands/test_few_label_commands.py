@@ -245,6 +245,21 @@ def test_bad_input(command, words, message, home, monkeypatch, capsys):
     assert sorted(path.name for path in home.iterdir()) == before
 
 
+@pytest.mark.parametrize("command", [adapt, estimate, select])
+def test_votes_by_place_are_those_by_name(command, home, tmp_path, capsys):
+    """As `fit`, `score` and `report` take them; both at once are refused."""
+    model, votes = str(home / "stack.json"), str(home / "new.csv")
+    more = {adapt: ["--out", str(tmp_path / "m.json")], estimate: [], select: ["--accuracy", "0.9"]}[command]
+    said = []
+    for words in ([votes], ["--votes", votes]):
+        assert command([model, *words, *more, "--json"]) == 0
+        said.append(json.loads(capsys.readouterr().out))
+    assert said[0] == said[1]
+    with pytest.raises(SystemExit):
+        command([model, votes, "--votes", votes, *more])
+    assert "not allowed with argument" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("command", [adapt, estimate, label_list, select])
 def test_help_has_examples(command, capsys):
     """Under a description."""

@@ -145,6 +145,16 @@ def test_the_history_is_one_file_with_a_chart(gated, tmp_path, capsys):
     assert svg.tag.endswith("svg")
 
 
+def test_a_last_line_whose_end_an_editor_took_away_stays_a_line(gated, tmp_path):
+    """The next run is a line of its own."""
+    path = tmp_path / "gate" / "history.jsonl"
+    good = votes_of(7, "new")
+    assert gated(good) == 0
+    path.write_text(path.read_text().rstrip("\n"))
+    assert [gated(good), gated(good)] == [0, 0]
+    assert [json.loads(line)["passed"] for line in path.read_text().splitlines()] == [True] * 3
+
+
 def test_a_gate_is_bound_to_its_judges(gated, tmp_path, model_file, monkeypatch):
     """A model that was fitted again, on another version of a prompt, fails there with the reason."""
     from deep import VoteMatrix

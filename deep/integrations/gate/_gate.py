@@ -216,8 +216,11 @@ def write_gate(folder: Path, history: Sequence[GateRun]) -> None:
         All runs, the last of which is new.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / HISTORY).open("a", encoding="utf-8", newline="\n") as file:
-        file.write(json.dumps(asdict(history[-1]), ensure_ascii=False) + "\n")
+    path = folder / HISTORY
+    # An editor may have taken the end of the last line away.
+    torn = path.exists() and path.read_bytes()[-1:] not in (b"", b"\n")
+    with path.open("a", encoding="utf-8", newline="\n") as file:
+        file.write("\n" * torn + json.dumps(asdict(history[-1]), ensure_ascii=False) + "\n")
         file.flush()
         os.fsync(file.fileno())
     for name, text in (("junit.xml", junit(history[-1])), ("summary.md", summary(history))):
