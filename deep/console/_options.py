@@ -152,7 +152,7 @@ def load_model(path: str | Path, decide: str | None, share: str | None = None) -
 
 def add_target_options(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     """Add the tables of the one dataset that a model is used on; those of votes by place or by name."""
-    votes = {"help": "votes of the whole dataset"}
+    votes: dict[str, object] = {"help": "votes of the whole dataset"}
     by_place = {"nargs": "*", "default": argparse.SUPPRESS, "metavar": "VOTES", "flags": ["votes"]}
     either = parser.add_mutually_exclusive_group(required=required)
     add_options(either, "votes", votes=votes | by_place)
