@@ -308,7 +308,7 @@ def family_of(dataset: str) -> str:
 
     Examples
     --------
-    >>> from deep.datasets import family_of
+    >>> from deep._util.names import family_of
     >>> family_of("tofueval-mediasum"), family_of("TofuEval-MeetB"), family_of("ragtruth")
     ('tofueval', 'tofueval', 'ragtruth')
     """
@@ -342,7 +342,7 @@ def resolve_dataset(name: str, known: Iterable[str], *, param: str = "dataset") 
 
     Examples
     --------
-    >>> from deep.datasets import resolve_dataset
+    >>> from deep._util.names import resolve_dataset
     >>> resolve_dataset("aggrefact", ["AggreFact-CNN", "AggreFact-XSum", "wice"])
     'AggreFact-XSum'
     >>> resolve_dataset("wi", ["AggreFact-CNN", "AggreFact-XSum", "wice"])
