@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
 from deep import llm
 from deep.asking._options import AskOptions, AskProgress, ProgressCallback
 from deep.asking._plan import Plan
@@ -201,6 +199,8 @@ def reread(plan: Plan, options: AskOptions | None, out: Path) -> Reread:
     InputError
         No LLM is asked, or there is no ledger or no table of votes of an earlier run.
     """
+    import pandas as pd
+
     if options is None:
         raise InputError("`reread` must be given with judges that ask an LLM. Got none of them. Leave it out.")
     if not out.is_file():
@@ -219,4 +219,6 @@ def reread(plan: Plan, options: AskOptions | None, out: Path) -> Reread:
 
 
 def _vote(value: object) -> str:
+    import pandas as pd
+
     return "none" if pd.isna(value) else str(int(value))  # type: ignore[call-overload]
