@@ -134,7 +134,7 @@ def measured(name: str, data: Path, jobs: int | None) -> Found:
             used.append(measure(called, cwd=Path(folder), env=environment))
             if used[-1].status:
                 raise SystemExit(f"{shlex.join(words)} ended with status {used[-1].status}")
-        found = json.loads(Path(folder, "out", "results.json").read_text(encoding="utf-8"))
+        found = json.loads(Path(folder, "out", "results.json").read_text(encoding="utf-8").replace(str(data), DATA))
     return {
         "commands": [as_typed(command) for command in RUNS[name]],
         "commit": commit + (", with changes" if changed else ""),

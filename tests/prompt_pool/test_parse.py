@@ -44,7 +44,7 @@ def outcome(prompt, text, **said):
         ("VERDICT: NOT **SUPPORTED**", 0),
         ("VERDICT: not\nsupported", 0),
         # read as inconsistent by the original parser
-        ("nothing inconsistent. Answer: SUPPORTED", "unparsable"),
+        ("nothing inconsistent. Answer: SUPPORTED", 1),
         ("nothing inconsistent.\nVERDICT: SUPPORTED", 1),
         ("If you are not sure, output NOT SUPPORTED; I am sure.\nVERDICT: SUPPORTED", 1),
         ("(SUPPORTED or NOT SUPPORTED): SUPPORTED", "unparsable"),

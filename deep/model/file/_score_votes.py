@@ -279,7 +279,7 @@ Made = TypeVar("Made")
 
 
 def ahead(make: Callable[[Piece], Made], pieces: Iterable[Piece]) -> Iterator[Made]:
-    """Yield what is made of each piece, in their order, a few pieces ahead of who takes them.
+    """Yield the results of a function of each piece, in their order, computed a few pieces ahead of their use.
 
     Examples
     --------
