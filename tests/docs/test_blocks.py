@@ -58,7 +58,7 @@ def world(tmp_path_factory):
         words = ["votes", str(folder / f"{name}.csv"), "--lexical", "all", "--out", str(folder / f"{table}.parquet")]
         assert main(words) == 0
     mine = pd.read_parquet(folder / "mine.parquet")
-    mine.assign(generator=["one", "other"] * (len(mine) // 2)).to_parquet(folder / "mine.parquet")
+    mine.assign(generator=["one", "other"] * (len(mine) // 2)).to_parquet(folder / "systems.parquet")
     assert main(["fit", str(folder / "labeled.parquet"), "--out", str(folder / "model.json")]) == 0
     run = ["--sizes", "3", "--ensembler", "LogisticRegression", "--jobs", "1", "--out", str(folder / "runs" / "loo")]
     assert main(["loo", "--test", "aggrefact", *run]) == 0
