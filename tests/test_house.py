@@ -242,3 +242,13 @@ def test_files_hold_a_topic():
     core = guests.pop(None)
     assert core <= 28_500
     assert max(guests.values()) <= 1_600
+
+
+def test_rooms_that_contributing_names_exist():
+    """Of its table of the house, the files and folders of the first column."""
+    text = (ROOT.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    table = text.partition("| room | what it does |\n")[2].partition("\n\n")[0]
+    rooms = [row.split("|")[1] for row in table.splitlines()]
+    named = [name for room in rooms for name in re.findall(r"`([\w/]+(?:\.py|/))`", room)]
+    assert len(named) > 15
+    assert [name for name in named if not (ROOT / name).exists()] == []
