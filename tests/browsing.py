@@ -36,7 +36,7 @@ def launched() -> Iterator[Any]:
 
 
 class Opened:
-    """A page of the browser, and what it complained of, or asked of anything but what it was opened from.
+    """A page of the browser, what it complained of or asked of others, and the answers to what it sent (`sent`).
 
     Parameters
     ----------
@@ -57,6 +57,8 @@ class Opened:
         self.page.on("pageerror", lambda error: self._said.append(str(error)))
         self.page.on("dialog", lambda dialog: (self._said.append(dialog.message), dialog.dismiss()))
         self.page.on("request", lambda request: self._is_ours(request.url) or self._said.append(request.url))
+        self.sent: list[Any] = []
+        self.page.on("response", lambda answer: answer.request.method == "POST" and self.sent.append(answer))
         self.page.goto(address)
 
     def _is_ours(self, url: str) -> bool:
