@@ -168,8 +168,18 @@ def test_texts_are_asked_about_as_people_have_them(kind, tmp_path):
         (lambda: deep.fit(small_votes(("a",))).score(None), "`votes` must be a VoteMatrix, .* Got NoneType."),
         (lambda: deep.check("model.json", "votes.csv"), r"`model` must be a Model. Got str. .*deep\.load\(path\)"),
         (lambda: deep.report("model.json", "votes.csv"), "`model` must be a Model. Got str"),
-        (lambda: deep.ask(pd.DataFrame({"claim": ["a"]}), ["numbers"]), "`examples` must have the columns source and"),
-        (lambda: deep.fit(pd.DataFrame({"strict": [1]})), "`frame` must have a column item_id"),
+        (
+            lambda: deep.ask(pd.DataFrame({"claim": ["a"]}), ["numbers"]),
+            "`examples` .* 'source' .* Rename the column that holds it to 'source'",
+        ),
+        (
+            lambda: deep.fit(pd.DataFrame({"strict": [1]})),
+            "`frame` must have a column item_id.* Rename the column that holds it",
+        ),
+        (
+            lambda: deep.check(deep.fit(small_votes(("a",))), small_votes(("b", "c"))),
+            r"Got b, c\. Give the rows of one",
+        ),
         (lambda: deep.adapt(deep.fit(small_votes(("a",))), [[1, 0, 1]]), "`votes` must be a VoteMatrix, a data frame"),
     ],
 )

@@ -240,7 +240,9 @@ def _kind(cell: object) -> type:
 def _check_there(wanted: Iterable[str], columns: Mapping[str, Column]) -> None:
     missing = next((name for name in wanted if name not in columns), None)
     if missing is not None:
-        raise InputError(f"`frame` must have a column {missing}. Got {_listed(columns)}.")
+        raise InputError(
+            f"`frame` must have a column {missing}. Got {_listed(columns)}. Rename the column that holds it."
+        )
 
 
 def _listed(names: Iterable[str]) -> str:

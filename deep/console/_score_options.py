@@ -291,7 +291,9 @@ def read_fit_data(args: argparse.Namespace) -> FitData:
         table = datasets.read_labels(args.labels)
         names = sorted(set(table.datasets))
         if len(names) > 1:
-            raise InputError(f"`labels` must be of one dataset, your own. Got {', '.join(names)}.")
+            raise InputError(
+                f"`labels` must be of one dataset, your own. Got {', '.join(names)}. Give the labels of one."
+            )
         votes, target = datasets.join_labels(votes, table), names[0]
     provenance = _provenance(args, votes)
     if soft is None:

@@ -180,11 +180,14 @@ class _Rows(Examples):
     def _missing(self, field: str, row: FileRow, number: int, line: int | None) -> InputError:
         wanted = " and ".join(self.columns[name] for name in self.needed)
         present = ", ".join(sorted(map(str, row))) or "nothing else"
-        flag = f"--{field.replace('_', '-')}-column"
         return InputError(
             f"`examples` must have the columns {wanted}. Got none named {self.columns[field]!r} "
-            f"{self._place(number, line)}, which has {_short(present)}. Rename it, or map it ({flag}, or `columns`)."
+            f"{self._place(number, line)}, which has {_short(present)}. {self._renaming(field)}."
         )
+
+    def _renaming(self, field: str) -> str:
+        """Return what to do where a column has another name."""
+        return f"Rename it, or map it (--{field.replace('_', '-')}-column, or `columns` of `read_examples`)"
 
     def _wrong(
         self, field: str, allowed: str, remedy: str, values: FileRow, number: int, line: int | None
@@ -309,6 +312,10 @@ class _MappedExamples(_Rows):
     def origin(self) -> str:
         """The dataset's name."""
         return f"dataset {self.name!r}"
+
+    def _renaming(self, field: str) -> str:
+        """Return what fits a frame in `ask` too, which maps no columns."""
+        return f"Rename the column that holds it to {field!r}"
 
     def _rows(self) -> Iterator[Located]:
         for number, row in enumerate(self.rows, start=1):

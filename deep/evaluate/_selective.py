@@ -351,6 +351,6 @@ def _target(model: Model, votes: VotesLike, labels: LabelsGiven | None) -> Targe
     """Return votes as one dataset with these labels and no others."""
     found = votes_of(model, votes)
     if len(found.dataset_names) > 1:
-        raise InputError(f"`votes` must be of one dataset. Got {', '.join(found.dataset_names)}.")
+        raise InputError(f"`votes` must be of one dataset. Got {', '.join(found.dataset_names)}. Give the rows of one.")
     bare = replace(found, labels=np.full(len(found.labels), -1))
     return Target(bare if labels is None else as_labels(labels, bare))

@@ -54,7 +54,7 @@ def votes_for(model: Model, paths: Sequence[str], *, one_dataset: bool = False) 
     """
     votes = read_votes(paths, ignore=other_columns(model.voters, list(paths)))
     if one_dataset and len(votes.dataset_names) > 1:
-        raise InputError(f"`votes` must be of one dataset. Got {', '.join(votes.dataset_names)}.")
+        raise InputError(f"`votes` must be of one dataset. Got {', '.join(votes.dataset_names)}. Give the rows of one.")
     return votes
 
 
@@ -96,7 +96,7 @@ def read_targets(
         every = join_labels(every, table)
         names = sorted(set(every.datasets[np.isin(every.datasets.astype(str), list(set(table.datasets)))]))
         if len(names) > 1:
-            raise InputError(f"`labels` must be of one dataset. Got {', '.join(names)}.")
+            raise InputError(f"`labels` must be of one dataset. Got {', '.join(names)}. Give the labels of one.")
     else:
         names, every = list(every.dataset_names), replace(every, labels=np.full(len(every.labels), -1))
     return [_target(every, soft, name) for name in names]

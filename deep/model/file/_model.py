@@ -190,9 +190,10 @@ class Model:
         """Return lines on the model for people."""
         n, prior = len(self.cells.groups), self.prior
         whose = "any dataset" if self.target is None else f"the dataset {self.target}"
+        known = f"{n} dataset{'' if n == 1 else 's'}"
         share = f"{prior.estimate:.2f} (90 % interval {prior.low:.2f} to {prior.high:.2f})"
         return [
-            f"Model ({self.method}) of {len(self.voters)} judges, fitted on {n} datasets, for {whose}",
+            f"Model ({self.method}) of {len(self.voters)} judges, fitted on {known}, for {whose}",
             f"judges: {listed(self.voter_names)}",
             f"share of consistent items expected: {share}",
             self.rule.sentence(self.threshold()),
