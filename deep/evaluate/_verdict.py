@@ -350,15 +350,25 @@ def suspect_words(tally: DecisionCounts) -> str:
     return f"{called}{surely}; {tally.undecided:,} of the {tally.n:,} {_are(tally.undecided)} undecided.{silent}"
 
 
-def trust_words(badges: Sequence[Badge], n_labels: int) -> str:
-    """Return a sentence on whether P can be trusted on these items."""
+def trust_words(badges: Sequence[Badge], n_labels: int, *, learned: bool = False) -> str:
+    """Return a sentence on whether P can be trusted on these items.
+
+    Parameters
+    ----------
+    badges : sequence of Badge
+    n_labels : int
+        Labels of these items that the model has not seen.
+    learned : bool
+        Where there is none: the model has seen labels of these items.
+    """
     failed = [badge.name for badge in badges if badge.level == "fail"]
     warned = [badge.name for badge in badges if badge.level == "warn"]
     if failed:
         return f"P cannot be trusted here: it failed on “{'”, “'.join(failed)}”."
     if not n_labels:
         doubt = f", and there is a doubt on “{'”, “'.join(warned)}”" if warned else ""
-        return f"Whether P can be trusted here is not known: none of these claims has a label{doubt}."
+        why = "the model has learned from the labels of these claims" if learned else "none of these claims has a label"
+        return f"Whether P can be trusted here is not known: {why}{doubt}."
     if warned:
         return f"P can be trusted here with care: there is a doubt on “{'”, “'.join(warned)}”."
     return f"P can be trusted here, as far as {n_labels:,} labels tell."

@@ -239,12 +239,13 @@ def verdict_of(
     tally.add(evaluate.DecidedItems(*where, scored.p, scored.low, scored.high, scored.decided, scored.sure, voted))
     n_labels = 0 if material.measured is None else int(material.measured.labeled.sum())
     badges = tuple(_badges(material, methods, watch, n_labels))
-    then, command = _next(material, badges, n_labels)
-    elsewhere = () if n_labels else tuple(_elsewhere(methods))
+    learned = bool(scored.labeled.any())  # where no label counts, but there are some, the model has seen them
+    then, command = _next(material, badges, n_labels, learned=learned)
+    elsewhere = () if n_labels else tuple(_elsewhere(methods, learned=learned))
     says = (
         _judged(material, scored),
         evaluate.suspect_words(tally),
-        evaluate.trust_words(badges, n_labels),
+        evaluate.trust_words(badges, n_labels, learned=learned),
         then,
         command,
     )
@@ -317,18 +318,19 @@ def _share(scored: ScoredVotes) -> tuple[float, float, float] | None:
     return prior.estimate, prior.low, prior.high
 
 
-def _elsewhere(methods: Sequence[MeasuredMethod]) -> Iterator[str]:
+def _elsewhere(methods: Sequence[MeasuredMethod], *, learned: bool) -> Iterator[str]:
+    """Yield what was measured on datasets of the training, which these claims are where it `learned` from them."""
     method = ours(methods)
     if method is None:
         return
-    n = len(method.by_dataset)
-    loss = method.mean("log_loss")
+    n, known = len(method.by_dataset), "training" if learned else "OTHER"
+    loss, interval = method.mean("log_loss"), between(method.interval)
     yield (
-        f"On {n} OTHER dataset{'s' * (n > 1)}, with labels, each left out in turn: balanced accuracy "
+        f"On {n} {known} dataset{'s' * (n > 1)}, with labels, each left out in turn: balanced accuracy "
         f"{in_percent(method.mean('balanced_accuracy'))} %"
-        + ("" if method.interval is None else f" (95 % interval {between(method.interval)})")
+        + (f" (95 % interval {interval})" if interval else "")
         + ("" if loss is None else f", log loss {decimal(loss)} (a coin's is 0.693)")
-        + ". None of this was measured on these claims."
+        + ("." if learned else ". None of this was measured on these claims.")
     )
 
 
@@ -340,7 +342,9 @@ def _ece_before(material: ReportMaterial) -> float | None:
     return float(np.mean([before for _, _, before, _ in ece_by_dataset(scored, material.n_bins)]))
 
 
-def _next(material: ReportMaterial, badges: Sequence[evaluate.Badge], n_labels: int) -> tuple[str, str]:
+def _next(
+    material: ReportMaterial, badges: Sequence[evaluate.Badge], n_labels: int, *, learned: bool
+) -> tuple[str, str]:
     """Return the next step, in words and as a command."""
     tables = " ".join(quote(table) for table in material.tables) or "votes.parquet"
     model = quote(material.path) if material.path else "model.json"
@@ -350,6 +354,10 @@ def _next(material: ReportMaterial, badges: Sequence[evaluate.Badge], n_labels: 
         return (
             worse if failed else "fit a model on all of these datasets, and score claims of your own",
             f"deep fit {tables} --out model.json",
+        )
+    if not n_labels and learned:
+        return "see how P holds on each of these datasets where the others are learned from", (
+            f"deep loo --test all --votes {tables}"
         )
     if not n_labels:
         by_model = f" --model {model}" if material.model is not None else ""

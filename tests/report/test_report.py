@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import deep
 from deep.cli import main
 from deep.datasets import simulate_votes
 from deep.evaluate import Target, canary_report, decision_metrics, in_percent
@@ -332,6 +333,20 @@ def written(folder, votes, *, labels=True):
         frame.insert(2, "label", votes.labels)
     frame.to_csv(folder / "votes.csv", index=False)
     return folder / "votes.csv"
+
+
+def test_claims_that_the_model_learned_from_are_not_called_unlabeled():
+    """Their labels are counted, and tell nothing of P; what was measured is of each dataset left out."""
+    votes = small_votes(n=40)
+    said = str(deep.report(fit(votes, **QUICK), votes))
+    assert f"; {len(votes.labels)} labels." in said
+    assert "is not known: the model has learned from the labels of these claims." in said
+    assert re.search(
+        r"On \d training datasets, .* left out in turn: balanced accuracy [\d.]+ % \(95 % interval \d", said
+    )
+    assert "deep loo --test all --votes" in said
+    assert "OTHER" not in said
+    assert "none of these claims" not in said
 
 
 def test_unlabeled_claims_come_with_a_verdict_and_no_figure_of_other_data(tmp_path):
