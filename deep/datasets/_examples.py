@@ -20,6 +20,9 @@ NAMES = ("example_id", "dataset", "document_id")
 FIELDS = (*REQUIRED, "label", *NAMES, "question")
 """The fields of an example that a row may hold; each is a column of that name unless it is mapped to another."""
 
+ITEM_ID = "item_id"
+"""The name of an example's id in tables of votes; examples may have it too."""
+
 _LABELS = {"": None, "0": 0, "0.0": 0, "1": 1, "1.0": 1, "nan": None, "none": None, "null": None} | VOTE_WORDS
 
 
@@ -128,9 +131,9 @@ class _Rows(Examples):
 
     def of(self, items: Collection[tuple[str, str]]) -> Iterator[Example]:
         """Yield the examples of some items, by dataset and id; of the others the first alone is checked."""
-        dataset, example_id = self.columns["dataset"], self.columns["example_id"]
+        dataset = self.columns["dataset"]
         for number, (line, row) in enumerate(self._rows(), start=1):
-            key = _text(row.get(dataset)) or self.name, _text(row.get(example_id)) or str(number)
+            key = _text(row.get(dataset)) or self.name, _text(self._id(row)) or str(number)
             if key in items:
                 yield self._example(row, number, line)
             elif number == 1:
@@ -140,7 +143,7 @@ class _Rows(Examples):
         for field in self.needed:
             if self.columns[field] not in row:
                 raise self._missing(field, row, number, line)
-        values = {field: row.get(column) for field, column in self.columns.items()}
+        values = {field: row.get(column) for field, column in self.columns.items()} | {"example_id": self._id(row)}
         source, claim, question = (self._checked_text(field, values, number, line) for field in TEXTS)
         names = {field: _text(values[field]) for field in NAMES}
         for field, name in names.items():
@@ -163,6 +166,11 @@ class _Rows(Examples):
             document_id=names["document_id"],
             question=question or None,
         )
+
+    def _id(self, row: FileRow) -> object:
+        """Return what names a row: the example's id or, where there is no such column, the item's."""
+        name = self.columns["example_id"]
+        return row.get(name if name in row or "example_id" in self.mapped else ITEM_ID)
 
     def _checked_text(self, field: str, values: FileRow, number: int, line: int | None) -> str:
         """Return a text of a row; empty where a question is missing, which alone may be."""
@@ -207,8 +215,8 @@ class ExampleFile(_Rows):
     ----------
     path : str or Path
         ``.csv`` (UTF-8, with a header), ``.jsonl`` or ``.ndjson``, each also with ``.gz``, or ``.parquet``, with the
-        columns `source` and `claim`, and as wanted `example_id` (default: the row's number, from 1), `label` (1, 0,
-        true, false, yes, no or empty), `dataset`, `document_id` and `question`, the one that the claim answers.
+        columns `source` and `claim`, and as wanted `example_id` or `item_id` (default: the row's number, from 1),
+        `label` (1, 0, true, false, yes, no or empty), `dataset`, `document_id` and `question`, which the claim answers.
     columns : mapping of str to str, optional
         Field to column, where a column has another name.
     dataset : str, optional
@@ -250,7 +258,7 @@ class ExampleFile(_Rows):
         return repr(str(self.path))
 
     def _rows(self) -> Iterator[Located]:
-        return read_rows(self.path, self.columns.values())
+        return read_rows(self.path, {*self.columns.values(), ITEM_ID})
 
 
 class _TextExamples(_Rows):

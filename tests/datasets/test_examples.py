@@ -9,6 +9,7 @@ import sys
 import tracemalloc
 from dataclasses import asdict
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -93,6 +94,23 @@ def test_a_text_in_memory_must_be_text(name):
     """By its name; nothing is looked for on the disk."""
     with pytest.raises(InputError, match=r"ends in one of .csv, .jsonl, .ndjson. Got '.*x.*'. Save it as one of these"):
         examples_from_text(GOOD, name)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.parquet"])
+def test_an_id_may_be_named_as_in_tables_of_votes(tmp_path, name):
+    """The column item_id, where there is no example_id and none is mapped to it."""
+    frame = pd.DataFrame({"source": ["One.", "Two."], "claim": ["1.", "2."], "item_id": ["x", "y"], "n": ["7", "8"]})
+    path = tmp_path / name
+    writers = {"a.csv": frame.to_csv, "a.parquet": frame.to_parquet}
+    if name in writers:
+        writers[name](path, index=False)
+    else:
+        frame.to_json(path, orient="records", lines=True)
+    assert [example.example_id for example in ExampleFile(path)] == ["x", "y"]
+    assert [example.claim for example in ExampleFile(path).of({("a", "y")})] == ["2."]
+    assert [example.example_id for example in ExampleFile(path, columns={"example_id": "n"})] == ["7", "8"]
+    both = frame.assign(example_id=["p", "q"]).to_dict("records")
+    assert [example.example_id for example in examples_from_dataset(both)] == ["p", "q"]
 
 
 def test_columns_and_dataset_may_have_other_names(tmp_path):
