@@ -9,6 +9,7 @@ from deep import calibration
 from deep._util.checks import Floats, Votes
 from deep.datasets import Failures, join_labels, read_labels, read_votes
 from deep.evaluate._figures import null_if_nan
+from deep.evaluate._verdict import moved_words
 from deep.exceptions import InputError
 from deep.model import Model, Scores, adaptation, match_columns, other_columns, scores_for
 from deep.records import VoteMatrix
@@ -487,12 +488,12 @@ class DriftReport:
 
     def sentences(self) -> list[str]:
         """Return sentences on it for a page."""
-        verdict = f"Moved: {', '.join(self.moved)}." if self.stale else "Nothing moved beyond chance."
+        found = f"these differ: {moved_words(self.moved)}" if self.stale else "no difference goes beyond chance"
         n = len(self.training_datasets)
-        says = [f"{self.n:,} new rows beside those of {n} training dataset{'' if n == 1 else 's'}. {verdict}"]
+        says = [f"The votes on these {self.n:,} claims beside those on {n} training dataset{'s' * (n != 1)}: {found}."]
         if n >= FEWEST_DATASETS:
             alarms = ", ".join(self.false_alarms_on_training) or "none"
-            says.append(f"Training datasets that would be called moved beside the others: {alarms}.")
+            says.append(f"The same test of each training dataset beside the others finds a difference in: {alarms}.")
         renamed = self.other_version_or_model
         return says + [f"{name}: the votes are of another version or LLM, {now}." for name, now in renamed.items()]
 
