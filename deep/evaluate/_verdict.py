@@ -156,8 +156,8 @@ class DecisionCounts:
         if self.lowest:
             yield "The lowest P, in percent with its 90 % interval:"
         for item in self.lowest:
-            interval = "" if np.isnan(item.low) else f" ({_percent(item.low)} to {_percent(item.high)})"
-            yield f"  {_percent(item.p):>5}{interval}  {item.state}  {item.item_id} of {item.dataset}"
+            interval = "" if np.isnan(item.low) else f" ({chance(item.low)} to {chance(item.high)})"
+            yield f"  {chance(item.p):>5}{interval}  {item.state}  {item.item_id} of {item.dataset}"
 
 
 def _items(items: DecidedItems, rows: Sequence[int]) -> Iterator[LowestItem]:
@@ -372,6 +372,18 @@ def trust_words(badges: Sequence[Badge], n_labels: int) -> str:
     if warned:
         return f"P can be trusted here with care: there is a doubt on “{'”, “'.join(warned)}”."
     return f"P can be trusted here, as far as {n_labels:,} labels tell."
+
+
+def chance(p: float) -> str:
+    """Return a probability in percent, which rounding makes neither 0 nor 100.
+
+    Examples
+    --------
+    >>> from deep.evaluate import chance
+    >>> chance(0.0004), chance(0.418), chance(0.9996)
+    ('<0.1', '41.8', '>99.9')
+    """
+    return "<0.1" if p < 0.0005 else ">99.9" if p >= 0.9995 else _percent(p)
 
 
 def _percent(share: float) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from deep._util.figures import AMBER, BLUE, GRAY, GRID, LIGHT, RED, draw_svg
 from deep._util.files import read_bytes
 from deep._util.plain_cells import read_row
-from deep.evaluate import DatasetVerdict, in_percent
+from deep.evaluate import DatasetVerdict, chance, in_percent
 from deep.exceptions import needs_extra, printable
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def _environment() -> "Environment":
     environment = Environment(
         loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
     )
-    environment.filters |= {"coded": _coded, "printable": printable, "percent": in_percent}
+    environment.filters |= {"coded": _coded, "printable": printable, "percent": in_percent, "chance": chance}
     environment.tests["table"] = lambda part: isinstance(part, DataTable)
     environment.tests["picture"] = lambda part: isinstance(part, Picture)
     return environment

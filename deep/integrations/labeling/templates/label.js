@@ -183,7 +183,7 @@ function show(found, { note = null, said = "" } = {}) {
   at("bar").max = p.wanted;
   at("bar").value = p.given;
   at("progress").textContent = progressText(p);
-  at("expected").textContent = expectedText(state.expected);
+  at("expected").textContent = state.item ? expectedText(state.expected) : "";
   at("alert").textContent = state.problem;
   document.querySelector("[data-key=u]").disabled = state.last === null;
   document.querySelector("[data-key=r]").disabled = state.last === null || state.last.label === null;
@@ -279,7 +279,8 @@ function canaryText(found) {
 
 function foundTexts(found) {
   const ties = found.ties ? [`On ${several(found.ties, "item")} people are tied; a tie is no label.`] : [];
-  const texts = [verdict(found.canary), ...canaryText(found.canary), ...ties];
+  const expected = found.canary?.flagged ? [] : [expectedText(found.expected)]; // by the model, which is then wrong
+  const texts = [verdict(found.canary), ...canaryText(found.canary), ...expected, ...ties];
   return [...texts.map((text) => make("p", {}, ...coded(text))), agreementTable(found.agreement)];
 }
 
