@@ -488,12 +488,15 @@ class DriftReport:
 
     def sentences(self) -> list[str]:
         """Return sentences on it for a page."""
-        found = f"these differ: {moved_words(self.moved)}" if self.stale else "no difference goes beyond chance"
+        differs = "otherwise than" if self.stale else "as"
+        found = moved_words(self.moved) if self.stale else "no difference goes beyond chance"
         n = len(self.training_datasets)
-        says = [f"The votes on these {self.n:,} claims beside those on {n} training dataset{'s' * (n != 1)}: {found}."]
+        known = f"the {n} training datasets" if n > 1 else "the training dataset"
+        says = [f"The judges vote on these {self.n:,} claims {differs} on {known}: {found}."]
         if n >= FEWEST_DATASETS:
-            alarms = ", ".join(self.false_alarms_on_training) or "none"
-            says.append(f"The same test of each training dataset beside the others finds a difference in: {alarms}.")
+            alarms = self.false_alarms_on_training
+            unlike = f"also calls these training datasets unlike the others: {', '.join(alarms)}; it need not mean much"
+            says.append(f"The same test {unlike if alarms else 'finds no training dataset unlike the others'}.")
         renamed = self.other_version_or_model
         return says + [f"{name}: the votes are of another version or LLM, {now}." for name, now in renamed.items()]
 

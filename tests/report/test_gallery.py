@@ -142,7 +142,8 @@ def test_paper_has_no_empty_page(open_view, name):
     cut = "[...document.querySelectorAll('.wide, .text')].filter((box) => box.scrollWidth > box.clientWidth + 1)"
     assert page.evaluate(f"{cut}.map((box) => box.textContent.slice(0, 80))") == []
     heads = "[...document.querySelectorAll('.prose thead th')].filter((head) => /\\w/.test(head.textContent))"
-    narrow = "(head) => Math.max(head.clientWidth, head.clientHeight) < 6 * Math.min(9, head.textContent.length)"
+    longest = "Math.max(...head.textContent.split(/[^\\w]+/).map((word) => word.length))"
+    narrow = f"(head) => Math.max(head.clientWidth, head.clientHeight) < 5 * {longest}"
     assert page.evaluate(f"{heads}.filter({narrow}).map((head) => head.textContent)") == []
 
 

@@ -150,7 +150,7 @@ def test_a_file_is_dropped_checked_and_downloaded(open_page):
     assert page.locator("th[aria-sort=ascending]").count() == 1
     ordered = [float(text) for text in page.locator("#table tbody > tr:not([id]) > td:nth-child(3)").all_inner_texts()]
     assert ordered == sorted(ordered)
-    assert page.locator("#file-watch li").first.inner_text().startswith("The votes on these 200 claims beside")
+    assert page.locator("#file-watch li").first.inner_text().startswith("The judges vote on these 200 claims ")
 
 
 def test_an_item_of_the_table_opens(open_page):

@@ -130,7 +130,7 @@ def test_the_votes_of_a_file_are_tested_for_drift(address):
     status, found = post(f"{address}/page/watch", {"votes": [[1] * n] * 100})
     assert (status, found["n"], found["unusual"]) == (200, 100, True)
     assert found["says"][0].startswith(
-        "The votes on these 100 claims beside those on 5 training datasets: these differ"
+        "The judges vote on these 100 claims otherwise than on the 5 training datasets: "
     )
     assert "@" not in found["says"][0]
     assert "(panel)" not in found["says"][0]
