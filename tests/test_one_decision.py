@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import deep
-from deep.evaluate import Target, select_decisions, state_words
+from deep.evaluate import DecidedItems, DecisionCounts, Target, select_decisions, state_words, suspect_words
 from deep.exceptions import InputError
 from deep.integrations.serve import CheckOptions, create_app, serving
 from deep.model import DecisionRule, LeftOut
@@ -285,3 +285,22 @@ def test_the_terminal_says_the_state_in_the_words_of_the_pages(here, capsys):
         seen.add(said.partition(",")[0])
     assert "undecided" in seen
     assert state_words(decided=None, sure=False) == "no judge voted"
+
+
+def test_three_states_make_up_all_items(capsys, here):
+    """Surely consistent, surely inconsistent, undecided with those that lean, and without a vote: each item once."""
+    votes = [[1, 0, 0, 1, 0], [1, 1, 0, 0, 1], [1, 1, 1, 1, 0]]
+    decided, sure, voted = (np.array(row, dtype=bool) for row in votes)
+    names, p = np.arange(5).astype(str), np.linspace(0.1, 0.9, 5)
+    counts = DecisionCounts()
+    counts.add(DecidedItems(names, names, p, p, p, decided, sure, voted))
+    assert suspect_words(counts) == (
+        "1 of 5 claims is surely inconsistent, 1 surely consistent, 2 undecided (1 of them leaning inconsistent), "
+        "1 without a vote."
+    )
+    none = DecisionCounts()
+    none.add(DecidedItems(names, names, p, p, p, decided, ~voted, voted))
+    assert suspect_words(none).endswith("excludes the threshold. Labels of these claims, some 30, narrow it.")
+    assert score([str(here / "model.json"), str(here / "votes.parquet"), "--out", str(here / "all.csv"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["counts"]
+    assert sum(found[state] for state in ("consistent", "inconsistent", "undecided", "unvoted")) == found["n"] > 0

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
 
@@ -80,16 +81,17 @@ def dollars(amount: float) -> str:
 HASH = re.compile(r"@[0-9a-f]{6,}$")
 
 
-def short_names(names: Sequence[str]) -> list[str]:
-    """Return names without the hash of their version, where each is still that of one.
+def short_names(names: Iterable[str]) -> dict[str, str]:
+    """Return by name the name without the hash of its version, where that is still of one.
 
     Examples
     --------
-    >>> short_names(["lexical-numbers@4a471084", "strict@11111111", "strict@22222222"])
+    >>> list(short_names(["lexical-numbers@4a471084", "strict@11111111", "strict@22222222"]).values())
     ['lexical-numbers', 'strict@11111111', 'strict@22222222']
     """
-    plain = [HASH.sub("", name) for name in names]
-    return [short if plain.count(short) == 1 else name for short, name in zip(plain, names, strict=True)]
+    plain = {name: HASH.sub("", name) for name in names}
+    of = Counter(plain.values())
+    return {name: short if of[short] == 1 else name for name, short in plain.items()}
 
 
 def table(rows: Sequence[Sequence[str]], right: int = 0) -> str:

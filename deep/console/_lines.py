@@ -121,6 +121,7 @@ def _people(card: "PanelCard") -> Iterator[str]:
 
 
 def _panel(card: "PanelCard") -> Iterator[str]:
+    short = short_names(each.judge for each in card.judges)
     yield ""
     if not math.isnan(card.agreement):
         yield f"Two judges agree by a kappa of {card.agreement:.2f}, mean over pairs."
@@ -132,13 +133,13 @@ def _panel(card: "PanelCard") -> Iterator[str]:
         per_dollar = "" if bought == "-" else f"; {bought} effective votes a dollar"
         yield f"The panel costs {dollars(card.cost_per_1000)} per 1,000 items{per_dollar}."
     else:
-        unknown = [printable(each.judge) for each in card.judges if each.others.cost_per_1000 is None]
+        unknown = [printable(short[each.judge]) for each in card.judges if each.others.cost_per_1000 is None]
         of = "" if len(unknown) == len(card.judges) else f" of {', '.join(unknown)}"
         yield f"Costs{of} are not known: no file of judgments with prices lies beside the votes."
     if card.drop_first is not None:
-        yield f"Without {printable(card.drop_first)} the panel has more effective votes{_per_dollar(card)}."
+        yield f"Without {printable(short[card.drop_first])} the panel has more effective votes{_per_dollar(card)}."
     if card.sample_twice is not None:
-        yield f"A second sample pays most of {printable(card.sample_twice)}."
+        yield f"A second sample pays most of {printable(short[card.sample_twice])}."
     elif all(math.isnan(each.others.second_sample) for each in card.judges):
         yield "Which judge to sample twice cannot be told: none was, on labeled items (`deep votes --samples 2`)."
     else:
@@ -161,7 +162,7 @@ def _alike(card: "PanelCard") -> str:
         for j in range(i)
         if card.joint_errors[i, j] >= FEWEST_JOINT_ERRORS
     ]
-    short = short_names([each.judge for each in card.judges])
+    short = list(short_names(each.judge for each in card.judges).values())
     return ", ".join(
         f"{printable(short[i])} and {printable(short[j])} ({value:.2f}, {card.joint_errors[i, j]:,} joint errors)"
         for value, i, j in sorted(pairs, key=lambda pair: -pair[0])[:WORST]
@@ -185,14 +186,14 @@ def _steps(found: "PanelReport") -> Iterator[str]:
 
 def _worth(card: "PanelCard", found: "PanelReport") -> Iterator[str]:
     low, high = found.gain_ci
-    best = printable(found.best_judge)
+    short = short_names(each.judge for each in card.judges)
+    best = printable(short[found.best_judge])
     yield (
         f"Panel minus best judge ({best}): {points(found.gain, '+')} points of balanced accuracy "
         f"(90 % interval {points(low, '+')} to {points(high, '+')}){_for_dollars(card, found)}."
     )
     if found.outer is not None:
         yield from _outer(card, found, found.outer)
-    short = dict(zip(names := [each.judge for each in card.judges], short_names(names), strict=True))
     yield f"Keep {printable(', '.join(short[name] for name in found.keep))}."
     if found.one_judge:
         yield (

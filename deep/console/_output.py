@@ -104,6 +104,10 @@ def _shown(text: str) -> str:
     return fitted("\n".join(map(printable, text.rstrip("\n").split("\n"))) + "\n")
 
 
+BOUND = "\N{NO-BREAK SPACE}%"
+"""Keeps a number and its unit on one line."""
+
+
 def fitted(text: str) -> str:
     """Return lines that fit the terminal, broken between words but for commands to copy; in a pipe as they are."""
     if not sys.stdout.isatty():
@@ -114,8 +118,8 @@ def fitted(text: str) -> str:
         hang = " " * (indent + 4 if indent else 0)
         long = len(line) > width and not line.lstrip().startswith("deep ")
         options = {"break_long_words": False, "break_on_hyphens": False, "subsequent_indent": hang}
-        lines += wrap(line, width, **options) if long else [line]  # type: ignore[arg-type]
-    return "\n".join(lines)
+        lines += wrap(line.replace(" %", BOUND), width, **options) if long else [line]  # type: ignore[arg-type]
+    return "\n".join(lines).replace(BOUND, " %")
 
 
 def percent(share: float, of: float = 1) -> str:

@@ -89,7 +89,9 @@ from ._verdict import DecisionCounts as DecisionCounts
 from ._verdict import Measured as Measured
 from ._verdict import badges_of as badges_of
 from ._verdict import canary_badge as canary_badge
+from ._verdict import chance as chance
 from ._verdict import drift_badge as drift_badge
+from ._verdict import share_words as share_words
 from ._verdict import state_words as state_words
 from ._verdict import suspect_words as suspect_words
 from ._verdict import trust_words as trust_words

@@ -499,8 +499,8 @@ PARTS: Mapping[str, Callable[[PanelCard], list[Row]]] = {
 }
 
 
-def shown_number(value: float | None, form: str = ".2f") -> str:
-    """Return a number as a table shows it: nothing where there is none."""
+def shown_number(value: float | None, form: str = "z.2f") -> str:
+    """Return a number as a table shows it: nothing where there is none, and no minus before a zero."""
     return "" if value is None or np.isnan(value) else f"{value:{form}}"
 
 
@@ -515,10 +515,10 @@ def _in_percent(share: float) -> str:
 
 def judge_rows(card: "PanelCard") -> list[dict[str, str]]:
     """Return a row of main figures of each judge, the one of the best balanced accuracy first; names are short."""
-    names = short_names([each.judge for each in card.judges])
+    short = short_names(each.judge for each in card.judges)
     known = {each.judge: -1.0 if each.people is None else each.people.balanced_accuracy for each in card.judges}
-    best = sorted(zip(card.judges, names, strict=True), key=lambda pair: -np.nan_to_num(known[pair[0].judge], nan=-1.0))
-    return [{"judge": name, **_judge_row(each)} for each, name in best]
+    best = sorted(card.judges, key=lambda each: -np.nan_to_num(known[each.judge], nan=-1.0))
+    return [{"judge": short[each.judge], **_judge_row(each)} for each in best]
 
 
 def _judge_row(each: JudgeCard) -> dict[str, str]:
@@ -529,7 +529,7 @@ def _judge_row(each: JudgeCard) -> dict[str, str]:
         "votes on, %": _in_percent(own.coverage),
         "says 1, %": _in_percent(own.polarity),
         **rates,
-        "adds": shown_number(other.adds, "+.4f"),
+        "adds": shown_number(other.adds, "+z.4f"),
         "keep": {None: "", True: "keep", False: "drop"}[other.kept],
         "errors alike": shown_number(other.error_correlation),
         "$ per 1,000": dollars(other.cost_per_1000) if other.cost_per_1000 else "",
@@ -588,10 +588,10 @@ def _other_row(each: JudgeCard) -> dict[str, str]:
     other = each.others
     return {
         "error correlation": shown_number(other.error_correlation),
-        "adds": shown_number(other.adds, "+.4f"),
+        "adds": shown_number(other.adds, "+z.4f"),
         "adds, 90 %": shown_ends(other.adds_ci, "+.4f"),
         "votes without it": shown_number(other.votes_without),
-        "2nd sample": shown_number(other.second_sample, "+.2f"),
+        "2nd sample": shown_number(other.second_sample, "+z.2f"),
         "$ per 1,000": "" if other.cost_per_1000 is None else dollars(other.cost_per_1000),
         "seconds per 1,000": shown_number(other.seconds_per_1000, ",.1f"),
         "tokens per 1,000": shown_number(other.tokens_per_1000, ",.0f"),

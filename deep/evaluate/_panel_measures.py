@@ -309,7 +309,7 @@ def _worth(known: VoteMatrix, random_state: int, progress: PanelProgress) -> tup
     if not both:
         return None, "No dataset has labels of 1 and of 0."
     if len(both) == 2:
-        return None, "There are labels of two datasets; one is cut into folds, of three or more each is left out once."
+        return None, "It takes labels of one dataset, which is cut into folds, or of three and more. Here are two."
     rows = known.rows(np.isin(known.datasets.astype(str), both))
     try:
         training = training_set(rows, RECIPES["deep"], random_state=random_state)

@@ -9,6 +9,7 @@ from deep import calibration
 from deep._util.checks import Floats, Votes
 from deep.datasets import Failures, join_labels, read_labels, read_votes
 from deep.evaluate._figures import null_if_nan
+from deep.evaluate._verdict import moved_words
 from deep.exceptions import InputError
 from deep.model import Model, Scores, adaptation, match_columns, other_columns, scores_for
 from deep.records import VoteMatrix
@@ -487,12 +488,15 @@ class DriftReport:
 
     def sentences(self) -> list[str]:
         """Return sentences on it for a page."""
-        verdict = f"Moved: {', '.join(self.moved)}." if self.stale else "Nothing moved beyond chance."
+        differs = "otherwise than" if self.stale else "as"
+        found = moved_words(self.moved) if self.stale else "no difference goes beyond chance"
         n = len(self.training_datasets)
-        says = [f"{self.n:,} new rows beside those of {n} training dataset{'' if n == 1 else 's'}. {verdict}"]
+        known = f"the {n} training datasets" if n > 1 else "the training dataset"
+        says = [f"The judges vote on these {self.n:,} claims {differs} on {known}: {found}."]
         if n >= FEWEST_DATASETS:
-            alarms = ", ".join(self.false_alarms_on_training) or "none"
-            says.append(f"Training datasets that would be called moved beside the others: {alarms}.")
+            alarms = self.false_alarms_on_training
+            unlike = f"also calls these training datasets unlike the others: {', '.join(alarms)}; it need not mean much"
+            says.append(f"The same test {unlike if alarms else 'finds no training dataset unlike the others'}.")
         renamed = self.other_version_or_model
         return says + [f"{name}: the votes are of another version or LLM, {now}." for name, now in renamed.items()]
 

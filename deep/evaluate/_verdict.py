@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from deep._util.checks import Floats, Mask, Texts
+from deep._util.names import short_names
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -97,29 +98,33 @@ class DecisionCounts:
 
     Parameters
     ----------
-    n, inconsistent, surely, undecided, unvoted : int
-        Items; of them called inconsistent, and of these surely; those whose interval holds the threshold; those without
-        any vote.
+    n, consistent, inconsistent, undecided, unvoted : int
+        Items; of them surely consistent, surely inconsistent, undecided (the interval does not exclude the threshold),
+        and without any vote: these four make up `n`.
+    leaning : int
+        Of the undecided, those that lean inconsistent.
     lowest : list of LowestItem
     most : int
         Length of `lowest`.
     """
 
     n: int = 0
+    consistent: int = 0
     inconsistent: int = 0
-    surely: int = 0
     undecided: int = 0
     unvoted: int = 0
+    leaning: int = 0
     lowest: list[LowestItem] = field(default_factory=list)
     most: int = LOWEST
 
     def add(self, items: DecidedItems) -> None:
         """Count items."""
         self.n += len(items.p)
-        against = items.voted & ~items.decided
-        self.inconsistent += int(against.sum())
-        self.surely += int((against & items.sure).sum())
-        self.undecided += int((items.voted & ~items.sure).sum())
+        sure, unsure = items.voted & items.sure, items.voted & ~items.sure
+        self.consistent += int((sure & items.decided).sum())
+        self.inconsistent += int((sure & ~items.decided).sum())
+        self.undecided += int(unsure.sum())
+        self.leaning += int((unsure & ~items.decided).sum())
         self.unvoted += int((~items.voted).sum())
         rows = np.flatnonzero(items.voted)
         first = rows[np.argsort(items.p[rows], kind="stable")[: self.most]].tolist()
@@ -151,8 +156,8 @@ class DecisionCounts:
         if self.lowest:
             yield "The lowest P, in percent with its 90 % interval:"
         for item in self.lowest:
-            interval = "" if np.isnan(item.low) else f" ({_percent(item.low)} to {_percent(item.high)})"
-            yield f"  {_percent(item.p):>5}{interval}  {item.state}  {item.item_id} of {item.dataset}"
+            interval = "" if np.isnan(item.low) else f" ({chance(item.low)} to {chance(item.high)})"
+            yield f"  {chance(item.p):>5}{interval}  {item.state}  {item.item_id} of {item.dataset}"
 
 
 def _items(items: DecidedItems, rows: Sequence[int]) -> Iterator[LowestItem]:
@@ -252,9 +257,14 @@ def canary_badge(n_labels: int, p_value: float, significance: float) -> Badge:
 
 def drift_badge(moved: Sequence[str]) -> Badge:
     """Return the outcome of the comparison of votes with those that a model was fitted on."""
-    names = ", ".join(dict.fromkeys(moved))
-    says = f"Votes unlike those of the training datasets: {names}." if moved else "The judges vote as in training."
+    unlike = f"Votes unlike those of the training datasets: {moved_words(moved)}."
+    says = unlike if moved else "The judges vote as in training."
     return Badge("judges as in training", "warn" if moved else "ok", says, "watch")
+
+
+def moved_words(moved: Sequence[str]) -> str:
+    """Return the names of judges that moved as prose has them, `(panel)` as what it stands for."""
+    return ", ".join("the panel as a whole" if name == "(panel)" else name for name in short_names(moved).values())
 
 
 SIMULATED_BADGE = Badge(
@@ -331,23 +341,23 @@ def share_words(share: tuple[float, float, float]) -> str:
 
 
 def suspect_words(tally: DecisionCounts) -> str:
-    """Return a sentence on how many items are suspect.
+    """Return a sentence on how many items are suspect, whose counts make up all of them.
 
     Examples
     --------
     >>> from deep.evaluate import DecisionCounts, suspect_words
-    >>> suspect_words(DecisionCounts(n=410, inconsistent=57, surely=12, undecided=300))
-    '57 of 410 claims are called inconsistent, 12 of them surely; 300 of the 410 are undecided.'
+    >>> suspect_words(DecisionCounts(n=410, consistent=98, inconsistent=12, undecided=300, leaning=45))
+    '12 of 410 claims are surely inconsistent, 98 surely consistent, 300 undecided (45 of them leaning inconsistent).'
     """
-    called = f"{tally.inconsistent:,} of {tally.n:,} claims {_are(tally.inconsistent)} called inconsistent"
-    if not tally.inconsistent:
-        called = f"None of {tally.n:,} claims is called inconsistent"
-    silent = f" On {tally.unvoted:,} no judge voted." if tally.unvoted else ""
-    if tally.undecided and tally.undecided + tally.unvoted == tally.n:
-        why = "the 90 % interval of its P holds the threshold. Labels of these claims narrow it: 30 do most of that"
-        return f"{called}; every one is undecided: {why}.{silent}"
-    surely = f", {tally.surely or 'none'} of them surely" if tally.inconsistent else ""
-    return f"{called}{surely}; {tally.undecided:,} of the {tally.n:,} {_are(tally.undecided)} undecided.{silent}"
+    are = "is" if tally.inconsistent == 1 else "are"
+    leaning = f" ({tally.leaning:,} of them leaning inconsistent)" if tally.undecided else ""
+    silent = f", {tally.unvoted:,} without a vote" if tally.unvoted else ""
+    why = " Nothing is sure: no 90 % interval of P excludes the threshold. Labels of these claims, some 30, narrow it."
+    return (
+        f"{tally.inconsistent:,} of {tally.n:,} claims {are} surely inconsistent, {tally.consistent:,} surely "
+        f"consistent, {tally.undecided:,} undecided{leaning}{silent}."
+        + (why if tally.undecided and tally.undecided + tally.unvoted == tally.n else "")
+    )
 
 
 def trust_words(badges: Sequence[Badge], n_labels: int, *, learned: bool = False) -> str:
@@ -374,8 +384,16 @@ def trust_words(badges: Sequence[Badge], n_labels: int, *, learned: bool = False
     return f"P can be trusted here, as far as {n_labels:,} labels tell."
 
 
-def _are(n: int) -> str:
-    return "is" if n == 1 else "are"
+def chance(p: float) -> str:
+    """Return a probability in percent, which rounding makes neither 0 nor 100.
+
+    Examples
+    --------
+    >>> from deep.evaluate import chance
+    >>> chance(0.0004), chance(0.418), chance(0.9996)
+    ('<0.1', '41.8', '>99.9')
+    """
+    return "<0.1" if p < 0.0005 else ">99.9" if p >= 0.9995 else _percent(p)
 
 
 def _percent(share: float) -> str:

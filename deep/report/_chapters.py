@@ -141,7 +141,7 @@ BY_VOTES = (
 FIXED = "The share is that of the dataset that the model is for, by its votes and its labels."
 BY_RUNS = (
     "The share of each dataset that was held out is told from its votes by a model of the other datasets, without its "
-    "labels; those stand beside it."
+    "labels; the share by these is among the numbers of the picture."
 )
 PRIOR_TITLE = "The share of consistent items"
 PRIOR_CAPTION = "Estimated share of consistent items with its 90 % interval"
@@ -159,7 +159,7 @@ def prior_chapter(material: ReportMaterial) -> Chapter:
         rows = list(_training(material.model))
         parts += [DataTable("The training datasets, each by what the others tell", rows)] if rows else []
     if not priors:
-        return Chapter("prior", PRIOR_TITLE, says, parts)
+        return Chapter("prior", PRIOR_TITLE, ["This run kept no share."] if material.runs else says, parts)
     shares = _labeled_shares(material)
     table = DataTable(PRIOR_CAPTION, list(_rows(priors, shares)))
     shown = list(priors.items())[:MOST_DRAWN][::-1]

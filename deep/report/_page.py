@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from deep._util.figures import AMBER, BLUE, GRAY, GRID, LIGHT, RED, draw_svg
 from deep._util.files import read_bytes
 from deep._util.plain_cells import read_row
-from deep.evaluate import DatasetVerdict, in_percent
+from deep.evaluate import DatasetVerdict, chance, in_percent
 from deep.exceptions import needs_extra, printable
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def _environment() -> "Environment":
     environment = Environment(
         loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
     )
-    environment.filters |= {"coded": _coded, "printable": printable, "percent": in_percent}
+    environment.filters |= {"coded": _coded, "printable": printable, "percent": in_percent, "chance": chance}
     environment.tests["table"] = lambda part: isinstance(part, DataTable)
     environment.tests["picture"] = lambda part: isinstance(part, Picture)
     return environment
@@ -255,7 +255,13 @@ def _tidy(tag: str, used: set[str], name: str) -> str:
     return re.sub(r"(?<=: )#[0-9a-f]{6}", lambda color: COLORS.get(color[0], color[0]), tag)
 
 
+NUMBERED = re.compile(r"^figure-?(\d+[a-z]?)-")
+DIGITS = re.compile(r"-?\d+\.\d{5,}(?:e-?\d+)?")
+"""A number with more digits than a person reads."""
+
 MOST_FILES = 60
+MOST_LEVEL = 8
+"""Columns of a table of which the heads stand upright on paper; of more they would be broken letter by letter."""
 MOST_ROWS = 200
 MOST_SHOWN = 15
 """Rows of a table that is not folded."""
@@ -297,22 +303,31 @@ def _wide_table(found: re.Match[str]) -> str:
     """Return a table in a region of its own, folded where it is long."""
     region = f'<div class="wide" tabindex="0" role="group" aria-label="table">{found[0]}</div>'
     n = found[0].count("<tr>") - 1
+    if found[0].count("<th") > MOST_LEVEL:
+        region = region.replace('class="wide"', 'class="wide many"')
     return region if n <= MOST_SHOWN else f"<details><summary>Show all {n} rows</summary>{region}</details>"
 
 
 def _picture(path: Path) -> Picture:
     """Return a picture as an image, in which nothing can run, with the table of its name where there is one."""
     data = base64.b64encode(read_bytes(path, "RUN")).decode()
-    caption = path.stem.replace("-", " ").capitalize()
+    caption = NUMBERED.sub(r"Figure \1: ", path.stem).replace("-", " ").replace(" f1", " F1")
+    caption = caption[:1].upper() + caption[1:]
     image = f'<img src="data:image/svg+xml;base64,{data}" alt="{escape(caption)}">'
     table = path.with_suffix(".csv")
     tables = [_table(table)] if table.is_file() else []
     return Picture(image, caption, tables)
 
 
+def _rounded(cell: str) -> str:
+    """Return a cell with numbers that a person reads; two in brackets are an interval."""
+    short = DIGITS.sub(lambda found: f"{float(found[0]):.4g}", cell)
+    return re.sub(r"^\[([^,\]]+), ([^,\]]+)\]$", r"\1 to \2", short)
+
+
 def _table(path: Path) -> DataTable:
     import pandas as pd
 
     frame = pd.read_csv(path, dtype=str, keep_default_na=False, nrows=MOST_ROWS)
-    rows = [read_row({str(name): str(value) for name, value in row.items()}) for row in frame.to_dict("records")]
-    return DataTable(path.stem, rows)
+    cells = [{str(name): _rounded(str(value)) for name, value in row.items()} for row in frame.to_dict("records")]
+    return DataTable(path.stem, [read_row(row) for row in cells])

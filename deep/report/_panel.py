@@ -35,6 +35,15 @@ ERRORS = (
     f"fewer than {evaluate.FEWEST_JOINT_ERRORS} items"
 )
 
+HELD_OUT = (
+    "The panel's balanced accuracy by the model of `deep fit`, less that of the best judge, each part of the data held "
+    "out from the fit and from the choice of that judge"
+)
+UNMEASURED = (
+    "What each judge adds was not measured: it takes labels 1 and 0 of one dataset, which is cut into folds, or of "
+    "three and more."
+)
+
 Parts = list[DataTable | Picture]
 
 
@@ -46,7 +55,7 @@ def panel_chapter(material: ReportMaterial) -> Chapter:
     if material.runs:
         return Chapter("panel", TITLE, *_of_run(material.runs[0]))
     if material.model is not None:
-        names = ", ".join(material.model.voter_names)
+        names = ", ".join(short_names(material.model.voter_names).values())
         return Chapter("panel", TITLE, [f"Judges of the model: {names}. Give votes to see them at work."])
     return Chapter("panel", TITLE, ["There are no votes of judges."])
 
@@ -141,6 +150,7 @@ def _doubtful(card: evaluate.PanelCard) -> Iterator[dict[str, str]]:
 
 
 def _cost(card: evaluate.PanelCard) -> Iterator[str]:
+    short = short_names(each.judge for each in card.judges)
     if card.cost_per_1000 is None:
         yield "Costs are not known: no file of judgments with prices lies beside the votes."
     else:
@@ -149,9 +159,9 @@ def _cost(card: evaluate.PanelCard) -> Iterator[str]:
         yield f"The panel costs {dollars(card.cost_per_1000)} for 1,000 items{paid}."
     if card.drop_first is not None:
         a_dollar = " a dollar" if card.cost_per_1000 else ""
-        yield f"Without {card.drop_first} the panel has more effective votes{a_dollar}."
+        yield f"Without {short[card.drop_first]} the panel has more effective votes{a_dollar}."
     if card.sample_twice is not None:
-        yield f"A second sample pays most of {card.sample_twice}."
+        yield f"A second sample pays most of {short[card.sample_twice]}."
 
 
 def _added(card: evaluate.PanelCard, votes: VoteMatrix) -> tuple[list[str], Parts]:
@@ -161,9 +171,10 @@ def _added(card: evaluate.PanelCard, votes: VoteMatrix) -> tuple[list[str], Part
     found = card.worth
     low, high = (f"{100 * end:+.1f}" for end in found.gain_ci)
     gain = f"{100 * found.gain:+.1f} points (90 % interval {low} to {high})"
-    says = [f"The panel's balanced accuracy less that of its best judge, {found.best_judge}: {gain}."]
+    best = short_names(each.judge for each in card.judges)[found.best_judge]
+    says = [f"{HELD_OUT}: {gain}. The best on all parts is {best}."]
     if found.one_judge:
-        says.append(f"For decisions alone one judge, {found.best_judge}, would do.")
+        says.append(f"For decisions alone one judge, {best}, would do.")
     rows = [row | {"verdict": "keep" if row["judge"] in found.keep else "drop"} for row in _values(found.value)]
     return says, [DataTable(ADDED, rows)]
 
@@ -177,8 +188,8 @@ def _values_alone(card: evaluate.PanelCard, votes: VoteMatrix) -> tuple[list[str
     try:
         training = training_set(votes.rows(votes.labels >= 0), RECIPES["deep"])
         rows = list(_values(evaluate.judge_values(training)))
-    except InputError as error:
-        return [f"What each judge adds was not measured: {error}"], []
+    except InputError:
+        return [UNMEASURED], []
     return ["Which judges to keep: `deep panel` drops one after the other."], [DataTable(ADDED, rows)]
 
 
@@ -209,7 +220,7 @@ def _correlation(
     names: Sequence[str], values: npt.ArrayLike, joint: npt.ArrayLike | None = None
 ) -> DataTable | Picture:
     """Return the correlations of errors by pair, the most alike first; of two judges that seldom err together none."""
-    shown, short = np.array(values, dtype=np.float64), short_names(names)
+    shown, short = np.array(values, dtype=np.float64), list(short_names(names).values())
     counts = None if joint is None else np.asarray(joint)
     if counts is not None:
         shown[(counts < evaluate.FEWEST_JOINT_ERRORS) & ~np.eye(len(shown), dtype=bool)] = np.nan

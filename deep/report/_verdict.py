@@ -9,6 +9,7 @@ import numpy as np
 from deep import evaluate
 from deep._util.checks import Labels, Mask, Texts
 from deep._util.files import JsonObject
+from deep._util.names import short_names
 from deep.calibration import balanced_accuracy, bootstrap_balanced_accuracy
 from deep.evaluate import in_percent
 from deep.exceptions import InputError
@@ -256,9 +257,10 @@ SPREAD = "How the P of these claims lie, by what they are called"
 
 
 def spread_picture(scored: ScoredVotes) -> Picture:
-    """Return a histogram of P by state."""
+    """Return a histogram of P by state, without the items that no judge voted on."""
+    voted = (scored.votes.votes != ABSTAIN).any(axis=1)
     state = np.where(scored.sure, np.where(scored.decided, evaluate.STATES[0], evaluate.STATES[1]), evaluate.STATES[2])
-    counts = {name: np.histogram(scored.p[state == name], N_BARS, (0.0, 1.0))[0] for name in evaluate.STATES}
+    counts = {name: np.histogram(scored.p[voted & (state == name)], N_BARS, (0.0, 1.0))[0] for name in evaluate.STATES}
     rows = [
         {"P from": f"{at / N_BARS:.2f} to {(at + 1) / N_BARS:.2f}"}
         | {name: f"{counts[name][at]:,}" for name in evaluate.STATES}
@@ -304,7 +306,7 @@ def _measured(material: ReportMaterial, method: MeasuredMethod, methods: Sequenc
         method.mean("ece"),
         method.mean("ece_floor_95"),
         _ece_before(material),
-        None if best is None else best.name,
+        None if best is None else short_names([other.name for other in single])[best.name],
         None if best is None else best.mean("balanced_accuracy"),
         method.interval,
     )

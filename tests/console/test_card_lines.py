@@ -1,11 +1,13 @@
 """The recommendation below the card of a panel: what to keep, what to drop, and whether one judge would do."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from deep.console import card_lines
+from deep.console._output import fitted
 from deep.evaluate import OuterWorth, panel_card
 from deep.records import VoteMatrix
 
@@ -32,6 +34,29 @@ def test_one_judge_would_do_where_it_would(card):
     said = f"For decisions alone one judge, {card.worth.best_judge}, would do. As a probability the best single judge"
     assert sum(line.startswith(said) for line in lines_of(card, one_judge=True)) == 1
     assert not [line for line in lines_of(card, one_judge=False) if "would do" in line]
+
+
+def test_prose_has_short_names(card):
+    """The hash of a version where it is all that tells two judges apart; no minus before a zero."""
+    hashed = [replace(one, judge=f"{one.judge}@0123456{at}") for at, one in enumerate(card.judges)]
+    best, first = (f"{name}@0123456{at}" for at, name in enumerate(("fair", "good")))
+    worth = replace(card.worth, best_judge=best, keep=(best, first), drop=(hashed[2].judge,))
+    tiny = replace(hashed[0], others=replace(hashed[0].others, error_correlation=-0.001, adds=-0.00001))
+    named = replace(card, judges=[tiny, *hashed[1:]], drop_first=first, worth=worth)
+    lines = list(card_lines(named, {}))
+    assert not [line for line in lines if "@" in line]
+    assert "Without good the panel has more effective votes." in lines
+    assert not [line for line in lines if re.search(r"-0\.0+\b", line.split("90 %")[0])]
+
+
+def test_lines_end_between_a_number_and_no_unit(monkeypatch):
+    """A percent sign stays with its number."""
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "39")
+    assert fitted("The share is said with an interval, 90 % of it.").split("\n") == [
+        "The share is said with an interval,",
+        "90 % of it.",
+    ]
 
 
 def test_what_to_keep(card):

@@ -34,7 +34,7 @@ def test_the_study_stands_beside_the_usual_run(votes, tmp_path, capsys, undrawn)
         assert loo(["--test", "all", "--votes", str(votes), *QUICK, *more, "--out", str(tmp_path / name)]) == 0
         found[name] = json.loads(capsys.readouterr().out)
     study, answer = found["few"].pop("few"), found["few"].pop("verdict")
-    assert answer["suspect"].startswith("With 1 training dataset(s) the log loss of deep, ")
+    assert answer["suspect"].startswith("Trained on 1 of the datasets, deep has a log loss of ")
     assert "P is off by " in answer["trust"]
     assert {path.name for path in (tmp_path / "few").glob("few-*")} == {
         f"few-{name}.{suffix}" for name in ("datasets", "labels") for suffix in ("csv", "png", "svg")

@@ -109,6 +109,20 @@ def test_figures_of_other_data_stand_in_their_box(open_view, name):
     assert not re.search(r"balanced accuracy[^.]*\d\d\.\d", page.locator("main").inner_text())
 
 
+def test_the_end_of_labeling_does_not_contradict_itself(open_view):
+    """Labels that disagree with the model are enough to say so, and what it expects of itself is not said."""
+    said = open_view("label-end").locator("main").inner_text()
+    assert "they show that the model is wrong here" in said
+    assert "Not yet" not in said
+    assert "percentage points on average" not in said
+
+
+def test_one_count_of_the_same_claims(open_view):
+    """The report of the votes on claims, and the page that the file of the claims was given to."""
+    report = open_view("report-unlabeled").locator("#verdict .suspect").inner_text()
+    assert open_view("serve-file").locator("#file-sum .suspect").inner_text() == report
+
+
 def test_sixty_judges_fit(open_view):
     """At most three screens before the items."""
     page = open_view("report-sixty")
@@ -127,6 +141,10 @@ def test_paper_has_no_empty_page(open_view, name):
     page.set_viewport_size({"width": 1032, "height": 703})  # a sheet in landscape, less its margins
     cut = "[...document.querySelectorAll('.wide, .text')].filter((box) => box.scrollWidth > box.clientWidth + 1)"
     assert page.evaluate(f"{cut}.map((box) => box.textContent.slice(0, 80))") == []
+    heads = "[...document.querySelectorAll('.prose thead th')].filter((head) => /\\w/.test(head.textContent))"
+    longest = "Math.max(...head.textContent.split(/[^\\w]+/).map((word) => word.length))"
+    narrow = f"(head) => Math.max(head.clientWidth, head.clientHeight) < 5 * {longest}"
+    assert page.evaluate(f"{heads}.filter({narrow}).map((head) => head.textContent)") == []
 
 
 def sheets_of(pdf):
@@ -135,7 +153,8 @@ def sheets_of(pdf):
     for body in objects.values():
         if re.search(rb"/Type\s*/Page\b", body):
             drawn = objects[re.search(rb"/Contents (\d+) 0 R", body)[1]]
-            yield zlib.decompress(re.search(rb"stream\r?\n(.*?)\r?\nendstream", drawn, re.DOTALL)[1])
+            stream = re.search(rb"stream\r?\n(.*?)\nendstream", drawn, re.DOTALL)[1]
+            yield zlib.decompressobj().decompress(stream)  # also where a byte of its checksum is a line's end
 
 
 @pytest.mark.parametrize("width", [80, 120])

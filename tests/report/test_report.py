@@ -12,14 +12,14 @@ import pytest
 import deep
 from deep.cli import main
 from deep.datasets import simulate_votes
-from deep.evaluate import Target, canary_report, decision_metrics, in_percent
+from deep.evaluate import STATES, Target, canary_report, decision_metrics, in_percent
 from deep.exceptions import InputError
 from deep.model import fit
 from deep.model.file._document import checksum
 from deep.report import write_report
 from deep.report._chapters import watch_chapter
-from deep.report._sources import BY_MODEL, ReportMaterial, dataset_rows, score_by
-from deep.report._verdict import N_BOOT, methods_of, ours, watch_of
+from deep.report._sources import BY_MODEL, ReportMaterial, dataset_rows, read_material, score_by
+from deep.report._verdict import N_BOOT, methods_of, ours, spread_picture, verdict_of, watch_of
 from tests.model.fitted import QUICK, small_votes
 
 CHAPTERS = ["items", "headline", "reliability", "methods", "panel", "prior", "watch"]
@@ -355,7 +355,10 @@ def test_unlabeled_claims_come_with_a_verdict_and_no_figure_of_other_data(tmp_pa
     new = small_votes(("new",), n=40, seed=3)
     out = write_report([tmp_path / "model.json", written(tmp_path, new, labels=False)], tmp_path / "report.html")
     says = first_words(out)
-    assert re.match(r"\d+ of 40 claims (is|are) called inconsistent, ", says["suspect"])
+    states = re.match(
+        r"(\d+) of 40 claims (?:is|are) surely inconsistent, (\d+) surely consistent, (\d+) undecided", says["suspect"]
+    )
+    assert sum(map(int, states.groups())) == 40
     assert says["trust"].startswith("Whether P can be trusted here is not known: none of these claims has a label")
     assert "deep label " in says["then"]
     page = out.read_text(encoding="utf-8")
@@ -379,3 +382,18 @@ def test_labels_that_disagree_take_the_first_line(tmp_path):
     page = out.read_text(encoding="utf-8")
     assert page.index('class="failure"') < page.index('class="suspect"')
     assert 'class="fail"' in page
+
+
+def test_the_histogram_holds_the_claims_that_somebody_voted_on(tmp_path):
+    """As the sentence counts them; and the badge of the best judge names it without its hash."""
+    votes = small_votes(("new",), n=40, seed=3)
+    silent = votes.votes.copy()
+    silent[:7] = -1
+    names = [f"{name}@0123456{at}" for at, name in enumerate(votes.voter_names)]
+    material = read_material([written(tmp_path, replace(votes, votes=silent, voter_names=names))])
+    (table,) = spread_picture(material.scored).tables
+    assert sum(int(row[state]) for row in table.rows for state in STATES) == 33
+    found = verdict_of(material, methods_of(material), watch_of(material))
+    assert ", 7 without a vote." in found.suspect
+    (best,) = (badge.says for badge in found.badges if badge.name == "beats the best judge")
+    assert "@" not in best

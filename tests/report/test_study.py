@@ -52,6 +52,22 @@ def test_texts_and_pictures_are_shown_and_nothing_runs(study):
     assert "<h1>Run: fect</h1>" in page
 
 
+def test_captions_and_numbers_are_for_people(tmp_path):
+    """The name of a file as words, few digits, an interval without brackets; heads of many columns stand upright."""
+    with reported_folder(tmp_path / "run") as scratch:
+        (scratch / "results.json").write_text(json.dumps({"scores": []}))
+        (scratch / "figure4b-detection.svg").write_text(SVG)
+        (scratch / "figure-5-f1.svg").write_text(SVG)
+        (scratch / "figure-5-f1.csv").write_text('judge,f1,interval\na,0.333333333333,"[-0.3481821728, 0.25]"\n')
+        (scratch / "report.md").write_text("\n".join(["|" + "a |" * 9, "|" + "- |" * 9, "|" + "1 |" * 9]))
+    page = (tmp_path / "run" / REPORT).read_text(encoding="utf-8")
+    captions = re.findall("<figcaption>(.*?)</figcaption>", page)
+    assert captions == ["Figure 5: F1", "Figure 4b: detection"]
+    assert "<bdi>0.3333</bdi>" in page
+    assert "<bdi>-0.3482 to 0.25</bdi>" in page
+    assert page.count('class="wide many"') == 1
+
+
 def test_a_report_is_written_again(study, tmp_path):
     """By the same code, with the same bytes."""
     again = write_report([study], tmp_path / "again.html")

@@ -136,19 +136,21 @@ def test_a_file_is_dropped_checked_and_downloaded(open_page):
     assert table.count() == 200
     shown = page.locator("#table tbody > tr:not([id]) > td:nth-child(3)").all_inner_texts()
     assert sorted(shown) == sorted(f"{100 * float(row['p_consistent']):.1f}" for row in rows)
-    called, sure = ([row[name] for row in rows] for name in ("decision", "sure"))
+    states = [(row["decision"], row["sure"]) if row["decision"] else None for row in rows]
     counts = DecisionCounts(
         n=200,
-        inconsistent=called.count("0"),
-        surely=sum(pair == ("0", "1") for pair in zip(called, sure, strict=True)),
-        undecided=sum(made != "" and known == "0" for made, known in zip(called, sure, strict=True)),
-        unvoted=called.count(""),
+        consistent=states.count(("1", "1")),
+        inconsistent=states.count(("0", "1")),
+        undecided=states.count(("0", "0")) + states.count(("1", "0")),
+        leaning=states.count(("0", "0")),
+        unvoted=states.count(None),
     )
     assert page.locator("#file-sum .suspect").inner_text() == suspect_words(counts)
+    assert page.locator("#file-sum .share").inner_text().startswith("Consistent by estimate: ")
     assert page.locator("th[aria-sort=ascending]").count() == 1
     ordered = [float(text) for text in page.locator("#table tbody > tr:not([id]) > td:nth-child(3)").all_inner_texts()]
     assert ordered == sorted(ordered)
-    assert page.locator("#file-watch li").first.inner_text().startswith("200 new rows beside those of 5 training")
+    assert page.locator("#file-watch li").first.inner_text().startswith("The judges vote on these 200 claims ")
 
 
 def test_an_item_of_the_table_opens(open_page):

@@ -5,10 +5,15 @@ import re
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
+import numpy as np
 import pytest
 
-from deep.evaluate import DecisionCounts, suspect_words
+from deep.evaluate import share_words
 from deep.integrations.serve import create_app, serving
+from deep.integrations.serve.check import CheckOptions
+from deep.model import ScoreOptions
+from deep.records import VoteMatrix
+from deep.report import verdict as report_verdict
 from tests.serve.served import UNLABELED, lexical_model
 
 PAGE = ("check.css", "check.js", "parts.js", "report.css")
@@ -124,7 +129,11 @@ def test_the_votes_of_a_file_are_tested_for_drift(address):
     n = len(model.voters)
     status, found = post(f"{address}/page/watch", {"votes": [[1] * n] * 100})
     assert (status, found["n"], found["unusual"]) == (200, 100, True)
-    assert found["says"][0].startswith("100 new rows beside those of 5 training datasets. Moved: ")
+    assert found["says"][0].startswith(
+        "The judges vote on these 100 claims otherwise than on the 5 training datasets: "
+    )
+    assert "@" not in found["says"][0]
+    assert "(panel)" not in found["says"][0]
     counts = model.cells.counts.sum(axis=(1, 2))
     rows = [
         [None if vote < 0 else int(vote) for vote in pattern]
@@ -134,25 +143,32 @@ def test_the_votes_of_a_file_are_tested_for_drift(address):
     assert post(f"{address}/page/watch", {"votes": rows})[1]["unusual"] is False
 
 
-def test_scored_items_have_the_verdict_of_all_pages(address):
-    """By the same function as the report's and the terminal's; a claim without a vote is counted apart."""
-    scored = [[0.1, 0.0, 0.3, 0, 1], [0.4, 0.1, 0.7, 0, 0], [0.9, 0.7, 1.0, 1, 1], [0.5, 0.1, 0.9, None, 0]]
-    status, found = post(f"{address}/page/watch", {"votes": [[1, 0, 1, 0]] * 4, "scored": scored})
+@pytest.mark.parametrize("prior", [None, 0.2])
+def test_a_file_has_the_scores_and_the_verdict_of_its_report(prior):
+    """P, interval and decision of every claim as a dataset, and so the same counts; none where no judge voted."""
+    model = lexical_model()
+    rows = np.random.default_rng(0).integers(-1, 2, (60, len(model.voters)))
+    rows[0] = -1
+    body = {"votes": [[None if vote < 0 else int(vote) for vote in row] for row in rows]}
+    ids = [str(number) for number in range(60)]
+    votes = VoteMatrix(rows, ids, model.voter_names, ["mine"] * 60, [-1] * 60)
+    with serving(create_app(model, CheckOptions(score=ScoreOptions(prior=prior)))) as address:
+        status, found = post(f"{address}/page/watch", body)
+    frame = model.score_frame(votes, prior=prior)
     assert status == 200
-    counts = DecisionCounts(n=4, inconsistent=2, surely=1, undecided=1, unvoted=1)
-    assert found["verdict"][0] == suspect_words(counts)
-    assert found["verdict"][1].startswith(
-        "Whether P can be trusted here is not known: none of these claims has a label"
-    )
-    assert found["verdict"][2].startswith("Next: ")
-
-
-@pytest.mark.parametrize("scored", ["1", [], [[1, 2]], [["a"] * 5], [[0.1] * 5] * 2])
-def test_scores_that_are_none_are_refused(address, scored):
-    """In words."""
-    status, found = post(f"{address}/page/watch", {"votes": [[1, 0, 1, 0]] * 4, "scored": scored})
-    assert status == 422
-    assert "must be a list of 4 lists of 5 numbers or nulls" in found["error"]["message"]
+    for name in ("p_consistent", "p_low", "p_high", "sure", "threshold"):
+        assert [row[name] for row in found["scores"]] == frame[name].tolist()
+    decided = [row["decision"] for row in found["scores"]]
+    assert decided[0] is None
+    assert decided == frame["decision"].astype(object).where(frame["decision"].notna(), None).tolist()
+    said = found["verdict"]
+    assert said[2].startswith("Whether P can be trusted here is not known: none of these claims has a label")
+    assert said[3].startswith("Next: ")
+    if prior is None:
+        expected = report_verdict(model, votes)
+        assert said[:2] == [expected.suspect, share_words(expected.share)]
+    else:
+        assert said[1] == "Consistent, as given: 20.0 % of them."
 
 
 @pytest.mark.parametrize(

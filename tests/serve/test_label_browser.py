@@ -217,7 +217,9 @@ def test_blind_until_asked(open_tab, table, tmp_path):
         bob.page.keyboard.press("e")
         bob.page.locator("dialog#enough[open]").wait_for()
         assert "Krippendorff's alpha" in bob.text("#verdict")
-        assert "canary, p = " in bob.text("#verdict")
+        assert "If the model were right, labels as far from it as these would come in " in bob.text("#verdict")
+        assert "canary" not in bob.text("#verdict")
+        assert " percentage points on average" in bob.text("#expected")
         bob.page.keyboard.press("Escape")
     assert [(who, answer.label, answer.after_reveal) for (who, _), answer in given(tmp_path).items()] == [
         ("Ann", 0, False),

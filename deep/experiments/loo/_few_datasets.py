@@ -373,10 +373,10 @@ def few_verdict(found: Row) -> DatasetVerdict:
     for cell in found["cells"]:
         losses = {name: row["log_loss"] for name, row in cell["rivals"].items() if name != DEEP}
         own, best = cell["rivals"][DEEP]["log_loss"], min(losses, key=losses.__getitem__)
+        below = sum(own < loss for loss in losses.values())
         told.append(
-            f"With {cell['training_datasets']} training dataset(s) the log loss of deep, {own:.3f}, is below that of "
-            f"{sum(own < loss for loss in losses.values())} of {len(losses)} rivals; the best, {best}, has "
-            f"{losses[best]:.3f}."
+            f"Trained on {cell['training_datasets']} of the datasets, deep has a log loss of {own:.3f}, below that of "
+            f"{below} of {len(losses)} rivals; the best, {best}, has {losses[best]:.3f}."
         )
     errors = [f"{in_percent(value)} after {n}" for n, value, *_ in _errors(found)] or ["what so few items cannot tell"]
     trust = f"With labels of the new dataset P is off by {', '.join(errors)} (ECE on the rest, in percent)."

@@ -96,7 +96,7 @@ def _is_fitted(row: Row) -> bool:
     return not kept_out(PublishedFigure(row["table"], row["dataset"], *cell, row["metric"], row["value"] / 100))
 
 
-ANSWER = "figure-distance"
+ANSWER = "distance-from-the-printed-figures"
 """The picture of the answer."""
 
 
@@ -111,7 +111,7 @@ def verdict_of(figures: pd.DataFrame, origin: str | list[str]) -> DatasetVerdict
     if origin == SIMULATED:
         trust = "These votes are SIMULATED from the paper's own figures; nothing here was measured on an LLM."
     missing = len(printed) - int(printed["ours"].notna().sum())
-    judged = f"{len(printed):,} printed figures of 6 tables; {missing:,} of them are not had here."
+    judged = f"{len(printed):,} printed figures of 6 tables; {missing:,} of them this run does not give."
     then = "give votes of your own judges on these datasets"
     return DatasetVerdict(judged, suspect, trust, then, "deep paper --votes votes.parquet", picture=ANSWER)
 

@@ -16,6 +16,9 @@ function make(tag, attributes = {}, ...children) {
 // A sentence of deep's own, in which what stands between backticks is code.
 const coded = (text) => text.split("`").map((part, at) => (at % 2 ? make("code", {}, part) : part));
 
+// An id, which is broken at a hyphen only where it is long.
+const idText = (id) => make("bdi", id.length > 16 ? {} : { class: "whole" }, id);
+
 const percent = (share) => (share === null ? "" : (100 * share).toFixed(1));
 const chance = (p) => (p === null ? "" : p < 0.0005 ? "<0.1" : p >= 0.9995 ? ">99.9" : percent(p));
 
@@ -62,7 +65,6 @@ const CALLED = ["inconsistent", "consistent"];
 const stateOf = (decided, sure) => (decided === null ? "no vote" : sure ? CALLED[decided] : "undecided");
 const stateWords = (decided, sure) =>
   decided === null ? "no judge voted" : sure ? CALLED[decided] : `undecided, leaning ${CALLED[decided]}`;
-const isSure = (low, high, limit) => low !== null && (low > limit || high < limit);
 
 function verdictLine(item) {
   const interval = item.low === null ? "" : ` (${chance(item.low)} to ${chance(item.high)})`;

@@ -69,7 +69,7 @@ function detail(i) {
 
 // A row of the list; the item opens in the reader beside it.
 function itemRow(i, columns, open) {
-  const button = make("button", { type: "button", "aria-controls": "reader", onclick: () => open(i) }, make("bdi", {}, data.id[i]));
+  const button = make("button", { type: "button", "aria-controls": "reader", onclick: () => open(i) }, idText(data.id[i]));
   const cells = columns.slice(1).map(([name, column]) => {
     const bar = name === "p" ? [make("span", { class: "bar" }, make("span", { style: `width: ${100 * data.p[i]}%` }))] : [];
     return make("td", { class: column.number ? `number ${name}` : name }, ...bar, make("bdi", {}, column.text(i)));

@@ -151,7 +151,8 @@ function minutes(left) {
 }
 
 function expectedText({ now, then }) {
-  return `The probabilities of this dataset are off by about ${points(now)} points on average as labels stand, by ${points(then)} once all are given.`;
+  const later = points(now) === points(then) ? "" : `; with all of them, by ${points(then)}`;
+  return `With the labels so far, the chances that deep gives these claims are expected to be wrong by ${points(now)} percentage points on average${later}.`;
 }
 
 function showItem(item, note) {
@@ -182,7 +183,7 @@ function show(found, { note = null, said = "" } = {}) {
   at("bar").max = p.wanted;
   at("bar").value = p.given;
   at("progress").textContent = progressText(p);
-  at("expected").textContent = expectedText(state.expected);
+  at("expected").textContent = state.item ? expectedText(state.expected) : "";
   at("alert").textContent = state.problem;
   document.querySelector("[data-key=u]").disabled = state.last === null;
   document.querySelector("[data-key=r]").disabled = state.last === null || state.last.label === null;
@@ -260,6 +261,7 @@ function agreementTable({ items, measures }) {
 function verdict(found) {
   if (found === null) return "Not yet: there is no label.";
   const needed = found.labels_needed["0.8"];
+  if (found.flagged) return "Enough: they show that the model is wrong here.";
   if (found.enough) return "Enough: so many labels correct P (`deep adapt`), which is worth more than a test.";
   const there = `there ${found.n_labels === 1 ? "is" : "are"} ${found.n_labels}`;
   if (needed === null) return `Not yet: more labels than there are items would be needed to test the model; ${there}.`;
@@ -270,15 +272,15 @@ function canaryText(found) {
   if (found === null) return [];
   const verdict = found.flagged ? "disagree with the model" : "do not disagree with the model";
   return [
-    `${several(found.n_labels, "label")} ${verdict} (canary, p = ${found.p_value.toPrecision(2)}).`,
-    `${percent(found.observed)} % of them are consistent, ${percent(found.expected)} % were expected.`,
+    `${several(found.n_labels, "label")} ${verdict}: ${percent(found.observed)} % of them are consistent, ${percent(found.expected)} % were expected. If the model were right, labels as far from it as these would come in ${chance(found.p_value)} % of cases.`,
     ...found.advice,
   ];
 }
 
 function foundTexts(found) {
   const ties = found.ties ? [`On ${several(found.ties, "item")} people are tied; a tie is no label.`] : [];
-  const texts = [verdict(found.canary), expectedText(found.expected), ...canaryText(found.canary), ...ties];
+  const expected = found.canary?.flagged ? [] : [expectedText(found.expected)]; // by the model, which is then wrong
+  const texts = [verdict(found.canary), ...canaryText(found.canary), ...expected, ...ties];
   return [...texts.map((text) => make("p", {}, ...coded(text))), agreementTable(found.agreement)];
 }
 

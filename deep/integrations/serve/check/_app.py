@@ -17,7 +17,7 @@ from deep.integrations.serve.check import _answers
 from deep.integrations.serve.check._checker import Checker, PairText, read_pairs
 from deep.integrations.serve.check._mcp import AgentDoor
 from deep.integrations.serve.web import WebError, install_errors, json_bytes, need_serve, read_json
-from deep.model import Model
+from deep.model import Model, ScoredRows, count_votes
 from deep.records import ABSTAIN, Example, VoteMatrix
 from deep.report import page_asset
 
@@ -30,20 +30,23 @@ SHARED = ("parts.js", "report.css")
 OWN = ("check.css", "check.js")
 
 
-def install_page(app: "FastAPI", model: Model) -> None:
+def install_page(app: "FastAPI", model: Model, prior: float | None) -> None:
     """Add the page at `/`, its files, and the two routes that it asks.
 
     Parameters
     ----------
     app : FastAPI
     model : Model
+    prior : float, optional
+        Share of consistent items, where it is known.
     """
     contents = {name: page_asset(name) for name in SHARED} | {name: _own(name) for name in OWN}
     app.add_api_route("/", _file("check.html", _own("check.html")), include_in_schema=False)
     for name, content in contents.items():
         app.add_api_route(f"/page/{name}", _file(name, content), include_in_schema=False)
     app.add_api_route("/page/file", _work(pairs_of_file), methods=["POST"], include_in_schema=False)
-    app.add_api_route("/page/watch", _work(lambda body: watch(model, body)), methods=["POST"], include_in_schema=False)
+    asked = _work(lambda body: watch(model, body, prior))
+    app.add_api_route("/page/watch", asked, methods=["POST"], include_in_schema=False)
 
 
 def _own(name: str) -> str:
@@ -131,15 +134,18 @@ def _plain_csv(name: str, text: str) -> tuple[str, str]:
     return f"{name}.csv", out.getvalue()
 
 
-def watch(model: Model, body: object) -> _answers.JsonReply:
+def watch(model: Model, body: object, prior: float | None = None) -> _answers.JsonReply:
     """Compare the votes on one item, or on several, with those of the training data, in figures and sentences.
+
+    Several are scored as one dataset, as `deep score` does it, at the share of consistent items that their votes tell.
 
     Parameters
     ----------
     model : Model
     body : mapping
-        `votes`: a list of items, each a list of 1, 0 or null in the order of the model's judges. `scored`, where there
-        is a verdict to be given on them: a list of P, the bounds of its interval, decision and sure, or null.
+        `votes`: a list of items, each a list of 1, 0 or null in the order of the model's judges.
+    prior : float, optional
+        The share of consistent items, where it is known.
 
     Raises
     ------
@@ -154,23 +160,30 @@ def watch(model: Model, body: object) -> _answers.JsonReply:
     matrix = VoteMatrix(rows, [str(i) for i in range(n)], model.voter_names, ["file"] * n, [ABSTAIN] * n)
     drift = evaluate.drift_report(model, matrix)
     told: dict[str, object] = {"n": n, "unusual": drift.stale, "says": drift.sentences(), "drift": drift.as_dict()}
-    scored = body.get("scored") if isinstance(body, Mapping) else None
-    return told if scored is None else told | {"verdict": _verdict(scored, n, drift.moved)}
+    return told | _scored(model, matrix, prior, drift.moved)
 
 
-def _verdict(scored: object, n: int, moved: Sequence[str]) -> list[str]:
-    """Return how many of scored items are suspect, whether P can be trusted, and what to do, as all pages say it."""
-    try:
-        table = np.array(scored, dtype=np.float64)
-    except (TypeError, ValueError):
-        table = np.empty(0)
-    if table.shape != (n, 5):
-        raise WebError(422, "invalid", f"`scored` must be a list of {n} lists of 5 numbers or nulls.")
-    p, low, high, decided, sure = table.T
-    counts, ids = evaluate.DecisionCounts(), np.arange(n).astype(str)
-    counts.add(evaluate.DecidedItems(ids, ids, p, low, high, decided == 1, sure == 1, ~np.isnan(decided)))
+SCORES = ("p_consistent", "p_low", "p_high", "decision", "sure", "threshold")
+
+
+def _scored(model: Model, matrix: VoteMatrix, prior: float | None, moved: Sequence[str]) -> _answers.JsonReply:
+    """Return the scores of the items of one dataset, and the verdict on them in the words of all pages."""
+    found = model.scores_of(matrix, prior=prior)
+    rows = ScoredRows(found, None, count_votes(matrix.votes))
+    voted, where = rows.n_votes > 0, (matrix.datasets, matrix.example_ids)
+    counts = evaluate.DecisionCounts()
+    counts.add(
+        evaluate.DecidedItems(*where, found.p_consistent, *rows.bounds, rows.decision == 1, rows.sure == 1, voted)
+    )
+    columns = {name: np.where(voted | (name != "decision"), rows.columns()[name], np.nan) for name in SCORES}
+    values = zip(*(map(evaluate.null_if_nan, columns[name].tolist()) for name in SCORES), strict=True)
+    share = found.prior.estimate, found.prior.low, found.prior.high
     trust = evaluate.trust_words([evaluate.drift_badge(moved)], 0)
-    return [evaluate.suspect_words(counts), trust, "Next: look at the lowest P, and label 30 of these claims."]
+    then = "Next: look at the lowest P, and label 30 of these claims."
+    return {
+        "scores": [dict(zip(SCORES, row, strict=True)) for row in values],
+        "verdict": [evaluate.suspect_words(counts), evaluate.share_words(share), trust, then],
+    }
 
 
 def _rows(body: object, n_voters: int) -> list[list[int]]:
@@ -252,7 +265,7 @@ def create_app(model: Model, options: _answers.CheckOptions | None = None) -> "F
     if door is not None:
         app.router.add_route("/mcp", door.respond, methods=["POST"])
     app.add_api_route("/healthz", healthz, methods=["GET"], **_answers.HEALTH, **route)
-    install_page(app, model)
+    install_page(app, model, checker.options.score.prior)
     return app
 
 

@@ -92,14 +92,16 @@ function ruleLine(result) {
   return make("p", {}, `From ${chance(result.threshold)} % on, a claim is called consistent${price ? `; ${price}` : ""}.`);
 }
 
-const SAID = ["suspect", "trust", "then"];
-const scoreOf = (result) => [result.p_consistent, result.p_low, result.p_high, result.decision, result.sure];
+const SAID = ["suspect", "share", "trust", "then"];
 
-// What can be told of whether votes are like those that the model was fitted on.
-async function watched(list, votes, scored = null) {
+// What can be told of whether votes are like those that the model was fitted on. Results of a file are scored anew with
+// it: together they tell the share of consistent claims, which one claim alone does not.
+async function watched(list, votes, results = null) {
   try {
-    const found = await askPatiently("page/watch", { votes, scored });
-    if (found.verdict) get("file-sum").replaceChildren(...found.verdict.map((said, at) => make("p", { class: SAID[at] }, said)));
+    const found = await askPatiently("page/watch", { votes });
+    if (results && file.results !== results) return;
+    if (results) get("file-sum").replaceChildren(...found.verdict.map((said, at) => make("p", { class: SAID[at] }, said)));
+    results?.forEach((result, at) => Object.assign(result, found.scores[at]));
     list.replaceChildren(...found.says.map((sentence) => make("li", {}, make("bdi", {}, ...coded(sentence)))));
   } catch (error) {
     list.replaceChildren(make("li", {}, error.message));
@@ -171,6 +173,7 @@ async function checkFile() {
   const stop = new AbortController();
   file.stop = stop;
   get("file-error").textContent = "";
+  let failed = null;
   try {
     while (results.length < pairs.length) {
       said(`Checked ${results.length.toLocaleString("en")} of ${pairs.length.toLocaleString("en")} claims of ${file.name}.`);
@@ -180,18 +183,18 @@ async function checkFile() {
       results.push(...found.results);
       drawTable();
     }
-    said(`All ${pairs.length.toLocaleString("en")} claims of ${file.name} are checked${costs(results)}.`);
-    buttons({ download: true });
-    file.down = false;
-    get("table").replaceChildren();
-    drawTable();
   } catch (error) {
-    if (file.results !== results) return;
-    said(`Checked ${results.length.toLocaleString("en")} of ${pairs.length.toLocaleString("en")} claims of ${file.name}${costs(results)}.`);
-    get("file-error").textContent = error.name === "AbortError" ? "" : error.message;
-    buttons({ again: true, download: results.length > 0 });
+    failed = error;
   }
-  if (results.length > 1) await watched(get("file-watch"), results.map(votesOf), results.map(scoreOf));
+  if (file.results === results && results.length > 1) await watched(get("file-watch"), results.map(votesOf), results);
+  if (file.results !== results) return;
+  const n = pairs.length.toLocaleString("en");
+  said(`${failed ? `Checked ${results.length.toLocaleString("en")} of` : "All"} ${n} claims of ${file.name}${failed ? "" : " are checked"}${costs(results)}.`);
+  get("file-error").textContent = !failed || failed.name === "AbortError" ? "" : failed.message;
+  buttons({ again: failed !== null, download: results.length > 0 });
+  if (!failed) file.down = false;
+  get("table").replaceChildren();
+  if (results.length) drawTable();
 }
 
 function costs(results) {
@@ -244,7 +247,7 @@ function sorted() {
 function tableRow(i) {
   const id = `claim-${i}`;
   const below = make("tr", { id, hidden: "" }, make("td", { colspan: CELLS.length + 1 }));
-  const button = make("button", { type: "button", "aria-expanded": "false", "aria-controls": id }, make("bdi", {}, idOf(i)));
+  const button = make("button", { type: "button", "aria-expanded": "false", "aria-controls": id }, idText(idOf(i)));
   button.addEventListener("click", () => {
     below.hidden = !below.hidden;
     button.setAttribute("aria-expanded", String(!below.hidden));
@@ -337,7 +340,7 @@ function describe() {
     ["method", about.method],
     ["on data left out", leftOut(about.left_out)],
     ["share expected", shareOf(about.prior)],
-    ["called consistent", `from ${chance(about.decision.threshold)} % on`], ["rule", about.decision.rule],
+    ["called consistent", `from ${chance(about.decision.threshold)} % on`], ["rule", about.decision.rule.replace(/^rule: /, "")],
     [`${about.judges.length} judges`, list(judges)],
     ["notes", list([...(about.notes ?? []), ...(about.prior.warning ? [about.prior.warning] : [])])],
     ["made", `${about.created} by deep ${about.versions.fitted_with?.deep ?? ""}`],
