@@ -7,14 +7,14 @@ import sqlite3
 import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import IO, TypeVar
 from urllib.parse import quote
 
 import sqlalchemy as sa
 from sqlalchemy import text as sql
-from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from deep.exceptions import DeepError, InputError, MissingDependencyError
@@ -177,10 +177,24 @@ def connect_again(lost: sa.Connection, reopen: Callable[[], sa.Connection], fail
             time.sleep(0.2)
 
 
-def one_round_trip(connection: sa.Connection) -> AbstractContextManager[object]:
-    """Return a context in which writes and their commit go to the database together, where its driver can."""
-    driver = connection.connection.driver_connection
-    return driver.pipeline() if connection.dialect.name == "postgresql" and driver is not None else nullcontext()
+@contextmanager
+def one_round_trip(connection: sa.Connection) -> Iterator[None]:
+    """Return a context in which writes and their commit go to the database together, where its driver can.
+
+    Raises
+    ------
+    DBAPIError
+        The database says at the end of the context what became of them; the driver's own error is its `orig`.
+    """
+    driver, dialect = connection.connection.driver_connection, connection.dialect
+    if dialect.name != "postgresql" or driver is None:
+        yield
+        return
+    try:
+        with driver.pipeline():
+            yield
+    except dialect.loaded_dbapi.Error as failure:
+        raise DBAPIError("the end of a pipeline", None, failure) from failure
 
 
 class FileLock:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -227,6 +228,24 @@ def test_a_lost_database_stops_the_run(ledger):
         with pytest.raises(LedgerError, match="cannot be written"):
             run(server.url, ledger, questions(5000), workers=4, started=cut)
         assert server.count < 1000
+
+
+def test_a_database_that_is_lost_at_the_end_of_a_round_trip_stops_the_run(ledger, monkeypatch):
+    """The driver's own word is one line too: SQLAlchemy knows nothing of the pipeline's end."""
+
+    @contextmanager
+    def broken(_):
+        yield
+        raise psycopg.OperationalError("cannot exit pipeline mode while busy")
+
+    def breaks(_):
+        monkeypatch.setattr(psycopg.Connection, "pipeline", broken)
+
+    with (
+        FaultServer(latency=0.05) as server,
+        pytest.raises(LedgerError, match=r"cannot be written: cannot exit pipeline mode while busy. The run stops"),
+    ):
+        run(server.url, ledger, questions(500), workers=4, started=breaks)
 
 
 READ = """
