@@ -1,10 +1,14 @@
 """Batches of replies in the voices of many judges, each written before the reader was run on it.
 
 A line is ``prompt | meaning | reply``, with ``-`` for a reply that states no verdict. At first sight 98.7 % of `d`,
-90.8 % of `e`, 95.3 % of `f`, 91.1 % of `h`, 87.9 % of `i`, 93.4 % of `j`, 86.5 % of `k`, 94.2 % of `l`, 95.1 % of `m`,
-94.1 % of `n`, 94.6 % of `o`, 94.7 % of `p`, 95.7 % of `q` and 88.2 % of `r` were read as meant; one of `k` (a passive
-in Chinese) was read otherwise, and of the 105 hedges of `j` to `m` twelve, of the 92 of `n` to `r` thirteen were read
-as votes. The rules before read 55 to 77 % of `a`, `b` and `c`. `g` holds traps without a verdict.
+90.8 % of `e`, 95.3 % of `f`, 91.1 % of `h`, 87.9 % of `i`, 93.4 % of `j`, 86.5 % of `k`, 94.2 % of `l`, 95.1 % of
+`m`, 94.1 % of `n`, 94.6 % of `o`, 94.7 % of `p`, 95.7 % of `q` and 88.2 % of `r` were read as meant; one of `k` (a
+passive in Chinese) was read otherwise, and of the 105 hedges of `j` to `m` twelve, of the 92 of `n` to `r` thirteen
+were read as votes. At first sight 136 of 142 of `s` and 137 of 155 of `t` were read as meant, one of `s` otherwise
+(*Hallucination detected: No*); of their 80 hedges 19, and of their 81 replies without an answer two were read. Three
+replies of these that may be tagged either way are left out since. Of `u`, written after these were mended and before
+it was read, 49 of 55 were read as meant, none otherwise; of its 40 hedges eight, of its 15 other replies none were
+read. The rules before read 55 to 77 % of `a`, `b` and `c`. `g` holds traps without a verdict.
 """
 
 from pathlib import Path

@@ -16,6 +16,8 @@ PIECES = [
     "5 stars ",
     "score of 3 ",
     "<answer>yes</answer>\n",
+    "<own>yes</own>",
+    "Q?\na: no\n",
     "so, ",
     "is not ",
     "a ",

@@ -57,10 +57,8 @@ def line_marks(text: str, kind: Kind, tag: str | None) -> list[Place]:
         for mark in _asked_marker(kind, tag).finditer(text)
     ]
     known = {mark.end for mark in marks}
-    marks += [mark for mark in _marks_behind_sentences(text, kind, tag) if mark.end not in known]
-    if not tag:
-        marks += [mark for mark in _other_marks(text, kind) if mark.end not in known]
-    return sorted(marks)[-MOST_MARKS:]
+    others = [*_marks_behind_sentences(text, kind, tag), *(() if tag else _other_marks(text, kind))]
+    return sorted([*marks, *(mark for mark in others if mark.end not in known)])[-MOST_MARKS:]
 
 
 def _suffix(tag: str | None) -> str:
@@ -90,22 +88,29 @@ def _marks_behind_sentences(text: str, kind: str, tag: str | None) -> Iterator[P
 
 def _other_marks(text: str, kind: str) -> Iterator[Place]:
     """Yield the markers in other words or with another sign than the prompt asked for."""
-    for mark in pattern(f"other_{kind}").finditer(text):
+    for mark in [*pattern(f"other_{kind}").finditer(text)][-MOST_MARKS:]:
         before = text[max(0, mark.start() - 200) : mark.start()].rstrip(" \t\r\n*_")
         if not pattern("asks_else").search(before):
             yield Place(mark.start(), mark.end(), mark.end(), "", "text", strict=not mark["sign"])
 
 
-def elements(text: str, kind: Kind, tag: str | None) -> Iterator[Place]:
-    """Yield the elements of the name that was asked for, and those of other names for an answer."""
-    others = "" if tag else f"|{pattern('other_element').pattern}"
+def elements(text: str, kind: Kind, tag: str | None, begin: int) -> Iterator[Place]:
+    """Yield the elements of the name that was asked for, of other names for an answer, and a first one of any name.
+
+    The reply begins at `begin`, behind hidden reasoning. A score in an element of any name must be the whole reply.
+    """
+    body = text[begin:].strip()
+    others = "" if tag else f"|{pattern('other_element').pattern}|(?P<any>{pattern('any_element').pattern})"
     name = rf"(?P<name>(?P<asked>{kind}{_suffix(tag)}){others})"
     spelled = (
         rf"<[ \t]{{0,4}}{name}[ \t]{{0,4}}>(?P<value>[^<]{{0,300}})<[ \t/<]{{0,8}}/[ \t<]{{0,4}}(?P=name)[ \t]{{0,4}}>"
     )
     for match in re.finditer(spelled, text, re.IGNORECASE | re.ASCII):
-        asked = bool(match["asked"])
-        yield Place(match.start(), match.start("value"), match.end(), match["value"], "xml", asked, strict=not asked)
+        asked, any_name = bool(match["asked"]), None if tag else match["any"]
+        at = (match.start(), match.start("value"), match.end())
+        if not any_name or (body.startswith(match[0]) if kind == "verdict" else body == match[0]):
+            fields = {any_name: match["value"]} if any_name else None
+            yield Place(*at, "" if fields else match["value"], "xml", asked, strict=not asked, fields=fields)
 
 
 def tables(text: str, kind: Kind) -> Iterator[Place]:

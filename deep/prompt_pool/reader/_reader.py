@@ -17,7 +17,7 @@ from deep.prompt_pool._material import Material
 from deep.prompt_pool.reader import _places
 from deep.prompt_pool.reader._places import Kind, Place
 from deep.prompt_pool.reader._sayings import STOP_TOKEN, LabelReading, explains, rated, read_value, stated
-from deep.prompt_pool.reader._words import LONGEST_VALUE, normalise_label, pattern, read_label
+from deep.prompt_pool.reader._words import LONGEST_VALUE, normalise_label, pattern, read_label, vocabulary
 
 Output = Literal["json", "text", "xml"]
 
@@ -108,9 +108,8 @@ class ReplyReader:
         sure = [mark.end for mark in self._marks if mark.sure and mark.end >= (begin or 0)]
         if begin is None or self._tag or (sure and not scored):
             return []
-        elements = [answer for answer in known if answer.place and self._has_a_line(answer.place)]
         if known:
-            return elements if len(elements) == len(known) else []
+            return [*known] if all(answer.place and self._has_a_line(answer.place) for answer in known) else []
         body = self.text[begin:]
         if self.scale and scored:
             one = rated(body, self.scale, first=self.first, marked=sure[-1] - begin if sure else None)
@@ -159,7 +158,7 @@ class ReplyReader:
             return True
         before = self.text[max(0, place.start - CONTEXT) : place.start].rstrip(" \t")
         behind = self.text[place.end : place.end + CONTEXT].lstrip(" \t")
-        return place.form == "xml" and before[-1:] in ("", "\n") and behind[:1] in ("", "\n")
+        return place.form == "xml" and not place.fields and before[-1:] in ("", "\n") and behind[:1] in ("", "\n")
 
     def _explained(self, answer: FinalAnswer) -> bool:
         """Tell whether what stands in the lines behind an element or an object is its reason."""
@@ -197,7 +196,7 @@ class ReplyReader:
         return mark._replace(value=self.text[mark.end : end], value_start=mark.end, end=end)
 
     def _structures(self) -> Iterator[Place]:
-        yield from _places.elements(self.text, self.kind, self._tag)
+        yield from _places.elements(self.text, self.kind, self._tag, self._begin or 0)
         if not self._tag:
             yield from _places.boxes(self.text)
             yield from _places.objects(self.text, self.kind)
@@ -214,10 +213,8 @@ class ReplyReader:
         if found is None or (alone and found.remark):
             return
         said = (found.core, str(place.value)) if place.strict or not named else ()
-        if self.material and any(map(self.material.equals, said)):
-            return
-        sure = place.sure and place.form == self.output
-        if not self._is_copied(place, found, sure=sure):
+        sure, copied = place.sure and place.form == self.output, self.material and any(map(self.material.equals, said))
+        if not copied and not self._is_copied(place, found, sure=sure):
             yield FinalAnswer(place.start, place.end, found, sure, place)
 
     def _may_go_on(self, value: str) -> bool:
@@ -248,12 +245,13 @@ class ReplyReader:
 
     def _only_label(self, fields: Mapping[str, Any]) -> LabelReading | None:
         """Return the one label that stands in an object, whatever its key, or is a key that is true or false."""
-        found = [said for said in map(self._value, fields.values()) if said and not said.remark]
+        blames = vocabulary(tuple(self.labels.items())).blames
+        values = [value for key, value in fields.items() if not blames(key)]
+        found = [said for said in map(self._value, values) if said and not said.remark]
         for key, value in fields.items() if not found and self.labels else ():
             if (said := json.dumps(value).strip('"').casefold()) in ("yes", "true", "no", "false"):
                 text = ("not " if said in ("no", "false") else "") + pattern("of_key").sub("", key).replace("_", " ")
-                values = [one.value for one in stated(text, self.labels)]
-                found += [LabelReading(value, text, text) for value in values if value in (0, 1)]
+                found += [LabelReading(v or 0, text, text) for v, *_ in stated(text, self.labels) if v in (0, 1)]
         return found[0] if len(found) == 1 else None
 
     def _value(self, value: Any, *, strict: bool = True) -> LabelReading | None:

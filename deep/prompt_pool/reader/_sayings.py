@@ -251,8 +251,9 @@ def _statement(sentence: str, labels: Mapping[str, float], *, opens: bool = Fals
         at = _begin(plain, lead.end(), known)
     if (copy := pattern("copy").match(plain, at)) and not known.found.search(plain, at, copy.end()):
         return None
-    behind_name = _end("any_name", plain, at) if opens and not known.found.match(plain, at) else at
-    at = behind_name if known.found.match(plain, behind_name) else at
+    name = pattern("any_name").match(plain, at) if opens else None
+    if name and not known.blames(name[0]) and not any(cue.whole for cue in known.cues(name[0], 0)):
+        at = name.end() if known.found.match(plain, _end("denial", plain, name.end())) else at
     if len(cues := [*islice(known.cues(plain, at), MOST_CUES)]) == MOST_CUES:
         return None
     for one, other in pairwise(cues):

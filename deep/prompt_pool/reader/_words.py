@@ -132,6 +132,11 @@ class Vocabulary(NamedTuple):
                 wants = label.endswith("ed") and said.casefold().endswith("s")
                 yield Cue(1 - value if turned else value, *match.span(), named, whole, turns, acts, wants)
 
+    def blames(self, name: str) -> bool:
+        """Tell whether a name is that of a fault, under which yes or true is no label of 1."""
+        affirmed = any(value == 1 and label in ("yes", "true") for label, _, value in self.words)
+        return affirmed and pattern("fault").search(name.replace("_", " ")) is not None
+
 
 def _names_answer(label: str) -> bool:
     """Tell whether a label says nothing by itself: yes, B, Response 1."""
@@ -142,7 +147,7 @@ def _names_answer(label: str) -> bool:
 @lru_cache(maxsize=64)
 def vocabulary(labels: tuple[tuple[str, float], ...]) -> Vocabulary:
     """Return the words of labels; one that only denies another (not supported, no error) is left to its core."""
-    known = {normalise_label(re.sub("[()]", " ", label)): value for label, value in labels}
+    known = {normalise_label(pattern("between_words").sub(" ", label)): value for label, value in labels}
     for label, value in [*known.items()]:
         core = re.sub(r"^(?:an?|no|not|any|un|in|non)(?: |(?<=un|in)(?=\w{4}))", "", label)
         denies = not label.startswith(("a ", "an ", "any "))
@@ -156,8 +161,8 @@ def vocabulary(labels: tuple[tuple[str, float], ...]) -> Vocabulary:
         for kind in (False, True)
     )
     found = (
-        rf"(?<![^\W_])(?P<un>(?:un|in|non[- ]?|dis|ir|im|il)(?=\w{{4}}))??(?P<core>{spaced})(?P<free>[- ]free)?"
-        rf"(?!-?[^\W_])|(?P<not>[\u4e0d\u672a\u975e\u65e0\u7121])?(?P<unspaced>{unspaced})"
+        rf"(?<![^\W_])(?!(?-i:a [A-E]\b))(?P<un>(?:un|in|non[- ]?|dis|ir|im|il)(?=\w{{4}}))??(?P<core>{spaced})"
+        rf"(?P<free>[- ]free)?(?!-?[^\W_])|(?P<not>[\u4e0d\u672a\u975e\u65e0\u7121])?(?P<unspaced>{unspaced})"
     )
     verbs = {value for label, value in known.items() if label.endswith("s")} >= {0, 1}
     return Vocabulary(words, re.compile(found, re.IGNORECASE), verbs)
@@ -167,7 +172,7 @@ def _spelled(label: str) -> str:
     """Return the pattern of the forms of a label's words."""
     if pattern("unspaced").search(label) or _names_answer(label):
         return r"[\s*_`\"'\u2010-\u2015()-]*".join(map(re.escape, label.split()))
-    return r"[\s*_`\"'\u2010-\u2015-]*".join(map(_family, label.split()))
+    return r"[\s*_`\"'\u2010-\u2015-]*(?:(?:that|which) (?:is|are) )?".join(map(_family, label.split()))
 
 
 def _family(word: str) -> str:
