@@ -168,7 +168,7 @@ class _Rows(Examples):
         )
 
     def _id(self, row: FileRow) -> object:
-        """Return what names a row: the example's id or, where there is no such column, the item's."""
+        """Return the column that names a row: the example's id or, where there is no such column, the item's."""
         name = self.columns["example_id"]
         return row.get(name if name in row or "example_id" in self.mapped else ITEM_ID)
 
@@ -194,7 +194,7 @@ class _Rows(Examples):
         )
 
     def _renaming(self, field: str) -> str:
-        """Return what to do where a column has another name."""
+        """Return the remedy where a column has another name."""
         return f"Rename it, or map it (--{field.replace('_', '-')}-column, or `columns` of `read_examples`)"
 
     def _wrong(
@@ -322,7 +322,7 @@ class _MappedExamples(_Rows):
         return f"dataset {self.name!r}"
 
     def _renaming(self, field: str) -> str:
-        """Return what fits a frame in `ask` too, which maps no columns."""
+        """Return the remedy for a frame: one that fits `ask` too, which maps no columns."""
         return f"Rename the column that holds it to {field!r}"
 
     def _rows(self) -> Iterator[Located]:

@@ -319,7 +319,7 @@ def _share(scored: ScoredVotes) -> tuple[float, float, float] | None:
 
 
 def _elsewhere(methods: Sequence[MeasuredMethod], *, learned: bool) -> Iterator[str]:
-    """Yield what was measured on datasets of the training, which these claims are where it `learned` from them."""
+    """Yield the figures of the training datasets, which these claims are where it `learned` from them."""
     method = ours(methods)
     if method is None:
         return
