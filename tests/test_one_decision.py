@@ -10,8 +10,10 @@ import pandas as pd
 import pytest
 
 import deep
+from deep.asking import TextScorer
 from deep.evaluate import DecidedItems, DecisionCounts, Target, select_decisions, state_words, suspect_words
 from deep.exceptions import InputError
+from deep.integrations._verdict import Verdict
 from deep.integrations.serve import CheckOptions, create_app, serving
 from deep.model import DecisionRule, LeftOut
 from deep.report import write_report
@@ -96,6 +98,19 @@ def by_server(folder):
     return pd.DataFrame(body["results"]).set_index("id")
 
 
+def by_frame(folder):
+    """Return what `Model.score_frame` gives."""
+    return deep.load(folder / "ruled.json").score_frame(folder / "votes.parquet").set_index("item_id")
+
+
+def by_scorer(folder):
+    """Return what the scorers for MLflow, Inspect, DeepEval and Langfuse say, text by text."""
+    texts, scorer = pd.read_csv(folder / "claims.csv", dtype=str), TextScorer(folder / "ruled.json")
+    scored = [scorer.score(row.source, row.claim) for row in texts.itertuples()]
+    named = {"decision": [Verdict.of(each).decision for each in scored], "item_id": texts["example_id"]}
+    return pd.DataFrame([each.columns for each in scored]).assign(**named).set_index("item_id")
+
+
 def by_page(folder):
     """Return what the page of a report holds."""
     page = write_report([folder / "ruled.json", folder / "votes.parquet"], folder / "report.html").read_text("utf-8")
@@ -107,7 +122,7 @@ def by_page(folder):
 
 @pytest.mark.parametrize("rule", ["balanced", "accuracy", "cost=1:2", "precision=0.8"])
 def test_every_output_gives_the_same_decision(here, rule, tmp_path):
-    """Of 1,000 items: files, JSON, the exported scorer, a database, the server and the report's page."""
+    """Of 1,000 items: files, frame, JSON, exported and others' scorers, a database, server and report."""
     for name in ("claims.csv", "votes.parquet"):
         (tmp_path / name).write_bytes((here / name).read_bytes())
     votes = deep.read_votes([str(here / "votes.parquet")])
@@ -124,9 +139,9 @@ def test_every_output_gives_the_same_decision(here, rule, tmp_path):
     excluded = (table["p_low"] >= table["threshold"]) | (table["p_high"] < table["threshold"])
     assert (table["sure"] == (excluded & voted)).all()
     assert table["threshold"].iloc[0] == ruled.threshold()
-    for other in (by_table(tmp_path, "csv"), by_texts(tmp_path), by_program(tmp_path), by_database(tmp_path)):
-        same(table, other, 1e-12)
-    same(table, by_server(tmp_path), 1e-12)
+    same(table, by_table(tmp_path, "csv"), 1e-12)
+    for output in (by_texts, by_program, by_database, by_frame, by_scorer, by_server):
+        same(table, output(tmp_path), 1e-12)
     same(table, by_page(tmp_path), 1e-4)
 
 

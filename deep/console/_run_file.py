@@ -76,6 +76,9 @@ def _words(parser: argparse.ArgumentParser, options: Mapping[str, Any], folder: 
         flags = actions[name].option_strings or [""]
         if given & {*flags}:
             continue
+        if isinstance(value, bool) is not (actions[name].nargs == 0):
+            takes = "true or false" if actions[name].nargs == 0 else "a value"
+            raise InputError(f"`{name}` must be {takes} in the file of `config`. Got {value!r}.")
         if isinstance(value, bool):
             yield flags[0] if value else flags[-1]
             continue

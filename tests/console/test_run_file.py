@@ -150,6 +150,8 @@ def test_every_command_that_writes_writes_it(folder):
         ("schema_version = 2\n[options]\n", "of schema_version 1"),
         ('schema_version = 1\ncommand = "deep fit"\n[options]\n', "must be of `deep votes`. Got that of `deep fit`"),
         ('schema_version = 1\ncommand = "deep votes"\n[options]\nno_such = 1\n', "must name options of `deep votes`"),
+        ('schema_version = 1\ncommand = "deep votes"\n[options]\nlexical = true\n', "`lexical` must be a value in"),
+        ('schema_version = 1\ncommand = "deep votes"\n[options]\nbatch = "x"\n', "`batch` must be true or false in"),
     ],
 )
 def test_another_file_is_refused(folder, capsys, text, why):

@@ -392,6 +392,28 @@ def test_a_loop_of_links_in_mid_run_loses_nothing(tmp_path):
     assert given(path) == {("Ann", "a"): 1, ("Ann", "b"): 0}
 
 
+@pytest.mark.parametrize("make", [os.mkdir, getattr(os, "mkfifo", os.mkdir)])
+def test_a_folder_or_a_pipe_in_mid_run_loses_nothing(tmp_path, make):
+    """In place of the copy, then of the log: nothing waits for the pipe, and the next start takes all up."""
+    path = tmp_path / "labels.jsonl"
+    with open_label_log(path) as log:
+        log.add(label("a", 1))
+        log.path.with_name("labels.jsonl.copy").unlink()
+        make(log.path.with_name("labels.jsonl.copy"))
+        log.add(label("b", 0))
+        assert "is a folder, a pipe or a device now, to be taken away; all labels are in a new copy" in log.remarks[0]
+        path.unlink()
+        make(path)
+        with pytest.raises(LabelLogLostError, match=r"a folder, a pipe or a device now.*this answer is set aside"):
+            log.add(label("c", 1))
+    with pytest.raises(InputError, match=r"`out` must be"), open_label_log(path):
+        pass
+    path.rmdir() if path.is_dir() else path.unlink()
+    with open_label_log(path):
+        pass
+    assert given(path) == {("Ann", "a"): 1, ("Ann", "b"): 0, ("Ann", "c"): 1}
+
+
 @pytest.mark.parametrize("code", [errno.ENOLCK, errno.EOPNOTSUPP])
 def test_where_nothing_can_be_locked_is_one_line(tmp_path, monkeypatch, code):
     """As on a network file system without its lock service; nothing is written there."""

@@ -217,9 +217,10 @@ def test_held_out_labels_change_nothing_but_the_metrics(loo, tmp_path):
     held = frame["dataset"] == "b"
     frame.assign(label=frame["label"].where(~held, 1 - frame["label"])).to_csv("flipped.csv", index=False)
     frame.assign(label=frame["label"].where(~held)).to_csv("unlabeled.csv", index=False)
-    scores, results = {}, {}
+    scores, results, printed = {}, {}, {}
     for name in ("plain", "flipped", "unlabeled"):
-        assert loo("--test", "b", "--votes", f"{name}.csv", "--out", name, *QUICK)[0] == 0
+        status, printed[name], _ = loo("--test", "b", "--votes", f"{name}.csv", "--out", name, *QUICK)
+        assert status == 0
         scores[name] = pd.read_parquet(tmp_path / name / "scores.parquet")
         results[name] = read_results(tmp_path / name)
     for name in ("flipped", "unlabeled"):
@@ -236,6 +237,12 @@ def test_held_out_labels_change_nothing_but_the_metrics(loo, tmp_path):
     assert empty["recommended"]["ece"] is None
     assert empty["comparisons"] == []
     assert scores["unlabeled"]["label"].isna().all()
+    assert printed["unlabeled"].count("no label") == 2  # of the dataset, and of what stands in the table
+    assert "majority vote" in printed["plain"]
+    assert "majority vote" not in printed["unlabeled"]
+    chosen = empty["recommended"]
+    figures = [f"{100 * chosen['inner_balanced_accuracy']:.1f}", f"{chosen['inner_log_loss']:.3f}", "training"]
+    assert figures in [line.split()[-3:] for line in printed["unlabeled"].splitlines()]
 
 
 def test_row_order_of_the_file_does_not_matter(loo, tmp_path):

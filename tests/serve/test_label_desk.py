@@ -381,6 +381,20 @@ def _refused(*_):
     raise InputError("`out` must be where files can be written. Got No room.")
 
 
+@pytest.mark.parametrize("make", [os.mkdir, getattr(os, "mkfifo", os.mkdir)])
+def test_a_folder_or_a_pipe_in_the_place_of_a_table_is_told(subject, tmp_path, make):
+    """No answer waits for it or is refused: the log has it."""
+    table = tmp_path / "labels.csv"
+    with open_label_desk(subject, table, n=3) as desk:
+        desk.answer("Ann", item_of(desk.state("Ann")), 1)
+        table.unlink()
+        make(table)
+        assert str(table) in desk.answer("Ann", item_of(desk.state("Ann")), 0)["problem"]
+        table.rmdir() if table.is_dir() else table.unlink()
+        assert desk.answer("Ann", item_of(desk.state("Ann")), 1)["problem"] == ""
+    assert len(read_labels(table).labels) == 3
+
+
 def test_labels_of_others_in_the_tables_are_kept(subject, tmp_path):
     """Beside, and told which; labels that were taken back are none of them."""
     out = tmp_path / "labels.csv"

@@ -52,6 +52,8 @@ def summary(run: Run) -> Iterator[str]:
     trained = f"{sum(run['train'].values())} rows of {listed(list(run['train']), MAX_LISTED)}"
     yield from _wrapped(f"{run['test']}: {run['n_test']} items ({prior}), trained on {trained}", 0)
     yield from _wrapped("(~ of simulated votes; > printed in the paper, not computed here; no mark: measured)", 0)
+    if run["prior_test"] is None:
+        yield from _wrapped("(training: no label here to measure by; what the training data gave, parts left out)", 0)
     yield _cells("", "accuracy", "95 % interval", "ECE", "floor", "log loss", "from")
     for key, label in CHAINS.items():
         if run[key] is not None:
@@ -61,7 +63,7 @@ def summary(run: Run) -> Iterator[str]:
         if run[key] is not None and "prior" in run[key]:
             yield from _wrapped(_prior(run[key]["prior"]), 6)
     for row in run["baselines"]:
-        if row["kind"] in BASELINES:
+        if row["kind"] in BASELINES and row["balanced_accuracy"] is not None:
             yield _line(BASELINES[row["kind"]], row, source_of(run, row))
     best = _best_encoder(run["baselines"])
     if best is not None:
@@ -115,7 +117,8 @@ def _cells(label: str, *cells: str) -> str:
 
 def _line(label: str, row: Row, source: str = "") -> str:
     if row["balanced_accuracy"] is None:
-        return _cells(label, "no labels")
+        loss = "" if row.get("inner_log_loss") is None else f"{row['inner_log_loss']:.3f}"
+        return _cells(label, in_percent(row.get("inner_balanced_accuracy")), "", "", "", loss, "training")
     interval = row["balanced_accuracy_ci"]
     return _cells(
         label,

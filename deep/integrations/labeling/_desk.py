@@ -173,7 +173,7 @@ class LabelDesk:
                 _label_log.write_labels(self.log.book, self.files.labels)
                 _label_log.write_annotations(self.log.book, self.files.annotations)
                 self.problem = ""
-            except InputError as error:
+            except (InputError, OSError) as error:
                 self.problem = str(error)
 
     def summary(self) -> JsonObject:

@@ -6,6 +6,7 @@ from contextlib import contextmanager, suppress
 from errno import ELOOP
 from hashlib import sha256
 from pathlib import Path
+from stat import S_ISREG
 
 from deep.exceptions import InputError
 
@@ -72,14 +73,7 @@ class HeldFile:
         Times and numbers of a file only spare the reading: where they differ, its content decides, so that a copy put
         in its place, a hard link or another mode are no loss.
         """
-        try:
-            now = self.path.stat()
-        except (FileNotFoundError, NotADirectoryError):
-            raise FileChangedError("is gone") from None
-        except OSError as error:
-            if error.errno != ELOOP:
-                raise
-            raise FileChangedError("is a loop of links") from None
+        now = _status(self.path)
         if _signature(now) == self._left:
             return
         if now.st_size > self._size + len(self._tried):
@@ -183,6 +177,21 @@ def _lock(file: int) -> None:
             raise FileChangedError("is in use by another process") from None
         except OSError:
             pass
+
+
+def _status(path: Path) -> os.stat_result:
+    """Return the status of the file at a path; raise where no file is there any more."""
+    try:
+        found = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        raise FileChangedError("is gone") from None
+    except OSError as error:
+        if error.errno != ELOOP:
+            raise
+        raise FileChangedError("is a loop of links") from None
+    if not S_ISREG(found.st_mode):  # reading a pipe would wait for ever
+        raise FileChangedError("is a folder, a pipe or a device now, to be taken away")
+    return found
 
 
 def _signature(status: os.stat_result) -> Signature:

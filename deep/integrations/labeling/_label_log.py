@@ -566,7 +566,7 @@ def _kept(path: Path, columns: Sequence[str], known: Collection[tuple[str, ...]]
 
 def _rows_of(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """Yield the cells of a table under some columns, as well as it can be read."""
-    if not path.exists():
+    if not path.is_file():
         return
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
         try:
