@@ -30,6 +30,13 @@ def summeval(data_home):
 
 
 @pytest.fixture(scope="module")
+def summeval_card(summeval):
+    """Return the card of its judges against the experts: each makes the fits that say what a judge adds."""
+    votes, people, _ = summeval
+    return panel_card(votes, people, n_boot=50, limit=3)
+
+
+@pytest.fixture(scope="module")
 def alttest(data_home):
     """Return votes with the labels beside them."""
     return read_votes(data_home / "alttest" / "votes.parquet")
@@ -72,13 +79,12 @@ def check_against_people(card, votes, labels):
         assert row["n_disagreements"] == (vote != label).sum()
 
 
-def test_experts_of_summeval(summeval):
+def test_experts_of_summeval(summeval, summeval_card):
     """Confusion, kappa, alpha and rates against the majority of three experts, and their own agreement first."""
-    votes, people, grades = summeval
+    (votes, people, grades), card = summeval, summeval_card
     rated = (grades[EXPERTS] >= 5).astype(int).to_numpy()
     labels = (rated.sum(axis=1) >= 2).astype(int)
     assert people.labels.tolist() == labels.tolist()
-    card = panel_card(votes, people, n_boot=50)
     check_against_people(card, votes, labels)
     measured = card.frame("people").set_index("name")["value"]
     assert measured["Cohen's kappa, expert_1 and expert_3"] == pytest.approx(
@@ -115,10 +121,9 @@ def test_fect_with_judges_that_abstain(fect):
         assert each.itself.coverage == pytest.approx((votes.votes[:, column] >= 0).mean())
 
 
-def test_kappa_between_judges(summeval):
+def test_kappa_between_judges(summeval, summeval_card):
     """Each pair as scikit-learn has it, on the items that both vote on."""
-    votes = summeval[0]
-    between = panel_card(votes, n_boot=10).between
+    votes, between = summeval[0], summeval_card.between
     both = (votes.votes[:, 0] >= 0) & (votes.votes[:, 5] >= 0)
     assert between[0, 5] == pytest.approx(cohen_kappa_score(votes.votes[both, 0], votes.votes[both, 5]))
     assert np.allclose(between, between.T)
@@ -262,10 +267,9 @@ def test_rows_repeated_in_documents_widen_the_interval():
     assert copies == pytest.approx(once)
 
 
-def test_parts_are_tables_and_json(summeval):
+def test_parts_are_tables_and_json(summeval_card):
     """Every part has a table, of which an unknown one is refused; the whole is JSON without NaN."""
-    votes, people, _ = summeval
-    card = panel_card(votes, people, n_boot=10, limit=3)
+    card = summeval_card
     for part in ("judges", "people", "by_dataset", "by_person", "disagreements", "between", "error_correlation"):
         assert len(card.frame(part)) > 0
     assert card.frame("reasons").to_dict("records") == [{"judge": "gpt-4-0314__rts", "reason": "unknown", "items": 1}]
