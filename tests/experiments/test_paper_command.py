@@ -53,8 +53,8 @@ def figures(folder):
 @pytest.mark.figures
 def test_everything_is_there(folder):
     """Six tables, three figures and why thresholds move in two formats, the run itself and what it was asked."""
-    names = ("-distance", "1-optimal-thresholds", "2-threshold-transfer", "4-reliability")
-    drawn = [f"figure{name}" for name in names] + ["threshold-moves"]
+    names = ("1-optimal-thresholds", "2-threshold-transfer", "4-reliability")
+    drawn = [f"figure{name}" for name in names] + ["threshold-moves", "distance-from-the-printed-figures"]
     expected = {"figures.csv", "report.html", "results.json", "run.toml", *(f"table{i}.md" for i in range(1, 7))}
     expected |= {"threshold-moves.csv", "threshold-moves.md"}
     assert {path.name for path in folder.iterdir()} == expected | {
