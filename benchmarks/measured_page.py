@@ -242,8 +242,11 @@ def panel(found: Found) -> list[str]:
     return table(head, map(row, found["cells"]))
 
 
-def overview(panels: Mapping[str, Found]) -> list[str]:
-    """Return the table of all panels, each dataset held out once."""
+def overview(panels: Mapping[str, Found], before: Sequence[str] = ()) -> list[str] | None:
+    """Return the table of all panels, each dataset held out once; the row that was there before where a run is not."""
+    rows_before = {name: line for line in before for name in PANELS if line.startswith(f"| {name}: ")}
+    if panels.keys() | rows_before.keys() != PANELS.keys():
+        return None
     head = ["panel", "held out", "balanced accuracy: deep", "best single judge", "deep less it", "majority"]
     head += ["the paper's recipe", "ECE: deep", "prior covered, %"]
 
@@ -262,7 +265,8 @@ def overview(panels: Mapping[str, Found]) -> list[str]:
             percent(cell["prior_covered"], ".0f"),
         ]
 
-    return table(head, map(row, PANELS))
+    measured = dict(zip(panels, table(head, map(row, panels))[2:], strict=True))
+    return [*table(head, []), *(measured.get(name) or rows_before[name] for name in PANELS)]
 
 
 def few_labels(found: Found) -> list[str]:
@@ -311,11 +315,10 @@ def about(run: Found) -> list[str]:
     ]
 
 
-def section(mark: str, runs: Mapping[str, Found]) -> list[str] | None:
+def section(mark: str, runs: Mapping[str, Found], before: Sequence[str] = ()) -> list[str] | None:
     """Return the lines between the marks of a name, None where its run is not there."""
     if mark == SUMMARY:
-        panels = {name: runs[f"panel-{name}"]["found"] for name in PANELS if f"panel-{name}" in runs}
-        return overview(panels) if len(panels) == len(PANELS) else None
+        return overview({name: runs[f"panel-{name}"]["found"] for name in PANELS if f"panel-{name}" in runs}, before)
     name, render = SECTIONS[mark]
     if name not in runs:
         return None
@@ -328,7 +331,7 @@ def filled(page: str, runs: Mapping[str, Found]) -> str:
 
     def one(match: re.Match[str]) -> str:
         begin, mark, end = match.groups()
-        lines = section(mark, runs)
+        lines = section(mark, runs, match[0].splitlines())
         return match[0] if lines is None else "\n".join([begin, *lines, "", end])
 
     return MARK.sub(one, page)
