@@ -119,7 +119,7 @@ def test_every_chapter_is_there(open_page, request, name):
 def test_drift_and_canary_speak(open_page, real):
     """Of a model with labeled votes of another dataset."""
     opened = open_page(real)
-    assert "new rows beside those of 7 training datasets" in opened.page.locator("#watch").inner_text()
+    assert "claims as on the 7 training datasets: " in opened.page.locator("#watch").inner_text()
     assert opened.page.locator("#watch caption").all_inner_texts()[-1].startswith("Canary")
 
 
