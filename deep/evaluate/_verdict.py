@@ -8,6 +8,7 @@ import numpy as np
 
 from deep._util.checks import Floats, Mask, Texts
 from deep._util.names import short_names
+from deep.evaluate._figures import in_percent
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -224,9 +225,8 @@ def badges_of(measured: Measured) -> Iterator[Badge]:
         says = f"The log loss of P, {measured.log_loss:.3f}, is worse than a coin's, {COIN:.3f}."
         yield Badge("better than a coin", "fail", says, "headline")
     if measured.ece is not None and measured.ece_before is not None and measured.ece > measured.ece_before + WORSENED:
-        says = (
-            f"Calibration made P worse: ECE {_percent(measured.ece_before)} % before, {_percent(measured.ece)} % after."
-        )
+        before, after = in_percent(measured.ece_before), in_percent(measured.ece)
+        says = f"Calibration made P worse: ECE {before} % before, {after} % after."
         yield Badge("helped by calibration", "fail", says, "reliability")
 
 
@@ -235,15 +235,17 @@ def _beside_best(measured: Measured, best: float) -> Badge:
     worse = own < best
     surely = worse and measured.interval is not None and measured.interval[1] < best
     says = (
-        f"The panel's balanced accuracy is {_percent(own)} %, that of its best judge ({measured.best_judge}) "
-        f"{_percent(best)} %."
+        f"The panel's balanced accuracy is {in_percent(own)} %, that of its best judge ({measured.best_judge}) "
+        f"{in_percent(best)} %."
     )
     return Badge("beats the best judge", "fail" if surely else "warn" if worse else "ok", says, "methods")
 
 
 def _calibrated(ece: float, limit: float) -> Badge:
     level = "ok" if ece <= limit else "warn" if ece <= limit + FAR_OFF else "fail"
-    says = f"P is off by {_percent(ece)} points on average (ECE); a perfect P stays below {_percent(limit)} by chance."
+    says = (
+        f"P is off by {in_percent(ece)} points on average (ECE); a perfect P stays below {in_percent(limit)} by chance."
+    )
     return Badge("calibrated", level, says, "reliability")
 
 
@@ -334,7 +336,7 @@ class DatasetVerdict:
 
 def share_words(share: tuple[float, float, float]) -> str:
     """Return a sentence on the share of consistent items."""
-    estimate, low, high = map(_percent, share)
+    estimate, low, high = map(in_percent, share)
     if low == high:
         return f"Consistent, as given: {estimate} % of them."
     return f"Consistent by estimate: {estimate} % of them (90 % interval {low} to {high})."
@@ -369,7 +371,7 @@ def trust_words(badges: Sequence[Badge], n_labels: int, *, learned: bool = False
     n_labels : int
         Labels of these items that the model has not seen.
     learned : bool
-        Where there is none: the model has seen labels of these items.
+        Where there is none: there are others, which the model has learned from.
     """
     failed = [badge.name for badge in badges if badge.level == "fail"]
     warned = [badge.name for badge in badges if badge.level == "warn"]
@@ -377,7 +379,7 @@ def trust_words(badges: Sequence[Badge], n_labels: int, *, learned: bool = False
         return f"P cannot be trusted here: it failed on “{'”, “'.join(failed)}”."
     if not n_labels:
         doubt = f", and there is a doubt on “{'”, “'.join(warned)}”" if warned else ""
-        why = "the model has learned from the labels of these claims" if learned else "none of these claims has a label"
+        why = "the only labels are those it was learned from" if learned else "none of these claims has a label"
         return f"Whether P can be trusted here is not known: {why}{doubt}."
     if warned:
         return f"P can be trusted here with care: there is a doubt on “{'”, “'.join(warned)}”."
@@ -393,8 +395,4 @@ def chance(p: float) -> str:
     >>> chance(0.0004), chance(0.418), chance(0.9996)
     ('<0.1', '41.8', '>99.9')
     """
-    return "<0.1" if p < 0.0005 else ">99.9" if p >= 0.9995 else _percent(p)
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f}"
+    return "<0.1" if p < 0.0005 else ">99.9" if p >= 0.9995 else in_percent(p)

@@ -138,6 +138,14 @@ class ReportMaterial:
         return tuple(name for name in self.scored.votes.dataset_names if name in known)
 
     @property
+    def all_learned(self) -> bool:
+        """Return whether every dataset here has labels, and the model has seen them."""
+        if self.scored is None:
+            return False
+        labeled = set(self.scored.votes.datasets[self.scored.labeled])
+        return labeled == set(self.learned_from) == set(self.scored.votes.dataset_names)
+
+    @property
     def measured(self) -> ScoredVotes | None:
         """Return the items that P is measured on: those of datasets whose labels it has not seen."""
         if self.scored is None or not self.learned_from:

@@ -240,8 +240,8 @@ def verdict_of(
     tally.add(evaluate.DecidedItems(*where, scored.p, scored.low, scored.high, scored.decided, scored.sure, voted))
     n_labels = 0 if material.measured is None else int(material.measured.labeled.sum())
     badges = tuple(_badges(material, methods, watch, n_labels))
+    then, command = _next(material, badges, n_labels)
     learned = bool(scored.labeled.any())  # where no label counts, but there are some, the model has seen them
-    then, command = _next(material, badges, n_labels, learned=learned)
     elsewhere = () if n_labels else tuple(_elsewhere(methods, learned=learned))
     says = (
         _judged(material, scored),
@@ -321,14 +321,15 @@ def _share(scored: ScoredVotes) -> tuple[float, float, float] | None:
 
 
 def _elsewhere(methods: Sequence[MeasuredMethod], *, learned: bool) -> Iterator[str]:
-    """Yield the figures of the training datasets, which these claims are of where the model has `learned` from them."""
+    """Yield the figures of the training datasets, some of which these claims are of where the model has `learned`."""
     method = ours(methods)
     if method is None:
         return
     n, known = len(method.by_dataset), "training" if learned else "OTHER"
     loss, interval = method.mean("log_loss"), between(method.interval)
+    parts = "each" if n > 1 else "parts of it"
     yield (
-        f"On {n} {known} dataset{'s' * (n > 1)}, with labels, each left out in turn: balanced accuracy "
+        f"On {n} {known} dataset{'s' * (n > 1)}, with labels, {parts} left out in turn: balanced accuracy "
         f"{in_percent(method.mean('balanced_accuracy'))} %"
         + (f" (95 % interval {interval})" if interval else "")
         + ("" if loss is None else f", log loss {decimal(loss)} (a coin's is 0.693)")
@@ -344,9 +345,7 @@ def _ece_before(material: ReportMaterial) -> float | None:
     return float(np.mean([before for _, _, before, _ in ece_by_dataset(scored, material.n_bins)]))
 
 
-def _next(
-    material: ReportMaterial, badges: Sequence[evaluate.Badge], n_labels: int, *, learned: bool
-) -> tuple[str, str]:
+def _next(material: ReportMaterial, badges: Sequence[evaluate.Badge], n_labels: int) -> tuple[str, str]:
     """Return the next step, in words and as a command."""
     tables = " ".join(quote(table) for table in material.tables) or "votes.parquet"
     model = quote(material.path) if material.path else "model.json"
@@ -357,9 +356,11 @@ def _next(
             worse if failed else "fit a model on all of these datasets, and score claims of your own",
             f"deep fit {tables} --out model.json",
         )
-    if not n_labels and learned:
-        return "see how P holds on each of these datasets where the others are learned from", (
-            f"deep loo --test all --votes {tables}"
+    if not n_labels and material.all_learned:
+        return (
+            f"score claims that the model has not learned from, and label {ENOUGH} of them: only these tell whether "
+            "P holds",
+            f"deep label new.parquet --model {model} --n {ENOUGH}",
         )
     if not n_labels:
         by_model = f" --model {model}" if material.model is not None else ""

@@ -335,18 +335,39 @@ def written(folder, votes, *, labels=True):
     return folder / "votes.csv"
 
 
+LEARNED = "is not known: the only labels are those it was learned from."
+
+
 def test_claims_that_the_model_learned_from_are_not_called_unlabeled():
     """Their labels are counted, and tell nothing of P; what was measured is of each dataset left out."""
     votes = small_votes(n=40)
     said = str(deep.report(fit(votes, **QUICK), votes))
     assert f"; {len(votes.labels)} labels." in said
-    assert "is not known: the model has learned from the labels of these claims." in said
+    assert LEARNED in said
     assert re.search(
-        r"On \d training datasets, .* left out in turn: balanced accuracy [\d.]+ % \(95 % interval \d", said
+        r"On \d training datasets, .* each left out in turn: balanced accuracy [\d.]+ % \(95 % interval \d", said
     )
-    assert "deep loo --test all --votes" in said
+    assert "Next: score claims that the model has not learned from, and label 30 of them" in said
     assert "OTHER" not in said
     assert "none of these claims" not in said
+
+
+def test_new_claims_beside_those_that_the_model_learned_from_are_to_be_labeled():
+    """The labels that there are tell nothing, and thirty of the new ones would."""
+    every = small_votes(("a", "b", "c", "new"), n=40)
+    new = every.datasets == "new"
+    said = str(deep.report(fit(every.rows(~new), **QUICK), replace(every, labels=np.where(new, -1, every.labels))))
+    assert LEARNED in said
+    assert "label 30 claims drawn at random" in said
+
+
+def test_of_one_training_dataset_parts_were_left_out():
+    """It cannot be left out as a whole, and has no interval over datasets."""
+    votes = small_votes(("a",), n=40)
+    said = str(deep.report(fit(votes), votes))
+    assert re.search(
+        r"On 1 training dataset, .*, parts of it left out in turn: balanced accuracy [\d.]+ %, log loss", said
+    )
 
 
 def test_unlabeled_claims_come_with_a_verdict_and_no_figure_of_other_data(tmp_path):

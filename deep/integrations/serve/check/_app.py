@@ -175,7 +175,7 @@ def _scored(model: Model, matrix: VoteMatrix, prior: float | None, moved: Sequen
     counts.add(
         evaluate.DecidedItems(*where, found.p_consistent, *rows.bounds, rows.decision == 1, rows.sure == 1, voted)
     )
-    columns = {name: np.where(voted | (name != "decision"), rows.columns()[name], np.nan) for name in SCORES}
+    columns = rows.columns() | {"decision": np.where(voted, rows.decision, np.nan)}
     values = zip(*(map(evaluate.null_if_nan, columns[name].tolist()) for name in SCORES), strict=True)
     share = found.prior.estimate, found.prior.low, found.prior.high
     trust = evaluate.trust_words([evaluate.drift_badge(moved)], 0)
