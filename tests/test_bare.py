@@ -105,23 +105,26 @@ def test_the_main_job_says_which_ensemblers_it_leaves_out(votes, tmp_path):
     assert '"XGB"' not in text
 
 
-@pytest.mark.parametrize(
-    ("words", "extra"),
-    [
-        (["--ensembler", "XGB,LDA"], "boosting"),
-        (["--ensembler", "LGBM"], "boosting"),
-        (["--ensembler", "CatBoost"], "boosting"),
-        (["--ensembler", "LDA", "--selector", "mrmr-selection"], "boosting"),
-        (["--ensembler", "snorkel-labelmodel"], "snorkel"),
-        (["--ensembler", "LDA", "--recipe", "paper", "--calibrator", "netcal-platt"], "netcal"),
-    ],
-)
-def test_what_is_named_and_not_installed_is_one_line(votes, tmp_path, words, extra):
+NOT_INSTALLED = [
+    (["--ensembler", "XGB,LDA"], "boosting"),
+    (["--ensembler", "LGBM"], "boosting"),
+    (["--ensembler", "CatBoost"], "boosting"),
+    (["--ensembler", "LDA", "--selector", "mrmr-selection"], "boosting"),
+    (["--ensembler", "snorkel-labelmodel"], "snorkel"),
+    (["--ensembler", "LDA", "--recipe", "paper", "--calibrator", "netcal-platt"], "netcal"),
+]
+"""What is asked of `deep fit`, and the extra that it takes."""
+
+
+def test_what_is_named_and_not_installed_is_one_line(votes, tmp_path):
     """It names the extra, and the status is 2."""
-    done = bare(["fit", votes, "--sizes", "3", "--jobs", "1", *words], cwd=tmp_path)
-    assert done.returncode == 2
-    line = rf"error: .* needs a library that is not installed \(.*\)\. Run: pip install 'deep-judges\[{extra}\]'\.\n"
-    assert re.fullmatch(line, done.stderr)
+    asked = [["fit", str(votes), "--sizes", "3", "--jobs", "1", *words] for words, _ in NOT_INSTALLED]
+    code = f"{BARE}\nprint([int(main(words)) for words in {asked!r}])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout == f"{[2] * len(NOT_INSTALLED)}\n"
+    for line, (_, extra) in zip(done.stderr.splitlines(), NOT_INSTALLED, strict=True):
+        said = rf"error: .* needs a library that is not installed \(.*\)\. Run: pip install 'deep-judges\[{extra}\]'\."
+        assert re.fullmatch(said, line)
 
 
 def test_every_command_says_its_options(tmp_path):

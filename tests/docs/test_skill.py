@@ -2,13 +2,11 @@
 
 import csv
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from deep.cli import COMMANDS
+from deep.cli import COMMANDS, main
 
 ROOT = Path(__file__).resolve().parents[2]
 SKILL = (ROOT / "docs" / "skill" / "SKILL.md").read_text(encoding="utf-8")
@@ -58,21 +56,14 @@ def test_it_has_five_commands_that_there_are():
     assert set(re.findall(r"`deep (\w+) ", SKILL)) <= set(COMMANDS)
 
 
-def test_its_commands_run(folder):
+def test_its_commands_run(folder, monkeypatch, capsys):
     """In their order, with what each promises."""
+    monkeypatch.chdir(folder)
     printed = {}
     for line in lines():
         words = line.split()
-        done = subprocess.run(
-            [sys.executable, "-m", "deep", *words[1:]],
-            cwd=folder,
-            env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "HOME": str(folder)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, line + done.stdout + done.stderr
-        printed[words[1]] = done.stdout
+        assert main(words[1:]) == 0, line + capsys.readouterr().err
+        printed[words[1]] = capsys.readouterr().out
     assert "24 rows scored: scores.csv" in printed["score"]
     assert "10 labels" in printed["check"]
     assert (folder / "report.html").stat().st_size > 10_000

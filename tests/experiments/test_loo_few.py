@@ -16,6 +16,7 @@ def votes(tmp_path, monkeypatch):
     """Return a table of four labeled datasets by three judges; the slow parts of the study are few."""
     monkeypatch.setattr("deep.experiments.loo._few_datasets.PAPER_ENSEMBLERS", ("LogisticRegression",))
     monkeypatch.setattr("deep.experiments.loo._few_datasets.LABEL_DRAWS", 3)
+    monkeypatch.setattr("deep.experiments.loo._few_datasets.DATASET_DRAWS", 4)
     rng = np.random.default_rng(0)
     label = rng.integers(0, 2, 240)
     right = rng.random((240, 3)) < [0.85, 0.75, 0.65]
@@ -60,7 +61,7 @@ def test_the_tables_are_printed_with_one_to_three_training_datasets(votes, tmp_p
     assert loo(words) == 0
     said = capsys.readouterr().out
     for n in (1, 2, 3):
-        assert f"\nvotes, {n} training datasets (20 draws of 4 held-out datasets)" in said
+        assert f"\nvotes, {n} training datasets (4 draws of 4 held-out datasets)" in said
     assert "After labels: balanced accuracy" in said
 
 

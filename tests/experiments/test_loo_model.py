@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 
 from deep.datasets import join_scores, read_scores, read_votes
-from deep.ensembles import ENSEMBLERS
 from deep.exceptions import InputError
 from deep.experiments.loo import LooOptions, leave_one_dataset_out, run_all
 from deep.experiments.loo._model import held_out_together
@@ -41,7 +40,7 @@ CASES = {
 @pytest.fixture
 def few_ensemblers(monkeypatch):
     """Let the table hold few ensemblers where none is named: it is not what is looked at."""
-    monkeypatch.setattr("deep.experiments.loo._tasks.ENSEMBLERS", {name: ENSEMBLERS[name] for name in FEW})
+    monkeypatch.setattr("deep.experiments.loo._tasks.default_ensemblers", lambda: FEW)
 
 
 @pytest.fixture

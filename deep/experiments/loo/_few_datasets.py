@@ -140,6 +140,9 @@ def _mean_prior(train: VoteMatrix) -> float:
 
 ALL = "all"
 
+DATASET_DRAWS = 20
+"""Draws of training datasets at each number of them."""
+
 LABEL_DRAWS = 50
 """Draws of labels at each number of them."""
 
@@ -219,7 +222,7 @@ def transfer_over_panels(
     sizes: Sequence[int | str],
     run: Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]],
     *,
-    n_draws: int = 20,
+    n_draws: int = DATASET_DRAWS,
     random_state: int = 0,
 ) -> Row:
     """Measure every rival on the same draws of training datasets, for each panel and number of them.
@@ -351,7 +354,7 @@ def few_study(
         Like the built-in `map`.
     n_bins, random_state : int
     """
-    few = transfer_over_panels([panel], sizes, run, random_state=random_state)
+    few = transfer_over_panels([panel], sizes, run, n_draws=DATASET_DRAWS, random_state=random_state)
     labels = list(run(partial(_labels_of, panel, n_bins, random_state), panel.votes.dataset_names))
     return {**few, "labels": {"targets": labels, "summary": summarize_labeled(labels)}}
 
