@@ -46,16 +46,14 @@ check: $(VENV)/test-installed
 # The site in build/site: a warning, a failing example or block, a dead link or a page that a browser complains of ends it.
 docs: $(VENV)/docs-installed
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html docs build/site
-	DEEP_SITE=build/site $(BIN)/python -m pytest -q -m slow tests/docs
+	DEEP_SITE=build/site $(BIN)/python -m pytest -q $(IN_PARALLEL) -m slow tests/docs
 
 # The tools that deep works inside of, installed: their tests, and the examples of docs/integrations. Nothing is
 # skipped. A process for each: what one of these libraries leaves behind, in the environment too, is nothing to the next;
 # sockets and event loops that they leave open are theirs to close.
 integrations: $(VENV)-integrations/installed
-	set -e; for tests in deep/integrations tests/integrations/test_*.py; do \
-	    DEEP_INTEGRATIONS=1 PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 $(VENV)-integrations/bin/python -m pytest \
-	        -W ignore::ResourceWarning $$tests; \
-	done
+	ls -d deep/integrations tests/integrations/test_*.py | DEEP_INTEGRATIONS=1 PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 \
+	    xargs -n 1 -P $(JOBS) $(VENV)-integrations/bin/python -m pytest -q -W ignore::ResourceWarning
 
 # DuckDB, Polars, Spark (which takes Java) and Ray, installed: with each examples/scale gives what `deep score` gives.
 engines: $(VENV)-engines/installed
