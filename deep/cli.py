@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from importlib.metadata import EntryPoint
+from io import TextIOWrapper
 from threading import Timer
 from typing import cast
 
@@ -186,13 +187,15 @@ def _main(words: list[str], command: str | None) -> int:
 def _open_streams() -> None:
     """Put the null device where a standard stream is closed: a file opened later would take its place.
 
-    A closed standard output is one that every write to fails.
+    A closed standard output is one that every write to fails. What the encoding of an open one lacks is escaped.
     """
     for name, mode in (("stdin", "r"), ("stdout", "r"), ("stderr", "w")):
         if getattr(sys, name) is None:
             null = os.open(os.devnull, os.O_RDWR)
             os.set_inheritable(null, True)  # workers need theirs
             setattr(sys, name, os.fdopen(null, mode))
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _failed(line: str, status: int) -> int:

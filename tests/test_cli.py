@@ -1,5 +1,7 @@
 """The `deep` command: its table, its errors and statuses, Ctrl-C, and sub-commands."""
 
+import io
+import json
 import signal
 import subprocess
 import sys
@@ -251,6 +253,21 @@ def test_other_streams_may_be_closed(redirect):
     """An error that nobody can read has its status; a result is printed as ever."""
     assert deep("lou", redirect).returncode == 2
     assert deep("--version", redirect).stdout == f"deep {version}\n"
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_letters_that_the_output_cannot_show_are_escaped(as_json, monkeypatch):
+    """As where Windows writes to a file; JSON stays JSON."""
+    out, names = io.BytesIO(), {"name": "\N{CJK UNIFIED IDEOGRAPH-5929} \xe7 \N{GRINNING FACE}"}
+
+    def run(args):
+        print_result(names, [names["name"]], as_json=as_json)
+        return 0
+
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(out, "ascii"))
+    assert ran(run, monkeypatch) == 0
+    text = out.getvalue().decode("ascii")
+    assert (json.loads(text)["name"] == names["name"]) if as_json else text == "\\u5929 \\xe7 \\U0001f600\n"
 
 
 @pytest.mark.parametrize("name", ["SIGHUP", "SIGTERM"])

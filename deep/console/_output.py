@@ -96,7 +96,8 @@ SCHEMA = {"schema_version": 1}
 
 def print_result(results: Results, lines: Iterable[str], *, as_json: bool) -> None:
     """Print results as JSON, or else the lines that say the same to a person."""
-    sys.stdout.write(to_json(dict(results)) if as_json else _shown("\n".join(lines)))
+    shown = to_json(dict(results), sys.stdout.encoding or "utf-8") if as_json else _shown("\n".join(lines))
+    sys.stdout.write(shown)
 
 
 def _shown(text: str) -> str:
