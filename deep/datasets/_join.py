@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -49,6 +49,18 @@ class Joined:
     families: Mapping[str, str]
     names: tuple[str, ...]
     values: ColumnValues
+
+
+class Items(Protocol):
+    """A table with a row for each item."""
+
+    @property
+    def datasets(self) -> Texts:
+        """Of each row."""
+
+    @property
+    def example_ids(self) -> Texts:
+        """Of each row."""
 
 
 def hash_items(datasets: "pa.ChunkedArray", item_ids: "pa.ChunkedArray") -> Hashes:
@@ -170,6 +182,20 @@ def _own_documents(documents: Texts | None, datasets: Texts, example_ids: Texts)
 
 IDS = 3
 """Of each file that shares no item with another."""
+
+
+def check_any_matched(matched: npt.NDArray[np.bool_], votes: Items, name: str, other: Items) -> None:
+    """Raise where a table has no item of the votes, with ids of each: of one dataset, if both have it."""
+    if matched.any():
+        return
+    mine = votes.example_ids[votes.datasets == other.datasets[0]]
+    of_votes = other.datasets[0] if len(mine) else votes.datasets[0]
+    given = mine if len(mine) else votes.example_ids
+    ids, its_ids = (", ".join(map(shown, some[:IDS])) for some in (other.example_ids, given))
+    raise InputError(
+        f"`{name}` must share items with `votes`. Got none in common: {ids} of {shown(other.datasets[0])} in `{name}`, "
+        f"and {its_ids} of {shown(of_votes)} in `votes`. Write dataset and item_id alike."
+    )
 
 
 def _check_shared(parts: list[TablePart], rows: list[Positions]) -> None:

@@ -12,7 +12,7 @@ from deep._util.checks import Labels, Texts, Votes
 from deep._util.columns import Column, label_cells, person_cells, score_cells, shown, text_cells, vote_cells
 from deep._util.files import read_bytes
 from deep._util.names import is_storable, person_name
-from deep.datasets._join import join_parts, number_items
+from deep.datasets._join import check_any_matched, join_parts, number_items
 from deep.datasets._source import Source
 from deep.datasets._tables import VOTE_COLUMNS, open_all, read_part
 from deep.exceptions import InputError
@@ -100,9 +100,7 @@ def join_labels(votes: VoteMatrix, labels: LabelTable) -> VoteMatrix:
     """
     rows, _ = number_items([votes.datasets, labels.datasets], [votes.example_ids, labels.example_ids])
     matched = rows[1] < len(votes.votes)
-    if not matched.any():
-        item = f"{shown(labels.example_ids[0])} of {shown(labels.datasets[0])}"
-        raise InputError(f"`labels` must share items with `votes`. Got none in common; the first label is of {item}.")
+    check_any_matched(matched, votes, "labels", labels)
     at, given = rows[1][matched], labels.labels[matched]
     _check_same(votes, at, given)
     joined = np.where(np.isin(votes.datasets.astype(str), list(set(labels.datasets[matched]))), -1, votes.labels)

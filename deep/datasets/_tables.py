@@ -23,7 +23,7 @@ from deep._util.columns import (
     vote_cells,
 )
 from deep._util.names import resolve_dataset
-from deep.datasets._join import Joined, TablePart, below, hash_items, join_parts, number_items
+from deep.datasets._join import Joined, TablePart, below, check_any_matched, hash_items, join_parts, number_items
 from deep.datasets._source import LongSource, Source, open_table, rows_under
 from deep.exceptions import InputError
 from deep.records import VoteMatrix
@@ -244,11 +244,7 @@ def join_scores(votes: VoteMatrix, scores: ScoreTable) -> ScoreTable:
         return replace(scores, example_ids=known, labels=labels, document_ids=votes.document_ids, n_unmatched=0)
     rows, _ = number_items([votes.datasets, scores.datasets], [known, scores.example_ids])
     matched = rows[1] < n
-    if not matched.any():
-        item = f"{shown(scores.example_ids[0])} of {shown(scores.datasets[0])}"
-        raise InputError(
-            f"`scores` must share items with `votes`. Got none in common; the first in `scores` is {item}."
-        )
+    check_any_matched(matched, votes, "scores", scores)
     at = rows[1][matched]
     labels, given = votes.labels.copy(), scores.labels[matched]
     check_same_labels(labels[at], given, votes.datasets[at], votes.example_ids[at])

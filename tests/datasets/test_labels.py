@@ -71,7 +71,7 @@ def test_the_order_of_labels_does_not_matter():
         ({"dataset": ["news"], "item_id": ["a"], "label": [3]}, "`label` must be 0, 1 or empty"),
         ({"item_id": ["a"], "label": [1]}, "must have a column dataset"),
         ({"dataset": ["news"] * 2, "item_id": ["a", "a"], "label": [1, 1]}, "`item_id` must be unique"),
-        ({"dataset": ["film"], "item_id": ["a"], "label": [1]}, "`labels` must share items with `votes`. Got none"),
+        ({"dataset": ["film"], "item_id": ["a"], "label": [1]}, "Got none in common: 'a' of 'film' in `labels`, and "),
         ({"dataset": ["talk"], "item_id": ["a"], "label": [0]}, "Got 0 and 1 for item 'a' of dataset 'talk'"),
     ],
 )

@@ -234,7 +234,7 @@ def test_labels_of_votes_and_scores_must_agree():
 def test_scores_of_other_items_are_refused():
     """Scores that have no item in common with the votes are a mistake, not a table of nan."""
     message = fault(join_scores, VOTES, scores_of(["z"], [-1]))
-    assert "Got none in common; the first in `scores` is 'z' of 'd'." in message
+    assert "Got none in common: 'z' of 'd' in `scores`, and 'x', 'y' of 'd' in `votes`." in message
 
 
 def test_real_votes_are_thresholded_real_scores(data_home):
