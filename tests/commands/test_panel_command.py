@@ -44,6 +44,14 @@ def test_text_says_what_to_do(table, capsys):
     assert capsys.readouterr().out == out
 
 
+def test_what_no_vote_counts_as_is_said(table, capsys):
+    """Beside the best judge, which the panel is held against on all items."""
+    table.write_text(f"{table.read_text()}\nd0,120,1,,1")
+    assert main([str(table), "--n-boot", "20"]) == 0
+    said = "Panel minus best judge (b; an item without its vote counts as called consistent): "
+    assert said in capsys.readouterr().out
+
+
 def test_one_voter_has_a_card(tmp_path, capsys):
     """A single judge is held against people; what needs several is left out, and said."""
     (tmp_path / "v.csv").write_text("dataset,item_id,label,a\nd,1,1,1\nd,2,0,0\nd,3,0,\n")
