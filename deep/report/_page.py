@@ -27,6 +27,12 @@ if TYPE_CHECKING:
 NUMBER = re.compile(r"[+-]?[\d,]+(?:\.\d+)?(?: %| to [+-]?[\d.]+)?|")
 """A cell that is flush right."""
 
+MOST_SHOWN = 15
+"""Rows of a table that is not folded."""
+
+COUNTED = frozenset({"dataset", "item", "judge", "method", "system"})
+"""Names of a first column that say what a row is."""
+
 
 @dataclass(frozen=True)
 class DataTable:
@@ -49,6 +55,22 @@ class DataTable:
     def columns(self) -> list[str]:
         """Return the names of the columns in which any row has something."""
         return list(dict.fromkeys(name for row in self.rows for name, cell in row.items() if cell))
+
+    @property
+    def first(self) -> Sequence[Mapping[str, str]]:
+        """Return the rows that are shown without unfolding."""
+        return self.rows[:MOST_SHOWN]
+
+    @property
+    def rest(self) -> Sequence[Mapping[str, str]]:
+        """Return the other rows."""
+        return self.rows[MOST_SHOWN:]
+
+    @property
+    def rest_words(self) -> str:
+        """Return what paper says in place of the other rows."""
+        n, what = len(self.rest), self.columns[0] if self.columns[0] in COUNTED else "row"
+        return f"{n} more {what}{'s are' if n > 1 else ' is'} in the file."
 
     @cached_property
     def numeric(self) -> frozenset[str]:
@@ -185,8 +207,8 @@ def _environment() -> "Environment":
 
 
 def _coded(text: str) -> str:
-    """Return a sentence as markup, the text between backticks as code."""
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(printable(text)))
+    """Return a sentence as markup, the text between backticks as code; no line ends between a number and its %."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", re.sub(r"(?<=\d) %", "\u00a0%", escape(printable(text))))
 
 
 def decimal(value: float | None, digits: int = 3) -> str:
@@ -263,8 +285,6 @@ MOST_FILES = 60
 MOST_LEVEL = 8
 """Columns of a table of which the heads stand upright on paper; of more they would be broken letter by letter."""
 MOST_ROWS = 200
-MOST_SHOWN = 15
-"""Rows of a table that is not folded."""
 LARGEST_PICTURE = 400_000
 """Bytes of a picture that is embedded."""
 
@@ -305,7 +325,8 @@ def _wide_table(found: re.Match[str]) -> str:
     n = found[0].count("<tr>") - 1
     if found[0].count("<th") > MOST_LEVEL:
         region = region.replace('class="wide"', 'class="wide many"')
-    return region if n <= MOST_SHOWN else f"<details><summary>Show all {n} rows</summary>{region}</details>"
+    summary = f'<summary data-paper="A table of {n} rows is in the file."><span>Show all {n} rows</span></summary>'
+    return region if n <= MOST_SHOWN else f"<details>{summary}{region}</details>"
 
 
 def _picture(path: Path) -> Picture:
