@@ -113,7 +113,7 @@ def test_every_chapter_is_there(open_page, request, name):
     assert figures.count() >= 3
     for figure in figures.all():
         assert figure.locator("details table tbody tr").count() > 0
-        assert figure.locator("svg").get_attribute("aria-label")
+        assert figure.locator("svg").first.get_attribute("aria-label")
 
 
 def test_drift_and_canary_speak(open_page, real):

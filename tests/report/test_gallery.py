@@ -36,7 +36,13 @@ def views(tmp_path_factory):
         LETTERS.extend(text.get_fontsize() for text in figure.findobj(Text) if text.get_text().strip())
         return save(figure, path)
 
-    with patch.object(figures, "save_figure", measured), gallery.pages(tmp_path_factory.mktemp("gallery")) as made:
+    def narrowed(figure, narrow=figures.narrowed):
+        done = narrow(figure)
+        LETTERS.extend(text.get_fontsize() for text in figure.findobj(Text) if text.get_text().strip())
+        return done
+
+    patched = patch.multiple(figures, save_figure=measured, narrowed=narrowed)
+    with patched, gallery.pages(tmp_path_factory.mktemp("gallery")) as made:
         yield {view.name: view for view in made}
 
 
@@ -99,6 +105,19 @@ def test_the_first_screen_answers(open_view, name):
     assert re.search(r"\bP\b|SIMULATED", said["trust"]), said
     assert re.match(r"Next: \w+", said["then"]), said
     assert page.locator("#verdict figure").first.bounding_box()["y"] < 900, "with its chart"
+
+
+@pytest.mark.parametrize("name", [*REPORTS, *STUDIES])
+def test_pictures_fit_a_phone(open_view, name):
+    """Those of rows and of lines are drawn anew for it; a square of judges and four panels scroll in their box."""
+    page = open_view(name, PHONE)
+    page.evaluate("document.querySelectorAll('details').forEach((fold) => { fold.open = true; })")
+    boxes = "[...document.querySelectorAll('figure .wide')].filter((box) => box.querySelector('picture, .phone'))"
+    assert page.evaluate(f"{boxes}.length") >= 2
+    assert (
+        page.evaluate(f"{boxes}.filter((box) => box.scrollWidth > box.clientWidth + 1).map((box) => box.ariaLabel)")
+        == []
+    )
 
 
 @pytest.mark.parametrize("name", ["report-unlabeled", "report-compare"])
