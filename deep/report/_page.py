@@ -68,7 +68,7 @@ class DataTable:
 
     @property
     def rest_words(self) -> str:
-        """Return what paper says in place of the other rows."""
+        """Return the sentence that paper has in place of the other rows."""
         n, what = len(self.rest), self.columns[0] if self.columns[0] in COUNTED else "row"
         return f"{n} more {what}{'s are' if n > 1 else ' is'} in the file."
 

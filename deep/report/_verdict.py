@@ -246,7 +246,7 @@ def verdict_of(
     elsewhere = () if n_labels else tuple(_elsewhere(methods, learned=learned))
     says = (
         _judged(material, scored),
-        evaluate.suspect_words(tally),
+        evaluate.suspect_words(tally, labeled=learned),
         evaluate.trust_words(badges, n_labels, learned=learned),
         then,
         command,

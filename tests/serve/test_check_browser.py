@@ -219,7 +219,7 @@ def test_a_hostile_pair_does_nothing(open_page):
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("x.csv", "source\na\n", "none is named claim"),
+        ("x.csv", "source\na\n", "and lacks claim"),
         ("x.csv", "", "must hold at least one row"),
         ("x.exe", "MZ", "must be a file that ends in one of"),
         ("large.csv", "source,claim\n" + "a,b\n" * 1_500_000, "must have at most 4,194,304 bytes"),
