@@ -316,6 +316,7 @@ def test_three_states_make_up_all_items(capsys, here):
     none = DecisionCounts()
     none.add(DecidedItems(names, names, p, p, p, decided, ~voted, voted))
     assert suspect_words(none).endswith("excludes the threshold. Labels of these claims, some 30, narrow it.")
+    assert suspect_words(none, labeled=True).endswith("excludes the threshold.")
     assert score([str(here / "model.json"), str(here / "votes.parquet"), "--out", str(here / "all.csv"), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["counts"]
     assert sum(found[state] for state in ("consistent", "inconsistent", "undecided", "unvoted")) == found["n"] > 0

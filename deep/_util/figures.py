@@ -4,11 +4,14 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TextIO
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.legend import Legend
+    from matplotlib.text import Text
     from matplotlib.transforms import Bbox
 
 
@@ -97,9 +100,76 @@ def _saving(figure: "Figure", *, salt: str = "deep", fonttype: Literal["none", "
         yield
 
 
-def save_figures(figures: Mapping[str, "Figure"], folder: Path, *, caption: str = "") -> None:
-    """Save figures under their names, with a caption in the corner of each where there is one."""
+def save_figures(figures: Mapping[str, "Figure"], folder: Path, *, caption: str = "", phone: bool = False) -> None:
+    """Save figures under their names, with a caption in the corner of each where there is one.
+
+    `phone` adds `name`.phone.svg, drawn as narrow as a phone is, of each that :func:`narrowed` can lay out anew.
+    """
     for name, figure in figures.items():
         if caption:
             figure.text(0.99, 1.02, caption, ha="right", va="bottom", fontsize=9, color="#a33")
         save_figure(figure, folder / name)
+        if phone and narrowed(figure):
+            with _saving(figure):
+                figure.savefig(folder / f"{name}.phone.svg", bbox_inches=_box(figure), metadata={"Date": None})
+
+
+PHONE = 3.6
+"""Width in inches of a figure that fits on a phone of 390 pixels."""
+
+PHONE_LETTERS = 36
+"""Letters on a line of such a figure."""
+
+
+def narrowed(figure: "Figure") -> bool:
+    """Lay out a figure anew for a phone, the names of rows above these; return False where it is none of one column.
+
+    Letters keep their size: it is not made smaller, but drawn in another shape.
+    """
+    width, height = figure.get_size_inches()
+    columns = {round(axes.get_position().x0, 3) for axes in figure.axes}
+    if width <= PHONE or len(columns) != 1 or any(axes.images for axes in figure.axes):
+        return False
+    named = [axes for axes in figure.axes if any(map(_is_name, axes.get_yticklabels()))]
+    figure.set_size_inches(PHONE, height * (1.5 if named else 1.0))
+    figure.set_layout_engine("constrained")
+    for axes in figure.axes:
+        if axes in named:
+            _name_above_rows(axes)
+        beneath = "".join(label.get_text().partition("\n")[0] for label in axes.get_xticklabels())
+        axes.tick_params(axis="x", rotation=30 if len(beneath) > PHONE_LETTERS else 0)
+        if (legend := axes.get_legend()) is not None:
+            _in_few_columns(legend, axes, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+    for legend in list(figure.legends):
+        _in_few_columns(legend, figure, loc="outside lower center")
+    beside = [text for axes in figure.axes for text in (axes.title, axes.xaxis.label, axes.yaxis.label)]
+    for text in [*figure.texts, *beside]:
+        lines = text.get_text().split("\n")
+        text.set_text("\n".join(part for line in lines for part in wrap(line, PHONE_LETTERS)))
+    return True
+
+
+def _is_name(label: "Text") -> bool:
+    return any(letter.isalpha() for letter in label.get_text())
+
+
+def _name_above_rows(axes: "Axes") -> None:
+    """Write the name of each row above what is drawn there, in place of beside it."""
+    up = -1.0 if axes.yaxis_inverted() else 1.0
+    half = 0.4 if axes.containers and axes.patches else 0.1  # bars of a row are 0.8 high
+    for label, place in zip(axes.get_yticklabels(), axes.get_yticks(), strict=True):
+        where = 0.02, place + up * half
+        axes.text(
+            *where, label.get_text(), transform=axes.get_yaxis_transform(), va="bottom", fontsize=label.get_fontsize()
+        )
+    axes.set_yticks([])
+
+
+def _in_few_columns(legend: "Legend", owner: "Axes | Figure", **place: Any) -> None:
+    """Draw a legend of more names anew, in as many columns as fit."""
+    handles = [handle for handle in legend.legend_handles if handle is not None]
+    names = [text.get_text() for text in legend.get_texts()]
+    if len(names) > 2:
+        legend.remove()
+        ncols = 2 if max(map(len, names)) < PHONE_LETTERS / 3 else 1
+        owner.legend(handles, names, fontsize=9, ncols=ncols, frameon=False, **place)

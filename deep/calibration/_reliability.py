@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Self
@@ -361,6 +362,12 @@ COLORS = {"before": RED, "after": BLUE}
 
 CLASSES = {"consistent": 1, "inconsistent": 0}
 
+LETTER = 9.0
+"""Size of the numbers of a strip of bars, in points."""
+
+POINTS = 72.0
+"""An inch."""
+
 
 def plot_reliability(
     y_true: ArrayLike,
@@ -477,16 +484,43 @@ def _draw_class(
 
 
 def _draw_counts(axes: "Axes", displays: list[ReliabilityDisplay], xlabel: str) -> None:
-    """Draw how many rows each bin holds, with the number above its bar."""
+    """Draw how many rows each bin holds, with the number above its bar: upright where bars are narrow, if at all."""
+    from matplotlib.ticker import MaxNLocator
+
     width = float(displays[0].edges[1] - displays[0].edges[0])
     share = 0.9 * width / len(displays)
     names = list(COLORS) if len(displays) == 2 else [str(displays[0].name)]
-    for i, (display, name) in enumerate(zip(displays, names, strict=True)):
+    labels = [[_short_count(count) for count in display.count] for display in displays]
+    turn, room = _place_labels(axes, 0.9 / len(displays) / len(displays[0].count), max(map(len, chain(*labels))))
+    for i, (display, name, counts) in enumerate(zip(displays, names, labels, strict=True)):
         left = display.edges[:-1] + 0.05 * width + i * share
         bars = axes.bar(left, display.count, width=share, align="edge", color=COLORS[name], alpha=0.75)
-        labels = [f"{count:.0f}" if count else "" for count in display.count]
-        axes.bar_label(bars, labels=labels, fontsize=9, padding=1)
+        if turn is not None:
+            axes.bar_label(bars, labels=counts, fontsize=LETTER, padding=1, rotation=turn)
     axes.set(xlabel=xlabel, ylabel="items")
-    axes.set_ylim(0, 1.3 * max(1.0, *(float(display.count.max()) for display in displays)))
-    axes.tick_params(axis="y", labelsize=9)
+    axes.set_ylim(0, max(1.0, *(float(display.count.max()) for display in displays)) / (1.0 - room))
+    axes.tick_params(axis="y", labelsize=LETTER)
+    axes.yaxis.set_major_locator(MaxNLocator(3, integer=True))
+    axes.yaxis.set_major_formatter(lambda count, _: _short_count(count) or "0")
     plain_grid(axes, "y")
+
+
+def _short_count(count: float) -> str:
+    """Return a count in at most four characters, up to a thousand million; nothing for 0."""
+    for size, letter in ((1e6, "M"), (1e3, "k")):
+        if count >= 10 * size:
+            return f"{count / size:.0f}{letter}"
+    return f"{count:.0f}" if count else ""
+
+
+def _place_labels(axes: "Axes", share: float, longest: int) -> tuple[int | None, float]:
+    """Return the rotation of labels of bars, None where they have no room, and the share of the height that they take.
+
+    `share` is that of a bar in the width of the axes, `longest` the characters of the longest label.
+    """
+    box = axes.get_window_extent().transformed(axes.figure.dpi_scale_trans.inverted())
+    bar, height = POINTS * box.width * share, POINTS * box.height
+    length, line = 0.65 * LETTER * longest, 1.25 * LETTER  # a digit of the font is 0.64 of its size wide
+    if length <= bar:
+        return 0, (line + 2) / height
+    return (90, (length + 4) / height) if line <= bar else (None, 0.05)

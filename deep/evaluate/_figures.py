@@ -182,7 +182,7 @@ def draw_spread(counts: Mapping[str, npt.NDArray[np.integer]]) -> "Figure":
     counts : mapping of str to ndarray of int, shape (n_bars,)
         By state: consistent, inconsistent, undecided.
     """
-    figure = new_figure(3.8, 1.6)
+    figure = new_figure(3.6, 1.6)
     axes = figure.subplots()
     n = len(next(iter(counts.values())))
     base = np.zeros(n)

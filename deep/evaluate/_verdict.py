@@ -158,7 +158,7 @@ class DecisionCounts:
             yield "The lowest P, in percent with its 90 % interval:"
         for item in self.lowest:
             interval = "" if np.isnan(item.low) else f" ({chance(item.low)} to {chance(item.high)})"
-            yield f"  {chance(item.p):>5}{interval}  {item.state}  {item.item_id} of {item.dataset}"
+            yield f"  {chance(item.p):>5}{interval}  {item.state:<12}  {item.item_id} of {item.dataset}"
 
 
 def _items(items: DecidedItems, rows: Sequence[int]) -> Iterator[LowestItem]:
@@ -342,8 +342,10 @@ def share_words(share: tuple[float, float, float]) -> str:
     return f"Consistent by estimate: {estimate} % of them (90 % interval {low} to {high})."
 
 
-def suspect_words(tally: DecisionCounts) -> str:
+def suspect_words(tally: DecisionCounts, *, labeled: bool = False) -> str:
     """Return a sentence on how many items are suspect, whose counts make up all of them.
+
+    Where nothing is sure it asks for labels, unless the items are `labeled`.
 
     Examples
     --------
@@ -354,7 +356,8 @@ def suspect_words(tally: DecisionCounts) -> str:
     are = "is" if tally.inconsistent == 1 else "are"
     leaning = f" ({tally.leaning:,} of them leaning inconsistent)" if tally.undecided else ""
     silent = f", {tally.unvoted:,} without a vote" if tally.unvoted else ""
-    why = " Nothing is sure: no 90 % interval of P excludes the threshold. Labels of these claims, some 30, narrow it."
+    why = " Nothing is sure: no 90 % interval of P excludes the threshold."
+    why += "" if labeled else " Labels of these claims, some 30, narrow it."
     return (
         f"{tally.inconsistent:,} of {tally.n:,} claims {are} surely inconsistent, {tally.consistent:,} surely "
         f"consistent, {tally.undecided:,} undecided{leaning}{silent}."

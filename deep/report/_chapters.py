@@ -11,7 +11,7 @@ from deep.calibration import ReliabilityDisplay, ece_noise_floor, plot_reliabili
 from deep.evaluate import DriftReport, IntervalRow, SystemComparison, draw_intervals, fit_report, in_percent
 from deep.model import SIGNIFICANCE, STATISTICS, Canary, LearnedPrior, Model, PriorEstimate
 from deep.report._page import Chapter, DataTable, Picture, between, decimal, inline_svg
-from deep.report._sources import ReportMaterial, ScoredVotes, dataset_rows, ece_by_dataset, few_values
+from deep.report._sources import BY_GIVEN, ReportMaterial, ScoredVotes, dataset_rows, ece_by_dataset, few_values
 from deep.report._verdict import MeasuredMethod, Watch, ours
 
 SIMULATED = (
@@ -175,6 +175,8 @@ def prior_chapter(material: ReportMaterial) -> Chapter:
 
 def _how(material: ReportMaterial) -> str:
     """Return a sentence on how the share is learned."""
+    if material.scored is not None and material.scored.how == BY_GIVEN:
+        return "The share was given: it is taken as it is, and not estimated from the votes."
     if material.runs:
         if any(run["recommended"].get("calibrator") != "learned-prior" for run in material.runs):
             return BY_RUNS

@@ -13,7 +13,7 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deep._util.figures import AMBER, BLUE, GRAY, GRID, LIGHT, RED, draw_svg
+from deep._util.figures import AMBER, BLUE, GRAY, GRID, LIGHT, RED, draw_svg, narrowed
 from deep._util.files import read_bytes
 from deep._util.plain_cells import read_row
 from deep.evaluate import DatasetVerdict, chance, in_percent
@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 
 NUMBER = re.compile(r"[+-]?[\d,]+(?:\.\d+)?(?: %| to [+-]?[\d.]+)?|")
 """A cell that is flush right."""
+
+MOST_SHOWN = 15
+"""Rows of a table that is not folded."""
+
+COUNTED = frozenset({"dataset", "item", "judge", "method", "system"})
+"""Names of a first column that say what a row is."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +55,22 @@ class DataTable:
     def columns(self) -> list[str]:
         """Return the names of the columns in which any row has something."""
         return list(dict.fromkeys(name for row in self.rows for name, cell in row.items() if cell))
+
+    @property
+    def first(self) -> Sequence[Mapping[str, str]]:
+        """Return the rows that are shown without unfolding."""
+        return self.rows[:MOST_SHOWN]
+
+    @property
+    def rest(self) -> Sequence[Mapping[str, str]]:
+        """Return the other rows."""
+        return self.rows[MOST_SHOWN:]
+
+    @property
+    def rest_words(self) -> str:
+        """Return the sentence that paper has in place of the other rows."""
+        n, what = len(self.rest), self.columns[0] if self.columns[0] in COUNTED else "row"
+        return f"{n} more {what}{'s are' if n > 1 else ' is'} in the file."
 
     @cached_property
     def numeric(self) -> frozenset[str]:
@@ -185,8 +207,8 @@ def _environment() -> "Environment":
 
 
 def _coded(text: str) -> str:
-    """Return a sentence as markup, the text between backticks as code."""
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(printable(text)))
+    """Return a sentence as markup, the text between backticks as code; no line ends between a number and its %."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", re.sub(r"(?<=\d) %", "\u00a0%", escape(printable(text))))
 
 
 def decimal(value: float | None, digits: int = 3) -> str:
@@ -226,7 +248,7 @@ FONT = re.compile(r"font-family: [^;\"]*;? ?")
 
 
 def inline_svg(figure: "Figure", name: str, label: str) -> str:
-    """Return a figure as markup.
+    """Return a figure as markup, and once more for phones where it can be laid out for them.
 
     Parameters
     ----------
@@ -236,6 +258,13 @@ def inline_svg(figure: "Figure", name: str, label: str) -> str:
     label : str
         Said of it to those who do not see it.
     """
+    wide = _markup(figure, name, label)
+    if not narrowed(figure):
+        return wide
+    return f'<div class="desk">{wide}</div><div class="phone">{_markup(figure, f"{name}-phone", label)}</div>'
+
+
+def _markup(figure: "Figure", name: str, label: str) -> str:
     text = StringIO()
     draw_svg(figure, text, salt=name)
     svg = text.getvalue()
@@ -263,15 +292,17 @@ MOST_FILES = 60
 MOST_LEVEL = 8
 """Columns of a table of which the heads stand upright on paper; of more they would be broken letter by letter."""
 MOST_ROWS = 200
-MOST_SHOWN = 15
-"""Rows of a table that is not folded."""
+FOR_PHONES = ".phone.svg"
+"""How the narrow form of a picture ends."""
+
 LARGEST_PICTURE = 400_000
 """Bytes of a picture that is embedded."""
 
 
 def study_parts(folder: Path, first: str) -> tuple[Picture | None, list[Chapter]]:
     """Return the picture of that name, and chapters of the other files of a folder: pictures, and Markdown."""
-    paths = [path for path in _files(folder, "*.svg") if path.stat().st_size <= LARGEST_PICTURE]
+    every = [path for path in _files(folder, "*.svg") if not path.name.endswith(FOR_PHONES)]
+    paths = [path for path in every if path.stat().st_size <= LARGEST_PICTURE]
     pictures = {path.stem: _picture(path) for path in paths}
     answer, chapters = pictures.pop(first, None), []
     if pictures:
@@ -305,18 +336,24 @@ def _wide_table(found: re.Match[str]) -> str:
     n = found[0].count("<tr>") - 1
     if found[0].count("<th") > MOST_LEVEL:
         region = region.replace('class="wide"', 'class="wide many"')
-    return region if n <= MOST_SHOWN else f"<details><summary>Show all {n} rows</summary>{region}</details>"
+    summary = f'<summary data-paper="A table of {n} rows is in the file."><span>Show all {n} rows</span></summary>'
+    return region if n <= MOST_SHOWN else f"<details>{summary}{region}</details>"
 
 
 def _picture(path: Path) -> Picture:
     """Return a picture as an image, in which nothing can run, with the table of its name where there is one."""
-    data = base64.b64encode(read_bytes(path, "RUN")).decode()
+    phone = path.with_name(f"{path.stem}{FOR_PHONES}")
+    narrow = f'<source media="(max-width: 40rem)" srcset="{_embedded(phone)}">' if phone.is_file() else ""
     caption = NUMBERED.sub(r"Figure \1: ", path.stem).replace("-", " ").replace(" f1", " F1")
     caption = caption[:1].upper() + caption[1:]
-    image = f'<img src="data:image/svg+xml;base64,{data}" alt="{escape(caption)}">'
+    image = f'<picture>{narrow}<img src="{_embedded(path)}" alt="{escape(caption)}"></picture>'
     table = path.with_suffix(".csv")
     tables = [_table(table)] if table.is_file() else []
     return Picture(image, caption, tables)
+
+
+def _embedded(path: Path) -> str:
+    return f"data:image/svg+xml;base64,{base64.b64encode(read_bytes(path, 'RUN')).decode()}"
 
 
 def _rounded(cell: str) -> str:

@@ -35,6 +35,7 @@ BY_SHARE = (
     "learn more from them."
 )
 BY_MODEL = "P(consistent) is that of the model, each dataset at its estimated share of consistent items."
+BY_GIVEN = "P(consistent) is that of the model, at the share of consistent items that was given."
 BY_RUN = "P(consistent) of every item comes from fits that never saw its dataset."
 
 
@@ -164,15 +165,18 @@ class ReportMaterial:
         return int(self.runs[0]["settings"]["n_bins"]) if self.runs else DEFAULT_BINS
 
 
-def score_by(model: Model, votes: VoteMatrix, how: str) -> ScoredVotes:
-    """Return votes with P by a model, each dataset scored by itself; soft scores that the model knows are missing."""
+def score_by(model: Model, votes: VoteMatrix, how: str, prior: float | None = None) -> ScoredVotes:
+    """Return votes with P by a model, each dataset scored by itself; soft scores that the model knows are missing.
+
+    `prior` is the share of consistent items of each dataset, where it is known.
+    """
     n = len(votes.labels)
     columns = {name: np.full(n, np.nan) for name in ("p", "low", "high", "before", "threshold")}
     decided, sure, priors = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool), {}
     for name, rows in dataset_rows(votes):
         part = votes.rows(rows)
         soft = np.full((len(rows), len(model.score_names)), np.nan) if model.score_names else None
-        found = model.scores_of(part, scores=soft, allow_mismatch=True, allow_missing=True)
+        found = model.scores_of(part, scores=soft, prior=prior, allow_mismatch=True, allow_missing=True)
         raw = model.uncalibrated(model.select(part, allow_mismatch=True, allow_missing=True))
         columns["p"][rows], decided[rows], columns["threshold"][rows] = (
             found.p_consistent,

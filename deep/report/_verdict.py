@@ -13,15 +13,16 @@ from deep._util.names import short_names
 from deep.calibration import balanced_accuracy, bootstrap_balanced_accuracy
 from deep.evaluate import in_percent
 from deep.exceptions import InputError
-from deep.model import SIGNIFICANCE, Canary, Model
+from deep.model import SIGNIFICANCE, Canary, Model, canary
 from deep.records import ABSTAIN
 from deep.report._page import Chapter, DataTable, Picture, between, decimal, inline_svg
 from deep.report._sources import ReportMaterial, ScoredVotes, dataset_rows, ece_by_dataset, vote_share
 
 LEVEL = 0.95
 N_BOOT = 2000
-MOST_METHODS = 60
-"""Methods that a picture holds: the best of them."""
+MOST_METHODS = 20
+"""Methods that a picture holds, so that it fits on a sheet: the best of them, and the two that are always wanted."""
+MAJORITY = "majority vote"
 
 LONGEST = 48
 """Characters of a name in a picture."""
@@ -97,7 +98,7 @@ def _of_items(scored: ScoredVotes, n_bins: int) -> list[MeasuredMethod]:
     votes = scored.votes
     decisions = {
         "P(consistent)": (scored.decided, scored.p, "ours"),
-        "majority vote": (vote_share(votes.votes) >= 0.5, None, "test"),
+        MAJORITY: (vote_share(votes.votes) >= 0.5, None, "test"),
     }
     for column, name in enumerate(votes.voter_names):
         decisions[name] = (votes.votes[:, column] != 0, None, "train")
@@ -146,7 +147,8 @@ def methods_chapter(methods: Sequence[MeasuredMethod], *, elsewhere: bool = Fals
     title = "Every method, on other data" if elsewhere else "Every method"
     if not methods:
         return Chapter("methods", title, ["There are no labels, so that no method can be measured: give --labels."])
-    shown = [method for i, method in enumerate(methods) if i < MOST_METHODS or method.kind == "ours"][::-1]
+    wanted = [i < MOST_METHODS or m.kind == "ours" or m.name == MAJORITY for i, m in enumerate(methods)]
+    shown = [method for method, is_wanted in zip(methods, wanted, strict=True) if is_wanted][::-1]
     rows = [
         evaluate.IntervalRow(_short(m.name), m.mean("balanced_accuracy") or 0.0, m.interval, evaluate.COLORS[m.kind])
         for m in shown
@@ -157,7 +159,7 @@ def methods_chapter(methods: Sequence[MeasuredMethod], *, elsewhere: bool = Fals
     table = DataTable(caption, [_row(method) for method in methods])
     says = ["Red: what this report is about. A decision without a vote counts as consistent."]
     if len(methods) > len(shown):
-        says.append(f"The picture holds the best {len(shown)} of {len(methods)} methods, the table all.")
+        says.append(f"The picture holds {len(shown)} of {len(methods)} methods, the best of them, and the table all.")
     parts = [Picture(inline_svg(figure, "methods", caption), caption, [table])]
     return Chapter("methods", title, says, parts, elsewhere=elsewhere)
 
@@ -220,9 +222,8 @@ def _canaries(model: Model, scored: ScoredVotes) -> Iterator[tuple[str, Canary |
         part = scored.votes.rows(rows)
         if not (part.labels >= 0).any():
             continue
-        soft = np.full((len(rows), len(model.score_names)), np.nan) if model.score_names else None
         try:
-            yield name, evaluate.dataset_canary(model, evaluate.Target(part, soft))[1]
+            yield name, canary(scored.p[rows], part.labels, documents=part.document_ids, misfit=model.misfit)
         except InputError as error:
             yield name, str(error)
 
@@ -245,7 +246,7 @@ def verdict_of(
     elsewhere = () if n_labels else tuple(_elsewhere(methods, learned=learned))
     says = (
         _judged(material, scored),
-        evaluate.suspect_words(tally),
+        evaluate.suspect_words(tally, labeled=learned),
         evaluate.trust_words(badges, n_labels, learned=learned),
         then,
         command,

@@ -11,12 +11,12 @@ from deep._util.files import check_out, whole_file, whole_folder
 from deep.datasets import LabelsGiven, as_labels, is_paths
 from deep.evaluate import DatasetVerdict
 from deep.exceptions import InputError
-from deep.model import Model, VotesLike, votes_of
+from deep.model import Model, VotesLike, check_prior, votes_of
 from deep.report import _chapters
 from deep.report._items import TextChoice, items_with_texts, order_of, sample_sentence
 from deep.report._page import Chapter, Page, page_html, study_parts
 from deep.report._panel import panel_chapter
-from deep.report._sources import BY_MODEL, LabelFiles, ReportMaterial, read_material, score_by, with_systems
+from deep.report._sources import BY_GIVEN, BY_MODEL, LabelFiles, ReportMaterial, read_material, score_by, with_systems
 from deep.report._verdict import methods_chapter, methods_of, spread_picture, verdict_of, watch_of
 
 REPORT = "report.html"
@@ -52,7 +52,9 @@ class ShownReport:
         return path
 
 
-def report(model: Model, votes: VotesLike, labels: LabelsGiven | None = None) -> ShownReport:
+def report(
+    model: Model, votes: VotesLike, labels: LabelsGiven | None = None, *, prior: float | None = None
+) -> ShownReport:
     """Return the report of a model on votes, as a notebook shows it: `deep.report(model, votes)`.
 
     Parameters
@@ -61,31 +63,37 @@ def report(model: Model, votes: VotesLike, labels: LabelsGiven | None = None) ->
     votes : VoteMatrix, data frame of pandas, Polars or pyarrow, or path or sequence of paths
     labels : array-like, data frame or path, optional
         In place of those beside the votes.
+    prior : float, optional
+        The share of consistent items, where it is known; by default it is estimated for each dataset.
     """
-    page = page_of(_material(model, votes, labels), TextChoice())
+    page = page_of(_material(model, votes, labels, prior), TextChoice())
     return ShownReport(page_html(page).decode("utf-8"), page.verdict)
 
 
-def verdict(model: Model, votes: VotesLike, labels: LabelsGiven | None = None) -> DatasetVerdict:
+def verdict(
+    model: Model, votes: VotesLike, labels: LabelsGiven | None = None, *, prior: float | None = None
+) -> DatasetVerdict:
     """Return the verdict that a report begins with: claims that are suspect, whether P holds, and the next step.
 
     Parameters
     ----------
     model : Model
-    votes, labels
+    votes, labels, prior
         As in :func:`report`.
     """
-    material = _material(model, votes, labels)
+    material = _material(model, votes, labels, prior)
     found = verdict_of(material, methods_of(material), watch_of(material))
     assert found is not None  # there are votes
     return found
 
 
-def _material(model: Model, votes: VotesLike, labels: LabelsGiven | None) -> ReportMaterial:
+def _material(model: Model, votes: VotesLike, labels: LabelsGiven | None, prior: float | None) -> ReportMaterial:
     matrix = votes_of(model, votes)
     matrix = matrix if labels is None else as_labels(labels, matrix)
     tables = tuple(map(str, [votes] if isinstance(votes, str | Path) else votes)) if is_paths(votes) else ()
-    return ReportMaterial("Report", model=model, scored=score_by(model, matrix, BY_MODEL), tables=tables)
+    known = None if prior is None else check_prior(prior)
+    scored = score_by(model, matrix, BY_MODEL if known is None else BY_GIVEN, known)
+    return ReportMaterial("Report", model=model, scored=scored, tables=tables)
 
 
 def standard_place(sources: Sequence[str]) -> Path:

@@ -145,3 +145,22 @@ def test_nothing_heavy_is_imported_and_pyplot_never() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("n_bins", [2, 8, 12, 20])
+@pytest.mark.parametrize("weight", [1, 10, 100, 20_000])
+def test_numbers_above_bars_do_not_meet(weight: int, n_bins: int) -> None:
+    """Nor do they leave their strip, however many digits they have; of eight bins every bar has its number."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    y, before, after = sample(n=500)
+    figure = plot_reliability(y, before, after, sample_weight=np.full(len(y), weight), n_bins=n_bins)
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    for strip in figure.axes[1::2]:
+        texts = [text for text in strip.texts if text.get_text()]
+        boxes = [text.get_window_extent(canvas.get_renderer()) for text in texts]
+        assert not any(box.overlaps(other) for at, box in enumerate(boxes) for other in boxes[:at])
+        assert all(box.y1 <= strip.get_window_extent().y1 for box in boxes)
+        if n_bins <= 8:
+            assert len(texts) == sum(bar.get_height() > 0 for bar in strip.patches)

@@ -2,13 +2,13 @@
 
 import re
 import sys
-import zlib
 from pathlib import Path
 from unittest.mock import patch
 
 import pytest
 
 from tests.browsing import MARKS, PHONE, Opened, faults, launched, violations
+from tests.printed_sheets import sheets_of, texts_of
 
 pytestmark = MARKS
 sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
@@ -36,7 +36,13 @@ def views(tmp_path_factory):
         LETTERS.extend(text.get_fontsize() for text in figure.findobj(Text) if text.get_text().strip())
         return save(figure, path)
 
-    with patch.object(figures, "save_figure", measured), gallery.pages(tmp_path_factory.mktemp("gallery")) as made:
+    def narrowed(figure, narrow=figures.narrowed):
+        done = narrow(figure)
+        LETTERS.extend(text.get_fontsize() for text in figure.findobj(Text) if text.get_text().strip())
+        return done
+
+    patched = patch.multiple(figures, save_figure=measured, narrowed=narrowed)
+    with patched, gallery.pages(tmp_path_factory.mktemp("gallery")) as made:
         yield {view.name: view for view in made}
 
 
@@ -101,6 +107,19 @@ def test_the_first_screen_answers(open_view, name):
     assert page.locator("#verdict figure").first.bounding_box()["y"] < 900, "with its chart"
 
 
+@pytest.mark.parametrize("name", [*REPORTS, *STUDIES])
+def test_pictures_fit_a_phone(open_view, name):
+    """Those of rows and of lines are drawn anew for it; a square of judges and four panels scroll in their box."""
+    page = open_view(name, PHONE)
+    page.evaluate("document.querySelectorAll('details').forEach((fold) => { fold.open = true; })")
+    boxes = "[...document.querySelectorAll('figure .wide')].filter((box) => box.querySelector('picture, .phone'))"
+    assert page.evaluate(f"{boxes}.length") >= 2
+    assert (
+        page.evaluate(f"{boxes}.filter((box) => box.scrollWidth > box.clientWidth + 1).map((box) => box.ariaLabel)")
+        == []
+    )
+
+
 @pytest.mark.parametrize("name", ["report-unlabeled", "report-compare"])
 def test_figures_of_other_data_stand_in_their_box(open_view, name):
     """No accuracy of other datasets outside a box that says so, of claims without labels."""
@@ -131,12 +150,12 @@ def test_sixty_judges_fit(open_view):
 
 @pytest.mark.parametrize("name", [*REPORTS, *STUDIES])
 def test_paper_has_no_empty_page(open_view, name):
-    """Printed to PDF, every sheet has words or a picture, and no table is cut."""
+    """Printed to PDF, folded and unfolded, every sheet has words or a picture, and no table is cut."""
     page = open_view(name)
-    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
-    sheets = list(sheets_of(page.pdf(prefer_css_page_size=True)))
-    assert len(sheets) >= 2
-    assert all(re.search(rb"\bT[jJ]\b|\bDo\b", sheet) for sheet in sheets)
+    for unfold in ("", "document.querySelectorAll('details').forEach((fold) => { fold.open = true; })"):
+        page.evaluate(unfold)
+        sheets = list(sheets_of(page.pdf(prefer_css_page_size=True)))
+        assert all(re.search(rb"\bT[jJ]\b|\bDo\b", sheet) for sheet in sheets)
     page.emulate_media(media="print")
     page.set_viewport_size({"width": 1032, "height": 703})  # a sheet in landscape, less its margins
     cut = "[...document.querySelectorAll('.wide, .text')].filter((box) => box.scrollWidth > box.clientWidth + 1)"
@@ -147,14 +166,26 @@ def test_paper_has_no_empty_page(open_view, name):
     assert page.evaluate(f"{heads}.filter({narrow}).map((head) => head.textContent)") == []
 
 
-def sheets_of(pdf):
-    """Yield what is drawn on each page of a PDF as Chromium writes them."""
-    objects = dict(re.findall(rb"\n(\d+) 0 obj\s*(.*?)endobj", pdf, re.DOTALL))
-    for body in objects.values():
-        if re.search(rb"/Type\s*/Page\b", body):
-            drawn = objects[re.search(rb"/Contents (\d+) 0 R", body)[1]]
-            stream = re.search(rb"stream\r?\n(.*?)\nendstream", drawn, re.DOTALL)[1]
-            yield zlib.decompressobj().decompress(stream)  # also where a byte of its checksum is a line's end
+def test_sixty_judges_on_paper(open_view):
+    """Verdict, charts, ten items and fifteen judges, and how many more; no number ends a line before its %."""
+    sheets = list(texts_of(open_view("report-sixty").pdf(prefer_css_page_size=True)))
+    assert len(sheets) <= 8
+    said = "\n".join(sheets)
+    for words in ("Next: ", "45 more judges are in the file.", "590 more items are in the file, with the texts"):
+        assert words in said
+    assert len(re.findall(r"\n\d+ of \d+\b", said.split("votes for it")[1].split("The headline")[0])) == 10
+    assert not re.search("Show all|a head sorts|numbers of this picture", said)
+    assert not re.search(r"\d\n%", said)
+
+
+def test_heads_that_sort_are_printed_on_each_sheet(open_view):
+    """As text: a button would stand on the first sheet alone."""
+    page = open_view("report-labeled")
+    page.add_style_tag(content="#browser tbody td { height: 50mm; }")
+    every = texts_of(page.pdf(prefer_css_page_size=True))
+    sheets = [sheet for sheet in every if re.search(r"\n\d of \d\b", sheet)]
+    assert len(sheets) >= 3
+    assert [sheet for sheet in sheets if "\nclaim\nP, %\ncalled\ndataset\nlabel\nvotes for it\n" not in sheet] == []
 
 
 @pytest.mark.parametrize("width", [80, 120])

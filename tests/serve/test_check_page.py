@@ -94,7 +94,7 @@ def test_semicolons_and_tabs_are_read(address, mark):
     [
         (
             {"name": "x.csv", "text": "source\na\n"},
-            r"x.csv needs the columns source and claim; none is named claim. Its first line has: source\.",
+            r"x.csv needs the columns source and claim, and lacks claim. Its first line has: source\.",
         ),
         ({"name": "x.csv", "text": ""}, "must hold at least one row"),
         ({"name": "x.jsonl", "text": "[1]\n"}, "must hold a JSON object a line. Got line 1"),

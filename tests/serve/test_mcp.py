@@ -3,12 +3,16 @@
 import asyncio
 import json
 
+import numpy as np
 import pytest
 
 import deep
 from deep.asking import AskOptions
 from deep.exceptions import InputError
 from deep.integrations.serve import CheckOptions, ServerOptions, create_app, serving
+from deep.model import ScoreOptions
+from deep.records import VoteMatrix
+from deep.report import verdict
 from tests.fault_server import FaultServer
 from tests.serve.served import lexical_model
 from tests.serve.serving_case import PAIR, ask, code_of
@@ -87,6 +91,27 @@ def test_labels_make_the_verdict_a_test(address):
     against, with_them = (one.structured_content for one in found)
     assert against["says"][0].startswith("FAILED: 40 labels DISAGREE")
     assert not with_them["says"][0].startswith("FAILED: 40 labels DISAGREE")
+
+
+@pytest.mark.parametrize("label", [None, 1])
+def test_a_known_share_is_that_of_the_verdict_too(label):
+    """Counts, share and, of labels, the test are those of the page and of the report at that share."""
+    model, prior = lexical_model(), 0.2
+    rows = np.random.default_rng(0).integers(-1, 2, (40, len(model.voters))).tolist()
+    votes = [[None if vote < 0 else vote for vote in row] for row in rows]
+    items = [{"votes": dict(zip(model.voter_names, row, strict=True)), "label": label} for row in votes]
+    options = CheckOptions(mcp=True, score=ScoreOptions(prior=prior))
+    with serving(create_app(model, options), ServerOptions(port=0)) as address:
+        _, (found,) = called(address, ("dataset_verdict", {"items": items}))
+        watched = ask(address, "/page/watch", body={"votes": votes})[1]
+    said, ids, labels = found.structured_content, [str(n) for n in range(40)], [-1 if label is None else label] * 40
+    expected = verdict(model, VoteMatrix(rows, ids, model.voter_names, ["given"] * 40, labels), prior=prior)
+    assert said["says"] == list(expected.lines())
+    assert said["share"] == {"estimate": prior, "low": prior, "high": prior}
+    assert watched["verdict"][:2] == [expected.suspect, "Consistent, as given: 20.0 % of them."]
+    p = [row["p_consistent"] for row in watched["scores"] if row["decision"] is not None]
+    assert [item["p"] for item in said["lowest"]] == sorted(p)[:5]
+    assert ("labels agree with P" in [test["name"] for test in said["tests"]]) == (label is not None)
 
 
 JUDGE = lexical_model().voter_names[0]

@@ -131,7 +131,7 @@ def _write(
         for name, frame in frames.items():
             write_table(folder, name, frame, build.TITLES[name], shown=build.percentages(frame))
         write_printed(folder, "cognibench", [*frames, *drawn])
-        save_figures(drawn, folder)
+        save_figures(drawn, folder, phone=True)
     text = build.summary_text(results, frames, args.out)
     print_result(results, [*study_lines(verdict, text), report_line(args.out)], as_json=args.json)
 
@@ -153,7 +153,7 @@ def curve(args: argparse.Namespace) -> int:
     with reported_folder(args.out) as folder:
         write_table(folder, NAME, table, TITLE, shown=build.percentages(table))
         write_results(folder, results)
-        save_figures({NAME: build.draw_curve(table, fits)}, folder)
+        save_figures({NAME: build.draw_curve(table, fits)}, folder, phone=True)
     lines = [*study_lines(verdict, "\n".join([TITLE, "", *markdown(build.percentages(table)), ""]))]
     lines += [f"{part}: {100 * slope:+.2f} points a tenfold of chats" for part, (_, slope) in fits.items()]
     print_result(results, ["\n".join([*lines, f"written to {args.out}", report_line(args.out), ""])], as_json=args.json)

@@ -172,7 +172,7 @@ def _write(args: argparse.Namespace, turns: Sequence[AutoTurn], settings: JsonOb
         write_json_lines(folder / "labels.jsonl", (turn.to_row() for turn in turns))
         write_table(folder, name, table, build.TITLES[name], shown=build.percentages(table))
         write_results(folder, results)
-        save_figures({name: build.draw_shares(table)}, folder)
+        save_figures({name: build.draw_shares(table)}, folder, phone=True)
     return results
 
 

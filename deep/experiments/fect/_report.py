@@ -344,7 +344,9 @@ def draw(summary: pd.DataFrame, folder: Path, *, reasoning: Sequence[str] = (), 
     able = summary[(summary["coverage"] >= LEAST_COVERAGE) & summary["mean"].notna()]
     chosen = {metric: able[able["metric"] == metric] for metric in FIGURES}
     drawn = {m: _figure(rows, m, reasoning) for m, rows in chosen.items() if len(rows)}
-    save_figures({f"figure-{FIGURES[metric]}-{metric}{suffix}": figure for metric, figure in drawn.items()}, folder)
+    save_figures(
+        {f"figure-{FIGURES[metric]}-{metric}{suffix}": figure for metric, figure in drawn.items()}, folder, phone=True
+    )
 
 
 def _figure(chosen: pd.DataFrame, metric: str, reasoning: Sequence[str]) -> "Figure":

@@ -406,7 +406,7 @@ def write_few(found: Row, folder: Path) -> None:
         (FEW_LABELS, labels, "ECE on the rest: mean, least and most of a dataset"),
     ):
         if rows:
-            save_figures({name: draw_intervals(rows[::-1], xlabel=xlabel, at=0)}, folder)
+            save_figures({name: draw_intervals(rows[::-1], xlabel=xlabel, at=0)}, folder, phone=True)
             numbers = [{"row": row.label, "value": row.value, "interval": row.interval} for row in rows]
             pd.DataFrame(numbers).to_csv(folder / f"{name}.csv", index=False, lineterminator="\n")
 

@@ -251,4 +251,4 @@ def write(folder: Path, figures: pd.DataFrame, drawn: dict[str, Figure], origin:
         lines = [f"# Table {table}. {title}", "", *markdown(side_by_side(figures, table)), ""]
         lines += [f"In percent. Published: {published_source()}. This run: {votes} votes, the paper's recipe.", ""]
         (folder / f"table{table}.md").write_text("\n".join(lines), encoding="utf-8")
-    save_figures(drawn, folder, caption=held_out.CAPTION if origin == SIMULATED else "")
+    save_figures(drawn, folder, caption=held_out.CAPTION if origin == SIMULATED else "", phone=True)

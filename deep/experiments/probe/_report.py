@@ -107,7 +107,7 @@ def write_report(tables: Mapping[str, pd.DataFrame], folder: Path) -> None:
         write_table(folder, name, table, TITLES[name], shown=in_percent(table), note="Shares in percent.")
     write_printed(folder, "probe", tables)
     drawn = {name: _bars(tables[name], panels, TITLES[name]) for name, panels in FIGURES.items() if name in tables}
-    save_figures(drawn, folder)
+    save_figures(drawn, folder, phone=True)
 
 
 def _bars(table: pd.DataFrame, panels: Mapping[str, Mapping[str, str]], title: str) -> "Figure":
@@ -193,7 +193,7 @@ def measure_votes(args: argparse.Namespace, samples: Sequence[Sample]) -> int:
     with reported_folder(args.out) as folder:
         write_table(folder, "voters", table, TITLE)
         write_results(folder, results)
-        save_figures({"voters": _bars(voter_rates(table), panels, TITLE)}, folder)
+        save_figures({"voters": _bars(voter_rates(table), panels, TITLE)}, folder, phone=True)
     lines = study_lines(verdict, "\n".join([TITLE, "", *markdown(table), ""]))
     print_result(results, [*lines, f"written to {args.out}", report_line(args.out)], as_json=args.json)
     return ExitStatus.DONE

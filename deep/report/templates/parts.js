@@ -13,8 +13,11 @@ function make(tag, attributes = {}, ...children) {
   return element;
 }
 
-// A sentence of deep's own, in which what stands between backticks is code.
-const coded = (text) => text.split("`").map((part, at) => (at % 2 ? make("code", {}, part) : part));
+// A sentence of deep's own, in which what stands between backticks is code; no line ends between a number and its %.
+const coded = (text) => text.replace(/(\d) %/g, "$1\u00a0%").split("`").map((part, at) => (at % 2 ? make("code", {}, part) : part));
+
+// A command, of which no word is broken at a hyphen: none but one that is longer than the line.
+const wholeWords = (command) => command.split(/( )/).map((word) => (word === " " ? word : make("span", { class: "word" }, word)));
 
 // An id, which is broken at a hyphen only where it is long.
 const idText = (id) => make("bdi", id.length > 16 ? {} : { class: "whole" }, id);

@@ -2,6 +2,7 @@
 
 const data = JSON.parse(document.getElementById("items-data").textContent);
 const STEP = 50;
+const PRINTED = 10; // rows on paper, as the style sheet has it
 const LABELS = { 1: "consistent", 0: "inconsistent", "-1": "none" };
 
 const claimOf = (i) => (data.claim ? data.claim[i] : null);
@@ -79,13 +80,14 @@ function itemRow(i, columns, open) {
 
 function browser(root) {
   const columns = Object.entries(COLUMNS).filter(([, column]) => !column.hidden);
-  const status = make("p", { role: "status" });
+  const said = make("span");
+  const status = make("p", { role: "status" }, said);
   const body = make("tbody");
   const reader = make("section", { id: "reader", class: "reader", "aria-label": "the item", tabindex: "-1" });
   const heads = columns.map(([name, column]) => {
     const sort = () => update({ sort: name, down: state.sort === name ? !state.down : Boolean(column.number) && !column.up });
     const attributes = { scope: "col", class: column.number ? "number" : "" };
-    return make("th", attributes, make("button", { type: "button", onclick: sort }, column.head));
+    return make("th", { ...attributes, "data-paper": column.head }, make("button", { type: "button", onclick: sort }, column.head));
   });
   const more = make("button", { type: "button", class: "more", onclick: () => update({ shown: state.shown + STEP }) }, `Show ${STEP} more`);
   const views = Object.entries(VIEWS).map(([name, view]) => {
@@ -120,7 +122,9 @@ function browser(root) {
     body.replaceChildren(...visible.map((i) => itemRow(i, columns, open)));
     if (visible.length) open(visible[0], { scroll: false });
     else reader.replaceChildren();
-    status.textContent = `${rows.length.toLocaleString("en")} of ${data.id.length.toLocaleString("en")} items; ${visible.length} shown.`;
+    said.textContent = `${rows.length.toLocaleString("en")} of ${data.id.length.toLocaleString("en")} items; ${visible.length} shown.`;
+    const left = Math.max(0, rows.length - PRINTED);
+    status.dataset.paper = `${left ? `${left.toLocaleString("en")} more items are in the file, with` : "In the file:"} the texts and votes of each.`;
     more.hidden = visible.length === rows.length;
     columns.forEach(([name], at) => {
       const order = state.sort === name ? (state.down ? "descending" : "ascending") : "none";
@@ -151,7 +155,7 @@ function browser(root) {
     choice("vote", "that judge's vote", Object.entries(VOTES)),
     ...views.map(([button]) => button),
   );
-  const caption = make("caption", {}, "Items; a head sorts, an item opens beside, arrow keys go on");
+  const caption = make("caption", { "data-paper": "Items" }, make("span", {}, "Items; a head sorts, an item opens beside, arrow keys go on"));
   const table = make("table", { class: "items" }, caption, make("thead", {}, make("tr", {}, ...heads)), body);
   const wide = make("div", { class: "wide", tabindex: "0", role: "group", "aria-label": "items" }, table);
   root.append(form, status, make("div", { class: "split" }, make("div", {}, wide, more), reader));
@@ -167,6 +171,3 @@ function browser(root) {
 
 const root = document.getElementById("browser");
 if (root && data.id) browser(root);
-
-// Paper shows what is folded.
-window.addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((fold) => { fold.open = true; }));

@@ -200,7 +200,7 @@ async function showEnd() {
     const copy = found.commands.map((command) => {
       const button = make("button", { type: "button", "aria-label": `copy ${command}` }, "copy");
       button.addEventListener("click", () => navigator.clipboard?.writeText(command).then(() => (button.textContent = "copied"), () => {}));
-      return make("pre", {}, make("code", {}, command), " ", button);
+      return make("pre", {}, make("code", {}, ...wholeWords(command)), " ", button);
     });
     at("end").replaceChildren(...foundTexts(found), make("h3", {}, "What to run next"), ...copy);
   } catch (error) {

@@ -124,7 +124,7 @@ def _plain_csv(name: str, text: str) -> tuple[str, str]:
         raise WebError(
             422,
             "invalid",
-            f"{name} needs the columns source and claim; none is named {' and none '.join(missing)}. Its first line "
+            f"{name} needs the columns source and claim, and lacks {' and '.join(missing)}. Its first line "
             f"has: {', '.join(heads[mark])[:300]}. Rename its columns and choose it again.",
         )
     if mark == ",":

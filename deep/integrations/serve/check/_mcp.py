@@ -164,7 +164,8 @@ class AgentDoor:
     async def _verdict(self, given: JsonReply) -> JsonReply:
         from deep.report import verdict  # which loads all that reports are made of
 
-        found = await asyncio.to_thread(verdict, self._model, self._matrix(given))
+        votes, prior = self._matrix(given), self._checker.options.score.prior
+        found = await asyncio.to_thread(verdict, self._model, votes, prior=prior)
         return {
             "says": list(found.lines()),
             "share": None if found.share is None else dict(zip(("estimate", "low", "high"), found.share, strict=True)),

@@ -100,7 +100,7 @@ async function watched(list, votes, results = null) {
   try {
     const found = await askPatiently("page/watch", { votes });
     if (results && file.results !== results) return;
-    if (results) get("file-sum").replaceChildren(...found.verdict.map((said, at) => make("p", { class: SAID[at] }, said)));
+    if (results) get("file-sum").replaceChildren(...found.verdict.map((said, at) => make("p", { class: SAID[at] }, ...coded(said))));
     results?.forEach((result, at) => Object.assign(result, found.scores[at]));
     list.replaceChildren(...found.says.map((sentence) => make("li", {}, make("bdi", {}, ...coded(sentence)))));
   } catch (error) {
@@ -268,7 +268,7 @@ function drawTable() {
   const heads = CELLS.map(([name, , kind]) => {
     if (name !== "P, %") return make("th", { scope: "col", class: kind }, name);
     const order = file.down === null ? "none" : file.down ? "descending" : "ascending";
-    return make("th", { scope: "col", class: kind, "aria-sort": order }, make("button", { type: "button", onclick: sorted }, name));
+    return make("th", { scope: "col", class: kind, "aria-sort": order, "data-paper": name }, make("button", { type: "button", onclick: sorted }, name));
   });
   const head = make("tr", {}, make("th", { scope: "col" }, "item"), ...heads);
   const caption = make("caption", {}, "Claims; an item opens, P sorts");
