@@ -131,12 +131,12 @@ def boxes(text: str) -> Iterator[Place]:
 
 def objects(text: str, kind: Kind) -> Iterator[Place]:
     """Yield the objects that begin a line and have a key for the answer, also where they are not quite JSON."""
-    end = 0
+    end, cleared = 0, pattern("noise").sub(lambda noise: " " * len(noise[0]), text)
     for match in list(pattern("object_start").finditer(text))[-MOST_OBJECTS:]:
         start = match.start(1)
         if start < end:
             continue
-        decoded = _decode(text, start)
+        decoded = _decode(cleared, start)
         if decoded is not None:
             fields, end = decoded
             value, sure, holder = _answer_in(fields, kind)

@@ -174,9 +174,12 @@ def _sentences(text: str, base: int) -> Iterator[tuple[int, str]]:
             marked = (line.lstrip() or match[0].lstrip()).startswith((">", "|")) or pattern("key").search(match[0])
             marked = marked or pattern("copied_question").match(line + match[0])
             quoted = marked or line.count('"') % 2 or line.count("\u201c") > line.count("\u201d")
-            if not (asked or quoted):
+            asks = match[0].strip(" *_\"')")
+            opens = base == match.start() == 0 and text.count("?") == 1 and not pattern("asks_else").search(asks)
+            question = asks.endswith(("?", "\uff1f"))
+            if not (asked or quoted or (question and opens)):
                 yield base + match.start(), match[0]
-            asked = match[0].rstrip(" *_\"')").endswith(("?", "\uff1f"))
+            asked = question and not opens
 
 
 def stated(text: str, labels: Mapping[str, float]) -> list[Stated]:
@@ -189,6 +192,7 @@ def stated(text: str, labels: Mapping[str, float]) -> list[Stated]:
     >>> [one.value for one in stated("All was checked. So the summary is not inconsistent with it.", labels)]
     [1]
     """
+    text = pattern("headed").sub(r"\1:", text)
     said = [*_said(text, labels)]
     opening, last = (said[0], said[-1]) if said else (None, None)
     if pattern("turns").search(text[-WINDOW:]) or (last and last.value is None):
@@ -251,8 +255,9 @@ def _statement(sentence: str, labels: Mapping[str, float], *, opens: bool = Fals
         at = _begin(plain, lead.end(), known)
     if (copy := pattern("copy").match(plain, at)) and not known.found.search(plain, at, copy.end()):
         return None
-    name = pattern("any_name").match(plain, at) if opens else None
-    if name and not known.blames(name[0]) and not any(cue.whole for cue in known.cues(name[0], 0)):
+    name = pattern("any_name").match(plain, at)
+    named = [cue.whole for cue in known.cues(name[0], 0)] if name else []
+    if name and (opens or named) and not known.blames(name[0]) and not any(named):
         at = name.end() if known.found.match(plain, _end("denial", plain, name.end())) else at
     if len(cues := [*islice(known.cues(plain, at), MOST_CUES)]) == MOST_CUES:
         return None
@@ -299,7 +304,8 @@ def _asserted(sentence: str, at: int, cue: Cue) -> float | str | None:
         states = len(clause) <= 40 and pattern("unspaced_tail").match(behind)
         return None if not states else cue.value if not turned else 1 - cue.value if cue.turns == turned else "open"
     clause = pattern("apart").split(before)[-1]
-    if any(pattern(name).search(one) for name, one in (("quoted", before), ("conceded", before), ("reported", clause))):
+    passed = (("quoted", before), ("conceded", before), ("nor", before), ("reported", clause))
+    if any(pattern(name).search(one) for name, one in passed):
         return None
     if cue.named:
         return _chosen(sentence, before, behind, clause, cue)
