@@ -304,8 +304,7 @@ def _asserted(sentence: str, at: int, cue: Cue) -> float | str | None:
         states = len(clause) <= 40 and pattern("unspaced_tail").match(behind)
         return None if not states else cue.value if not turned else 1 - cue.value if cue.turns == turned else "open"
     clause = pattern("apart").split(before)[-1]
-    passed = (("quoted", before), ("conceded", before), ("nor", before), ("reported", clause))
-    if any(pattern(name).search(one) for name, one in passed):
+    if pattern("passed").search(before) or pattern("reported").search(clause):
         return None
     if cue.named:
         return _chosen(sentence, before, behind, clause, cue)
