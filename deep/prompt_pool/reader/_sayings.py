@@ -229,7 +229,7 @@ def _has_a_line(text: str, at: int, sentence: str) -> bool:
 def _sentence_at(text: str, at: int, sentence: str, labels: Mapping[str, float]) -> Stated | None:
     """Return the statement of a sentence of a reply, as long as the sentence is."""
     plain = pattern("signs").sub("", _plain(sentence))
-    said = _statement(plain, labels, opens="\n" not in text.strip())
+    said = _statement(plain, labels, opens=pattern("one_line").fullmatch(text.strip()) is not None)
     if said and said.value is not None and not _signs_agree(sentence, said.value):
         said = said._replace(value=None)
     return said and Stated(said.value, at, at + len(sentence))
