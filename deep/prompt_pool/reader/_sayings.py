@@ -333,10 +333,11 @@ def _predicates(sentence: str, before: str, clause: str, cue: Cue) -> bool:
     if cue.acts and pattern("object").match(behind) and pattern("about").search(sentence):
         return True
     bare = " *_`\"'(["
+    whole = cue.whole or bool(clause.strip(bare)) or pattern("answered").match(behind) is not None
     if not cue.wants and not pattern("quantified").sub(" ", clause).strip(bare) and pattern("exists").match(behind):
-        return cue.whole or bool(clause.strip(bare))
+        return whole
     if cue.wants or not pattern("not").sub(" ", clause).strip(bare):
-        return not cue.wants and tail is not None and (cue.whole or bool(clause.strip(bare)))
+        return not cue.wants and tail is not None and whole
     states = pattern("verb").search(clause + (tail[0] if tail else ""))
     if cue.whole and sentence[cue.start : cue.end].isascii() and not states:
         return tail is not None and pattern("speaker").match(clause) is not None
