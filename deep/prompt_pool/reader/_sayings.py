@@ -5,13 +5,12 @@ It counts where the sentence is about the claim, the label is its predicate, and
 """
 
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import NamedTuple
 
-from deep.prompt_pool.reader._words import LONGEST_VALUE, Cue, Vocabulary, number_of, pattern, read_label, vocabulary
+from deep.prompt_pool.reader._words import LONGEST_VALUE, Cue, number_of, pattern, read_label, visible, vocabulary
 
 LONGEST_REMARK = 1000
 MOST_CUES = 25
@@ -82,13 +81,10 @@ def read_value(
 
 def _plain(text: str) -> str:
     """Return a text without stop tokens, LaTeX commands and invisible characters, its full-width signs made plain."""
-    visible = pattern("rule").sub(" ", STOP_TOKEN.sub(" ", text))
-    if not visible.isascii():
-        folded = unicodedata.normalize("NFKC", visible)
-        visible = "".join(character for character in folded if unicodedata.category(character) != "Cf")
+    shown = visible(pattern("rule").sub(" ", STOP_TOKEN.sub(" ", text)))
     for _ in range(3):
-        visible = pattern("wrapped").sub(r"\1", visible)
-    plain = pattern("latex").sub("", visible.replace("\u3002", ". ")).strip(" \t\n\r|")
+        shown = pattern("wrapped").sub(r"\1", shown)
+    plain = pattern("latex").sub("", shown.replace("\u3002", ". ")).strip(" \t\n\r|")
     return re.sub(rf"\A{pattern('pointer').pattern}", "", pattern("polite").sub("", plain))
 
 
@@ -247,12 +243,12 @@ def _statement(sentence: str, labels: Mapping[str, float], *, opens: bool = Fals
     """
     known = vocabulary(tuple(labels.items()))
     plain = re.sub(r"(?<=\w)_(?=\w)", " ", sentence)
-    at = _begin(plain, 0, known)
+    at = _begin(plain, 0, known.found)
     while not known.found.match(plain, at) and (lead := pattern("lead").match(plain, at)):
         name = lead["name"] or ""
         if any(cue.whole for cue in known.cues(name, 0)):
             return None
-        at = _begin(plain, lead.end(), known)
+        at = _begin(plain, lead.end(), known.found)
     if (copy := pattern("copy").match(plain, at)) and not known.found.search(plain, at, copy.end()):
         return None
     name = pattern("any_name").match(plain, at)
@@ -277,10 +273,10 @@ def _statement(sentence: str, labels: Mapping[str, float], *, opens: bool = Fals
     return Stated(value, len(pattern("counted").sub(" ", plain[at : cue.start]).strip(" *_`\"'([")), cue.end)
 
 
-def _begin(sentence: str, at: int, known: Vocabulary) -> int:
+def _begin(sentence: str, at: int, found: re.Pattern[str]) -> int:
     """Return where a sentence begins behind its markup, and behind the sign of a list where that is no label."""
     leading = _end("leading", sentence, at)
-    return leading if known.found.match(sentence, leading) else _end("item", sentence, at)
+    return leading if found.match(sentence, leading) else _end("item", sentence, at)
 
 
 def _end(name: str, text: str, at: int) -> int:
@@ -322,8 +318,9 @@ def _asserted(sentence: str, at: int, cue: Cue) -> float | str | None:
         return "open"
     wide ^= pattern("denied_behind").match(behind) is not None
     value = 1 - cue.value if wide else cue.value
-    partial = pattern("partial").search(clause) or pattern("only").match(behind)
-    return None if value == 1 and partial else value
+    if value == 1 and pattern("only").match(behind):
+        return "open"
+    return None if value == 1 and pattern("partial").search(clause) else value
 
 
 def _predicates(sentence: str, before: str, clause: str, cue: Cue) -> bool:
