@@ -171,7 +171,7 @@ def vocabulary(labels: tuple[tuple[str, float], ...]) -> Vocabulary:
 def _spelled(label: str) -> str:
     """Return the pattern of the forms of a label's words."""
     if pattern("unspaced").search(label) or _names_answer(label):
-        return r"[\s*_`\"'\u2010-\u2015()-]*".join(map(re.escape, label.split())) + _TONGUES["same"].get(label, "")
+        return r"[\s*_`\"'\u2010-\u2015()-]*".join(map(re.escape, label.split())) + str(_TONGUES["same"].get(label, ""))
     return r"[\s*_`\"'\u2010-\u2015-]*(?:(?:that|which) (?:is|are) )?".join(map(_family, label.split()))
 
 
