@@ -329,7 +329,7 @@ def _predicates(sentence: str, before: str, clause: str, cue: Cue) -> bool:
     tail = pattern("tail").match(sentence, cue.end) or pattern("denied_behind").match(behind)
     if cue.acts and pattern("object").match(behind) and pattern("about").search(sentence):
         return True
-    bare = " *_`\"'(["
+    bare = " *_`\"'([:"
     whole = cue.whole or bool(clause.strip(bare)) or pattern("answered").match(behind) is not None
     if not cue.wants and not pattern("quantified").sub(" ", clause).strip(bare) and pattern("exists").match(behind):
         return whole
