@@ -9,11 +9,11 @@ were read as votes. At first sight 136 of 142 of `s` and 137 of 155 of `t` were 
 replies of these that may be tagged either way are left out since. Of `u`, written after these were mended and before
 it was read, 49 of 55 were read as meant, none otherwise; of its 40 hedges eight, of its 15 other replies none were
 read. Each of the next seven was written after the rules for the one before were mended: of `v`, `w`, `x`, `y`, `z`,
-`za` and `zb`, 192 of 209, 194 of 206, 200 of 206, 108 of 114, 90 of 97, 88 of 90 and 38 of 40 were read as meant, one of `v` otherwise (a
-negation in Korean); of their replies without a verdict 3 of 53, 2 of 58, 3 of 57, 7 of 47, 10 of 33, 1 of 32 and 13 of 47, hedges
-all; one reply that may be tagged either way and one to another prompt are left out since. These seven are read whole
-but for the few that `LEFT` counts, so that each rule has a reply that is read by it. The rules before read 55 to 77 %
-of `a`, `b` and `c`. `g` holds traps without a verdict.
+`za` and `zb`, 192 of 209, 194 of 206, 200 of 206, 108 of 114, 90 of 97, 88 of 90 and 38 of 40 were read as meant, one
+of `v` otherwise (a negation in Korean); of their replies without a verdict 3 of 53, 2 of 58, 3 of 57, 7 of 47, 10 of
+33, 1 of 32 and 13 of 47, hedges all; one reply that may be tagged either way and one to another prompt are left out
+since. These seven are read whole but for the few that `LEFT` counts, so that each rule has a reply that is read by
+it. The rules before read 55 to 77 % of `a`, `b` and `c`. `g` holds traps without a verdict.
 """
 
 from pathlib import Path
