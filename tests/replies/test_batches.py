@@ -8,7 +8,12 @@ were read as votes. At first sight 136 of 142 of `s` and 137 of 155 of `t` were 
 (*Hallucination detected: No*); of their 80 hedges 19, and of their 81 replies without an answer two were read. Three
 replies of these that may be tagged either way are left out since. Of `u`, written after these were mended and before
 it was read, 49 of 55 were read as meant, none otherwise; of its 40 hedges eight, of its 15 other replies none were
-read. The rules before read 55 to 77 % of `a`, `b` and `c`. `g` holds traps without a verdict.
+read. Each of the next seven was written after the rules for the one before were mended: of `v`, `w`, `x`, `y`, `z`,
+`za` and `zb`, 192 of 209, 194 of 206, 200 of 206, 108 of 114, 90 of 97, 88 of 90 and 38 of 40 were read as meant, one
+of `v` otherwise (a negation in Korean); of their replies without a verdict 3 of 53, 2 of 58, 3 of 57, 7 of 47, 10 of
+33, 1 of 32 and 13 of 47, hedges all; one reply that may be tagged either way and one to another prompt are left out
+since. These seven are read whole but for the few that `LEFT` counts, so that each rule has a reply that is read by
+it. The rules before read 55 to 77 % of `a`, `b` and `c`. `g` holds traps without a verdict.
 """
 
 from pathlib import Path
@@ -17,6 +22,16 @@ import pytest
 
 from tests.replies.asked import PROMPTS
 
+# Of the batches that are otherwise read whole, how many with a verdict are still unread.
+LEFT = {
+    "v-many-tasks": 1,
+    "w-other-voices": 4,
+    "x-third-round": 3,
+    "y-long-voices": 1,
+    "z-last-round": 1,
+    "za-plain-judges": 0,
+    "zb-hedges-and-more": 0,
+}
 BATCHES = sorted(Path(__file__).parent.joinpath("batches").glob("*.txt"))
 
 
@@ -46,7 +61,7 @@ def test_a_batch_is_read_as_meant(path):
             assert said is None or said == pytest.approx(meant), text
             unread += [text] if said is None else []
             n += 1
-    assert len(unread) <= 0.05 * n, unread
+    assert len(unread) <= LEFT.get(path.stem, 0.05 * n), unread
 
 
 @pytest.mark.parametrize("path", BATCHES, ids=lambda path: path.stem)

@@ -20,6 +20,7 @@ class Place(NamedTuple):
     """A part of a reply that may be its answer.
 
     `sure` is whether it is named as the prompt asked; `strict` is true where only a bare label may stand.
+    Its form is `text` where it runs from a marker to the next one or the end, and is not enclosed in anything.
     """
 
     start: int
@@ -30,11 +31,6 @@ class Place(NamedTuple):
     sure: bool = False
     strict: bool = False
     fields: dict[str, Any] | None = None
-
-    @property
-    def behind_marker(self) -> bool:
-        """Whether the answer runs from a marker to the next one or the end, and is not enclosed in anything."""
-        return self.form == "text"
 
 
 def after_thoughts(text: str) -> int | None:
@@ -131,13 +127,12 @@ def boxes(text: str) -> Iterator[Place]:
 
 def objects(text: str, kind: Kind) -> Iterator[Place]:
     """Yield the objects that begin a line and have a key for the answer, also where they are not quite JSON."""
-    end = 0
+    end, cleared = 0, pattern("noise").sub(lambda noise: " " * len(noise[0]), text)
     for match in list(pattern("object_start").finditer(text))[-MOST_OBJECTS:]:
         start = match.start(1)
         if start < end:
             continue
-        decoded = _decode(text, start)
-        if decoded is not None:
+        if decoded := _decode(cleared, start):
             fields, end = decoded
             value, sure, holder = _answer_in(fields, kind)
             yield Place(start, start, end, value, "json", sure, fields=holder)

@@ -98,9 +98,7 @@ class ReplyReader:
             rest = answer.start
         if final and final[0].sure:
             return [answer for answer in final if answer.sure]
-        if final:
-            return [*final, *known[: len(known) - len(final)]]
-        return self._stated(known)
+        return [*final, *known[: len(known) - len(final)]] if final else self._stated(known)
 
     def _stated(self, known: Sequence[FinalAnswer]) -> list[FinalAnswer]:
         """Return the statements at the beginning and the end of the reply, where no code was asked for."""
@@ -154,7 +152,7 @@ class ReplyReader:
 
     def _has_a_line(self, place: Place) -> bool:
         """Tell whether an element stands on lines of its own, or a box, so that what follows may be anything."""
-        if place.form == "box" or (place.behind_marker and place.strict):
+        if place.form == "box" or (place.form == "text" and place.strict):
             return True
         before = self.text[max(0, place.start - CONTEXT) : place.start].rstrip(" \t")
         behind = self.text[place.end : place.end + CONTEXT].lstrip(" \t")
@@ -163,7 +161,7 @@ class ReplyReader:
     def _explained(self, answer: FinalAnswer) -> bool:
         """Tell whether what stands in the lines behind an element or an object is its reason."""
         behind = pattern("next_line").match(self.text, answer.end)
-        if behind is None or self.cut or answer.place is None or answer.place.behind_marker:
+        if behind is None or self.cut or answer.place is None or answer.place.form == "text":
             return False
         remark = STOP_TOKEN.sub(" ", self.text[behind.end() :]).strip()
         others = [label for label, polarity in self.labels.items() if polarity != answer.reading.value]
@@ -205,11 +203,11 @@ class ReplyReader:
     def _read(self, place: Place) -> Iterator[FinalAnswer]:
         """Yield an answer where a place holds a label, or a number on the scale, and nothing that takes it back."""
         last = place.end == len(self.text)
-        if place.behind_marker and self.cut and last and self._may_go_on(place.value):
+        if place.form == "text" and self.cut and last and self._may_go_on(place.value):
             return
         named = self._value(place.value, strict=place.strict)
         found = named or self._only_label(place.fields or {})
-        alone = place.strict or (place.behind_marker and (self.cut or not last))
+        alone = place.strict or (place.form == "text" and (self.cut or not last))
         if found is None or (alone and found.remark):
             return
         said = (found.core, str(place.value)) if place.strict or not named else ()
@@ -240,7 +238,7 @@ class ReplyReader:
             return self.material.echoes(inner, context=whole)
         if place.form == "json" and place.fields is None and self.material.echoes(inner, context=inner):
             return True
-        said = self.text[place.start : place.value_start] + found.core if place.behind_marker else whole
+        said = self.text[place.start : place.value_start] + found.core if place.form == "text" else whole
         return self.material.echoes(said, context=said)
 
     def _only_label(self, fields: Mapping[str, Any]) -> LabelReading | None:

@@ -5,13 +5,12 @@ It counts where the sentence is about the claim, the label is its predicate, and
 """
 
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import NamedTuple
 
-from deep.prompt_pool.reader._words import LONGEST_VALUE, Cue, Vocabulary, number_of, pattern, read_label, vocabulary
+from deep.prompt_pool.reader._words import LONGEST_VALUE, Cue, number_of, pattern, read_label, visible, vocabulary
 
 LONGEST_REMARK = 1000
 MOST_CUES = 25
@@ -82,13 +81,10 @@ def read_value(
 
 def _plain(text: str) -> str:
     """Return a text without stop tokens, LaTeX commands and invisible characters, its full-width signs made plain."""
-    visible = pattern("rule").sub(" ", STOP_TOKEN.sub(" ", text))
-    if not visible.isascii():
-        folded = unicodedata.normalize("NFKC", visible)
-        visible = "".join(character for character in folded if unicodedata.category(character) != "Cf")
+    shown = visible(pattern("rule").sub(" ", STOP_TOKEN.sub(" ", text)))
     for _ in range(3):
-        visible = pattern("wrapped").sub(r"\1", visible)
-    plain = pattern("latex").sub("", visible.replace("\u3002", ". ")).strip(" \t\n\r|")
+        shown = pattern("wrapped").sub(r"\1", shown)
+    plain = pattern("latex").sub("", shown.replace("\u3002", ". ")).strip(" \t\n\r|")
     return re.sub(rf"\A{pattern('pointer').pattern}", "", pattern("polite").sub("", plain))
 
 
@@ -174,9 +170,12 @@ def _sentences(text: str, base: int) -> Iterator[tuple[int, str]]:
             marked = (line.lstrip() or match[0].lstrip()).startswith((">", "|")) or pattern("key").search(match[0])
             marked = marked or pattern("copied_question").match(line + match[0])
             quoted = marked or line.count('"') % 2 or line.count("\u201c") > line.count("\u201d")
-            if not (asked or quoted):
+            asks = match[0].strip(" *_\"')")
+            opens = base == match.start() == 0 and text.count("?") == 1 and not pattern("asks_else").search(asks)
+            question = asks.endswith(("?", "\uff1f"))
+            if not (asked or quoted or (question and opens)):
                 yield base + match.start(), match[0]
-            asked = match[0].rstrip(" *_\"')").endswith(("?", "\uff1f"))
+            asked = question and not opens
 
 
 def stated(text: str, labels: Mapping[str, float]) -> list[Stated]:
@@ -189,6 +188,7 @@ def stated(text: str, labels: Mapping[str, float]) -> list[Stated]:
     >>> [one.value for one in stated("All was checked. So the summary is not inconsistent with it.", labels)]
     [1]
     """
+    text = pattern("headed").sub(r"\1:", text)
     said = [*_said(text, labels)]
     opening, last = (said[0], said[-1]) if said else (None, None)
     if pattern("turns").search(text[-WINDOW:]) or (last and last.value is None):
@@ -225,7 +225,7 @@ def _has_a_line(text: str, at: int, sentence: str) -> bool:
 def _sentence_at(text: str, at: int, sentence: str, labels: Mapping[str, float]) -> Stated | None:
     """Return the statement of a sentence of a reply, as long as the sentence is."""
     plain = pattern("signs").sub("", _plain(sentence))
-    said = _statement(plain, labels, opens="\n" not in text.strip())
+    said = _statement(plain, labels, opens=pattern("one_line").fullmatch(text.strip()) is not None)
     if said and said.value is not None and not _signs_agree(sentence, said.value):
         said = said._replace(value=None)
     return said and Stated(said.value, at, at + len(sentence))
@@ -243,16 +243,17 @@ def _statement(sentence: str, labels: Mapping[str, float], *, opens: bool = Fals
     """
     known = vocabulary(tuple(labels.items()))
     plain = re.sub(r"(?<=\w)_(?=\w)", " ", sentence)
-    at = _begin(plain, 0, known)
+    at = _begin(plain, 0, known.found)
     while not known.found.match(plain, at) and (lead := pattern("lead").match(plain, at)):
         name = lead["name"] or ""
         if any(cue.whole for cue in known.cues(name, 0)):
             return None
-        at = _begin(plain, lead.end(), known)
+        at = _begin(plain, lead.end(), known.found)
     if (copy := pattern("copy").match(plain, at)) and not known.found.search(plain, at, copy.end()):
         return None
-    name = pattern("any_name").match(plain, at) if opens else None
-    if name and not known.blames(name[0]) and not any(cue.whole for cue in known.cues(name[0], 0)):
+    name = pattern("any_name").match(plain, at)
+    named = [cue.whole for cue in known.cues(name[0], 0)] if name else []
+    if name and (opens or named) and not known.blames(name[0]) and not any(named):
         at = name.end() if known.found.match(plain, _end("denial", plain, name.end())) else at
     if len(cues := [*islice(known.cues(plain, at), MOST_CUES)]) == MOST_CUES:
         return None
@@ -272,10 +273,10 @@ def _statement(sentence: str, labels: Mapping[str, float], *, opens: bool = Fals
     return Stated(value, len(pattern("counted").sub(" ", plain[at : cue.start]).strip(" *_`\"'([")), cue.end)
 
 
-def _begin(sentence: str, at: int, known: Vocabulary) -> int:
+def _begin(sentence: str, at: int, found: re.Pattern[str]) -> int:
     """Return where a sentence begins behind its markup, and behind the sign of a list where that is no label."""
     leading = _end("leading", sentence, at)
-    return leading if known.found.match(sentence, leading) else _end("item", sentence, at)
+    return leading if found.match(sentence, leading) else _end("item", sentence, at)
 
 
 def _end(name: str, text: str, at: int) -> int:
@@ -299,7 +300,7 @@ def _asserted(sentence: str, at: int, cue: Cue) -> float | str | None:
         states = len(clause) <= 40 and pattern("unspaced_tail").match(behind)
         return None if not states else cue.value if not turned else 1 - cue.value if cue.turns == turned else "open"
     clause = pattern("apart").split(before)[-1]
-    if any(pattern(name).search(one) for name, one in (("quoted", before), ("conceded", before), ("reported", clause))):
+    if pattern("passed").search(before) or pattern("reported").search(clause):
         return None
     if cue.named:
         return _chosen(sentence, before, behind, clause, cue)
@@ -317,8 +318,9 @@ def _asserted(sentence: str, at: int, cue: Cue) -> float | str | None:
         return "open"
     wide ^= pattern("denied_behind").match(behind) is not None
     value = 1 - cue.value if wide else cue.value
-    partial = pattern("partial").search(clause) or pattern("only").match(behind)
-    return None if value == 1 and partial else value
+    if value == 1 and pattern("only").match(behind):
+        return "open"
+    return None if value == 1 and pattern("partial").search(clause) else value
 
 
 def _predicates(sentence: str, before: str, clause: str, cue: Cue) -> bool:
@@ -327,11 +329,12 @@ def _predicates(sentence: str, before: str, clause: str, cue: Cue) -> bool:
     tail = pattern("tail").match(sentence, cue.end) or pattern("denied_behind").match(behind)
     if cue.acts and pattern("object").match(behind) and pattern("about").search(sentence):
         return True
-    bare = " *_`\"'(["
+    bare = " *_`\"'([:"
+    whole = cue.whole or bool(clause.strip(bare)) or pattern("answered").match(behind) is not None
     if not cue.wants and not pattern("quantified").sub(" ", clause).strip(bare) and pattern("exists").match(behind):
-        return cue.whole or bool(clause.strip(bare))
+        return whole
     if cue.wants or not pattern("not").sub(" ", clause).strip(bare):
-        return not cue.wants and tail is not None and (cue.whole or bool(clause.strip(bare)))
+        return not cue.wants and tail is not None and whole
     states = pattern("verb").search(clause + (tail[0] if tail else ""))
     if cue.whole and sentence[cue.start : cue.end].isascii() and not states:
         return tail is not None and pattern("speaker").match(clause) is not None

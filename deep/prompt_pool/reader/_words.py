@@ -13,11 +13,11 @@ LONGEST_VALUE = 200
 _DECORATION = re.compile(r"[\s*_`#\"'\u2018\u2019\u201c\u201d\xab\xbb\u3008-\u3011()\[\]{}\u2010-\u2015-]+")
 
 
-def _visible(text: str) -> str:
-    """Return compatibility-normalised, case-folded text without invisible format characters."""
+def visible(text: str) -> str:
+    """Return compatibility-normalised text without invisible format characters."""
     if text.isascii():
-        return text.casefold()
-    folded = unicodedata.normalize("NFKC", text).casefold()
+        return text
+    folded = unicodedata.normalize("NFKC", text)
     return "".join(character for character in folded if unicodedata.category(character) != "Cf")
 
 
@@ -33,7 +33,7 @@ def normalise_label(text: str) -> str:
     >>> normalise_label("NOT\n**SUPPORTED**."), normalise_label("not-supported"), normalise_label("supported?")
     ('not supported', 'not supported', 'supported?')
     """
-    return _DECORATION.sub(" ", _visible(text)).strip(" .,;:!")
+    return _DECORATION.sub(" ", visible(text).casefold()).strip(" .,;:!")
 
 
 def read_label(value: str, labels: Mapping[str, float]) -> float | None:
@@ -171,7 +171,7 @@ def vocabulary(labels: tuple[tuple[str, float], ...]) -> Vocabulary:
 def _spelled(label: str) -> str:
     """Return the pattern of the forms of a label's words."""
     if pattern("unspaced").search(label) or _names_answer(label):
-        return r"[\s*_`\"'\u2010-\u2015()-]*".join(map(re.escape, label.split()))
+        return r"[\s*_`\"'\u2010-\u2015()-]*".join(map(re.escape, label.split())) + str(_TONGUES["same"].get(label, ""))
     return r"[\s*_`\"'\u2010-\u2015-]*(?:(?:that|which) (?:is|are) )?".join(map(_family, label.split()))
 
 
