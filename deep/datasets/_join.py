@@ -185,17 +185,23 @@ IDS = 3
 
 
 def check_any_matched(matched: npt.NDArray[np.bool_], votes: Items, name: str, other: Items) -> None:
-    """Raise where a table has no item of the votes, with ids of each: of one dataset, if both have it."""
+    """Raise where a table has no item of the votes, with three ids of each."""
     if matched.any():
         return
-    mine = votes.example_ids[votes.datasets == other.datasets[0]]
-    of_votes = other.datasets[0] if len(mine) else votes.datasets[0]
-    given = mine if len(mine) else votes.example_ids
-    ids, its_ids = (", ".join(map(shown, some[:IDS])) for some in (other.example_ids, given))
+    # Where both have a dataset, its ids tell more than those of any other.
+    known = set(votes.datasets.tolist())
+    dataset = next((one for one in other.datasets.tolist() if one in known), None)
+    ids, its_ids = (_first_ids(table, dataset) for table in (other, votes))
     raise InputError(
-        f"`{name}` must share items with `votes`. Got none in common: {ids} of {shown(other.datasets[0])} in `{name}`, "
-        f"and {its_ids} of {shown(of_votes)} in `votes`. Write dataset and item_id alike."
+        f"`{name}` must share items with `votes`. Got none in common: {ids} in `{name}`, and {its_ids} in `votes`. "
+        "Write dataset and item_id alike."
     )
+
+
+def _first_ids(table: Items, dataset: str | None) -> str:
+    """Return the first ids of a dataset, or else of the first dataset."""
+    name = table.datasets[0] if dataset is None else dataset
+    return f"{', '.join(map(shown, table.example_ids[table.datasets == name][:IDS]))} of {shown(name)}"
 
 
 def _check_shared(parts: list[TablePart], rows: list[Positions]) -> None:

@@ -87,9 +87,9 @@ def command(tmp_path, monkeypatch):
     restarts.close()
 
 
-def test_killed_between_submitting_and_recording(tmp_path, command):
-    """One kill at a step; only a batch that the endpoint makes, or might make, behind its list may be paid twice."""
-    for moment in ("create", "created", "list", "lost", "late"):
+def test_killed_at_every_step(tmp_path, command):
+    """One kill at each step; only a batch that the endpoint makes, or might make, behind its list may be paid twice."""
+    for moment in MOMENTS:
         kills, untold, said = live_through(command, tmp_path / moment, moment, 1, 0.0)
         assert (kills, untold) == (1 + (moment == "list"), 0)
         assert said == (N if moment in ("late", "list", "lost") else 0)

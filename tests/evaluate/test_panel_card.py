@@ -18,18 +18,12 @@ KEYS = ["dataset", "item_id"]
 EXPERTS = ["expert_1", "expert_2", "expert_3"]
 
 
-def some_of(votes, datasets):
-    """Return the rows of some datasets: what each judge adds is fitted anew without each of them."""
-    return votes.rows(np.isin(votes.datasets, datasets))
-
-
 @pytest.fixture(scope="module")
 def summeval(data_home):
-    """Return the votes on five systems, and the labels of three experts with the documents that the ids name."""
+    """Return the votes, and the labels of three experts with the documents that the ids name."""
     folder = data_home / "summeval_llm"
-    votes = some_of(read_votes(folder / "votes_ge5.csv"), ("M10", "M12", "M14", "M17", "M20"))
+    votes = read_votes(folder / "votes_ge5.csv")
     grades = pd.read_csv(folder / "scores.csv")
-    grades = grades[grades["dataset"].isin(votes.dataset_names)]
     people = read_people(folder / "scores.csv", votes, people=EXPERTS, consistent_from=5)
     documents = np.array([item.partition("|")[2] for item in votes.example_ids], object)
     return votes, PeopleLabels(people.names, people.ratings, document_ids=documents), grades
@@ -44,9 +38,8 @@ def summeval_card(summeval):
 
 @pytest.fixture(scope="module")
 def alttest(data_home):
-    """Return votes on five datasets with the labels beside them."""
-    votes = read_votes(data_home / "alttest" / "votes.parquet")
-    return some_of(votes, votes.dataset_names[::2])
+    """Return votes with the labels beside them."""
+    return read_votes(data_home / "alttest" / "votes.parquet")
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +102,7 @@ def test_experts_of_summeval(summeval, summeval_card):
 
 
 def test_alttest_by_the_labels_beside_the_votes(alttest):
-    """Five datasets of several base rates; nobody is named, so nothing is said of people's agreement."""
+    """Ten datasets of several base rates; nobody is named, so nothing is said of people's agreement."""
     card = panel_card(alttest, n_boot=50)
     check_against_people(card, alttest, alttest.labels)
     assert (card.people, card.people_agreement, card.n_labeled) == ((), (), len(alttest.labels))
