@@ -89,8 +89,10 @@ class SearchableText:
         at = self._folded.find(form)
         while at >= 0:
             end = at + len(form)
-            if not (self._inside_word(at) or self._inside_word(end)):
-                yield self._origins[at], self._origins[end - 1] + 1
+            start, stop = self._origins[at], self._origins[end - 1] + 1
+            # A sign such as \u3200 is no letter, though it unfolds to one in brackets.
+            if not (self._inside_word(at) or self._inside_word(end)) and any(map(str.isalnum, self.text[start:stop])):
+                yield start, stop
             at = self._folded.find(form, at + 1)
 
     def _inside_word(self, at: int) -> bool:

@@ -6,7 +6,7 @@ import re
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from deep.asking import load_judge
@@ -320,6 +320,8 @@ def test_every_run_of_words_is_found_at_its_place(items, data):
 
 
 @given(st.text(max_size=60), st.text(max_size=20))
+@example("\u3200", "\u1100")
+@example("\u3200", "(\u1100)")
 def test_a_span_lies_in_the_text(text, quotation):
     """Any text, any quotation: a span within it that holds a letter or digit, or none."""
     span = SearchableText(text).find(quotation)
