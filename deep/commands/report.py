@@ -31,6 +31,8 @@ def add_arguments(parser: CommandParser) -> None:
     parser.add_argument("--people", **SEVERAL, metavar="COLUMN", help="the columns of the labels that are people")
     grade = "grades of people from this one on mean consistent"
     parser.add_argument("--consistent-from", type=float, metavar="GRADE", help=grade)
+    prior = "share of consistent items; default: estimated for each dataset"
+    parser.add_argument("--prior", type=float, metavar="P", help=prior)
     examples = "a benchmark or a file of examples, in place of what the votes remember"
     parser.add_argument("--examples", metavar="FILE", help=examples)
     no_text = "leave out sources, claims, rationales and evidence"
@@ -39,7 +41,9 @@ def add_arguments(parser: CommandParser) -> None:
     parser.add_argument("--compare", metavar="COLUMN", help=compare)
     out = "the report; default: report.html in the folder of the run, else here"
     parser.add_argument("--out", type=Path, metavar="FILE", help=out)
-    add_options(parser, "dataset", "json", dataset={"help": "the dataset of tables that have no column dataset"})
+    scores = {"help": "tables of soft scores, where the model was fitted on some"}
+    dataset = {"help": "the dataset of tables that have no column dataset"}
+    add_options(parser, "dataset", "json", "scores", dataset=dataset, scores=scores)
     add_example_options(parser)
 
 
@@ -50,6 +54,7 @@ def run(args: argparse.Namespace) -> int:
         raise InputError("`labels` must be given with `people` and `consistent_from`. Got none.")
     labels = report.LabelFiles(args.labels, args.people, args.consistent_from)
     texts = {"examples": args.examples, "columns": column_map(args), "texts": not args.no_text, "compare": args.compare}
-    written = report.write_report(args.sources, out, labels=labels, **texts)
+    known = report.Known(args.prior, args.scores)
+    written = report.write_report(args.sources, out, labels=labels, known=known, **texts)
     print_result(SCHEMA | {"report": str(written)}, [f"report: open {written}"], as_json=args.json)
     return ExitStatus.DONE

@@ -1,5 +1,6 @@
 from ._items import said_by_judges as said_by_judges
 from ._page import page_asset as page_asset
+from ._sources import Known as Known
 from ._sources import LabelFiles as LabelFiles
 from ._write import REPORT as REPORT
 from ._write import ShownReport as ShownReport

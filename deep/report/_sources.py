@@ -15,7 +15,7 @@ from deep._util.files import MARKER, JsonObject, read_bytes
 from deep.calibration import DEFAULT_BINS, expected_calibration_error
 from deep.datasets import Failures, PeopleLabels, open_parquet, read_people, read_reasons, read_votes
 from deep.exceptions import InputError
-from deep.model import Model, PriorEstimate, fit, load
+from deep.model import Model, PriorEstimate, check_prior, fit, load, scores_for
 from deep.records import ABSTAIN, VoteMatrix
 
 if TYPE_CHECKING:
@@ -110,6 +110,8 @@ class ReportMaterial:
         The systems that wrote the items.
     study : DatasetVerdict, optional
         The answer of a study that is no hold-out.
+    soft : ndarray of float, shape (n_items, n_scorers), optional
+        The scores that P rests on beside the votes, where some are given.
     """
 
     title: str
@@ -124,6 +126,7 @@ class ReportMaterial:
     folder: Path | None = None
     compared: evaluate.SystemComparison | None = None
     study: evaluate.DatasetVerdict | None = None
+    soft: Floats | None = None
 
     @property
     def is_own_decision(self) -> bool:
@@ -165,18 +168,20 @@ class ReportMaterial:
         return int(self.runs[0]["settings"]["n_bins"]) if self.runs else DEFAULT_BINS
 
 
-def score_by(model: Model, votes: VoteMatrix, how: str, prior: float | None = None) -> ScoredVotes:
-    """Return votes with P by a model, each dataset scored by itself; soft scores that the model knows are missing.
+def score_by(model: Model, votes: VoteMatrix, prior: float | None = None, soft: Floats | None = None) -> ScoredVotes:
+    """Return votes with P by a model, each dataset scored by itself.
 
-    `prior` is the share of consistent items of each dataset, where it is known.
+    `prior` is the share of consistent items of each dataset, where it is known; `soft` the scores of `votes_alone`.
     """
+    known = None if prior is None else check_prior(prior)
+    soft = votes_alone(model, votes) if soft is None else soft
     n = len(votes.labels)
     columns = {name: np.full(n, np.nan) for name in ("p", "low", "high", "before", "threshold")}
     decided, sure, priors = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool), {}
     for name, rows in dataset_rows(votes):
         part = votes.rows(rows)
-        soft = np.full((len(rows), len(model.score_names)), np.nan) if model.score_names else None
-        found = model.scores_of(part, scores=soft, prior=prior, allow_mismatch=True, allow_missing=True)
+        own = None if soft is None else soft[rows]
+        found = model.scores_of(part, scores=own, prior=known, allow_mismatch=True, allow_missing=True)
         raw = model.uncalibrated(model.select(part, allow_mismatch=True, allow_missing=True))
         columns["p"][rows], decided[rows], columns["threshold"][rows] = (
             found.p_consistent,
@@ -187,7 +192,13 @@ def score_by(model: Model, votes: VoteMatrix, how: str, prior: float | None = No
         columns["low"][rows], columns["high"][rows] = found.interval()
         columns["before"][rows] = found.p_uniform if raw is None else raw
         priors[name] = found.prior
+    how = BY_MODEL if known is None else BY_GIVEN
     return ScoredVotes(votes, **columns, decided=decided, sure=sure, how=how, priors=priors)
+
+
+def votes_alone(model: Model, votes: VoteMatrix) -> Floats | None:
+    """Return the soft scores of a model where none is given, shape (n_items, n_scorers); None where it knows none."""
+    return np.full((len(votes.labels), len(model.score_names)), np.nan) if model.score_names else None
 
 
 def score_by_votes(votes: VoteMatrix) -> ScoredVotes:
@@ -201,7 +212,7 @@ def score_by_votes(votes: VoteMatrix) -> ScoredVotes:
         return ScoredVotes(
             votes, _added(votes.votes), unknown, unknown, share, called, np.zeros_like(called), half, BY_SHARE
         )
-    return replace(score_by(model, votes, BY_VOTES), before=share)
+    return replace(score_by(model, votes), before=share, how=BY_VOTES)
 
 
 def vote_share(votes: npt.NDArray[np.int8]) -> Floats:
@@ -294,7 +305,31 @@ class LabelFiles:
     consistent_from: float | None = None
 
 
-def read_material(sources: Sequence[str | Path], labels: LabelFiles | None = None) -> ReportMaterial:
+@dataclass(frozen=True)
+class Known:
+    """What a report is told of its items, beside a model and votes.
+
+    Parameters
+    ----------
+    prior : float, optional
+        The share of consistent items of each dataset; by default it is estimated.
+    scores : sequence of str
+        Tables of soft scores, where the model was fitted on some; without them P rests on the votes alone.
+    """
+
+    prior: float | None = None
+    scores: Sequence[str] = ()
+
+    def check(self, *, used: bool) -> None:
+        """Raise where something is given that no model and votes are there for."""
+        for name, given in ("prior", self.prior is not None), ("scores", bool(self.scores)):
+            if given and not used:
+                raise InputError(f"`{name}` must be given with a model and votes. Got it without.")
+
+
+def read_material(
+    sources: Sequence[str | Path], labels: LabelFiles | None = None, known: Known | None = None
+) -> ReportMaterial:
     """Read the sources of a report.
 
     Parameters
@@ -302,13 +337,14 @@ def read_material(sources: Sequence[str | Path], labels: LabelFiles | None = Non
     sources : sequence of path
         At most one folder of a run or one model file; the others are tables of votes.
     labels : LabelFiles, optional
+    known : Known, optional
 
     Raises
     ------
     InputError
         There is nothing, or several runs or models, or a file cannot be used.
     """
-    paths, labels = [Path(source) for source in sources], labels or LabelFiles()
+    paths, labels, known = [Path(source) for source in sources], labels or LabelFiles(), known or Known()
     runs = [path for path in paths if path.is_dir()]
     models = [path for path in paths if path.suffix.lower() == ".json" and not path.is_dir()]
     tables = [str(path) for path in paths if path not in runs and path not in models]
@@ -317,9 +353,10 @@ def read_material(sources: Sequence[str | Path], labels: LabelFiles | None = Non
             f"`RUN|MODEL|VOTES` must hold at most one run or model, and tables of votes. Got {len(runs)} runs and "
             f"{len(models)} models."
         )
+    known.check(used=bool(models and tables))
     if runs:
         return _of_run(runs[0], tables, labels)
-    return _of_model(models[0], tables, labels) if models else _of_votes(tables, labels)
+    return _of_model(models[0], tables, labels, known) if models else _of_votes(tables, labels)
 
 
 def with_systems(material: ReportMaterial, column: str | None) -> ReportMaterial:
@@ -334,8 +371,9 @@ def with_systems(material: ReportMaterial, column: str | None) -> ReportMaterial
         return material
     if material.model is None or material.scored is None:
         raise InputError(f"`compare` must be given with a model and votes. Got {column!r} without.")
-    votes, n = material.scored.votes, len(material.model.score_names)
-    target = evaluate.Target(votes, np.full((len(votes.labels), n), np.nan) if n else None)
+    votes = material.scored.votes
+    soft = votes_alone(material.model, votes) if material.soft is None else material.soft
+    target = evaluate.Target(votes, soft)
     systems = evaluate.read_systems(material.tables, target, column)
     return replace(material, compared=evaluate.compare_systems(material.model, target, systems))
 
@@ -400,14 +438,15 @@ def _of_votes(tables: Sequence[str], labels: LabelFiles) -> ReportMaterial:
     )
 
 
-def _of_model(path: Path, tables: Sequence[str], labels: LabelFiles) -> ReportMaterial:
+def _of_model(path: Path, tables: Sequence[str], labels: LabelFiles, known: Known) -> ReportMaterial:
     model = load(path)
     material = ReportMaterial(f"Model: {path.name}", model=model, path=str(path), simulated=_is_simulated(model.report))
     if not tables:
         return material
     votes, people = _labeled(evaluate.votes_for(model, tables), labels)
-    scored, failures = score_by(model, votes, BY_MODEL), tuple(read_reasons(tables, votes))
-    return replace(material, scored=scored, failures=failures, tables=tuple(tables), people=people)
+    soft = scores_for(model, votes, known.scores) if known.scores else None
+    scored, failures = score_by(model, votes, known.prior, soft), tuple(read_reasons(tables, votes))
+    return replace(material, scored=scored, failures=failures, tables=tuple(tables), people=people, soft=soft)
 
 
 def _is_simulated(report: object) -> bool:

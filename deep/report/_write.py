@@ -7,16 +7,18 @@ from html import escape
 from pathlib import Path
 from traceback import extract_tb
 
+import numpy.typing as npt
+
 from deep._util.files import check_out, whole_file, whole_folder
 from deep.datasets import LabelsGiven, as_labels, is_paths
 from deep.evaluate import DatasetVerdict
 from deep.exceptions import InputError
-from deep.model import Model, VotesLike, check_prior, votes_of
+from deep.model import Model, VotesLike, votes_of
 from deep.report import _chapters
 from deep.report._items import TextChoice, items_with_texts, order_of, sample_sentence
 from deep.report._page import Chapter, Page, page_html, study_parts
 from deep.report._panel import panel_chapter
-from deep.report._sources import BY_GIVEN, BY_MODEL, LabelFiles, ReportMaterial, read_material, score_by, with_systems
+from deep.report._sources import Known, LabelFiles, ReportMaterial, read_material, score_by, with_systems
 from deep.report._verdict import methods_chapter, methods_of, spread_picture, verdict_of, watch_of
 
 REPORT = "report.html"
@@ -53,7 +55,12 @@ class ShownReport:
 
 
 def report(
-    model: Model, votes: VotesLike, labels: LabelsGiven | None = None, *, prior: float | None = None
+    model: Model,
+    votes: VotesLike,
+    labels: LabelsGiven | None = None,
+    *,
+    prior: float | None = None,
+    scores: npt.ArrayLike | None = None,
 ) -> ShownReport:
     """Return the report of a model on votes, as a notebook shows it: `deep.report(model, votes)`.
 
@@ -65,35 +72,49 @@ def report(
         In place of those beside the votes.
     prior : float, optional
         The share of consistent items, where it is known; by default it is estimated for each dataset.
+    scores : array-like of shape (n_items, n_scorers), optional
+        Soft scores as the model names them, where it was fitted on some; without them P rests on the votes alone.
     """
-    page = page_of(_material(model, votes, labels, prior), TextChoice())
+    page = page_of(_material(model, votes, labels, prior, scores), TextChoice())
     return ShownReport(page_html(page).decode("utf-8"), page.verdict)
 
 
 def verdict(
-    model: Model, votes: VotesLike, labels: LabelsGiven | None = None, *, prior: float | None = None
+    model: Model,
+    votes: VotesLike,
+    labels: LabelsGiven | None = None,
+    *,
+    prior: float | None = None,
+    scores: npt.ArrayLike | None = None,
 ) -> DatasetVerdict:
     """Return the verdict that a report begins with: claims that are suspect, whether P holds, and the next step.
 
     Parameters
     ----------
     model : Model
-    votes, labels, prior
+    votes, labels, prior, scores
         As in :func:`report`.
     """
-    material = _material(model, votes, labels, prior)
+    material = _material(model, votes, labels, prior, scores)
     found = verdict_of(material, methods_of(material), watch_of(material))
     assert found is not None  # there are votes
     return found
 
 
-def _material(model: Model, votes: VotesLike, labels: LabelsGiven | None, prior: float | None) -> ReportMaterial:
+def _material(
+    model: Model,
+    votes: VotesLike,
+    labels: LabelsGiven | None,
+    prior: float | None,
+    scores: npt.ArrayLike | None,
+) -> ReportMaterial:
     matrix = votes_of(model, votes)
     matrix = matrix if labels is None else as_labels(labels, matrix)
     tables = tuple(map(str, [votes] if isinstance(votes, str | Path) else votes)) if is_paths(votes) else ()
-    known = None if prior is None else check_prior(prior)
-    scored = score_by(model, matrix, BY_MODEL if known is None else BY_GIVEN, known)
-    return ReportMaterial("Report", model=model, scored=scored, tables=tables)
+    selected = model.select(matrix, allow_mismatch=True, allow_missing=True)
+    soft = None if scores is None else model.rows(selected, scores).scores
+    scored = score_by(model, matrix, prior, soft)
+    return ReportMaterial("Report", model=model, scored=scored, tables=tables, soft=soft)
 
 
 def standard_place(sources: Sequence[str]) -> Path:
@@ -106,6 +127,7 @@ def write_report(
     out: str | Path,
     *,
     labels: LabelFiles | None = None,
+    known: Known | None = None,
     examples: str | Path | None = None,
     columns: Mapping[str, str] | None = None,
     texts: bool = True,
@@ -121,6 +143,8 @@ def write_report(
         Ends in .html.
     labels : LabelFiles, optional
         In place of the labels beside the votes; of several people that of most of them counts.
+    known : Known, optional
+        The share of consistent items, and tables of soft scores; of a model with votes.
     examples : path, optional
         A benchmark or a file of examples, in place of what the tables of votes remember.
     columns : mapping of str to str, optional
@@ -153,7 +177,7 @@ def write_report(
     """
     path = check_out(Path(out), [".html"])
     try:
-        material = with_systems(read_material(sources, labels), compare)
+        material = with_systems(read_material(sources, labels, known), compare)
         page = page_html(page_of(material, TextChoice(examples, columns, texts)))
     except InputError:
         raise

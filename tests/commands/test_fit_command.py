@@ -7,11 +7,14 @@ import pandas as pd
 import pytest
 
 from deep.datasets import read_labels, read_scores, read_votes
+from deep.exceptions import InputError
 from deep.model import fit as fit_model
 from deep.model import load
+from deep.report import verdict
 from tests.commands.model_case import frame_of, refused
-from tests.deep_commands import adapt, check, estimate, fit, score
+from tests.deep_commands import adapt, check, estimate, fit, report, score
 from tests.model.fitted import small_votes
+from tests.report.test_report import items
 
 ROWS = 120
 
@@ -145,6 +148,36 @@ def test_soft_scores_are_learned_from_and_scored(here, capsys, tmp_path):
     said, model = fitted(here, capsys, tmp_path, "others.csv", "--only", "a", "--scores", "scores.csv")
     assert said["scores"] == []
     assert any(line.startswith("scores not used: grade") for line in said["said"])
+
+
+@pytest.mark.parametrize("more", [[], ["--prior", "0.8"]])
+def test_a_report_shows_the_p_that_is_scored(here, capsys, tmp_path, more):
+    """By soft scores and at a known share as well, in Python too; without the scores it says what is missing."""
+    _, model = fitted(here, capsys, tmp_path, "others.csv", "--scores", "scores.csv")
+    file, mine, soft, page = (str(tmp_path / "model.json"), str(here / "mine.csv"), str(here / "scores.csv"), "r.html")
+    assert score([file, "--votes", mine, "--scores", soft, *more, "--out", str(tmp_path / "s.csv")]) == 0
+    scored = pd.read_csv(tmp_path / "s.csv", dtype={"item_id": str}).set_index("item_id")
+    assert report([file, mine, "--scores", soft, *more, "--out", str(tmp_path / page)]) == 0
+    shown = items(tmp_path / page)
+    np.testing.assert_allclose(shown["p"], scored["p_consistent"][shown["id"]], atol=1e-4)  # four digits
+    assert shown["decided"] == scored["decision"][shown["id"]].tolist()
+    grades = read_scores(soft)
+    given = grades.scores[grades.datasets == "mine"]
+    told = verdict(model, mine, prior=float(more[1]) if more else None, scores=given)
+    assert told.suspect.split(". ")[0] in (tmp_path / page).read_text()
+    assert "none are given: P here rests" not in (tmp_path / page).read_text()
+    assert report([file, mine, "--out", str(tmp_path / page)]) == 0
+    assert "none are given: P here rests on the votes alone" in (tmp_path / page).read_text()
+    assert items(tmp_path / page)["p"] != shown["p"]
+    with pytest.raises(InputError, match="`scores` must"):
+        verdict(model, mine, scores=given[1:])
+
+
+def test_a_report_without_a_model_and_votes_takes_neither_share_nor_scores(here, capsys, tmp_path):
+    """Each is refused in a line."""
+    mine, out = str(here / "mine.csv"), ["--out", str(tmp_path / "r.html")]
+    assert "`prior` must be given with a model and votes" in refused(capsys, report, mine, "--prior", "0.5", *out)
+    assert "`scores` must be given with a model and votes" in refused(capsys, report, mine, "--scores", mine, *out)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from deep.model import fit
 from deep.model.file._document import checksum
 from deep.report import write_report
 from deep.report._chapters import watch_chapter
-from deep.report._sources import BY_MODEL, ReportMaterial, dataset_rows, read_material, score_by
+from deep.report._sources import ReportMaterial, dataset_rows, read_material, score_by
 from deep.report._verdict import N_BOOT, methods_of, ours, spread_picture, verdict_of, watch_of
 from tests.model.fitted import QUICK, small_votes
 
@@ -277,7 +277,7 @@ def test_the_canary_of_each_dataset_is_that_of_deep_check():
     y, z = votes.datasets == "y", votes.datasets == "z"
     votes = replace(votes, labels=np.where(z, -1, np.where(y, 1 - votes.labels, votes.labels)))
     model = fit(small_votes(), **QUICK)
-    chapter = watch_chapter(watch_of(ReportMaterial("", model=model, scored=score_by(model, votes, BY_MODEL))))
+    chapter = watch_chapter(watch_of(ReportMaterial("", model=model, scored=score_by(model, votes))))
     rows = {row["dataset"]: row for row in chapter.parts[-1].rows}
     assert list(rows) == ["x", "y"]
     for name, row in rows.items():
@@ -295,7 +295,7 @@ def test_judges_alone_are_measured_as_any_decision_is():
     """Of a judge there is no P: what is left are its decisions, on the rows that have a label."""
     votes = small_votes(("x", "y"), n=40)
     votes = replace(votes, labels=np.where(np.arange(80) % 7, votes.labels, -1))
-    scored = score_by(fit(small_votes(), **QUICK), votes, BY_MODEL)
+    scored = score_by(fit(small_votes(), **QUICK), votes)
     found = next(method for method in methods_of(ReportMaterial("", scored=scored)) if method.name == "judge-1")
     rows = votes.datasets == "y"
     decided = votes.votes[rows, 1] != 0
@@ -311,7 +311,7 @@ def test_a_model_is_not_measured_by_labels_that_it_has_seen(sets, measured):
     everything = small_votes(n=40)
     model = fit(everything.rows(everything.datasets != "d"))
     shown = everything.rows(np.isin(everything.datasets, sets))
-    material = ReportMaterial("", model=model, scored=score_by(model, shown, BY_MODEL))
+    material = ReportMaterial("", model=model, scored=score_by(model, shown))
     assert material.learned_from == tuple(name for name in sets if name != "d")
     assert list(ours(methods_of(material)).by_dataset) == measured
     assert set(material.measured.votes.datasets) == set(sets) - {"a", "b", "c"}
